@@ -1,0 +1,62 @@
+# The commands of Tahoma. `make help` lists them; CONTRIBUTING.md says more.
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: help setup build demo up down test test-cluster test-asan test-tsan tidy bench format clean
+
+STATE ?= $(CURDIR)/build/up
+BENCH ?= .
+# Compiling is what takes memory: about 1 GiB a job.
+JOBS ?= $(shell nproc)
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
+
+setup:  ## install what building and testing need (Debian 12, root)
+	@.ci/setup
+
+build: setup  ## build everything in Release
+	@mkdir -p build; cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	cmake --build --preset release -j $(JOBS)
+
+demo: build  ## the main job, end to end, on this machine; nothing stays running
+	@examples/local/demo.sh
+
+up: build  ## start a controller and six simulated nodes, and keep them running
+	@PATH="$$(dirname $$(.ci/kubectl)):$$PATH" examples/local/up.py $(STATE)
+
+down:  ## stop what `make up` started
+	@examples/local/down.py $(STATE) && rm -rf $(STATE)
+
+test: build  ## unit tests, simulation and scenarios on the standalone server
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	ctest --preset release --no-tests=error
+
+test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	tests/cluster/run.sh
+
+test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
+	@cmake --preset debug >/dev/null
+	cmake --build --preset debug -j $(JOBS)
+	ctest --preset debug -LE scenario
+
+test-tsan: setup  ## everything but scenarios under ThreadSanitizer
+	@cmake --preset tsan >/dev/null
+	cmake --build --preset tsan -j $(JOBS)
+	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp" ctest --preset tsan -LE scenario
+
+tidy:  ## clang-format, clang-tidy and the repository's own rules
+	@.ci/setup tidy
+	tests/tidy/run.sh
+
+bench: build  ## run the benchmarks of docs/performance.md; BENCH=regex selects rows
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	cmake --build --preset release -j $(JOBS) --target benches
+	tests/bench/run.py '$(BENCH)'
+
+format: ## clang-format every source
+	@git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+clean:
+	rm -rf build

@@ -1,0 +1,148 @@
+# One function per kind of target. Every source file is named; nothing is globbed.
+#
+#   tahoma_library(NAME kube HDRS transport.h SRCS transport.cc DEPS tahoma::base)
+#   tahoma_proto(NAME dra_proto PROTOS dra_v1.proto)          # messages and gRPC services
+#   tahoma_binary(NAME controller SRCS main.cc DEPS tahoma::kube)
+#   tahoma_test(NAME torus_test SRCS shape_test.cc DEPS tahoma::torus [LABELS unit])
+#   tahoma_bench(NAME plan_bench SRCS plan_bench.cc DEPS tahoma::plan)
+#   tahoma_script_test(NAME kubectl COMMAND script args… [LABELS scenario] [TIMEOUT 60])
+#
+# Third-party libraries by short names: rocksdb, httplib, yaml, grpc, re2.
+option(TAHOMA_PCH "precompile third-party headers" ON)
+
+add_library(tahoma_third_party INTERFACE)
+target_link_libraries(tahoma_third_party INTERFACE
+  absl::status absl::statusor absl::flat_hash_map absl::flat_hash_set fmt::fmt spdlog::spdlog
+  nlohmann_json::nlohmann_json Threads::Threads)
+target_include_directories(tahoma_third_party INTERFACE "${CMAKE_SOURCE_DIR}")
+
+add_library(rocksdb INTERFACE)
+target_link_libraries(rocksdb INTERFACE ${ROCKSDB_LIBRARY})
+add_library(httplib INTERFACE)
+# Debian builds httplib as a library with these three; its headers must be read the same way.
+target_compile_definitions(httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
+  CPPHTTPLIB_BROTLI_SUPPORT)
+target_link_libraries(httplib INTERFACE cpp-httplib OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
+add_library(yaml INTERFACE)
+target_link_libraries(yaml INTERFACE yaml-cpp)
+add_library(grpc INTERFACE)
+target_link_libraries(grpc INTERFACE PkgConfig::grpcxx protobuf::libprotobuf)
+add_library(re2 INTERFACE)
+# Not PkgConfig::re2: its -pthread would not match the precompiled headers.
+target_link_libraries(re2 INTERFACE ${re2_LINK_LIBRARIES})
+
+# Two precompiled headers: one for libraries and programs, one for tests.
+set(TAHOMA_PCH_HEADERS <algorithm> <chrono> <functional> <map> <memory> <optional> <set> <string>
+    <string_view> <vector> <fmt/format.h> <absl/status/statusor.h>
+    <absl/container/flat_hash_map.h> <nlohmann/json.hpp>)
+file(WRITE "${CMAKE_BINARY_DIR}/pch/empty.cc.in" "")
+configure_file("${CMAKE_BINARY_DIR}/pch/empty.cc.in" "${CMAKE_BINARY_DIR}/pch/empty.cc" COPYONLY)
+function(tahoma_pch name)
+  add_library(${name} OBJECT "${CMAKE_BINARY_DIR}/pch/empty.cc")
+  target_link_libraries(${name} PUBLIC tahoma_third_party tahoma_warnings ${ARGN})
+  target_precompile_headers(${name} PRIVATE ${TAHOMA_PCH_HEADERS})
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+if(TAHOMA_PCH)
+  tahoma_pch(tahoma_pch_main)
+  list(APPEND TAHOMA_PCH_HEADERS <gmock/gmock.h> <gtest/gtest.h>)
+  tahoma_pch(tahoma_pch_test GTest::gtest GTest::gmock)
+endif()
+
+function(tahoma_configure target pch)
+  target_link_libraries(${target} PRIVATE tahoma_warnings)
+  if(TAHOMA_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${pch})
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
+endfunction()
+
+function(tahoma_library)
+  cmake_parse_arguments(ARG "" "NAME" "HDRS;SRCS;DEPS" ${ARGN})
+  if(ARG_SRCS)
+    add_library(tahoma_${ARG_NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
+    target_link_libraries(tahoma_${ARG_NAME} PUBLIC tahoma_third_party ${ARG_DEPS})
+    tahoma_configure(tahoma_${ARG_NAME} tahoma_pch_main)
+  else()
+    add_library(tahoma_${ARG_NAME} INTERFACE ${ARG_HDRS})
+    target_link_libraries(tahoma_${ARG_NAME} INTERFACE tahoma_third_party ${ARG_DEPS})
+  endif()
+  add_library(tahoma::${ARG_NAME} ALIAS tahoma_${ARG_NAME})
+endfunction()
+
+add_custom_target(tahoma_generated)
+
+# Generated code is not ours: no warnings, no precompiled header. Include it as "<stem>.pb.h".
+function(tahoma_proto)
+  cmake_parse_arguments(ARG "" "NAME" "PROTOS" ${ARGN})
+  set(out "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}")
+  file(MAKE_DIRECTORY ${out})
+  foreach(proto ${ARG_PROTOS})
+    get_filename_component(stem ${proto} NAME_WE)
+    set(made ${out}/${stem}.pb.cc ${out}/${stem}.pb.h ${out}/${stem}.grpc.pb.cc ${out}/${stem}.grpc.pb.h)
+    add_custom_command(OUTPUT ${made}
+      COMMAND protobuf::protoc --proto_path=${CMAKE_CURRENT_SOURCE_DIR} --cpp_out=${out}
+              --grpc_out=${out} --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} ${proto}
+      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${proto} VERBATIM)
+    list(APPEND sources ${made})
+  endforeach()
+  add_custom_target(tahoma_${ARG_NAME}_sources DEPENDS ${sources})
+  add_dependencies(tahoma_generated tahoma_${ARG_NAME}_sources)
+  add_library(tahoma_${ARG_NAME} STATIC ${sources})
+  target_include_directories(tahoma_${ARG_NAME} SYSTEM PUBLIC ${out})
+  target_link_libraries(tahoma_${ARG_NAME} PUBLIC grpc)
+  add_library(tahoma::${ARG_NAME} ALIAS tahoma_${ARG_NAME})
+endfunction()
+
+function(tahoma_binary)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PRIVATE tahoma_third_party ${ARG_DEPS})
+  tahoma_configure(${ARG_NAME} tahoma_pch_main)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+endfunction()
+
+function(tahoma_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PRIVATE tahoma_third_party ${ARG_DEPS} GTest::gtest
+    GTest::gmock GTest::gmock_main)
+  target_link_libraries(${ARG_NAME} PRIVATE tahoma_warnings)
+  if(TAHOMA_PCH)
+    target_precompile_headers(${ARG_NAME} REUSE_FROM tahoma_pch_test)
+    target_compile_options(${ARG_NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  # Tests run in the source tree (golden files, examples) and find our programs in $TAHOMA_BIN.
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  tahoma_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}")
+endfunction()
+
+function(tahoma_script_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  tahoma_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}")
+endfunction()
+
+function(tahoma_test_properties name timeout labels)
+  if(NOT timeout)
+    set(timeout 120)
+  endif()
+  if(NOT labels)
+    set(labels unit)
+  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "TAHOMA_BIN=${CMAKE_BINARY_DIR}/bin"
+    TIMEOUT ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77)
+endfunction()
+
+add_custom_target(benches)
+
+function(tahoma_bench)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  add_executable(${ARG_NAME} EXCLUDE_FROM_ALL ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PRIVATE tahoma_third_party tahoma_warnings ${ARG_DEPS}
+    benchmark::benchmark)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bench")
+  add_dependencies(benches ${ARG_NAME})
+endfunction()
