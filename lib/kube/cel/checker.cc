@@ -1,0 +1,299 @@
+#include "lib/kube/cel/checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/kube/cel/functions.h"
+#include "lib/kube/cel/lexer.h"
+
+namespace tahoma::kube::internal {
+namespace {
+
+bool IsNumeric(CelType type) {
+  return type == CelType::kInt || type == CelType::kUint || type == CelType::kDouble;
+}
+// Part of the device that is a map of names.
+bool IsNames(CelType type) {
+  return type == CelType::kDomains || type == CelType::kIds || type == CelType::kCapDomains ||
+         type == CelType::kCapIds || type == CelType::kDevice;
+}
+bool IsMap(CelType type) {
+  return type == CelType::kMap || (IsNames(type) && type != CelType::kDevice);
+}
+// Types whose values may be the same: known and different is an error, as the type checker of
+// cel-go has it.
+bool MayEqual(CelType a, CelType b) {
+  return a == b || a == CelType::kDyn || b == CelType::kDyn || a == CelType::kNull ||
+         b == CelType::kNull || (IsMap(a) && IsMap(b));
+}
+CelType Joined(CelType a, CelType b) { return a == b ? a : CelType::kDyn; }
+
+class Checker {
+ public:
+  Checker(std::string_view source, std::size_t slots) : source_(source), slots_(slots) {
+    slots_[0] = CelType::kDevice;
+  }
+
+  absl::StatusOr<CelType> Check(const CelExpr& e);
+  bool reads_unnamed() const { return reads_unnamed_; }
+
+ private:
+  absl::StatusOr<CelType> Select(const CelExpr& e, CelType base);
+  absl::StatusOr<CelType> Index(const CelExpr& e, CelType base, CelType key);
+  absl::StatusOr<CelType> Arithmetic(const CelExpr& e, CelType a, CelType b);
+  absl::StatusOr<CelType> Relation(const CelExpr& e, CelType a, CelType b);
+  absl::StatusOr<CelType> Logic(const CelExpr& e, const std::vector<CelType>& types);
+  absl::StatusOr<CelType> Comprehension(const CelExpr& e);
+  absl::StatusOr<CelType> Call(const CelExpr& e, const std::vector<CelType>& types);
+  absl::StatusOr<CelType> Aggregate(const CelExpr& e, const std::vector<CelType>& types);
+  absl::StatusOr<CelType> Apply(const CelExpr& e, const std::vector<CelType>& types);
+
+  absl::Status NoOverload(const CelExpr& e, CelType a, CelType b) const {
+    return CelErrorAt(source_, e.at,
+                      fmt::format("found no matching overload for '{}' applied to '({}, {})'",
+                                  e.name, ToString(a), ToString(b)));
+  }
+  void NotesUse(CelType type) { reads_unnamed_ = reads_unnamed_ || IsNames(type); }
+
+  std::string_view source_;
+  std::vector<CelType> slots_;
+  bool reads_unnamed_ = false;
+};
+
+absl::StatusOr<CelType> Checker::Select(const CelExpr& e, CelType base) {
+  CelType type = CelType::kDyn;
+  if (base == CelType::kDevice) {
+    if (e.name == "driver")
+      type = CelType::kString;
+    else if (e.name == "attributes")
+      type = CelType::kDomains;
+    else if (e.name == "capacity")
+      type = CelType::kCapDomains;
+    else if (e.name == "allowMultipleAllocations")
+      type = CelType::kBool;
+    else
+      return CelErrorAt(source_, e.at, fmt::format("undefined field '{}'", e.name));
+  } else if (base == CelType::kDomains) {
+    type = CelType::kIds;
+  } else if (base == CelType::kCapDomains) {
+    type = CelType::kCapIds;
+  } else if (base == CelType::kCapIds) {
+    type = CelType::kQuantity;
+  } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kOptional &&
+             base != CelType::kIds) {
+    return CelErrorAt(source_, e.at,
+                      fmt::format("type '{}' does not support field selection", ToString(base)));
+  }
+  if (e.op == CelOp::kHas) return CelType::kBool;
+  return e.optional || base == CelType::kOptional ? CelType::kOptional : type;
+}
+
+absl::StatusOr<CelType> Checker::Index(const CelExpr& e, CelType base, CelType key) {
+  NotesUse(key);
+  if (base == CelType::kDevice) return CelErrorAt(source_, e.at, "a device has no index");
+  if (IsNames(base)) {
+    if (key != CelType::kString && key != CelType::kDyn) {
+      return CelErrorAt(source_, e.at,
+                        fmt::format("the key must be a string, not {}", ToString(key)));
+    }
+    reads_unnamed_ = reads_unnamed_ || e.args[1]->op != CelOp::kLiteral;
+  } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kList &&
+             base != CelType::kOptional) {
+    return CelErrorAt(source_, e.at, fmt::format("type '{}' has no index", ToString(base)));
+  }
+  if (e.optional || base == CelType::kOptional) return CelType::kOptional;
+  if (base == CelType::kDomains) return CelType::kIds;
+  if (base == CelType::kCapDomains) return CelType::kCapIds;
+  return base == CelType::kCapIds ? CelType::kQuantity : CelType::kDyn;
+}
+
+absl::StatusOr<CelType> Checker::Arithmetic(const CelExpr& e, CelType a, CelType b) {
+  if (a == CelType::kDyn || b == CelType::kDyn) {
+    const CelType known = a == CelType::kDyn ? b : a;
+    if (known == CelType::kBool || known == CelType::kQuantity || IsMap(known)) {
+      return NoOverload(e, a, b);
+    }
+    return CelType::kDyn;
+  }
+  const bool fits =
+      a == b &&
+      (IsNumeric(a) ? e.op != CelOp::kModulo || a != CelType::kDouble
+                    : e.op == CelOp::kAdd &&
+                          (a == CelType::kString || a == CelType::kBytes || a == CelType::kList));
+  if (!fits) return NoOverload(e, a, b);
+  return a;
+}
+
+absl::StatusOr<CelType> Checker::Relation(const CelExpr& e, CelType a, CelType b) {
+  if (e.op == CelOp::kIn) {
+    NotesUse(a);
+    if (b != CelType::kDyn && b != CelType::kList && !IsMap(b)) return NoOverload(e, a, b);
+    reads_unnamed_ = reads_unnamed_ || (IsNames(b) && e.args[0]->op != CelOp::kLiteral);
+    return CelType::kBool;
+  }
+  NotesUse(a);
+  NotesUse(b);
+  if (e.op == CelOp::kEqual || e.op == CelOp::kNotEqual) {
+    if (!MayEqual(a, b)) return NoOverload(e, a, b);
+    return CelType::kBool;
+  }
+  const auto ordered = [](CelType t) {
+    return IsNumeric(t) || t == CelType::kDyn || t == CelType::kString || t == CelType::kBytes ||
+           t == CelType::kBool;
+  };
+  if (!ordered(a) || !ordered(b) || !(MayEqual(a, b) || (IsNumeric(a) && IsNumeric(b)))) {
+    return NoOverload(e, a, b);
+  }
+  return CelType::kBool;
+}
+
+absl::StatusOr<CelType> Checker::Logic(const CelExpr& e, const std::vector<CelType>& types) {
+  const std::size_t conditions = e.op == CelOp::kConditional ? 1 : types.size();
+  for (std::size_t i = 0; i < conditions; ++i) {
+    if (types[i] == CelType::kBool || types[i] == CelType::kDyn) continue;
+    return CelErrorAt(source_, e.args[i]->at,
+                      fmt::format("expected type 'bool', found '{}'", ToString(types[i])));
+  }
+  if (e.op != CelOp::kConditional) return CelType::kBool;
+  if (!MayEqual(types[1], types[2])) return NoOverload(e, types[1], types[2]);
+  return Joined(types[1], types[2]);
+}
+
+absl::StatusOr<CelType> Checker::Comprehension(const CelExpr& e) {
+  TAHOMA_ASSIGN_OR_RETURN(const CelType range, Check(*e.args[0]));
+  NotesUse(range);
+  const bool iterable = e.macro == CelMacro::kOptMap ? range == CelType::kOptional
+                                                     : range == CelType::kList || IsMap(range);
+  if (range != CelType::kDyn && !iterable) {
+    return CelErrorAt(source_, e.at,
+                      fmt::format("type '{}' cannot be the range of a comprehension "
+                                  "(must be list, map, or dynamic)",
+                                  ToString(range)));
+  }
+  slots_[e.slot] = IsMap(range) ? CelType::kString : CelType::kDyn;
+  if (range == CelType::kMap) slots_[e.slot] = CelType::kDyn;
+  CelType last = CelType::kDyn;
+  for (std::size_t i = 1; i < e.args.size(); ++i) {
+    TAHOMA_ASSIGN_OR_RETURN(last, Check(*e.args[i]));
+    NotesUse(last);
+    const bool condition = e.macro != CelMacro::kMap && e.macro != CelMacro::kOptMap &&
+                           !(e.macro == CelMacro::kMapFilter && i == 2);
+    if (condition && last != CelType::kBool && last != CelType::kDyn) {
+      return CelErrorAt(source_, e.args[i]->at,
+                        fmt::format("expected type 'bool', found '{}'", ToString(last)));
+    }
+  }
+  switch (e.macro) {
+    case CelMacro::kAll:
+    case CelMacro::kExists:
+    case CelMacro::kExistsOne:
+      return CelType::kBool;
+    case CelMacro::kOptMap:
+      return CelType::kOptional;
+    case CelMacro::kFilter:
+    case CelMacro::kMap:
+    case CelMacro::kMapFilter:
+      break;
+  }
+  return CelType::kList;
+}
+
+absl::StatusOr<CelType> Checker::Call(const CelExpr& e, const std::vector<CelType>& types) {
+  for (const CelType type : types) NotesUse(type);
+  const CelSignature* signature = nullptr;
+  for (const auto style :
+       {CelCallStyle::kMember, CelCallStyle::kGlobal, CelCallStyle::kNamespace}) {
+    const CelSignature* found = FindCelFunction(e.name, style, types.size());
+    if (found != nullptr && found->function == e.function) signature = found;
+  }
+  if (!types.empty() && signature->receiver != CelType::kDyn && types[0] != CelType::kDyn &&
+      types[0] != signature->receiver) {
+    return CelErrorAt(source_, e.at,
+                      fmt::format("found no matching overload for '{}' applied to '{}'", e.name,
+                                  ToString(types[0])));
+  }
+  return signature->result;
+}
+
+absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<CelType>& types) {
+  // Homogeneous: entries of one type (Kubernetes' base environment).
+  const std::size_t stride = e.op == CelOp::kMap ? 2 : 1;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    NotesUse(types[i]);
+    const CelType first = types[i % stride];
+    if (e.optional_args[i / stride] || e.optional_args[0] || MayEqual(first, types[i])) continue;
+    return CelErrorAt(
+        source_, e.args[i]->at,
+        fmt::format("expected type '{}' but found '{}'", ToString(first), ToString(types[i])));
+  }
+  return e.op == CelOp::kMap ? CelType::kMap : CelType::kList;
+}
+
+absl::StatusOr<CelType> Checker::Apply(const CelExpr& e, const std::vector<CelType>& types) {
+  switch (e.op) {
+    case CelOp::kSelect:
+    case CelOp::kHas:
+      return Select(e, types[0]);
+    case CelOp::kIndex:
+      return Index(e, types[0], types[1]);
+    case CelOp::kList:
+    case CelOp::kMap:
+      return Aggregate(e, types);
+    case CelOp::kCall:
+      return Call(e, types);
+    case CelOp::kConditional:
+    case CelOp::kAnd:
+    case CelOp::kOr:
+    case CelOp::kNot:
+      return Logic(e, types);
+    case CelOp::kNegate:
+      if (types[0] == CelType::kInt || types[0] == CelType::kDouble || types[0] == CelType::kDyn) {
+        return types[0];
+      }
+      return CelErrorAt(source_, e.at, "found no matching overload for '-_'");
+    case CelOp::kAdd:
+    case CelOp::kSubtract:
+    case CelOp::kMultiply:
+    case CelOp::kDivide:
+    case CelOp::kModulo:
+      return Arithmetic(e, types[0], types[1]);
+    default:
+      return Relation(e, types[0], types[1]);
+  }
+}
+
+absl::StatusOr<CelType> Checker::Check(const CelExpr& e) {
+  switch (e.op) {
+    case CelOp::kLiteral:
+      return e.literal.type();
+    case CelOp::kVariable:
+      return slots_[e.slot];
+    case CelOp::kComprehension:
+      return Comprehension(e);
+    case CelOp::kBind: {
+      TAHOMA_ASSIGN_OR_RETURN(slots_[e.slot], Check(*e.args[0]));
+      return Check(*e.args[1]);
+    }
+    default:
+      break;
+  }
+  std::vector<CelType> types;
+  for (const auto& arg : e.args) {
+    TAHOMA_ASSIGN_OR_RETURN(const CelType type, Check(*arg));
+    types.push_back(type);
+  }
+  return Apply(e, types);
+}
+
+}  // namespace
+
+absl::StatusOr<CelChecked> CheckCel(std::string_view source, const CelParsed& parsed) {
+  Checker checker(source, parsed.slots);
+  TAHOMA_ASSIGN_OR_RETURN(const CelType type, checker.Check(*parsed.root));
+  return CelChecked{.type = type, .reads_unnamed = checker.reads_unnamed()};
+}
+
+}  // namespace tahoma::kube::internal

@@ -1,0 +1,65 @@
+// CEL expressions that select devices: DeviceClass and ResourceClaim selectors.
+//
+//   auto selector = DeviceSelector::Compile(
+//       "device.attributes['neuron.aws.com'].instanceType == 'trn2.48xlarge'");
+//   absl::StatusOr<bool> matches = selector->Matches(device);
+//
+// Variables: device.driver, device.attributes[domain].id, device.capacity[domain].id,
+// device.allowMultipleAllocations. An unknown domain is an empty map; an unknown id is the run-time
+// error "no such key: id", which Kubernetes lets abort the whole allocation (reference:
+// kubernetes-dra 4.1).
+//
+// Supported: all operators, has(), optionals (a.?b, a[?b], orValue, or, value, hasValue, optMap,
+// optional.of/none/ofNonZeroValue), macros all, exists, exists_one, filter, map, cel.bind; strings
+// (size, contains, startsWith, endsWith, matches, find, lowerAscii, upperAscii, trim, split, join,
+// replace, substring, indexOf, lastIndexOf, charAt), lists (min, max, sum, isSorted, indexOf,
+// includes), sets.contains/intersects/equivalent, int, uint, double, string, bool, dyn, quantity,
+// semver with their comparisons. Anything else is a compile error that names it and where it is.
+//
+// Scope: matching one device. Caching by attribute set is up to the caller; MayRead says what an
+// expression depends on.
+//
+// Thread safety: immutable; Matches may be called from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lib/kube/cel/value.h"
+
+namespace tahoma::kube {
+
+// resource/v1 types.go: CELSelectorExpressionMaxLength and CELSelectorExpressionMaxCost. Our cost
+// of an evaluation is an upper bound on its steps; the API server has estimated it before.
+inline constexpr std::size_t kSelectorBytesMax = 10 * 1024;
+inline constexpr std::uint64_t kSelectorCostMax = 1'000'000;
+
+class DeviceSelector {
+ public:
+  // kInvalidArgument: "1:8: undeclared reference to 'foo'".
+  static absl::StatusOr<DeviceSelector> Compile(std::string_view source);
+
+  ~DeviceSelector();
+  DeviceSelector(DeviceSelector&&) noexcept;
+  DeviceSelector& operator=(DeviceSelector&&) noexcept;
+
+  // Whether the device is selected, or the run-time error.
+  absl::StatusOr<bool> Matches(const DeviceView& device) const;
+
+  // False when the answer cannot depend on an attribute or capacity with that id (in any domain).
+  bool MayRead(std::string_view id) const;
+
+  const std::string& source() const;
+
+ private:
+  struct Compiled;
+  explicit DeviceSelector(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace tahoma::kube

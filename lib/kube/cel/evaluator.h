@@ -1,0 +1,60 @@
+// Runs a checked expression over one device.
+//
+// Thread safety: one CelEvaluator belongs to one thread; expressions are shared.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lib/kube/cel/expression.h"
+
+namespace tahoma::kube::internal {
+
+class CelEvaluator {
+ public:
+  CelEvaluator(const DeviceView& device, std::size_t slots, std::uint64_t cost_limit)
+      : device_(device), slots_(slots), cost_left_(cost_limit) {
+    slots_[0] = CelValue(CelValue::DevicePart{CelType::kDevice, ""});
+  }
+
+  absl::StatusOr<CelValue> Evaluate(const CelExpr& e);
+
+ private:
+  using Result = absl::StatusOr<CelValue>;
+
+  // Fails when the budget is used up. One step, or one tenth of a step per byte looked at.
+  absl::Status Spend(std::uint64_t steps);
+  absl::Status SpendOn(const CelValue& value);
+
+  Result Select(const CelExpr& e);
+  Result Index(const CelExpr& e);
+  // The entry of a map, list or part of the device; none when absent, an error when `base` cannot
+  // have entries.
+  absl::StatusOr<CelValue::Optional> Find(const CelValue& base, const CelValue& key);
+  Result AndOr(const CelExpr& e);
+  Result Binary(const CelExpr& e);
+  Result Arithmetic(const CelExpr& e, const CelValue& a, const CelValue& b);
+  Result Contains(const CelValue& key, const CelValue& in);
+  Result Aggregate(const CelExpr& e);
+  Result Comprehension(const CelExpr& e);
+  Result OptMap(const CelExpr& e);
+  absl::StatusOr<CelValue::List> RangeOf(const CelValue& value);
+  // Parts of the device as ordinary maps; other values as they are.
+  CelValue Materialized(const CelValue& value) const;
+  CelValue IdsOf(const CelValue::DevicePart& part) const;
+
+  const DeviceView& device_;
+  std::vector<CelValue> slots_;
+  std::uint64_t cost_left_;
+};
+
+// Calls one function. `pattern` is the compiled pattern of kMatches when it is a literal.
+absl::StatusOr<CelValue> CallCelFunction(const CelExpr& call, const std::vector<CelValue>& args);
+
+absl::Status NoSuchOverload(std::string_view what);
+
+}  // namespace tahoma::kube::internal

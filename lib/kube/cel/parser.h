@@ -1,0 +1,26 @@
+// From CEL source text to an expression with its macros expanded and its names resolved.
+//
+// What is not supported (see device_selector.h) is an error with line, column and name, never a
+// guess.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <string_view>
+
+#include "lib/kube/cel/expression.h"
+
+namespace tahoma::kube::internal {
+
+struct CelParsed {
+  std::unique_ptr<CelExpr> root;
+  std::size_t slots = 1;  // variables, `device` included
+};
+
+absl::StatusOr<CelParsed> ParseCel(std::string_view source);
+
+}  // namespace tahoma::kube::internal

@@ -1,0 +1,137 @@
+// Values of CEL expressions over devices.
+//
+//   CelValue three(std::int64_t{3});
+//   three.type();                                  // CelType::kInt
+//   Equal(three, CelValue(3.0));                   // true: numbers compare across types
+//
+// Thread safety: values; lists and maps are shared and immutable.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lib/kube/cel/semver.h"
+#include "lib/kube/quantity.h"
+
+namespace tahoma::kube {
+
+// Static and dynamic types. kDyn is static only: not known before evaluation.
+enum class CelType : std::uint8_t {
+  kDyn,
+  kNull,
+  kBool,
+  kInt,
+  kUint,
+  kDouble,
+  kString,
+  kBytes,
+  kList,
+  kMap,
+  kOptional,
+  kQuantity,
+  kSemver,
+  kDevice,      // `device`
+  kDomains,     // device.attributes: map of domains
+  kIds,         // device.attributes["domain"]
+  kCapDomains,  // device.capacity
+  kCapIds,      // device.capacity["domain"]
+};
+
+std::string_view ToString(CelType type);
+
+// What an expression can see of a device. Names are complete: an id published without a domain
+// belongs to the driver's.
+class CelValue;
+class DeviceView {
+ public:
+  virtual ~DeviceView() = default;
+  virtual std::string_view Driver() const = 0;
+  virtual bool AllowsMultipleAllocations() const = 0;
+  // nullopt when the device does not have it.
+  virtual std::optional<CelValue> Attribute(std::string_view domain, std::string_view id) const = 0;
+  virtual std::optional<CelValue> Capacity(std::string_view domain, std::string_view id) const = 0;
+  // All of them, as {domain, id}.
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  virtual Names AttributeNames() const = 0;
+  virtual Names CapacityNames() const = 0;
+};
+
+class CelValue {
+ public:
+  using List = std::vector<CelValue>;
+  using Map = std::vector<std::pair<CelValue, CelValue>>;  // in order of insertion, keys distinct
+  struct Bytes {
+    std::string bytes;
+  };
+  // An optional: nullptr is none.
+  struct Optional {
+    std::shared_ptr<const CelValue> value;
+  };
+  // A part of the device that is looked up, not copied.
+  struct DevicePart {
+    CelType type;
+    std::string domain;  // of kIds and kCapIds
+  };
+
+  CelValue() = default;  // null
+  explicit CelValue(bool value) : value_(value) {}
+  explicit CelValue(std::int64_t value) : value_(value) {}
+  explicit CelValue(std::uint64_t value) : value_(value) {}
+  explicit CelValue(double value) : value_(value) {}
+  explicit CelValue(std::string value) : value_(std::move(value)) {}
+  explicit CelValue(Bytes value) : value_(std::move(value)) {}
+  explicit CelValue(List value) : value_(std::make_shared<const List>(std::move(value))) {}
+  explicit CelValue(Map value) : value_(std::make_shared<const Map>(std::move(value))) {}
+  explicit CelValue(Optional value) : value_(std::move(value)) {}
+  explicit CelValue(Quantity value) : value_(std::move(value)) {}
+  explicit CelValue(Semver value) : value_(std::make_shared<const Semver>(std::move(value))) {}
+  explicit CelValue(DevicePart value) : value_(std::move(value)) {}
+
+  CelType type() const;
+
+  // nullptr when the value is of another type.
+  template <typename T>
+  const T* As() const {
+    return std::get_if<T>(&value_);
+  }
+  const List* AsList() const { return Shared<List>(); }
+  const Map* AsMap() const { return Shared<Map>(); }
+  const Semver* AsSemver() const { return Shared<Semver>(); }
+  bool IsNumber() const;
+
+ private:
+  template <typename T>
+  const T* Shared() const {
+    const auto* pointer = std::get_if<std::shared_ptr<const T>>(&value_);
+    return pointer == nullptr ? nullptr : pointer->get();
+  }
+
+  std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Bytes,
+               std::shared_ptr<const List>, std::shared_ptr<const Map>, Optional, Quantity,
+               std::shared_ptr<const Semver>, DevicePart>
+      value_;
+};
+
+// CEL's ==: false for values of different types, but numbers compare across types. Parts of the
+// device must have been made into maps before.
+bool Equal(const CelValue& a, const CelValue& b);
+
+// CEL's order: negative, zero or positive; nullopt where < has no meaning (different types, NaN).
+std::optional<int> Order(const CelValue& a, const CelValue& b);
+
+// The entry of a map; nullptr when absent.
+const CelValue* FindKey(const CelValue::Map& map, const CelValue& key);
+
+// The number of code points of a UTF-8 text.
+std::size_t CodePoints(std::string_view text);
+
+}  // namespace tahoma::kube

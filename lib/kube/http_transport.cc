@@ -1,0 +1,387 @@
+#include "lib/kube/http_transport.h"
+
+#include <httplib.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <sys/stat.h>
+
+#include <charconv>
+#include <fstream>
+#include <list>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+namespace {
+
+// Sockets wait in real time.
+MonotonicTime Now() { return SystemClock().MonotonicNow(); }
+
+template <typename T, void (*Free)(T*)>
+struct Freer {
+  void operator()(T* value) const { Free(value); }
+};
+using CertificatePtr = std::unique_ptr<X509, Freer<X509, X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
+using StorePtr = std::unique_ptr<X509_STORE, Freer<X509_STORE, X509_STORE_free>>;
+using BioPtr = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
+
+BioPtr Open(const std::string& pem) {
+  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+absl::StatusOr<StorePtr> ParseCas(const std::string& pem) {
+  StorePtr store(X509_STORE_new());
+  const BioPtr bio = Open(pem);
+  int count = 0;
+  while (
+      const CertificatePtr certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+    X509_STORE_add_cert(store.get(), certificate.get());
+    ++count;
+  }
+  ERR_clear_error();
+  if (count == 0) return InvalidArgument("the certificate authority holds no PEM certificate");
+  return store;
+}
+
+struct Endpoint {
+  bool tls = false;
+  std::string host;
+  int port = 0;
+};
+
+absl::StatusOr<Endpoint> ParseServer(const std::string& server) {
+  const absl::Status bad = InvalidArgument(
+      "\"{}\" is not a server address; expected for example https://10.0.0.1:6443", server);
+  Endpoint endpoint;
+  std::string_view rest = server;
+  if (rest.starts_with("https://")) {
+    endpoint.tls = true;
+    rest.remove_prefix(8);
+  } else if (rest.starts_with("http://")) {
+    rest.remove_prefix(7);
+  } else {
+    return bad;
+  }
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.empty() || rest.find('/') != std::string_view::npos) return bad;
+  endpoint.port = endpoint.tls ? 443 : 80;
+  const std::size_t colon = rest.rfind(':');
+  const bool has_port = colon != std::string_view::npos && rest.find(']', colon) == rest.npos;
+  if (has_port) {
+    const char* end = rest.data() + rest.size();
+    const auto [at, error] = std::from_chars(rest.data() + colon + 1, end, endpoint.port);
+    if (error != std::errc() || at != end || endpoint.port < 1 || endpoint.port > 65535) return bad;
+    rest = rest.substr(0, colon);
+  }
+  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
+  if (rest.empty()) return bad;
+  endpoint.host = std::string(rest);
+  return endpoint;
+}
+
+std::pair<time_t, time_t> Split(std::chrono::milliseconds duration) {
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return {micros / 1'000'000, micros % 1'000'000};
+}
+
+// Cuts a body into lines. False: the sink has enough, or a line is too long (`too_long`).
+class LineSplitter {
+ public:
+  LineSplitter(const LineSink& sink, std::size_t max_line) : sink_(sink), max_line_(max_line) {}
+
+  bool Add(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const std::size_t end = bytes.find('\n');
+      if (end == std::string_view::npos) {
+        rest_.append(bytes);
+        too_long = rest_.size() > max_line_;
+        return !too_long;
+      }
+      bool goes_on = true;
+      if (rest_.empty()) {
+        goes_on = sink_(bytes.substr(0, end));
+      } else {
+        rest_.append(bytes.substr(0, end));
+        goes_on = sink_(rest_);
+        rest_.clear();
+      }
+      if (!goes_on) {
+        enough = true;
+        return false;
+      }
+      bytes.remove_prefix(end + 1);
+    }
+    return true;
+  }
+  // A last line without its newline is half a line.
+  bool is_whole() const { return rest_.empty(); }
+
+  bool too_long = false;
+  bool enough = false;
+
+ private:
+  const LineSink& sink_;
+  const std::size_t max_line_;
+  std::string rest_;
+};
+
+absl::Status ErrorOf(httplib::Error error, const std::string& server, bool timed_out) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return Unavailable("{}: cannot connect", server);
+    case httplib::Error::SSLConnection:
+      return Unavailable("{}: the TLS handshake failed", server);
+    case httplib::Error::SSLServerVerification:
+      return Unavailable(
+          "{}: the server's certificate is not from a trusted authority, or names "
+          "another host",
+          server);
+    case httplib::Error::SSLLoadingCerts:
+      return Unavailable("{}: the certificate authorities cannot be read", server);
+    default:
+      if (timed_out) return DeadlineExceeded("{}: no answer in time", server);
+      return Unavailable("{}: the connection broke before the answer was whole", server);
+  }
+}
+
+Response Convert(const httplib::Response& in) {
+  Response out;
+  out.status = in.status;
+  for (const auto& [name, value] : in.headers) out.headers.emplace_back(name, value);
+  return out;
+}
+
+}  // namespace
+
+class HttpTransport::Impl {
+ public:
+  using ClientPtr = std::unique_ptr<httplib::ClientImpl>;
+
+  Impl(ServerAccess access, HttpLimits limits, Endpoint endpoint)
+      : access_(std::move(access)), limits_(limits), endpoint_(std::move(endpoint)) {}
+
+  absl::Status Prepare();
+  absl::StatusOr<Response> Perform(const Request& request, std::chrono::milliseconds idle,
+                                   const LineSink* sink);
+  void Shutdown();
+  const HttpLimits& limits() const { return limits_; }
+
+ private:
+  absl::StatusOr<ClientPtr> Borrow();
+  void Return(ClientPtr client, bool reusable);
+  ClientPtr Make() const;
+  absl::StatusOr<std::string> Token();
+  absl::StatusOr<httplib::Request> Prepare(const Request& request);
+
+  const ServerAccess access_;
+  const HttpLimits limits_;
+  const Endpoint endpoint_;
+  StorePtr cas_;
+  CertificatePtr certificate_;
+  KeyPtr key_;
+
+  std::mutex mutex_;
+  bool shut_down_ = false;
+  std::list<ClientPtr> idle_;
+  std::set<httplib::ClientImpl*> busy_;
+  std::string token_;
+  timespec token_time_{};
+  ino_t token_inode_ = 0;
+};
+
+absl::Status HttpTransport::Impl::Prepare() {
+  if (!access_.ca_pem.empty()) {
+    TAHOMA_ASSIGN_OR_RETURN(cas_, ParseCas(access_.ca_pem));
+  }
+  if (access_.client_cert_pem.empty() != access_.client_key_pem.empty()) {
+    return InvalidArgument("a client certificate and its key must be given together");
+  }
+  if (!access_.client_cert_pem.empty()) {
+    certificate_.reset(
+        PEM_read_bio_X509(Open(access_.client_cert_pem).get(), nullptr, nullptr, nullptr));
+    key_.reset(
+        PEM_read_bio_PrivateKey(Open(access_.client_key_pem).get(), nullptr, nullptr, nullptr));
+    ERR_clear_error();
+    if (!certificate_) return InvalidArgument("the client certificate is not PEM");
+    if (!key_) return InvalidArgument("the client key is not an unencrypted PEM key");
+    if (X509_check_private_key(certificate_.get(), key_.get()) != 1) {
+      ERR_clear_error();
+      return InvalidArgument("the client key does not belong to the client certificate");
+    }
+  }
+  if (!access_.token_file.empty()) return Token().status();
+  return absl::OkStatus();
+}
+
+HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
+  ClientPtr client;
+  if (endpoint_.tls) {
+    const std::string& name =
+        access_.tls_server_name.empty() ? endpoint_.host : access_.tls_server_name;
+    auto ssl =
+        std::make_unique<httplib::SSLClient>(name, endpoint_.port, certificate_.get(), key_.get());
+    // The client takes the store over; this object keeps its own reference.
+    if (cas_ && X509_STORE_up_ref(cas_.get()) == 1) ssl->set_ca_cert_store(cas_.get());
+    if (name != endpoint_.host) ssl->set_hostname_addr_map({{name, endpoint_.host}});
+    ssl->enable_server_certificate_verification(!access_.insecure_skip_tls_verify);
+    client = std::move(ssl);
+  } else {
+    client = std::make_unique<httplib::ClientImpl>(endpoint_.host, endpoint_.port);
+  }
+  client->set_keep_alive(true);
+  client->set_tcp_nodelay(true);
+  client->set_url_encode(false);
+  client->set_follow_location(false);
+  client->set_decompress(false);
+  const auto [seconds, micros] = Split(limits_.connect_timeout);
+  client->set_connection_timeout(seconds, micros);
+  return client;
+}
+
+absl::StatusOr<HttpTransport::Impl::ClientPtr> HttpTransport::Impl::Borrow() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (shut_down_) return Unavailable("{}: the client was shut down", access_.server);
+    if (!idle_.empty()) {
+      ClientPtr client = std::move(idle_.back());
+      idle_.pop_back();
+      busy_.insert(client.get());
+      return client;
+    }
+  }
+  ClientPtr client = Make();
+  const std::lock_guard lock(mutex_);
+  busy_.insert(client.get());
+  return client;
+}
+
+void HttpTransport::Impl::Return(ClientPtr client, bool reusable) {
+  const std::lock_guard lock(mutex_);
+  busy_.erase(client.get());
+  if (reusable && !shut_down_ && idle_.size() < limits_.max_idle_connections) {
+    idle_.push_back(std::move(client));
+  }
+}
+
+void HttpTransport::Impl::Shutdown() {
+  const std::lock_guard lock(mutex_);
+  shut_down_ = true;
+  idle_.clear();
+  for (httplib::ClientImpl* client : busy_) client->stop();
+}
+
+absl::StatusOr<std::string> HttpTransport::Impl::Token() {
+  if (access_.token_file.empty()) return access_.token;
+  struct stat now {};
+  const std::lock_guard lock(mutex_);
+  if (::stat(access_.token_file.c_str(), &now) != 0) {
+    return Unauthenticated("cannot read the token file {}", access_.token_file);
+  }
+  if (!token_.empty() && now.st_ino == token_inode_ && now.st_mtim.tv_sec == token_time_.tv_sec &&
+      now.st_mtim.tv_nsec == token_time_.tv_nsec) {
+    return token_;
+  }
+  std::ifstream file(access_.token_file);
+  std::string token;
+  file >> token;
+  if (token.empty()) return Unauthenticated("the token file {} is empty", access_.token_file);
+  token_ = token;
+  token_time_ = now.st_mtim;
+  token_inode_ = now.st_ino;
+  return token_;
+}
+
+absl::StatusOr<httplib::Request> HttpTransport::Impl::Prepare(const Request& request) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::string token, Token());
+  httplib::Request out;
+  out.method = request.method;
+  out.path = request.target;
+  for (const auto& [name, value] : request.headers) out.headers.emplace(name, value);
+  if (!token.empty()) out.headers.emplace("Authorization", "Bearer " + token);
+  out.headers.emplace("Accept-Encoding", "identity");
+  if (!out.has_header("User-Agent")) out.headers.emplace("User-Agent", "tahoma");
+  out.body = request.body;
+  return out;
+}
+
+absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
+                                                      std::chrono::milliseconds idle,
+                                                      const LineSink* sink) {
+  TAHOMA_ASSIGN_OR_RETURN(httplib::Request out, Prepare(request));
+  TAHOMA_ASSIGN_OR_RETURN(ClientPtr client, Borrow());
+  const auto [seconds, micros] = Split(idle);
+  client->set_read_timeout(seconds, micros);
+  client->set_write_timeout(seconds, micros);
+
+  int status = 0;
+  std::string body;
+  bool too_large = false;
+  const LineSink no_sink = [](std::string_view) { return true; };
+  LineSplitter lines(sink != nullptr ? *sink : no_sink, limits_.max_line_bytes);
+  auto last_byte = Now();
+  out.response_handler = [&](const httplib::Response& head) {
+    status = head.status;
+    last_byte = Now();
+    return true;
+  };
+  out.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
+    last_byte = Now();
+    if (sink != nullptr && status == 200) return lines.Add({bytes, size});
+    body.append(bytes, size);
+    too_large = body.size() > limits_.max_body_bytes;
+    return !too_large;
+  };
+  httplib::Response in;
+  httplib::Error error = httplib::Error::Success;
+  const bool done = client->send(out, in, error);
+  const bool timed_out = Now() - last_byte >= idle;
+  Return(std::move(client), done);
+
+  if (too_large) {
+    return ResourceExhausted("{}: the answer is larger than {} bytes", access_.server,
+                             limits_.max_body_bytes);
+  }
+  if (lines.too_long) {
+    return ResourceExhausted("{}: a line of the stream is larger than {} bytes", access_.server,
+                             limits_.max_line_bytes);
+  }
+  const bool stream_ended = sink != nullptr && status == 200 && (lines.enough || timed_out);
+  if (!done && !stream_ended) return ErrorOf(error, access_.server, timed_out);
+  if (done && !lines.is_whole()) {
+    return Unavailable("{}: the stream ended within a line", access_.server);
+  }
+  Response response = Convert(in);
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+HttpTransport::HttpTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpTransport::~HttpTransport() = default;
+
+absl::StatusOr<std::unique_ptr<HttpTransport>> HttpTransport::Create(ServerAccess access,
+                                                                     HttpLimits limits) {
+  TAHOMA_ASSIGN_OR_RETURN(Endpoint endpoint, ParseServer(access.server));
+  auto impl = std::make_unique<Impl>(std::move(access), limits, std::move(endpoint));
+  TAHOMA_RETURN_IF_ERROR(impl->Prepare());
+  return std::unique_ptr<HttpTransport>(new HttpTransport(std::move(impl)));
+}
+
+absl::StatusOr<Response> HttpTransport::Send(const Request& request) {
+  return impl_->Perform(request, impl_->limits().request_timeout, nullptr);
+}
+
+absl::StatusOr<Response> HttpTransport::Stream(const Request& request, const LineSink& sink,
+                                               std::chrono::milliseconds idle_timeout) {
+  return impl_->Perform(request, idle_timeout, &sink);
+}
+
+void HttpTransport::Shutdown() { impl_->Shutdown(); }
+
+}  // namespace tahoma::kube

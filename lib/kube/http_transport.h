@@ -1,0 +1,67 @@
+// A Kubernetes API server at an address, over HTTP/1.1 with or without TLS.
+//
+//   absl::StatusOr<std::unique_ptr<HttpTransport>> transport = HttpTransport::Create(
+//       {.server = "https://10.0.0.1:6443", .ca_pem = ca, .token_file = "/var/run/…/token"});
+//   (*transport)->Send({.method = "GET", .target = "/version"});
+//
+// Connections are kept and used again, at most `max_idle_connections` of them. An answer that did
+// not arrive whole is kUnavailable. A token file is read again when it changes.
+//
+// Scope: bytes to one server. Proxies and redirects are not followed.
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "lib/kube/transport.h"
+
+namespace tahoma::kube {
+
+struct ServerAccess {
+  std::string server = {};  // "https://host:port", "http://127.0.0.1:8001"
+  std::string ca_pem = {};  // the certificates of the CAs to trust; empty: the machine's
+  bool insecure_skip_tls_verify = false;
+  std::string tls_server_name = {};  // whom the certificate must name; empty: the host
+  std::string client_cert_pem = {};  // the client's certificate and key: both or none
+  std::string client_key_pem = {};
+  std::string token = {};
+  std::string token_file = {};  // wins over `token`
+  std::string default_namespace = "default";
+};
+
+struct HttpLimits {
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
+  std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // without any byte
+  std::size_t max_body_bytes = 256 << 20;
+  std::size_t max_line_bytes = 8 << 20;
+  std::size_t max_idle_connections = 32;
+};
+
+class HttpTransport final : public Transport {
+ public:
+  // kInvalidArgument for an address, certificate or key that cannot be used.
+  static absl::StatusOr<std::unique_ptr<HttpTransport>> Create(ServerAccess access,
+                                                               HttpLimits limits = {});
+  ~HttpTransport() override;
+
+  absl::StatusOr<Response> Send(const Request& request) override;
+  absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
+                                  std::chrono::milliseconds idle_timeout) override;
+
+  // Ends all requests and streams with kUnavailable, and refuses further ones.
+  void Shutdown();
+
+ private:
+  class Impl;
+  explicit HttpTransport(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tahoma::kube

@@ -1,0 +1,188 @@
+#include "lib/kube/kubeconfig.h"
+
+#include <absl/strings/escaping.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/kube/object.h"
+#include "lib/kube/yaml.h"
+
+namespace tahoma::kube {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kFileBytesMax = 4 << 20;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || fs::is_directory(path)) return NotFound("cannot read {}", path);
+  std::string text(kFileBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kFileBytesMax) {
+    return InvalidArgument("{} is larger than {} bytes", path, kFileBytesMax);
+  }
+  return text;
+}
+
+struct ConfigFile {
+  std::string path;
+  json content;
+};
+
+// An entry of "clusters", "users" or "contexts".
+struct Entry {
+  const ConfigFile* file = nullptr;
+  const json* value = nullptr;
+
+  std::string Text(std::string_view key) const { return std::string(StringAt(*value, {key})); }
+  bool Flag(std::string_view key) const {
+    const json* at = ValueAt(*value, {key});
+    return at != nullptr && *at == true;
+  }
+  // The path in `key`, relative to the file's folder; empty without the key.
+  std::string Path(std::string_view key) const {
+    const std::string text = Text(key);
+    return text.empty() ? text : (fs::path(file->path).parent_path() / text).string();
+  }
+  // What `key`-data holds in base64, or else what the file in `key` holds.
+  absl::StatusOr<std::string> Content(const std::string& key) const {
+    const std::string encoded = Text(key + "-data");
+    if (encoded.empty()) {
+      const std::string path = Path(key);
+      if (path.empty()) return std::string();
+      return ReadFile(path);
+    }
+    std::string decoded;
+    if (!absl::Base64Unescape({encoded.data(), encoded.size()}, &decoded)) {
+      return InvalidArgument("{}: {}-data is not base64", file->path, key);
+    }
+    return decoded;
+  }
+};
+
+absl::StatusOr<std::vector<ConfigFile>> ReadFiles(std::string_view paths) {
+  std::vector<ConfigFile> files;
+  const bool several = paths.find(':') != std::string_view::npos;
+  while (!paths.empty()) {
+    const std::string path(paths.substr(0, paths.find(':')));
+    paths.remove_prefix(std::min(paths.size(), path.size() + 1));
+    if (path.empty()) continue;
+    const absl::StatusOr<std::string> text = ReadFile(path);
+    if (absl::IsNotFound(text.status()) && several) continue;
+    TAHOMA_RETURN_IF_ERROR(Annotate(text.status(), "kubeconfig"));
+    absl::StatusOr<json> content = YamlToJson(*text);
+    if (!content.ok()) return Annotate(content.status(), path);
+    if (!content->is_object()) return InvalidArgument("{} is not a kubeconfig", path);
+    files.push_back({path, *std::move(content)});
+  }
+  if (files.empty()) return NotFound("no kubeconfig file can be read");
+  return files;
+}
+
+absl::StatusOr<Entry> Find(const std::vector<ConfigFile>& files, std::string_view list,
+                           std::string_view kind, std::string_view name) {
+  for (const ConfigFile& file : files) {
+    const json* entries = ValueAt(file.content, {list});
+    if (entries == nullptr || !entries->is_array()) continue;
+    for (const json& entry : *entries) {
+      if (StringAt(entry, {"name"}) != name) continue;
+      const json* value = ValueAt(entry, {kind});
+      if (value == nullptr || !value->is_object()) {
+        return InvalidArgument("{}: the {} \"{}\" is empty", file.path, kind, name);
+      }
+      return Entry{&file, value};
+    }
+  }
+  return NotFound("kubeconfig {}: there is no {} \"{}\"", files.front().path, kind, name);
+}
+
+absl::Status AddUser(const Entry& user, std::string_view name, ServerAccess& access) {
+  for (const std::string_view program : {"exec", "auth-provider"}) {
+    if (user.value->contains(program)) {
+      return Unimplemented(
+          "{}: the user \"{}\" gets its credentials from a program ({}), which is not supported; "
+          "use a token or a client certificate",
+          user.file->path, name, program);
+    }
+  }
+  if (user.value->contains("username")) {
+    return Unimplemented("{}: the user \"{}\" has a password; use a token or a client certificate",
+                         user.file->path, name);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(access.client_cert_pem, user.Content("client-certificate"));
+  TAHOMA_ASSIGN_OR_RETURN(access.client_key_pem, user.Content("client-key"));
+  access.token = user.Text("token");
+  // As in client-go, a token beside a token file is used while the file cannot be read; here the
+  // file simply wins.
+  access.token_file = user.Path("tokenFile");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<ConfigFile> files, ReadFiles(paths));
+  std::string name(context);
+  for (const ConfigFile& file : files) {
+    if (name.empty()) name = std::string(StringAt(file.content, {"current-context"}));
+  }
+  if (name.empty()) return NotFound("kubeconfig {}: no current-context", files.front().path);
+  TAHOMA_ASSIGN_OR_RETURN(const Entry chosen, Find(files, "contexts", "context", name));
+  const std::string cluster_name = chosen.Text("cluster"), user_name = chosen.Text("user");
+  TAHOMA_ASSIGN_OR_RETURN(const Entry cluster, Find(files, "clusters", "cluster", cluster_name));
+
+  ServerAccess access{.server = cluster.Text("server")};
+  if (access.server.empty()) {
+    return InvalidArgument("{}: the cluster \"{}\" has no server", cluster.file->path,
+                           cluster_name);
+  }
+  access.insecure_skip_tls_verify = cluster.Flag("insecure-skip-tls-verify");
+  access.tls_server_name = cluster.Text("tls-server-name");
+  TAHOMA_ASSIGN_OR_RETURN(access.ca_pem, cluster.Content("certificate-authority"));
+  if (access.insecure_skip_tls_verify && !access.ca_pem.empty()) {
+    return InvalidArgument(
+        "{}: the cluster \"{}\" has a certificate authority and insecure-skip-tls-verify; only one "
+        "can hold",
+        cluster.file->path, cluster_name);
+  }
+  const std::string ns = chosen.Text("namespace");
+  if (!ns.empty()) access.default_namespace = ns;
+  if (user_name.empty()) return access;
+  TAHOMA_ASSIGN_OR_RETURN(const Entry user, Find(files, "users", "user", user_name));
+  TAHOMA_RETURN_IF_ERROR(AddUser(user, user_name, access));
+  return access;
+}
+
+absl::StatusOr<ServerAccess> InClusterAccess(std::string_view host, std::string_view port,
+                                             const std::string& folder) {
+  if (host.empty() || port.empty()) {
+    return FailedPrecondition(
+        "not inside a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; "
+        "give a kubeconfig");
+  }
+  const bool is_v6 = host.find(':') != std::string_view::npos;
+  ServerAccess access{.server = is_v6 ? fmt::format("https://[{}]:{}", host, port)
+                                      : fmt::format("https://{}:{}", host, port)};
+  absl::StatusOr<std::string> ca = ReadFile(folder + "/ca.crt");
+  if (!ca.ok())
+    return FailedPrecondition("not a pod with a service account: {}", Message(ca.status()));
+  access.ca_pem = *std::move(ca);
+  access.token_file = folder + "/token";
+  const absl::StatusOr<std::string> token = ReadFile(access.token_file);
+  if (!token.ok()) {
+    return FailedPrecondition("not a pod with a service account: {}", Message(token.status()));
+  }
+  const absl::StatusOr<std::string> ns = ReadFile(folder + "/namespace");
+  if (ns.ok() && !ns->empty()) access.default_namespace = *ns;
+  return access;
+}
+
+}  // namespace tahoma::kube

@@ -1,0 +1,40 @@
+// How to reach a cluster: from kubeconfig files, or from inside a pod.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(ServerAccess access, LoadKubeconfig("/home/ada/.kube/config"));
+//   TAHOMA_ASSIGN_OR_RETURN(access, InClusterAccess("10.96.0.1", "443"));
+//   auto transport = HttpTransport::Create(std::move(access));
+//
+// Scope: reads files; the environment (KUBECONFIG, KUBERNETES_SERVICE_HOST) is read by the program
+// and passed in.
+//
+// Thread safety: pure functions of the files.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+
+#include "lib/kube/http_transport.h"
+
+namespace tahoma::kube {
+
+// `paths` is one file or, as in $KUBECONFIG, several with colons between: of a cluster, user or
+// context named in several files the first counts, and so does the first current-context. Missing
+// files of several are passed over. `context` empty: the current one. Relative paths inside a file
+// are relative to its folder.
+// kNotFound when no file can be read or a name is missing, kInvalidArgument for a malformed file,
+// kUnimplemented for users whose credentials come from a program (exec, auth-provider).
+absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context = "");
+
+inline constexpr std::string_view kServiceAccountFolder =
+    "/var/run/secrets/kubernetes.io/serviceaccount";
+
+// Host and port are $KUBERNETES_SERVICE_HOST and $KUBERNETES_SERVICE_PORT. kFailedPrecondition
+// when they are empty or the folder is not that of a service account.
+absl::StatusOr<ServerAccess> InClusterAccess(
+    std::string_view host, std::string_view port,
+    const std::string& folder = std::string(kServiceAccountFolder));
+
+}  // namespace tahoma::kube

@@ -1,0 +1,133 @@
+#include "lib/kube/lease.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+#include "lib/kube/object.h"
+
+namespace tahoma::kube {
+
+using nlohmann::json;
+
+namespace {
+// Somebody's typing mistake must not lock the lease for years.
+constexpr std::int64_t kLongestSeconds = 3600;
+}  // namespace
+
+const Resource kLeases{
+    .group = "coordination.k8s.io", .version = "v1", .plural = "leases", .namespaced = true};
+
+std::string LeaderElection::Desired(WallTime wall) const {
+  json lease = json::parse(observed_, nullptr, false);
+  if (!lease.is_object()) {
+    lease = {{"apiVersion", "coordination.k8s.io/v1"},
+             {"kind", "Lease"},
+             {"metadata", {{"namespace", options_.ns}, {"name", options_.name}}}};
+  }
+  json& spec = lease["spec"];
+  if (!spec.is_object()) spec = json::object();
+  if (holder_ != options_.identity) {
+    const json* transitions = ValueAt(lease, {"spec", "leaseTransitions"});
+    const bool counted = transitions != nullptr && transitions->is_number_integer();
+    spec["leaseTransitions"] = exists_ ? (counted ? transitions->get<std::int64_t>() : 0) + 1 : 0;
+    spec["acquireTime"] = FormatMicroTime(wall);
+  }
+  spec["holderIdentity"] = options_.identity;
+  spec["leaseDurationSeconds"] = options_.duration.count();
+  spec["renewTime"] = FormatMicroTime(wall);
+  return lease.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
+  if (now < next_try_) return {.action = Action::kWait, .until = next_try_, .lease = {}};
+  if (!known_) return {.action = Action::kRead, .until = now, .lease = {}};
+  const bool is_free = !exists_ || holder_.empty() || holder_ == options_.identity ||
+                       now >= changed_ + their_duration_;
+  if (!is_free) {
+    // Their next renewal is only seen by reading again.
+    known_ = false;
+    next_try_ = now + options_.retry;
+    return {.action = Action::kWait, .until = next_try_, .lease = {}};
+  }
+  write_began_ = now;
+  return {
+      .action = exists_ ? Action::kUpdate : Action::kCreate, .until = now, .lease = Desired(wall)};
+}
+
+void LeaderElection::Observe(const json& lease, MonotonicTime now) {
+  const std::string version(ResourceVersionOf(lease));
+  if (!exists_ || version != version_) changed_ = now;
+  exists_ = true;
+  known_ = true;
+  version_ = version;
+  observed_ = lease.dump(-1, ' ', false, json::error_handler_t::replace);
+  holder_ = std::string(StringAt(lease, {"spec", "holderIdentity"}));
+  const json* seconds = ValueAt(lease, {"spec", "leaseDurationSeconds"});
+  const bool is_number = seconds != nullptr && seconds->is_number_integer();
+  their_duration_ = is_number ? std::chrono::seconds(std::clamp<std::int64_t>(
+                                    seconds->get<std::int64_t>(), 1, kLongestSeconds))
+                              : options_.duration;
+  if (holder_ != options_.identity) renewed_.reset();
+}
+
+void LeaderElection::OnRead(const absl::StatusOr<json>& lease, MonotonicTime now) {
+  if (lease.ok()) {
+    Observe(*lease, now);
+  } else if (absl::IsNotFound(lease.status())) {
+    known_ = true;
+    exists_ = false;
+    observed_.clear();
+    holder_.clear();
+    renewed_.reset();
+  } else {
+    next_try_ = now + options_.retry;
+  }
+}
+
+void LeaderElection::OnWritten(const absl::StatusOr<json>& lease, MonotonicTime now) {
+  next_try_ = now + options_.retry;
+  if (!lease.ok()) {
+    known_ = false;
+    return;
+  }
+  Observe(*lease, now);
+  // From before the request: the others count from when they see it, which is later.
+  if (holder_ == options_.identity) renewed_ = write_began_;
+}
+
+bool LeaderElection::IsLeader(MonotonicTime now) const {
+  return renewed_.has_value() && now < *renewed_ + options_.renew_deadline;
+}
+
+std::optional<std::string> LeaderElection::Release(MonotonicTime now, WallTime wall) const {
+  if (!IsLeader(now)) return std::nullopt;
+  json lease = json::parse(Desired(wall), nullptr, false);
+  lease["spec"]["holderIdentity"] = "";
+  lease["spec"]["leaseDurationSeconds"] = 1;
+  return lease.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json MakeNodeLease(const std::string& node, const std::string& node_uid, WallTime wall) {
+  json lease{{"apiVersion", "coordination.k8s.io/v1"},
+             {"kind", "Lease"},
+             {"metadata", {{"namespace", "kube-node-lease"}, {"name", node}}},
+             {"spec",
+              {{"holderIdentity", node},
+               {"leaseDurationSeconds", kNodeLeaseDuration.count()},
+               {"renewTime", FormatMicroTime(wall)}}}};
+  if (!node_uid.empty()) {
+    lease["metadata"]["ownerReferences"] = {
+        {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}}};
+  }
+  return lease;
+}
+
+json NodeLeaseRenewal(const std::string& node, WallTime wall) {
+  return {{"spec",
+           {{"holderIdentity", node},
+            {"leaseDurationSeconds", kNodeLeaseDuration.count()},
+            {"renewTime", FormatMicroTime(wall)}}}};
+}
+
+}  // namespace tahoma::kube

@@ -1,0 +1,88 @@
+// Leases of coordination.k8s.io/v1: one leader among several programs, and a node's heartbeat.
+//
+//   LeaderElection election({.ns = "tahoma", .name = "controller", .identity = pod_uid});
+//   const LeaderElection::Step step = election.Next(clock.MonotonicNow(), clock.WallNow());
+//   switch (step.action) { case kRead: … client.Get(kLeases, …); election.OnRead(got, now); … }
+//   if (election.IsLeader(clock.MonotonicNow())) …
+//
+// Only monotonic time decides, as in client-go's leaderelection: another's lease is over when it
+// has not changed for its duration *as this program saw it*, so clocks need not agree.
+//
+// Scope: decisions. Whoever calls it does the reading, writing and waiting.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "lib/base/clock.h"
+#include "lib/kube/client.h"
+
+namespace tahoma::kube {
+
+extern const Resource kLeases;
+
+struct LeaderElectionOptions {
+  std::string ns;
+  std::string name;
+  std::string identity;  // of this program, unique
+  std::chrono::seconds duration = std::chrono::seconds(15);
+  // A leader that could not renew for so long stops leading, well before `duration` is over.
+  std::chrono::seconds renew_deadline = std::chrono::seconds(10);
+  std::chrono::seconds retry = std::chrono::seconds(2);
+};
+
+class LeaderElection {
+ public:
+  enum class Action { kWait, kRead, kCreate, kUpdate };
+  struct Step {
+    Action action = Action::kWait;
+    MonotonicTime until{};  // kWait: nothing to do before
+    std::string lease;      // kCreate, kUpdate: the object's JSON text
+  };
+
+  explicit LeaderElection(LeaderElectionOptions options) : options_(std::move(options)) {}
+
+  // What to do now. After kRead call OnRead, after kCreate and kUpdate OnWritten, with the answer.
+  Step Next(MonotonicTime now, WallTime wall);
+  void OnRead(const absl::StatusOr<nlohmann::json>& lease, MonotonicTime now);
+  void OnWritten(const absl::StatusOr<nlohmann::json>& lease, MonotonicTime now);
+
+  // True until `renew_deadline` after the last renewal began.
+  bool IsLeader(MonotonicTime now) const;
+  // Who holds it, as last seen; empty when nobody does.
+  const std::string& holder() const { return holder_; }
+  // The lease without its holder, to write at an orderly end; nothing when not leading.
+  std::optional<std::string> Release(MonotonicTime now, WallTime wall) const;
+
+ private:
+  std::string Desired(WallTime wall) const;
+  void Observe(const nlohmann::json& lease, MonotonicTime now);
+
+  const LeaderElectionOptions options_;
+  bool known_ = false;  // the lease was read and is still believed
+  bool exists_ = false;
+  std::string observed_;  // its JSON text
+  std::string version_;   // its resourceVersion
+  std::string holder_;
+  std::chrono::seconds their_duration_{};
+  MonotonicTime changed_{};  // when its resourceVersion was first seen
+  MonotonicTime next_try_{};
+  MonotonicTime write_began_{};
+  std::optional<MonotonicTime> renewed_;
+};
+
+// A node's heartbeat in namespace kube-node-lease, renewed every 10 s of its 40 s, as a kubelet's.
+inline constexpr std::chrono::seconds kNodeLeaseRenewal{10};
+inline constexpr std::chrono::seconds kNodeLeaseDuration{40};
+nlohmann::json MakeNodeLease(const std::string& node, const std::string& node_uid, WallTime wall);
+// The merge patch that renews it.
+nlohmann::json NodeLeaseRenewal(const std::string& node, WallTime wall);
+
+}  // namespace tahoma::kube

@@ -1,0 +1,32 @@
+// The rules for names, labels and annotations, with the messages that Kubernetes gives.
+//
+//   if (auto wrong = WrongDns1123Subdomain("Bad_Name")) … *wrong …   // why; nullopt when right
+//
+// Source: apimachinery pkg/util/validation/validation.go and pkg/api/validation.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tahoma::kube {
+
+// Namespaces, container names, gang names: at most 63 characters.
+std::optional<std::string> WrongDns1123Label(std::string_view value);
+
+// Names of most objects: labels joined by dots, at most 253 characters.
+std::optional<std::string> WrongDns1123Subdomain(std::string_view value);
+
+// Keys of labels and annotations: an optional subdomain and "/", then a name of at most 63.
+std::optional<std::string> WrongQualifiedName(std::string_view key);
+
+// Values of labels: empty, or at most 63 of [A-Za-z0-9._-] that begin and end alphanumerically.
+std::optional<std::string> WrongLabelValue(std::string_view value);
+
+// All annotations of an object together.
+inline constexpr std::size_t kAnnotationBytesMax = 256 << 10;
+
+}  // namespace tahoma::kube

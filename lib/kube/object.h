@@ -1,0 +1,81 @@
+// The parts of a Kubernetes object that every kind has.
+//
+//   KeyOf(pod);                       // {"training", "worker-0"}
+//   if (IsBeingDeleted(pod)) …
+//   if (std::optional<OwnerReference> owner = ControllerOf(claim)) … owner->uid …
+//
+// Scope: reading metadata of JSON that may be wrong: what is missing or of another type reads as
+// empty. The views live as long as the object.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tahoma::kube {
+
+// Which object within one kind.
+struct ObjectKey {
+  std::string ns;  // empty for cluster-scoped kinds
+  std::string name;
+
+  std::string ToString() const { return ns.empty() ? name : ns + "/" + name; }
+  friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ObjectKey& key) {
+    return H::combine(std::move(h), key.ns, key.name);
+  }
+};
+
+struct OwnerReference {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  bool controller = false;
+  bool block_owner_deletion = false;
+
+  friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
+};
+
+// The string at object[a][b]…; empty when a step is missing or something else.
+std::string_view StringAt(const nlohmann::json& object,
+                          std::initializer_list<std::string_view> path);
+// The value at that path; nullptr when a step is missing.
+const nlohmann::json* ValueAt(const nlohmann::json& object,
+                              std::initializer_list<std::string_view> path);
+
+std::string_view NameOf(const nlohmann::json& object);
+std::string_view NamespaceOf(const nlohmann::json& object);
+std::string_view UidOf(const nlohmann::json& object);
+std::string_view ResourceVersionOf(const nlohmann::json& object);
+std::string_view KindOf(const nlohmann::json& object);
+std::string_view ApiVersionOf(const nlohmann::json& object);
+std::int64_t GenerationOf(const nlohmann::json& object);
+ObjectKey KeyOf(const nlohmann::json& object);
+bool IsBeingDeleted(const nlohmann::json& object);
+
+std::optional<std::string_view> LabelOf(const nlohmann::json& object, std::string_view key);
+std::optional<std::string_view> AnnotationOf(const nlohmann::json& object, std::string_view key);
+std::map<std::string, std::string> LabelsOf(const nlohmann::json& object);
+std::map<std::string, std::string> AnnotationsOf(const nlohmann::json& object);
+std::vector<std::string> FinalizersOf(const nlohmann::json& object);
+bool HasFinalizer(const nlohmann::json& object, std::string_view finalizer);
+
+std::vector<OwnerReference> OwnersOf(const nlohmann::json& object);
+// The owner whose `controller` is true.
+std::optional<OwnerReference> ControllerOf(const nlohmann::json& object);
+
+// "apps/v1" -> {"apps", "v1"}; "v1" -> {"", "v1"}.
+std::pair<std::string_view, std::string_view> SplitApiVersion(std::string_view api_version);
+
+}  // namespace tahoma::kube

@@ -1,0 +1,84 @@
+#include "lib/kube/patch.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+// What RFC 6902 wants of one operation; nullopt-like empty string when it is well formed.
+std::string WrongOperation(const Json& operation) {
+  if (!operation.is_object()) return "is not an object";
+  const auto text = [&](const char* key) {
+    const auto found = operation.find(key);
+    return found != operation.end() && found->is_string();
+  };
+  if (!text("op")) return "has no \"op\"";
+  if (!text("path")) return "has no \"path\"";
+  const auto& op = operation["op"].get_ref<const std::string&>();
+  if (op == "remove") return "";
+  if (op == "move" || op == "copy") return text("from") ? "" : "has no \"from\"";
+  if (op != "add" && op != "replace" && op != "test")
+    return "has the unknown \"op\" \"" + op + "\"";
+  return operation.contains("value") ? "" : "has no \"value\"";
+}
+
+}  // namespace
+
+Json MergePatch(Json target, const Json& patch) {
+  target.merge_patch(patch);
+  return target;
+}
+
+Json MergeDiff(const Json& before, const Json& after) {
+  if (!before.is_object() || !after.is_object()) return after;
+  Json patch = Json::object();
+  for (const auto& [key, value] : before.items()) {
+    if (!after.contains(key)) patch[key] = nullptr;
+  }
+  for (const auto& [key, value] : after.items()) {
+    const auto old = before.find(key);
+    if (old == before.end()) {
+      patch[key] = value;
+    } else if (*old != value) {
+      patch[key] = MergeDiff(*old, value);
+    }
+  }
+  return patch;
+}
+
+absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
+  if (!operations.is_array()) return InvalidArgument("a JSON patch is an array of operations");
+  if (operations.size() > kPatchOperationsMax) {
+    return ResourceExhausted("The allowed maximum operations in a JSON patch is {}, got {}",
+                             kPatchOperationsMax, operations.size());
+  }
+  Json result = target;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (const std::string wrong = WrongOperation(operations[i]); !wrong.empty()) {
+      return InvalidArgument("operation {} of the JSON patch {}", i, wrong);
+    }
+    const auto& op = operations[i]["op"].get_ref<const std::string&>();
+    const auto& path = operations[i]["path"].get_ref<const std::string&>();
+    try {
+      Json one = Json::array();
+      one.push_back(operations[i]);
+      result.patch_inplace(one);
+    } catch (const Json::out_of_range&) {
+      return FailedPrecondition(
+          "{} operation does not apply: doc is missing path: \"{}\": missing value", op, path);
+    } catch (const Json::other_error&) {
+      return FailedPrecondition("testing path {} failed", path);
+    } catch (const Json::exception& error) {
+      return InvalidArgument("operation {} of the JSON patch: {}", i, error.what());
+    }
+  }
+  return result;
+}
+
+}  // namespace tahoma::kube

@@ -1,0 +1,32 @@
+// JSON merge patch (RFC 7386) and JSON patch (RFC 6902).
+//
+//   TAHOMA_ASSIGN_OR_RETURN(const Json changed, JsonPatch(object, operations));
+//   const Json patch = MergeDiff(before, after);     // MergePatch(before, patch) == after
+//
+// Strategic merge patch needs a schema and lives with the API server.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace tahoma::kube {
+
+// Kubernetes' bound on the operations of one JSON patch.
+inline constexpr std::size_t kPatchOperationsMax = 10'000;
+
+nlohmann::json MergePatch(nlohmann::json target, const nlohmann::json& patch);
+
+// The smallest merge patch that makes `after` of `before`. `after` must hold no nulls in objects:
+// a merge patch cannot write them.
+nlohmann::json MergeDiff(const nlohmann::json& before, const nlohmann::json& after);
+
+// kInvalidArgument for what is no JSON patch (operation and reason named), kFailedPrecondition when
+// a path does not exist or a test does not hold, kResourceExhausted for too many operations.
+absl::StatusOr<nlohmann::json> JsonPatch(const nlohmann::json& target,
+                                         const nlohmann::json& operations);
+
+}  // namespace tahoma::kube

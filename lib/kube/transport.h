@@ -1,0 +1,64 @@
+// How a client reaches a Kubernetes API server: one request and its answer, or a stream of lines.
+//
+//   absl::StatusOr<Response> got =
+//       transport.Send({.method = "GET", .target = "/api/v1/nodes?limit=500"});
+//   if (got.ok() && got->status == 404) …       // an HTTP error is an answer, not a failed Status
+//
+// Implementations: HttpTransport (a server at an address), the standalone API server called in the
+// same process without sockets, and the simulator's, which loses and delays.
+//
+// Scope: bytes. Objects, retries and caches are built on it in this library.
+//
+// Thread safety: Send and Stream may be called from any thread at the same time.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tahoma::kube {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct Request {
+  std::string method = "GET";
+  std::string target = {};  // path and query, percent-encoded: "/api/v1/pods?labelSelector=a%3Db"
+  Headers headers = {};
+  std::string body = {};
+};
+
+struct Response {
+  int status = 0;
+  Headers headers = {};
+  std::string body = {};
+
+  // The value of the first header of that name, compared without case; empty when there is none.
+  std::string_view header(std::string_view name) const;
+};
+
+// Receives the lines of a stream, without their newline. Returning false ends the stream.
+using LineSink = std::function<bool(std::string_view line)>;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Waits for the whole answer. kUnavailable when no answer came (refused, reset, half a message),
+  // kDeadlineExceeded when it took too long; the request may or may not have been carried out.
+  virtual absl::StatusOr<Response> Send(const Request& request) = 0;
+
+  // For watches and `logs -f`. Returns the answer's head; its body was given to `sink` line by
+  // line when the status is 200, and is in Response::body otherwise. Ends when the server ends it,
+  // `sink` returns false, or nothing at all arrived for `idle_timeout`.
+  virtual absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
+                                          std::chrono::milliseconds idle_timeout) = 0;
+};
+
+}  // namespace tahoma::kube

@@ -1,0 +1,260 @@
+#include "lib/kube/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+bool AllOf(std::string_view text, std::string_view allowed) {
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+// The whole text as an integer in that base; nullopt-like null when it is none or too large.
+Json ParseInteger(std::string_view digits, int base, bool negative) {
+  std::uint64_t magnitude = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, base);
+  if (error != std::errc() || end != digits.data() + digits.size()) return nullptr;
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (!negative) {
+    if (magnitude <= kMax) return static_cast<std::int64_t>(magnitude);
+    return magnitude;
+  }
+  if (magnitude > kMax + 1) return nullptr;
+  return static_cast<std::int64_t>(~magnitude + 1);
+}
+
+// An integer as go-yaml reads it: decimal, 0x, 0o, 0b and a leading zero for octal.
+Json ReadInteger(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with("0x")) return ParseInteger(text.substr(2), 16, negative);
+  if (text.starts_with("0o")) return ParseInteger(text.substr(2), 8, negative);
+  if (text.starts_with("0b")) return ParseInteger(text.substr(2), 2, negative);
+  if (!AllOf(text, "0123456789")) return nullptr;
+  if (text.size() > 1 && text.front() == '0' && AllOf(text, "01234567")) {
+    return ParseInteger(text.substr(1), 8, negative);
+  }
+  return ParseInteger(text, 10, negative);
+}
+
+// "1.5", ".5", "1e3", "-2.E+4" and nothing else; JSON has no infinities.
+Json ReadFloat(const std::string& text) {
+  if (!AllOf(text, "0123456789.eE+-") || text.find_first_of("0123456789") == std::string::npos) {
+    return nullptr;
+  }
+  std::string_view digits = text;
+  if (digits.starts_with('-') || digits.starts_with('+')) digits.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) {
+    return nullptr;
+  }
+  return text.front() == '-' ? -value : value;
+}
+
+Json ReadPlain(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
+    return nullptr;
+  }
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  const char first = text.front();
+  const bool maybe_number =
+      (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.';
+  if (maybe_number) {
+    if (Json value = ReadInteger(text); !value.is_null()) return value;
+    if (Json value = ReadFloat(text); !value.is_null()) return value;
+  }
+  return text;
+}
+
+// Builds JSON from the parser's events. Throws absl::Status to stop it early: a bound must end the
+// parser's own recursion too.
+class Builder final : public YAML::EventHandler {
+ public:
+  Json Take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnAnchor(const YAML::Mark&, const std::string&) override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Place(mark, anchor, nullptr, 1);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) Fail(mark, "an alias stands inside what it names");
+    Place(mark, 0, found->second.value, found->second.values);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    if (WantsKey()) {
+      open_.back().key = text;
+      open_.back().has_key = true;
+      return;
+    }
+    Place(mark, anchor, ReadScalar(mark, tag, text), 1);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, anchor, Json::array());
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, anchor, Json::object());
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapEnd() override {
+    Level& level = open_.back();
+    for (auto& [key, value] : level.merged.items()) {
+      if (!level.value.contains(key)) level.value[key] = value;
+    }
+    Close();
+  }
+
+ private:
+  struct Level {
+    YAML::Mark mark;
+    YAML::anchor_t anchor;
+    Json value;
+    Json merged;
+    std::string key;
+    bool has_key = false;
+    std::size_t values = 1;  // how many this one has, itself included
+  };
+  struct Anchored {
+    Json value;
+    std::size_t values;
+  };
+
+  [[noreturn]] static void Fail(const YAML::Mark& mark, const std::string& what) {
+    throw InvalidArgument("line {}: {}", mark.line + 1, what);
+  }
+
+  static Json ReadScalar(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
+    // yaml-cpp marks quoted and block scalars "!", plain ones "?".
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
+    if (tag.empty() || tag == "?" || tag.starts_with("tag:yaml.org,2002:")) return ReadPlain(text);
+    Fail(mark, fmt::format("the tag {} is not used in Kubernetes manifests", tag));
+  }
+
+  bool WantsKey() const {
+    return !open_.empty() && open_.back().value.is_object() && !open_.back().has_key;
+  }
+
+  void Open(const YAML::Mark& mark, YAML::anchor_t anchor, Json empty) {
+    if (WantsKey()) Fail(mark, "a key is not text");
+    if (open_.size() >= static_cast<std::size_t>(kYamlDepthMax)) {
+      Fail(mark, fmt::format("nested deeper than {} levels", kYamlDepthMax));
+    }
+    open_.push_back({.mark = mark,
+                     .anchor = anchor,
+                     .value = std::move(empty),
+                     .merged = Json::object(),
+                     .key = {}});
+  }
+
+  void Close() {
+    Level level = std::move(open_.back());
+    open_.pop_back();
+    // Its values were counted as they came.
+    Place(level.mark, level.anchor, std::move(level.value), level.values, false);
+  }
+
+  void Place(const YAML::Mark& mark, YAML::anchor_t anchor, Json value, std::size_t values,
+             bool count = true) {
+    if (WantsKey()) Fail(mark, "a key is not text");
+    if (count) total_ += values;
+    if (total_ > kYamlNodesMax) {
+      Fail(mark, fmt::format("more than {} values (aliases expand to too much)", kYamlNodesMax));
+    }
+    if (anchor != 0) anchors_.insert_or_assign(anchor, Anchored{value, values});
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return;
+    }
+    Level& level = open_.back();
+    level.values += values;
+    if (level.value.is_array()) {
+      level.value.push_back(std::move(value));
+    } else {
+      PlaceInMap(mark, level, std::move(value));
+    }
+  }
+
+  static void PlaceInMap(const YAML::Mark& mark, Level& level, Json value) {
+    level.has_key = false;
+    if (level.key == "<<") {
+      if (!value.is_object()) Fail(mark, "a merge key (<<) needs a mapping");
+      level.merged = std::move(value);
+      return;
+    }
+    if (level.value.contains(level.key)) {
+      Fail(mark, fmt::format("key \"{}\" already set in map", level.key));
+    }
+    level.value[level.key] = std::move(value);
+  }
+
+  Json root_;
+  std::vector<Level> open_;
+  std::map<YAML::anchor_t, Anchored> anchors_;
+  std::size_t total_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Json>> YamlDocuments(std::string_view text) {
+  if (text.size() > kYamlBytesMax) {
+    return InvalidArgument("the text has {} bytes; at most {} are read", text.size(),
+                           kYamlBytesMax);
+  }
+  std::vector<Json> documents;
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    // yaml-cpp 0.7 makes empty documents without end of an unmatched bracket: hence the bound.
+    for (std::size_t count = 0;; ++count) {
+      Builder builder;
+      if (!parser.HandleNextDocument(builder)) return documents;
+      if (count == kYamlDocumentsMax) {
+        return InvalidArgument("more than {} documents, or a bracket without its partner",
+                               kYamlDocumentsMax);
+      }
+      if (Json document = builder.Take(); !document.is_null()) {
+        documents.push_back(std::move(document));
+      }
+    }
+  } catch (const YAML::Exception& error) {
+    return InvalidArgument("line {}: {}", error.mark.line + 1, error.msg);
+  } catch (const absl::Status& stopped) {
+    return stopped;
+  }
+}
+
+absl::StatusOr<Json> YamlToJson(std::string_view text) {
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<Json> documents, YamlDocuments(text));
+  if (documents.size() > 1) {
+    return InvalidArgument("one document is expected, not {}", documents.size());
+  }
+  return documents.empty() ? Json(nullptr) : std::move(documents.front());
+}
+
+}  // namespace tahoma::kube

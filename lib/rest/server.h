@@ -1,0 +1,106 @@
+// An HTTP server: routes, probes, metrics, authentication, and streams that stay open.
+//
+//   rest::Metrics metrics;
+//   rest::Server server({.address = "127.0.0.1:0"}, metrics);
+//   server.Route("GET", "/v1/gangs/{name}", [&](const rest::Request& request) { … });
+//   server.Raw([&](const rest::Request& request) { … });        // whatever no route matches
+//   TAHOMA_RETURN_IF_ERROR(server.Start());
+//   log("serving on {}", server.address());                      // the bound port
+//
+// `/healthz`, `/livez`, `/readyz` and `/metrics` are answered unless a route of the same path is
+// given. Errors of routing are RFC 9457 problems.
+//
+// Threads: one waits on all idle connections; a request runs on a thread of an elastic pool, and
+// an open stream keeps its thread. Streams can never take the pool's last `reserved_threads`;
+// beyond that they are answered 429 with Retry-After. A reader that is too slow is cut after
+// `write_timeout` and delays nobody else.
+//
+// Scope: HTTP/1.1. What the requests mean is the handlers' business.
+//
+// Thread safety: Route, Raw and SetReady before Start; SetReady, address and Stop from any thread
+// after it. Handlers are called from many threads at the same time.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/rest/message.h"
+#include "lib/rest/metrics.h"
+
+namespace tahoma::rest {
+
+struct TlsOptions {
+  std::string cert_file = {};  // PEM, the server's chain; empty: plain HTTP
+  std::string key_file = {};
+  std::string client_ca_file = {};  // empty: client certificates are not asked for
+  // False: a client without a certificate may connect (and has no Request::client).
+  bool require_client_certificate = false;
+};
+
+struct ServerOptions {
+  std::string address = "127.0.0.1:0";  // host:port, [v6]:port; port 0: any
+  TlsOptions tls = {};
+  std::string bearer_token = {};         // when set, every route but the probes wants it
+  std::size_t max_body_bytes = 3 << 20;  // as Kubernetes limits a request
+  std::size_t max_header_bytes = 64 << 10;
+  int max_threads = 2048;
+  int reserved_threads = 64;
+  int max_connections = 16'384;
+  std::size_t thread_stack_bytes = 512 << 10;
+  std::chrono::milliseconds request_timeout = std::chrono::seconds(15);  // to receive a request
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(10);    // without any progress
+  std::chrono::milliseconds keep_alive = std::chrono::seconds(120);
+  // How long a stream's source may wait at once; also how fast a reader that has gone is noticed.
+  std::chrono::milliseconds stream_wait = std::chrono::milliseconds(500);
+  std::chrono::milliseconds stop_grace = std::chrono::seconds(5);
+};
+
+using Handler = std::function<Response(const Request& request)>;
+// Nothing: go on. A response: that is the answer.
+using Gate = std::function<std::optional<Response>(const Request& request)>;
+
+class Server {
+ public:
+  // `metrics` must outlive the server.
+  Server(ServerOptions options, Metrics& metrics);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // `pattern` is a path with {names} for whole segments: "/v1/gangs/{name}/members". A last
+  // "{name...}" takes all segments that remain. HEAD is answered by GET's handler.
+  void Route(const std::string& method, const std::string& pattern, Handler handler);
+  // For every request that no route takes, with method and path untouched.
+  void Raw(Handler handler);
+  // Asked before every handler but the probes'.
+  void SetGate(Gate gate);
+  // What /readyz answers: 200 when empty, else 503 with the reason. Ready from the start.
+  void SetReady(const std::string& reason_if_not);
+
+  // Whether Start would succeed now; serves nobody. For programs that want to know before they
+  // change anything.
+  static absl::Status Check(const ServerOptions& options);
+  // Binds and serves on threads of its own. kInvalidArgument for an unusable address or
+  // certificate, kUnavailable when the address is in use.
+  absl::Status Start();
+  // Stops accepting, lets running requests end (streams are told to), and returns when all did,
+  // at latest after `stop_grace`. The destructor calls it.
+  void Stop();
+
+  int port() const;             // the bound one, after Start
+  std::string address() const;  // host:port, after Start
+  std::string url() const;      // http(s)://host:port, after Start
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tahoma::rest

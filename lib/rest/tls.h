@@ -1,0 +1,32 @@
+// The server's side of TLS: certificate, client certificates, and who they belong to.
+//
+// Scope: OpenSSL contexts; lib/rest/connection.h moves the bytes.
+//
+// Thread safety: a context may be used by many connections at the same time.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/rest/message.h"
+#include "lib/rest/server.h"
+
+namespace tahoma::rest {
+
+struct FreeSslContext {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+using SslContext = std::unique_ptr<SSL_CTX, FreeSslContext>;
+
+// TLS 1.2 or later. kInvalidArgument names the file that is missing or does not fit.
+absl::StatusOr<SslContext> MakeServerContext(const TlsOptions& options);
+
+// Nothing when the peer sent no certificate that was verified.
+std::optional<ClientSubject> SubjectOf(const SSL& ssl);
+
+}  // namespace tahoma::rest

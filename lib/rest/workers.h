@@ -1,0 +1,59 @@
+// Threads that come and go with the work.
+//
+//   Workers workers({.max_threads = 2048, .stack_bytes = 512 << 10});
+//   if (!workers.Submit(job)) …          // every thread is busy and the line is full
+//
+// Scope: running closures. A thread without work for `idle` ends.
+//
+// Thread safety: every member may be called from any thread; Stop once.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+namespace tahoma::rest {
+
+class Workers {
+ public:
+  struct Limits {
+    int max_threads = 2048;
+    std::size_t max_waiting = 4096;
+    std::size_t stack_bytes = 512 << 10;
+    std::chrono::milliseconds idle = std::chrono::seconds(10);
+  };
+
+  explicit Workers(Limits limits) : limits_(limits) {}
+  ~Workers() { Stop(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // False when no thread is free, none can be made and the line is full, or after Stop.
+  bool Submit(std::function<void()> job);
+  // Waits until the jobs that run and wait have ended.
+  void Stop();
+
+  int threads() const;
+  // True while some thread waits for work, or could be made.
+  bool has_room() const;
+
+ private:
+  static void* Enter(void* self);
+  void Work();
+  bool StartThread();
+
+  const Limits limits_;
+  mutable std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::condition_variable ended_;
+  std::deque<std::function<void()>> jobs_;
+  int threads_ = 0;
+  int idle_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace tahoma::rest

@@ -1,0 +1,83 @@
+// Calls over the wire: one frame each way with the same id.
+//
+//   Client client("unix:/run/tahoma/node.sock");
+//   absl::StatusOr<Reply> reply = client.Call({.method = "devices", .params = params}, 5s);
+//
+// A failed call carries the server's Status as it was: code and message.
+//
+// Scope: the envelope. The methods and their parameters are messages.h; docs/formats/wire.md lists
+// them all.
+//
+// Thread safety: a Client may be used from any thread; calls wait for one another.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "lib/wire/frame.h"
+#include "lib/wire/socket.h"
+
+namespace tahoma::wire {
+
+struct Request {
+  std::string method = {};    // 1 to 64 characters
+  std::string params = "{}";  // a JSON object
+  std::string payload = {};   // raw bytes
+};
+
+struct Reply {
+  std::string result = "{}";  // a JSON object
+  std::string payload = {};   // raw bytes
+};
+
+// A request with the id its reply must carry.
+struct NumberedRequest {
+  std::uint64_t id = 0;
+  Request request;
+};
+
+absl::StatusOr<Frame> EncodeRequest(std::uint64_t id, const Request& request);
+absl::StatusOr<NumberedRequest> DecodeRequest(Frame frame);
+absl::StatusOr<Frame> EncodeReply(std::uint64_t id, const absl::StatusOr<Reply>& reply);
+// The reply to call `id`: kInternal when the frame answers another call, otherwise what the server
+// answered.
+absl::StatusOr<Reply> DecodeReply(std::uint64_t id, Frame frame);
+
+// One call on a connection that carries only calls, one at a time. After kDeadlineExceeded from
+// here the connection is shut down, because the late reply would be taken for the next one.
+absl::StatusOr<Reply> Call(Connection& connection, std::uint64_t id, const Request& request,
+                           std::chrono::milliseconds timeout);
+
+// Dials when first used and again after a failure.
+class Client {
+ public:
+  explicit Client(std::string address) : address_(std::move(address)) {}
+
+  // kUnavailable when the server cannot be reached or went away: the call may have been carried
+  // out. A kept connection that the server has closed meanwhile is replaced before the call.
+  absl::StatusOr<Reply> Call(const Request& request, std::chrono::milliseconds timeout);
+
+  // Makes the running and later calls fail with kUnavailable.
+  void Close();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  absl::StatusOr<std::shared_ptr<Connection>> Connected(std::chrono::milliseconds timeout);
+
+  const std::string address_;
+  std::mutex call_mutex_;  // one call at a time
+  std::mutex mutex_;       // the members below
+  std::shared_ptr<Connection> connection_;
+  bool closed_ = false;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace tahoma::wire

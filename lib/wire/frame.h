@@ -1,0 +1,55 @@
+// One frame of the wire between our own programs: a JSON header and a raw payload.
+//
+//   absl::StatusOr<std::string> bytes = EncodeFrame({.header = R"({"id":1})", .payload = data});
+//   absl::StatusOr<Frame> frame = DecodeFrame(*bytes);
+//
+// Bytes: magic "TAHO", u16 version, u16 reserved (zero), u32 header bytes, u32 payload bytes
+// (little endian), header, payload; see docs/formats/wire.md.
+//
+// Scope: bytes only. socket.h carries frames, call.h gives the headers their meaning.
+//
+// Thread safety: functions are pure.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tahoma::wire {
+
+inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::size_t kPrefixBytes = 16;
+inline constexpr std::size_t kMaxHeaderBytes = std::size_t{1} << 20U;
+inline constexpr std::size_t kMaxPayloadBytes = std::size_t{64} << 20U;
+
+struct Frame {
+  std::string header = {};   // JSON text, at most kMaxHeaderBytes
+  std::string payload = {};  // raw, at most kMaxPayloadBytes
+
+  bool operator==(const Frame&) const = default;
+};
+
+// What the first kPrefixBytes of a frame say.
+struct FramePrefix {
+  std::size_t header_bytes = 0;
+  std::size_t payload_bytes = 0;
+};
+
+// The prefix of `frame`. kInvalidArgument when the header or the payload is too long.
+absl::StatusOr<std::string> EncodePrefix(const Frame& frame);
+
+// `bytes` must hold kPrefixBytes at least. kInvalidArgument names the field that is wrong: magic,
+// version, reserved, or a length over its bound. The connection is then of no further use.
+absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes);
+
+// A whole frame in one string, for tests and for files.
+absl::StatusOr<std::string> EncodeFrame(const Frame& frame);
+
+// `bytes` must be exactly one frame; kOutOfRange when it is cut short, kInvalidArgument when
+// something follows it or the prefix is wrong.
+absl::StatusOr<Frame> DecodeFrame(std::string_view bytes);
+
+}  // namespace tahoma::wire

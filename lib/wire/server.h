@@ -1,0 +1,77 @@
+// Serves calls: one thread accepts, one thread per connection answers its calls in order.
+//
+//   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
+//       "unix:/run/tahoma/node.sock", {}, [&](const Request& request) { return node.Serve(request);
+//       });
+//
+// Scope: our own programs' sockets. A connection whose bytes are no frames is closed; one whose
+// header is no request is closed after an error reply with id 0. The others go on.
+//
+// Thread safety: the handler is called from many threads at the same time. Stop may come from any
+// thread but a handler's.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "lib/wire/call.h"
+#include "lib/wire/socket.h"
+
+namespace tahoma::wire {
+
+class Server {
+ public:
+  using Handler = std::function<absl::StatusOr<Reply>(const Request&)>;
+
+  struct Options {
+    // Further connections are closed at once: a node has at most 128 claims, each with a few
+    // processes.
+    std::size_t max_connections = 512;
+  };
+
+  // Fails as Listener::Open does.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(std::string_view address, Options options,
+                                                       Handler handler);
+  ~Server() { Stop(); }
+
+  // Refuses new connections, closes the open ones, waits for the handlers that are running: their
+  // owner must see to it that they end.
+  void Stop();
+
+  const Address& address() const { return listener_->address(); }
+
+ private:
+  struct Peer {
+    std::shared_ptr<Connection> connection;
+    std::thread thread;
+    std::atomic<bool> done = false;
+  };
+
+  Server(std::unique_ptr<Listener> listener, Options options, Handler handler)
+      : listener_(std::move(listener)), options_(options), handler_(std::move(handler)) {}
+
+  void AcceptLoop();
+  void Admit(std::unique_ptr<Connection> connection);
+  void ServePeer(Connection& connection);
+
+  std::unique_ptr<Listener> listener_;
+  const Options options_;
+  const Handler handler_;
+  std::thread accept_thread_;
+  std::mutex mutex_;  // peers_, stopped_
+  std::condition_variable stopping_;
+  std::list<Peer> peers_;
+  bool stopped_ = false;
+};
+
+}  // namespace tahoma::wire

@@ -1,0 +1,384 @@
+#include "lib/wire/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "lib/base/check.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+namespace tahoma::wire {
+namespace {
+
+constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
+// A frame's memory grows with what has arrived, so that a lying length costs the liar.
+constexpr std::size_t kReadChunk = std::size_t{256} << 10U;
+constexpr int kBacklog = 128;
+
+std::chrono::nanoseconds Now() { return SystemClock().MonotonicNow().time_since_epoch(); }
+
+std::chrono::nanoseconds DeadlineAfter(std::chrono::milliseconds timeout) {
+  return timeout == kForever ? kNever : Now() + timeout;
+}
+
+std::string ErrorText(int error) { return std::string(strerror(error)); }
+
+// Waits until `fd` is ready for `events` (or in error). kDeadlineExceeded when it is not in time.
+absl::Status WaitFor(int fd, short events, std::chrono::nanoseconds deadline) {
+  while (true) {
+    int wait_ms = -1;
+    if (deadline != kNever) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Now()).count();
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
+    }
+    pollfd poll_fd = {.fd = fd, .events = events, .revents = 0};
+    const int ready = poll(&poll_fd, 1, wait_ms);
+    if (ready > 0) return absl::OkStatus();
+    if (ready == 0) return DeadlineExceeded("timed out");
+    if (errno != EINTR) return Unavailable("poll: {}", ErrorText(errno));
+  }
+}
+
+// Owns a file descriptor until released.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+struct ResolvedAddress {
+  sockaddr_storage storage = {};
+  socklen_t size = 0;
+  int family = AF_UNSPEC;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+absl::StatusOr<ResolvedAddress> Resolve(const Address& address) {
+  ResolvedAddress out;
+  if (address.is_unix()) {
+    sockaddr_un unix_address = {};
+    unix_address.sun_family = AF_UNIX;
+    TAHOMA_CHECK(address.path.size() <= kMaxUnixPathBytes);
+    address.path.copy(unix_address.sun_path, address.path.size());
+    std::memcpy(&out.storage, &unix_address, sizeof unix_address);
+    out.size = sizeof unix_address;
+    out.family = AF_UNIX;
+    return out;
+  }
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) {
+    return Unavailable("{}: cannot resolve the host: {}", address.ToString(), gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+  TAHOMA_CHECK(found->ai_addrlen <= sizeof out.storage);
+  std::memcpy(&out.storage, found->ai_addr, found->ai_addrlen);
+  out.size = found->ai_addrlen;
+  out.family = found->ai_family;
+  return out;
+}
+
+absl::StatusOr<int> NewSocket(int family) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return ResourceExhausted("socket: {}", ErrorText(errno));
+  if (family != AF_UNIX) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  return fd;
+}
+
+absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds deadline) {
+  TAHOMA_ASSIGN_OR_RETURN(const ResolvedAddress to, Resolve(address));
+  TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(to.family));
+  Fd fd(raw);
+  if (connect(fd.get(), to.get(), to.size) == 0) return fd.release();
+  // EAGAIN is a unix listener whose backlog is full: there is nothing to wait for.
+  if (errno != EINPROGRESS) {
+    return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(errno));
+  }
+  TAHOMA_RETURN_IF_ERROR(Annotate(WaitFor(fd.get(), POLLOUT, deadline),
+                                  fmt::format("connecting to {}", address.ToString())));
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) {
+    return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(error));
+  }
+  return fd.release();
+}
+
+// Removes a socket file that a dead program left; anything else stays.
+absl::Status RemoveStaleSocket(const Address& address) {
+  struct stat found = {};
+  if (lstat(address.path.c_str(), &found) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(found.st_mode)) {
+    return FailedPrecondition(
+        "{}: the file exists and is no socket; remove it or choose another "
+        "path",
+        address.path);
+  }
+  const absl::StatusOr<int> answered = Connect(address, Now() + std::chrono::seconds(1));
+  if (answered.ok()) {
+    close(*answered);
+    return AlreadyExists("{}: another program is listening there", address.path);
+  }
+  if (unlink(address.path.c_str()) != 0 && errno != ENOENT) {
+    return FailedPrecondition("{}: cannot remove the stale socket: {}", address.path,
+                              ErrorText(errno));
+  }
+  return absl::OkStatus();
+}
+
+std::uint16_t BoundPort(int fd) {
+  sockaddr_storage storage = {};
+  socklen_t size = sizeof storage;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return 0;
+  if (storage.ss_family == AF_INET6) {
+    sockaddr_in6 six = {};
+    std::memcpy(&six, &storage, sizeof six);
+    return ntohs(six.sin6_port);
+  }
+  sockaddr_in four = {};
+  std::memcpy(&four, &storage, sizeof four);
+  return ntohs(four.sin_port);
+}
+
+}  // namespace
+
+std::string Address::ToString() const {
+  if (is_unix()) return "unix:" + path;
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                             : fmt::format("[{}]:{}", host, port);
+}
+
+absl::StatusOr<Address> ParseAddress(std::string_view text) {
+  constexpr std::string_view kUnix = "unix:";
+  if (text.starts_with(kUnix) || text.starts_with('/')) {
+    const std::string_view path = text.starts_with('/') ? text : text.substr(kUnix.size());
+    if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) {
+      return InvalidArgument("address \"{}\": expected an absolute path after \"unix:\"", text);
+    }
+    if (path.size() > kMaxUnixPathBytes) {
+      return InvalidArgument(
+          "address \"{}\": the path has {} bytes; a unix socket's has at most {}", text,
+          path.size(), kMaxUnixPathBytes);
+    }
+    return Address{.path = std::string(path), .host = "", .port = 0};
+  }
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
+    return InvalidArgument("address \"{}\": expected host:port or unix:/path", text);
+  }
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string_view digits = text.substr(colon + 1);
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || end != digits.data() + digits.size() || port > 65535) {
+    return InvalidArgument("address \"{}\": port \"{}\" is not a number from 0 to 65535", text,
+                           digits);
+  }
+  if (host.empty() || host.size() > 253) {
+    return InvalidArgument("address \"{}\": the host must have 1 to 253 characters", text);
+  }
+  return Address{.path = "", .host = std::string(host), .port = static_cast<std::uint16_t>(port)};
+}
+
+Connection::Connection(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {
+  const int flags = fcntl(fd_, F_GETFL);
+  TAHOMA_CHECK(flags >= 0);
+  fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+}
+
+Connection::~Connection() { close(fd_); }
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Dial(std::string_view address,
+                                                             std::chrono::milliseconds timeout) {
+  TAHOMA_ASSIGN_OR_RETURN(const Address parsed, ParseAddress(address));
+  TAHOMA_ASSIGN_OR_RETURN(const int fd, Connect(parsed, DeadlineAfter(timeout)));
+  return std::make_unique<Connection>(fd, parsed.ToString());
+}
+
+void Connection::Shutdown() {
+  broken_ = true;
+  shutdown(fd_, SHUT_RDWR);
+}
+
+bool Connection::usable() const {
+  char byte = 0;
+  // 0 is the peer's end of stream; waiting bytes or none (EAGAIN) are both fine.
+  return !broken_ && recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+absl::Status Connection::WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, POLLOUT, deadline));
+    } else if (errno != EINTR) {
+      return Unavailable("the connection is gone: {}", ErrorText(errno));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connection::Send(const Frame& frame, std::chrono::milliseconds timeout) {
+  TAHOMA_ASSIGN_OR_RETURN(std::string head, EncodePrefix(frame));
+  head += frame.header;
+  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
+  const std::lock_guard lock(send_mutex_);
+  if (broken_) return Unavailable("{}: the connection is closed", peer_);
+  absl::Status status = WriteAll(head, deadline);
+  if (status.ok()) status = WriteAll(frame.payload, deadline);
+  if (!status.ok()) Shutdown();  // half a frame would be read as nonsense
+  return Annotate(status, fmt::format("sending to {}", peer_));
+}
+
+absl::Status Connection::ReadAppend(std::string& out, std::size_t bytes,
+                                    std::chrono::nanoseconds deadline) {
+  while (bytes > 0) {
+    const std::size_t old_size = out.size();
+    const std::size_t chunk = std::min(bytes, kReadChunk);
+    out.resize(old_size + chunk);
+    const ssize_t got = recv(fd_, out.data() + old_size, chunk, 0);
+    const int error = errno;
+    out.resize(old_size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got > 0) {
+      bytes -= static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      return Unavailable("the peer closed the connection");
+    } else if (error == EAGAIN || error == EWOULDBLOCK) {
+      TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, POLLIN, deadline));
+    } else if (error != EINTR) {
+      return Unavailable("the connection is gone: {}", ErrorText(error));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Frame> Connection::Receive(std::chrono::milliseconds timeout) {
+  const std::string where = fmt::format("receiving from {}", peer_);
+  if (broken_) return Unavailable("{}: the connection is closed", where);
+  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
+  std::string bytes;
+  absl::Status status = ReadAppend(bytes, kPrefixBytes, deadline);
+  if (absl::IsDeadlineExceeded(status) && bytes.empty()) return Annotate(status, where);
+  Frame frame;
+  if (status.ok()) {
+    const absl::StatusOr<FramePrefix> prefix = DecodePrefix(bytes);
+    status = prefix.status();
+    if (status.ok()) status = ReadAppend(frame.header, prefix->header_bytes, deadline);
+    if (status.ok()) status = ReadAppend(frame.payload, prefix->payload_bytes, deadline);
+  }
+  if (!status.ok()) {
+    Shutdown();
+    return Annotate(status, where);
+  }
+  return frame;
+}
+
+Listener::Listener(int fd, Address address) : fd_(fd), address_(std::move(address)) {
+  if (!address_.is_unix()) {
+    address_.port = BoundPort(fd_);
+    return;
+  }
+  struct stat made = {};
+  if (stat(address_.path.c_str(), &made) == 0) {
+    device_ = made.st_dev;
+    inode_ = made.st_ino;
+  }
+}
+
+Listener::~Listener() {
+  Close();
+  close(fd_);
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(std::string_view address) {
+  TAHOMA_ASSIGN_OR_RETURN(Address parsed, ParseAddress(address));
+  if (parsed.is_unix()) TAHOMA_RETURN_IF_ERROR(RemoveStaleSocket(parsed));
+  TAHOMA_ASSIGN_OR_RETURN(const ResolvedAddress at, Resolve(parsed));
+  TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(at.family));
+  Fd fd(raw);
+  if (!parsed.is_unix()) {
+    const int on = 1;
+    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  }
+  if (bind(fd.get(), at.get(), at.size) != 0) {
+    const int error = errno;
+    if (error == EADDRINUSE) {
+      return AlreadyExists("cannot listen on {}: {}", parsed.ToString(), ErrorText(error));
+    }
+    return FailedPrecondition("cannot listen on {}: {}", parsed.ToString(), ErrorText(error));
+  }
+  if (listen(fd.get(), kBacklog) != 0) {
+    return FailedPrecondition("cannot listen on {}: {}", parsed.ToString(), ErrorText(errno));
+  }
+  return std::unique_ptr<Listener>(new Listener(fd.release(), std::move(parsed)));
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Listener::Accept(std::chrono::milliseconds timeout) {
+  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
+  while (true) {
+    if (closed_) return Unavailable("{}: the listener is closed", address_.ToString());
+    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+      if (!address_.is_unix()) {
+        const int on = 1;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      }
+      return std::make_unique<Connection>(fd, fmt::format("a client of {}", address_.ToString()));
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      TAHOMA_RETURN_IF_ERROR(Annotate(WaitFor(fd_, POLLIN, deadline),
+                                      fmt::format("waiting on {}", address_.ToString())));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      return ResourceExhausted("{}: accept: {}", address_.ToString(), ErrorText(errno));
+    } else if (errno != EINTR && errno != ECONNABORTED && !closed_) {
+      return Unavailable("{}: accept: {}", address_.ToString(), ErrorText(errno));
+    }
+  }
+}
+
+void Listener::Close() {
+  if (closed_.exchange(true)) return;
+  shutdown(fd_, SHUT_RDWR);
+  if (!address_.is_unix()) return;
+  struct stat found = {};
+  if (lstat(address_.path.c_str(), &found) == 0 && found.st_dev == device_ &&
+      found.st_ino == inode_) {
+    unlink(address_.path.c_str());
+  }
+}
+
+}  // namespace tahoma::wire
