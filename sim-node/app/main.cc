@@ -1,0 +1,48 @@
+// sim-node: one emulated Trn2 instance, and the kubelet's place for the pods
+// bound to it.
+
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "lib/base/status.h"
+#include "lib/config/parse.h"
+#include "sim-node/app/options.h"
+#include "sim-node/app/sim_node.h"
+
+namespace {
+
+using namespace tahoma;
+
+int Fail(const absl::Status& status) {
+  spdlog::error("{}", Message(status));
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sim::Options options;
+  const config::Spec spec = sim::DeclareOptions(options);
+  if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("sim-node"));
+  if (const absl::Status checked = sim::CheckOptions(options); !checked.ok()) return Fail(checked);
+
+  // Blocked before any thread begins, so that all inherit it and only sigwait
+  // sees them.
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  auto program = sim::SimNode::Start(options);
+  if (!program.ok()) return Fail(program.status());
+  spdlog::info("node {} ({}) is up", options.node_name, options.instance_type);
+  int number = 0;
+  sigwait(&ends, &number);
+  spdlog::info("signal {}: ending", number);
+  (*program)->Stop();
+  return 0;
+}

@@ -1,0 +1,265 @@
+#include "sim-node/app/sim_node.h"
+
+#include <openssl/rand.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "lib/kube/kubeconfig.h"
+#include "lib/kube/list_watch.h"
+#include "lib/wire/server.h"
+#include "sim-node/app/node_communicators.h"
+#include "sim-node/podrunner/plugin_registry.h"
+#include "sim-node/podrunner/pod_runner.h"
+#include "sim-node/podrunner/serving_certificate.h"
+#include "sim-node/serve/admin.h"
+#include "sim-node/serve/node_server.h"
+
+namespace tahoma::sim {
+namespace {
+
+const kube::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
+
+// Tokens guard claims against other pods, so they come from the operating
+// system's generator.
+std::array<std::uint64_t, 2> SecureToken() {
+  std::array<std::uint64_t, 2> bits{};
+  void* raw = bits.data();
+  TAHOMA_CHECK(RAND_bytes(static_cast<unsigned char*>(raw), sizeof bits) == 1);
+  return bits;
+}
+
+void Log(std::string_view line) { spdlog::info("{}", line); }
+
+absl::StatusOr<std::string> ReadToken(const std::string& file) {
+  if (file.empty()) return std::string();
+  std::ifstream in(file);
+  std::string token;
+  if (!(in >> token)) return InvalidArgument("adminTokenFile {} holds no token", file);
+  return token;
+}
+
+std::string UnixAddress(const std::string& path) {
+  return path.starts_with("unix:") ? path : "unix:" + path;
+}
+
+class RunningNode final : public SimNode {
+ public:
+  explicit RunningNode(const Options& options) : options_(options) {}
+  ~RunningNode() override { Stop(); }
+
+  absl::Status Begin() {
+    TAHOMA_RETURN_IF_ERROR(BeginNode());
+    TAHOMA_RETURN_IF_ERROR(BeginAdmin());
+    if (options_.pod_runner.enabled) {
+      TAHOMA_RETURN_IF_ERROR(Annotate(BeginPods(), "pod runner"));
+    }
+    return WritePorts();
+  }
+
+  void Stop() override {
+    if (runner_) runner_->Stop();
+    if (transport_) {
+      sleeper_.Interrupt();
+      transport_->Shutdown();
+    }
+    pods_.reset();
+    log_server_.reset();
+    runner_.reset();
+    registry_.reset();
+    admin_.reset();
+    if (live_) live_->Close();
+    workload_socket_.reset();
+    node_socket_.reset();
+    communicators_.reset();
+  }
+
+ private:
+  absl::Status BeginNode();
+  absl::Status BeginAdmin();
+  absl::Status BeginPods();
+  absl::Status BeginLogs();
+  absl::Status WritePorts() const;
+  NodeFacts Facts() const;
+  void FollowPods();
+
+  const Options options_;
+  SystemClock clock_;
+  std::unique_ptr<LiveInstance> live_;
+  std::unique_ptr<NodeServer> node_;
+  std::unique_ptr<NodeCommunicators> communicators_;
+  std::unique_ptr<wire::Server> node_socket_;
+  std::unique_ptr<wire::Server> workload_socket_;
+  rest::Metrics metrics_;
+  rest::Metrics log_metrics_;
+  std::unique_ptr<rest::Server> admin_;
+  kube::InterruptibleSleeper sleeper_;
+  std::unique_ptr<kube::HttpTransport> transport_;
+  std::unique_ptr<kube::Client> api_;
+  std::unique_ptr<PluginRegistry> registry_;
+  std::unique_ptr<rest::Server> log_server_;
+  std::unique_ptr<PodRunner> runner_;
+  std::unique_ptr<kube::Reflector> pods_;
+};
+
+absl::Status RunningNode::BeginNode() {
+  Instance::Options node{.type = hw::FindInstanceType(options_.instance_type),
+                         .name = options_.node_name,
+                         .network_layers = options_.network_layers,
+                         .capacity_block_id = options_.capacity_block_id};
+  if (!options_.ultra_server.id.empty()) {
+    node.ultra_server =
+        UltraServerPlace{.id = options_.ultra_server.id, .node_id = options_.ultra_server.node_id};
+  }
+  TAHOMA_ASSIGN_OR_RETURN(Instance instance, Instance::Create(std::move(node), SecureToken));
+  live_ = std::make_unique<LiveInstance>(std::move(instance));
+  node_ = std::make_unique<NodeServer>(
+      *live_, NodeServer::Options{.driver_version = options_.driver_version,
+                                  .workload_socket = UnixAddress(options_.workload_socket)});
+  TAHOMA_ASSIGN_OR_RETURN(communicators_, NodeCommunicators::Start(options_, *live_, *node_));
+  const auto start = [](const std::string& path, wire::Server::Handler serve) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+    return wire::Server::Start(UnixAddress(path), {}, std::move(serve));
+  };
+  auto plugin = start(options_.node_socket,
+                      [this](const wire::Request& request) { return node_->ServePlugin(request); });
+  if (!plugin.ok()) return Annotate(plugin.status(), "nodeSocket");
+  node_socket_ = *std::move(plugin);
+  auto workloads = start(options_.workload_socket, [this](const wire::Request& request) {
+    return node_->ServeWorkload(request);
+  });
+  if (!workloads.ok()) return Annotate(workloads.status(), "workloadSocket");
+  workload_socket_ = *std::move(workloads);
+  return absl::OkStatus();
+}
+
+absl::Status RunningNode::BeginAdmin() {
+  TAHOMA_ASSIGN_OR_RETURN(const std::string token, ReadToken(options_.admin_token_file));
+  admin_ = std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.admin_address,
+                                                              .bearer_token = token,
+                                                              .max_threads = 16,
+                                                              .reserved_threads = 4,
+                                                              .max_connections = 64},
+                                          metrics_);
+  InstallAdminRoutes(*admin_, metrics_, *live_);
+  return Annotate(admin_->Start(), "adminAddress");
+}
+
+NodeFacts RunningNode::Facts() const {
+  const hw::InstanceType* type = hw::FindInstanceType(options_.instance_type);
+  return {.name = options_.node_name,
+          .instance_type = options_.instance_type,
+          .vcpus = type->vcpus,
+          .memory_bytes = type->memory_bytes,
+          .ultra_server_id = options_.ultra_server.id,
+          .ultra_server_node = options_.ultra_server.node_id,
+          .network_layers = options_.network_layers,
+          .capacity_block_id = options_.capacity_block_id,
+          .log_port = log_server_->port(),
+          .ready_since = clock_.WallNow()};
+}
+
+// The port must be known before the Node is registered, the logs only once it
+// has run: so the server starts first, over a folder that both share.
+absl::Status RunningNode::BeginLogs() {
+  rest::TlsOptions tls;
+  if (options_.pod_runner.log_tls) {
+    TAHOMA_ASSIGN_OR_RETURN(
+        const ServingCertificate certificate,
+        MakeServingCertificate(options_.state_dir, options_.node_name, clock_.WallNow()));
+    tls = {.cert_file = certificate.cert_file, .key_file = certificate.key_file};
+  }
+  log_server_ =
+      std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.pod_runner.log_address,
+                                                         .tls = std::move(tls),
+                                                         .max_threads = 256,
+                                                         .reserved_threads = 8,
+                                                         .max_connections = 512},
+                                     log_metrics_);
+  return absl::OkStatus();
+}
+
+absl::Status RunningNode::BeginPods() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.state_dir, error);
+  if (error) return Unavailable("stateDir {}: {}", options_.state_dir, error.message());
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
+                          kube::LoadKubeconfig(options_.pod_runner.kubeconfig));
+  TAHOMA_ASSIGN_OR_RETURN(transport_, kube::HttpTransport::Create(std::move(access)));
+  api_ = std::make_unique<kube::Client>(*transport_, sleeper_, Rng(SeedFromMachine()));
+  TAHOMA_ASSIGN_OR_RETURN(registry_, PluginRegistry::Watch(options_.pod_runner.registry_dir, Log));
+  TAHOMA_RETURN_IF_ERROR(BeginLogs());
+  auto logs = std::make_shared<LogFolder>(options_.state_dir);
+  InstallLogRoutes(*log_server_, *logs, clock_);
+  TAHOMA_RETURN_IF_ERROR(Annotate(log_server_->Start(), "podRunner.logAddress"));
+  PodRunner::Options options{.node = Facts(),
+                             .images = options_.pod_runner.images,
+                             .cdi_dir = options_.pod_runner.cdi_dir,
+                             .state_dir = options_.state_dir,
+                             .shutdown_grace = std::chrono::duration_cast<std::chrono::seconds>(
+                                 options_.pod_runner.shutdown_grace)};
+  runner_ = std::make_unique<PodRunner>(
+      std::move(options),
+      PodRunner::Ports{.api = *api_,
+                       .plugins = [this](const auto& driver) { return registry_->Find(driver); },
+                       .clock = clock_,
+                       .logs = std::move(logs),
+                       .seed = SeedFromMachine(),
+                       .log = Log});
+  TAHOMA_RETURN_IF_ERROR(runner_->Start());
+  FollowPods();
+  return absl::OkStatus();
+}
+
+void RunningNode::FollowPods() {
+  pods_ = std::make_unique<kube::Reflector>(
+      *transport_, sleeper_, Rng(SeedFromMachine()),
+      kube::ReflectorOptions{.resource = kPods,
+                             .field_selector = "spec.nodeName=" + options_.node_name},
+      [this](const kube::WatchEvent& event) {
+        switch (event.type) {
+          case kube::WatchEvent::Type::kAdded:
+          case kube::WatchEvent::Type::kModified:
+            runner_->OnPod(*event.object);
+            break;
+          case kube::WatchEvent::Type::kDeleted:
+            runner_->OnPodGone(event.uid);
+            break;
+          case kube::WatchEvent::Type::kSynced:
+            runner_->OnPodsSynced();
+            break;
+        }
+      });
+  pods_->Start();
+}
+
+// Written whole and then renamed: whoever waits for the file finds all of it.
+absl::Status RunningNode::WritePorts() const {
+  if (options_.port_file.empty()) return absl::OkStatus();
+  const std::string fresh = options_.port_file + ".new";
+  std::ofstream out(fresh, std::ios::trunc);
+  out << "adminAddress: \"" << admin_->address() << "\"\n";
+  if (log_server_) out << "logAddress: \"" << log_server_->address() << "\"\n";
+  out.close();
+  std::error_code error;
+  std::filesystem::rename(fresh, options_.port_file, error);
+  if (!out || error) return Unavailable("portFile {} cannot be written", options_.port_file);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SimNode>> SimNode::Start(const Options& options) {
+  auto program = std::make_unique<RunningNode>(options);
+  TAHOMA_RETURN_IF_ERROR(program->Begin());
+  return program;
+}
+
+}  // namespace tahoma::sim

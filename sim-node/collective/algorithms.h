@@ -1,0 +1,57 @@
+// The algorithms of collectives, each as the steps of one of two phases.
+//
+//   const Layout layout = Layout::Weighted(ranks_per_chip, elements, element_bytes);
+//   auto steps = Steps(Algorithm::kRdh, Phase::kReduceScatter, set, links, layout);
+//
+// The buffer is cut into one block per chip. Reduce-scatter leaves each chip the combination of
+// everybody's version of its own block; all-gather gives everybody all blocks. An all-reduce is one
+// after the other.
+//
+// mesh   every chip sends to every other directly, one step; the hardware forwards
+// rdh    recursive halving and doubling over the dimensions of the hypercube that a box is, one
+// link
+//        per step. Each block is cut into parts, one per order of the dimensions, such that in
+//        every step the parts together load all links in proportion to their rates (reference:
+//        torus-and-links 2.2 c): on a 4x4 plane, four rotated orders; with slow Z dimensions a
+//        Latin square over the X/Y dimensions and one Z, the other Z last
+// ring   round Hamiltonian cycles in both directions, n - 1 steps (2.2 a)
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim-node/collective/chip_set.h"
+#include "sim-node/collective/schedule.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing };
+enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
+
+// As nccom-test prints them: "mesh", "rdh", "ring".
+std::string_view Name(Algorithm algorithm);
+
+// Where each member's block lies.
+struct Layout {
+  std::uint64_t element_bytes = 1;
+  std::vector<std::uint64_t> bounds;  // in elements; block i is [bounds[i], bounds[i + 1])
+
+  // Blocks proportional to the weights (ranks per chip), to within an element.
+  static Layout Weighted(const std::vector<int>& weights, std::uint64_t elements,
+                         std::uint64_t element_bytes);
+};
+
+// Orders of the dimensions that the parts of rdh use; dimensions are bits of the address in
+// torus::BoxChips. Exposed for the tests of their balance.
+std::vector<std::vector<int>> DimensionOrders(const torus::Box& box, const torus::Shape& torus);
+
+// Empty steps are left out. kRdh needs set.box().
+std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
+                        const TorusLinks& links, const Layout& layout);
+
+}  // namespace tahoma::sim

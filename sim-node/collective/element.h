@@ -1,0 +1,53 @@
+// The elements that collectives move, and how two of them become one.
+//
+//   ElementType type = *ParseElementType("bf16");
+//   Combine(ReduceOp::kSum, type, into, from);      // into[i] = into[i] + from[i]
+//
+// Integers wrap around as two's complement. fp32 is IEEE single precision; bf16 is widened to
+// fp32, combined and rounded to nearest even. Max and min are std::max and std::min with `into`
+// first, so a NaN already in `into` stays.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tahoma::sim {
+
+enum class ElementType : std::uint8_t {
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kBf16,
+  kUint32,
+  kInt32,
+  kFp32,
+};
+
+enum class ReduceOp : std::uint8_t { kSum, kMax, kMin };
+
+// Names as nccom-test spells them. kInvalidArgument lists the known ones.
+absl::StatusOr<ElementType> ParseElementType(std::string_view name);
+std::string_view Name(ElementType type);
+std::size_t Size(ElementType type);
+
+// "sum", "max", "min".
+absl::StatusOr<ReduceOp> ParseReduceOp(std::string_view name);
+std::string_view Name(ReduceOp op);
+
+// Both spans must have the same size, a multiple of the element's; they need no alignment.
+void Combine(ReduceOp op, ElementType type, std::span<std::byte> into,
+             std::span<const std::byte> from);
+
+// Writes the element that represents the integer; it must be exact in the type.
+void StoreInteger(ElementType type, std::int64_t value, std::byte* at);
+
+}  // namespace tahoma::sim

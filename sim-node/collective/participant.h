@@ -1,0 +1,141 @@
+// One participant's share of a collective whose chips are spread over processes.
+//
+//   Participant self(links, pods, /*rank=*/1, peer);
+//   auto result = self.Run({.request = {.bytes = 1 << 20}, .check = true}, views);
+//
+// A participant is a pod: it holds the buffers of its own chips, sends what leaves them and waits
+// for what enters them. All compute the same schedule and the same virtual times for themselves;
+// the times travel with the data only to prove it. An operation opens with an exchange in which
+// everybody tells what was asked of it and what it knows of the links, and closes with one that
+// tells how many elements were wrong. So host timing changes nothing: not the data, not a
+// picosecond.
+//
+// Thread safety: one thread per Participant.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim-node/collective/plan.h"
+#include "sim-node/collective/test_pattern.h"
+#include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+// Data of one step travels in messages of at most this size.
+inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
+// What one participant keeps in buffers when data really moves.
+inline constexpr std::uint64_t kMaxBufferBytes = std::uint64_t{1} << 30U;
+// Repetitions of one operation.
+inline constexpr int kMaxRepeats = 1'000'000;
+// Longest buffer of a rank: the HBM of a chip would not hold more ranks' worth.
+inline constexpr std::uint64_t kMaxRequestBytes = std::uint64_t{8} << 30U;
+
+struct RunSpec {
+  Request request;
+  ReduceOp op = ReduceOp::kSum;
+  int warmup = 0;
+  int iterations = 1;
+  bool check = false;  // move real data once and compare it
+  std::uint64_t seed = 0;
+  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked".
+  std::string ToString() const;
+};
+
+// What a node says about the directed links that it owns. A later statement has a higher epoch.
+struct NodeLinks {
+  int node = 0;
+  std::uint64_t epoch = 0;
+  std::vector<LinkState> unhealthy;
+  friend bool operator==(const NodeLinks&, const NodeLinks&) = default;
+};
+
+struct Opening {
+  std::uint64_t operation = 0;  // number within the communicator, from 0
+  std::string spec;             // ToString(); all must ask for the same
+  VirtualTime ready;
+  std::vector<NodeLinks> views;
+};
+struct Chunk {
+  std::uint64_t operation = 0;
+  std::uint32_t step = 0;
+  VirtualTime departure;
+  VirtualTime arrival;  // of the last byte of what this participant sends to that one in the step
+  std::string payload;
+};
+struct Closing {
+  std::uint64_t operation = 0;
+  std::uint64_t wrong_elements = 0;
+};
+using PeerMessage = std::variant<Opening, Chunk, Closing>;
+
+// The way to the other participants. Messages between two of them keep their order.
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  virtual absl::Status Send(int rank, PeerMessage message) = 0;
+  // Waits, within a bound that the implementation sets, for the next message of that participant.
+  // kAborted when it is gone, kDeadlineExceeded when nothing came.
+  virtual absl::StatusOr<PeerMessage> Receive(int rank) = 0;
+};
+
+struct RunResult {
+  Algorithm algorithm = Algorithm::kMesh;
+  VirtualDuration time{};  // of one operation
+  VirtualTime end;         // the communicator's clock after all of them
+  int ranks = 0;           // logical cores
+  int chips = 0;
+  std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
+};
+
+class Participant {
+ public:
+  // `pods[r]` are the chips of participant r; communicator ranks are numbered through them. `links`
+  // is the torus with all links healthy. `peer` must outlive the object.
+  Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
+
+  // `views` is what this participant's node knows of every node's links. All participants must call
+  // Run in the same order. kInvalidArgument when they ask for different things or the request is
+  // impossible; kResourceExhausted when checked buffers of a participant would pass
+  // kMaxBufferBytes; kFailedPrecondition when links that are down cut chips off: all participants
+  // get these alike and may go on with the next operation. Otherwise what Peer says, or kInternal
+  // for messages out of order; nothing more can then be run.
+  absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
+
+ private:
+  struct Buffers;
+  absl::Status Open(const RunSpec& spec, std::vector<NodeLinks>& views);
+  absl::StatusOr<std::uint64_t> MoveData(const RunSpec& spec, const Plan& plan);
+  absl::Status RunStep(const Plan& plan, std::size_t step, const RunSpec& spec, Buffers& buffers);
+  absl::Status SendStep(const Plan& plan, std::size_t step, const Buffers& buffers);
+  absl::StatusOr<std::string> ReceiveFrom(int rank, const Plan& plan, std::size_t step,
+                                          std::uint64_t bytes, VirtualTime arrival);
+  absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
+  int OwnerOf(torus::ChipIndex chip) const {
+    return owner_[static_cast<std::size_t>(chip.value())];
+  }
+
+  const TorusLinks healthy_;
+  const std::vector<std::vector<Member>> pods_;
+  const int rank_;
+  Peer& peer_;
+  std::vector<Member> members_;  // of all participants
+  std::vector<int> owner_;       // participant by chip; -1 = nobody
+  int total_ranks_ = 0;
+  std::size_t fullest_pod_ = 0;  // chips
+  std::uint64_t next_operation_ = 0;
+  std::uint64_t operation_ = 0;  // the one under way
+  VirtualTime now_;
+};
+
+// For every node the statement with the highest epoch, in order of node. The result does not
+// depend on the order of `views`.
+std::vector<NodeLinks> Newest(std::vector<NodeLinks> views);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,90 @@
+// From a request to a timed schedule: which algorithm, and what it costs.
+//
+//   auto plan = PlanCollective({.operation = Operation::kAllReduce, .bytes = 1 << 20,
+//                               .type = ElementType::kFp32}, members, links);
+//   Name(plan->algorithm);                    // "mesh"
+//   plan->times.end - plan->times.start;      // virtual time
+//
+// A member is a chip with its ranks (logical cores). Ranks on one chip combine on the chip first
+// and get their copies there last, through HBM; between chips only chips take part. Ranks are
+// numbered through the members in order.
+//
+// Scope: pure functions of the request, the members and the state of the links: every process that
+// takes part plans for itself and gets the same.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/torus/shape.h"
+#include "sim-node/collective/algorithms.h"
+#include "sim-node/collective/element.h"
+#include "sim-node/collective/schedule.h"
+#include "sim-node/collective/timing.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+enum class Operation : std::uint8_t { kAllReduce, kAllGather, kReduceScatter };
+
+// "all_reduce", "all_gather", "reduce_scatter".
+std::string_view Name(Operation operation);
+// The names above and nccom-test's short ones ("allr", "allg", "redsct"), with or without
+// underscores. kInvalidArgument lists the known ones.
+absl::StatusOr<Operation> ParseOperation(std::string_view name);
+
+struct Request {
+  Operation operation = Operation::kAllReduce;
+  // Of one rank's buffer; for all-gather, of everything gathered. A multiple of the element's size.
+  std::uint64_t bytes = 0;
+  ElementType type = ElementType::kFp32;
+};
+
+struct Member {
+  torus::ChipIndex chip;
+  int ranks = 1;
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+// Sizes up to `max_bytes` use `algorithm`. Where an algorithm does not fit the set (rdh needs a
+// box), ring takes its place.
+struct AlgorithmRule {
+  std::uint64_t max_bytes;
+  Algorithm algorithm;
+};
+inline constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
+
+// Neuron uses Mesh below 1 MB and RDH from there (reference: torus-and-links 2.2 f). Beyond 56 MB
+// Neuron turns to KangaRing because its RDH over-subscribes links; the balanced one here does not.
+inline constexpr AlgorithmRule kDefaultRules[] = {{1'000'000, Algorithm::kMesh},
+                                                  {kAnySize, Algorithm::kRdh}};
+
+// Of one chip (trainium2-hardware 1.1: 2.9 TB/s), for the ranks that share it.
+inline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
+
+struct Plan {
+  Algorithm algorithm = Algorithm::kMesh;
+  Schedule schedule;
+  ScheduleTimes times;  // from virtual time 0
+};
+
+// kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, or a
+// size that is no multiple of the element's. kFailedPrecondition when links that are down cut
+// members off. When a link that the members may use is not healthy, the rules step back and the
+// fastest algorithm wins.
+absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
+                                    const TorusLinks& links,
+                                    std::span<const AlgorithmRule> rules = kDefaultRules);
+
+// The same with the algorithm given.
+absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
+                              const std::vector<Member>& members, const TorusLinks& links);
+
+}  // namespace tahoma::sim

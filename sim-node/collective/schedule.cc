@@ -1,0 +1,37 @@
+#include "sim-node/collective/schedule.h"
+
+#include <array>
+#include <cstring>
+
+#include "lib/base/check.h"
+
+namespace tahoma::sim {
+
+void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byte> buffer,
+             std::span<const std::byte> received) {
+  TAHOMA_CHECK(received.size() == send.bytes && send.offset + send.bytes <= buffer.size());
+  const std::span<std::byte> place = buffer.subspan(send.offset, send.bytes);
+  if (send.action == Action::kReduce) {
+    Combine(op, type, place, received);
+  } else if (!received.empty()) {
+    std::memcpy(place.data(), received.data(), received.size());
+  }
+}
+
+void Execute(const Schedule& schedule, ElementType type, ReduceOp op,
+             std::span<const ChipBuffer> buffers) {
+  std::array<std::span<std::byte>, 64> of_chip;
+  for (const ChipBuffer& buffer : buffers) {
+    of_chip.at(static_cast<std::size_t>(buffer.chip.value())) = buffer.bytes;
+  }
+  for (const Step& step : schedule.steps) {
+    for (const Send& send : step) {
+      const auto& from = of_chip.at(static_cast<std::size_t>(send.from.value()));
+      TAHOMA_CHECK(send.offset + send.bytes <= from.size());
+      Receive(send, type, op, of_chip.at(static_cast<std::size_t>(send.to.value())),
+              from.subspan(send.offset, send.bytes));
+    }
+  }
+}
+
+}  // namespace tahoma::sim

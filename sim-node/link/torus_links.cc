@@ -1,0 +1,156 @@
+#include "sim-node/link/torus_links.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using torus::Axis;
+using torus::ChipIndex;
+using torus::ChipMask;
+using torus::Direction;
+
+constexpr LinkId kPortsPerChip = 6;
+
+ChipMask MaskOfAll(const torus::Shape& torus) {
+  return torus.chip_count() == 64 ? kAllChips : (ChipMask{1} << torus.chip_count()) - ChipMask{1};
+}
+
+}  // namespace
+
+TorusLinks::TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates,
+                       const LinkTiming& timing)
+    : torus_(torus), timing_(timing) {
+  TAHOMA_CHECK(torus.chip_count() <= 64);
+  TAHOMA_CHECK(timing.efficiency_permille > 0 && timing.efficiency_permille <= 1000);
+  const auto ids = static_cast<std::size_t>(torus.chip_count()) * kPortsPerChip;
+  rate_.assign(ids, 0);
+  permille_.assign(ids, kHealthy);
+  capacity_.assign(ids, 0);
+  for (int chip = 0; chip < torus.chip_count(); ++chip) {
+    for (const Axis axis : torus::kAxes) {
+      if (torus.extent(axis) == 1) continue;
+      const std::int64_t raw = axis == Axis::kZ ? rates.inter_instance : rates.intra_instance;
+      for (const Direction direction : torus::kDirections) {
+        const LinkId link = IdOf(ChipIndex(chip), axis, direction);
+        rate_[link] = static_cast<std::uint64_t>(raw) * timing.efficiency_permille / 1000;
+        Recompute(link);
+      }
+    }
+  }
+}
+
+LinkId TorusLinks::IdOf(ChipIndex from, Axis axis, Direction direction) {
+  return static_cast<LinkId>(from.value()) * kPortsPerChip + static_cast<LinkId>(axis) * 2 +
+         static_cast<LinkId>(direction);
+}
+
+torus::Hop TorusLinks::HopOf(LinkId link) const {
+  const ChipIndex from(static_cast<int>(link / kPortsPerChip));
+  const auto axis = static_cast<Axis>(link % kPortsPerChip / 2);
+  const auto direction = static_cast<Direction>(link % 2);
+  const auto to = torus_.Neighbour(torus_.CoordOf(from), axis, direction);
+  return {
+      .from = from, .to = to ? torus_.IndexOf(*to) : from, .axis = axis, .direction = direction};
+}
+
+std::string TorusLinks::Name(LinkId link) {
+  constexpr std::string_view kPorts[] = {"x-", "x+", "y-", "y+", "z-", "z+"};
+  return fmt::format("chip {} {}", link / kPortsPerChip, kPorts[link % kPortsPerChip]);
+}
+
+void TorusLinks::Recompute(LinkId link) { capacity_[link] = rate_[link] * permille_[link] / 1000; }
+
+absl::Status TorusLinks::SetPermille(LinkId link, std::uint16_t permille) {
+  if (link >= id_count() || !Exists(link)) {
+    return InvalidArgument("link {} does not exist in a torus of {}", link, torus_.ToString());
+  }
+  if (permille > kHealthy) {
+    return InvalidArgument("a link's rate is {} thousandths; expected 0 to 1000", permille);
+  }
+  permille_[link] = permille;
+  Recompute(link);
+  return absl::OkStatus();
+}
+
+absl::Status TorusLinks::SetCablePermille(LinkId link, std::uint16_t permille) {
+  TAHOMA_RETURN_IF_ERROR(SetPermille(link, permille));
+  const torus::Hop hop = HopOf(link);
+  return SetPermille(IdOf(hop.to, hop.axis, Opposite(hop.direction)), permille);
+}
+
+std::vector<LinkState> TorusLinks::Unhealthy(ChipMask senders) const {
+  std::vector<LinkState> found;
+  for (LinkId link = 0; link < id_count(); ++link) {
+    if (permille_[link] == kHealthy) continue;
+    if (((senders >> (link / kPortsPerChip)) & 1) == 0) continue;
+    found.push_back({.link = link, .permille = permille_[link]});
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<LinkId>> TorusLinks::FindRoute(ChipIndex from, ChipIndex to,
+                                                          ChipMask through) const {
+  std::vector<LinkId> route;
+  bool usable = true;
+  for (const torus::Hop& hop : torus::Route(torus_, from, to)) {
+    route.push_back(IdOf(hop.from, hop.axis, hop.direction));
+    usable = usable && capacity_[route.back()] != 0 && (through & MaskOf(hop.to)) != 0;
+  }
+  if (usable) return route;
+
+  // Breadth first from `from`; links in ascending id, so the result is unique.
+  std::vector<LinkId> came_by(static_cast<std::size_t>(torus_.chip_count()), id_count());
+  std::vector<ChipIndex> frontier = {from};
+  ChipMask seen = MaskOf(from);
+  for (std::size_t next = 0; next < frontier.size() && (seen & MaskOf(to)) == 0; ++next) {
+    for (LinkId port = 0; port < kPortsPerChip; ++port) {
+      const LinkId link = static_cast<LinkId>(frontier[next].value()) * kPortsPerChip + port;
+      if (capacity_[link] == 0) continue;
+      const ChipIndex neighbour = HopOf(link).to;
+      if (((seen | ~through) & MaskOf(neighbour)) != 0) continue;
+      seen |= MaskOf(neighbour);
+      came_by[static_cast<std::size_t>(neighbour.value())] = link;
+      frontier.push_back(neighbour);
+    }
+  }
+  if ((seen & MaskOf(to)) == 0) {
+    return FailedPrecondition("no NeuronLink route from chip {} to chip {}: links are down",
+                              from.value(), to.value());
+  }
+  route.clear();
+  for (ChipIndex at = to; at != from;) {
+    const LinkId link = came_by[static_cast<std::size_t>(at.value())];
+    route.push_back(link);
+    at = HopOf(link).from;
+  }
+  std::reverse(route.begin(), route.end());
+  return route;
+}
+
+bool TorusLinks::IsConnected(ChipMask chips) const {
+  chips &= MaskOfAll(torus_);
+  if (chips == 0) return true;
+  ChipMask reached = chips & (~chips + 1);
+  for (ChipMask grown = reached; grown != 0;) {
+    ChipMask next = 0;
+    for (; grown != 0; grown &= grown - 1) {
+      const torus::Coord at = torus_.CoordOf(ChipIndex(std::countr_zero(grown)));
+      for (const Axis axis : torus::kAxes) {
+        for (const Direction direction : torus::kDirections) {
+          const auto neighbour = torus_.Neighbour(at, axis, direction);
+          if (neighbour) next |= MaskOf(torus_.IndexOf(*neighbour)) & chips & ~reached;
+        }
+      }
+    }
+    reached |= next;
+    grown = next;
+  }
+  return reached == chips;
+}
+
+}  // namespace tahoma::sim

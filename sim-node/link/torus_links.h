@@ -1,0 +1,108 @@
+// The NeuronLinks of one torus: what they can carry now, and how to get from chip to chip.
+//
+//   TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+//   const LinkId x_plus = links.IdOf(torus::ChipIndex(5), torus::Axis::kX,
+//   torus::Direction::kPlus); links.SetPermille(x_plus, 0);                                  //
+//   down, in this direction only links.FindRoute(torus::ChipIndex(5), torus::ChipIndex(6),
+//   kAllChips);  // three hops around it
+//
+// A link has two directions that are separate here: a directed link belongs to the chip that
+// sends on it, and so to that chip's node. Nobody else changes its state.
+//
+// Scope: rates, states and routes. How flows share links is max_min.h, how long they take
+// transfer.h.
+//
+// Thread safety: const members may run together; SetPermille needs the object alone.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/hw/catalogue.h"
+#include "lib/torus/box.h"
+#include "lib/torus/path.h"
+#include "lib/torus/shape.h"
+#include "sim-node/engine/virtual_time.h"
+
+namespace tahoma::sim {
+
+// A directed link, dense from 0: 6 * chip + 2 * axis + direction.
+using LinkId = std::uint32_t;
+
+inline constexpr torus::ChipMask kAllChips = ~torus::ChipMask{0};
+
+// What a message costs besides its bytes (reference: trainium2-hardware 4.7, "1-2 us per ring hop",
+// software included; AWS publishes no split, so 1.0 + 0.5 us is the project's own).
+struct LinkTiming {
+  VirtualDuration step = Microseconds(1.0);  // software: from step to step
+  VirtualDuration hop = Microseconds(0.5);   // each link on the way
+  // What protocol and packets leave of the raw rate, in thousandths.
+  std::uint32_t efficiency_permille = 1000;
+  friend bool operator==(const LinkTiming&, const LinkTiming&) = default;
+};
+
+// A link that does not run at its full rate.
+struct LinkState {
+  LinkId link = 0;
+  std::uint16_t permille = 1000;  // of its rate; 0 = down
+  friend bool operator==(const LinkState&, const LinkState&) = default;
+};
+
+class TorusLinks {
+ public:
+  static constexpr std::uint16_t kHealthy = 1000;
+
+  // At most 64 chips: a torus here is an instance or an UltraServer.
+  TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkTiming& timing = {});
+
+  const torus::Shape& torus() const { return torus_; }
+  const LinkTiming& timing() const { return timing_; }
+  // Ids run from 0 to here; along an axis of extent 1 they name no link (Exists is false).
+  LinkId id_count() const { return static_cast<LinkId>(capacity_.size()); }
+
+  static LinkId IdOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction);
+  torus::Hop HopOf(LinkId link) const;
+  bool Exists(LinkId link) const { return rate_[link] != 0; }
+  // "chip 5 x+".
+  static std::string Name(LinkId link);
+
+  // kInvalidArgument for an id that names no link or more than 1000 thousandths.
+  absl::Status SetPermille(LinkId link, std::uint16_t permille);
+  // The same for both directions of the cable.
+  absl::Status SetCablePermille(LinkId link, std::uint16_t permille);
+  std::uint16_t permille(LinkId link) const { return permille_[link]; }
+  bool damaged() const { return !Unhealthy(kAllChips).empty(); }
+
+  // Links of these senders that are not healthy, in order of id.
+  std::vector<LinkState> Unhealthy(torus::ChipMask senders) const;
+
+  // Bytes per second that the link carries now; 0 when it is down or does not exist.
+  std::uint64_t capacity(LinkId link) const { return capacity_[link]; }
+  std::span<const std::uint64_t> capacities() const { return capacity_; }
+
+  // The dimension-order route if all its links are up; else a shortest way over links that are up
+  // and chips in `through` (the first found in order of axis and direction). Empty for from == to.
+  // kFailedPrecondition naming both chips when there is none.
+  absl::StatusOr<std::vector<LinkId>> FindRoute(torus::ChipIndex from, torus::ChipIndex to,
+                                                torus::ChipMask through) const;
+
+  // Whether every chip of `chips` reaches every other over healthy hardware without leaving the
+  // set.
+  bool IsConnected(torus::ChipMask chips) const;
+
+ private:
+  void Recompute(LinkId link);
+
+  torus::Shape torus_;
+  LinkTiming timing_;
+  std::vector<std::uint64_t> rate_;  // with efficiency; 0 = no such link
+  std::vector<std::uint16_t> permille_;
+  std::vector<std::uint64_t> capacity_;  // rate x permille
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,209 @@
+#include "sim-node/podrunner/container_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 << 10;
+constexpr int kReadsAtOnce = 4;
+
+std::filesystem::path Former(const std::filesystem::path& file) { return file.string() + ".1"; }
+
+std::string NanoTime(WallTime time) {
+  const auto nanos = time.time_since_epoch().count() % 1'000'000'000;
+  std::string text = FormatTime(time);
+  text.pop_back();  // "Z"
+  return fmt::format("{}.{:09}Z", text, nanos);
+}
+
+// The parts of a stored line; an empty tag when it is none of ours.
+struct StoredLine {
+  std::string_view time;
+  std::string_view tag;
+  std::string_view text;
+};
+
+StoredLine Split(std::string_view line) {
+  StoredLine parts;
+  const std::size_t first = line.find(' ');
+  if (first == std::string_view::npos) return parts;
+  const std::size_t second = line.find(' ', first + 1);
+  if (second == std::string_view::npos || second + 2 >= line.size() + 1) return parts;
+  parts.time = line.substr(0, first);
+  parts.tag = line.substr(second + 1, 1);
+  parts.text = second + 3 <= line.size() ? line.substr(second + 3) : std::string_view();
+  return parts;
+}
+
+}  // namespace
+
+ContainerLog::ContainerLog(std::filesystem::path file, Limits limits)
+    : file_(std::move(file)), limits_(limits) {
+  Open();
+}
+
+ContainerLog::~ContainerLog() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void ContainerLog::Open() {
+  fd_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  if (fd_ < 0 && status_.ok()) {
+    status_ = Unavailable("log {}: {}", file_.string(), std::strerror(errno));
+  }
+  written_ = 0;
+}
+
+void ContainerLog::Rotate() {
+  close(fd_);
+  if (rename(file_.c_str(), Former(file_).c_str()) != 0 && status_.ok()) {
+    status_ = Unavailable("log {} cannot be rotated: {}", file_.string(), std::strerror(errno));
+  }
+  Open();
+}
+
+void ContainerLog::WriteLine(LogStream stream, char tag, std::string_view text, WallTime now) {
+  if (fd_ < 0) return;
+  const std::string line =
+      fmt::format("{} {} {} {}\n", NanoTime(now),
+                  stream == LogStream::kStdout ? "stdout" : "stderr", tag, text);
+  if (written_ > 0 && written_ + line.size() > limits_.max_bytes) Rotate();
+  const ssize_t wrote = write(fd_, line.data(), line.size());
+  if (wrote < 0 && status_.ok()) {
+    status_ = Unavailable("log {}: {}", file_.string(), std::strerror(errno));
+  }
+  written_ += line.size();
+}
+
+void ContainerLog::Append(LogStream stream, std::string_view bytes, WallTime now) {
+  std::string& pending = pending_[static_cast<std::size_t>(stream)];
+  while (!bytes.empty()) {
+    const std::size_t newline = bytes.find('\n');
+    const std::size_t room = kMaxLogPiece - pending.size();
+    const std::size_t take = std::min(newline, std::min(bytes.size(), room));
+    pending.append(bytes.substr(0, take));
+    bytes.remove_prefix(take);
+    if (!bytes.empty() && bytes[0] == '\n') {
+      bytes.remove_prefix(1);
+      WriteLine(stream, 'F', pending, now);
+      pending.clear();
+    } else if (pending.size() == kMaxLogPiece) {
+      WriteLine(stream, 'P', pending, now);
+      pending.clear();
+    }
+  }
+}
+
+void ContainerLog::Close(WallTime now) {
+  for (const LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
+    std::string& pending = pending_[static_cast<std::size_t>(stream)];
+    if (!pending.empty()) WriteLine(stream, 'F', pending, now);
+    pending.clear();
+  }
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+LogReader::LogReader(std::filesystem::path file, Options options)
+    : file_(std::move(file)),
+      options_(options),
+      left_(options.limit_bytes.value_or(std::numeric_limits<std::int64_t>::max())) {}
+
+LogReader::~LogReader() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status LogReader::status() const {
+  if (fd_ >= 0 || access(file_.c_str(), R_OK) == 0) return absl::OkStatus();
+  return NotFound("there is no log {}", file_.filename().string());
+}
+
+// The rotated file first, then the current one; after that, whatever replaced the current one.
+bool LogReader::OpenNext() {
+  std::filesystem::path next = file_;
+  if (!started_) {
+    started_ = true;
+    if (options_.tail_lines) SkipToTail();
+    if (access(Former(file_).c_str(), R_OK) == 0) next = Former(file_);
+  }
+  const int fd = open(next.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct stat found = {};
+  fstat(fd, &found);
+  if (fd_ >= 0 && found.st_ino == inode_) {
+    close(fd);
+    return false;
+  }
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+  inode_ = found.st_ino;
+  return true;
+}
+
+// Counts the lines there are, so that reading can begin at the last ones.
+void LogReader::SkipToTail() {
+  std::int64_t lines = 0;
+  for (const std::filesystem::path& file : {Former(file_), file_}) {
+    const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    char piece[kReadBytes];
+    for (ssize_t got = 0; (got = read(fd, piece, sizeof piece)) > 0;) {
+      std::string_view rest(piece, static_cast<std::size_t>(got));
+      for (std::size_t at = 0; (at = rest.find('\n', at)) != std::string_view::npos; ++at) ++lines;
+    }
+    close(fd);
+  }
+  skip_lines_ = std::max<std::int64_t>(0, lines - *options_.tail_lines);
+}
+
+void LogReader::Emit(std::string_view line, std::string& out) {
+  if (skip_lines_ > 0) {
+    --skip_lines_;
+    return;
+  }
+  const StoredLine parts = Split(line);
+  if (parts.tag.empty()) return;
+  if (options_.since) {
+    const absl::StatusOr<WallTime> time = ParseTime(parts.time);
+    if (time.ok() && *time < *options_.since) return;
+  }
+  std::string text;
+  if (options_.timestamps) text = fmt::format("{} ", parts.time);
+  text.append(parts.text);
+  if (parts.tag == "F") text += '\n';
+  const auto bytes = std::min<std::int64_t>(left_, static_cast<std::int64_t>(text.size()));
+  out.append(text, 0, static_cast<std::size_t>(bytes));
+  left_ -= bytes;
+}
+
+bool LogReader::Next(std::string& out) {
+  if (fd_ < 0 && !OpenNext()) return left_ > 0;
+  for (int i = 0; i < kReadsAtOnce && left_ > 0; ++i) {
+    char piece[kReadBytes];
+    const ssize_t got = read(fd_, piece, sizeof piece);
+    if (got <= 0) {
+      if (!OpenNext()) break;
+      continue;
+    }
+    partial_.append(piece, static_cast<std::size_t>(got));
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos;
+         begin = end + 1) {
+      Emit(std::string_view(partial_).substr(begin, end - begin), out);
+    }
+    partial_.erase(0, begin);
+  }
+  return left_ > 0;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,190 @@
+#include "sim-node/podrunner/log_folder.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "lib/base/status.h"
+#include "sim-node/podrunner/container_log.h"
+
+namespace tahoma::sim {
+namespace {
+
+// How soon a follower sees new lines: short for people, long for an idle stream's thread.
+constexpr std::chrono::milliseconds kFollowStep{100};
+
+std::filesystem::path LogFile(const std::filesystem::path& folder, int attempt) {
+  return folder / fmt::format("{}.log", attempt);
+}
+
+// The attempts that have a log, ascending.
+std::vector<int> Attempts(const std::filesystem::path& folder) {
+  std::vector<int> attempts;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".log") continue;
+    const std::string stem = entry.path().stem();
+    int attempt = 0;
+    const auto [end, failed] = std::from_chars(stem.data(), stem.data() + stem.size(), attempt);
+    if (failed == std::errc() && end == stem.data() + stem.size()) attempts.push_back(attempt);
+  }
+  std::sort(attempts.begin(), attempts.end());
+  return attempts;
+}
+
+absl::StatusOr<std::optional<std::int64_t>> Number(const rest::Request& request, const char* key) {
+  const std::optional<std::string> text = request.query_value(key);
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (failed != std::errc() || end != text->data() + text->size() || value < 0) {
+    return InvalidArgument("{} is \"{}\"; expected a number from 0", key, *text);
+  }
+  return value;
+}
+
+bool Flag(const rest::Request& request, const char* key) {
+  const std::optional<std::string> text = request.query_value(key);
+  return text && (text->empty() || *text == "true" || *text == "1");
+}
+
+absl::StatusOr<LogReader::Options> ReaderOptions(const rest::Request& request, WallTime now) {
+  LogReader::Options options;
+  TAHOMA_ASSIGN_OR_RETURN(options.tail_lines, Number(request, "tailLines"));
+  TAHOMA_ASSIGN_OR_RETURN(options.limit_bytes, Number(request, "limitBytes"));
+  TAHOMA_ASSIGN_OR_RETURN(const std::optional<std::int64_t> seconds,
+                          Number(request, "sinceSeconds"));
+  if (seconds) {
+    // A century bounds the subtraction; no log is older.
+    constexpr std::int64_t kCentury = 100LL * 365 * 24 * 3600;
+    options.since = now - std::chrono::seconds(std::min(*seconds, kCentury));
+  }
+  if (const std::optional<std::string> since = request.query_value("sinceTime")) {
+    TAHOMA_ASSIGN_OR_RETURN(options.since, ParseTime(*since));
+  }
+  options.timestamps = Flag(request, "timestamps");
+  return options;
+}
+
+rest::Response StreamLog(const std::filesystem::path& log, const LogReader::Options& options,
+                         bool follow, const LogFolder& logs) {
+  auto reader = std::make_shared<LogReader>(log, options);
+  return rest::Response::Stream(
+      "text/plain; charset=utf-8",
+      [reader, log, follow, &logs](std::string& out, std::chrono::milliseconds wait) {
+        // Asked before reading: what is written between reading and ending is not lost.
+        const bool grows = follow && logs.Grows(log);
+        const std::size_t before = out.size();
+        if (!reader->Next(out)) return false;
+        if (out.size() != before) return true;
+        if (!grows) return false;
+        logs.WaitForEnd(std::min(wait, kFollowStep));
+        return true;
+      });
+}
+
+}  // namespace
+
+std::filesystem::path LogFolder::ContainerFolder(const PodRef& pod,
+                                                 const std::string& container) const {
+  return state_ / "pods" / pod.uid / container;
+}
+
+void LogFolder::AddPod(const PodRef& pod) {
+  const std::lock_guard lock(mutex_);
+  uids_[{pod.name_space, pod.name}] = pod.uid;
+}
+
+absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
+                                                       const std::string& container, int attempt) {
+  const std::filesystem::path folder = ContainerFolder(pod, container);
+  std::error_code error;
+  std::filesystem::create_directories(folder / "work", error);
+  if (error) return Unavailable("{}: {}", folder.string(), error.message());
+  for (const int old : Attempts(folder)) {
+    if (old >= attempt - 1) break;
+    std::filesystem::remove(LogFile(folder, old), error);
+    std::filesystem::remove(LogFile(folder, old).string() + ".1", error);
+  }
+  const std::filesystem::path log = LogFile(folder, attempt);
+  const std::lock_guard lock(mutex_);
+  uids_[{pod.name_space, pod.name}] = pod.uid;
+  growing_.insert(log);
+  return log;
+}
+
+void LogFolder::End(const std::filesystem::path& log) {
+  {
+    const std::lock_guard lock(mutex_);
+    growing_.erase(log);
+  }
+  ended_.notify_all();
+}
+
+void LogFolder::RemovePod(const PodRef& pod) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = uids_.find({pod.name_space, pod.name});
+    if (found != uids_.end() && found->second == pod.uid) uids_.erase(found);
+  }
+  std::error_code error;
+  std::filesystem::remove_all(state_ / "pods" / pod.uid, error);
+}
+
+absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_space,
+                                                      const std::string& pod,
+                                                      const std::string& container,
+                                                      Which which) const {
+  std::string uid;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = uids_.find({name_space, pod});
+    if (found == uids_.end()) return NotFound("pod {}/{} is not on this node", name_space, pod);
+    uid = found->second;
+  }
+  if (container.empty() || container.find('/') != std::string::npos || container[0] == '.') {
+    return InvalidArgument("\"{}\" is no container name", container);
+  }
+  const std::filesystem::path folder = state_ / "pods" / uid / container;
+  const std::vector<int> attempts = Attempts(folder);
+  if (attempts.empty()) {
+    return NotFound("container \"{}\" in pod \"{}\" is waiting to start or does not exist",
+                    container, pod);
+  }
+  if (which == Which::kCurrent) return LogFile(folder, attempts.back());
+  if (attempts.size() < 2) {
+    return NotFound("previous terminated container \"{}\" in pod \"{}\" not found", container, pod);
+  }
+  return LogFile(folder, attempts[attempts.size() - 2]);
+}
+
+bool LogFolder::Grows(const std::filesystem::path& log) const {
+  const std::lock_guard lock(mutex_);
+  return growing_.contains(log);
+}
+
+void LogFolder::WaitForEnd(std::chrono::milliseconds wait) const {
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, wait);
+}
+
+void InstallLogRoutes(rest::Server& server, const LogFolder& logs, const Clock& clock) {
+  server.Route(
+      "GET", "/containerLogs/{namespace}/{pod}/{container}", [&](const rest::Request& request) {
+        const auto which =
+            Flag(request, "previous") ? LogFolder::Which::kPrevious : LogFolder::Which::kCurrent;
+        const auto options = ReaderOptions(request, clock.WallNow());
+        if (!options.ok()) return rest::Response::FromStatus(options.status());
+        const auto log =
+            logs.Find(std::string(request.param("namespace")), std::string(request.param("pod")),
+                      std::string(request.param("container")), which);
+        if (!log.ok()) {
+          // A kubelet answers in plain text, and kubectl shows it as it is.
+          const bool missing = log.status().code() == absl::StatusCode::kNotFound;
+          return rest::Response::Text(missing ? 404 : 400,
+                                      std::string(Message(log.status())) + "\n");
+        }
+        return StreamLog(*log, *options, Flag(request, "follow"), logs);
+      });
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,68 @@
+// Where the logs of a node's containers are, and which of them still grow.
+//
+//   LogFolder logs("/var/lib/tahoma/node-0");
+//   logs.Add(pod, "main", 0);                                     // it starts
+//   absl::StatusOr<std::filesystem::path> log = logs.Find("default", "web", "main", which);
+//   InstallLogRoutes(server, logs);      // GET /containerLogs/{namespace}/{pod}/{container}
+//
+// Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, and the kubelet's log
+// endpoint over them (kubernetes/kubernetes pkg/kubelet/server: follow, previous, tailLines,
+// limitBytes, sinceSeconds, sinceTime, timestamps).
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "lib/base/clock.h"
+#include "lib/rest/server.h"
+#include "sim-node/podrunner/node_pods.h"
+
+namespace tahoma::sim {
+
+class LogFolder {
+ public:
+  enum class Which { kCurrent, kPrevious };
+
+  explicit LogFolder(std::filesystem::path state) : state_(std::move(state)) {}
+
+  // The pod is on this node, whether or not a container has started.
+  void AddPod(const PodRef& pod);
+  // Makes the container's folder and gives the log file of an attempt, which grows from now on.
+  // Logs of attempts before the previous one are removed.
+  absl::StatusOr<std::filesystem::path> Begin(const PodRef& pod, const std::string& container,
+                                              int attempt);
+  void End(const std::filesystem::path& log);
+  // Removes all logs of the pod.
+  void RemovePod(const PodRef& pod);
+
+  // kNotFound names the pod or the container that has no log.
+  absl::StatusOr<std::filesystem::path> Find(const std::string& name_space, const std::string& pod,
+                                             const std::string& container, Which which) const;
+  bool Grows(const std::filesystem::path& log) const;
+  // Returns when some log has ended, or after `wait`.
+  void WaitForEnd(std::chrono::milliseconds wait) const;
+
+  std::filesystem::path ContainerFolder(const PodRef& pod, const std::string& container) const;
+
+ private:
+  const std::filesystem::path state_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  std::map<std::pair<std::string, std::string>, std::string> uids_;  // namespace, name -> uid
+  std::set<std::string> growing_;
+};
+
+// `logs` and `clock` must outlive the server.
+void InstallLogRoutes(rest::Server& server, const LogFolder& logs, const Clock& clock);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,105 @@
+#include "sim-node/podrunner/node_object.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kVersion = "v1.36.0-tahoma";
+
+json Condition(const char* type, const char* status, const char* reason, const char* message,
+               WallTime since, WallTime now) {
+  return {{"type", type},
+          {"status", status},
+          {"reason", reason},
+          {"message", message},
+          {"lastHeartbeatTime", FormatTime(now)},
+          {"lastTransitionTime", FormatTime(since)}};
+}
+
+}  // namespace
+
+std::map<std::string, std::string> NodeLabels(const NodeFacts& facts) {
+  std::map<std::string, std::string> labels = {
+      {"kubernetes.io/hostname", facts.name},
+      {"kubernetes.io/os", "linux"},
+      {"kubernetes.io/arch", "amd64"},
+      {"node.kubernetes.io/instance-type", facts.instance_type},
+  };
+  for (std::size_t i = 0; i < facts.network_layers.size(); ++i) {
+    labels[fmt::format("topology.k8s.aws/network-node-layer-{}", i + 1)] = facts.network_layers[i];
+  }
+  if (!facts.capacity_block_id.empty()) {
+    labels["topology.k8s.aws/capacity-block-id"] = facts.capacity_block_id;
+  }
+  if (!facts.ultra_server_id.empty()) {
+    // A pair of nodes is joined by its left links: 0 with 1 and 2 with 3 (reference:
+    // trainium2-hardware 4.4).
+    const int pair = facts.ultra_server_node / 2;
+    const std::string prefix = "neuron.amazonaws.com/ultraserver-";
+    labels[prefix + "server-id-4"] = facts.ultra_server_id;
+    labels[prefix + "node-id-4"] = std::to_string(facts.ultra_server_node);
+    labels[prefix + "server-id-2"] = fmt::format("{}-{}", facts.ultra_server_id, pair);
+    labels[prefix + "node-id-2"] = std::to_string(facts.ultra_server_node % 2);
+    labels[prefix + "mode"] = "4";
+    labels["topology.k8s.aws/ultraserver-id"] = facts.ultra_server_id;
+  }
+  return labels;
+}
+
+json MakeNodeStatus(const NodeFacts& facts, WallTime now) {
+  const json resources = {{"cpu", std::to_string(facts.vcpus)},
+                          {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
+                          {"ephemeral-storage", "500Gi"},
+                          {"pods", std::to_string(kMaxPods)}};
+  return {{"capacity", resources},
+          {"allocatable", resources},
+          {"conditions",
+           {Condition("MemoryPressure", "False", "KubeletHasSufficientMemory",
+                      "kubelet has sufficient memory available", facts.ready_since, now),
+            Condition("DiskPressure", "False", "KubeletHasNoDiskPressure",
+                      "kubelet has no disk pressure", facts.ready_since, now),
+            Condition("PIDPressure", "False", "KubeletHasSufficientPID",
+                      "kubelet has sufficient PID available", facts.ready_since, now),
+            Condition("Ready", "True", "KubeletReady", "the pod runner is ready", facts.ready_since,
+                      now)}},
+          {"addresses",
+           {{{"type", "InternalIP"}, {"address", facts.address}},
+            {{"type", "Hostname"}, {"address", facts.name}}}},
+          {"daemonEndpoints", {{"kubeletEndpoint", {{"Port", facts.log_port}}}}},
+          {"nodeInfo",
+           {{"kubeletVersion", kVersion},
+            {"kubeProxyVersion", ""},
+            {"containerRuntimeVersion", "tahoma-process://1"},
+            {"operatingSystem", "linux"},
+            {"architecture", "amd64"},
+            {"osImage", "tahoma emulated instance"},
+            {"kernelVersion", ""},
+            {"machineID", facts.name},
+            {"systemUUID", facts.name},
+            {"bootID", facts.name}}}};
+}
+
+json MakeNode(const NodeFacts& facts, WallTime now) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Node"},
+          {"metadata", {{"name", facts.name}, {"labels", NodeLabels(facts)}}},
+          {"spec", {{"providerID", fmt::format("tahoma:///{}", facts.name)}}},
+          {"status", MakeNodeStatus(facts, now)}};
+}
+
+json MakeLease(const NodeFacts& facts, WallTime now) {
+  return {{"apiVersion", "coordination.k8s.io/v1"},
+          {"kind", "Lease"},
+          {"metadata", {{"name", facts.name}, {"namespace", "kube-node-lease"}}},
+          {"spec",
+           {{"holderIdentity", facts.name},
+            {"leaseDurationSeconds", kLeaseSeconds},
+            {"renewTime", FormatMicroTime(now)}}}};
+}
+
+}  // namespace tahoma::sim

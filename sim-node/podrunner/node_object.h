@@ -1,0 +1,49 @@
+// The Node object and the Lease that a kubelet keeps for its node.
+//
+//   json node = MakeNode(facts, now);          // to create
+//   json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or after a change
+//   json lease = MakeLease(facts, now);        // to renew, every 10 s
+//
+// Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real
+// node (reference: neuron-kubernetes 3.1).
+//
+// Scope: objects. Sending them is pod_runner.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+
+namespace tahoma::sim {
+
+struct NodeFacts {
+  std::string name{};
+  std::string instance_type{};
+  int vcpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::string ultra_server_id{};  // empty: in none
+  int ultra_server_node = 0;
+  std::vector<std::string> network_layers{};
+  std::string capacity_block_id{};
+  std::string address = "127.0.0.1";
+  int log_port = 0;  // where /containerLogs is served
+  WallTime ready_since{};
+};
+
+// A kubelet's defaults (KubeletConfiguration v1beta1: nodeLeaseDurationSeconds, maxPods).
+inline constexpr int kLeaseSeconds = 40;
+inline constexpr int kMaxPods = 110;
+
+std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
+nlohmann::json MakeNode(const NodeFacts& facts, WallTime now);
+nlohmann::json MakeNodeStatus(const NodeFacts& facts, WallTime now);
+nlohmann::json MakeLease(const NodeFacts& facts, WallTime now);
+
+}  // namespace tahoma::sim

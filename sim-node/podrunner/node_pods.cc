@@ -1,0 +1,519 @@
+#include "sim-node/podrunner/node_pods.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kCheckpointVersion = 1;
+
+std::string TextAt(const json& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+const json& At(const json& object, const char* key) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+PodRef RefOf(const json& pod) {
+  const json& metadata = At(pod, "metadata");
+  return {.name_space = TextAt(metadata, "namespace"),
+          .name = TextAt(metadata, "name"),
+          .uid = TextAt(metadata, "uid")};
+}
+
+bool Contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+}  // namespace
+
+absl::StatusOr<ClaimFacts> ParseClaimFacts(const json& claim) {
+  const json& metadata = At(claim, "metadata");
+  ClaimFacts facts{.uid = TextAt(metadata, "uid"),
+                   .name_space = TextAt(metadata, "namespace"),
+                   .name = TextAt(metadata, "name")};
+  if (facts.uid.empty() || facts.name.empty()) {
+    return InvalidArgument("a ResourceClaim has no metadata.uid or name");
+  }
+  const json& status = At(claim, "status");
+  const json& allocation = At(status, "allocation");
+  facts.allocated = allocation.is_object();
+  const json& results = At(At(allocation, "devices"), "results");
+  if (results.is_array()) {
+    for (const json& result : results) {
+      std::string driver = TextAt(result, "driver");
+      if (!Contains(facts.drivers, driver)) facts.drivers.push_back(std::move(driver));
+    }
+  }
+  const json& reserved = At(status, "reservedFor");
+  if (reserved.is_array()) {
+    for (const json& consumer : reserved) facts.reserved_for.push_back(TextAt(consumer, "uid"));
+  }
+  return facts;
+}
+
+NodePods::NodePods(PodMachine::Addresses addresses) : addresses_(std::move(addresses)) {}
+
+std::string NodePods::Checkpoint() const {
+  json claims = json::array();
+  for (const auto& [uid, claim] : claims_) {
+    claims.push_back({{"uid", uid},
+                      {"namespace", claim.facts.name_space},
+                      {"name", claim.facts.name},
+                      {"drivers", claim.facts.drivers},
+                      {"pods", claim.users}});
+  }
+  return json{{"version", kCheckpointVersion}, {"claims", std::move(claims)}}.dump(2) + "\n";
+}
+
+absl::Status NodePods::Restore(std::string_view checkpoint) {
+  const json read = json::parse(checkpoint, nullptr, /*allow_exceptions=*/false);
+  const json& claims = At(read, "claims");
+  if (!claims.is_array()) return DataLoss("the checkpoint of prepared claims is not readable JSON");
+  if (const json& version = At(read, "version"); version != kCheckpointVersion) {
+    return DataLoss("the checkpoint of prepared claims has version {}; expected {}", version.dump(),
+                    kCheckpointVersion);
+  }
+  for (const json& entry : claims) {
+    Claim claim{.stage = ClaimStage::kPrepared};
+    claim.facts = {.uid = TextAt(entry, "uid"),
+                   .name_space = TextAt(entry, "namespace"),
+                   .name = TextAt(entry, "name")};
+    if (claim.facts.uid.empty()) return DataLoss("the checkpoint holds a claim without uid");
+    for (const json& driver : At(entry, "drivers")) {
+      if (driver.is_string()) claim.facts.drivers.push_back(driver.get<std::string>());
+    }
+    for (const json& pod : At(entry, "pods")) {
+      if (pod.is_string()) claim.users.insert(pod.get<std::string>());
+    }
+    claims_[claim.facts.uid] = std::move(claim);
+  }
+  return absl::OkStatus();
+}
+
+NodeActions NodePods::Take() {
+  for (const std::string& uid : over_) pods_.erase(uid);
+  over_.clear();
+  return std::exchange(actions_, {});
+}
+
+void NodePods::MarkDirty() { actions_.push_back(SaveCheckpoint{}); }
+
+const PodMachine* NodePods::Find(const std::string& pod_uid) const {
+  const auto found = pods_.find(pod_uid);
+  return found == pods_.end() ? nullptr : found->second.machine.get();
+}
+
+std::string NodePods::UidOf(std::string_view name_space, std::string_view name) const {
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.ref.name_space == name_space && pod.ref.name == name) return uid;
+  }
+  return {};
+}
+
+NodeActions NodePods::OnPod(const json& object, WallTime now) {
+  const PodRef ref = RefOf(object);
+  const auto known = pods_.find(ref.uid);
+  absl::StatusOr<PodSpec> spec = ParsePod(object);
+  if (known == pods_.end()) {
+    if (!spec.ok()) {
+      Refuse(object, spec.status());
+      return Take();
+    }
+    Pod& pod = pods_[ref.uid];
+    pod.ref = ref;
+    Admit(pod, *std::move(spec), object, now);
+    AfterStep(ref.uid);
+    return Take();
+  }
+  if (!spec.ok()) return {};  // a spec that was good once cannot turn bad; nothing to act on
+  Pod& pod = known->second;
+  pod.machine->SetClaims(std::move(spec->claims));
+  if (spec->deletion_grace) {
+    Carry(pod, pod.machine->OnDeletion(*spec->deletion_grace, now), now);
+    AfterStep(ref.uid);
+  }
+  return Take();
+}
+
+void NodePods::Admit(Pod& pod, PodSpec spec, const json& object, WallTime now) {
+  PodHistory history = ParseHistory(object);
+  for (auto& [uid, claim] : claims_) {
+    if (!claim.users.contains(pod.ref.uid)) continue;
+    pod.claims.insert(uid);
+    history.holds_claims = true;
+  }
+  pod.machine = std::make_unique<PodMachine>(std::move(spec), history, addresses_);
+  const std::vector<std::string>& ignored = pod.machine->spec().ignored;
+  if (!ignored.empty() && !history.start_time) {
+    actions_.push_back(WriteEvent{
+        .pod = pod.ref,
+        .event = {.warning = true,
+                  .reason = "FieldsIgnored",
+                  .message = fmt::format("containers run as local processes here, without {}",
+                                         fmt::join(ignored, ", "))}});
+  }
+  Carry(pod, pod.machine->Start(now), now);
+}
+
+// The kubelet fails a pod that its admission refuses; so do we, once, and let it be deleted.
+void NodePods::Refuse(const json& object, const absl::Status& why) {
+  const PodRef ref = RefOf(object);
+  if (ref.uid.empty()) return;
+  if (!TextAt(At(object, "metadata"), "deletionTimestamp").empty()) {
+    refused_.erase(ref.uid);
+    actions_.push_back(DeletePod{.pod = ref});
+    return;
+  }
+  if (!refused_.insert(ref.uid).second) return;
+  const json status = {
+      {"phase", "Failed"}, {"reason", "UnsupportedPod"}, {"message", std::string(Message(why))}};
+  actions_.push_back(WriteStatus{.pod = ref, .status = status.dump()});
+  actions_.push_back(WriteEvent{
+      .pod = ref,
+      .event = {
+          .warning = true, .reason = "UnsupportedPod", .message = std::string(Message(why))}});
+}
+
+NodeActions NodePods::OnPodGone(const std::string& uid, WallTime now) {
+  refused_.erase(uid);
+  const auto found = pods_.find(uid);
+  if (found == pods_.end()) return {};
+  Carry(found->second, found->second.machine->OnGone(now), now);
+  AfterStep(uid);
+  return Take();
+}
+
+NodeActions NodePods::OnPodsSynced(WallTime now) {
+  for (auto& [uid, claim] : claims_) {
+    std::erase_if(claim.users, [&](const std::string& pod) { return !pods_.contains(pod); });
+    if (claim.users.empty()) claim.retry_at = now;
+  }
+  UnprepareUnused(now);
+  return Take();
+}
+
+void NodePods::UnprepareUnused(WallTime now) {
+  for (auto& [uid, claim] : claims_) {
+    if (!claim.retry_at || now < *claim.retry_at) continue;
+    claim.retry_at.reset();
+    if (claim.users.empty() && claim.stage == ClaimStage::kPrepared) AskUnprepare(claim);
+  }
+}
+
+// Turns what one pod wants into actions of the node.
+void NodePods::Carry(Pod& pod, const PodActions& actions, WallTime now) {
+  for (const PodAction& action : actions) {
+    if (std::holds_alternative<PrepareClaims>(action)) {
+      StartReading(pod, now);
+    } else if (std::holds_alternative<UnprepareClaims>(action)) {
+      StartUnpreparing(pod, now);
+    } else if (std::holds_alternative<RemovePod>(action)) {
+      // The last status first: whoever waits for the pod wants to know how it ended.
+      AfterStep(pod.ref.uid);
+      actions_.push_back(DeletePod{.pod = pod.ref});
+    } else if (const auto* start = std::get_if<StartContainer>(&action)) {
+      actions_.push_back(RunContainer{.pod = pod.ref,
+                                      .container = start->container,
+                                      .attempt = start->attempt,
+                                      .cdi_ids = DevicesFor(pod, start->container)});
+    } else if (const auto* signal = std::get_if<SignalContainer>(&action)) {
+      actions_.push_back(StopContainer{.pod = pod.ref,
+                                       .container = signal->container,
+                                       .attempt = signal->attempt,
+                                       .kill = signal->kill});
+    } else if (const auto* event = std::get_if<RecordEvent>(&action)) {
+      actions_.push_back(WriteEvent{.pod = pod.ref, .event = *event});
+    }
+  }
+}
+
+void NodePods::StartReading(Pod& pod, WallTime now) {
+  ReadClaims read{.pod = pod.ref};
+  for (const PodClaim& claim : pod.machine->spec().claims) {
+    if (claim.not_needed) continue;
+    if (claim.object.empty()) {
+      Carry(pod,
+            pod.machine->OnPrepareFailed(
+                fmt::format("the claim of template entry {} is not made yet", claim.name), now),
+            now);
+      return;
+    }
+    read.names.push_back(claim.object);
+  }
+  pod.claims_reading = true;
+  actions_.push_back(std::move(read));
+}
+
+absl::Status NodePods::CheckClaims(const Pod& pod, const std::vector<ClaimFacts>& claims) const {
+  for (const ClaimFacts& claim : claims) {
+    if (!claim.allocated) {
+      return FailedPrecondition("resourceclaim {}/{} is not allocated", claim.name_space,
+                                claim.name);
+    }
+    if (!Contains(claim.reserved_for, pod.ref.uid)) {
+      return FailedPrecondition("resourceclaim {}/{} is not reserved for pod {} ({})",
+                                claim.name_space, claim.name, pod.ref.name, pod.ref.uid);
+    }
+    const auto known = claims_.find(claim.uid);
+    if (known != claims_.end() &&
+        (known->second.stage == ClaimStage::kUnpreparing || known->second.unprepare_next)) {
+      return Unavailable("resourceclaim {}/{} is just being unprepared", claim.name_space,
+                         claim.name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
+                                   const absl::StatusOr<std::vector<ClaimFacts>>& claims,
+                                   WallTime now) {
+  const auto found = pods_.find(pod_uid);
+  if (found == pods_.end() || !found->second.claims_reading) return {};
+  Pod& pod = found->second;
+  pod.claims_reading = false;
+  absl::Status usable = claims.status();
+  if (usable.ok()) usable = CheckClaims(pod, *claims);
+  if (!usable.ok()) {
+    Carry(pod, pod.machine->OnPrepareFailed(Message(usable), now), now);
+    AfterStep(pod_uid);
+    return Take();
+  }
+  for (const ClaimFacts& facts : *claims) {
+    for (const PodClaim& entry : pod.machine->spec().claims) {
+      if (entry.object == facts.name) pod.claim_uids[entry.name] = facts.uid;
+    }
+    const auto [at, added] = claims_.try_emplace(facts.uid);
+    Claim& claim = at->second;
+    const bool prepared = claim.stage == ClaimStage::kPrepared && claim.known_devices;
+    claim.users.insert(pod_uid);
+    pod.claims.insert(facts.uid);
+    if (prepared) continue;
+    claim.waiting.insert(pod_uid);
+    if (!added && claim.stage == ClaimStage::kPreparing) continue;
+    claim.facts = facts;
+    claim.stage = ClaimStage::kPreparing;
+    MarkDirty();
+    actions_.push_back(PrepareClaim{.claim = facts});
+  }
+  FinishPreparing(pod, now);
+  AfterStep(pod_uid);
+  return Take();
+}
+
+void NodePods::FinishPreparing(Pod& pod, WallTime now) {
+  for (const std::string& uid : pod.claims) {
+    const auto claim = claims_.find(uid);
+    if (claim != claims_.end() && claim->second.waiting.contains(pod.ref.uid)) return;
+  }
+  Carry(pod, pod.machine->OnPrepared(now), now);
+}
+
+NodeActions NodePods::OnClaimPrepared(const std::string& claim_uid,
+                                      absl::StatusOr<std::vector<PreparedDevice>> devices,
+                                      WallTime now) {
+  const auto found = claims_.find(claim_uid);
+  if (found == claims_.end() || found->second.stage != ClaimStage::kPreparing) return {};
+  Claim& claim = found->second;
+  // A failed call may have prepared it all the same: it stays to be unprepared in time.
+  claim.stage = ClaimStage::kPrepared;
+  claim.known_devices = devices.ok();
+  if (devices.ok()) claim.devices = *devices;
+  const std::set<std::string> waiting = std::exchange(claim.waiting, {});
+  if (std::exchange(claim.unprepare_next, false) && claim.users.empty()) {
+    claim.waiting = waiting;  // pods that end wait for the unprepare now
+    AskUnprepare(claim);
+    return Take();
+  }
+  for (const std::string& uid : waiting) {
+    const auto at = pods_.find(uid);
+    if (at == pods_.end()) continue;
+    Pod& pod = at->second;
+    if (devices.ok()) {
+      FinishPreparing(pod, now);
+    } else {
+      Carry(pod, pod.machine->OnPrepareFailed(Message(devices.status()), now), now);
+    }
+    AfterStep(uid);
+  }
+  return Take();
+}
+
+void NodePods::AskUnprepare(Claim& claim) {
+  if (claim.stage == ClaimStage::kUnpreparing) return;
+  if (claim.stage == ClaimStage::kPreparing) {
+    claim.unprepare_next = true;
+    return;
+  }
+  claim.stage = ClaimStage::kUnpreparing;
+  claim.known_devices = false;
+  actions_.push_back(UnprepareClaim{.claim = claim.facts});
+}
+
+void NodePods::StartUnpreparing(Pod& pod, WallTime now) {
+  pod.claims_reading = false;
+  bool wait = false;
+  const std::set<std::string> held = pod.claims;
+  for (const std::string& uid : held) {
+    const auto found = claims_.find(uid);
+    if (found == claims_.end()) continue;
+    Claim& claim = found->second;
+    claim.users.erase(pod.ref.uid);
+    claim.waiting.erase(pod.ref.uid);
+    if (!claim.users.empty()) {
+      pod.claims.erase(uid);
+      continue;
+    }
+    wait = true;
+    claim.waiting.insert(pod.ref.uid);
+    AskUnprepare(claim);
+  }
+  if (!held.empty()) MarkDirty();
+  if (!wait) Carry(pod, pod.machine->OnUnprepared(now), now);
+}
+
+NodeActions NodePods::OnClaimUnprepared(const std::string& claim_uid, const absl::Status& status,
+                                        WallTime now) {
+  const auto found = claims_.find(claim_uid);
+  if (found == claims_.end() || found->second.stage != ClaimStage::kUnpreparing) return {};
+  const std::set<std::string> waiting = std::exchange(found->second.waiting, {});
+  if (status.ok()) {
+    claims_.erase(found);
+    MarkDirty();
+  } else {
+    found->second.stage = ClaimStage::kPrepared;
+    if (waiting.empty()) found->second.retry_at = now + kMaxPrepareRetry;
+  }
+  for (const std::string& uid : waiting) {
+    const auto at = pods_.find(uid);
+    if (at == pods_.end()) continue;
+    Pod& pod = at->second;
+    if (!status.ok()) {
+      Carry(pod, pod.machine->OnUnprepareFailed(Message(status), now), now);
+    } else {
+      pod.claims.erase(claim_uid);
+      const bool more = std::any_of(pod.claims.begin(), pod.claims.end(),
+                                    [&](const auto& claim) { return claims_.contains(claim); });
+      if (!more) Carry(pod, pod.machine->OnUnprepared(now), now);
+    }
+    AfterStep(uid);
+  }
+  return Take();
+}
+
+std::vector<std::string> NodePods::DevicesFor(const Pod& pod, const std::string& container) const {
+  std::vector<std::string> ids;
+  const ContainerSpec* spec = pod.machine->spec().FindContainer(container);
+  if (spec == nullptr) return ids;
+  for (const ClaimUse& use : spec->claims) {
+    const auto uid = pod.claim_uids.find(use.claim);
+    if (uid == pod.claim_uids.end()) continue;
+    const auto claim = claims_.find(uid->second);
+    if (claim == claims_.end()) continue;
+    for (const PreparedDevice& device : claim->second.devices) {
+      const bool asked =
+          use.request.empty() || device.requests.empty() || Contains(device.requests, use.request);
+      if (!asked) continue;
+      for (const std::string& id : device.cdi_ids) {
+        if (!Contains(ids, id)) ids.push_back(id);
+      }
+    }
+  }
+  return ids;
+}
+
+// Writes the status when it changed; a pod that is over is forgotten at the end of the step.
+void NodePods::AfterStep(const std::string& uid) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end()) return;
+  Pod& pod = found->second;
+  if (pod.machine->finished() && pod.machine->gone()) over_.insert(uid);
+  std::string status = pod.machine->Status().dump();
+  if (status != pod.written) {
+    pod.written = status;
+    // The object is gone with a pod that vanished; there is nowhere to write to.
+    if (!pod.machine->gone()) {
+      actions_.push_back(WriteStatus{.pod = pod.ref, .status = std::move(status)});
+    }
+  }
+}
+
+NodeActions NodePods::OnStarted(const std::string& pod_uid, const std::string& container,
+                                int attempt, const std::string& container_id, WallTime now) {
+  const auto found = pods_.find(pod_uid);
+  if (found == pods_.end()) return {};
+  Carry(found->second, found->second.machine->OnStarted(container, attempt, container_id, now),
+        now);
+  AfterStep(pod_uid);
+  return Take();
+}
+
+NodeActions NodePods::OnStartFailed(const std::string& pod_uid, const std::string& container,
+                                    int attempt, StartFailure failure, WallTime now) {
+  const auto found = pods_.find(pod_uid);
+  if (found == pods_.end()) return {};
+  Carry(found->second,
+        found->second.machine->OnStartFailed(container, attempt, std::move(failure), now), now);
+  AfterStep(pod_uid);
+  return Take();
+}
+
+NodeActions NodePods::OnExited(const std::string& pod_uid, const std::string& container,
+                               int attempt, Exit exit, WallTime now) {
+  const auto found = pods_.find(pod_uid);
+  if (found == pods_.end()) return {};
+  Carry(found->second, found->second.machine->OnExited(container, attempt, exit, now), now);
+  AfterStep(pod_uid);
+  return Take();
+}
+
+NodeActions NodePods::OnShutdown(std::chrono::seconds grace, WallTime now) {
+  shutting_down_ = true;
+  for (auto& [uid, pod] : pods_) {
+    Carry(pod, pod.machine->OnNodeShutdown(std::min(grace, pod.machine->spec().grace), now), now);
+    AfterStep(uid);
+  }
+  return Take();
+}
+
+NodeActions NodePods::OnTick(WallTime now) {
+  UnprepareUnused(now);
+  for (auto& [uid, pod] : pods_) {
+    const std::optional<WallTime> due = pod.machine->NextDeadline();
+    if (!due || *due > now) continue;
+    Carry(pod, pod.machine->OnTick(now), now);
+    AfterStep(uid);
+  }
+  return Take();
+}
+
+std::optional<WallTime> NodePods::NextDeadline() const {
+  std::optional<WallTime> next;
+  for (const auto& [uid, pod] : pods_) {
+    const std::optional<WallTime> due = pod.machine->NextDeadline();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  for (const auto& [uid, claim] : claims_) {
+    if (claim.retry_at && (!next || *claim.retry_at < *next)) next = claim.retry_at;
+  }
+  return next;
+}
+
+bool NodePods::shut_down() const {
+  return shutting_down_ && std::all_of(pods_.begin(), pods_.end(), [](const auto& entry) {
+           return entry.second.machine->ended();
+         });
+}
+
+}  // namespace tahoma::sim

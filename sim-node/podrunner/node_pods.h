@@ -1,0 +1,179 @@
+// All pods of one node and the claims they share: PodMachines, and who has prepared what.
+//
+//   NodePods pods({.node = "node-0", .host_ip = "127.0.0.1"});
+//   for (const NodeAction& action : pods.OnPod(object, now)) Carry(action);   // ReadClaims
+//   pods.OnClaimsRead(uid, claims, now);                                      // PrepareClaim
+//   pods.OnClaimPrepared(claim_uid, devices, now);                            // RunContainer
+//
+// A claim is prepared once for a node and unprepared after the last pod that uses it has ended; a
+// pod is let in only when the claim is allocated and reserved for it (kubelet pkg/kubelet/cm/dra
+// manager.go). The same core serves the pod runner with real programs and the simulator with none.
+//
+// Scope: decisions, in text and plain values. Carrying actions out, in any order between pods but
+// in the order given for one pod, and reporting back is the caller's part.
+//
+// Thread safety: none; one thread owns it.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "sim-node/podrunner/pod_machine.h"
+
+namespace tahoma::sim {
+
+// What the API server says about one ResourceClaim.
+struct ClaimFacts {
+  std::string uid{};
+  std::string name_space{};
+  std::string name{};
+  bool allocated = false;
+  std::vector<std::string> drivers{};       // of the allocation, each once
+  std::vector<std::string> reserved_for{};  // pod uids
+};
+absl::StatusOr<ClaimFacts> ParseClaimFacts(const nlohmann::json& claim);
+
+// One device that a plugin prepared (kubelet dra/v1 Device).
+struct PreparedDevice {
+  std::vector<std::string> requests{};  // empty: all of the claim's
+  std::vector<std::string> cdi_ids{};
+};
+
+struct PodRef {
+  std::string name_space{};
+  std::string name{};
+  std::string uid{};
+};
+
+struct ReadClaims {
+  PodRef pod{};
+  std::vector<std::string> names{};
+};
+struct PrepareClaim {
+  ClaimFacts claim{};
+};
+struct UnprepareClaim {
+  ClaimFacts claim{};
+};
+struct RunContainer {
+  PodRef pod{};
+  std::string container{};
+  int attempt = 0;
+  std::vector<std::string> cdi_ids{};  // of the claims listed for this container, and of no other
+};
+struct StopContainer {
+  PodRef pod{};
+  std::string container{};
+  int attempt = 0;
+  bool kill = false;
+};
+struct WriteStatus {
+  PodRef pod{};
+  std::string status{};  // JSON
+};
+struct DeletePod {
+  PodRef pod{};
+};
+struct WriteEvent {
+  PodRef pod{};
+  RecordEvent event{};
+};
+// The claims that are or may be prepared changed: store Checkpoint() before the next action.
+struct SaveCheckpoint {};
+using NodeAction = std::variant<ReadClaims, PrepareClaim, UnprepareClaim, RunContainer,
+                                StopContainer, WriteStatus, DeletePod, WriteEvent, SaveCheckpoint>;
+using NodeActions = std::vector<NodeAction>;
+
+class NodePods {
+ public:
+  explicit NodePods(PodMachine::Addresses addresses);
+
+  // Claims a former runner had prepared; before anything else.
+  absl::Status Restore(std::string_view checkpoint);
+  std::string Checkpoint() const;
+
+  // A pod was added or changed. Pods of other nodes are the caller's to leave out.
+  NodeActions OnPod(const nlohmann::json& pod, WallTime now);
+  NodeActions OnPodGone(const std::string& uid, WallTime now);
+  // Every pod of the node was seen once: claims that nobody uses any more are unprepared.
+  NodeActions OnPodsSynced(WallTime now);
+  NodeActions OnClaimsRead(const std::string& pod_uid,
+                           const absl::StatusOr<std::vector<ClaimFacts>>& claims, WallTime now);
+  NodeActions OnClaimPrepared(const std::string& claim_uid,
+                              absl::StatusOr<std::vector<PreparedDevice>> devices, WallTime now);
+  NodeActions OnClaimUnprepared(const std::string& claim_uid, const absl::Status& status,
+                                WallTime now);
+  NodeActions OnStarted(const std::string& pod_uid, const std::string& container, int attempt,
+                        const std::string& container_id, WallTime now);
+  NodeActions OnStartFailed(const std::string& pod_uid, const std::string& container, int attempt,
+                            StartFailure failure, WallTime now);
+  NodeActions OnExited(const std::string& pod_uid, const std::string& container, int attempt,
+                       Exit exit, WallTime now);
+  NodeActions OnShutdown(std::chrono::seconds grace, WallTime now);
+  NodeActions OnTick(WallTime now);
+
+  std::optional<WallTime> NextDeadline() const;
+  // After OnShutdown: no container runs and every pod's end has been written.
+  bool shut_down() const;
+  std::size_t pod_count() const { return pods_.size(); }
+  // nullptr when the pod is not known.
+  const PodMachine* Find(const std::string& pod_uid) const;
+  // The uid of the pod of that name; empty when there is none.
+  std::string UidOf(std::string_view name_space, std::string_view name) const;
+
+ private:
+  enum class ClaimStage { kPreparing, kPrepared, kUnpreparing };
+  struct Claim {
+    ClaimFacts facts{};
+    ClaimStage stage = ClaimStage::kPreparing;
+    bool unprepare_next = false;  // asked for while kPreparing
+    bool known_devices = false;   // false: prepared by a former runner, must be prepared again
+    std::vector<PreparedDevice> devices{};
+    std::set<std::string> users{};    // pod uids
+    std::set<std::string> waiting{};  // pods that wait for it to be prepared or unprepared
+    // When nobody uses it, nobody waits, and unpreparing failed: the next try.
+    std::optional<WallTime> retry_at{};
+  };
+  struct Pod {
+    std::unique_ptr<PodMachine> machine;
+    PodRef ref{};
+    std::set<std::string> claims{};                   // claim uids in use
+    std::map<std::string, std::string> claim_uids{};  // entry of spec.resourceClaims -> uid
+    std::string written{};                            // the status written last
+    bool claims_reading = false;
+  };
+
+  NodeActions Take();
+  void Admit(Pod& pod, PodSpec spec, const nlohmann::json& object, WallTime now);
+  void Refuse(const nlohmann::json& object, const absl::Status& why);
+  void Carry(Pod& pod, const PodActions& actions, WallTime now);
+  void StartReading(Pod& pod, WallTime now);
+  void StartUnpreparing(Pod& pod, WallTime now);
+  void AskUnprepare(Claim& claim);
+  void UnprepareUnused(WallTime now);
+  void FinishPreparing(Pod& pod, WallTime now);
+  absl::Status CheckClaims(const Pod& pod, const std::vector<ClaimFacts>& claims) const;
+  std::vector<std::string> DevicesFor(const Pod& pod, const std::string& container) const;
+  void AfterStep(const std::string& uid);
+  void MarkDirty();
+
+  const PodMachine::Addresses addresses_;
+  std::map<std::string, Pod> pods_;      // by uid
+  std::map<std::string, Claim> claims_;  // by uid
+  std::set<std::string> over_;           // pods to forget after this step, by uid
+  std::set<std::string> refused_;        // pods whose spec cannot be run, by uid
+  bool shutting_down_ = false;
+  NodeActions actions_;
+};
+
+}  // namespace tahoma::sim

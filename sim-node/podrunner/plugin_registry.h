@@ -1,0 +1,70 @@
+// The plugins that are registered on this node: who has a socket in the registry folder.
+//
+//   PluginRegistry registry("/var/lib/kubelet/plugins_registry", log);
+//   absl::StatusOr<std::shared_ptr<PluginClient>> plugin = registry.Find("neuron.aws.com");
+//
+// A new socket is asked who it is and told that it is registered; its removal ends that (reference:
+// kubernetes-dra 1.1). When a driver has several sockets, during a rolling update, the one that was
+// registered last is used. A socket that does not answer is tried again.
+//
+// Scope: registration. Names that begin with a dot are not plugins.
+//
+// Thread safety: Find may be called from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "sim-node/podrunner/plugin_client.h"
+
+namespace tahoma::sim {
+
+class PluginRegistry {
+ public:
+  using Log = std::function<void(std::string_view line)>;
+
+  // Creates the folder when it is not there. kUnavailable when it cannot be watched.
+  static absl::StatusOr<std::unique_ptr<PluginRegistry>> Watch(std::filesystem::path folder,
+                                                               Log log);
+  ~PluginRegistry();
+  PluginRegistry(const PluginRegistry&) = delete;
+  PluginRegistry& operator=(const PluginRegistry&) = delete;
+
+  // kUnavailable when no plugin of that name is registered.
+  absl::StatusOr<std::shared_ptr<PluginClient>> Find(const std::string& driver) const;
+
+ private:
+  struct Plugin {
+    std::string driver{};
+    std::uint64_t order = 0;
+    std::shared_ptr<PluginClient> client{};
+  };
+
+  PluginRegistry(std::filesystem::path folder, Log log, int inotify, int wake_read, int wake_write);
+  void Loop();
+  // Compares the folder with what is registered. False when a socket has to be tried again.
+  bool Reconcile();
+  bool Register(const std::filesystem::path& socket);
+
+  const std::filesystem::path folder_;
+  const Log log_;
+  const int inotify_;
+  const int wake_read_;
+  const int wake_write_;
+  std::uint64_t last_order_ = 0;
+  mutable std::mutex mutex_;               // plugins_
+  std::map<std::string, Plugin> plugins_;  // by path and inode of the registration socket
+  std::thread thread_;
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,424 @@
+#include "sim-node/podrunner/pod_machine.h"
+
+#include <algorithm>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+// How long a failed start shows its own reason before the back-off's: the kubelet shows it for one
+// sync of the pod, about a second.
+constexpr std::chrono::seconds kReasonShown{1};
+
+bool IsImageFailure(std::string_view reason) { return reason == "ErrImagePull"; }
+
+}  // namespace
+
+PodMachine::PodMachine(PodSpec spec, const PodHistory& history, Addresses addresses)
+    : spec_(std::move(spec)), addresses_(std::move(addresses)) {
+  init_count_ = spec_.init_containers.size();
+  for (const auto* list : {&spec_.init_containers, &spec_.containers}) {
+    for (const ContainerSpec& container : *list) {
+      containers_.push_back({.spec = container, .init = list == &spec_.init_containers});
+      Container& made = containers_.back();
+      made.waiting_reason = init_count_ == 0 ? "ContainerCreating" : "PodInitializing";
+      Restore(history, made);
+    }
+  }
+  start_time_ = history.start_time;
+  held_ = history.holds_claims;
+  reason_ = history.reason;
+  message_ = history.message;
+  if (history.phase == "Succeeded" || history.phase == "Failed") {
+    phase_ = history.phase;
+    restored_end_ = true;
+  }
+}
+
+void PodMachine::Restore(const PodHistory& history, Container& container) {
+  const auto found = history.containers.find(container.spec.name);
+  if (found == history.containers.end()) return;
+  const PodHistory::Container& was = found->second;
+  container.restarts = was.restarts;
+  container.container_id = was.container_id;
+  if (was.was_running) {
+    // The runner that started it is gone and has taken its containers along (see Sweep).
+    container.state = ContainerState::kTerminated;
+    container.current =
+        Termination{.exit = {.code = 137, .signal = 9},
+                    .reason = "ContainerStatusUnknown",
+                    .message = "the container ended with the node's last pod runner",
+                    .started = was.started,
+                    .finished = was.started,
+                    .container_id = was.container_id};
+  } else if (was.terminated) {
+    container.state = ContainerState::kTerminated;
+    container.current = was.terminated;
+  }
+}
+
+PodMachine::Container* PodMachine::Find(std::string_view name) {
+  for (Container& container : containers_) {
+    if (container.spec.name == name) return &container;
+  }
+  return nullptr;
+}
+
+const PodMachine::Container* PodMachine::Find(std::string_view name) const {
+  for (const Container& container : containers_) {
+    if (container.spec.name == name) return &container;
+  }
+  return nullptr;
+}
+
+std::string_view PodMachine::phase() const { return phase_; }
+
+bool PodMachine::stopped() const {
+  return std::none_of(containers_.begin(), containers_.end(), [](const Container& container) {
+    return container.state == ContainerState::kStarting ||
+           container.state == ContainerState::kRunning;
+  });
+}
+
+int PodMachine::restarts(std::string_view container) const {
+  const Container* found = Find(container);
+  return found == nullptr ? 0 : found->restarts;
+}
+
+PodActions PodMachine::Take(WallTime now) {
+  Advance(now);
+  RefreshPhase();
+  RefreshConditions(now);
+  return std::exchange(actions_, {});
+}
+
+PodActions PodMachine::Start(WallTime now) {
+  if (!start_time_) start_time_ = now;
+  for (Container& container : containers_) {
+    if (container.current && container.current->finished < container.current->started) {
+      container.current->finished = now;
+    }
+  }
+  // It ended before this runner began; its containers are not run again.
+  if (restored_end_) stage_ = Stage::kUnpreparing;
+  if (spec_.deletion_grace) return OnDeletion(*spec_.deletion_grace, now);
+  return Take(now);
+}
+
+PodActions PodMachine::OnPrepared(WallTime now) {
+  if (stage_ != Stage::kPreparing) return {};
+  asked_ = false;
+  retry_delay_ = {};
+  stage_ = Stage::kInitializing;
+  return Take(now);
+}
+
+PodActions PodMachine::OnPrepareFailed(std::string_view message, WallTime now) {
+  if (stage_ != Stage::kPreparing) return {};
+  RetryClaims("FailedPrepareDynamicResources", message, now);
+  return Take(now);
+}
+
+PodActions PodMachine::OnUnprepared(WallTime now) {
+  if (stage_ != Stage::kUnpreparing) return {};
+  asked_ = false;
+  held_ = false;
+  return Take(now);
+}
+
+PodActions PodMachine::OnUnprepareFailed(std::string_view message, WallTime now) {
+  if (stage_ != Stage::kUnpreparing) return {};
+  RetryClaims("FailedUnprepareDynamicResources", message, now);
+  return Take(now);
+}
+
+void PodMachine::RetryClaims(std::string_view reason, std::string_view message, WallTime now) {
+  asked_ = false;
+  retry_delay_ = retry_delay_.count() == 0
+                     ? kFirstPrepareRetry
+                     : std::min<std::chrono::nanoseconds>(2 * retry_delay_, kMaxPrepareRetry);
+  retry_at_ = now + retry_delay_;
+  actions_.push_back(
+      RecordEvent{.warning = true, .reason = std::string(reason), .message = std::string(message)});
+}
+
+PodActions PodMachine::OnStarted(std::string_view name, int attempt, std::string_view container_id,
+                                 WallTime now) {
+  Container* container = Find(name);
+  if (container == nullptr || container->state != ContainerState::kStarting ||
+      attempt != container->restarts) {
+    return {};
+  }
+  container->state = ContainerState::kRunning;
+  container->started = now;
+  container->container_id = container_id;
+  container->waiting_reason.clear();
+  container->waiting_message.clear();
+  container->failed_starts = {};
+  actions_.push_back(RecordEvent{
+      .reason = "Started", .message = fmt::format("Started container {}", container->spec.name)});
+  return Take(now);
+}
+
+PodActions PodMachine::OnStartFailed(std::string_view name, int attempt, StartFailure failure,
+                                     WallTime now) {
+  Container* container = Find(name);
+  if (container == nullptr || container->state != ContainerState::kStarting ||
+      attempt != container->restarts) {
+    return {};
+  }
+  container->state = ContainerState::kWaiting;
+  container->retry_at = now + Lengthen(container->failed_starts, now, now);
+  container->reason_fades = now + kReasonShown;
+  container->waiting_reason = failure.reason;
+  container->waiting_message = failure.message;
+  actions_.push_back(
+      RecordEvent{.warning = true, .reason = "Failed", .message = std::move(failure.message)});
+  return Take(now);
+}
+
+PodActions PodMachine::OnExited(std::string_view name, int attempt, Exit exit, WallTime now) {
+  Container* container = Find(name);
+  if (container == nullptr || container->state != ContainerState::kRunning ||
+      attempt != container->restarts) {
+    return {};
+  }
+  container->state = ContainerState::kTerminated;
+  container->current = Termination{.exit = exit,
+                                   .reason = exit.code == 0 ? "Completed" : "Error",
+                                   .message = {},
+                                   .started = container->started,
+                                   .finished = now,
+                                   .container_id = container->container_id};
+  container->retry_at.reset();
+  return Take(now);
+}
+
+PodActions PodMachine::OnDeletion(std::chrono::seconds grace, WallTime now) {
+  deleting_ = true;
+  Stop(grace, now);
+  return Take(now);
+}
+
+PodActions PodMachine::OnGone(WallTime now) {
+  gone_ = true;
+  deleting_ = true;
+  Stop(std::chrono::seconds(0), now);
+  return Take(now);
+}
+
+PodActions PodMachine::OnNodeShutdown(std::chrono::seconds grace, WallTime now) {
+  if (active()) {
+    reason_ = "Terminated";
+    message_ = "Pod was terminated in response to imminent node shutdown.";
+    Stop(grace, now);
+  }
+  return Take(now);
+}
+
+PodActions PodMachine::OnTick(WallTime now) { return Take(now); }
+
+// From now on no container starts; those that run get SIGTERM and until `grace` before SIGKILL.
+void PodMachine::Stop(std::chrono::seconds grace, WallTime now) {
+  if (active()) {
+    asked_ = false;
+    retry_at_.reset();
+    retry_delay_ = {};
+    stage_ = Stage::kStopping;
+  }
+  if (stage_ != Stage::kStopping) return;
+  const WallTime deadline = now + grace;
+  if (!kill_at_ || deadline < *kill_at_) kill_at_ = deadline;
+}
+
+void PodMachine::Advance(WallTime now) {
+  if (active() && spec_.active_deadline && start_time_ &&
+      now >= *start_time_ + *spec_.active_deadline) {
+    reason_ = "DeadlineExceeded";
+    message_ = "Pod was active on the node longer than the specified deadline";
+    Stop(spec_.grace, now);
+  }
+  FadeReasons(now);
+  if (stage_ == Stage::kPreparing) AdvancePreparing(now);
+  if (stage_ == Stage::kInitializing) AdvanceInitializing(now);
+  if (stage_ == Stage::kRunning) AdvanceRunning(now);
+  if (stage_ == Stage::kStopping) AdvanceStopping(now);
+  if (stage_ == Stage::kUnpreparing) {
+    if (!held_) {
+      stage_ = Stage::kEnded;
+    } else if (!asked_ && (!retry_at_ || now >= *retry_at_)) {
+      asked_ = true;
+      retry_at_.reset();
+      actions_.push_back(UnprepareClaims{});
+    }
+  }
+  if (stage_ == Stage::kEnded && deleting_) {
+    stage_ = Stage::kRemoved;
+    if (!gone_) actions_.push_back(RemovePod{});
+  }
+}
+
+void PodMachine::AdvancePreparing(WallTime now) {
+  if (spec_.claims.empty()) {
+    stage_ = Stage::kInitializing;
+    return;
+  }
+  if (asked_ || (retry_at_ && now < *retry_at_)) return;
+  asked_ = true;
+  held_ = true;
+  retry_at_.reset();
+  actions_.push_back(PrepareClaims{});
+}
+
+void PodMachine::AdvanceInitializing(WallTime now) {
+  for (std::size_t i = 0; i < init_count_; ++i) {
+    Container& container = containers_[i];
+    const bool ended = container.state == ContainerState::kTerminated;
+    if (ended && container.current->exit.code == 0) continue;
+    if (ended && spec_.restart_policy == RestartPolicy::kNever) {
+      Stop(spec_.grace, now);
+      return;
+    }
+    BeginWhenDue(container, now);
+    return;
+  }
+  stage_ = Stage::kRunning;
+}
+
+void PodMachine::AdvanceRunning(WallTime now) {
+  bool all_over = true;
+  for (std::size_t i = init_count_; i < containers_.size(); ++i) {
+    Container& container = containers_[i];
+    if (container.state != ContainerState::kTerminated || MayRestart(container)) {
+      all_over = false;
+      BeginWhenDue(container, now);
+    }
+  }
+  if (all_over) stage_ = Stage::kUnpreparing;
+}
+
+void PodMachine::AdvanceStopping(WallTime now) {
+  const bool kill = kill_at_ && now >= *kill_at_;
+  for (Container& container : containers_) {
+    if (container.state != ContainerState::kRunning) continue;
+    bool& sent = kill ? container.kill_sent : container.term_sent;
+    if (sent) continue;
+    sent = true;
+    actions_.push_back(SignalContainer{
+        .container = container.spec.name, .attempt = container.restarts, .kill = kill});
+  }
+  if (!stopped()) return;
+  stage_ = Stage::kUnpreparing;
+}
+
+bool PodMachine::MayRestart(const Container& container) const {
+  switch (spec_.restart_policy) {
+    case RestartPolicy::kAlways:
+      return true;
+    case RestartPolicy::kOnFailure:
+      return container.current && container.current->exit.code != 0;
+    case RestartPolicy::kNever:
+      return false;
+  }
+  return false;
+}
+
+// `event` is when the failure happened; a long time without one forgets the former ones.
+std::chrono::nanoseconds PodMachine::Lengthen(BackOff& back_off, WallTime event, WallTime now) {
+  if (back_off.delay.count() == 0 || event - back_off.updated > kBackOffReset) {
+    back_off.delay = kFirstBackOff;
+  } else {
+    back_off.delay = std::min<std::chrono::nanoseconds>(2 * back_off.delay, kMaxBackOff);
+  }
+  back_off.updated = now;
+  return back_off.delay;
+}
+
+// The first crash restarts at once and arms 10 s; a crash while armed waits, counted from its end.
+void PodMachine::BeginWhenDue(Container& container, WallTime now) {
+  if (container.state == ContainerState::kWaiting) {
+    if (container.retry_at && now < *container.retry_at) return;
+    if (container.again) Lengthen(container.crashes, container.last->finished, now);
+    Begin(container);
+    return;
+  }
+  if (container.state != ContainerState::kTerminated) return;
+  TAHOMA_CHECK(container.current.has_value());
+  container.last = std::exchange(container.current, std::nullopt);
+  container.state = ContainerState::kWaiting;
+  container.again = true;
+  const WallTime finished = container.last->finished;
+  const BackOff& crashes = container.crashes;
+  const bool armed = crashes.delay.count() != 0 && finished - crashes.updated <= kBackOffReset;
+  if (armed && now < finished + crashes.delay) {
+    WaitForBackOff(container, finished + crashes.delay);
+    return;
+  }
+  Lengthen(container.crashes, finished, now);
+  Begin(container);
+}
+
+void PodMachine::WaitForBackOff(Container& container, WallTime until) {
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(container.crashes.delay).count();
+  const std::string wait = seconds >= 60 ? fmt::format("{}m{}s", seconds / 60, seconds % 60)
+                                         : fmt::format("{}s", seconds);
+  container.retry_at = until;
+  container.waiting_reason = "CrashLoopBackOff";
+  container.waiting_message =
+      fmt::format("back-off {} restarting failed container={} pod={}_{}({})", wait,
+                  container.spec.name, spec_.name, spec_.name_space, spec_.uid);
+  actions_.push_back(
+      RecordEvent{.warning = true,
+                  .reason = "BackOff",
+                  .message = fmt::format("Back-off restarting failed container {} in pod {}",
+                                         container.spec.name, spec_.full_name())});
+}
+
+void PodMachine::Begin(Container& container) {
+  if (container.again) container.restarts += 1;
+  container.again = false;
+  container.retry_at.reset();
+  container.reason_fades.reset();
+  container.state = ContainerState::kStarting;
+  container.waiting_reason = "ContainerCreating";
+  container.waiting_message.clear();
+  actions_.push_back(
+      StartContainer{.container = container.spec.name, .attempt = container.restarts});
+}
+
+void PodMachine::FadeReasons(WallTime now) {
+  for (Container& container : containers_) {
+    if (!container.reason_fades || now < *container.reason_fades) continue;
+    container.reason_fades.reset();
+    if (IsImageFailure(container.waiting_reason)) {
+      container.waiting_reason = "ImagePullBackOff";
+      container.waiting_message = fmt::format("Back-off pulling image \"{}\": {}",
+                                              container.spec.image, container.waiting_message);
+    }
+  }
+}
+
+std::optional<WallTime> PodMachine::NextDeadline() const {
+  std::optional<WallTime> next;
+  const auto consider = [&next](const std::optional<WallTime>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  consider(retry_at_);
+  if (active() && spec_.active_deadline && start_time_) {
+    consider(*start_time_ + *spec_.active_deadline);
+  }
+  for (const Container& container : containers_) {
+    if (active()) consider(container.retry_at);
+    if (active()) consider(container.reason_fades);
+    if (stage_ == Stage::kStopping && container.state == ContainerState::kRunning &&
+        !container.kill_sent) {
+      consider(kill_at_);
+    }
+  }
+  return next;
+}
+
+}  // namespace tahoma::sim

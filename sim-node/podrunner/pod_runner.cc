@@ -1,0 +1,363 @@
+#include "sim-node/podrunner/pod_runner.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "sim-node/podrunner/cdi.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+
+// A node holds at most kMaxPods pods; each makes a handful of steps at a time.
+constexpr std::size_t kQueued = 16'384;
+// A prepare may take kPluginCallTimeout; with a few threads one stuck driver delays nobody else.
+constexpr int kCallers = 4;
+constexpr std::chrono::milliseconds kLongestIdle{1000};
+
+const kube::Resource kConfigMaps{.group = "", .version = "v1", .plural = "configmaps"};
+const kube::Resource kSecrets{.group = "", .version = "v1", .plural = "secrets"};
+const kube::Resource kClaims{
+    .group = "resource.k8s.io", .version = "v1", .plural = "resourceclaims"};
+
+std::string ContainerId(const PodRef& pod, const std::string& container, int attempt) {
+  return fmt::format("{}_{}_{}", pod.uid, container, attempt);
+}
+
+std::string Decode64(std::string_view text) {
+  std::string out;
+  unsigned bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    constexpr std::string_view kAlphabet =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const std::size_t value = kAlphabet.find(c);
+    if (value == std::string_view::npos) break;
+    bits = (bits << 6U) | static_cast<unsigned>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    out += static_cast<char>((bits >> static_cast<unsigned>(count)) & 0xffU);
+  }
+  return out;
+}
+
+}  // namespace
+
+PodRunner::PodRunner(Options options, Ports ports)
+    : options_(std::move(options)),
+      ports_(std::move(ports)),
+      node_(options_.node),
+      logs_(*ports_.logs),
+      steps_(kQueued),
+      calls_(kQueued),
+      pods_({.host_ip = node_.address, .pod_ip = node_.address}),
+      rng_(ports_.seed) {}
+
+PodRunner::~PodRunner() { Stop(); }
+
+absl::Status PodRunner::Start() {
+  const std::filesystem::path containers = options_.state_dir / "containers";
+  std::error_code error;
+  std::filesystem::create_directories(containers, error);
+  if (error) return Unavailable("stateDir {}: {}", containers.string(), error.message());
+  for (const std::string& id : PosixSpawner::Sweep(containers)) {
+    ports_.log(fmt::format("container {} of a former run was ended", id));
+  }
+  std::ifstream in(options_.state_dir / "claims.json", std::ios::binary);
+  if (in) {
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    TAHOMA_RETURN_IF_ERROR(
+        Annotate(pods_.Restore(text), (options_.state_dir / "claims.json").string()));
+  }
+  TAHOMA_RETURN_IF_ERROR(Annotate(RegisterNode(), "node " + node_.name));
+  spawner_ = std::make_unique<PosixSpawner>(ports_.clock, containers,
+                                            [this](const Ended& ended) { OnEnded(ended); });
+  started_once_ = true;
+  decider_ = std::thread([this] { DecideLoop(); });
+  writer_ = std::thread([this] { WriteLoop(); });
+  for (int i = 0; i < kCallers; ++i) threads_.emplace_back([this] { CallLoop(); });
+  threads_.emplace_back([this] { LeaseLoop(); });
+  return absl::OkStatus();
+}
+
+void PodRunner::Stop() {
+  if (!std::exchange(started_once_, false)) return;
+  Post([grace = options_.shutdown_grace](NodePods& pods, WallTime now) {
+    return pods.OnShutdown(grace, now);
+  });
+  {
+    // The grace, and as much again for unprepare calls and the last status of each pod.
+    std::unique_lock lock(stop_mutex_);
+    stop_wake_.wait_for(lock, 2 * options_.shutdown_grace, [this] { return pods_stopped_; });
+  }
+  steps_.Close();
+  decider_.join();
+  {
+    std::unique_lock lock(write_mutex_);
+    write_idle_.wait_for(lock, options_.shutdown_grace,
+                         [this] { return writes_.empty() && !writing_; });
+    stopping_ = true;
+  }
+  write_wake_.notify_all();
+  calls_.Close();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  writer_.join();
+  spawner_.reset();
+}
+
+void PodRunner::OnPod(const json& pod) {
+  Post([pod](NodePods& pods, WallTime now) { return pods.OnPod(pod, now); });
+}
+
+void PodRunner::OnPodGone(const std::string& uid) {
+  Post([uid](NodePods& pods, WallTime now) { return pods.OnPodGone(uid, now); });
+}
+
+void PodRunner::OnPodsSynced() {
+  Post([](NodePods& pods, WallTime now) { return pods.OnPodsSynced(now); });
+}
+
+void PodRunner::Post(Step step) { steps_.Push(std::move(step)); }
+
+void PodRunner::Call(std::function<void()> call) { calls_.Push(std::move(call)); }
+
+void PodRunner::CallLoop() {
+  while (true) {
+    const auto calls = calls_.PopAll(1);
+    if (calls.empty()) return;
+    calls[0]();
+  }
+}
+
+void PodRunner::DecideLoop() {
+  while (true) {
+    const WallTime before = ports_.clock.WallNow();
+    std::chrono::nanoseconds wait = kLongestIdle;
+    if (const std::optional<WallTime> due = pods_.NextDeadline()) {
+      wait = std::clamp<std::chrono::nanoseconds>(*due - before, std::chrono::nanoseconds(0),
+                                                  kLongestIdle);
+    }
+    const std::vector<Step> steps = steps_.PopAllFor(64, wait);
+    if (steps.empty() && steps_.closed()) return;
+    for (const Step& step : steps) Carry(step(pods_, ports_.clock.WallNow()));
+    Carry(pods_.OnTick(ports_.clock.WallNow()));
+    const std::lock_guard lock(stop_mutex_);
+    pods_stopped_ = pods_.shut_down();
+    if (pods_stopped_) stop_wake_.notify_all();
+  }
+}
+
+void PodRunner::Carry(NodeActions actions) {
+  for (NodeAction& action : actions) {
+    if (const auto* read = std::get_if<ReadClaims>(&action)) {
+      Call([this, read = *read] { ReadClaimsOf(read); });
+    } else if (const auto* prepare = std::get_if<PrepareClaim>(&action)) {
+      Call([this, claim = prepare->claim] { PrepareOne(claim); });
+    } else if (const auto* unprepare = std::get_if<UnprepareClaim>(&action)) {
+      Call([this, claim = unprepare->claim] { UnprepareOne(claim); });
+    } else if (const auto* run = std::get_if<RunContainer>(&action)) {
+      Call([this, run = *run, spec = pods_.Find(run->pod.uid)->spec()] { RunOne(run, spec); });
+    } else if (const auto* stop = std::get_if<StopContainer>(&action)) {
+      spawner_->Signal(ContainerId(stop->pod, stop->container, stop->attempt), stop->kill);
+    } else if (std::holds_alternative<SaveCheckpoint>(action)) {
+      SaveClaims(pods_.Checkpoint());
+    } else {
+      const std::lock_guard lock(write_mutex_);
+      if (auto* status = std::get_if<WriteStatus>(&action)) {
+        logs_.AddPod(status->pod);
+        // Only the newest status matters, in the place of the first that waits.
+        const bool waits = statuses_.contains(status->pod.uid);
+        statuses_[status->pod.uid] = std::move(status->status);
+        if (!waits) writes_.push_back({.pod = status->pod});
+      } else if (const auto* remove = std::get_if<DeletePod>(&action)) {
+        writes_.push_back({.pod = remove->pod, .kind = Write::Kind::kDelete});
+      } else if (const auto* event = std::get_if<WriteEvent>(&action)) {
+        writes_.push_back({.pod = event->pod, .kind = Write::Kind::kEvent, .event = event->event});
+      }
+      write_wake_.notify_all();  // the writer and the lease both wait on it
+    }
+  }
+}
+
+void PodRunner::ReadClaimsOf(const ReadClaims& read) {
+  absl::StatusOr<std::vector<ClaimFacts>> claims = std::vector<ClaimFacts>();
+  for (const std::string& name : read.names) {
+    const absl::StatusOr<json> object = ports_.api.Get(kClaims, {read.pod.name_space, name});
+    absl::StatusOr<ClaimFacts> facts =
+        object.ok() ? ParseClaimFacts(*object) : absl::StatusOr<ClaimFacts>(object.status());
+    if (!facts.ok()) {
+      claims =
+          Annotate(facts.status(), fmt::format("resourceclaim {}/{}", read.pod.name_space, name));
+      break;
+    }
+    claims->push_back(*std::move(facts));
+  }
+  Post([uid = read.pod.uid, claims](NodePods& pods, WallTime now) {
+    return pods.OnClaimsRead(uid, claims, now);
+  });
+}
+
+void PodRunner::PrepareOne(const ClaimFacts& claim) {
+  absl::StatusOr<std::vector<PreparedDevice>> all = std::vector<PreparedDevice>();
+  for (const std::string& driver : claim.drivers) {
+    const auto plugin = ports_.plugins(driver);
+    absl::StatusOr<std::vector<PreparedDevice>> devices =
+        plugin.ok() ? (*plugin)->Prepare(claim)
+                    : absl::StatusOr<std::vector<PreparedDevice>>(plugin.status());
+    if (!devices.ok()) {
+      all = devices.status();
+      break;
+    }
+    all->insert(all->end(), devices->begin(), devices->end());
+  }
+  Post([uid = claim.uid, all](NodePods& pods, WallTime now) {
+    return pods.OnClaimPrepared(uid, all, now);
+  });
+}
+
+void PodRunner::UnprepareOne(const ClaimFacts& claim) {
+  absl::Status status;
+  for (const std::string& driver : claim.drivers) {
+    const auto plugin = ports_.plugins(driver);
+    const absl::Status done = plugin.ok() ? (*plugin)->Unprepare(claim) : plugin.status();
+    if (!done.ok()) status = done;
+  }
+  Post([uid = claim.uid, status](NodePods& pods, WallTime now) {
+    return pods.OnClaimUnprepared(uid, status, now);
+  });
+}
+
+absl::StatusOr<std::map<std::string, std::string>> PodRunner::ReadKeyed(
+    const std::string& name_space, KeyedObject kind, const std::string& name) {
+  const bool is_map = kind == KeyedObject::kConfigMap;
+  const auto object = ports_.api.Get(is_map ? kConfigMaps : kSecrets, {name_space, name});
+  if (!object.ok()) {
+    return Annotate(object.status(), fmt::format("{} {}", is_map ? "configmap" : "secret", name));
+  }
+  std::map<std::string, std::string> entries;
+  for (const char* key : {"data", "binaryData"}) {
+    if (!object->contains(key) || !(*object)[key].is_object()) continue;
+    const bool encoded = !is_map || std::string_view(key) == "binaryData";
+    for (const auto& [entry, value] : (*object)[key].items()) {
+      if (!value.is_string()) continue;
+      const std::string text = value.get<std::string>();
+      entries[entry] = encoded ? Decode64(text) : text;
+    }
+  }
+  return entries;
+}
+
+std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run,
+                                                         const PodSpec& spec) {
+  const ContainerSpec* container = spec.FindContainer(run.container);
+  TAHOMA_CHECK(container != nullptr);
+  const absl::StatusOr<Environment> own =
+      BuildEnvironment(spec, *container, {.host_ip = node_.address, .pod_ip = node_.address},
+                       [&](KeyedObject kind, const std::string& name) {
+                         return ReadKeyed(spec.name_space, kind, name);
+                       });
+  if (!own.ok()) {
+    return StartFailure{"CreateContainerConfigError", std::string(Message(own.status()))};
+  }
+  auto program = FindProgram(options_.images, container->image, ExpandAll(container->command, *own),
+                             ExpandAll(container->args, *own));
+  if (auto* failure = std::get_if<StartFailure>(&program)) return std::move(*failure);
+  const absl::StatusOr<CdiEdits> edits = ReadCdi(options_.cdi_dir, run.cdi_ids);
+  if (!edits.ok()) {
+    return StartFailure{"CreateContainerError", std::string(Message(edits.status()))};
+  }
+  for (const std::string& path : edits->host_paths) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) continue;
+    return StartFailure{"CreateContainerError",
+                        fmt::format("the devices' mount {} does not exist", path)};
+  }
+  Launch launch{.id = ContainerId(run.pod, run.container, run.attempt),
+                .program = std::get<Program>(std::move(program))};
+  // What a container runtime sets when the image says nothing else.
+  launch.environment = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+                        {"HOSTNAME", spec.name},
+                        {"HOME", "/"}};
+  for (const auto& [name, value] : *own) launch.environment[name] = value;
+  for (const auto& [name, value] : edits->env) launch.environment[name] = value;
+  launch.working_dir = container->working_dir.empty()
+                           ? logs_.ContainerFolder(run.pod, run.container) / "work"
+                           : std::filesystem::path(container->working_dir);
+  return launch;
+}
+
+void PodRunner::RunOne(const RunContainer& run, const PodSpec& spec) {
+  auto made = MakeLaunch(run, spec);
+  const std::string id = ContainerId(run.pod, run.container, run.attempt);
+  if (auto* launch = std::get_if<Launch>(&made)) {
+    const auto log = logs_.Begin(run.pod, run.container, run.attempt);
+    absl::Status started = log.status();
+    if (started.ok()) {
+      launch->log_file = *log;
+      started = spawner_->Start(*launch);
+      if (!started.ok()) logs_.End(*log);
+    }
+    if (started.ok()) {
+      Post([this, run, id](NodePods& pods, WallTime now) {
+        NodeActions actions =
+            pods.OnStarted(run.pod.uid, run.container, run.attempt, "tahoma://" + id, now);
+        started_.insert(id);
+        const auto ended = ended_early_.extract(id);
+        if (!ended.empty()) {
+          NodeActions more = Exited(pods, id, ended.mapped(), now);
+          std::move(more.begin(), more.end(), std::back_inserter(actions));
+        }
+        return actions;
+      });
+      return;
+    }
+    made = StartFailure{"RunContainerError", std::string(Message(started))};
+  }
+  Post([run, failure = std::get<StartFailure>(made)](NodePods& pods, WallTime now) {
+    return pods.OnStartFailed(run.pod.uid, run.container, run.attempt, failure, now);
+  });
+}
+
+void PodRunner::OnEnded(const Ended& ended) {
+  Post([this, ended](NodePods& pods, WallTime now) -> NodeActions {
+    if (started_.contains(ended.id)) return Exited(pods, ended.id, ended.exit, now);
+    ended_early_[ended.id] = ended.exit;
+    return {};
+  });
+}
+
+NodeActions PodRunner::Exited(NodePods& pods, const std::string& id, Exit exit, WallTime now) {
+  started_.erase(id);
+  // "<pod uid>_<container>_<attempt>"; neither uids nor container names have an underscore.
+  const std::size_t first = id.find('_');
+  const std::size_t last = id.rfind('_');
+  const std::string uid = id.substr(0, first);
+  const std::string container = id.substr(first + 1, last - first - 1);
+  const int attempt = std::stoi(id.substr(last + 1));
+  logs_.End(logs_.ContainerFolder({.uid = uid}, container) / fmt::format("{}.log", attempt));
+  return pods.OnExited(uid, container, attempt, exit, now);
+}
+
+void PodRunner::SaveClaims(const std::string& checkpoint) {
+  const std::filesystem::path file = options_.state_dir / "claims.json";
+  const std::filesystem::path fresh = options_.state_dir / "claims.json.new";
+  {
+    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
+    out << checkpoint;
+    if (!out.flush()) {
+      ports_.log(fmt::format("{} cannot be written", fresh.string()));
+      return;
+    }
+  }
+  std::error_code error;
+  std::filesystem::rename(fresh, file, error);
+  if (error) ports_.log(fmt::format("{}: {}", file.string(), error.message()));
+}
+
+}  // namespace tahoma::sim

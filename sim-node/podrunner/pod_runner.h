@@ -1,0 +1,152 @@
+// The kubelet's place on an emulated node: runs the pods bound to it as local processes.
+//
+//   PodRunner runner(options, {.api = client, .plugins = find, …});
+//   TAHOMA_RETURN_IF_ERROR(runner.Start());       // registers the Node, renews its Lease
+//   runner.OnPod(object);  runner.OnPodsSynced(); // from whoever watches pods of this node
+//   runner.Stop();                                // ends the pods with their grace
+//
+// Threads: one owns NodePods and decides; `kCallers` carry out what waits for others (claims,
+// plugins, ConfigMaps, starting programs); one writes to the API in order; one renews the Lease.
+//
+// Scope: carrying out NodePods' actions on one machine. Watching pods and finding plugins come in
+// as functions, so that tests run it without either.
+//
+// Thread safety: OnPod, OnPodGone, OnPodsSynced from any thread; Start and Stop from one. The
+// thread that calls Start must live until Stop has returned.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "lib/base/bounded_queue.h"
+#include "lib/base/clock.h"
+#include "lib/kube/client.h"
+#include "sim-node/podrunner/images.h"
+#include "sim-node/podrunner/log_folder.h"
+#include "sim-node/podrunner/node_object.h"
+#include "sim-node/podrunner/node_pods.h"
+#include "sim-node/podrunner/plugin_client.h"
+#include "sim-node/podrunner/spawner.h"
+
+namespace tahoma::sim {
+
+class PodRunner {
+ public:
+  struct Options {
+    NodeFacts node{};
+    ImageMap images{};
+    std::filesystem::path cdi_dir{};
+    std::filesystem::path state_dir{};
+    // How long pods may take when the node goes away (kubelet shutdownGracePeriod).
+    std::chrono::seconds shutdown_grace{10};
+    std::chrono::seconds lease_period{10};
+    std::chrono::seconds node_status_period{300};
+  };
+  struct Ports {
+    kube::Client& api;
+    std::function<absl::StatusOr<std::shared_ptr<PluginClient>>(const std::string& driver)> plugins;
+    const Clock& clock;
+    std::shared_ptr<LogFolder> logs;  // of the same state folder
+    std::uint64_t seed = 0;           // of event names
+    std::function<void(std::string_view line)> log;
+  };
+
+  PodRunner(Options options, Ports ports);
+  ~PodRunner();
+  PodRunner(const PodRunner&) = delete;
+  PodRunner& operator=(const PodRunner&) = delete;
+
+  // Clears what a former run left, reads its checkpoint, registers the node.
+  absl::Status Start();
+  // Ends the pods, writes their last status, and returns; the second time it does nothing.
+  void Stop();
+
+  void OnPod(const nlohmann::json& pod);
+  void OnPodGone(const std::string& uid);
+  void OnPodsSynced();
+
+ private:
+  // What reaches the deciding thread.
+  using Step = std::function<NodeActions(NodePods& pods, WallTime now)>;
+  struct Write {
+    PodRef pod{};
+    enum class Kind { kStatus, kDelete, kEvent } kind = Kind::kStatus;
+    RecordEvent event{};
+  };
+
+  void Post(Step step);
+  void DecideLoop();
+  void Carry(NodeActions actions);
+  void CallLoop();
+  void Call(std::function<void()> call);
+  void WriteLoop();
+  void LeaseLoop();
+
+  void ReadClaimsOf(const ReadClaims& read);
+  void PrepareOne(const ClaimFacts& claim);
+  void UnprepareOne(const ClaimFacts& claim);
+  void RunOne(const RunContainer& run, const PodSpec& spec);
+  std::variant<Launch, StartFailure> MakeLaunch(const RunContainer& run, const PodSpec& spec);
+  absl::StatusOr<std::map<std::string, std::string>> ReadKeyed(const std::string& name_space,
+                                                               KeyedObject kind,
+                                                               const std::string& name);
+  void OnEnded(const Ended& ended);
+  NodeActions Exited(NodePods& pods, const std::string& id, Exit exit, WallTime now);
+  void SaveClaims(const std::string& checkpoint);
+
+  bool WriteOne(const Write& write);
+  absl::Status WhyConflict(const PodRef& pod, const absl::Status& conflict);
+  absl::Status PatchStatus(const PodRef& pod, const std::string& status);
+  absl::Status PostEvent(const PodRef& pod, const RecordEvent& event);
+  absl::Status RegisterNode();
+  absl::Status RenewLease();
+
+  const Options options_;
+  const Ports ports_;
+  const NodeFacts node_;
+  LogFolder& logs_;
+  std::unique_ptr<PosixSpawner> spawner_;
+
+  BoundedQueue<Step> steps_;
+  BoundedQueue<std::function<void()>> calls_;
+  NodePods pods_;  // the deciding thread's own, after Start
+  // Containers by id: those that have started, and those whose end came before the news of it.
+  std::set<std::string> started_;
+  std::map<std::string, Exit> ended_early_;
+
+  std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_
+  std::condition_variable write_wake_;
+  std::deque<Write> writes_;
+  std::map<std::string, std::string> statuses_;  // newest not yet written, by pod uid
+  bool writing_ = false;
+  bool stopping_ = false;
+  std::condition_variable write_idle_;
+  std::set<std::string> told_;  // events written lately
+
+  std::mutex stop_mutex_;  // pods_stopped_
+  std::condition_variable stop_wake_;
+  bool pods_stopped_ = false;
+  bool started_once_ = false;
+
+  Rng rng_;  // the writing thread's own
+  std::vector<std::thread> threads_;
+  std::thread decider_;
+  std::thread writer_;
+};
+
+}  // namespace tahoma::sim

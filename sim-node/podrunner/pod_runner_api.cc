@@ -1,0 +1,186 @@
+// What a PodRunner writes to the API server: pod statuses, deletions, events, its Node and Lease.
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+#include "sim-node/podrunner/pod_runner.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kRetryPause{1};
+constexpr std::size_t kMaxTold = 4096;
+constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer ones
+
+const kube::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
+const kube::Resource kNodes{.group = "", .version = "v1", .plural = "nodes", .namespaced = false};
+const kube::Resource kEvents{.group = "", .version = "v1", .plural = "events"};
+const kube::Resource kLeases{.group = "coordination.k8s.io", .version = "v1", .plural = "leases"};
+
+// Whether trying again can help: the request was good, the server or the way to it was not.
+bool IsPassing(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable ||
+         status.code() == absl::StatusCode::kDeadlineExceeded ||
+         status.code() == absl::StatusCode::kResourceExhausted ||
+         status.code() == absl::StatusCode::kInternal;
+}
+
+}  // namespace
+
+void PodRunner::WriteLoop() {
+  std::unique_lock lock(write_mutex_);
+  while (true) {
+    write_wake_.wait(lock, [this] { return stopping_ || !writes_.empty(); });
+    if (stopping_) return;
+    const Write write = writes_.front();
+    writes_.pop_front();
+    writing_ = true;
+    lock.unlock();
+    const bool done = WriteOne(write);
+    lock.lock();
+    writing_ = false;
+    if (!done) {
+      // In front again: what comes later for the same pod must not overtake it.
+      writes_.push_front(write);
+      write_wake_.wait_for(lock, kRetryPause, [this] { return stopping_; });
+    } else if (writes_.empty()) {
+      write_idle_.notify_all();
+    }
+  }
+}
+
+// False when it has to be tried again.
+bool PodRunner::WriteOne(const Write& write) {
+  absl::Status status;
+  switch (write.kind) {
+    case Write::Kind::kStatus: {
+      std::string text;
+      {
+        const std::lock_guard lock(write_mutex_);
+        text = statuses_[write.pod.uid];
+      }
+      status = PatchStatus(write.pod, text);
+      if (absl::IsAborted(status)) status = WhyConflict(write.pod, status);
+      const std::lock_guard lock(write_mutex_);
+      if (IsPassing(status)) break;
+      const auto found = statuses_.find(write.pod.uid);
+      if (found->second != text) return false;  // a newer one came meanwhile
+      statuses_.erase(found);
+      break;
+    }
+    case Write::Kind::kDelete:
+      status = ports_.api
+                   .Delete(kPods, {write.pod.name_space, write.pod.name},
+                           {.uid = write.pod.uid, .grace_period_seconds = 0})
+                   .status();
+      if (!IsPassing(status)) logs_.RemovePod(write.pod);
+      break;
+    case Write::Kind::kEvent:
+      status = PostEvent(write.pod, write.event);
+      break;
+  }
+  if (IsPassing(status)) {
+    ports_.log(fmt::format("pod {}/{}: {}; trying again", write.pod.name_space, write.pod.name,
+                           Message(status)));
+    return false;
+  }
+  // Gone, or another pod of the same name: nobody waits for this one any more.
+  const bool over = absl::IsNotFound(status) || absl::IsAborted(status);
+  if (!status.ok() && !over) {
+    ports_.log(fmt::format("pod {}/{}: {}", write.pod.name_space, write.pod.name, Message(status)));
+  }
+  return true;
+}
+
+// A conflict is either another pod of the same name, which ends the matter, or somebody who wrote
+// the same pod at the same moment: then the status has to be written again.
+absl::Status PodRunner::WhyConflict(const PodRef& pod, const absl::Status& conflict) {
+  const auto now = ports_.api.Get(kPods, {pod.name_space, pod.name});
+  if (!now.ok()) return now.status();
+  if (kube::UidOf(*now) != pod.uid) return conflict;
+  return Unavailable("the pod was written at the same moment ({})", Message(conflict));
+}
+
+absl::Status PodRunner::PatchStatus(const PodRef& pod, const std::string& status) {
+  json patch = {{"metadata", {{"uid", pod.uid}}}, {"status", json::parse(status)}};
+  return ports_.api
+      .Patch(kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,
+             {.field_manager = "tahoma-podrunner", .subresource = "status"})
+      .status();
+}
+
+absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
+  // A container that fails for days says the same every time; once is enough to read.
+  if (told_.size() > kMaxTold) told_.clear();
+  if (!told_.insert(fmt::format("{}|{}|{}", pod.uid, event.reason, event.message)).second) {
+    return absl::OkStatus();
+  }
+  const WallTime now = ports_.clock.WallNow();
+  const json object = {
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata",
+       {{"name", fmt::format("{}.{:016x}", pod.name, rng_.Next())}, {"namespace", pod.name_space}}},
+      {"involvedObject",
+       {{"apiVersion", "v1"},
+        {"kind", "Pod"},
+        {"namespace", pod.name_space},
+        {"name", pod.name},
+        {"uid", pod.uid}}},
+      {"type", event.warning ? "Warning" : "Normal"},
+      {"reason", event.reason},
+      {"message", event.message.substr(0, kMaxEventMessage)},
+      {"source", {{"component", "tahoma-podrunner"}, {"host", node_.name}}},
+      {"reportingComponent", "tahoma-podrunner"},
+      {"reportingInstance", node_.name},
+      {"firstTimestamp", FormatTime(now)},
+      {"lastTimestamp", FormatTime(now)},
+      {"count", 1}};
+  return ports_.api.Create(kEvents, pod.name_space, object).status();
+}
+
+absl::Status PodRunner::RegisterNode() {
+  const WallTime now = ports_.clock.WallNow();
+  const absl::Status created = ports_.api.Create(kNodes, "", MakeNode(node_, now)).status();
+  if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
+  const json labels = {{"metadata", {{"labels", NodeLabels(node_)}}}};
+  if (!created.ok()) {
+    TAHOMA_RETURN_IF_ERROR(
+        ports_.api.Patch(kNodes, {"", node_.name}, kube::PatchType::kMerge, labels).status());
+  }
+  const json status = {{"status", MakeNodeStatus(node_, now)}};
+  TAHOMA_RETURN_IF_ERROR(ports_.api
+                             .Patch(kNodes, {"", node_.name}, kube::PatchType::kStrategicMerge,
+                                    status, {.subresource = "status"})
+                             .status());
+  return RenewLease();
+}
+
+absl::Status PodRunner::RenewLease() {
+  const json lease = MakeLease(node_, ports_.clock.WallNow());
+  const json renewal = {{"spec", lease["spec"]}};
+  const absl::Status renewed =
+      ports_.api.Patch(kLeases, {"kube-node-lease", node_.name}, kube::PatchType::kMerge, renewal)
+          .status();
+  if (!absl::IsNotFound(renewed)) return renewed;
+  return ports_.api.Create(kLeases, "kube-node-lease", lease).status();
+}
+
+void PodRunner::LeaseLoop() {
+  std::chrono::seconds since_status{0};
+  while (true) {
+    {
+      std::unique_lock lock(write_mutex_);
+      if (write_wake_.wait_for(lock, options_.lease_period, [this] { return stopping_; })) return;
+    }
+    since_status += options_.lease_period;
+    const bool report = since_status >= options_.node_status_period;
+    if (report) since_status = std::chrono::seconds(0);
+    const absl::Status kept = report ? RegisterNode() : RenewLease();
+    if (!kept.ok()) ports_.log(fmt::format("node {}: {}", node_.name, Message(kept)));
+  }
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,238 @@
+// How a PodMachine looks from the API: phase, conditions, container statuses; and back.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+#include "sim-node/podrunner/pod_machine.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+
+json TerminationJson(const Termination& ended) {
+  json made = {{"exitCode", ended.exit.code},
+               {"reason", ended.reason},
+               {"startedAt", FormatTime(ended.started)},
+               {"finishedAt", FormatTime(ended.finished)}};
+  if (ended.exit.signal != 0) made["signal"] = ended.exit.signal;
+  if (!ended.message.empty()) made["message"] = ended.message;
+  if (!ended.container_id.empty()) made["containerID"] = ended.container_id;
+  return made;
+}
+
+std::string TextAt(const json& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+int NumberAt(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_integer() ? found->get<int>() : 0;
+}
+
+WallTime TimeAt(const json& object, const char* key) {
+  return ParseTime(TextAt(object, key)).value_or(WallTime{});
+}
+
+Termination ParseTermination(const json& object) {
+  return {.exit = {.code = NumberAt(object, "exitCode"), .signal = NumberAt(object, "signal")},
+          .reason = TextAt(object, "reason"),
+          .message = TextAt(object, "message"),
+          .started = TimeAt(object, "startedAt"),
+          .finished = TimeAt(object, "finishedAt"),
+          .container_id = TextAt(object, "containerID")};
+}
+
+PodHistory::Container ParseContainerHistory(const json& status) {
+  PodHistory::Container container{.restarts = NumberAt(status, "restartCount"),
+                                  .container_id = TextAt(status, "containerID")};
+  for (const char* which : {"lastState", "state"}) {
+    if (!status.contains(which) || !status[which].is_object()) continue;
+    const json& state = status[which];
+    if (state.contains("terminated") && state["terminated"].is_object()) {
+      container.terminated = ParseTermination(state["terminated"]);
+    }
+    if (state.contains("running") && state["running"].is_object()) {
+      container.was_running = true;
+      container.started = TimeAt(state["running"], "startedAt");
+    }
+  }
+  return container;
+}
+
+}  // namespace
+
+PodHistory ParseHistory(const json& pod) {
+  PodHistory history;
+  const auto found = pod.is_object() ? pod.find("status") : pod.end();
+  if (found == pod.end() || !found->is_object()) return history;
+  const json& status = *found;
+  history.phase = TextAt(status, "phase");
+  history.reason = TextAt(status, "reason");
+  history.message = TextAt(status, "message");
+  const absl::StatusOr<WallTime> start = ParseTime(TextAt(status, "startTime"));
+  if (start.ok()) history.start_time = *start;
+  for (const char* key : {"initContainerStatuses", "containerStatuses"}) {
+    if (!status.contains(key) || !status[key].is_array()) continue;
+    for (const json& entry : status[key]) {
+      if (entry.is_object()) {
+        history.containers[TextAt(entry, "name")] = ParseContainerHistory(entry);
+      }
+    }
+  }
+  return history;
+}
+
+// While containers run or may run again. A pod's phase only becomes final once its claims are
+// unprepared: whoever frees the devices acts on the phase (kubelet SyncTerminatingPod).
+std::string PodMachine::PhaseOfContainers() const {
+  bool waiting = false;
+  bool running = false;
+  for (std::size_t i = 0; i < containers_.size(); ++i) {
+    const Container& container = containers_[i];
+    const bool pending =
+        container.state == ContainerState::kWaiting || container.state == ContainerState::kStarting;
+    if (container.init) {
+      const bool done =
+          container.state == ContainerState::kTerminated && container.current->exit.code == 0;
+      if (!done) return "Pending";
+      continue;
+    }
+    if (pending && !container.last) waiting = true;
+    if (container.state == ContainerState::kRunning) running = true;
+  }
+  if (waiting && !running) return "Pending";
+  return "Running";
+}
+
+void PodMachine::RefreshPhase() {
+  if (restored_end_ || stage_ == Stage::kUnpreparing) return;
+  if (stage_ != Stage::kEnded && stage_ != Stage::kRemoved) {
+    phase_ = PhaseOfContainers();
+    return;
+  }
+  const bool succeeded =
+      reason_.empty() &&
+      std::all_of(containers_.begin(), containers_.end(), [](const Container& container) {
+        return container.state == ContainerState::kTerminated && container.current->exit.code == 0;
+      });
+  phase_ = succeeded ? "Succeeded" : "Failed";
+}
+
+std::vector<std::string> PodMachine::UnreadyContainers() const {
+  std::vector<std::string> unready;
+  for (const Container& container : containers_) {
+    if (!container.init && container.state != ContainerState::kRunning) {
+      unready.push_back(container.spec.name);
+    }
+  }
+  return unready;
+}
+
+void PodMachine::SetCondition(const std::string& type, bool met, std::string reason,
+                              std::string message, WallTime now) {
+  const auto [at, added] = conditions_.try_emplace(type);
+  Condition& condition = at->second;
+  if (added || condition.met != met) condition.since = now;
+  condition.met = met;
+  condition.reason = std::move(reason);
+  condition.message = std::move(message);
+}
+
+void PodMachine::RefreshConditions(WallTime now) {
+  SetCondition("PodScheduled", true, {}, {}, now);
+  SetCondition("PodReadyToStartContainers", stage_ != Stage::kPreparing && active(), {}, {}, now);
+  std::vector<std::string> uninitialized;
+  for (const Container& container : containers_) {
+    const bool done = container.state == ContainerState::kTerminated && container.current &&
+                      container.current->exit.code == 0;
+    if (container.init && !done) uninitialized.push_back(container.spec.name);
+  }
+  if (uninitialized.empty()) {
+    SetCondition("Initialized", true, phase_ == "Succeeded" ? "PodCompleted" : "", {}, now);
+  } else {
+    SetCondition(
+        "Initialized", false, "ContainersNotInitialized",
+        fmt::format("containers with incomplete status: [{}]", fmt::join(uninitialized, " ")), now);
+  }
+  const std::vector<std::string> unready = UnreadyContainers();
+  std::string reason;
+  std::string message;
+  if (phase_ == "Succeeded") {
+    reason = "PodCompleted";
+  } else if (phase_ == "Failed") {
+    reason = "PodFailed";
+  } else if (!unready.empty()) {
+    reason = "ContainersNotReady";
+    message = fmt::format("containers with unready status: [{}]", fmt::join(unready, " "));
+  }
+  const bool ready = unready.empty() && active();
+  SetCondition("ContainersReady", ready, reason, message, now);
+  SetCondition("Ready", ready, reason, message, now);
+}
+
+json PodMachine::ContainerStatus(const Container& container) const {
+  json state = json::object();
+  switch (container.state) {
+    case ContainerState::kWaiting:
+    case ContainerState::kStarting:
+      state["waiting"] = {{"reason", container.waiting_reason}};
+      if (!container.waiting_message.empty()) {
+        state["waiting"]["message"] = container.waiting_message;
+      }
+      break;
+    case ContainerState::kRunning:
+      state["running"] = {{"startedAt", FormatTime(container.started)}};
+      break;
+    case ContainerState::kTerminated:
+      state["terminated"] = TerminationJson(*container.current);
+      break;
+  }
+  const bool running = container.state == ContainerState::kRunning;
+  const bool done = container.state == ContainerState::kTerminated && container.init &&
+                    container.current->exit.code == 0;
+  json status = {{"name", container.spec.name},
+                 {"image", container.spec.image},
+                 {"imageID", container.container_id.empty() ? "" : container.spec.image},
+                 {"ready", running ? !container.init : done},
+                 {"started", running},
+                 {"restartCount", container.restarts},
+                 {"state", std::move(state)},
+                 {"lastState", json::object()}};
+  if (container.last) status["lastState"]["terminated"] = TerminationJson(*container.last);
+  if (!container.container_id.empty()) status["containerID"] = container.container_id;
+  return status;
+}
+
+json PodMachine::Status() const {
+  json conditions = json::array();
+  for (const auto& [type, condition] : conditions_) {
+    json made = {{"type", type},
+                 {"status", condition.met ? "True" : "False"},
+                 {"lastProbeTime", nullptr},
+                 {"lastTransitionTime", FormatTime(condition.since)}};
+    if (!condition.reason.empty()) made["reason"] = condition.reason;
+    if (!condition.message.empty()) made["message"] = condition.message;
+    conditions.push_back(std::move(made));
+  }
+  json status = {{"phase", phase_},
+                 {"conditions", std::move(conditions)},
+                 {"hostIP", addresses_.host_ip},
+                 {"hostIPs", json::array({json{{"ip", addresses_.host_ip}}})},
+                 {"podIP", addresses_.pod_ip},
+                 {"podIPs", json::array({json{{"ip", addresses_.pod_ip}}})},
+                 {"containerStatuses", json::array()}};
+  if (start_time_) status["startTime"] = FormatTime(*start_time_);
+  if (!reason_.empty()) status["reason"] = reason_;
+  if (!message_.empty()) status["message"] = message_;
+  for (const Container& container : containers_) {
+    json& list = status[container.init ? "initContainerStatuses" : "containerStatuses"];
+    list.push_back(ContainerStatus(container));
+  }
+  return status;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,85 @@
+#include "sim-node/podrunner/serving_certificate.h"
+
+#include <openssl/bn.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+template <auto kFree>
+struct Freed {
+  template <typename T>
+  void operator()(T* pointer) const {
+    kFree(pointer);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Freed<&EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Freed<&X509_free>>;
+using File = std::unique_ptr<std::FILE, Freed<&std::fclose>>;
+
+bool AddExtension(X509* certificate, int nid, const std::string& value) {
+  std::unique_ptr<X509_EXTENSION, Freed<&X509_EXTENSION_free>> extension(
+      X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str()));
+  return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+Certificate Make(const Key& key, const std::string& node, WallTime now) {
+  Certificate certificate(X509_new());
+  X509* made = certificate.get();
+  // A random serial number: two certificates of one issuer name must differ (RFC 5280).
+  std::unique_ptr<BIGNUM, Freed<&BN_free>> serial(BN_new());
+  bool good = BN_rand(serial.get(), 127, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) == 1 &&
+              BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(made)) != nullptr &&
+              X509_set_version(made, 2) == 1;
+  const std::time_t begin = std::chrono::system_clock::to_time_t(
+      std::chrono::time_point_cast<std::chrono::system_clock::duration>(now));
+  ASN1_TIME_set(X509_getm_notBefore(made), begin - 3600);
+  ASN1_TIME_set(X509_getm_notAfter(made), begin + 365L * 24 * 3600);
+  X509_NAME* name = X509_get_subject_name(made);
+  const std::string subject = "system:node:" + node;
+  const void* raw = subject.data();
+  good =
+      good &&
+      X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, static_cast<const unsigned char*>(raw),
+                                 static_cast<int>(subject.size()), -1, 0) == 1 &&
+      X509_set_issuer_name(made, name) == 1 && X509_set_pubkey(made, key.get()) == 1 &&
+      AddExtension(made, NID_subject_alt_name,
+                   fmt::format("DNS:{},DNS:localhost,IP:127.0.0.1", node)) &&
+      AddExtension(made, NID_ext_key_usage, "serverAuth") &&
+      X509_sign(made, key.get(), EVP_sha256()) > 0;
+  return good ? std::move(certificate) : nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<ServingCertificate> MakeServingCertificate(const std::filesystem::path& folder,
+                                                          const std::string& node, WallTime now) {
+  const Key key(EVP_EC_gen("P-256"));
+  const Certificate certificate = key ? Make(key, node, now) : nullptr;
+  if (!certificate) {
+    return Internal("no serving certificate could be made for node \"{}\"; a name of DNS is needed",
+                    node);
+  }
+  ServingCertificate made{.cert_file = folder / "serving.crt", .key_file = folder / "serving.key"};
+  const mode_t former = umask(0077);
+  const File key_out(std::fopen(made.key_file.c_str(), "we"));
+  umask(former);
+  const File cert_out(std::fopen(made.cert_file.c_str(), "we"));
+  if (!key_out || !cert_out ||
+      PEM_write_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1 ||
+      PEM_write_X509(cert_out.get(), certificate.get()) != 1) {
+    return Unavailable("the serving certificate cannot be written into {}", folder.string());
+  }
+  return made;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,281 @@
+#include "sim-node/podrunner/spawner.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+constexpr std::string_view kStateSuffix = ".container";
+
+int PidFd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+// What a child needs, made before fork: after it only async-signal-safe calls are allowed.
+struct ChildImage {
+  std::vector<char*> argv;
+  std::vector<std::string> variables;
+  std::vector<char*> envp;
+};
+
+ChildImage MakeImage(const Launch& launch) {
+  ChildImage image;
+  for (const std::string& arg : launch.program.argv) {
+    image.argv.push_back(const_cast<char*>(arg.c_str()));
+  }
+  image.argv.push_back(nullptr);
+  for (const auto& [name, value] : launch.environment) {
+    image.variables.push_back(name + "=" + value);
+  }
+  image.variables.push_back(fmt::format("{}={}", kContainerIdVariable, launch.id));
+  for (std::string& variable : image.variables) image.envp.push_back(variable.data());
+  image.envp.push_back(nullptr);
+  return image;
+}
+
+// Runs in the child. Writes errno to `report` when the program could not be started.
+[[noreturn]] void BecomeContainer(const Launch& launch, const ChildImage& image, int out, int err,
+                                  int report) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  // Everything else of ours is close-on-exec; this also covers what libraries forgot.
+  syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
+  if (chdir(launch.working_dir.c_str()) == 0) {
+    execve(launch.program.path.c_str(), image.argv.data(), image.envp.data());
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t wrote = write(report, &error, sizeof error);
+  _exit(127);
+}
+
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+      read_end = ends[0];
+      write_end = ends[1];
+    }
+  }
+  ~Pipe() {
+    if (read_end >= 0) close(read_end);
+    if (write_end >= 0) close(write_end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void CloseWrite() {
+    close(write_end);
+    write_end = -1;
+  }
+  int TakeRead() { return std::exchange(read_end, -1); }
+};
+
+Exit ExitOf(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    return {.code = 128 + number, .signal = number};
+  }
+  return {.code = WEXITSTATUS(wait_status)};
+}
+
+// Kills every process that carries the container's id in its environment.
+void KillMarked(const std::string& id) {
+  const std::string marker = fmt::format("{}={}", kContainerIdVariable, id);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(entry.path() / "environ", std::ios::binary);
+    const std::string environment((std::istreambuf_iterator<char>(in)), {});
+    const std::size_t at = environment.find(marker);
+    const bool whole =
+        at != std::string::npos && (at == 0 || environment[at - 1] == '\0') &&
+        (at + marker.size() == environment.size() || environment[at + marker.size()] == '\0');
+    if (whole) kill(std::stoi(name), SIGKILL);
+  }
+}
+
+}  // namespace
+
+PosixSpawner::PosixSpawner(const Clock& clock, std::filesystem::path state_folder, EndedSink ended)
+    : clock_(clock), state_folder_(std::move(state_folder)), ended_(std::move(ended)) {
+  TAHOMA_CHECK(pipe2(wake_, O_CLOEXEC | O_NONBLOCK) == 0);
+  thread_ = std::thread([this] { Loop(); });
+}
+
+PosixSpawner::~PosixSpawner() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const auto& [id, child] : children_) kill(-child->pid, SIGKILL);
+  }
+  Wake();
+  thread_.join();
+  close(wake_[0]);
+  close(wake_[1]);
+}
+
+void PosixSpawner::Wake() { [[maybe_unused]] const ssize_t wrote = write(wake_[1], "w", 1); }
+
+void PosixSpawner::WriteState(const std::string& id, pid_t pid) const {
+  std::ofstream out(state_folder_ / (id + std::string(kStateSuffix)));
+  out << pid << "\n";
+}
+
+absl::Status PosixSpawner::Start(const Launch& launch) {
+  Pipe out;
+  Pipe err;
+  Pipe report;
+  if (report.write_end < 0 || out.write_end < 0 || err.write_end < 0) {
+    return Unavailable("no pipe for container {}: {}", launch.id, std::strerror(errno));
+  }
+  const ChildImage image = MakeImage(launch);
+  auto child = std::make_shared<Child>();
+  child->log = std::make_unique<ContainerLog>(launch.log_file, ContainerLog::Limits{});
+  // Under the lock, so that the loop's thread forks nothing while this child is half made, and the
+  // destructor finds every child.
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return Unavailable("the pod runner is stopping");
+  child->pid = fork();
+  if (child->pid == 0) {
+    BecomeContainer(launch, image, out.write_end, err.write_end, report.write_end);
+  }
+  if (child->pid < 0) return Unavailable("fork: {}", std::strerror(errno));
+  report.CloseWrite();
+  int error = 0;
+  if (read(report.read_end, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) {
+    waitpid(child->pid, nullptr, 0);
+    return FailedPrecondition("{} in {}: {}", launch.program.path, launch.working_dir.string(),
+                              std::strerror(error));
+  }
+  WriteState(launch.id, child->pid);
+  child->pidfd = PidFd(child->pid);
+  child->out = out.TakeRead();
+  child->err = err.TakeRead();
+  for (const int fd : {child->out, child->err}) fcntl(fd, F_SETFL, O_NONBLOCK);
+  children_[launch.id] = std::move(child);
+  Wake();
+  return absl::OkStatus();
+}
+
+void PosixSpawner::Signal(const std::string& id, bool force) {
+  const std::lock_guard lock(mutex_);
+  const auto found = children_.find(id);
+  if (found == children_.end() || found->second->exited) return;
+  kill(-found->second->pid, force ? SIGKILL : SIGTERM);
+}
+
+void PosixSpawner::Drain(int& fd, LogStream stream, Child& child, bool to_the_end) {
+  char piece[16 << 10];
+  // One piece a turn while it runs, so that one chatty container does not starve the others; a
+  // pipe holds at most 1 MiB once nobody writes any more.
+  for (int turns = to_the_end ? 1024 : 1; fd >= 0 && turns > 0; --turns) {
+    const ssize_t got = read(fd, piece, sizeof piece);
+    if (got > 0) {
+      child.log->Append(stream, std::string_view(piece, static_cast<std::size_t>(got)),
+                        clock_.WallNow());
+      continue;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    close(fd);
+    fd = -1;
+  }
+}
+
+// The group is killed while its leader is still a zombie: until it is reaped its number cannot
+// belong to anybody else.
+void PosixSpawner::Reap(Child& child) {
+  siginfo_t ended = {};
+  if (waitid(P_PID, static_cast<id_t>(child.pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      ended.si_pid == 0) {
+    return;
+  }
+  kill(-child.pid, SIGKILL);
+  int status = 0;
+  waitpid(child.pid, &status, 0);
+  child.exited = true;
+  child.exit = ExitOf(status);
+  close(child.pidfd);
+  child.pidfd = -1;
+  Drain(child.out, LogStream::kStdout, child, true);
+  Drain(child.err, LogStream::kStderr, child, true);
+  for (int* fd : {&child.out, &child.err}) {
+    if (*fd >= 0) close(std::exchange(*fd, -1));
+  }
+  child.log->Close(clock_.WallNow());
+}
+
+void PosixSpawner::Loop() {
+  while (true) {
+    std::vector<pollfd> polled = {{.fd = wake_[0], .events = POLLIN, .revents = 0}};
+    std::map<std::string, std::shared_ptr<Child>> children;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_ && children_.empty()) return;
+      children = children_;
+    }
+    for (const auto& [id, child] : children) {
+      for (const int fd : {child->pidfd, child->out, child->err}) {
+        polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+      }
+    }
+    poll(polled.data(), polled.size(), -1);
+    char drained[64];
+    while (read(wake_[0], drained, sizeof drained) > 0) {
+    }
+    std::size_t at = 1;
+    for (const auto& [id, child] : children) {
+      const bool exit_seen = polled[at].revents != 0;
+      if (polled[at + 1].revents != 0) Drain(child->out, LogStream::kStdout, *child, false);
+      if (polled[at + 2].revents != 0) Drain(child->err, LogStream::kStderr, *child, false);
+      at += 3;
+      if (!exit_seen) continue;
+      {
+        const std::lock_guard lock(mutex_);
+        Reap(*child);
+        if (!child->exited) continue;
+        children_.erase(id);
+      }
+      std::error_code ignored;
+      std::filesystem::remove(state_folder_ / (id + std::string(kStateSuffix)), ignored);
+      ended_({.id = id, .exit = child->exit});
+    }
+  }
+}
+
+std::vector<std::string> PosixSpawner::Sweep(const std::filesystem::path& state_folder) {
+  std::vector<std::string> ids;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(state_folder, error)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(kStateSuffix)) continue;
+    ids.push_back(name.substr(0, name.size() - kStateSuffix.size()));
+  }
+  for (const std::string& id : ids) {
+    KillMarked(id);
+    std::filesystem::remove(state_folder / (id + std::string(kStateSuffix)), error);
+  }
+  return ids;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,112 @@
+// Starts containers as local processes, watches them, and leaves none behind.
+//
+//   PosixSpawner spawner(clock, state_folder, [&](const Ended& ended) { queue.Push(ended); });
+//   absl::Status started = spawner.Start({.id = "5e…", .program = {…}, …});
+//   spawner.Signal("5e…", /*kill=*/false);
+//
+// Every container is the leader of its own session and process group, with stdin from /dev/null
+// and stdout and stderr in its ContainerLog. When the leader ends the rest of its group is killed,
+// as the end of a container's first process ends a container. The kernel kills the leader when
+// this program dies; Sweep finds what is left of a former run by the state files and the variable
+// TAHOMA_CONTAINER_ID, which children inherit.
+//
+// Scope: POSIX processes. What to start and when is NodePods' decision.
+//
+// Thread safety: Start and Signal may be called from any thread; `ended` is called from the
+// spawner's own thread.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "sim-node/podrunner/container_log.h"
+#include "sim-node/podrunner/environment.h"
+#include "sim-node/podrunner/images.h"
+#include "sim-node/podrunner/pod_machine.h"
+
+namespace tahoma::sim {
+
+// The variable by which a container's processes are found again.
+inline constexpr std::string_view kContainerIdVariable = "TAHOMA_CONTAINER_ID";
+
+struct Launch {
+  std::string id{};  // unique, letters and digits
+  Program program{};
+  Environment environment{};
+  std::filesystem::path working_dir{};
+  std::filesystem::path log_file{};
+};
+
+struct Ended {
+  std::string id{};
+  Exit exit{};
+};
+
+// What starts containers: processes here, nothing in the simulator.
+class Spawner {
+ public:
+  virtual ~Spawner() = default;
+  // After OK, `ended` is called once for that id. An error says what could not be run and why; then
+  // it is not called.
+  virtual absl::Status Start(const Launch& launch) = 0;
+  // SIGTERM or SIGKILL to the whole group; nothing when it has ended.
+  virtual void Signal(const std::string& id, bool kill) = 0;
+};
+
+class PosixSpawner final : public Spawner {
+ public:
+  using EndedSink = std::function<void(const Ended& ended)>;
+
+  // `state_folder` must exist. `ended` must not call back.
+  PosixSpawner(const Clock& clock, std::filesystem::path state_folder, EndedSink ended);
+  // Kills what still runs.
+  ~PosixSpawner() override;
+
+  absl::Status Start(const Launch& launch) override;
+  void Signal(const std::string& id, bool kill) override;
+
+  // Kills every process of containers that a former run recorded in `state_folder` and forgets
+  // them. Gives their ids. Call before Start.
+  static std::vector<std::string> Sweep(const std::filesystem::path& state_folder);
+
+ private:
+  struct Child {
+    pid_t pid = -1;
+    int pidfd = -1;
+    int out = -1;
+    int err = -1;
+    bool exited = false;
+    Exit exit{};
+    std::unique_ptr<ContainerLog> log;
+  };
+
+  void Loop();
+  void Wake();
+  // Moves what a pipe holds into the log; closes it at its end.
+  void Drain(int& fd, LogStream stream, Child& child, bool to_the_end);
+  void Reap(Child& child);
+  void WriteState(const std::string& id, pid_t pid) const;
+
+  const Clock& clock_;
+  const std::filesystem::path state_folder_;
+  const EndedSink ended_;
+  int wake_[2] = {-1, -1};
+  std::mutex mutex_;  // children_, stopping_
+  std::map<std::string, std::shared_ptr<Child>> children_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,151 @@
+#include "sim-node/serve/admin.h"
+
+#include <charconv>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+
+absl::StatusOr<int> ChipNumber(std::string_view text) {
+  int chip = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), chip);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return InvalidArgument("chip \"{}\" is not a number", text);
+  }
+  return chip;
+}
+
+// The member `key` of a request's JSON body; an error that names it otherwise.
+absl::StatusOr<json> BodyField(const rest::Request& request, const char* key) {
+  const json body = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  if (!body.is_object()) return InvalidArgument("the body must be a JSON object with \"{}\"", key);
+  for (const auto& [name, value] : body.items()) {
+    if (name != key) return InvalidArgument("the body has an unknown field \"{}\"", name);
+  }
+  if (!body.contains(key)) return InvalidArgument("the body has no \"{}\"", key);
+  return body[key];
+}
+
+rest::Response Answer(const absl::Status& done, LiveInstance& live) {
+  if (!done.ok()) return rest::Response::FromStatus(done);
+  return rest::Response::Json(200, live.Read(StateJson));
+}
+
+absl::Status BreakChip(const rest::Request& request, LiveInstance& live) {
+  TAHOMA_ASSIGN_OR_RETURN(const int chip, ChipNumber(request.param("chip")));
+  TAHOMA_ASSIGN_OR_RETURN(const json reason, BodyField(request, "reason"));
+  if (!reason.is_string()) return InvalidArgument("reason must be a string");
+  TAHOMA_ASSIGN_OR_RETURN(const ChipFault fault, ParseFault(reason.get<std::string>()));
+  return live.Change([&](Instance& node) { return node.BreakChip(chip, fault); });
+}
+
+absl::Status RepairChip(const rest::Request& request, LiveInstance& live) {
+  TAHOMA_ASSIGN_OR_RETURN(const int chip, ChipNumber(request.param("chip")));
+  return live.Change([&](Instance& node) { return node.RepairChip(chip); });
+}
+
+absl::Status SetLink(const rest::Request& request, LiveInstance& live, std::uint16_t permille) {
+  TAHOMA_ASSIGN_OR_RETURN(const int chip, ChipNumber(request.param("chip")));
+  TAHOMA_ASSIGN_OR_RETURN(const Port port, ParsePort(request.param("port")));
+  return live.Change([&](Instance& node) { return node.SetLink(chip, port, permille); });
+}
+
+absl::Status DegradeLink(const rest::Request& request, LiveInstance& live) {
+  TAHOMA_ASSIGN_OR_RETURN(const json permille, BodyField(request, "permille"));
+  if (!permille.is_number_integer() || permille < 0 || permille > 1000) {
+    return InvalidArgument("permille must be an integer from 0 to 1000");
+  }
+  return SetLink(request, live, permille.get<std::uint16_t>());
+}
+
+void AddGauges(rest::Metrics& metrics, LiveInstance& live) {
+  metrics.AddCallback("tahoma_node_chips_broken", "Chips with a fault.", [&live] {
+    return live.Read([](const Instance& node) {
+      double broken = 0;
+      for (int i = 0; i < node.chip_count(); ++i) broken += node.chip(i).fault ? 1 : 0;
+      return broken;
+    });
+  });
+  metrics.AddCallback("tahoma_node_links_down", "Directed links that carry nothing.", [&live] {
+    return live.Read([](const Instance& node) {
+      double down = 0;
+      for (int i = 0; i < node.chip_count(); ++i) {
+        for (const std::uint16_t permille : node.chip(i).link_permille) down += permille == 0;
+      }
+      return down;
+    });
+  });
+  metrics.AddCallback("tahoma_node_claims", "Claims held.", [&live] {
+    return live.Read(
+        [](const Instance& node) { return static_cast<double>(node.claims().size()); });
+  });
+}
+
+json ChipJson(const Instance& node, int index) {
+  const ChipState& state = node.chip(index);
+  json links = json::object();
+  for (const torus::Axis axis : torus::kAxes) {
+    for (const torus::Direction direction : torus::kDirections) {
+      const Port port{axis, direction};
+      if (node.HasLink(port)) links[PortName(port)] = state.link_permille[PortIndex(port)];
+    }
+  }
+  json chip = {{"chip", index},
+               {"healthy", !state.fault.has_value()},
+               {"lnc", node.lnc(index)},
+               {"linkPermille", std::move(links)}};
+  if (state.fault) {
+    chip["reason"] = FaultName(*state.fault);
+    chip["errorClass"] = FaultClass(*state.fault);
+  }
+  return chip;
+}
+
+}  // namespace
+
+std::string StateJson(const Instance& node) {
+  json chips = json::array();
+  for (int i = 0; i < node.chip_count(); ++i) chips.push_back(ChipJson(node, i));
+  json claims = json::array();
+  for (const HeldClaim* claim : node.claims()) {
+    claims.push_back({{"uid", claim->claim_uid},
+                      {"namespace", claim->name_space},
+                      {"name", claim->name},
+                      {"lnc", claim->lnc},
+                      {"chips", claim->TouchedChips()}});
+  }
+  return json{{"nodeName", node.options().name},
+              {"instanceType", node.type().name},
+              {"generation", node.generation()},
+              {"chips", std::move(chips)},
+              {"claims", std::move(claims)}}
+      .dump();
+}
+
+void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live) {
+  AddGauges(metrics, live);
+  const auto post = [&](const std::string& path,
+                        std::function<absl::Status(const rest::Request&)> act) {
+    server.Route("POST", path, [&live, act = std::move(act)](const rest::Request& request) {
+      return Answer(act(request), live);
+    });
+  };
+  server.Route("GET", "/v1/state",
+               [&live](const rest::Request&) { return Answer(absl::OkStatus(), live); });
+  post("/v1/chips/{chip}/break", [&live](const auto& request) { return BreakChip(request, live); });
+  post("/v1/chips/{chip}/repair",
+       [&live](const auto& request) { return RepairChip(request, live); });
+  post("/v1/links/{chip}/{port}/down",
+       [&live](const auto& request) { return SetLink(request, live, 0); });
+  post("/v1/links/{chip}/{port}/up",
+       [&live](const auto& request) { return SetLink(request, live, 1000); });
+  post("/v1/links/{chip}/{port}/degrade",
+       [&live](const auto& request) { return DegradeLink(request, live); });
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,31 @@
+// A sim-node's own REST API, for people and tests who break things on purpose.
+//
+//   GET  /v1/state                          the instance: chips, links, claims (without tokens)
+//   POST /v1/chips/{n}/break                {"reason": "hbm-uncorrectable"}
+//   POST /v1/chips/{n}/repair
+//   POST /v1/links/{chip}/{port}/down       port: x+ x- y+ y- z+ z-
+//   POST /v1/links/{chip}/{port}/up
+//   POST /v1/links/{chip}/{port}/degrade    {"permille": 250}, of the link's rate
+//
+// Answers are the state after the change, errors RFC 9457 problems; /metrics and /healthz come with
+// lib/rest.
+//
+// Scope: translation. It serves no claim and no token.
+//
+// Thread safety: Install before the server starts.
+
+#pragma once
+
+#include "lib/rest/metrics.h"
+#include "lib/rest/server.h"
+#include "sim-node/serve/live_instance.h"
+
+namespace tahoma::sim {
+
+// `live` must outlive the server and the metrics.
+void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live);
+
+// What GET /v1/state answers.
+std::string StateJson(const Instance& instance);
+
+}  // namespace tahoma::sim

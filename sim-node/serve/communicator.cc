@@ -1,0 +1,432 @@
+#include "sim-node/serve/communicator.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "sim-node/serve/communicator_messages.h"
+
+namespace tahoma::sim {
+namespace {
+
+constexpr std::size_t kMaxCommIdBytes = 256;
+// Openings for groups that this node has not formed yet: one from each rank of a few groups.
+constexpr std::size_t kMaxEarly = 1024;
+// Joins of one node that are remembered: far more than can be under way.
+constexpr std::size_t kMaxJoinsSeen = 4096;
+
+absl::Status Gone(int rank, int node, std::string_view why) {
+  return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on node {} is gone: {}",
+                 kNrtExecHwErrCollectives, rank, node, why);
+}
+
+// After these the other ranks cannot know where this one stands.
+bool EndsGroup(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsDeadlineExceeded(status) || absl::IsInternal(status) ||
+         absl::IsUnavailable(status);
+}
+
+}  // namespace
+
+// One rank's way to the others.
+class Communicators::GroupPeer final : public Peer {
+ public:
+  GroupPeer(Communicators& owner, std::shared_ptr<Group> group, int self)
+      : owner_(owner), group_(std::move(group)), self_(self) {}
+  absl::Status Send(int rank, PeerMessage message) override {
+    return owner_.SendMessage(*group_, self_, rank, std::move(message));
+  }
+  absl::StatusOr<PeerMessage> Receive(int rank) override {
+    return owner_.ReceiveMessage(*group_, rank, self_);
+  }
+
+ private:
+  Communicators& owner_;
+  const std::shared_ptr<Group> group_;
+  const int self_;
+};
+
+void Communicators::Connect(PeerLink& link) { link_ = &link; }
+
+absl::Status Communicators::CheckJoin(const JoinRequest& request) const {
+  if (request.comm_id.empty() || request.comm_id.size() > kMaxCommIdBytes) {
+    return InvalidArgument("a communicator's id has {} bytes; expected 1 to {}",
+                           request.comm_id.size(), kMaxCommIdBytes);
+  }
+  if (request.world_size < 1 || request.world_size > kMaxWorldSize) {
+    return InvalidArgument("the world size is {}; expected 1 to {}", request.world_size,
+                           kMaxWorldSize);
+  }
+  if (request.rank < 0 || request.rank >= request.world_size) {
+    return InvalidArgument("the rank is {}; expected 0 to {}", request.rank,
+                           request.world_size - 1);
+  }
+  return CheckMembers(request.members, options_.links.torus());
+}
+
+absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
+  TAHOMA_RETURN_IF_ERROR(CheckJoin(request));
+  const std::string& comm_id = request.comm_id;
+  std::unique_lock lock(mutex_);
+  if (waiting_[comm_id].contains(request.rank)) {
+    return AlreadyExists("rank {} waits for communicator \"{}\" already", request.rank, comm_id);
+  }
+  const auto left = Forget(comm_id, request.rank, absl::CancelledError("it joined again"));
+  const Joiner joiner{.node = options_.node_id,
+                      .number = ++last_join_,
+                      .world_size = request.world_size,
+                      .members = request.members};
+  waiting_[comm_id][request.rank] = joiner;
+  refused_.erase({comm_id, request.rank});
+  FormGroup(comm_id);
+  lock.unlock();
+  if (left) Tell(*left);
+  Tell(EncodeJoin(comm_id, request.rank, joiner));
+  lock.lock();
+  const bool ended = changed_.wait_for(lock, options_.join_timeout, [&] {
+    return FindLocal(comm_id, request.rank, joiner.number) != nullptr ||
+           refused_.contains({comm_id, request.rank});
+  });
+  if (const Local* local = FindLocal(comm_id, request.rank, joiner.number)) {
+    Joined joined;
+    for (int rank = 0; rank < request.world_size; ++rank) {
+      const auto& members = local->group->ranks[static_cast<std::size_t>(rank)].members;
+      if (rank == request.rank) joined.first_rank = joined.ranks;
+      for (const Member& member : members) joined.ranks += member.ranks;
+      joined.chips += static_cast<int>(members.size());
+    }
+    return joined;
+  }
+  const absl::Status why =
+      ended ? refused_.at({comm_id, request.rank})
+            : DeadlineExceeded("communicator \"{}\": {} of {} did not join within {} ms", comm_id,
+                               Missing(comm_id, request.world_size), request.world_size,
+                               options_.join_timeout.count());
+  const auto leave = Forget(comm_id, request.rank, why);
+  refused_.erase({comm_id, request.rank});
+  lock.unlock();
+  if (leave) Tell(*leave);
+  return why;
+}
+
+// Why the ranks that wait can never form a group.
+absl::Status Communicators::Conflict(const std::string& comm_id) const {
+  const auto found = waiting_.find(comm_id);
+  if (found == waiting_.end() || found->second.empty()) return absl::OkStatus();
+  const auto& [first_rank, first] = *found->second.begin();
+  std::map<torus::ChipIndex, int> holder;
+  for (const auto& [rank, joiner] : found->second) {
+    if (joiner.world_size != first.world_size) {
+      return FailedPrecondition("communicator \"{}\": rank {} has world size {}, rank {} has {}",
+                                comm_id, first_rank, first.world_size, rank, joiner.world_size);
+    }
+    for (const Member& member : joiner.members) {
+      const auto [entry, added] = holder.try_emplace(member.chip, rank);
+      if (added) continue;
+      return FailedPrecondition("communicator \"{}\": ranks {} and {} both hold chip {}", comm_id,
+                                entry->second, rank, member.chip.value());
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Communicators::Missing(const std::string& comm_id, int world_size) const {
+  std::string list;
+  int count = 0;
+  const auto found = waiting_.find(comm_id);
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (found != waiting_.end() && found->second.contains(rank)) continue;
+    list += fmt::format("{}{}", count++ == 0 ? "" : ", ", rank);
+  }
+  return fmt::format("{} {}", count == 1 ? "rank" : "ranks", list);
+}
+
+// Makes a group of the ranks that wait, when they are all; sends them away when they never can.
+void Communicators::FormGroup(const std::string& comm_id) {
+  const auto found = waiting_.find(comm_id);
+  if (found == waiting_.end() || found->second.empty()) return;
+  const Waiting& waiting = found->second;
+  if (const absl::Status conflict = Conflict(comm_id); !conflict.ok()) {
+    for (const auto& [rank, joiner] : waiting) {
+      if (joiner.node == options_.node_id) refused_[{comm_id, rank}] = conflict;
+    }
+    return changed_.notify_all();
+  }
+  const auto world_size = static_cast<std::size_t>(waiting.begin()->second.world_size);
+  if (waiting.size() != world_size) return;
+  const auto group = std::make_shared<Group>();
+  group->comm_id = comm_id;
+  group->key = comm_id;
+  for (const auto& [rank, joiner] : waiting) {
+    group->key += fmt::format("#{}.{}", joiner.node, joiner.number);
+    group->ranks.push_back(joiner);
+  }
+  waiting_.erase(found);
+  for (std::size_t rank = 0; rank < world_size; ++rank) {
+    if (group->ranks[rank].node == options_.node_id) {
+      AddLocal(comm_id, static_cast<int>(rank), group);
+    }
+  }
+  std::deque<Early> early;
+  early.swap(early_);
+  for (Early& message : early) {
+    Deliver(message.group, message.from, message.to, std::move(message.message));
+  }
+  changed_.notify_all();
+}
+
+void Communicators::AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group) {
+  std::vector<std::vector<Member>> pods;
+  for (const Joiner& joiner : group->ranks) pods.push_back(joiner.members);
+  const auto local = std::make_shared<Local>();
+  local->peer = std::make_unique<GroupPeer>(*this, group, rank);
+  local->participant =
+      std::make_unique<Participant>(options_.links, std::move(pods), rank, *local->peer);
+  local->group = std::move(group);
+  local_[{comm_id, rank}] = local;
+}
+
+const Communicators::Local* Communicators::FindLocal(const std::string& comm_id, int rank,
+                                                     std::uint64_t number) const {
+  const auto found = local_.find({comm_id, rank});
+  if (found == local_.end()) return nullptr;
+  const Joiner& joiner = found->second->group->ranks[static_cast<std::size_t>(rank)];
+  return joiner.number == number ? found->second.get() : nullptr;
+}
+
+std::shared_ptr<Communicators::Group> Communicators::FindGroup(const std::string& key) const {
+  for (const auto& [id, local] : local_) {
+    if (local->group->key == key) return local->group;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int rank,
+                                             const RunSpec& spec) {
+  std::shared_ptr<Local> local;
+  std::vector<NodeLinks> views;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = local_.find({comm_id, rank});
+    if (found == local_.end()) {
+      return FailedPrecondition("rank {} has not joined communicator \"{}\"", rank, comm_id);
+    }
+    local = found->second;
+    for (const auto& [node, view] : views_) views.push_back(view);
+  }
+  const auto result = local->participant->Run(spec, std::move(views));
+  if (result.ok() || !EndsGroup(result.status())) return result;
+  std::optional<wire::Request> leave;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = local_.find({comm_id, rank});
+    if (found != local_.end() && found->second == local) {
+      leave = Forget(comm_id, rank, result.status());
+    }
+  }
+  if (leave) Tell(*leave);
+  return result;
+}
+
+void Communicators::Leave(const std::string& comm_id, int rank) {
+  std::optional<wire::Request> leave;
+  {
+    const std::lock_guard lock(mutex_);
+    leave = Forget(comm_id, rank, absl::CancelledError("it left"));
+  }
+  if (leave) Tell(*leave);
+}
+
+std::optional<wire::Request> Communicators::Forget(const std::string& comm_id, int rank,
+                                                   const absl::Status& why) {
+  std::optional<Joiner> joiner;
+  if (const auto found = local_.find({comm_id, rank}); found != local_.end()) {
+    joiner = found->second->group->ranks[static_cast<std::size_t>(rank)];
+  } else if (const auto waiting = waiting_.find(comm_id); waiting != waiting_.end()) {
+    const auto own = waiting->second.find(rank);
+    if (own != waiting->second.end() && own->second.node == options_.node_id) joiner = own->second;
+  }
+  if (!joiner) return std::nullopt;
+  MarkGone(options_.node_id, comm_id, rank, joiner->number, why);
+  local_.erase({comm_id, rank});
+  return EncodeLeave(comm_id, rank, joiner->number, Message(why));
+}
+
+// The join is void: nobody waits with it, and whoever waits for it in a group is woken.
+void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
+                             const absl::Status& why) {
+  if (const auto waiting = waiting_.find(comm_id); waiting != waiting_.end()) {
+    const auto found = waiting->second.find(rank);
+    if (found != waiting->second.end() && found->second.node == node &&
+        found->second.number == number) {
+      waiting->second.erase(found);
+    }
+    if (waiting->second.empty()) waiting_.erase(waiting);
+  }
+  for (const auto& [id, local] : local_) {
+    Group& group = *local->group;
+    if (group.comm_id != comm_id || static_cast<std::size_t>(rank) >= group.ranks.size()) continue;
+    const Joiner& joiner = group.ranks[static_cast<std::size_t>(rank)];
+    if (joiner.node == node && joiner.number == number) {
+      group.gone.try_emplace(rank, Gone(rank, node, Message(why)));
+    }
+  }
+  changed_.notify_all();
+}
+
+void Communicators::Deliver(const std::string& group, int from, int to, PeerMessage message) {
+  if (const std::shared_ptr<Group> found = FindGroup(group)) {
+    found->inbox[{from, to}].push_back(std::move(message));
+  } else {
+    if (early_.size() >= kMaxEarly) early_.pop_front();
+    early_.push_back({group, from, to, std::move(message)});
+  }
+  changed_.notify_all();
+}
+
+absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMessage message) {
+  const int node = group.ranks[static_cast<std::size_t>(to)].node;
+  std::unique_lock lock(mutex_);
+  if (node == options_.node_id) {
+    Deliver(group.key, from, to, std::move(message));
+    return absl::OkStatus();
+  }
+  TAHOMA_CHECK(link_ != nullptr);  // other nodes' ranks are known only through the link
+  // It may have reached us before we reached it.
+  changed_.wait_for(lock, options_.run_timeout,
+                    [&] { return group.gone.contains(to) || link_->Connected(node); });
+  if (group.gone.contains(to)) return group.gone.at(to);
+  lock.unlock();
+  const absl::Status sent = link_->Send(node, EncodeData(group.key, from, to, std::move(message)));
+  return sent.ok() ? sent : Gone(to, node, Message(sent));
+}
+
+absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from, int to) {
+  std::unique_lock lock(mutex_);
+  std::deque<PeerMessage>& inbox = group.inbox[{from, to}];
+  const bool woken = changed_.wait_for(lock, options_.run_timeout, [&] {
+    return !inbox.empty() || group.gone.contains(from) || group.gone.contains(to);
+  });
+  if (!woken) {
+    return DeadlineExceeded("NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} sent nothing for {} ms",
+                            kNrtExecHwErrCollectives, from, options_.run_timeout.count());
+  }
+  if (inbox.empty()) return group.gone.contains(from) ? group.gone.at(from) : group.gone.at(to);
+  PeerMessage message = std::move(inbox.front());
+  inbox.pop_front();
+  return message;
+}
+
+// Who has no connection now is told everything when there is one.
+void Communicators::Tell(const wire::Request& message) {
+  if (link_ == nullptr) return;
+  for (const int node : link_->peers()) (void)link_->Send(node, message);
+}
+
+void Communicators::SetLinks(std::vector<LinkState> unhealthy) {
+  NodeLinks view;
+  {
+    const std::lock_guard lock(mutex_);
+    NodeLinks& own = views_[options_.node_id];
+    if (own.unhealthy == unhealthy) return;
+    own.node = options_.node_id;
+    own.epoch += 1;
+    own.unhealthy = std::move(unhealthy);
+    view = own;
+  }
+  Tell(EncodeLinks(view));
+}
+
+std::vector<wire::Request> Communicators::OnPeerConnected(int /*node*/) {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+  std::vector<wire::Request> all;
+  if (const auto own = views_.find(options_.node_id); own != views_.end()) {
+    all.push_back(EncodeLinks(own->second));
+  }
+  for (const auto& [id, local] : local_) {
+    all.push_back(
+        EncodeJoin(id.first, id.second, local->group->ranks[static_cast<std::size_t>(id.second)]));
+  }
+  for (const auto& [comm_id, waiting] : waiting_) {
+    for (const auto& [rank, joiner] : waiting) {
+      if (joiner.node == options_.node_id) all.push_back(EncodeJoin(comm_id, rank, joiner));
+    }
+  }
+  return all;
+}
+
+void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, local] : local_) {
+    Group& group = *local->group;
+    for (std::size_t rank = 0; rank < group.ranks.size(); ++rank) {
+      if (group.ranks[rank].node != node) continue;
+      const int number = static_cast<int>(rank);
+      group.gone.try_emplace(number, Gone(number, node, Message(why)));
+    }
+  }
+  if (way == LostWay::kFromPeer) {
+    // It tells us anew what it still wants, perhaps as a new process that counts from 1.
+    joins_seen_.erase(node);
+    views_.erase(node);
+    for (auto& [comm_id, waiting] : waiting_) {
+      std::erase_if(waiting, [node](const auto& entry) { return entry.second.node == node; });
+    }
+    std::erase_if(waiting_, [](const auto& entry) { return entry.second.empty(); });
+  }
+  changed_.notify_all();
+}
+
+void Communicators::OnPeerMessage(int node, wire::Request message) {
+  // A message that cannot be read is dropped: its sender's ranks run into their time limits, and
+  // nobody else is harmed.
+  if (message.method == kJoinMethod) (void)OnJoin(node, message);
+  if (message.method == kLeaveMethod) (void)OnLeave(node, message);
+  if (message.method == kLinksMethod) (void)OnLinks(node, message);
+  if (message.method == kDataMethod) (void)OnData(std::move(message));
+}
+
+absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
+  TAHOMA_ASSIGN_OR_RETURN(JoinMessage join, DecodeJoin(message));
+  TAHOMA_RETURN_IF_ERROR(CheckJoin({.comm_id = join.comm_id,
+                                    .rank = join.rank,
+                                    .world_size = join.joiner.world_size,
+                                    .members = join.joiner.members}));
+  join.joiner.node = node;
+  const std::lock_guard lock(mutex_);
+  std::set<std::uint64_t>& seen = joins_seen_[node];
+  if (!seen.insert(join.joiner.number).second) return absl::OkStatus();
+  if (seen.size() > kMaxJoinsSeen) seen.erase(seen.begin());
+  waiting_[join.comm_id].insert_or_assign(join.rank, std::move(join.joiner));
+  FormGroup(join.comm_id);
+  changed_.notify_all();
+  return absl::OkStatus();
+}
+
+absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
+  TAHOMA_ASSIGN_OR_RETURN(const LeaveMessage leave, DecodeLeave(message));
+  const std::lock_guard lock(mutex_);
+  joins_seen_[node].insert(leave.number);
+  MarkGone(node, leave.comm_id, leave.rank, leave.number, absl::CancelledError(leave.reason));
+  return absl::OkStatus();
+}
+
+absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
+  TAHOMA_ASSIGN_OR_RETURN(NodeLinks view, DecodeLinks(message, options_.links.id_count()));
+  view.node = node;
+  const std::lock_guard lock(mutex_);
+  views_[node] = std::move(view);
+  return absl::OkStatus();
+}
+
+absl::Status Communicators::OnData(wire::Request message) {
+  TAHOMA_ASSIGN_OR_RETURN(DataMessage data,
+                          DecodeData(std::move(message), options_.links.id_count()));
+  const std::lock_guard lock(mutex_);
+  Deliver(data.group, data.from, data.to, std::move(data.message));
+  return absl::OkStatus();
+}
+
+}  // namespace tahoma::sim

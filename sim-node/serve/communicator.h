@@ -1,0 +1,166 @@
+// Communicators over sockets: who takes part, and collectives among them.
+//
+//   Communicators communicators({.node_id = 0, .links = links}, ...);
+//   communicators.Join({.comm_id = "gang-uid", .rank = 0, .world_size = 4, .members = chips});
+//   communicators.Run("gang-uid", 0, {.request = {.bytes = 1 << 20}, .check = true});
+//   communicators.Leave("gang-uid", 0);
+//
+// A pod joins its own node's sim-node; the nodes of an UltraServer tell each other who waits. When
+// all `world_size` ranks wait, every node forms the same group, and the group's members run
+// collectives (sim-node/collective/participant.h). A rank that leaves, or whose node is lost, is
+// gone for good: whoever waits for it gets kAborted with the NRT code that a real job would see. A
+// rank may join again; that is a new group, which begins when all have joined again.
+//
+// Thread safety: every member may be called from any thread. One rank makes one call at a time.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim-node/collective/participant.h"
+#include "sim-node/link/torus_links.h"
+#include "sim-node/serve/peer_link.h"
+
+namespace tahoma::sim {
+
+// NRT_EXEC_HW_ERR_COLLECTIVES (aws-neuron-sdk nrt/nrt_status.h): the code of a collective that a
+// sick peer ended.
+inline constexpr int kNrtExecHwErrCollectives = 1200;
+
+// More pods than an UltraServer has chips have no chip to themselves.
+inline constexpr int kMaxWorldSize = 64;
+
+// A rank that has joined, on whichever node.
+struct Joiner {
+  int node = 0;
+  std::uint64_t number = 0;  // of the join on its node: tells one join from the next
+  int world_size = 0;        // pods
+  std::vector<Member> members;
+};
+
+class Communicators final : public PeerEvents {
+ public:
+  struct Options {
+    int node_id = 0;
+    // All links of the UltraServer (or of the instance alone), healthy.
+    TorusLinks links;
+    // How long a rank waits for the others to join.
+    std::chrono::milliseconds join_timeout{120'000};
+    // How long a running collective waits for one message. A hung peer costs this (NRT's own limit
+    // is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
+    std::chrono::milliseconds run_timeout{30'000};
+  };
+  struct JoinRequest {
+    std::string comm_id;
+    int rank = 0;        // of the pod
+    int world_size = 1;  // pods
+    std::vector<Member> members;
+  };
+  struct Joined {
+    int first_rank = 0;  // the pod's first logical core within the communicator
+    int ranks = 0;       // logical cores of all pods
+    int chips = 0;
+  };
+
+  explicit Communicators(Options options) : options_(std::move(options)) {}
+
+  // Where messages for other nodes go. Called once, before the first Join, unless the node is
+  // alone. `link` must outlive the last call.
+  void Connect(PeerLink& link);
+
+  // Waits until all ranks have joined. kInvalidArgument for a rank or size out of bounds, or chips
+  // that are not of this torus; kAlreadyExists when that rank waits already; kDeadlineExceeded
+  // naming the missing ranks; kFailedPrecondition when ranks disagree on the size or share a chip.
+  absl::StatusOr<Joined> Join(JoinRequest request);
+
+  // Runs a collective; all ranks of the group must call it with the same spec. kFailedPrecondition
+  // before Join; otherwise Participant::Run's errors. After kAborted, kDeadlineExceeded or
+  // kInternal the rank is out of the group.
+  absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
+
+  // Forgets the rank; the others are told. Unknown ranks are let pass.
+  void Leave(const std::string& comm_id, int rank);
+
+  // The state of this node's own directed links has changed; collectives that begin later use it.
+  void SetLinks(std::vector<LinkState> unhealthy);
+
+  std::vector<wire::Request> OnPeerConnected(int node) override;
+  void OnPeerMessage(int node, wire::Request message) override;
+  void OnPeerLost(int node, LostWay way, const absl::Status& why) override;
+
+ private:
+  class GroupPeer;
+  struct Group {
+    std::string comm_id;
+    std::string key;  // comm id and the join numbers of its ranks: the same on every node
+    std::vector<Joiner> ranks;
+    std::map<int, absl::Status> gone;  // ranks that left or were lost
+    // Messages for ranks of this node, by (from, to).
+    std::map<std::pair<int, int>, std::deque<PeerMessage>> inbox;
+  };
+  // A rank of this node in its group.
+  struct Local {
+    std::shared_ptr<Group> group;
+    std::unique_ptr<Peer> peer;
+    std::unique_ptr<Participant> participant;
+  };
+  struct Early {
+    std::string group;
+    int from = 0;
+    int to = 0;
+    PeerMessage message;
+  };
+  using Waiting = std::map<int, Joiner>;  // by rank
+
+  absl::Status CheckJoin(const JoinRequest& request) const;
+  // The rest need mutex_ held unless they say otherwise.
+  absl::Status Conflict(const std::string& comm_id) const;
+  std::string Missing(const std::string& comm_id, int world_size) const;
+  void FormGroup(const std::string& comm_id);
+  void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group);
+  const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const;
+  std::shared_ptr<Group> FindGroup(const std::string& key) const;
+  void MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
+                const absl::Status& why);
+  // Leaves whatever join of that rank there is and says how to tell the others.
+  std::optional<wire::Request> Forget(const std::string& comm_id, int rank,
+                                      const absl::Status& why);
+  void Deliver(const std::string& group, int from, int to, PeerMessage message);
+  // Without mutex_: they wait.
+  void Tell(const wire::Request& message);
+  absl::Status SendMessage(Group& group, int from, int to, PeerMessage message);
+  absl::StatusOr<PeerMessage> ReceiveMessage(Group& group, int from, int to);
+  // Without mutex_: messages of other nodes.
+  absl::Status OnJoin(int node, const wire::Request& message);
+  absl::Status OnLeave(int node, const wire::Request& message);
+  absl::Status OnLinks(int node, const wire::Request& message);
+  absl::Status OnData(wire::Request message);
+
+  const Options options_;
+  PeerLink* link_ = nullptr;
+
+  mutable std::mutex mutex_;  // all below
+  std::condition_variable changed_;
+  std::uint64_t last_join_ = 0;
+  std::map<std::string, Waiting> waiting_;             // by comm id
+  std::map<int, std::set<std::uint64_t>> joins_seen_;  // by node: what it told twice counts once
+  std::map<std::pair<std::string, int>, absl::Status> refused_;  // local ranks that conflict
+  std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_;  // by comm id and rank
+  std::deque<Early> early_;  // for groups that are not formed here yet
+  std::map<int, NodeLinks> views_;
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,158 @@
+#include "sim-node/serve/communicator_calls.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+#include "lib/wire/fields.h"
+
+namespace tahoma::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxCommIdBytes = 256;
+constexpr int kMaxCores = 512;  // logical cores of an UltraServer under LNC 1
+
+// The first `count` logical cores.
+absl::StatusOr<std::vector<Member>> FirstCores(const std::vector<Member>& cores, int count) {
+  std::vector<Member> members;
+  int left = count;
+  for (const Member& member : cores) {
+    if (left == 0) break;
+    members.push_back({.chip = member.chip, .ranks = std::min(member.ranks, left)});
+    left -= members.back().ranks;
+  }
+  if (left != 0) {
+    return InvalidArgument("{} logical cores are asked for, the claim has {}", count, count - left);
+  }
+  return members;
+}
+
+absl::StatusOr<RunSpec> ReadSpec(wire::Fields& fields) {
+  RunSpec spec;
+  const std::string operation = fields.String("op", 1, 32);
+  const std::string type = fields.String("dtype", 1, 16);
+  const std::string reduce = fields.StringOr("redOp", 16, "sum");
+  spec.request.bytes = static_cast<std::uint64_t>(
+      fields.Int("bytes", 1, static_cast<std::int64_t>(kMaxRequestBytes)));
+  spec.warmup = static_cast<int>(fields.IntOr("warmup", 0, kMaxRepeats, 0));
+  spec.iterations = static_cast<int>(fields.IntOr("iterations", 1, kMaxRepeats, 1));
+  spec.check = fields.BoolOr("check", false);
+  spec.seed = static_cast<std::uint64_t>(fields.IntOr("seed", 0, (std::int64_t{1} << 62), 0));
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  TAHOMA_ASSIGN_OR_RETURN(spec.request.operation, ParseOperation(operation));
+  TAHOMA_ASSIGN_OR_RETURN(spec.request.type, ParseElementType(type));
+  TAHOMA_ASSIGN_OR_RETURN(spec.op, ParseReduceOp(reduce));
+  return spec;
+}
+
+}  // namespace
+
+bool CommunicatorCalls::Serves(std::string_view method) {
+  return method == kCommJoin || method == kCommRun || method == kCommLeave;
+}
+
+absl::StatusOr<wire::Reply> CommunicatorCalls::Call(const wire::Request& request,
+                                                    const std::string& claim,
+                                                    const std::vector<Member>& cores) {
+  if (request.method == kCommJoin) return Join(request, claim, cores);
+  if (request.method == kCommRun) return Run(request, claim);
+  if (request.method == kCommLeave) return Leave(request, claim);
+  return Unimplemented("unknown method \"{}\"", request.method);
+}
+
+absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request,
+                                                    const std::string& claim,
+                                                    const std::vector<Member>& cores) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommJoin));
+  wire::Fields fields(json, std::string(kCommJoin));
+  Communicators::JoinRequest join{
+      .comm_id = fields.String("commId", 1, kMaxCommIdBytes),
+      .rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)),
+      .world_size = static_cast<int>(fields.Int("worldSize", 1, kMaxWorldSize)),
+      .members = cores};
+  const auto count = static_cast<int>(fields.IntOr("cores", 1, kMaxCores, 0));
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  if (count != 0) {
+    TAHOMA_ASSIGN_OR_RETURN(join.members, FirstCores(cores, count));
+  }
+  const Key key(join.comm_id, join.rank);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [holder, added] = holders_.try_emplace(key, claim);
+    if (!added && holder->second != claim) {
+      return AlreadyExists("rank {} of communicator \"{}\" belongs to another claim", join.rank,
+                           join.comm_id);
+    }
+  }
+  const auto joined = communicators_.Join(std::move(join));
+  if (!joined.ok()) {
+    const std::lock_guard lock(mutex_);
+    if (!absl::IsAlreadyExists(joined.status())) holders_.erase(key);
+    return joined.status();
+  }
+  const Json result = {
+      {"firstRank", joined->first_rank}, {"ranks", joined->ranks}, {"chips", joined->chips}};
+  return wire::Reply{.result = result.dump()};
+}
+
+absl::Status CommunicatorCalls::CheckHolder(const Key& key, const std::string& claim) {
+  const std::lock_guard lock(mutex_);
+  const auto holder = holders_.find(key);
+  if (holder == holders_.end()) {
+    return FailedPrecondition("rank {} has not joined communicator \"{}\"", key.second, key.first);
+  }
+  if (holder->second != claim) {
+    return PermissionDenied("rank {} of communicator \"{}\" belongs to another claim", key.second,
+                            key.first);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
+                                                   const std::string& claim) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommRun));
+  wire::Fields fields(json, std::string(kCommRun));
+  const Key key(fields.String("commId", 1, kMaxCommIdBytes),
+                static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
+  TAHOMA_ASSIGN_OR_RETURN(const RunSpec spec, ReadSpec(fields));
+  TAHOMA_RETURN_IF_ERROR(CheckHolder(key, claim));
+  TAHOMA_ASSIGN_OR_RETURN(const RunResult run, communicators_.Run(key.first, key.second, spec));
+  const Json result = {{"algorithm", Name(run.algorithm)},
+                       {"timePs", run.time.count()},
+                       {"clockPs", run.end.time_since_epoch().count()},
+                       {"ranks", run.ranks},
+                       {"chips", run.chips},
+                       {"wrongElements", run.wrong_elements}};
+  return wire::Reply{.result = result.dump()};
+}
+
+absl::StatusOr<wire::Reply> CommunicatorCalls::Leave(const wire::Request& request,
+                                                     const std::string& claim) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommLeave));
+  wire::Fields fields(json, std::string(kCommLeave));
+  const Key key(fields.String("commId", 1, kMaxCommIdBytes),
+                static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  TAHOMA_RETURN_IF_ERROR(CheckHolder(key, claim));
+  communicators_.Leave(key.first, key.second);
+  const std::lock_guard lock(mutex_);
+  holders_.erase(key);
+  return wire::Reply{};
+}
+
+void CommunicatorCalls::LeaveAll(const std::string& claim) {
+  std::vector<Key> keys;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(holders_, [&](const auto& entry) {
+      if (entry.second != claim) return false;
+      keys.push_back(entry.first);
+      return true;
+    });
+  }
+  for (const auto& [comm_id, rank] : keys) communicators_.Leave(comm_id, rank);
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,59 @@
+// The calls of a workload about communicators: commJoin, commRun, commLeave.
+//
+//   CommunicatorCalls calls(communicators);
+//   if (CommunicatorCalls::Serves(request.method)) return calls.Call(request, cores_of_claim);
+//
+// The server has checked the claim's token and knows the cores behind it; a workload can join with
+// nothing else. docs/formats/wire.md has every field.
+//
+// Thread safety: Call may run on many threads; a call waits for other ranks and so takes a while.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/wire/call.h"
+#include "sim-node/serve/communicator.h"
+
+namespace tahoma::sim {
+
+inline constexpr std::string_view kCommJoin = "commJoin";
+inline constexpr std::string_view kCommRun = "commRun";
+inline constexpr std::string_view kCommLeave = "commLeave";
+
+class CommunicatorCalls {
+ public:
+  explicit CommunicatorCalls(Communicators& communicators) : communicators_(communicators) {}
+
+  static bool Serves(std::string_view method);
+
+  // `claim` names the caller (its token), `cores` are the logical cores it holds: chips of the
+  // torus, ascending, with the number of cores of each. kPermissionDenied when the rank was joined
+  // with another claim.
+  absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
+                                   const std::vector<Member>& cores);
+
+  // Leaves every communicator that was joined with the claim: it is released, or its pod is gone.
+  void LeaveAll(const std::string& claim);
+
+ private:
+  using Key = std::pair<std::string, int>;  // comm id and rank
+  absl::StatusOr<wire::Reply> Join(const wire::Request& request, const std::string& claim,
+                                   const std::vector<Member>& cores);
+  absl::StatusOr<wire::Reply> Run(const wire::Request& request, const std::string& claim);
+  absl::StatusOr<wire::Reply> Leave(const wire::Request& request, const std::string& claim);
+  absl::Status CheckHolder(const Key& key, const std::string& claim);
+
+  Communicators& communicators_;
+  std::mutex mutex_;
+  std::map<Key, std::string> holders_;  // claim by joined rank
+};
+
+}  // namespace tahoma::sim

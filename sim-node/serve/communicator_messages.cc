@@ -1,0 +1,214 @@
+#include "sim-node/serve/communicator_messages.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/torus/box.h"
+#include "lib/wire/fields.h"
+
+namespace tahoma::sim {
+namespace {
+
+using Json = nlohmann::json;
+using wire::Fields;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMaxIdBytes = 256;
+// A group's key names the join of each of up to 64 ranks.
+constexpr std::size_t kMaxKeyBytes = 4096;
+constexpr std::size_t kMaxReasonBytes = 4096;
+constexpr int kMaxRanksPerChip = 8;
+constexpr std::size_t kNodes = 4;
+
+wire::Request Encoded(std::string_view method, const Json& params) {
+  // A reason or an id may quote what a user sent, which need not be UTF-8.
+  return {.method = std::string(method),
+          .params = params.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+VirtualTime TimeOf(std::int64_t picoseconds) { return VirtualTime(VirtualDuration(picoseconds)); }
+std::int64_t PicosecondsOf(VirtualTime time) { return time.time_since_epoch().count(); }
+
+Json LinksJson(const NodeLinks& view) {
+  Json links = Json::array();
+  for (const LinkState& state : view.unhealthy) {
+    links.push_back({{"link", state.link}, {"permille", state.permille}});
+  }
+  return {{"node", view.node}, {"epoch", view.epoch}, {"links", std::move(links)}};
+}
+
+NodeLinks ReadLinks(Fields& fields, LinkId links) {
+  NodeLinks view;
+  view.node = static_cast<int>(fields.Int("node", 0, kNodes - 1));
+  view.epoch = static_cast<std::uint64_t>(fields.Int("epoch", 0, kMaxInt));
+  for (const Json& item : fields.Array("links", links)) {
+    Fields link(item, fields.Path("links"));
+    view.unhealthy.push_back(
+        {.link = static_cast<LinkId>(link.Int("link", 0, static_cast<std::int64_t>(links) - 1)),
+         .permille = static_cast<std::uint16_t>(link.Int("permille", 0, 1000))});
+    fields.Fail(link.status());
+  }
+  return view;
+}
+
+Json ParamsOf(const Opening& opening) {
+  Json views = Json::array();
+  for (const NodeLinks& view : opening.views) views.push_back(LinksJson(view));
+  return {{"kind", "opening"},
+          {"operation", opening.operation},
+          {"spec", opening.spec},
+          {"readyPs", PicosecondsOf(opening.ready)},
+          {"views", std::move(views)}};
+}
+Json ParamsOf(const Chunk& chunk) {
+  return {{"kind", "chunk"},
+          {"operation", chunk.operation},
+          {"step", chunk.step},
+          {"departurePs", PicosecondsOf(chunk.departure)},
+          {"arrivalPs", PicosecondsOf(chunk.arrival)}};
+}
+Json ParamsOf(const Closing& closing) {
+  return {{"kind", "closing"},
+          {"operation", closing.operation},
+          {"wrongElements", closing.wrong_elements}};
+}
+
+Opening ReadOpening(Fields& fields, LinkId links) {
+  Opening opening;
+  opening.spec = fields.String("spec", 0, kMaxReasonBytes);
+  opening.ready = TimeOf(fields.Int("readyPs", 0, kMaxInt));
+  for (const Json& item : fields.Array("views", kNodes)) {
+    Fields view(item, fields.Path("views"));
+    opening.views.push_back(ReadLinks(view, links));
+    fields.Fail(view.status());
+  }
+  return opening;
+}
+
+PeerMessage ReadMessage(Fields& fields, std::string payload, LinkId links) {
+  const std::string kind = fields.String("kind", 1, 16);
+  const auto operation = static_cast<std::uint64_t>(fields.Int("operation", 0, kMaxInt));
+  if (kind == "opening") {
+    Opening opening = ReadOpening(fields, links);
+    opening.operation = operation;
+    return opening;
+  }
+  if (kind == "chunk") {
+    return Chunk{.operation = operation,
+                 .step = static_cast<std::uint32_t>(
+                     fields.Int("step", 0, std::numeric_limits<std::uint32_t>::max())),
+                 .departure = TimeOf(fields.Int("departurePs", 0, kMaxInt)),
+                 .arrival = TimeOf(fields.Int("arrivalPs", 0, kMaxInt)),
+                 .payload = std::move(payload)};
+  }
+  if (kind != "closing") fields.Fail(InvalidArgument("unknown kind of data \"{}\"", kind));
+  return Closing{
+      .operation = operation,
+      .wrong_elements = static_cast<std::uint64_t>(fields.IntOr("wrongElements", 0, kMaxInt, 0))};
+}
+
+}  // namespace
+
+absl::Status CheckMembers(const std::vector<Member>& members, const torus::Shape& torus) {
+  if (members.empty()) return InvalidArgument("a rank needs at least one chip");
+  torus::ChipMask seen = 0;
+  for (const Member& member : members) {
+    if (member.chip.value() >= torus.chip_count() || (seen & MaskOf(member.chip)) != 0) {
+      return InvalidArgument("chip {} comes twice or is not in a torus of {}", member.chip.value(),
+                             torus.ToString());
+    }
+    if (member.ranks < 1 || member.ranks > kMaxRanksPerChip) {
+      return InvalidArgument("chip {} has {} ranks; expected 1 to {}", member.chip.value(),
+                             member.ranks, kMaxRanksPerChip);
+    }
+    seen |= MaskOf(member.chip);
+  }
+  return absl::OkStatus();
+}
+
+wire::Request EncodeJoin(const std::string& comm_id, int rank, const Joiner& joiner) {
+  Json chips = Json::array();
+  for (const Member& member : joiner.members) {
+    chips.push_back({{"chip", member.chip.value()}, {"ranks", member.ranks}});
+  }
+  return Encoded(kJoinMethod, {{"commId", comm_id},
+                               {"rank", rank},
+                               {"number", joiner.number},
+                               {"worldSize", joiner.world_size},
+                               {"chips", std::move(chips)}});
+}
+
+absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(message.params, kJoinMethod));
+  Fields fields(json, std::string(kJoinMethod));
+  JoinMessage join;
+  join.comm_id = fields.String("commId", 1, kMaxIdBytes);
+  join.rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));
+  join.joiner.number = static_cast<std::uint64_t>(fields.Int("number", 1, kMaxInt));
+  join.joiner.world_size = static_cast<int>(fields.Int("worldSize", 1, kMaxWorldSize));
+  for (const Json& item : fields.Array("chips", kMaxWorldSize)) {
+    Fields chip(item, fields.Path("chips"));
+    const auto index = static_cast<int>(chip.Int("chip", 0, kMaxWorldSize - 1));
+    const auto ranks = static_cast<int>(chip.Int("ranks", 1, kMaxRanksPerChip));
+    join.joiner.members.push_back({.chip = torus::ChipIndex(index), .ranks = ranks});
+    fields.Fail(chip.status());
+  }
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return join;
+}
+
+wire::Request EncodeLeave(const std::string& comm_id, int rank, std::uint64_t number,
+                          std::string_view reason) {
+  return Encoded(kLeaveMethod, {{"commId", comm_id},
+                                {"rank", rank},
+                                {"number", number},
+                                {"reason", reason.substr(0, kMaxReasonBytes / 4)}});
+}
+
+absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(message.params, kLeaveMethod));
+  Fields fields(json, std::string(kLeaveMethod));
+  LeaveMessage leave;
+  leave.comm_id = fields.String("commId", 1, kMaxIdBytes);
+  leave.rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));
+  leave.number = static_cast<std::uint64_t>(fields.Int("number", 1, kMaxInt));
+  leave.reason = fields.StringOr("reason", kMaxReasonBytes, "");
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return leave;
+}
+
+wire::Request EncodeLinks(const NodeLinks& view) { return Encoded(kLinksMethod, LinksJson(view)); }
+
+absl::StatusOr<NodeLinks> DecodeLinks(const wire::Request& message, LinkId links) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(message.params, kLinksMethod));
+  Fields fields(json, std::string(kLinksMethod));
+  NodeLinks view = ReadLinks(fields, links);
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return view;
+}
+
+wire::Request EncodeData(const std::string& group, int from, int to, PeerMessage message) {
+  Json params = std::visit([](const auto& content) { return ParamsOf(content); }, message);
+  params["group"] = group;
+  params["from"] = from;
+  params["to"] = to;
+  wire::Request request = Encoded(kDataMethod, params);
+  if (auto* chunk = std::get_if<Chunk>(&message)) request.payload = std::move(chunk->payload);
+  return request;
+}
+
+absl::StatusOr<DataMessage> DecodeData(wire::Request message, LinkId links) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(message.params, kDataMethod));
+  Fields fields(json, std::string(kDataMethod));
+  DataMessage data;
+  data.group = fields.String("group", 1, kMaxKeyBytes);
+  data.from = static_cast<int>(fields.Int("from", 0, kMaxWorldSize - 1));
+  data.to = static_cast<int>(fields.Int("to", 0, kMaxWorldSize - 1));
+  data.message = ReadMessage(fields, std::move(message.payload), links);
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return data;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,66 @@
+// What sim-nodes tell each other about communicators, as messages of the wire.
+//
+//   link.Send(1, EncodeJoin("gang-uid", 0, joiner));
+//   absl::StatusOr<JoinMessage> join = DecodeJoin(message);
+//
+// Scope: bytes and bounds; docs/formats/wire.md describes every field. What they mean is
+// communicator.h. Decoders take untrusted text and refuse it with kInvalidArgument.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/torus/shape.h"
+#include "lib/wire/call.h"
+#include "sim-node/collective/participant.h"
+#include "sim-node/serve/communicator.h"
+
+namespace tahoma::sim {
+
+inline constexpr std::string_view kJoinMethod = "peerJoin";
+inline constexpr std::string_view kLeaveMethod = "peerLeave";
+inline constexpr std::string_view kLinksMethod = "peerLinks";
+inline constexpr std::string_view kDataMethod = "peerData";
+
+struct JoinMessage {
+  std::string comm_id;
+  int rank = 0;
+  Joiner joiner;  // without its node: that is who sent it
+};
+wire::Request EncodeJoin(const std::string& comm_id, int rank, const Joiner& joiner);
+absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message);
+
+struct LeaveMessage {
+  std::string comm_id;
+  int rank = 0;
+  std::uint64_t number = 0;
+  std::string reason;
+};
+wire::Request EncodeLeave(const std::string& comm_id, int rank, std::uint64_t number,
+                          std::string_view reason);
+absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message);
+
+wire::Request EncodeLinks(const NodeLinks& view);
+absl::StatusOr<NodeLinks> DecodeLinks(const wire::Request& message, LinkId links);
+
+struct DataMessage {
+  std::string group;
+  int from = 0;
+  int to = 0;
+  PeerMessage message;
+};
+wire::Request EncodeData(const std::string& group, int from, int to, PeerMessage message);
+absl::StatusOr<DataMessage> DecodeData(wire::Request message, LinkId links);
+
+// kInvalidArgument unless there is at least one chip, all are of this torus, none comes twice and
+// each has 1 to 8 ranks.
+absl::Status CheckMembers(const std::vector<Member>& members, const torus::Shape& torus);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,68 @@
+#include "sim-node/serve/communicator_of_instance.h"
+
+#include <map>
+#include <string>
+
+namespace tahoma::sim {
+namespace {
+
+torus::ChipIndex IndexOf(const Instance& instance, int chip) {
+  return torus::ChipIndex(NodeIdOf(instance) * torus::kInstanceShape.chip_count() + chip);
+}
+
+}  // namespace
+
+int NodeIdOf(const Instance& instance) {
+  const auto& place = instance.options().ultra_server;
+  return place ? place->node_id : 0;
+}
+
+TorusLinks LinksAround(const Instance& instance) {
+  const torus::Shape& torus =
+      instance.options().ultra_server ? torus::kUltraServerShape : instance.type().torus;
+  return {torus, instance.type().chip->links};
+}
+
+std::vector<LinkState> UnhealthyLinks(const Instance& instance) {
+  std::vector<LinkState> unhealthy;
+  for (int chip = 0; chip < instance.chip_count(); ++chip) {
+    for (const torus::Axis axis : torus::kAxes) {
+      for (const torus::Direction direction : torus::kDirections) {
+        const Port port{.axis = axis, .direction = direction};
+        const std::uint16_t permille = instance.chip(chip).link_permille[PortIndex(port)];
+        if (permille == TorusLinks::kHealthy || !instance.HasLink(port)) continue;
+        unhealthy.push_back({.link = TorusLinks::IdOf(IndexOf(instance, chip), axis, direction),
+                             .permille = permille});
+      }
+    }
+  }
+  return unhealthy;
+}
+
+std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim) {
+  std::map<int, int> cores;  // by chip
+  for (const int chip : claim.chips) {
+    cores[chip] = hw::LogicalCores(*instance.type().chip, claim.lnc);
+  }
+  for (const CoresOfChip& part : claim.cores) {
+    cores[part.chip] = static_cast<int>(part.cores.size());
+  }
+  std::vector<Member> members;
+  for (const auto& [chip, count] : cores) {
+    members.push_back({.chip = IndexOf(instance, chip), .ranks = count});
+  }
+  return members;
+}
+
+void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls) {
+  for (const std::string_view method : {kCommJoin, kCommRun, kCommLeave}) {
+    server.AddWorkloadCall(std::string(method), [&live, &calls](const Caller& caller,
+                                                                const wire::Request& request) {
+      const std::vector<Member> cores =
+          live.Read([&](const Instance& instance) { return CoresOfClaim(instance, caller.claim); });
+      return calls.Call(request, caller.token, cores);
+    });
+  }
+}
+
+}  // namespace tahoma::sim

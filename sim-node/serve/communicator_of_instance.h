@@ -1,0 +1,41 @@
+// How an instance takes part in communicators: its place in the torus, its links, a claim's cores.
+//
+//   Communicators communicators({.node_id = NodeIdOf(node), .links = LinksAround(node)});
+//   CommunicatorCalls calls(communicators);
+//   AddCommunicatorCalls(server, live, calls);
+//   communicators.SetLinks(live.Read(UnhealthyLinks));        // now, and after each change
+//
+// Scope: translation between Instance, which numbers its own chips, and the torus of the
+// UltraServer, where chip c of node n is ChipIndex(16 n + c).
+//
+// Thread safety: pure functions, except AddCommunicatorCalls, which goes before the server serves.
+
+#pragma once
+
+#include <vector>
+
+#include "sim-node/collective/plan.h"
+#include "sim-node/link/torus_links.h"
+#include "sim-node/node/instance.h"
+#include "sim-node/serve/communicator_calls.h"
+#include "sim-node/serve/node_server.h"
+
+namespace tahoma::sim {
+
+// 0 without an UltraServer.
+int NodeIdOf(const Instance& instance);
+
+// All links of the UltraServer the instance belongs to, or of the instance alone; healthy.
+TorusLinks LinksAround(const Instance& instance);
+
+// The directed links that chips of this instance send on and that are not healthy.
+std::vector<LinkState> UnhealthyLinks(const Instance& instance);
+
+// The logical cores of a claim by chip, ascending.
+std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);
+
+// Serves commJoin, commRun and commLeave to the bearers of claims' tokens. All must outlive
+// `server`.
+void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls);
+
+}  // namespace tahoma::sim

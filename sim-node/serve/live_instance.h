@@ -1,0 +1,82 @@
+// The Instance that a sim-node's sockets share, and the wait for its next change.
+//
+//   LiveInstance live(std::move(instance));
+//   live.Change([&](Instance& node) { return node.BreakChip(3, ChipFault::kDma); });
+//   live.Read([](const Instance& node) { return node.generation(); });
+//   live.WaitForChange(generation, 60s);     // true: the generation differs now
+//
+// Scope: the lock. Rules are Instance's.
+//
+// Thread safety: every member may be called from any thread. The functions given to Read and Change
+// run under the lock: they must not block, nor call this object again.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "sim-node/node/instance.h"
+
+namespace tahoma::sim {
+
+class LiveInstance {
+ public:
+  explicit LiveInstance(Instance instance) : instance_(std::move(instance)) {}
+
+  template <typename Reader>
+  auto Read(Reader&& read) const {
+    const std::lock_guard lock(mutex_);
+    return read(std::as_const(instance_));
+  }
+
+  // Listeners hear of it after the lock is gone, and may read.
+  template <typename Changer>
+  auto Change(Changer&& change) {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t before = instance_.generation();
+    auto result = change(instance_);
+    const bool changed = instance_.generation() != before;
+    lock.unlock();
+    if (changed) Notify();
+    return result;
+  }
+
+  // Called after each change, from the thread that made it. Only before the object is shared.
+  void Listen(std::function<void()> listener) { listeners_.push_back(std::move(listener)); }
+
+  // False when `timeout` passed, or after Close, with the generation still the same.
+  bool WaitForChange(std::uint64_t generation, std::chrono::nanoseconds timeout) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, timeout,
+                      [&] { return closed_ || instance_.generation() != generation; });
+    return instance_.generation() != generation;
+  }
+
+  // Ends all waits, now and later.
+  void Close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void Notify() {
+    changed_.notify_all();
+    for (const auto& listener : listeners_) listener();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Instance instance_;
+  std::vector<std::function<void()>> listeners_;
+  bool closed_ = false;
+};
+
+}  // namespace tahoma::sim

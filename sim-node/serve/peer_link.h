@@ -1,0 +1,117 @@
+// The sockets between the sim-nodes of one UltraServer.
+//
+//   class Receiver : public PeerEvents { ... };
+//   auto link = PeerLink::Start({.node_id = 0, .listen_address = "127.0.0.1:0",
+//                                .peers = {{.node_id = 1, .address = "10.0.0.2:7000"}}}, receiver);
+//   (*link)->Send(1, {.method = "member", .params = "{...}"});
+//
+// Every node dials every other, so there are two connections between two nodes: a node writes only
+// on the one it dialled and reads only on the one it accepted. When the first breaks, the peer may
+// miss what was sent last; dialling begins again and OnPeerConnected tells it everything anew. When
+// the second breaks, we may miss something, and the peer does the same. The messages are requests
+// without reply in frames of lib/wire (docs/formats/wire.md).
+//
+// Thread safety: every member may be called from any thread; events come from several.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/bounded_queue.h"
+#include "lib/wire/call.h"
+#include "lib/wire/socket.h"
+
+namespace tahoma::sim {
+
+// Which connection to a peer broke.
+enum class LostWay : std::uint8_t { kToPeer, kFromPeer };
+
+class PeerEvents {
+ public:
+  virtual ~PeerEvents() = default;
+  // A connection to the peer stands (Connected is true): what must be told first, before anything
+  // that is sent from now on.
+  virtual std::vector<wire::Request> OnPeerConnected(int node) = 0;
+  virtual void OnPeerMessage(int node, wire::Request message) = 0;
+  virtual void OnPeerLost(int node, LostWay way, const absl::Status& why) = 0;
+};
+
+struct PeerAddress {
+  int node_id = 0;
+  std::string address;
+};
+
+class PeerLink {
+ public:
+  struct Options {
+    int node_id = 0;
+    std::string ultra_server;  // a peer that names another is refused
+    std::string listen_address;
+    std::vector<PeerAddress> peers;
+    // Between two tries to reach a peer; a peer that is not there yet costs one dial each.
+    std::chrono::milliseconds redial{200};
+    // For one frame to be taken by the peer's system, and for its greeting to come.
+    std::chrono::milliseconds io_timeout{30'000};
+  };
+
+  // Listens and begins to dial. Fails as wire::Listener::Open does, and with kInvalidArgument for a
+  // peer with our own number or one twice. `events` must outlive the object.
+  static absl::StatusOr<std::unique_ptr<PeerLink>> Start(Options options, PeerEvents& events);
+  ~PeerLink();
+  PeerLink(const PeerLink&) = delete;
+  PeerLink& operator=(const PeerLink&) = delete;
+
+  // Hands the message to the peer's sender; waits while many are in front. kUnavailable when there
+  // is no connection, kInvalidArgument for a node that is no peer.
+  absl::Status Send(int node, wire::Request message);
+
+  // Whether a message for the peer would be taken now.
+  bool Connected(int node) const;
+
+  std::vector<int> peers() const;
+  // Where we listen, with the port that was bound.
+  const wire::Address& address() const { return listener_->address(); }
+
+ private:
+  struct Outgoing;
+  struct Incoming {
+    std::shared_ptr<wire::Connection> connection;
+    std::jthread thread;
+    bool done = false;
+  };
+
+  PeerLink(Options options, PeerEvents& events, std::unique_ptr<wire::Listener> listener);
+
+  void AcceptLoop();
+  void Admit(std::shared_ptr<wire::Connection> connection);
+  void ReadLoop(wire::Connection& connection);
+  absl::StatusOr<int> Greeting(wire::Connection& connection);
+  void WriteLoop(Outgoing& outgoing);
+  absl::Status Converse(Outgoing& outgoing, wire::Connection& connection);
+  bool WaitToRedial();
+
+  const Options options_;
+  PeerEvents& events_;
+  const std::unique_ptr<wire::Listener> listener_;
+  std::map<int, std::unique_ptr<Outgoing>> outgoing_;  // fixed after Start
+
+  std::mutex mutex_;  // the members below
+  std::condition_variable stopping_;
+  bool stopped_ = false;
+  std::list<Incoming> incoming_;
+
+  std::jthread accept_thread_;
+};
+
+}  // namespace tahoma::sim

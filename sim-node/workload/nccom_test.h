@@ -1,0 +1,88 @@
+// nccom-test: measures and checks collectives, with the options and the table of AWS's tool.
+//
+//   auto options = ParseNccomArguments({"allr", "-b", "1K", "-e", "64M", "-f", "16", "-d",
+//   "fp32"}); const int status = RunNccomTest(*options, place, node, std::cout, std::cerr);
+//
+// The pod's sim-node does the work, in virtual time; this program asks it and prints. So the times
+// have no noise: every repetition takes the same. With --check real data moves once for each size
+// and every element of the result is compared.
+//
+// Options, columns and units follow aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst. What is
+// other here: without --nworkers all cores of the claim take part; --redop chooses sum, max or min.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace tahoma::sim {
+
+struct NccomOptions {
+  std::string operation;  // as given: "allr", "all_reduce", ...
+  int workers = 0;        // logical cores over all pods; 0 = all of the claim
+  int nodes = 0;          // 0 = not given
+  std::uint64_t min_bytes = 32 << 20;
+  std::uint64_t max_bytes = 32 << 20;
+  std::uint64_t step_bytes = 0;   // 0 = a tenth of the range
+  std::uint64_t step_factor = 0;  // 0 = not given
+  int iterations = 20;
+  int warmup = 5;
+  std::string type = "uint8";
+  std::string redop = "sum";
+  bool check = false;
+  std::string json_report;  // file to write; empty = none
+  bool help = false;
+};
+
+// Arguments without the program's name. kInvalidArgument says which option is wrong and how.
+absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments);
+std::string NccomHelp();
+
+// "32", "1K", "1kb", "64MB", "2G": bytes in units of 1024.
+absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text);
+
+// Sizes to run, ascending; at most kMaxSizes of them.
+inline constexpr std::size_t kMaxSizes = 1000;
+absl::StatusOr<std::vector<std::uint64_t>> NccomSizes(const NccomOptions& options);
+
+// Where this pod stands, from its environment.
+struct NccomPlace {
+  std::string comm_id;
+  int rank = 0;
+  int world_size = 1;
+};
+
+struct NccomJoined {
+  int ranks = 0;
+  int chips = 0;
+};
+struct NccomRun {
+  std::string algorithm;
+  std::int64_t time_ps = 0;
+  std::uint64_t wrong_elements = 0;
+};
+
+// The sim-node that this pod runs on.
+class NccomNode {
+ public:
+  virtual ~NccomNode() = default;
+  // `cores` = 0 means all of the claim.
+  virtual absl::StatusOr<NccomJoined> Join(const NccomPlace& place, int cores) = 0;
+  virtual absl::StatusOr<NccomRun> Run(const NccomPlace& place, const NccomOptions& options,
+                                       std::uint64_t bytes) = 0;
+  virtual void Leave(const NccomPlace& place) = 0;
+};
+
+// Joins, runs every size and leaves. Rank 0 prints the table, the others a line. Returns the exit
+// status: 0, or 1 after an error (printed) or a wrong element.
+int RunNccomTest(const NccomOptions& options, const NccomPlace& place, NccomNode& node,
+                 std::ostream& out, std::ostream& err);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,53 @@
+// What neuron-ls prints: the Neuron devices of this pod's claim, in AWS's columns and JSON.
+//
+//   absl::StatusOr<DeviceList> devices = ParseDevices(reply.result);
+//   std::cout << PrintDevices(*devices, {.view = NeuronLsView::kDefault});
+//
+// Formats follow aws-neuron-sdk tools/neuron-sys-tools/neuron-ls.rst (reference:
+// trainium2-hardware 4.5). A pod sees the devices of its claim and no others.
+//
+// Scope: text. The call to sim-node is app/neuron_ls_main.cc.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tahoma::sim {
+
+struct ListedDevice {
+  int index = 0;
+  std::string bdf{};  // "0000:cc:00.0"
+  std::string cpu_affinity{};
+  int numa_node = 0;
+  std::vector<int> connected{};  // north, west, south, east
+  std::vector<int> core_ids{};   // logical cores of the node
+  std::int64_t memory_bytes = 0;
+};
+
+struct DeviceList {
+  std::string instance_type{};
+  std::string node_name{};
+  int lnc = 2;
+  std::vector<ListedDevice> devices{};
+};
+
+enum class NeuronLsView { kDefault, kWide, kTopology, kJson };
+
+// Reads sim-node's answer to `devices`; kInvalidArgument when it is none.
+absl::StatusOr<DeviceList> ParseDevices(std::string_view json);
+
+// kInvalidArgument names the option that is not known. --help gives kDefault and sets `help`.
+absl::StatusOr<NeuronLsView> ParseNeuronLsArguments(const std::vector<std::string>& arguments,
+                                                    bool& help);
+std::string NeuronLsHelp();
+
+std::string PrintDevices(const DeviceList& list, NeuronLsView view);
+
+}  // namespace tahoma::sim
