@@ -1,0 +1,137 @@
+// dra-plugin: the node's driver for Dynamic Resource Allocation. See docs/design/0001-seams.md for
+// its configuration.
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "dra-plugin/app/plugin.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/config/parse.h"
+#include "lib/kube/http_transport.h"
+#include "lib/kube/kubeconfig.h"
+
+namespace tahoma::dra {
+namespace {
+
+constexpr std::string_view kVersion = "0.1.0";
+
+struct Settings {
+  std::string node_name;
+  std::string kubeconfig;
+  std::string node_socket;
+  std::string plugin_dir = "/var/lib/kubelet/plugins";
+  std::string registry_dir = "/var/lib/kubelet/plugins_registry";
+  std::string cdi_dir = "/var/run/cdi";
+  std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
+  std::string pod_uid;
+  std::chrono::nanoseconds node_lost_after = std::chrono::seconds(10);
+  std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
+};
+
+void Declare(Settings& settings, config::Spec& spec) {
+  spec.String("nodeName", &settings.node_name, "the Kubernetes node, also the pool's name");
+  spec.String("kubeconfig", &settings.kubeconfig, "how to reach the API server; empty: in a pod");
+  spec.String("nodeSocket", &settings.node_socket, "where sim-node listens: a path or host:port");
+  spec.String("pluginDir", &settings.plugin_dir, "the kubelet's folder for plugins' sockets");
+  spec.String("registryDir", &settings.registry_dir, "the kubelet's folder for registrations");
+  spec.String("cdiDir", &settings.cdi_dir, "the runtime's folder for dynamic CDI files");
+  spec.Strings("publish", &settings.publish, "which devices the node shows",
+               {"chips", "lnc1", "lnc2", "node"});
+  spec.String("podUid", &settings.pod_uid, "of this pod, for rolling updates; empty: none");
+  spec.Duration("nodeLostAfter", &settings.node_lost_after,
+                {.min = std::chrono::milliseconds(100), .max = std::chrono::hours(1)},
+                "how long sim-node may be away before its devices become unhealthy");
+  spec.Duration("resyncPeriod", &settings.resync_period,
+                {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
+                "how often the published slices are looked at without cause");
+}
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::StatusOr<kube::ServerAccess> Access(const Settings& settings) {
+  if (!settings.kubeconfig.empty()) return kube::LoadKubeconfig(settings.kubeconfig);
+  return kube::InClusterAccess(Environment("KUBERNETES_SERVICE_HOST"),
+                               Environment("KUBERNETES_SERVICE_PORT"));
+}
+
+absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
+  if (settings.node_name.empty()) return InvalidArgument("nodeName is empty; name the node");
+  if (settings.node_socket.empty()) {
+    return InvalidArgument("nodeSocket is empty; say where sim-node listens");
+  }
+  PluginOptions options = {.node_name = settings.node_name,
+                           .node_socket = settings.node_socket,
+                           .plugin_dir = settings.plugin_dir,
+                           .registry_dir = settings.registry_dir,
+                           .cdi_dir = settings.cdi_dir,
+                           .pod_uid = settings.pod_uid};
+  TAHOMA_ASSIGN_OR_RETURN(options.pool.publish, ParsePublish(settings.publish));
+  options.pool.driver_version = kVersion;
+  options.node_lost_after = std::chrono::ceil<std::chrono::milliseconds>(settings.node_lost_after);
+  options.resync_period = std::chrono::ceil<std::chrono::milliseconds>(settings.resync_period);
+  return options;
+}
+
+// Runs until SIGTERM or SIGINT, or until the kubelet refuses the plugin: then with an error, so
+// that the pod starts again.
+absl::Status Run(const Settings& settings, const sigset_t& signals) {
+  TAHOMA_ASSIGN_OR_RETURN(PluginOptions options, OptionsOf(settings));
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, Access(settings));
+  TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<kube::HttpTransport> transport,
+                          kube::HttpTransport::Create(std::move(access)));
+  std::atomic<bool> refused = false;
+  options.on_refused = [&refused](const std::string&) {
+    refused = true;
+    kill(getpid(), SIGTERM);
+  };
+  const SystemClock clock;
+  TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<Plugin> plugin,
+                          Plugin::Start(std::move(options), *transport, clock));
+  int received = 0;
+  sigwait(&signals, &received);
+  spdlog::info("ending");
+  transport->Shutdown();
+  plugin->Stop();
+  return refused ? FailedPrecondition("the kubelet refused the plugin") : absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  config::Spec spec({.program = "dra-plugin",
+                     .kind = "DraPluginConfig",
+                     .version = std::string(kVersion),
+                     .summary = "Publishes a node's Neuron devices and prepares claims on them."});
+  Declare(settings, spec);
+  if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
+  // Sockets and files of this program are for the kubelet and the runtime: for this user only.
+  umask(0077);
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("dra-plugin"));
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: Run waits for them
+  signal(SIGPIPE, SIG_IGN);
+  const absl::Status status = Run(settings, signals);
+  if (status.ok()) return 0;
+  spdlog::error("{}", Message(status));
+  return 1;
+}
+
+}  // namespace
+}  // namespace tahoma::dra
+
+int main(int argc, char** argv) { return tahoma::dra::Main(argc, argv); }

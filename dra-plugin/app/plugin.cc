@@ -1,0 +1,228 @@
+#include "dra-plugin/app/plugin.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::dra {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDialTimeout = std::chrono::seconds(5);
+constexpr milliseconds kWatchPeriod = std::chrono::seconds(30);
+constexpr milliseconds kWatchTimeout = std::chrono::seconds(40);
+constexpr milliseconds kFirstRetry(100);
+constexpr milliseconds kPublishRetryMax = std::chrono::seconds(30);
+// A kubelet that starts deletes its node's slices, at a time of its own (kubernetes-dra 1.4).
+constexpr milliseconds kAfterRegistration = std::chrono::seconds(30);
+
+}  // namespace
+
+class Plugin::Driver final : public DriverCalls {
+ public:
+  explicit Driver(Claims& claims) : claims_(claims) {}
+  absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim) override {
+    return claims_.Prepare(claim);
+  }
+  absl::Status Unprepare(const ClaimRef& claim) override { return claims_.Unprepare(claim); }
+
+ private:
+  Claims& claims_;
+};
+
+Plugin::Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      data_dir_(fmt::format("{}/{}", options_.plugin_dir, kDriver)),
+      node_(options_.node_socket),
+      source_(transport),
+      publisher_(transport, options_.node_name),
+      call_lock_(data_dir_ + "/serialize.lock") {}
+
+Plugin::~Plugin() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Start(PluginOptions options,
+                                                      kube::Transport& transport,
+                                                      const Clock& clock) {
+  TAHOMA_ASSIGN_OR_RETURN(const wire::Address node, wire::ParseAddress(options.node_socket));
+  options.node_socket = node.ToString();
+  std::unique_ptr<Plugin> plugin(new Plugin(std::move(options), transport, clock));
+  TAHOMA_RETURN_IF_ERROR(plugin->Open());
+  return plugin;
+}
+
+absl::Status Plugin::Open() {
+  TAHOMA_ASSIGN_OR_RETURN(state_files_, PosixFiles::Open(data_dir_));
+  TAHOMA_ASSIGN_OR_RETURN(cdi_files_, PosixFiles::Open(options_.cdi_dir));
+  claims_ = std::make_unique<Claims>(
+      Claims::Options{.node_name = options_.node_name, .node_socket = options_.node_socket},
+      *state_files_, *cdi_files_, node_, source_);
+  {
+    TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, call_lock_.Acquire());
+    TAHOMA_RETURN_IF_ERROR(claims_->Start());
+  }
+  driver_ = std::make_unique<Driver>(*claims_);
+  KubeletOptions kubelet = {.driver = std::string(kDriver),
+                            .registry_dir = options_.registry_dir,
+                            .data_dir = data_dir_,
+                            .pod_uid = options_.pod_uid};
+  kubelet.on_registration = [this](bool registered, const std::string& error) {
+    OnRegistration(registered, error);
+  };
+  TAHOMA_ASSIGN_OR_RETURN(
+      server_, KubeletServer::Start(std::move(kubelet), *driver_, call_lock_, board_, clock_));
+  spdlog::info("serving the kubelet on {}", server_->registration_socket());
+  follow_thread_ = std::thread([this] { FollowLoop(); });
+  publish_thread_ = std::thread([this] { PublishLoop(); });
+  return absl::OkStatus();
+}
+
+void Plugin::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (session_ != nullptr) session_->Shutdown();
+  }
+  changed_.notify_all();
+  // The kubelet's calls end before what they need does.
+  if (server_ != nullptr) server_->Stop();
+  node_.Close();
+  if (follow_thread_.joinable()) follow_thread_.join();
+  if (publish_thread_.joinable()) publish_thread_.join();
+}
+
+bool Plugin::Pause(milliseconds duration) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, duration, [&] { return stopping_; });
+}
+
+void Plugin::FollowLoop() {
+  milliseconds retry = kFirstRetry;
+  MonotonicTime last_seen = clock_.MonotonicNow();
+  std::string last_message;
+  while (true) {
+    const absl::Status ended = Session();
+    if (!Pause(milliseconds(0))) return;
+    if (session_good_) {
+      last_seen = clock_.MonotonicNow();
+      retry = kFirstRetry;
+    }
+    if (std::string message(Message(ended)); message != last_message) {
+      spdlog::warn("sim-node at {}: {}", options_.node_socket, message);
+      last_message = std::move(message);
+    }
+    if (clock_.MonotonicNow() - last_seen >= options_.node_lost_after) MarkLost();
+    if (!Pause(retry)) return;
+    retry = std::min(2 * retry, options_.retry_after_max);
+  }
+}
+
+absl::Status Plugin::Session() {
+  session_good_ = false;
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<wire::Connection> connection,
+                          wire::Connection::Dial(options_.node_socket, kDialTimeout));
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return absl::OkStatus();
+    session_ = connection;
+  }
+  std::uint64_t id = 0;
+  const auto ask = [&](std::string_view method,
+                       std::string params) -> absl::StatusOr<wire::Inventory> {
+    TAHOMA_ASSIGN_OR_RETURN(
+        const wire::Reply reply,
+        wire::Call(*connection, ++id, {.method = std::string(method), .params = params},
+                   kWatchTimeout));
+    return wire::DecodeInventory(reply.result);
+  };
+  TAHOMA_ASSIGN_OR_RETURN(wire::Inventory inventory, ask(wire::kInventory, "{}"));
+  if (inventory.node_name != options_.node_name) {
+    return FailedPrecondition("it is node \"{}\"; this plugin serves node \"{}\"",
+                              inventory.node_name, options_.node_name);
+  }
+  {
+    TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, call_lock_.Acquire());
+    TAHOMA_RETURN_IF_ERROR(Annotate(claims_->Reconcile(), "giving it the prepared claims"));
+  }
+  spdlog::info("following sim-node at {}", options_.node_socket);
+  while (true) {
+    TAHOMA_RETURN_IF_ERROR(TakeInventory(inventory));
+    session_good_ = true;
+    const std::uint64_t seen = inventory.generation;
+    while (inventory.generation == seen) {
+      TAHOMA_ASSIGN_OR_RETURN(
+          inventory, ask(wire::kWatchInventory,
+                         wire::EncodeWatchParams({.generation = seen, .timeout = kWatchPeriod})));
+    }
+  }
+}
+
+absl::Status Plugin::TakeInventory(const wire::Inventory& inventory) {
+  TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(inventory, options_.pool));
+  inventory_ = inventory;
+  lost_ = false;
+  SetPool(std::move(pool));
+  return absl::OkStatus();
+}
+
+void Plugin::MarkLost() {
+  if (lost_ || !inventory_.has_value()) return;
+  lost_ = true;
+  spdlog::error("sim-node is lost: every device of node {} becomes unhealthy", options_.node_name);
+  PoolOptions options = options_.pool;
+  options.node_lost = true;
+  absl::StatusOr<Pool> pool = BuildPool(*inventory_, options);
+  if (pool.ok()) SetPool(*std::move(pool));
+}
+
+void Plugin::SetPool(Pool pool) {
+  board_.Set(HealthOf(pool, options_.node_name));
+  {
+    const std::lock_guard lock(mutex_);
+    if (pool_ == pool) return;
+    pool_ = std::move(pool);
+    publish_now_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Plugin::PublishLoop() {
+  milliseconds wait = options_.resync_period;
+  milliseconds retry = kFirstRetry;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait_for(lock, wait, [&] { return stopping_ || publish_now_; });
+    if (stopping_) return;
+    publish_now_ = false;
+    if (!pool_.has_value()) continue;
+    const Pool pool = *pool_;
+    const bool again_soon = std::exchange(publish_soon_, false);
+    lock.unlock();
+    const absl::Status status = publisher_.Publish(pool);
+    if (!status.ok()) spdlog::warn("publishing ResourceSlices: {}", Message(status));
+    retry = status.ok() ? kFirstRetry : std::min(2 * retry, kPublishRetryMax);
+    wait = !status.ok() ? retry : again_soon ? kAfterRegistration : options_.resync_period;
+    lock.lock();
+  }
+}
+
+void Plugin::OnRegistration(bool registered, const std::string& error) {
+  if (!registered) {
+    spdlog::error("the kubelet refused the plugin: {}", error);
+    if (options_.on_refused) options_.on_refused(error);
+    return;
+  }
+  spdlog::info("registered with the kubelet");
+  {
+    const std::lock_guard lock(mutex_);
+    publish_now_ = true;
+    publish_soon_ = true;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace tahoma::dra

@@ -1,0 +1,120 @@
+// The whole plugin: follows sim-node, publishes slices, serves the kubelet.
+//
+//   absl::StatusOr<std::unique_ptr<Plugin>> plugin = Plugin::Start(options, transport, clock);
+//   …
+//   (*plugin)->Stop();
+//
+// Threads: one follows sim-node's inventory (and reconciles claims after every connection), one
+// publishes, gRPC's own call the claims' state machine, one call at a time.
+//
+// When sim-node does not answer for `node_lost_after`, all devices become unhealthy (node-lost);
+// they are healthy again with its next inventory. Slices stay when the plugin ends.
+//
+// Thread safety: Start and Stop belong to one thread.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "dra-plugin/app/node_client.h"
+#include "dra-plugin/claims/claims.h"
+#include "dra-plugin/claims/posix_files.h"
+#include "dra-plugin/inventory/pool.h"
+#include "dra-plugin/kubelet/kubelet_server.h"
+#include "dra-plugin/slices/api_call.h"
+#include "dra-plugin/slices/slice_publisher.h"
+#include "lib/base/clock.h"
+#include "lib/kube/transport.h"
+#include "lib/wire/socket.h"
+
+namespace tahoma::dra {
+
+struct PluginOptions {
+  std::string node_name;
+  std::string node_socket;  // an address of lib/wire
+  std::string plugin_dir;
+  std::string registry_dir;
+  std::string cdi_dir;
+  std::string pod_uid;
+  PoolOptions pool = {};
+  std::chrono::milliseconds node_lost_after = std::chrono::seconds(10);
+  std::chrono::milliseconds retry_after_max = std::chrono::seconds(2);
+  std::chrono::milliseconds resync_period = std::chrono::minutes(5);
+  // The kubelet refused the plugin: the program should end with an error.
+  std::function<void(const std::string& error)> on_refused = {};
+};
+
+class Plugin {
+ public:
+  // Everything that can be wrong at the start: paths, a damaged checkpoint, sockets in use.
+  // sim-node and the API server may still be away. References must outlive the plugin.
+  static absl::StatusOr<std::unique_ptr<Plugin>> Start(PluginOptions options,
+                                                       kube::Transport& transport,
+                                                       const Clock& clock);
+  ~Plugin();
+
+  // The transport should be shut down before, or a publication that waits is waited for.
+  void Stop();
+
+  const std::string& registration_socket() const { return server_->registration_socket(); }
+
+ private:
+  // The claims as the kubelet's calls reach them.
+  class Driver;
+
+  Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock);
+  absl::Status Open();
+
+  void FollowLoop();
+  absl::Status Session();
+  absl::Status TakeInventory(const wire::Inventory& inventory);
+  void MarkLost();
+  void SetPool(Pool pool);
+
+  void PublishLoop();
+  void OnRegistration(bool registered, const std::string& error);
+
+  // Waits for `duration` or the end; false at the end.
+  bool Pause(std::chrono::milliseconds duration);
+
+  const PluginOptions options_;
+  const Clock& clock_;
+  const std::string data_dir_;
+  NodeClient node_;
+  ApiClaimSource source_;
+  SlicePublisher publisher_;  // the publishing thread's
+  CallLock call_lock_;
+  HealthBoard board_;
+  std::unique_ptr<PosixFiles> state_files_;
+  std::unique_ptr<PosixFiles> cdi_files_;
+  std::unique_ptr<Claims> claims_;
+  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<KubeletServer> server_;
+
+  std::optional<wire::Inventory> inventory_;  // the following thread's
+  bool lost_ = false;                         // the same
+  bool session_good_ = false;                 // the same: the last session gave an inventory
+
+  std::mutex mutex_;  // what follows
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::shared_ptr<wire::Connection> session_;
+  std::optional<Pool> pool_;
+  bool publish_now_ = false;
+  bool publish_soon_ = false;  // the kubelet came back and may yet wipe our slices
+
+  std::thread follow_thread_;
+  std::thread publish_thread_;
+};
+
+}  // namespace tahoma::dra

@@ -1,0 +1,71 @@
+// What a ResourceClaim gives this node: its allocation read from the API object, and the grant for
+// sim-node made from it.
+//
+//   absl::StatusOr<Allocation> allocation = ReadAllocation(claim_json, ref);
+//   absl::StatusOr<wire::ClaimGrant> grant = BuildGrant(ref, *allocation, inventory);
+//
+// The kubelet's call names only the claim; the allocation must be read from the API server
+// (reference: kubernetes-dra 1.3).
+//
+// Scope: pure functions over text from outside; every error becomes the claim's error in the
+// kubelet's answer and names the object.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/hw/device_name.h"
+#include "lib/wire/messages.h"
+
+namespace tahoma::dra {
+
+inline constexpr std::string_view kDriverName = "neuron.aws.com";
+
+// A claim as the kubelet names it.
+struct ClaimRef {
+  std::string name_space = {};
+  std::string name = {};
+  std::string uid = {};
+
+  // "claim default/a (0f8f…)".
+  std::string ToString() const;
+};
+
+// One result of the allocation that is this driver's.
+struct AllocatedDevice {
+  std::string request = {};  // "request" or "request/subrequest"
+  std::string pool = {};
+  hw::DeviceName device = {};
+};
+
+// One opaque configuration for this driver, parameters as JSON text.
+struct OpaqueConfig {
+  std::vector<std::string> requests = {};  // empty: all of the claim
+  std::string parameters = {};
+};
+
+struct Allocation {
+  std::vector<AllocatedDevice> devices = {};
+  std::vector<OpaqueConfig> configs = {};  // the class's first, so that the claim's win
+};
+
+// "request" of "request/subrequest".
+std::string_view BaseRequest(std::string_view request);
+
+// kFailedPrecondition when the object has another uid or is not allocated; kInvalidArgument when it
+// holds nothing of this driver, or something this driver does not know or offer (admin access).
+absl::StatusOr<Allocation> ReadAllocation(std::string_view claim_json, const ClaimRef& claim);
+
+// kInvalidArgument for a bad configuration, two LNCs in one claim, a device twice, or one that the
+// node does not have; kFailedPrecondition for a chip that is broken.
+absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocation& allocation,
+                                            const wire::Inventory& inventory);
+
+}  // namespace tahoma::dra

@@ -1,0 +1,115 @@
+#include "dra-plugin/claims/cdi.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+#include "lib/wire/messages.h"
+
+namespace tahoma::dra {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kKind = "neuron.aws.com/device";
+constexpr std::string_view kFilePrefix = "neuron.aws.com-device_";
+constexpr std::string_view kFileSuffix = ".json";
+constexpr std::string_view kUnix = "unix:";
+
+// The folder and not the socket itself is mounted: a sim-node that starts again makes a new file.
+json Mounts(std::string_view workload_socket) {
+  json mounts = json::array();
+  if (!workload_socket.starts_with(kUnix)) return mounts;
+  const std::string_view path = workload_socket.substr(kUnix.size());
+  const std::string folder(path.substr(0, path.rfind('/')));
+  if (folder.empty()) return mounts;
+  mounts.push_back({{"hostPath", folder},
+                    {"containerPath", folder},
+                    {"options", {"bind", "ro", "nosuid", "nodev"}}});
+  return mounts;
+}
+
+std::string NodeNameVariable(std::string_view node_name) {
+  return fmt::format("TAHOMA_NODE_NAME={}", node_name);
+}
+
+}  // namespace
+
+std::string CdiFileName(std::string_view claim_uid) {
+  return fmt::format("{}{}{}", kFilePrefix, claim_uid, kFileSuffix);
+}
+
+std::string_view ClaimUidOfCdiFile(std::string_view file_name) {
+  if (!file_name.starts_with(kFilePrefix) || !file_name.ends_with(kFileSuffix) ||
+      file_name.size() <= kFilePrefix.size() + kFileSuffix.size()) {
+    return {};
+  }
+  file_name.remove_prefix(kFilePrefix.size());
+  file_name.remove_suffix(kFileSuffix.size());
+  return file_name;
+}
+
+std::string CdiDeviceId(std::string_view claim_uid, std::string_view device) {
+  return fmt::format("{}={}-{}", kKind, claim_uid, device);
+}
+
+std::string Ranges(const std::vector<int>& ascending) {
+  std::string out;
+  for (std::size_t begin = 0; begin < ascending.size();) {
+    std::size_t end = begin + 1;
+    while (end < ascending.size() && ascending[end] == ascending[end - 1] + 1) ++end;
+    if (!out.empty()) out += ',';
+    out += fmt::format("{}", ascending[begin]);
+    if (end - begin > 1) out += fmt::format("-{}", ascending[end - 1]);
+    begin = end;
+  }
+  return out;
+}
+
+std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim) {
+  const wire::ClaimGrant& grant = claim.grant;
+  const wire::CoreMasks masks = wire::HeldCores(grant);
+  const int cores_per_chip = wire::kCoresPerChip / grant.lnc;
+  std::string chips;
+  std::vector<int> cores;
+  for (int chip = 0; chip < wire::kMaxChips; ++chip) {
+    const unsigned mask = masks.at(static_cast<std::size_t>(chip));
+    if (mask != 0) chips += fmt::format("{}{}", chips.empty() ? "" : ",", chip);
+    for (int core = 0; core < cores_per_chip; ++core) {
+      const bool held = (mask >> static_cast<unsigned>(core * grant.lnc) & 1U) != 0;
+      if (held) cores.push_back(chip * cores_per_chip + core);
+    }
+  }
+  std::vector<std::string> out = {fmt::format("AWS_NEURON_VISIBLE_DEVICES={}", chips),
+                                  fmt::format("NEURON_RT_VISIBLE_CORES={}", Ranges(cores)),
+                                  fmt::format("NEURON_LOGICAL_NC_CONFIG={}", grant.lnc)};
+  if (grant.ultra_server_mode != 0) {
+    out.push_back(fmt::format("NEURON_RT_ULTRASERVER_MODE={}", grant.ultra_server_mode));
+    out.push_back(fmt::format("NEURON_RT_ULTRASERVER_SERVER_ID={}", claim.ultra_server_id));
+    out.push_back(fmt::format("NEURON_RT_ULTRASERVER_NODE_ID={}", claim.ultra_server_node_id));
+  }
+  const std::string_view socket = claim.workload_socket;
+  out.push_back(fmt::format("TAHOMA_NODE_SOCKET={}",
+                            socket.starts_with(kUnix) ? socket.substr(kUnix.size()) : socket));
+  out.push_back(fmt::format("TAHOMA_CLAIM_TOKEN={}", claim.token));
+  if (!claim.devices.empty()) out.push_back(NodeNameVariable(claim.devices.front().pool));
+  return out;
+}
+
+std::string CdiSpec(const PreparedClaim& claim) {
+  // Edits of a device must not be empty (CDI SPEC.md), and a container may name some requests of
+  // the claim only: so every device carries the whole claim's edits.
+  const json edits = {{"env", ClaimEnvironment(claim)}, {"mounts", Mounts(claim.workload_socket)}};
+  json devices = json::array();
+  for (const PreparedDevice& device : claim.devices) {
+    devices.push_back({{"name", fmt::format("{}-{}", claim.grant.claim_uid, device.device)},
+                       {"containerEdits", edits}});
+  }
+  const json spec = {{"cdiVersion", "0.5.0"}, {"kind", kKind}, {"devices", std::move(devices)}};
+  return spec.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+bool IsCdiSpecOfNode(std::string_view text, std::string_view node_name) {
+  return text.find(fmt::format("\"{}\"", NodeNameVariable(node_name))) != std::string_view::npos;
+}
+
+}  // namespace tahoma::dra

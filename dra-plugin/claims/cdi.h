@@ -1,0 +1,41 @@
+// The CDI file by which a claim reaches its containers; docs/formats/cdi.md.
+//
+//   files.Write(CdiFileName(uid), CdiSpec(prepared));
+//   CdiDeviceId(uid, "neuron-device-3");    // "neuron.aws.com/device=<uid>-neuron-device-3"
+//
+// One file per claim, with the claim's uid in every device name, because runtimes cache by name.
+// The version is the lowest that has what is used (0.5.0: device names may begin with a digit).
+//
+// Scope: text. Emulated chips have no device node: the environment and a mount of sim-node's socket
+// folder are all a container needs.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dra-plugin/claims/checkpoint.h"
+
+namespace tahoma::dra {
+
+std::string CdiFileName(std::string_view claim_uid);
+// The uid in a name that CdiFileName made; empty for any other name.
+std::string_view ClaimUidOfCdiFile(std::string_view file_name);
+std::string CdiDeviceId(std::string_view claim_uid, std::string_view device);
+
+// "NAME=value" for every variable of docs/design/0001-seams.md, in a fixed order.
+std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim);
+
+std::string CdiSpec(const PreparedClaim& claim);
+
+// Whether a CDI file's text was written for that node, so that no other plugin's file is removed
+// where several share the folder.
+bool IsCdiSpecOfNode(std::string_view text, std::string_view node_name);
+
+// "0-3,8-11": ascending numbers as ranges.
+std::string Ranges(const std::vector<int>& ascending);
+
+}  // namespace tahoma::dra

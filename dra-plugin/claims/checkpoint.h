@@ -1,0 +1,58 @@
+// The plugin's durable memory of what it prepared; docs/formats/checkpoint.md.
+//
+//   Checkpoint checkpoint = *DecodeCheckpoint(bytes);
+//   checkpoint.claims.emplace(uid, prepared);
+//   files.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
+//
+// Scope: the text. When it is read and written is claims.h.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/wire/messages.h"
+
+namespace tahoma::dra {
+
+inline constexpr std::string_view kCheckpointFile = "claims.json";
+inline constexpr int kCheckpointVersion = 1;
+
+// A device as the kubelet is told of it.
+struct PreparedDevice {
+  std::string request = {};  // without subrequest
+  std::string pool = {};
+  std::string device = {};
+
+  bool operator==(const PreparedDevice&) const = default;
+};
+
+struct PreparedClaim {
+  wire::ClaimGrant grant = {};
+  std::string token = {};
+  std::string workload_socket = {};  // address of sim-node for the claim's containers
+  std::string ultra_server_id = {};  // with grant.ultra_server_mode
+  int ultra_server_node_id = 0;
+  std::vector<PreparedDevice> devices = {};
+
+  bool operator==(const PreparedClaim&) const = default;
+};
+
+struct Checkpoint {
+  std::map<std::string, PreparedClaim> claims = {};  // by uid
+
+  bool operator==(const Checkpoint&) const = default;
+};
+
+std::string EncodeCheckpoint(const Checkpoint& checkpoint);
+
+// kDataLoss says what is wrong: cut short, changed (checksum), or of another version.
+absl::StatusOr<Checkpoint> DecodeCheckpoint(std::string_view bytes);
+
+}  // namespace tahoma::dra

@@ -1,0 +1,161 @@
+#include "dra-plugin/claims/claims.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+
+#include "dra-plugin/claims/cdi.h"
+#include "lib/base/status.h"
+
+namespace tahoma::dra {
+namespace {
+
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+absl::StatusOr<Checkpoint> Claims::Load() {
+  TAHOMA_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, state_.Read(kCheckpointFile));
+  if (!bytes.has_value()) return Checkpoint{};
+  absl::StatusOr<Checkpoint> checkpoint = DecodeCheckpoint(*bytes);
+  if (checkpoint.ok()) return checkpoint;
+  return DataLoss(
+      "the checkpoint {} is damaged: {}. Nothing was changed. Restore the file, or drain this "
+      "node's "
+      "pods that use {} devices and then delete it",
+      state_.PathOf(kCheckpointFile), Message(checkpoint.status()), kDriverName);
+}
+
+absl::Status Claims::WriteMissingCdi(const Checkpoint& checkpoint) {
+  for (const auto& [uid, claim] : checkpoint.claims) {
+    const std::string spec = CdiSpec(claim);
+    TAHOMA_ASSIGN_OR_RETURN(const std::optional<std::string> found, cdi_.Read(CdiFileName(uid)));
+    if (found != spec) TAHOMA_RETURN_IF_ERROR(cdi_.Write(CdiFileName(uid), spec));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Claims::RemoveOrphanCdi(const Checkpoint& checkpoint) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::string> names, cdi_.List());
+  for (const std::string& name : names) {
+    const std::string uid(ClaimUidOfCdiFile(name));
+    if (uid.empty() || checkpoint.claims.contains(uid)) continue;
+    TAHOMA_ASSIGN_OR_RETURN(const std::optional<std::string> text, cdi_.Read(name));
+    if (!text.has_value() || !IsCdiSpecOfNode(*text, options_.node_name)) continue;
+    spdlog::info("removing {}: no prepared claim has it", cdi_.PathOf(name));
+    TAHOMA_RETURN_IF_ERROR(cdi_.Remove(name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Claims::Start() {
+  TAHOMA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Load());
+  TAHOMA_RETURN_IF_ERROR(WriteMissingCdi(checkpoint));
+  return RemoveOrphanCdi(checkpoint);
+}
+
+absl::Status Claims::Reconcile() {
+  TAHOMA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Load());
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<wire::ClaimGrant> held, node_.List());
+  // Releases first, so that what a prepared claim needs is free.
+  for (const wire::ClaimGrant& grant : held) {
+    const auto found = checkpoint.claims.find(grant.claim_uid);
+    if (found != checkpoint.claims.end() && found->second.grant == grant) continue;
+    spdlog::info("sim-node holds claim {}/{} ({}), which is not prepared: releasing it",
+                 grant.name_space, grant.name, grant.claim_uid);
+    TAHOMA_RETURN_IF_ERROR(node_.Release(grant.claim_uid));
+  }
+  for (const auto& [uid, claim] : checkpoint.claims) {
+    TAHOMA_ASSIGN_OR_RETURN(const std::string token, node_.Apply(claim.grant, claim.token));
+    if (token != claim.token) {
+      return Internal("sim-node gave claim {} another token than its containers have", uid);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
+                                                 const Checkpoint& checkpoint) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::string object, source_.Get(claim.name_space, claim.name));
+  TAHOMA_ASSIGN_OR_RETURN(const Allocation allocation, ReadAllocation(object, claim));
+  TAHOMA_ASSIGN_OR_RETURN(const wire::Inventory inventory, node_.GetInventory());
+  PreparedClaim prepared;
+  TAHOMA_ASSIGN_OR_RETURN(prepared.grant, BuildGrant(claim, allocation, inventory));
+  // Names become parts of files and of other programs' records: the wire's bounds hold here too.
+  TAHOMA_RETURN_IF_ERROR(wire::DecodeClaimGrant(wire::EncodeClaimGrant(prepared.grant)).status());
+  for (const auto& [uid, other] : checkpoint.claims) {
+    TAHOMA_RETURN_IF_ERROR(wire::CheckDisjoint(other.grant, prepared.grant));
+  }
+  if (checkpoint.claims.size() >= wire::kMaxClaims) {
+    return ResourceExhausted("{} claims are prepared on this node already", wire::kMaxClaims);
+  }
+  prepared.workload_socket =
+      inventory.workload_socket.empty() ? options_.node_socket : inventory.workload_socket;
+  if (inventory.ultra_server.has_value()) {
+    prepared.ultra_server_id = inventory.ultra_server->id;
+    prepared.ultra_server_node_id = inventory.ultra_server->node_id;
+  }
+  for (const AllocatedDevice& device : allocation.devices) {
+    prepared.devices.push_back({.request = std::string(BaseRequest(device.request)),
+                                .pool = device.pool,
+                                .device = hw::ToString(device.device)});
+  }
+  TAHOMA_ASSIGN_OR_RETURN(prepared.token, node_.Apply(prepared.grant, ""));
+  return prepared;
+}
+
+absl::Status Claims::Commit(const PreparedClaim& claim, Checkpoint& checkpoint) {
+  const std::string& uid = claim.grant.claim_uid;
+  absl::Status status = cdi_.Write(CdiFileName(uid), CdiSpec(claim));
+  if (status.ok()) {
+    checkpoint.claims.emplace(uid, claim);
+    status = state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
+  }
+  if (status.ok()) return status;
+  // What cannot be undone now is undone by Start and Reconcile.
+  for (const absl::Status& undone : {cdi_.Remove(CdiFileName(uid)), node_.Release(uid)}) {
+    if (!undone.ok()) spdlog::warn("undoing claim {}: {}", uid, Message(undone));
+  }
+  return status;
+}
+
+absl::Status Claims::Restore(const PreparedClaim& claim) {
+  const std::string& uid = claim.grant.claim_uid;
+  TAHOMA_RETURN_IF_ERROR(WriteMissingCdi({.claims = {{uid, claim}}}));
+  const absl::StatusOr<std::string> token = node_.Apply(claim.grant, claim.token);
+  if (token.ok() || IsAway(token.status())) return absl::OkStatus();
+  return Annotate(token.status(), fmt::format("claim {}", uid));
+}
+
+absl::StatusOr<std::vector<PreparedDevice>> Claims::Prepare(const ClaimRef& claim) {
+  TAHOMA_ASSIGN_OR_RETURN(Checkpoint checkpoint, Load());
+  if (const auto found = checkpoint.claims.find(claim.uid); found != checkpoint.claims.end()) {
+    TAHOMA_RETURN_IF_ERROR(Restore(found->second));
+    return found->second.devices;
+  }
+  const absl::StatusOr<PreparedClaim> prepared = PrepareNew(claim, checkpoint);
+  if (!prepared.ok()) return Annotate(prepared.status(), claim.ToString());
+  const absl::Status committed = Commit(*prepared, checkpoint);
+  if (!committed.ok()) return Annotate(committed, claim.ToString());
+  spdlog::info("prepared {}: {}", claim.ToString(), wire::EncodeClaimGrant(prepared->grant));
+  return prepared->devices;
+}
+
+absl::Status Claims::Unprepare(const ClaimRef& claim) {
+  TAHOMA_ASSIGN_OR_RETURN(Checkpoint checkpoint, Load());
+  if (checkpoint.claims.erase(claim.uid) == 0) return absl::OkStatus();
+  const absl::Status released = node_.Release(claim.uid);
+  if (!released.ok() && !IsAway(released)) return Annotate(released, claim.ToString());
+  if (!released.ok()) {
+    spdlog::warn("{}: sim-node is away and will release it when it is back: {}", claim.ToString(),
+                 Message(released));
+  }
+  TAHOMA_RETURN_IF_ERROR(cdi_.Remove(CdiFileName(claim.uid)));
+  TAHOMA_RETURN_IF_ERROR(state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint)));
+  spdlog::info("unprepared {}", claim.ToString());
+  return absl::OkStatus();
+}
+
+}  // namespace tahoma::dra

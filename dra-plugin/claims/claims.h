@@ -1,0 +1,100 @@
+// Prepares and unprepares claims: the plugin's last line of defence against two claims on one core.
+//
+//   Claims claims(options, state_folder, cdi_folder, node, source);
+//   TAHOMA_RETURN_IF_ERROR(claims.Start());
+//   absl::StatusOr<std::vector<PreparedDevice>> devices = claims.Prepare(claim);
+//
+// Prepare: the stored answer when there is one; else read the claim, check it against the node and
+// every other prepared claim, apply it to sim-node, write the CDI file, and at last the checkpoint,
+// which is the commit: a crash before it leaves only what Start and Reconcile undo. Unprepare
+// undoes in the other order and needs nothing from the API server.
+//
+// The checkpoint is read anew at every call, because during a rolling update two plugins work in
+// turns; the caller holds the lock between processes.
+//
+// Scope: the state machine. Threads, sockets and locks are dra-plugin/kubelet and app.
+//
+// Thread safety: one call at a time.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "dra-plugin/claims/allocation.h"
+#include "dra-plugin/claims/checkpoint.h"
+#include "dra-plugin/claims/files.h"
+#include "lib/wire/messages.h"
+
+namespace tahoma::dra {
+
+// What the state machine needs of sim-node. Failures of transport are kUnavailable or
+// kDeadlineExceeded.
+class NodePort {
+ public:
+  virtual ~NodePort() = default;
+  virtual absl::StatusOr<wire::Inventory> GetInventory() = 0;
+  // `token` empty: sim-node chooses one. Gives the token. Idempotent.
+  virtual absl::StatusOr<std::string> Apply(const wire::ClaimGrant& grant,
+                                            const std::string& token) = 0;
+  virtual absl::Status Release(const std::string& claim_uid) = 0;
+  virtual absl::StatusOr<std::vector<wire::ClaimGrant>> List() = 0;
+};
+
+// Where ResourceClaims are read.
+class ClaimSource {
+ public:
+  virtual ~ClaimSource() = default;
+  // The object's JSON; kNotFound when there is none.
+  virtual absl::StatusOr<std::string> Get(const std::string& name_space,
+                                          const std::string& name) = 0;
+};
+
+class Claims {
+ public:
+  struct Options {
+    std::string node_name;
+    std::string node_socket;  // where containers reach sim-node, unless its inventory says
+  };
+
+  // All ports must outlive this object.
+  Claims(Options options, Files& state, Files& cdi, NodePort& node, ClaimSource& source)
+      : options_(std::move(options)), state_(state), cdi_(cdi), node_(node), source_(source) {}
+
+  // Checks the checkpoint, writes CDI files that are missing and removes those of this node that no
+  // prepared claim has. kDataLoss for a damaged checkpoint: it names the file and what to do, and
+  // nothing was changed.
+  absl::Status Start();
+
+  // Makes sim-node hold exactly the prepared claims: after a (re)connect.
+  absl::Status Reconcile();
+
+  // kAlreadyExists when another claim holds a core of it. Idempotent.
+  absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim);
+
+  // Unknown claims succeed. While sim-node is away the claim is forgotten here and released there
+  // by the next Reconcile.
+  absl::Status Unprepare(const ClaimRef& claim);
+
+  // What is prepared now.
+  absl::StatusOr<Checkpoint> Load();
+
+ private:
+  absl::StatusOr<PreparedClaim> PrepareNew(const ClaimRef& claim, const Checkpoint& checkpoint);
+  absl::Status Commit(const PreparedClaim& claim, Checkpoint& checkpoint);
+  // Puts back what an interrupted call may have taken from a prepared claim.
+  absl::Status Restore(const PreparedClaim& claim);
+  absl::Status WriteMissingCdi(const Checkpoint& checkpoint);
+  absl::Status RemoveOrphanCdi(const Checkpoint& checkpoint);
+
+  const Options options_;
+  Files& state_;
+  Files& cdi_;
+  NodePort& node_;
+  ClaimSource& source_;
+};
+
+}  // namespace tahoma::dra

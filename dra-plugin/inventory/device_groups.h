@@ -1,0 +1,24 @@
+// AWS's ids of connected device groups, by which one matchAttribute constraint ties chips to each
+// other and to the EFA devices beside them.
+//
+//   DeviceGroupId({"0000:c9:00.0", "0000:b4:00.0", "0000:b3:00.0", "0000:ca:00.0"});
+//       // "13713e551cd37c19", group 0 of four on a trn2.48xlarge
+//
+// Source: aws-neuron connected-device-maps-over-efa v1.1.0, lookup.go. Nothing of the node enters
+// the hash: values repeat on every node of an instance type.
+//
+// Thread safety: pure.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tahoma::dra {
+
+// The first 16 hex digits of the SHA-256 of the distinct addresses, sorted as text and joined by
+// commas.
+std::string DeviceGroupId(std::vector<std::string_view> efa_addresses);
+
+}  // namespace tahoma::dra

@@ -1,0 +1,277 @@
+#include "dra-plugin/inventory/pool.h"
+
+#include <algorithm>
+
+#include "dra-plugin/inventory/device_groups.h"
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
+#include "lib/hw/device_name.h"
+
+namespace tahoma::dra {
+namespace {
+
+using hw::DeviceKind;
+using hw::DeviceName;
+
+constexpr int kChipsPerPhysSet = 4;  // 4 chips x 8 cores fill one set of 32 counters
+
+std::string TahomaName(std::string_view name) { return fmt::format("tahoma.dev/{}", name); }
+
+// Everything that BuildPool's parts need to look at.
+struct Source {
+  const wire::Inventory& inventory;
+  const hw::InstanceType& type;
+  const PoolOptions& options;
+
+  bool partitions() const { return options.publish.lnc1 || options.publish.lnc2; }
+  bool node() const { return options.publish.node && inventory.ultra_server.has_value(); }
+  // Counters are needed as soon as two devices can overlap.
+  bool counters() const { return partitions() || node(); }
+};
+
+absl::Status CheckChips(const wire::Inventory& inventory, const hw::InstanceType& type) {
+  bool complete = inventory.chips.size() == static_cast<std::size_t>(type.chip_count());
+  for (std::size_t i = 0; complete && i < inventory.chips.size(); ++i) {
+    complete = inventory.chips[i].index == static_cast<int>(i);
+  }
+  if (complete) return absl::OkStatus();
+  return InvalidArgument("node {} reports {} chips; a {} has chips 0 to {}, broken ones included",
+                         inventory.node_name, inventory.chips.size(), type.name,
+                         type.chip_count() - 1);
+}
+
+void AddIdentity(const Source& source, std::string_view resource_type, Device& device) {
+  device.attributes.push_back({"instanceType", source.inventory.instance_type});
+  device.attributes.push_back({"resourceType", std::string(resource_type)});
+  device.attributes.push_back({"draDriverVersion", Version{source.options.driver_version}});
+  if (!source.inventory.driver_version.empty()) {
+    device.attributes.push_back({"neuronDriverVersion", source.inventory.driver_version});
+  }
+}
+
+void AddPlace(const Source& source, Device& device) {
+  const wire::Inventory& inventory = source.inventory;
+  for (std::size_t i = 0; i < inventory.network_layers.size(); ++i) {
+    device.attributes.push_back(
+        {fmt::format("networkNodeLayer{}", i + 1), inventory.network_layers[i]});
+  }
+  if (inventory.ultra_server.has_value() && !inventory.capacity_block_id.empty()) {
+    device.attributes.push_back({"capacityBlockId", inventory.capacity_block_id});
+  }
+}
+
+void AddUltraServer(const Source& source, Device& device) {
+  if (!source.inventory.ultra_server.has_value()) return;
+  const wire::UltraServer& ultra_server = *source.inventory.ultra_server;
+  device.attributes.push_back({TahomaName("z"), std::int64_t{ultra_server.node_id}});
+  device.attributes.push_back({TahomaName("ultraserverId"), ultra_server.id});
+  device.attributes.push_back(
+      {TahomaName("ultraserverNodeId"), std::int64_t{ultra_server.node_id}});
+}
+
+void AddCoordinates(const Source& source, int chip, Device& device) {
+  const torus::Coord at = source.type.torus.CoordOf(torus::ChipIndex(chip));
+  device.attributes.push_back({TahomaName("x"), std::int64_t{at.x}});
+  device.attributes.push_back({TahomaName("y"), std::int64_t{at.y}});
+}
+
+void AddTaints(const Source& source, std::string_view reason, Device& device) {
+  device.taints.push_back({std::string(kManagedTaint), "", "NoSchedule"});
+  if (source.options.node_lost) reason = "node-lost";
+  if (!reason.empty()) {
+    device.taints.push_back({std::string(kUnhealthyTaint), std::string(reason), "NoExecute"});
+  }
+}
+
+// Why a chip must not be used; empty when it may.
+std::string Unhealthy(const wire::Chip& chip) {
+  if (chip.healthy) return "";
+  return chip.reason.empty() ? "unknown" : chip.reason;
+}
+
+// AWS's row, column and group numbers: only where there is more than one chip and no UltraServer
+// (neuron-sdk deploy/eks/dra.rst, "Attributes Reference").
+void AddAwsTopology(const Source& source, int chip, Device& device) {
+  if (source.inventory.ultra_server.has_value() || source.type.chip_count() < 2) return;
+  device.attributes.push_back({"topology_x", std::int64_t{chip / 4}});  // the row
+  device.attributes.push_back({"topology_y", std::int64_t{chip % 4}});  // the column
+  device.attributes.push_back({"topology4_id", std::int64_t{chip / 4}});
+  if (source.type.chip_count() >= 8) {
+    device.attributes.push_back({"topology8_id", std::int64_t{chip / 8}});
+  }
+}
+
+void AddDeviceGroups(const Source& source, int chip, Device& device) {
+  if (!source.type.device_groups) return;
+  const auto address = [&](int i) {
+    return source.type.chips[static_cast<std::size_t>(i)].efa_bdf;
+  };
+  device.attributes.push_back({"resource.aws.com/devicegroup1_id", std::string(address(chip))});
+  for (const int size : {4, 8, 16}) {
+    std::vector<std::string_view> members;
+    const int first = chip / size * size;
+    for (int i = first; i < first + size && i < source.type.chip_count(); ++i) {
+      members.push_back(address(i));
+    }
+    device.attributes.push_back(
+        {fmt::format("resource.aws.com/devicegroup{}_id", size), DeviceGroupId(members)});
+  }
+}
+
+std::string ChipCounter(int chip) { return fmt::format("chip-{}", chip); }
+
+Device ChipDevice(const Source& source, const wire::Chip& chip) {
+  Device device = {.name = hw::ToString(DeviceName{.kind = DeviceKind::kChip, .chip = chip.index}),
+                   .attributes = {},
+                   .consumes = {},
+                   .taints = {}};
+  device.attributes.push_back({"deviceId", std::int64_t{chip.index}});
+  AddIdentity(source, "neuron_device", device);
+  AddPlace(source, device);
+  AddAwsTopology(source, chip.index, device);
+  AddDeviceGroups(source, chip.index, device);
+  AddCoordinates(source, chip.index, device);
+  AddUltraServer(source, device);
+  std::string links;
+  for (const std::string& link : chip.links_down) links += (links.empty() ? "" : ",") + link;
+  if (!links.empty()) device.attributes.push_back({TahomaName("linksDown"), links});
+  if (source.counters()) {
+    device.consumes.push_back({"node", {{ChipCounter(chip.index), wire::kCoresPerChip}}});
+  }
+  AddTaints(source, Unhealthy(chip), device);
+  return device;
+}
+
+// A whole member of an UltraServer; unhealthy as soon as one of its chips is.
+Device NodeDevice(const Source& source) {
+  Device device = {.name = hw::ToString(DeviceName{.kind = DeviceKind::kNode}),
+                   .attributes = {},
+                   .consumes = {{"node", {}}},
+                   .taints = {}};
+  AddIdentity(source, "neuron_node", device);
+  AddPlace(source, device);
+  AddUltraServer(source, device);
+  std::string reason;
+  for (const wire::Chip& chip : source.inventory.chips) {
+    device.consumes[0].counters.push_back({ChipCounter(chip.index), wire::kCoresPerChip});
+    if (reason.empty()) reason = Unhealthy(chip);
+  }
+  AddTaints(source, reason, device);
+  return device;
+}
+
+Device CoreDevice(const Source& source, const wire::Chip& chip, int lnc, int core) {
+  const DeviceName name = {.kind = DeviceKind::kCore, .chip = chip.index, .lnc = lnc, .core = core};
+  Device device = {.name = hw::ToString(name), .attributes = {}, .consumes = {}, .taints = {}};
+  AddIdentity(source, "neuron_core", device);
+  AddCoordinates(source, chip.index, device);
+  AddUltraServer(source, device);
+  device.attributes.push_back({TahomaName("chip"), std::int64_t{chip.index}});
+  device.attributes.push_back({TahomaName("lnc"), std::int64_t{lnc}});
+  device.attributes.push_back({TahomaName("core"), std::int64_t{core}});
+  device.attributes.push_back(
+      {TahomaName("hbmBank"), std::int64_t{hw::HbmBank(*source.type.chip, lnc, core)}});
+  device.consumes.push_back({"node", {{ChipCounter(chip.index), lnc}}});
+  CounterSet cores = {.name = fmt::format("phys-{}", chip.index / kChipsPerPhysSet),
+                      .counters = {}};
+  for (int i = 0; i < lnc; ++i) {
+    const int physical = wire::kCoresPerChip * (chip.index % kChipsPerPhysSet) + lnc * core + i;
+    cores.counters.push_back({fmt::format("core-{}", physical), 1});
+  }
+  device.consumes.push_back(std::move(cores));
+  AddTaints(source, Unhealthy(chip), device);
+  return device;
+}
+
+std::vector<Device> CoreDevices(const Source& source, int lnc) {
+  std::vector<Device> devices;
+  for (const wire::Chip& chip : source.inventory.chips) {
+    for (int core = 0; core < hw::LogicalCores(*source.type.chip, lnc); ++core) {
+      devices.push_back(CoreDevice(source, chip, lnc, core));
+    }
+  }
+  return devices;
+}
+
+std::vector<CounterSet> CounterSets(const Source& source) {
+  std::vector<CounterSet> sets;
+  if (!source.counters()) return sets;
+  CounterSet node = {.name = "node", .counters = {}};
+  for (const wire::Chip& chip : source.inventory.chips) {
+    node.counters.push_back({ChipCounter(chip.index), wire::kCoresPerChip});
+  }
+  sets.push_back(std::move(node));
+  if (!source.partitions()) return sets;
+  const int chips = source.type.chip_count();
+  for (int first = 0; first < chips; first += kChipsPerPhysSet) {
+    CounterSet cores = {.name = fmt::format("phys-{}", first / kChipsPerPhysSet), .counters = {}};
+    const int count = std::min(kChipsPerPhysSet, chips - first) * wire::kCoresPerChip;
+    for (int i = 0; i < count; ++i) cores.counters.push_back({fmt::format("core-{}", i), 1});
+    sets.push_back(std::move(cores));
+  }
+  return sets;
+}
+
+}  // namespace
+
+absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words) {
+  Publish publish = {.chips = false, .lnc1 = false, .lnc2 = false, .node = false};
+  for (const std::string& word : words) {
+    bool* flag = word == "chips"  ? &publish.chips
+                 : word == "lnc1" ? &publish.lnc1
+                 : word == "lnc2" ? &publish.lnc2
+                 : word == "node" ? &publish.node
+                                  : nullptr;
+    if (flag == nullptr) {
+      return InvalidArgument("publish: \"{}\" is unknown; expected chips, lnc1, lnc2 or node",
+                             word);
+    }
+    if (*flag) return InvalidArgument("publish: \"{}\" is given twice", word);
+    *flag = true;
+  }
+  if (words.empty()) {
+    return InvalidArgument("publish: the list is empty; expected some of chips, lnc1, lnc2, node");
+  }
+  return publish;
+}
+
+absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options) {
+  const hw::InstanceType* type = hw::FindInstanceType(inventory.instance_type);
+  if (type == nullptr) {
+    return InvalidArgument("node {}: instance type \"{}\" is unknown; expected one of {}",
+                           inventory.node_name, inventory.instance_type, hw::InstanceTypeNames());
+  }
+  TAHOMA_RETURN_IF_ERROR(CheckChips(inventory, *type));
+  const Source source = {.inventory = inventory, .type = *type, .options = options};
+  Pool pool = {.counter_sets = CounterSets(source), .groups = {}};
+  std::vector<Device> whole;
+  if (options.publish.chips) {
+    for (const wire::Chip& chip : inventory.chips) whole.push_back(ChipDevice(source, chip));
+  }
+  if (source.node()) whole.push_back(NodeDevice(source));
+  if (!whole.empty()) pool.groups.push_back(std::move(whole));
+  if (options.publish.lnc2) pool.groups.push_back(CoreDevices(source, 2));
+  if (options.publish.lnc1) pool.groups.push_back(CoreDevices(source, 1));
+  return pool;
+}
+
+std::vector<SliceContent> CutIntoSlices(const Pool& pool) {
+  std::vector<SliceContent> slices;
+  if (!pool.counter_sets.empty()) {
+    TAHOMA_CHECK(pool.counter_sets.size() <= kMaxCounterSetsPerSlice);
+    slices.push_back({.counter_sets = pool.counter_sets, .devices = {}});
+  }
+  for (const std::vector<Device>& group : pool.groups) {
+    for (std::size_t begin = 0; begin < group.size(); begin += kMaxDevicesPerSlice) {
+      const std::size_t end = std::min(begin + kMaxDevicesPerSlice, group.size());
+      slices.push_back({.counter_sets = {},
+                        .devices = {group.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    group.begin() + static_cast<std::ptrdiff_t>(end)}});
+    }
+  }
+  if (slices.empty()) slices.emplace_back();
+  return slices;
+}
+
+}  // namespace tahoma::dra

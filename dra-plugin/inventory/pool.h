@@ -1,0 +1,118 @@
+// The devices that a node publishes, made from what sim-node reports.
+//
+//   absl::StatusOr<Pool> pool = BuildPool(inventory, {.publish = {.lnc1 = false}});
+//   for (const SliceContent& slice : CutIntoSlices(*pool)) …
+//
+// Names, attributes, counters and taints are those of docs/design/0001-seams.md; AWS's attributes
+// have AWS's names and types, so that its manifests select our devices unchanged.
+//
+// Scope: a pure function. Writing slices is dra-plugin/slices.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lib/wire/messages.h"
+
+namespace tahoma::dra {
+
+inline constexpr std::string_view kDriver = "neuron.aws.com";
+inline constexpr std::string_view kManagedTaint = "tahoma.dev/managed";
+inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
+
+// resource.k8s.io/v1 since 1.35: at most 64 devices in a slice of which any has taints or consumes
+// counters; all of ours have a taint. Earlier servers allow 128.
+inline constexpr std::size_t kMaxDevicesPerSlice = 64;
+inline constexpr std::size_t kMaxCounterSetsPerSlice = 8;
+inline constexpr std::size_t kMaxCountersPerSet = 32;
+
+struct Version {
+  std::string text;  // semantic version 2.0.0
+  bool operator==(const Version&) const = default;
+};
+using AttributeValue = std::variant<std::int64_t, std::string, Version>;
+
+struct Attribute {
+  std::string name;  // unqualified names are in the driver's domain
+  AttributeValue value;
+  bool operator==(const Attribute&) const = default;
+};
+
+struct Counter {
+  std::string name;
+  std::int64_t value = 0;
+  bool operator==(const Counter&) const = default;
+};
+
+// A counter set, or what a device takes from one.
+struct CounterSet {
+  std::string name;
+  std::vector<Counter> counters = {};
+  bool operator==(const CounterSet&) const = default;
+};
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+  bool operator==(const Taint&) const = default;
+};
+
+struct Device {
+  std::string name;
+  std::vector<Attribute> attributes = {};
+  std::vector<CounterSet> consumes = {};
+  std::vector<Taint> taints = {};
+  bool operator==(const Device&) const = default;
+};
+
+// What a node shows: at fleet size every byte of a slice is etcd's, so it is chosen per node pool.
+struct Publish {
+  bool chips = true;
+  bool lnc1 = true;
+  bool lnc2 = true;
+  bool node = true;  // neuron-node, on members of an UltraServer only
+  bool operator==(const Publish&) const = default;
+};
+
+// From the configuration's list of "chips", "lnc1", "lnc2", "node". kInvalidArgument for another
+// word, a word twice, or an empty list.
+absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words);
+
+struct PoolOptions {
+  Publish publish = {};
+  std::string driver_version = "0.1.0";  // of this plugin: attribute draDriverVersion
+  bool node_lost = false;                // sim-node is gone: every device is unhealthy
+};
+
+struct Pool {
+  std::vector<CounterSet> counter_sets = {};  // empty when nothing shares counters
+  std::vector<std::vector<Device>> groups;    // chips and node; LNC 2 cores; LNC 1 cores. By id
+  bool operator==(const Pool&) const = default;
+};
+
+// kInvalidArgument when the instance type is unknown or the chips are not exactly those of the
+// type.
+absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options);
+
+// One slice of the pool: either counter sets or devices, never both (since 1.35).
+struct SliceContent {
+  std::vector<CounterSet> counter_sets = {};
+  std::vector<Device> devices = {};
+  bool operator==(const SliceContent&) const = default;
+};
+
+// The slices in the order of their index; a group begins a new slice, so that a change touches as
+// few as possible. An empty pool is one empty slice.
+std::vector<SliceContent> CutIntoSlices(const Pool& pool);
+
+}  // namespace tahoma::dra

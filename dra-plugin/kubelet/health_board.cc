@@ -1,0 +1,50 @@
+#include "dra-plugin/kubelet/health_board.h"
+
+#include <utility>
+
+namespace tahoma::dra {
+
+std::vector<DeviceHealth> HealthOf(const Pool& pool, const std::string& pool_name) {
+  std::vector<DeviceHealth> out;
+  for (const std::vector<Device>& group : pool.groups) {
+    for (const Device& device : group) {
+      DeviceHealth health = {
+          .pool = pool_name, .device = device.name, .healthy = true, .message = ""};
+      for (const Taint& taint : device.taints) {
+        if (taint.key != kUnhealthyTaint) continue;
+        health.healthy = false;
+        health.message = taint.value;
+      }
+      out.push_back(std::move(health));
+    }
+  }
+  return out;
+}
+
+void HealthBoard::Set(std::vector<DeviceHealth> devices) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (*current_.devices == devices) return;
+    ++current_.version;
+    current_.devices = std::make_shared<const std::vector<DeviceHealth>>(std::move(devices));
+  }
+  changed_.notify_all();
+}
+
+std::optional<HealthBoard::Snapshot> HealthBoard::Wait(std::uint64_t seen,
+                                                       std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [&] { return closed_ || current_.version != seen; });
+  if (closed_) return std::nullopt;
+  return current_;
+}
+
+void HealthBoard::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace tahoma::dra

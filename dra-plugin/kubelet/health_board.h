@@ -1,0 +1,57 @@
+// The health of every published device, for the kubelet's streams.
+//
+//   board.Set(HealthOf(pool, "node-a"));
+//   std::optional<HealthBoard::Snapshot> now = board.Wait(seen, 10s);   // nullopt after Close
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dra-plugin/inventory/pool.h"
+
+namespace tahoma::dra {
+
+struct DeviceHealth {
+  std::string pool;
+  std::string device;
+  bool healthy = true;
+  std::string message = {};  // why it is not
+
+  bool operator==(const DeviceHealth&) const = default;
+};
+
+// A device is unhealthy when it carries the taint for it.
+std::vector<DeviceHealth> HealthOf(const Pool& pool, const std::string& pool_name);
+
+class HealthBoard {
+ public:
+  struct Snapshot {
+    std::uint64_t version = 0;
+    std::shared_ptr<const std::vector<DeviceHealth>> devices;
+  };
+
+  void Set(std::vector<DeviceHealth> devices);
+
+  // Waits until the version differs from `seen` or the time is over; nullopt once closed.
+  std::optional<Snapshot> Wait(std::uint64_t seen, std::chrono::milliseconds timeout);
+
+  // Ends every Wait, now and later.
+  void Close();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Snapshot current_{0, std::make_shared<const std::vector<DeviceHealth>>()};
+  bool closed_ = false;
+};
+
+}  // namespace tahoma::dra

@@ -1,0 +1,61 @@
+// The plugin's two gRPC servers: the driver's calls and its registration with the kubelet.
+//
+//   absl::StatusOr<std::unique_ptr<KubeletServer>> server =
+//       KubeletServer::Start(options, driver, board, clock);
+//   …
+//   server->Stop();        // the registration's socket goes first: that is how a plugin signs off
+//
+// Serves DRAPlugin v1 and v1beta1 and DRAResourceHealth v1 and v1alpha1 on one socket and
+// Registration on another, started in that order (reference: kubernetes-dra 1.1-1.5).
+//
+// Scope: gRPC in, DriverCalls out. A claim's problem becomes the claim's error in the answer, never
+// a failed RPC.
+//
+// Thread safety: Start and Stop belong to one thread; DriverCalls come from several, one at a time
+// (CallLock).
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "dra-plugin/kubelet/call_lock.h"
+#include "dra-plugin/kubelet/driver_calls.h"
+#include "dra-plugin/kubelet/health_board.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::dra {
+
+struct KubeletOptions {
+  std::string driver;        // its DNS name
+  std::string registry_dir;  // where the kubelet looks for registration sockets
+  std::string data_dir;      // the driver's own folder: socket and lock
+  std::string pod_uid;       // empty: no rolling update
+  // A kubelet takes a device for Unknown 30 s after its last update.
+  std::chrono::milliseconds health_period = std::chrono::seconds(10);
+  // The kubelet's verdict; `error` is set when it refused.
+  std::function<void(bool registered, const std::string& error)> on_registration = {};
+};
+
+class KubeletServer {
+ public:
+  // kAlreadyExists when another program answers on one of the sockets; kInvalidArgument when a path
+  // is too long. `lock` serialises the driver's calls. References must outlive the server.
+  static absl::StatusOr<std::unique_ptr<KubeletServer>> Start(KubeletOptions options,
+                                                              DriverCalls& driver, CallLock& lock,
+                                                              HealthBoard& board,
+                                                              const Clock& clock);
+  virtual ~KubeletServer() = default;
+
+  // Removes the sockets and waits for calls that are running. Closes the health board.
+  virtual void Stop() = 0;
+
+  virtual const std::string& registration_socket() const = 0;
+  virtual const std::string& driver_socket() const = 0;
+};
+
+}  // namespace tahoma::dra

@@ -1,0 +1,50 @@
+// A node's slices as resource.k8s.io/v1 objects.
+//
+//   nlohmann::json object = SliceObject({.node_name = "node-a", .node_uid = uid}, content, index);
+//
+// Scope: spelling, and the comparison that tells which fields a server did not keep.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+
+#include "dra-plugin/inventory/pool.h"
+
+namespace tahoma::dra {
+
+struct SliceOwner {
+  std::string node_name;  // also the pool's name
+  std::string node_uid;
+};
+
+struct PoolMark {
+  std::int64_t generation = 1;
+  std::size_t slice_count = 1;
+};
+
+// "02-neuron.aws.com-node-a-": the index comes first, because a pool's slices are taken in the
+// order of their names and long names are cut at the end.
+std::string SliceGenerateName(const SliceOwner& owner, std::size_t index);
+
+// A new object, complete but for the generated name.
+nlohmann::json SliceObject(const SliceOwner& owner, const PoolMark& mark,
+                           const SliceContent& content, std::size_t index);
+
+// Fields of `sent` that `kept` does not have, with array positions left out
+// ("spec.devices[].taints"), each once. Fields that only `kept` has are the server's defaults.
+std::set<std::string> DroppedFields(const nlohmann::json& sent, const nlohmann::json& kept);
+
+// Takes such fields out of an object.
+void RemoveFields(const std::set<std::string>& paths, nlohmann::json& object);
+
+// Copies timeAdded to every taint of `wanted` that the same device of `existing` has already, so
+// that an update does not make it younger.
+void KeepTaintTimes(const nlohmann::json& existing, nlohmann::json& wanted);
+
+}  // namespace tahoma::dra

@@ -1,0 +1,202 @@
+#include "dra-plugin/slices/slice_publisher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "dra-plugin/slices/api_call.h"
+#include "lib/base/status.h"
+#include "lib/kube/url.h"
+
+namespace tahoma::dra {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+constexpr int kAttempts = 5;
+
+std::string Text(const json& object, const json::json_pointer& at) {
+  return object.contains(at) && object.at(at).is_string() ? object.at(at).get<std::string>() : "";
+}
+
+std::int64_t Number(const json& object, const json::json_pointer& at) {
+  return object.contains(at) && object.at(at).is_number_integer()
+             ? object.at(at).get<std::int64_t>()
+             : 0;
+}
+
+const json::json_pointer kGeneration("/spec/pool/generation");
+const json::json_pointer kCount("/spec/pool/resourceSliceCount");
+const json::json_pointer kName("/metadata/name");
+const json::json_pointer kUid("/metadata/uid");
+const json::json_pointer kResourceVersion("/metadata/resourceVersion");
+
+// What must become of the slices that exist.
+struct Plan {
+  std::vector<json> obsolete;
+  std::vector<std::optional<json>> existing;  // by index
+  std::int64_t newest = 0;                    // highest generation seen
+};
+
+Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count) {
+  Plan plan;
+  plan.existing.resize(count);
+  // The newest of several with one index stays; by name, so that two plugins decide alike.
+  std::sort(slices.begin(), slices.end(), [](const json& a, const json& b) {
+    const std::int64_t ga = Number(a, kGeneration);
+    const std::int64_t gb = Number(b, kGeneration);
+    return ga != gb ? ga > gb : Text(a, kName) < Text(b, kName);
+  });
+  for (json& slice : slices) {
+    plan.newest = std::max(plan.newest, Number(slice, kGeneration));
+    bool used = false;
+    for (std::size_t i = 0; i < count && !used; ++i) {
+      if (plan.existing[i].has_value()) continue;
+      if (!Text(slice, kName).starts_with(SliceGenerateName(owner, i))) continue;
+      plan.existing[i] = std::move(slice);
+      used = true;
+    }
+    if (!used) plan.obsolete.push_back(std::move(slice));
+  }
+  return plan;
+}
+
+bool SameContent(const json& existing, const json& wanted) {
+  json a = existing.value("spec", json::object());
+  json b = wanted.at("spec");
+  a.erase("pool");
+  b.erase("pool");
+  return a == b && existing.at("metadata").value("ownerReferences", json()) ==
+                       wanted.at("metadata").at("ownerReferences");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SlicePublisher::NodeUid() {
+  const absl::StatusOr<json> node = CallApi(
+      transport_, {.method = "GET", .target = "/api/v1/nodes/" + kube::PercentEncode(node_name_)});
+  if (!node.ok()) return Annotate(node.status(), fmt::format("reading node {}", node_name_));
+  std::string uid = Text(*node, kUid);
+  if (uid.empty()) return Internal("node {} has no uid", node_name_);
+  return uid;
+}
+
+absl::StatusOr<std::vector<json>> SlicePublisher::List() {
+  const kube::Query query = {
+      {"fieldSelector", fmt::format("spec.nodeName={},spec.driver={}", node_name_, kDriver)}};
+  const absl::StatusOr<json> list =
+      CallApi(transport_,
+              {.method = "GET", .target = fmt::format("{}?{}", kSlices, kube::EncodeQuery(query))});
+  if (!list.ok()) return Annotate(list.status(), "listing this node's ResourceSlices");
+  std::vector<json> out;
+  if (!list->contains("items") || !list->at("items").is_array()) return out;
+  for (const json& item : list->at("items")) {
+    const json spec = item.value("spec", json::object());
+    if (spec.value("driver", "") == kDriver && spec.value("nodeName", "") == node_name_) {
+      out.push_back(item);
+    }
+  }
+  return out;
+}
+
+absl::Status SlicePublisher::Delete(const json& slice) {
+  const std::string name = Text(slice, kName);
+  const json options = {
+      {"apiVersion", "v1"},
+      {"kind", "DeleteOptions"},
+      {"preconditions",
+       {{"uid", Text(slice, kUid)}, {"resourceVersion", Text(slice, kResourceVersion)}}}};
+  const absl::Status status =
+      CallApi(transport_, {.method = "DELETE",
+                           .target = fmt::format("{}/{}", kSlices, kube::PercentEncode(name)),
+                           .headers = {{"Content-Type", "application/json"}},
+                           .body = options.dump()})
+          .status();
+  if (status.ok()) spdlog::info("deleted ResourceSlice {}", name);
+  return absl::IsNotFound(status) ? absl::OkStatus()
+                                  : Annotate(status, fmt::format("deleting {}", name));
+}
+
+absl::Status SlicePublisher::Write(const json& slice) {
+  const std::string name = Text(slice, kName);
+  kube::Request request = {.method = name.empty() ? "POST" : "PUT",
+                           .target = std::string(kSlices),
+                           .headers = {{"Content-Type", "application/json"}},
+                           .body = slice.dump()};
+  if (!name.empty()) request.target += "/" + kube::PercentEncode(name);
+  const absl::StatusOr<json> kept = CallApi(transport_, request);
+  if (!kept.ok()) {
+    return Annotate(kept.status(),
+                    name.empty() ? "creating a ResourceSlice" : fmt::format("updating {}", name));
+  }
+  const json sent = {{"spec", slice.at("spec")}};
+  for (const std::string& path : DroppedFields(sent, *kept)) {
+    if (!dropped_.insert(path).second) continue;
+    spdlog::warn(
+        "the API server dropped {} of a ResourceSlice: its version or a disabled feature "
+        "gate does not know the field",
+        path);
+  }
+  spdlog::info("{} ResourceSlice {} (generation {}, {} slices)",
+               name.empty() ? "created" : "updated", Text(*kept, kName), Number(*kept, kGeneration),
+               Number(*kept, kCount));
+  return absl::OkStatus();
+}
+
+absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, NodeUid());
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<json> slices, List());
+  const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
+  const std::vector<SliceContent> contents = CutIntoSlices(pool);
+  Plan plan = Match(std::move(slices), owner, contents.size());
+  std::vector<json> wanted;
+  std::vector<std::size_t> changed;
+  bool consistent = plan.obsolete.empty();
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    json object = SliceObject(owner, {.generation = plan.newest, .slice_count = contents.size()},
+                              contents[i], i);
+    RemoveFields(dropped_, object);
+    const std::optional<json>& existing = plan.existing[i];
+    if (existing.has_value()) {
+      KeepTaintTimes(*existing, object);
+      if (!SameContent(*existing, object)) changed.push_back(i);
+      consistent = consistent && Number(*existing, kGeneration) == plan.newest &&
+                   Number(*existing, kCount) == static_cast<std::int64_t>(contents.size());
+      json metadata = existing->at("metadata");
+      metadata["ownerReferences"] = object["metadata"]["ownerReferences"];
+      metadata.erase("managedFields");
+      object["metadata"] = std::move(metadata);
+    } else {
+      consistent = false;
+    }
+    wanted.push_back(std::move(object));
+  }
+  if (consistent && changed.empty()) return absl::OkStatus();
+  if (consistent && changed.size() == 1) return Write(wanted[changed[0]]);
+  for (const json& slice : plan.obsolete) TAHOMA_RETURN_IF_ERROR(Delete(slice));
+  for (const bool create : {false, true}) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (create == plan.existing[i].has_value()) continue;
+      wanted[i]["spec"]["pool"]["generation"] = plan.newest + 1;
+      TAHOMA_RETURN_IF_ERROR(Write(wanted[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SlicePublisher::Publish(const Pool& pool) {
+  absl::Status status;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    status = PublishOnce(pool);
+    // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
+    const bool moved = absl::IsAborted(status) || absl::IsAlreadyExists(status) ||
+                       (absl::IsNotFound(status) && attempt == 0);
+    if (!moved) return status;
+  }
+  return status;
+}
+
+}  // namespace tahoma::dra

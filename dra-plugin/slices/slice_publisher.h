@@ -1,0 +1,58 @@
+// Makes the API server's ResourceSlices of a node what the node's pool is.
+//
+//   SlicePublisher publisher(transport, "node-a");
+//   absl::Status status = publisher.Publish(*pool);     // again after every change and now and
+//   then
+//
+// One slice that changed is updated in place; more than that gets a new pool generation, so that
+// nobody allocates from a mixture. Obsolete slices go first, then updates, then new ones. A server
+// that drops fields (a disabled feature gate) is not asked for them again and again: what it
+// dropped is remembered (dropped_fields).
+//
+// Scope: this node's slices of this driver. Nothing is deleted when the plugin ends: the kubelet
+// removes the slices of a driver that stays away.
+//
+// Thread safety: one thread at a time.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dra-plugin/inventory/pool.h"
+#include "dra-plugin/slices/slice_json.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::dra {
+
+class SlicePublisher {
+ public:
+  // `transport` must outlive this object.
+  SlicePublisher(kube::Transport& transport, std::string node_name)
+      : transport_(transport), node_name_(std::move(node_name)) {}
+
+  // kNotFound while the Node object does not exist; kAborted when others kept changing the slices;
+  // the server's refusal with its message.
+  absl::Status Publish(const Pool& pool);
+
+  // Fields that the server did not keep, for the log: "spec.devices[].taints".
+  const std::set<std::string>& dropped_fields() const { return dropped_; }
+
+ private:
+  absl::Status PublishOnce(const Pool& pool);
+  absl::StatusOr<std::string> NodeUid();
+  absl::StatusOr<std::vector<nlohmann::json>> List();
+  absl::Status Delete(const nlohmann::json& slice);
+  absl::Status Write(const nlohmann::json& slice);
+
+  kube::Transport& transport_;
+  const std::string node_name_;
+  std::set<std::string> dropped_;
+};
+
+}  // namespace tahoma::dra
