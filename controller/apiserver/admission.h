@@ -1,0 +1,65 @@
+// From what a client sent to what is stored: the steps every write goes through.
+//
+//   WriteRequest write = …;                                    // options of the request
+//   TAHOMA_RETURN_IF_ERROR(CheckBody(write, body));            // kind, unknown and doubled fields
+//   TAHOMA_ASSIGN_OR_RETURN(json ready, AdmitCreate(context, write, std::move(body)));
+//   TAHOMA_ASSIGN_OR_RETURN(json next, AdmitUpdate(context, write, *current, std::move(body)));
+//
+// Thread safety: from any thread; a WriteRequest belongs to one.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/apiserver/api_context.h"
+#include "controller/apiserver/api_request.h"
+#include "controller/apiserver/decode_body.h"
+
+namespace tahoma::controller {
+
+// One write in progress.
+struct WriteRequest {
+  const ApiRequest& request;
+  bool dry_run = false;
+  FieldValidation validation = FieldValidation::kWarn;
+  std::string field_manager;
+  std::string now;                    // RFC 3339
+  bool apply = false;                 // server-side apply keeps managedFields itself
+  std::vector<std::string> warnings;  // become Warning headers
+
+  const Kind& kind() const { return *request.kind; }
+  static absl::StatusOr<WriteRequest> Of(const ApiContext& context, const ApiRequest& request);
+};
+
+// Checks apiVersion and kind (filled in for built-in kinds that leave them out), types, and
+// according to fieldValidation unknown fields (which are removed) and doubled ones.
+// `patch`, when not empty, is the patch that made the object: errors then blame it.
+absl::Status CheckBody(WriteRequest& write, nlohmann::json& object,
+                       const std::vector<std::string>& duplicates, std::string_view patch = "");
+
+// Name, namespace, uid, times, defaults, validation, ownership of fields.
+absl::StatusOr<nlohmann::json> AdmitCreate(const ApiContext& context, WriteRequest& write,
+                                           nlohmann::json object);
+
+// What the server owns is taken from `old_object`; versions and uids that do not agree are 409.
+// Returns an object equal to `old_object` when nothing changes.
+absl::StatusOr<nlohmann::json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
+                                           const nlohmann::json& old_object, nlohmann::json object);
+
+// 404 for a create in a namespace that is not there, 403 in one that is being deleted.
+absl::Status CheckNamespace(const ApiContext& context, const ApiRequest& request,
+                            std::string_view name);
+
+// A deleted object whose last finalizer is gone leaves with this update.
+bool DeletedByUpdate(const Kind& kind, const nlohmann::json& object);
+
+// The metadata of any object; an empty one when it has none.
+const nlohmann::json& MetadataOf(const nlohmann::json& object);
+std::string TextAt(const nlohmann::json& object, std::string_view field);  // "" when absent
+
+}  // namespace tahoma::controller

@@ -1,0 +1,142 @@
+#include "controller/apiserver/api_request.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "controller/apiserver/status_error.h"
+#include "controller/apiserver/validation.h"
+#include "lib/base/status.h"
+#include "lib/kube/url.h"
+
+namespace tahoma::controller {
+namespace {
+
+// The longest paths are /apis/g/v/namespaces/n/r/n/s.
+constexpr std::size_t kSegmentsMax = 9;
+
+absl::StatusOr<std::vector<std::string>> Segments(std::string_view path) {
+  absl::StatusOr<std::vector<std::string>> segments = kube::SplitPath(path);
+  if (!segments.ok()) return BadRequestError(Message(segments.status()));
+  if (segments->size() > kSegmentsMax) return NoSuchPathError();
+  return segments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string, std::less<>>> ParseQuery(std::string_view query) {
+  std::map<std::string, std::string, std::less<>> values;
+  while (!query.empty()) {
+    const std::size_t end = query.find('&');
+    const std::string_view pair = query.substr(0, end);
+    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
+    if (pair.empty()) continue;
+    const std::size_t equals = pair.find('=');
+    const auto key = rest::PercentDecode(pair.substr(0, equals), true);
+    const auto value = rest::PercentDecode(
+        equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1), true);
+    if (!key || !value) return BadRequestError(fmt::format("invalid query '{}'", pair));
+    values.emplace(*key, *value);
+  }
+  return values;
+}
+
+absl::StatusOr<ApiRequest> ApiRequest::Parse(const rest::Request& http,
+                                             std::shared_ptr<const KindTable> kinds) {
+  ApiRequest request;
+  request.http = &http;
+  request.kinds = std::move(kinds);
+  TAHOMA_ASSIGN_OR_RETURN(request.query, ParseQuery(http.query));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, Segments(http.path));
+  std::size_t at = 0;
+  const auto next = [&] { return at < parts.size() ? parts[at++] : std::string(); };
+  const std::string root = next();
+  const std::string group = root == "apis" ? next() : std::string();
+  const std::string version = next();
+  if ((root != "api" && root != "apis") || (root == "apis") == group.empty() || version.empty()) {
+    return NoSuchPathError();
+  }
+  std::string resource = next();
+  if (resource == "watch") {  // the old form of ?watch=true, which Kubernetes still serves
+    request.watch_path = true;
+    resource = next();
+  }
+  // /namespaces/<name> and its own subresources are objects of the resource "namespaces".
+  const bool own_subresource =
+      at + 1 < parts.size() && (parts[at + 1] == "status" || parts[at + 1] == "finalize");
+  if (resource == "namespaces" && at + 1 < parts.size() && !own_subresource) {
+    request.name_space = next();
+    resource = next();
+    if (request.name_space.empty()) return NoSuchPathError();
+  }
+  request.kind = request.kinds->Find(group, version, resource);
+  if (request.kind == nullptr) return NoSuchPathError();
+  request.name = next();
+  request.subresource = next();
+  if (at < parts.size()) return NoSuchPathError();
+  const bool named_without_namespace = !request.name.empty() && request.name_space.empty();
+  if (request.kind->namespaced ? named_without_namespace : !request.name_space.empty()) {
+    return NoSuchPathError();
+  }
+  return request;
+}
+
+std::string_view ApiRequest::parameter(std::string_view wanted) const {
+  const auto found = query.find(wanted);
+  return found == query.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool ApiRequest::flag(std::string_view wanted) const {
+  const std::string_view value = parameter(wanted);
+  return value == "true" || value == "1";
+}
+
+absl::StatusOr<std::optional<std::int64_t>> ApiRequest::number(std::string_view wanted) const {
+  const std::string_view text = parameter(wanted);
+  if (text.empty()) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range) {
+    return BadRequestError(
+        fmt::format("strconv.ParseInt: parsing \"{}\": value out of range", text));
+  }
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return BadRequestError(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", text));
+  }
+  return value;
+}
+
+absl::StatusOr<bool> ApiRequest::dry_run() const {
+  const auto found = query.find("dryRun");
+  if (found == query.end()) return false;
+  if (found->second == "All") return true;
+  return InvalidError("meta.k8s.io", options_kind(), "",
+                      {NotSupported("dryRun", nlohmann::json::array({found->second}), {"All"})});
+}
+
+absl::StatusOr<FieldValidation> ApiRequest::field_validation() const {
+  const std::string_view value = parameter("fieldValidation");
+  if (value.empty() || value == "Warn") return FieldValidation::kWarn;
+  if (value == "Strict") return FieldValidation::kStrict;
+  if (value == "Ignore") return FieldValidation::kIgnore;
+  return InvalidError(
+      "meta.k8s.io", options_kind(), "",
+      {NotSupported("fieldValidation", std::string(value), {"", "Ignore", "Strict", "Warn"})});
+}
+
+std::string_view ApiRequest::options_kind() const {
+  if (http->method == "POST") return "CreateOptions";
+  if (http->method == "PATCH") return "PatchOptions";
+  return http->method == "DELETE" ? "DeleteOptions" : "UpdateOptions";
+}
+
+std::string ApiRequest::field_manager() const {
+  if (const std::string_view given = parameter("fieldManager"); !given.empty()) {
+    return std::string(given);
+  }
+  const std::string_view agent = http->header("User-Agent");
+  const std::string_view first = agent.substr(0, agent.find('/'));
+  return first.empty() ? "unknown" : std::string(first.substr(0, 128));
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,77 @@
+// The standalone Kubernetes API server as plain function calls: no sockets, no threads of its own.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(auto server, ApiServer::Open(store, clock, {.seed = seed}));
+//   TAHOMA_RETURN_IF_ERROR(server->InstallCrd(yaml_text));
+//   rest::Response answer = server->Handle(request);       // or answer.source: a watch, a log
+//
+// InProcessTransport calls it for programs in the same process, HttpFront for everybody else.
+//
+// Scope: /api, /apis, /openapi, /version and the probes, as in Kubernetes 1.36. Who may call is
+// HttpFront's question.
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "controller/apiserver/api_context.h"
+#include "controller/apiserver/kind.h"
+#include "controller/apiserver/object_store.h"
+#include "controller/apiserver/openapi.h"
+#include "controller/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller {
+
+class ApiServer {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;  // of uids and generated names
+    // Reaches a node's pod runner for logs; without it logs are answered with 500.
+    NodeFetch node_fetch = nullptr;
+    ObjectStore::Options objects = {};
+  };
+
+  // Reads all objects, installs the kinds of stored CRDs and creates the namespaces every cluster
+  // has. `store` and `clock` must outlive the server.
+  static absl::StatusOr<std::unique_ptr<ApiServer>> Open(Store& store, const Clock& clock,
+                                                         Options options);
+
+  // Any request; never fails, errors are answers. A response with a source reads from this server
+  // and must end before it.
+  rest::Response Handle(const rest::Request& request);
+
+  // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
+  absl::Status InstallCrd(std::string_view text);
+
+  // Ends the waiting of all watches, for shutdown.
+  void StopWatches() { objects_->StopWaiting(); }
+
+  const ObjectStore& objects() const { return *objects_; }
+  // The kinds served now.
+  std::shared_ptr<const KindTable> Kinds() const { return kinds_.Snapshot(); }
+
+ private:
+  ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options);
+  absl::Status LoadKinds();
+  absl::Status CreateNamespaces();
+  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request);
+  // nullopt: not such a path.
+  absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds);
+  absl::StatusOr<rest::Response> ServeOpenApi(const rest::Request& request, const KindTable& kinds);
+
+  std::unique_ptr<ObjectStore> objects_;
+  KindRegistry kinds_;
+  IdSource ids_;
+  OpenApiCache open_api_;
+  const ApiContext context_;
+};
+
+}  // namespace tahoma::controller

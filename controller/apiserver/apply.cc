@@ -1,0 +1,371 @@
+#include "controller/apiserver/apply.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "controller/apiserver/apply_fields.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
+// Further Update entries are folded into one (apimachinery capmanagers.go).
+constexpr std::size_t kMaxUpdateManagers = 10;
+constexpr char kAncient[] = "ancient-changes";
+
+// Which entry of managedFields: who, how, through which version and subresource.
+struct ManagerKey {
+  bool is_update = false;
+  std::string manager;
+  std::string api_version;  // of Update entries; an applier is the same in every version
+  std::string subresource;
+
+  friend auto operator<=>(const ManagerKey&, const ManagerKey&) = default;
+};
+
+struct ManagerEntry {
+  FieldSet fields;
+  std::string api_version;
+  std::string time;
+};
+
+using Managers = std::map<ManagerKey, ManagerEntry>;
+
+const Json& At(const Json& object, std::string_view name) {
+  static const Json kNull;
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return it == object.end() ? kNull : *it;
+}
+
+std::string Text(const Json& object, std::string_view name) {
+  const Json& value = At(object, name);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+Managers Decode(const Json& list) {
+  Managers managers;
+  if (!list.is_array()) return managers;
+  for (const Json& one : list) {
+    ManagerEntry entry{.fields = FieldSet::FromJson(At(one, "fieldsV1")),
+                       .api_version = Text(one, "apiVersion"),
+                       .time = Text(one, "time")};
+    if (entry.fields.empty()) continue;
+    ManagerKey key{.is_update = Text(one, "operation") != "Apply",
+                   .manager = Text(one, "manager"),
+                   .api_version = {},
+                   .subresource = Text(one, "subresource")};
+    if (key.is_update) key.api_version = entry.api_version;
+    managers[key] = std::move(entry);
+  }
+  return managers;
+}
+
+Json Encode(const Managers& managers) {
+  std::vector<std::pair<ManagerKey, const ManagerEntry*>> sorted;
+  for (const auto& [key, entry] : managers) {
+    if (!entry.fields.empty()) sorted.emplace_back(key, &entry);
+  }
+  // Apply before Update, then by time (sortEncodedManagedFields).
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first.is_update, a.second->time, a.first.manager) <
+           std::tie(b.first.is_update, b.second->time, b.first.manager);
+  });
+  Json list = Json::array();
+  for (const auto& [key, entry] : sorted) {
+    Json one = {{"manager", key.manager},
+                {"operation", key.is_update ? "Update" : "Apply"},
+                {"apiVersion", entry->api_version},
+                {"fieldsType", "FieldsV1"},
+                {"fieldsV1", entry->fields.ToJson()}};
+    if (!entry->time.empty()) one["time"] = entry->time;
+    if (!key.subresource.empty()) one["subresource"] = key.subresource;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+// Fields that nobody owns because the server does, and those of the other subresource.
+FieldSet Unowned(const Kind& kind, const std::string& subresource) {
+  Json fields = {{"f:apiVersion", Json::object()}, {"f:kind", Json::object()}};
+  fields["f:metadata"]["."] = Json::object();
+  for (const char* name : {"name", "namespace", "creationTimestamp", "selfLink", "uid",
+                           "generation", "managedFields", "resourceVersion"}) {
+    fields["f:metadata"][std::string("f:") + name] = Json::object();
+  }
+  FieldSet unowned = FieldSet::FromJson(fields);
+  if (kind.has_status && subresource.empty()) unowned.children["f:status"].member = true;
+  return unowned;
+}
+
+// `set` without the members of `fields` and everything below them.
+FieldSet Strip(const FieldSet& set, const FieldSet& fields) {
+  FieldSet rest;
+  rest.member = set.member && !fields.member;
+  for (const auto& [edge, child] : set.children) {
+    const auto it = fields.children.find(edge);
+    if (it == fields.children.end()) {
+      rest.children.emplace(edge, child);
+    } else if (edge == "f:metadata" || !it->second.member) {
+      FieldSet below = Strip(child, it->second);
+      if (!below.empty()) rest.children.emplace(edge, std::move(below));
+    }
+  }
+  return rest;
+}
+
+// What is not part of the comparison: the list of owners itself and what the server counts.
+Json Comparable(const Json& object) {
+  Json copy = object.is_object() ? object : Json::object();
+  if (copy.contains("metadata") && copy["metadata"].is_object()) {
+    for (const char* name : {"managedFields", "resourceVersion", "generation"}) {
+      copy["metadata"].erase(name);
+    }
+  }
+  return copy;
+}
+
+// A new object of a built-in kind starts as Go's empty struct: its parts are there already and are
+// not "added" as such.
+Json EmptyObject(const Kind& kind) {
+  Json empty = {{"metadata", Json::object()}};
+  if (!kind.built_in) return empty;
+  for (const char* part : {"spec", "status"}) {
+    const Schema* schema = kind.schema->Field(part);
+    if (schema == nullptr) continue;
+    empty[part] = Json::object();
+    for (const std::string& name : schema->required) {
+      if (schema->Field(name)->type == Schema::Type::kArray) empty[part][name] = Json::array();
+    }
+  }
+  return empty;
+}
+
+struct Conflict {
+  ManagerKey manager;
+  FieldSet fields;
+};
+
+// Takes what changed away from every manager but `self`.
+std::vector<Conflict> TakeOver(const Comparison& changed, const ManagerKey* self,
+                               Managers& managers) {
+  std::vector<Conflict> conflicts;
+  const FieldSet written = changed.modified.Union(changed.added);
+  for (auto& [key, entry] : managers) {
+    if (self != nullptr && key == *self) continue;
+    FieldSet lost = entry.fields.Intersection(written);
+    entry.fields = entry.fields.Difference(lost).Difference(changed.removed);
+    if (!lost.empty()) conflicts.push_back({key, std::move(lost)});
+  }
+  return conflicts;
+}
+
+std::string Printed(const ManagerKey& key) {
+  std::string text = Json(key.manager).dump();
+  if (!key.subresource.empty()) {
+    text += fmt::format(" with subresource {}", Json(key.subresource).dump());
+  }
+  if (key.is_update) text += fmt::format(" using {}", key.api_version);
+  return text;
+}
+
+std::vector<Cause> CausesOf(const std::vector<Conflict>& conflicts) {
+  std::vector<Cause> causes;
+  for (const Conflict& conflict : conflicts) {
+    for (const std::string& path : conflict.fields.Paths()) {
+      causes.push_back({"FieldManagerConflict",
+                        fmt::format("conflict with {}", Printed(conflict.manager)), path});
+    }
+  }
+  return causes;
+}
+
+// Fields that kubectl's client-side apply set last and that nobody changed since: kubectl may take
+// them over without a conflict when it moves to server-side apply.
+FieldSet LastAppliedFields(const Kind& kind, const Json& live) {
+  const std::string text = Text(At(At(live, "metadata"), "annotations"), kLastApplied);
+  const Json last = Json::parse(text, nullptr, false);
+  if (!last.is_object()) return {};
+  return FieldsOf(*kind.schema, last)
+      .Difference(Compare(*kind.schema, last, Comparable(live)).modified);
+}
+
+absl::Status CheckKeys(const Schema& schema, const Json& value, const std::string& path,
+                       int depth) {
+  if (depth > kMaxDepth) return InvalidArgument("nested deeper than {}", kMaxDepth);
+  if (value.is_object()) {
+    for (const auto& [name, child] : value.items()) {
+      if (const Schema* field = schema.Field(name)) {
+        TAHOMA_RETURN_IF_ERROR(CheckKeys(*field, child, path + "." + name, depth + 1));
+      }
+    }
+    return absl::OkStatus();
+  }
+  if (!value.is_array() || !schema.items) return absl::OkStatus();
+  std::map<std::string, int> seen;
+  for (const Json& item : value) {
+    TAHOMA_RETURN_IF_ERROR(CheckKeys(*schema.items, item, path + "[]", depth + 1));
+    if (schema.list_type == Schema::ListType::kAtomic) continue;
+    const bool keyed = schema.list_type == Schema::ListType::kMap;
+    const std::string edge = ItemEdge(schema, item);
+    if (keyed && edge == "k:{}") {
+      return InvalidArgument(
+          "{}: element 0: associative list with keys has an element that omits "
+          "key field \"{}\"",
+          path, schema.list_map_keys.front());
+    }
+    if (++seen[edge] > 1)
+      return InvalidArgument("{}: duplicate entries for key {}", path, edge.substr(2));
+  }
+  return absl::OkStatus();
+}
+
+// The configuration as far as this request may set it, without nulls that mean nothing.
+Json Configuration(const Kind& kind, const Json& applied, const ApplyOptions& options) {
+  Json config = applied;
+  if (config.contains("metadata") && config["metadata"].is_object()) {
+    for (const char* name : {"creationTimestamp", "resourceVersion", "uid", "generation",
+                             "selfLink", "managedFields"}) {
+      config["metadata"].erase(name);
+    }
+  }
+  if (options.subresource.empty() && kind.has_status) config.erase("status");
+  if (options.subresource == "status") {
+    Json only = {{"apiVersion", kind.api_version()}, {"kind", kind.kind}};
+    if (config.contains("metadata")) only["metadata"]["name"] = Text(config["metadata"], "name");
+    if (config.contains("status")) only["status"] = config["status"];
+    config = std::move(only);
+  }
+  return config;
+}
+
+void FoldOldUpdates(const Kind& kind, Managers& managers) {
+  std::vector<std::pair<std::string, ManagerKey>> updates;
+  for (const auto& [key, entry] : managers) {
+    if (key.is_update) updates.emplace_back(entry.time, key);
+  }
+  if (updates.size() <= kMaxUpdateManagers) return;
+  std::sort(updates.begin(), updates.end());
+  ManagerEntry ancient{.fields = {}, .api_version = kind.api_version(), .time = {}};
+  for (std::size_t i = 0; i + kMaxUpdateManagers <= updates.size(); ++i) {
+    auto node = managers.extract(updates[i].second);
+    ancient.fields = ancient.fields.Union(node.mapped().fields);
+    ancient.time = std::max(ancient.time, node.mapped().time);
+  }
+  managers[{true, kAncient, kind.api_version(), {}}] = std::move(ancient);
+}
+
+// The managers an update starts from: the request may replace the list, or reset it by `[]` or
+// `[{}]`; without one it is the live object's.
+Managers ManagersForUpdate(const Json& old_object, const Json& new_object,
+                           const ApplyOptions& options) {
+  const Json& of_old = At(At(old_object, "metadata"), "managedFields");
+  const Json& of_new = At(At(new_object, "metadata"), "managedFields");
+  if (!options.subresource.empty() || !of_new.is_array()) return Decode(of_old);
+  if (of_new.empty() || (of_new.size() == 1 && of_new[0].empty())) return {};
+  Managers managers = Decode(of_new);
+  return managers.empty() ? Decode(of_old) : managers;
+}
+
+// Removes what this manager applied before and nobody wants now.
+Json PruneUnwanted(const Kind& kind, const Json& merged, const FieldSet& last,
+                   const Managers& managers) {
+  FieldSet wanted;
+  for (const auto& [key, entry] : managers) wanted = wanted.Union(entry.fields);
+  return WithoutFields(*kind.schema, merged,
+                       last.WithNamedParents().Difference(wanted.WithNamedParents()));
+}
+
+}  // namespace
+
+absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Json& applied,
+                                   const ApplyOptions& options) {
+  if (At(At(applied, "metadata"), "managedFields").is_array()) {
+    return InvalidArgument("metadata.managedFields must be nil");
+  }
+  TAHOMA_RETURN_IF_ERROR(CheckKeys(*kind.schema, applied, "", 0));
+  const Json config = Configuration(kind, applied, options);
+  const Json base = Comparable(live);
+  Managers managers = Decode(At(At(live, "metadata"), "managedFields"));
+  if (live.is_object() && managers.empty()) {
+    managers[{true, "before-first-apply", kind.api_version(), {}}] = {
+        Strip(FieldsOf(*kind.schema, base), Unowned(kind, {})), kind.api_version(), options.time};
+  }
+  const ManagerKey self{false, options.field_manager, {}, options.subresource};
+  const FieldSet last = managers.contains(self) ? managers[self].fields : FieldSet();
+  const std::string last_time = managers.contains(self) ? managers[self].time : "";
+  managers[self] = {FieldsOf(*kind.schema, config), kind.api_version(), options.time};
+  Json object = PruneUnwanted(kind, MergeFields(*kind.schema, base, config), last, managers);
+  const auto conflicts = TakeOver(Compare(*kind.schema, base, object), &self, managers);
+  if (!conflicts.empty() && !options.force) {
+    std::vector<Conflict> left = conflicts;
+    if (options.field_manager == "kubectl") {
+      const FieldSet allowed = LastAppliedFields(kind, live);
+      for (Conflict& one : left) one.fields = one.fields.Difference(allowed);
+      std::erase_if(left, [](const Conflict& one) { return one.fields.empty(); });
+    }
+    if (!left.empty()) return ApplyOutcome{std::make_shared<Json>(live), CausesOf(left)};
+  }
+  ManagerEntry& mine = managers[self];
+  mine.fields = Strip(mine.fields, Unowned(kind, options.subresource));
+  if (live.is_object() && object == base && mine.fields == last) {
+    return ApplyOutcome{std::make_shared<Json>(live), {}};
+  }
+  if (object == base && mine.fields == last) mine.time = last_time;
+  for (const char* name : {"resourceVersion", "generation"}) {
+    if (const Json& value = At(At(live, "metadata"), name); !value.is_null()) {
+      object["metadata"][name] = value;
+    }
+  }
+  object["metadata"]["managedFields"] = Encode(managers);
+  return ApplyOutcome{std::make_shared<Json>(std::move(object)), {}};
+}
+
+std::string ConflictMessage(const std::vector<Cause>& conflicts) {
+  if (conflicts.size() == 1) {
+    return fmt::format("Apply failed with 1 conflict: {}: {}", conflicts[0].message,
+                       conflicts[0].field);
+  }
+  std::map<std::string, std::string> by_manager;
+  for (const Cause& conflict : conflicts) {
+    by_manager[conflict.message] += fmt::format("\n- {}", conflict.field);
+  }
+  std::string text;
+  for (const auto& [message, fields] : by_manager) {
+    // "conflict with …" in a cause is "conflicts with …:" at the head of a list.
+    text += fmt::format("{}conflicts{}:{}", text.empty() ? "" : "\n",
+                        message.substr(std::string_view("conflict").size()), fields);
+  }
+  return fmt::format("Apply failed with {} conflicts: {}", conflicts.size(), text);
+}
+
+void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
+                 const ApplyOptions& options) {
+  Managers managers = ManagersForUpdate(old_object, new_object, options);
+  const Json before = old_object.is_object() ? Comparable(old_object) : EmptyObject(kind);
+  const Comparison changed = Compare(*kind.schema, before, Comparable(new_object));
+  TakeOver(changed, nullptr, managers);
+  // Metadata that every write may change belongs to its writer; status only where it is written.
+  const FieldSet mine =
+      Strip(changed.added.Union(changed.modified), Unowned(kind, options.subresource));
+  if (!mine.empty()) {
+    const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
+    ManagerEntry& entry = managers[self];
+    entry.fields = entry.fields.Union(mine);
+    entry.api_version = kind.api_version();
+    entry.time = options.time;
+  }
+  FoldOldUpdates(kind, managers);
+  Json list = Encode(managers);
+  if (list.empty()) {
+    new_object["metadata"].erase("managedFields");
+  } else {
+    new_object["metadata"]["managedFields"] = std::move(list);
+  }
+}
+
+}  // namespace tahoma::controller

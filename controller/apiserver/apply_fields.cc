@@ -1,0 +1,340 @@
+#include "controller/apiserver/apply_fields.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+const Schema& Unknown() {
+  static const Schema* const schema = new Schema;
+  return *schema;
+}
+
+const Schema& FieldOf(const Schema& schema, const std::string& name) {
+  const Schema* field = schema.Field(name);
+  return field == nullptr ? Unknown() : *field;
+}
+
+const Schema& ItemOf(const Schema& list) { return list.items ? *list.items : Unknown(); }
+
+bool MergesAsMap(const Schema& schema, const Json& value) {
+  return value.is_object() && !schema.atomic;
+}
+
+bool MergesAsList(const Schema& schema, const Json& value) {
+  return value.is_array() && schema.list_type != Schema::ListType::kAtomic;
+}
+
+// A key of a map whose keys users choose is a field in its own right, besides what is below it.
+bool IsChosenKey(const Schema& schema, const std::string& name) {
+  return !schema.properties.contains(name);
+}
+
+void AddSubtree(const Schema& schema, const Json& value, FieldSet& set) {
+  set.member = true;
+  if (MergesAsMap(schema, value)) {
+    for (const auto& [name, child] : value.items()) {
+      AddSubtree(FieldOf(schema, name), child, set.children["f:" + name]);
+    }
+  } else if (MergesAsList(schema, value)) {
+    for (const Json& item : value) {
+      AddSubtree(ItemOf(schema), item, set.children[ItemEdge(schema, item)]);
+    }
+  }
+}
+
+// Drops branches that lead to no member.
+void Trim(FieldSet& set) {
+  for (auto it = set.children.begin(); it != set.children.end();) {
+    Trim(it->second);
+    it = it->second.empty() ? set.children.erase(it) : std::next(it);
+  }
+}
+
+struct Sets {
+  FieldSet& added;
+  FieldSet& modified;
+  FieldSet& removed;
+
+  Sets Child(const std::string& edge) const {
+    return {added.children[edge], modified.children[edge], removed.children[edge]};
+  }
+};
+
+void CompareAt(const Schema& schema, const Json& before, const Json& after, const Sets& sets);
+
+void CompareMaps(const Schema& schema, const Json& before, const Json& after, const Sets& sets) {
+  for (const auto& [name, value] : before.items()) {
+    const auto other = after.find(name);
+    if (other == after.end()) {
+      AddSubtree(FieldOf(schema, name), value, sets.removed.children["f:" + name]);
+    } else if (*other != value) {
+      CompareAt(FieldOf(schema, name), value, *other, sets.Child("f:" + name));
+    }
+  }
+  for (const auto& [name, value] : after.items()) {
+    if (!before.contains(name)) {
+      AddSubtree(FieldOf(schema, name), value, sets.added.children["f:" + name]);
+    }
+  }
+}
+
+std::map<std::string, const Json*> ByEdge(const Schema& list, const Json& value) {
+  std::map<std::string, const Json*> items;
+  for (const Json& item : value) items.emplace(ItemEdge(list, item), &item);
+  return items;
+}
+
+void CompareLists(const Schema& schema, const Json& before, const Json& after, const Sets& sets) {
+  const auto old_items = ByEdge(schema, before);
+  const auto new_items = ByEdge(schema, after);
+  for (const auto& [edge, item] : old_items) {
+    const auto other = new_items.find(edge);
+    if (other == new_items.end()) {
+      AddSubtree(ItemOf(schema), *item, sets.removed.children[edge]);
+    } else if (*other->second != *item) {
+      CompareAt(ItemOf(schema), *item, *other->second, sets.Child(edge));
+    }
+  }
+  for (const auto& [edge, item] : new_items) {
+    if (!old_items.contains(edge)) AddSubtree(ItemOf(schema), *item, sets.added.children[edge]);
+  }
+}
+
+void CompareAt(const Schema& schema, const Json& before, const Json& after, const Sets& sets) {
+  if (before == after) return;
+  if (MergesAsMap(schema, before) && MergesAsMap(schema, after)) {
+    CompareMaps(schema, before, after, sets);
+  } else if (MergesAsList(schema, before) && MergesAsList(schema, after)) {
+    CompareLists(schema, before, after, sets);
+  } else {
+    sets.modified.member = true;
+  }
+}
+
+// Shared items stand in the order of `config`; items only in `live` keep their place before the
+// shared ones that follow them.
+Json MergeLists(const Schema& schema, const Json& live, const Json& config) {
+  const auto live_items = ByEdge(schema, live);
+  const auto config_items = ByEdge(schema, config);
+  Json merged = Json::array();
+  std::size_t next = 0;  // of live
+  const auto emit_live_only = [&](const std::string& until) {
+    for (; next < live.size(); ++next) {
+      const std::string edge = ItemEdge(schema, live[next]);
+      if (edge == until) {
+        ++next;
+        return;
+      }
+      if (!config_items.contains(edge)) merged.push_back(live[next]);
+    }
+  };
+  std::set<std::string> done;
+  for (const Json& item : config) {
+    const std::string edge = ItemEdge(schema, item);
+    if (!done.insert(edge).second) continue;
+    const auto existing = live_items.find(edge);
+    if (existing == live_items.end()) {
+      merged.push_back(item);
+      continue;
+    }
+    emit_live_only(edge);
+    merged.push_back(MergeFields(ItemOf(schema), *existing->second, item));
+  }
+  emit_live_only("");
+  return merged;
+}
+
+void AppendPaths(const FieldSet& set, const std::string& path, std::vector<std::string>& paths) {
+  if (set.member) paths.push_back(path);
+  for (const auto& [edge, child] : set.children) {
+    const std::string rest = edge.substr(2);
+    std::string step;
+    if (edge.starts_with("f:")) {
+      step = "." + rest;
+    } else if (edge.starts_with("v:")) {
+      step = fmt::format("[={}]", rest);
+    } else {
+      const Json keys = Json::parse(rest);
+      for (const auto& [key, value] : keys.items()) {
+        step += fmt::format("{}{}={}", step.empty() ? "[" : ",", key, value.dump());
+      }
+      step += "]";
+    }
+    AppendPaths(child, path + step, paths);
+  }
+}
+
+bool IsEdge(const std::string& edge) {
+  if (edge.starts_with("f:")) return true;
+  if (edge.starts_with("v:")) return Json::accept(edge.substr(2));
+  if (!edge.starts_with("k:")) return false;
+  const Json keys = Json::parse(edge.substr(2), nullptr, false);
+  return keys.is_object() && !keys.empty();
+}
+
+FieldSet FromJsonAt(const Json& fields, int depth) {
+  FieldSet set;
+  if (!fields.is_object() || depth > kMaxDepth) return set;
+  set.member = fields.contains(".") || fields.empty();
+  for (const auto& [edge, child] : fields.items()) {
+    if (edge == "." || !IsEdge(edge)) continue;
+    // The same text for the same keys, whatever their order and spacing was.
+    const std::string canonical =
+        edge[0] == 'f' ? edge : edge.substr(0, 2) + Json::parse(edge.substr(2)).dump();
+    set.children[canonical] = FromJsonAt(child, depth + 1);
+  }
+  return set;
+}
+
+}  // namespace
+
+FieldSet FieldSet::FromJson(const Json& fields) {
+  if (!fields.is_object() || fields.empty()) return {};
+  return FromJsonAt(fields, 0);
+}
+
+Json FieldSet::ToJson() const {
+  Json fields = Json::object();
+  if (member && !children.empty()) fields["."] = Json::object();
+  for (const auto& [edge, child] : children) fields[edge] = child.ToJson();
+  return fields;
+}
+
+FieldSet FieldSet::Union(const FieldSet& other) const {
+  FieldSet result = *this;
+  result.member |= other.member;
+  for (const auto& [edge, child] : other.children) {
+    result.children[edge] = result.children[edge].Union(child);
+  }
+  return result;
+}
+
+FieldSet FieldSet::Difference(const FieldSet& other) const {
+  FieldSet result;
+  result.member = member && !other.member;
+  for (const auto& [edge, child] : children) {
+    const auto it = other.children.find(edge);
+    FieldSet rest = it == other.children.end() ? child : child.Difference(it->second);
+    if (!rest.empty()) result.children.emplace(edge, std::move(rest));
+  }
+  return result;
+}
+
+FieldSet FieldSet::Intersection(const FieldSet& other) const {
+  FieldSet result;
+  result.member = member && other.member;
+  for (const auto& [edge, child] : children) {
+    const auto it = other.children.find(edge);
+    if (it == other.children.end()) continue;
+    FieldSet both = child.Intersection(it->second);
+    if (!both.empty()) result.children.emplace(edge, std::move(both));
+  }
+  return result;
+}
+
+FieldSet FieldSet::WithNamedParents() const {
+  FieldSet result;
+  result.member = member;
+  for (const auto& [edge, child] : children) {
+    FieldSet grown = child.WithNamedParents();
+    grown.member |= edge.starts_with("f:");
+    result.children.emplace(edge, std::move(grown));
+  }
+  return result;
+}
+
+std::vector<std::string> FieldSet::Paths() const {
+  std::vector<std::string> paths;
+  AppendPaths(*this, "", paths);
+  return paths;
+}
+
+std::string ItemEdge(const Schema& list, const Json& item) {
+  if (list.list_type == Schema::ListType::kSet || !item.is_object()) return "v:" + item.dump();
+  Json keys = Json::object();
+  for (const std::string& name : list.list_map_keys) {
+    const Schema& field = FieldOf(ItemOf(list), name);
+    if (const auto it = item.find(name); it != item.end()) {
+      keys[name] = *it;
+    } else if (field.default_value) {
+      keys[name] = *field.default_value;
+    }
+  }
+  return "k:" + keys.dump();
+}
+
+FieldSet FieldsOf(const Schema& schema, const Json& value) {
+  FieldSet set;
+  if (MergesAsMap(schema, value) && !value.empty()) {
+    for (const auto& [name, child] : value.items()) {
+      FieldSet below = FieldsOf(FieldOf(schema, name), child);
+      below.member |= IsChosenKey(schema, name);
+      if (!below.empty()) set.children.emplace("f:" + name, std::move(below));
+    }
+  } else if (MergesAsList(schema, value)) {
+    for (const Json& item : value) {
+      FieldSet below = FieldsOf(ItemOf(schema), item);
+      below.member = true;
+      set.children.insert_or_assign(ItemEdge(schema, item), std::move(below));
+    }
+  } else {
+    set.member = true;
+  }
+  return set;
+}
+
+Comparison Compare(const Schema& schema, const Json& before, const Json& after) {
+  Comparison comparison;
+  CompareAt(schema, before, after, {comparison.added, comparison.modified, comparison.removed});
+  Trim(comparison.added);
+  Trim(comparison.modified);
+  Trim(comparison.removed);
+  return comparison;
+}
+
+Json MergeFields(const Schema& schema, const Json& live, const Json& config) {
+  if (MergesAsMap(schema, config) && live.is_object()) {
+    Json merged = live;
+    for (const auto& [name, value] : config.items()) {
+      const auto existing = live.find(name);
+      merged[name] =
+          existing == live.end() ? value : MergeFields(FieldOf(schema, name), *existing, value);
+    }
+    return merged;
+  }
+  if (MergesAsList(schema, config) && live.is_array()) return MergeLists(schema, live, config);
+  return config;
+}
+
+Json WithoutFields(const Schema& schema, const Json& value, const FieldSet& fields) {
+  if (fields.children.empty()) return value;
+  if (MergesAsMap(schema, value)) {
+    Json kept = Json::object();
+    for (const auto& [name, child] : value.items()) {
+      const auto it = fields.children.find("f:" + name);
+      if (it == fields.children.end()) {
+        kept[name] = child;
+      } else if (!it->second.member) {
+        kept[name] = WithoutFields(FieldOf(schema, name), child, it->second);
+      }
+    }
+    return kept;
+  }
+  if (!MergesAsList(schema, value)) return value;
+  Json kept = Json::array();
+  for (const Json& item : value) {
+    const auto it = fields.children.find(ItemEdge(schema, item));
+    if (it == fields.children.end()) {
+      kept.push_back(item);
+    } else if (!it->second.member) {
+      kept.push_back(WithoutFields(ItemOf(schema), item, it->second));
+    }
+  }
+  return kept;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,64 @@
+// Sets of fields: FieldsV1, and what server-side apply computes with them.
+//
+//   FieldSet mine = FieldSet::FromJson(entry["fieldsV1"]);
+//   FieldSet applied = FieldsOf(*kind.schema, object);
+//   Comparison changed = Compare(*kind.schema, live, object);
+//
+// A set is a tree. An edge is "f:<field>", "k:{<keys>}" (item of a keyed list) or "v:<value>" (item
+// of a set); a node is a member ("." in JSON, or a leaf) or only leads to members.
+// Source: structured-merge-diff (fieldpath, typed).
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/apiserver/schema.h"
+
+namespace tahoma::controller {
+
+struct FieldSet {
+  bool member = false;
+  std::map<std::string, FieldSet> children;
+
+  static FieldSet FromJson(const nlohmann::json& fields);
+  nlohmann::json ToJson() const;
+
+  bool empty() const { return !member && children.empty(); }
+  FieldSet Union(const FieldSet& other) const;
+  FieldSet Difference(const FieldSet& other) const;
+  FieldSet Intersection(const FieldSet& other) const;
+  // The same set, in which every named field on the way to a member is a member too.
+  FieldSet WithNamedParents() const;
+  // ".spec.containers[name=\"a\"].image" of every member.
+  std::vector<std::string> Paths() const;
+
+  friend bool operator==(const FieldSet&, const FieldSet&) = default;
+};
+
+// The edge to an item of a keyed list or set; absent keys take the schema's default.
+std::string ItemEdge(const Schema& list, const nlohmann::json& item);
+
+// The fields that a configuration sets.
+FieldSet FieldsOf(const Schema& schema, const nlohmann::json& value);
+
+struct Comparison {
+  FieldSet added;
+  FieldSet modified;
+  FieldSet removed;
+};
+Comparison Compare(const Schema& schema, const nlohmann::json& before, const nlohmann::json& after);
+
+// `live` with the fields of `config` on top; items of lists that merge are matched by their edges.
+nlohmann::json MergeFields(const Schema& schema, const nlohmann::json& live,
+                           const nlohmann::json& config);
+
+// `value` without the members of `fields` and all that is below them.
+nlohmann::json WithoutFields(const Schema& schema, const nlohmann::json& value,
+                             const FieldSet& fields);
+
+}  // namespace tahoma::controller

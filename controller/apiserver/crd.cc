@@ -1,0 +1,375 @@
+#include "controller/apiserver/crd.h"
+
+#include <re2/re2.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "controller/apiserver/validation.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+using Type = Schema::Type;
+
+// A member of an object, or null.
+const Json& At(const Json& object, std::string_view name) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto it = object.find(name);
+  return it == object.end() ? kNull : *it;
+}
+
+std::string Text(const Json& object, std::string_view name, std::string_view otherwise = "") {
+  const Json& value = At(object, name);
+  return value.is_string() ? value.get<std::string>() : std::string(otherwise);
+}
+
+bool Flag(const Json& object, std::string_view name) {
+  const Json& value = At(object, name);
+  return value.is_boolean() && value.get<bool>();
+}
+
+std::vector<std::string> Texts(const Json& object, std::string_view name) {
+  std::vector<std::string> texts;
+  const Json& list = At(object, name);
+  if (!list.is_array()) return texts;
+  for (const Json& item : list) {
+    if (item.is_string()) texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+// ".spec.members" as {"spec", "members"}. Only plain field names, as the scale and selectable
+// paths of a CRD must be.
+absl::StatusOr<std::vector<std::string>> FieldPath(std::string_view path, std::string_view where) {
+  std::vector<std::string> fields;
+  if (!path.starts_with('.'))
+    return InvalidArgument("{}: \"{}\" must begin with a dot", where, path);
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const auto end = std::min(path.find('.'), path.size());
+    if (end == 0 || path.substr(0, end).find('[') != std::string_view::npos) {
+      return InvalidArgument("{}: must be a path of field names such as .spec.members", where);
+    }
+    fields.emplace_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return fields;
+}
+
+absl::Status ReadType(const Json& from, std::string_view path, Schema& to) {
+  if (Flag(from, "x-kubernetes-int-or-string")) {
+    to.type = Type::kIntOrString;
+    return absl::OkStatus();
+  }
+  static constexpr std::array<std::pair<std::string_view, Type>, 6> kTypes = {
+      {{"object", Type::kObject},
+       {"array", Type::kArray},
+       {"string", Type::kString},
+       {"integer", Type::kInteger},
+       {"number", Type::kNumber},
+       {"boolean", Type::kBoolean}}};
+  const std::string type = Text(from, "type");
+  for (const auto& [word, value] : kTypes) {
+    if (word == type) {
+      to.type = value;
+      return absl::OkStatus();
+    }
+  }
+  if (type.empty() && to.preserve_unknown) return absl::OkStatus();
+  if (type.empty()) return InvalidArgument("{}.type: Required value: must not be empty", path);
+  return InvalidArgument("{}.type: Unsupported value: \"{}\"", path, type);
+}
+
+template <typename Number>
+void ReadNumber(const Json& from, std::string_view name, std::optional<Number>& to) {
+  if (At(from, name).is_number()) to = At(from, name).get<Number>();
+}
+
+absl::Status ReadBounds(const Json& from, std::string_view path, Schema& to) {
+  ReadNumber(from, "minimum", to.minimum);
+  ReadNumber(from, "maximum", to.maximum);
+  ReadNumber(from, "multipleOf", to.multiple_of);
+  ReadNumber(from, "minLength", to.min_length);
+  ReadNumber(from, "maxLength", to.max_length);
+  ReadNumber(from, "minItems", to.min_items);
+  ReadNumber(from, "maxItems", to.max_items);
+  ReadNumber(from, "minProperties", to.min_properties);
+  ReadNumber(from, "maxProperties", to.max_properties);
+  to.exclusive_minimum = Flag(from, "exclusiveMinimum");
+  to.exclusive_maximum = Flag(from, "exclusiveMaximum");
+  to.pattern = Text(from, "pattern");
+  if (!to.pattern.empty()) {
+    RE2::Options options;
+    options.set_log_errors(false);
+    auto compiled = std::make_shared<RE2>(to.pattern, options);
+    if (!compiled->ok()) {
+      return InvalidArgument("{}.pattern: Invalid value: \"{}\": {}", path, to.pattern,
+                             compiled->error());
+    }
+    to.compiled_pattern = std::move(compiled);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadListType(const Json& from, std::string_view path, Schema& to) {
+  const std::string type = Text(from, "x-kubernetes-list-type", "atomic");
+  to.list_map_keys = Texts(from, "x-kubernetes-list-map-keys");
+  if (type == "set") {
+    to.list_type = Schema::ListType::kSet;
+  } else if (type == "map") {
+    to.list_type = Schema::ListType::kMap;
+    if (to.list_map_keys.empty()) {
+      return InvalidArgument(
+          "{}.x-kubernetes-list-map-keys: Required value: must not be empty if "
+          "x-kubernetes-list-type is map",
+          path);
+    }
+  } else if (type != "atomic") {
+    return InvalidArgument(
+        "{}.x-kubernetes-list-type: Unsupported value: \"{}\": supported values: \"atomic\", "
+        "\"map\", \"set\"",
+        path, type);
+  }
+  to.atomic = Text(from, "x-kubernetes-map-type") == "atomic";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string path, int depth);
+
+absl::Status ReadChildren(const Json& from, const std::string& path, int depth, Schema& to) {
+  if (At(from, "properties").is_object()) {
+    for (const auto& [name, child] : At(from, "properties").items()) {
+      TAHOMA_ASSIGN_OR_RETURN(
+          SchemaPtr schema,
+          Convert(child, fmt::format("{}.properties[{}]", path, name), depth + 1));
+      to.properties.emplace(name, std::move(schema));
+    }
+  }
+  const Json& additional = At(from, "additionalProperties");
+  if (additional.is_object()) {
+    TAHOMA_ASSIGN_OR_RETURN(to.additional,
+                            Convert(additional, path + ".additionalProperties", depth + 1));
+  } else if (additional.is_boolean() && additional.get<bool>()) {
+    to.preserve_unknown = true;
+  }
+  if (At(from, "items").is_object()) {
+    TAHOMA_ASSIGN_OR_RETURN(to.items, Convert(At(from, "items"), path + ".items", depth + 1));
+  } else if (to.type == Type::kArray) {
+    return InvalidArgument("{}.items: Required value: must be specified", path);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string path, int depth) {
+  if (depth > kMaxDepth) return InvalidArgument("{}: nested deeper than {}", path, kMaxDepth);
+  if (!from.is_object()) return InvalidArgument("{}: must be an object", path);
+  if (from.contains("$ref"))
+    return InvalidArgument("{}.$ref: Forbidden: $ref is not supported", path);
+  auto to = std::make_shared<Schema>();
+  to->preserve_unknown = Flag(from, "x-kubernetes-preserve-unknown-fields");
+  TAHOMA_RETURN_IF_ERROR(ReadType(from, path, *to));
+  to->description = Text(from, "description");
+  to->format = Text(from, "format");
+  to->required = Texts(from, "required");
+  to->nullable = Flag(from, "nullable");
+  to->unique_items = Flag(from, "uniqueItems");
+  to->embedded_resource = Flag(from, "x-kubernetes-embedded-resource");
+  TAHOMA_RETURN_IF_ERROR(ReadBounds(from, path, *to));
+  TAHOMA_RETURN_IF_ERROR(ReadListType(from, path, *to));
+  TAHOMA_RETURN_IF_ERROR(ReadChildren(from, path, depth, *to));
+  if (At(from, "enum").is_array()) {
+    to->enumeration.assign(At(from, "enum").begin(), At(from, "enum").end());
+  }
+  if (from.contains("default")) {
+    Json value = from["default"];
+    const std::vector<Cause> wrong = ValidateSchema(*to, value, path + ".default");
+    if (!wrong.empty()) return InvalidArgument("{}: {}", wrong[0].field, wrong[0].message);
+    to->default_value = std::make_shared<const Json>(std::move(value));
+  }
+  return to;
+}
+
+// The three fields every object has, whatever the CRD says about them.
+void AddObjectFields(Schema& object) {
+  const Schema& pod = *BuiltInKinds().front()->schema;
+  for (const char* field : {"apiVersion", "kind", "metadata"}) {
+    object.properties[field] = pod.properties.at(field);
+  }
+}
+
+absl::Status ReadSubresources(const Json& version, const std::string& path, Kind& kind) {
+  const Json& subresources = At(version, "subresources");
+  kind.has_status = At(subresources, "status").is_object();
+  const Json& scale = At(subresources, "scale");
+  if (!scale.is_object()) return absl::OkStatus();
+  const std::string at = path + ".subresources.scale.";
+  ScalePaths paths;
+  TAHOMA_ASSIGN_OR_RETURN(paths.spec_replicas,
+                          FieldPath(Text(scale, "specReplicasPath"), at + "specReplicasPath"));
+  TAHOMA_ASSIGN_OR_RETURN(paths.status_replicas,
+                          FieldPath(Text(scale, "statusReplicasPath"), at + "statusReplicasPath"));
+  if (!Text(scale, "labelSelectorPath").empty()) {
+    TAHOMA_ASSIGN_OR_RETURN(paths.selector,
+                            FieldPath(Text(scale, "labelSelectorPath"), at + "labelSelectorPath"));
+  }
+  kind.scale = std::move(paths);
+  return absl::OkStatus();
+}
+
+// Said by the server where the CRD says nothing.
+std::string ColumnDescription(const Json& column) {
+  const std::string text = Text(column, "description");
+  if (!text.empty()) return text;
+  return fmt::format("Custom resource definition column (in JSONPath format): {}",
+                     Text(column, "jsonPath"));
+}
+
+absl::Status ReadColumns(const Json& version, const std::string& path, Kind& kind) {
+  kind.columns.push_back(
+      {.name = "Name", .type = "string", .format = "name", .description = "The name."});
+  for (const Json& column : At(version, "additionalPrinterColumns")) {
+    Column made{.name = Text(column, "name"),
+                .type = Text(column, "type", "string"),
+                .format = Text(column, "format"),
+                .description = ColumnDescription(column),
+                .json_path = Text(column, "jsonPath")};
+    if (At(column, "priority").is_number_integer()) {
+      made.priority = At(column, "priority").get<std::int32_t>();
+    }
+    kind.columns.push_back(std::move(made));
+  }
+  if (kind.columns.size() == 1) {
+    kind.columns.push_back({.name = "Age",
+                            .type = "date",
+                            .description = "Time since the object was created.",
+                            .json_path = ".metadata.creationTimestamp"});
+  }
+  for (const Json& field : At(version, "selectableFields")) {
+    const std::string label = Text(field, "jsonPath");
+    TAHOMA_ASSIGN_OR_RETURN(auto fields, FieldPath(label, path + ".selectableFields"));
+    kind.selectable.push_back({label.substr(1), std::move(fields)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Kind>> KindOfVersion(const Json& spec, const Json& version,
+                                                          const std::string& path) {
+  const Json& names = At(spec, "names");
+  Kind kind;
+  kind.group = Text(spec, "group");
+  kind.version = Text(version, "name");
+  kind.kind = Text(names, "kind");
+  kind.list_kind = Text(names, "listKind", kind.kind + "List");
+  kind.plural = Text(names, "plural");
+  std::string lower = kind.kind;
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  kind.singular = Text(names, "singular", lower);
+  kind.short_names = Texts(names, "shortNames");
+  kind.categories = Texts(names, "categories");
+  kind.namespaced = Text(spec, "scope") == "Namespaced";
+  kind.has_generation = true;
+  kind.served = Flag(version, "served");
+  kind.storage = Flag(version, "storage");
+  kind.verbs = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
+  TAHOMA_RETURN_IF_ERROR(ReadSubresources(version, path, kind));
+  TAHOMA_RETURN_IF_ERROR(ReadColumns(version, path, kind));
+  const Json& open_api = At(At(version, "schema"), "openAPIV3Schema");
+  if (!open_api.is_object()) {
+    return InvalidArgument("{}.schema.openAPIV3Schema: Required value", path);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(auto schema, Convert(open_api, path + ".schema.openAPIV3Schema", 0));
+  AddObjectFields(*schema);
+  std::string reversed;
+  for (std::string_view rest = kind.group; !rest.empty();) {
+    const auto dot = rest.rfind('.');
+    const auto start = dot == std::string_view::npos ? 0 : dot + 1;
+    reversed += fmt::format("{}{}", reversed.empty() ? "" : ".", rest.substr(start));
+    rest = rest.substr(0, dot == std::string_view::npos ? 0 : dot);
+  }
+  schema->name = fmt::format("{}.{}.{}", reversed, kind.version, kind.kind);
+  kind.schema = std::move(schema);
+  return std::make_shared<const Kind>(std::move(kind));
+}
+
+absl::Status CheckSpec(const Json& crd, const Json& spec) {
+  for (const char* field : {"group", "scope"}) {
+    if (Text(spec, field).empty()) return InvalidArgument("spec.{}: Required value", field);
+  }
+  for (const char* field : {"plural", "kind"}) {
+    if (Text(At(spec, "names"), field).empty()) {
+      return InvalidArgument("spec.names.{}: Required value", field);
+    }
+  }
+  const std::string name =
+      fmt::format("{}.{}", Text(At(spec, "names"), "plural"), Text(spec, "group"));
+  if (Text(At(crd, "metadata"), "name") != name) {
+    return InvalidArgument(
+        "metadata.name: Invalid value: \"{}\": must be spec.names.plural+\".\"+spec.group",
+        Text(At(crd, "metadata"), "name"));
+  }
+  if (Text(At(spec, "conversion"), "strategy", "None") != "None") {
+    return InvalidArgument("spec.conversion.strategy: Unsupported value: only \"None\" is served");
+  }
+  if (!At(spec, "versions").is_array() || At(spec, "versions").empty()) {
+    return InvalidArgument("spec.versions: Required value: must have at least one version");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const Json& open_api, std::string_view path) {
+  TAHOMA_ASSIGN_OR_RETURN(SchemaPtr schema, Convert(open_api, std::string(path), 0));
+  return schema;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const Json& crd) {
+  const Json& spec = At(crd, "spec");
+  TAHOMA_RETURN_IF_ERROR(CheckSpec(crd, spec));
+  std::vector<std::shared_ptr<const Kind>> kinds;
+  int stored = 0;
+  const Json& versions = At(spec, "versions");
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    TAHOMA_ASSIGN_OR_RETURN(auto kind,
+                            KindOfVersion(spec, versions[i], fmt::format("spec.versions[{}]", i)));
+    stored += kind->storage ? 1 : 0;
+    kinds.push_back(std::move(kind));
+  }
+  if (stored != 1) {
+    return InvalidArgument(
+        "spec.versions: Invalid value: must have exactly one version marked as storage version, "
+        "has {}",
+        stored);
+  }
+  return kinds;
+}
+
+Json EstablishedStatus(const Json& crd, std::string_view now) {
+  const Json& spec = At(crd, "spec");
+  Json names = At(spec, "names");
+  const std::string kind = Text(names, "kind");
+  if (!names.contains("listKind")) names["listKind"] = kind + "List";
+  Json stored = Json::array();
+  for (const Json& version : At(spec, "versions")) {
+    if (Flag(version, "storage")) stored.push_back(Text(version, "name"));
+  }
+  const auto condition = [&](const char* type, const char* reason, const char* message) {
+    return Json{{"type", type},
+                {"status", "True"},
+                {"lastTransitionTime", now},
+                {"reason", reason},
+                {"message", message}};
+  };
+  return {
+      {"acceptedNames", names},
+      {"storedVersions", stored},
+      {"conditions",
+       {condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+        condition("Established", "InitialNamesAccepted", "the initial names have been accepted")}}};
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,47 @@
+// Request bodies: from JSON, YAML or the protobuf of a few built-in kinds to JSON values.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(DecodedBody body, DecodeBody(request));
+//   body.object;  body.duplicates;
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/rest/message.h"
+
+namespace tahoma::controller {
+
+// Deeper JSON is refused before it is parsed, so that no recursion goes deeper.
+inline constexpr int kNestingMax = 128;
+// The body limit of a Kubernetes API server.
+inline constexpr std::size_t kBodyBytesMax = 3UL << 20U;
+
+struct DecodedBody {
+  std::shared_ptr<nlohmann::json> object;
+  std::vector<std::string> duplicates;  // fields that occur twice (JSON only)
+};
+
+// By Content-Type; none is JSON. 413, 415, or 400 with the parser's words.
+absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request);
+
+// One JSON or YAML document whatever the Content-Type says; 400 when it is neither.
+absl::StatusOr<nlohmann::json> ParseJsonText(std::string_view text);
+absl::StatusOr<nlohmann::json> ParseYamlText(std::string_view text);
+
+// "application/json" of "Application/JSON; charset=utf-8".
+std::string MediaType(std::string_view content_type);
+
+// The protobuf envelope "k8s\0" with a Namespace, ConfigMap, Secret, ServiceAccount or
+// DeleteOptions; 415 for other kinds, 400 for damaged bytes. Field numbers are those of
+// k8s.io/api core/v1 and apimachinery meta/v1 generated.proto.
+absl::StatusOr<nlohmann::json> DecodeProtobuf(std::string_view bytes);
+
+}  // namespace tahoma::controller

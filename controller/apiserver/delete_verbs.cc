@@ -1,0 +1,253 @@
+#include "controller/apiserver/delete_verbs.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "controller/apiserver/admission.h"
+#include "controller/apiserver/decode_body.h"
+#include "controller/apiserver/representation.h"
+#include "controller/apiserver/selection.h"
+#include "controller/apiserver/status_error.h"
+#include "controller/apiserver/validation.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kPodGraceDefault = 30;
+constexpr const char* kForeground = "foregroundDeletion";
+constexpr const char* kOrphan = "orphan";
+
+bool IsPod(const Kind& kind) { return kind.group.empty() && kind.plural == "pods"; }
+bool IsNamespace(const Kind& kind) { return kind.group.empty() && kind.plural == "namespaces"; }
+bool IsCrd(const Kind& kind) {
+  return kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions";
+}
+
+// Namespaces that a cluster cannot be without (Kubernetes' NamespaceLifecycle admission).
+bool IsImmortal(std::string_view name) {
+  return name == "default" || name == "kube-system" || name == "kube-public";
+}
+
+// Kinds whose DELETE answers with the object instead of a Status (their ReturnDeletedObject).
+bool ReturnsObject(const Kind& kind) {
+  return IsPod(kind) || kind.group == "resource.k8s.io" || kind.plural == "serviceaccounts";
+}
+
+absl::Status CheckPreconditions(const Kind& kind, const json& metadata,
+                                const DeleteOptions& options) {
+  const std::string name = TextAt(metadata, "name");
+  const auto mismatch = [&](std::string_view what, const std::string& wanted,
+                            const std::string& is) {
+    return ConflictError(kind, name,
+                         fmt::format("Precondition failed: {} in precondition: {}, {} in object "
+                                     "meta: {}",
+                                     what, wanted, what, is));
+  };
+  const std::string uid = TextAt(metadata, "uid");
+  const std::string version = TextAt(metadata, "resourceVersion");
+  if (!options.precondition_uid.empty() && options.precondition_uid != uid) {
+    return mismatch("UID", options.precondition_uid, uid);
+  }
+  if (!options.precondition_version.empty() && options.precondition_version != version) {
+    return mismatch("ResourceVersion", options.precondition_version, version);
+  }
+  return absl::OkStatus();
+}
+
+// Seconds that a pod may still live: what was asked for, or its own wish; 0 where nothing runs.
+std::int64_t PodGrace(const json& pod, const DeleteOptions& options) {
+  static const json kNone = json::object();
+  const auto part = [&](const char* name) -> const json& {
+    const auto found = pod.find(name);
+    return found != pod.end() && found->is_object() ? *found : kNone;
+  };
+  const std::string phase = TextAt(part("status"), "phase");
+  if (TextAt(part("spec"), "nodeName").empty() || phase == "Succeeded" || phase == "Failed") {
+    return 0;
+  }
+  // As in Kubernetes, a negative wish means "at once", but not without telling the node.
+  if (options.grace_seconds) return *options.grace_seconds < 0 ? 1 : *options.grace_seconds;
+  return part("spec").value("terminationGracePeriodSeconds", kPodGraceDefault);
+}
+
+void AddFinalizer(json& metadata, const char* finalizer) {
+  json& list = metadata["finalizers"];
+  if (list.is_null()) list = json::array();
+  if (std::find(list.begin(), list.end(), finalizer) == list.end()) list.push_back(finalizer);
+}
+
+bool HasFinalizers(const Kind& kind, const json& object) {
+  if (!MetadataOf(object).value("finalizers", json::array()).empty()) return true;
+  if (!IsNamespace(kind)) return false;
+  const auto spec = object.find("spec");
+  return spec != object.end() && !spec->value("finalizers", json::array()).empty();
+}
+
+void Mark(const Kind& kind, WallTime now, std::int64_t grace, json& object) {
+  json& metadata = object["metadata"];
+  metadata["deletionTimestamp"] = FormatTime(now + std::chrono::seconds(grace));
+  if (!IsNamespace(kind)) metadata["deletionGracePeriodSeconds"] = grace;
+  if (metadata.value("generation", std::int64_t{0}) > 0) {
+    metadata["generation"] = metadata["generation"].get<std::int64_t>() + 1;
+  }
+  if (IsNamespace(kind)) object["status"]["phase"] = "Terminating";
+}
+
+// What deleting `object` means now.
+Edit DeletionOf(const Kind& kind, const json& object, const DeleteOptions& options, WallTime now) {
+  json next = object;
+  json& metadata = next["metadata"];
+  const bool marked = metadata.contains("deletionTimestamp");
+  if (options.propagation == "Foreground") AddFinalizer(metadata, kForeground);
+  if (options.propagation == "Orphan") AddFinalizer(metadata, kOrphan);
+  const std::int64_t grace = IsPod(kind) ? std::max<std::int64_t>(PodGrace(object, options), 0) : 0;
+  const std::int64_t before = metadata.value("deletionGracePeriodSeconds", std::int64_t{0});
+  if (marked && grace >= before && before > 0) return Edit::None();
+  if (grace > 0 || HasFinalizers(kind, next)) {
+    if (!marked || grace < before) Mark(kind, now, grace, next);
+    return next == object ? Edit::None() : Edit::Put(std::move(next));
+  }
+  // The last state of a pod says that and when it was deleted.
+  if (IsPod(kind) && (!marked || before > 0)) Mark(kind, now, 0, next);
+  return Edit::Delete(std::move(next));
+}
+
+// The objects of a kind go before the kind does.
+absl::Status DeleteInstances(const ApiContext& context, const json& crd) {
+  const ResourceName resource = {TextAt(crd.at("spec"), "group"),
+                                 TextAt(crd.at("spec").at("names"), "plural")};
+  for (const ObjectPtr& object : context.objects.List(resource, "").objects) {
+    TAHOMA_RETURN_IF_ERROR(context.objects
+                               .Change(resource, object->key,
+                                       [](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+                                         if (current == nullptr) return Edit::None();
+                                         return Edit::Delete(*current->body);
+                                       })
+                               .status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadOptions(const json& body, DeleteOptions& options) {
+  const auto grace = body.find("gracePeriodSeconds");
+  if (grace != body.end() && !grace->is_null()) {
+    if (!grace->is_number_integer())
+      return BadRequestError("gracePeriodSeconds must be an integer");
+    options.grace_seconds = grace->get<std::int64_t>();
+  }
+  options.propagation = TextAt(body, "propagationPolicy");
+  if (body.value("orphanDependents", json()) == json(true)) options.propagation = "Orphan";
+  if (const auto conditions = body.find("preconditions"); conditions != body.end()) {
+    options.precondition_uid = TextAt(*conditions, "uid");
+    options.precondition_version = TextAt(*conditions, "resourceVersion");
+  }
+  const auto dry_run = body.find("dryRun");
+  if (dry_run == body.end() || dry_run->is_null() || dry_run->empty()) return absl::OkStatus();
+  if (*dry_run != json::array({"All"})) {
+    return InvalidError("meta.k8s.io", "DeleteOptions", "",
+                        {NotSupported("dryRun", *dry_run, {"All"})});
+  }
+  options.dry_run = true;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DeleteOptions> DeleteOptions::Of(const ApiRequest& request) {
+  DeleteOptions options;
+  TAHOMA_ASSIGN_OR_RETURN(options.dry_run, request.dry_run());
+  TAHOMA_ASSIGN_OR_RETURN(options.grace_seconds, request.number("gracePeriodSeconds"));
+  options.propagation = request.parameter("propagationPolicy");
+  if (!request.http->body.empty()) {
+    TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
+    const std::string kind = TextAt(*body.object, "kind");
+    if (!kind.empty() && kind != "DeleteOptions") {
+      return BadRequestError(
+          fmt::format("the body of a delete must be DeleteOptions, not {}", kind));
+    }
+    TAHOMA_RETURN_IF_ERROR(ReadOptions(*body.object, options));
+  }
+  for (const std::string_view known : {"", "Background", "Foreground", "Orphan"}) {
+    if (options.propagation == known) return options;
+  }
+  return InvalidError("meta.k8s.io", "DeleteOptions", "",
+                      {NotSupported("propagationPolicy", options.propagation,
+                                    {"Foreground", "Background", "Orphan", "nil"})});
+}
+
+absl::StatusOr<Deletion> DeleteObject(const ApiContext& context, const Kind& kind,
+                                      const std::string& key, const DeleteOptions& options) {
+  Deletion deletion;
+  std::shared_ptr<json> would_be;  // of a dry run
+  const std::string name = key.substr(key.find('/') + 1);
+  TAHOMA_ASSIGN_OR_RETURN(
+      const ObjectPtr result,
+      context.objects.Change(
+          {kind.group, kind.plural}, key, [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+            if (current == nullptr) return NotFoundError(kind, name);
+            TAHOMA_RETURN_IF_ERROR(CheckPreconditions(kind, MetadataOf(*current->body), options));
+            if (IsNamespace(kind) && IsImmortal(name)) {
+              return ForbiddenError(kind, name, "this namespace may not be deleted");
+            }
+            Edit edit = DeletionOf(kind, *current->body, options, context.clock.WallNow());
+            deletion.gone = edit.kind == Edit::Kind::kDelete;
+            if (options.dry_run) {
+              if (edit.kind == Edit::Kind::kPut || ReturnsObject(kind)) would_be = edit.body;
+              return Edit::None();
+            }
+            if (deletion.gone && IsCrd(kind)) {
+              TAHOMA_RETURN_IF_ERROR(DeleteInstances(context, *current->body));
+              context.kinds.RemoveCrd(name);
+            }
+            return edit;
+          }));
+  deletion.object = result;
+  if (would_be != nullptr) {
+    auto object = std::make_shared<Object>(*result);
+    object->bytes = would_be->dump();
+    object->body = would_be;
+    deletion.object = std::move(object);
+  }
+  return deletion;
+}
+
+absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiRequest& request) {
+  TAHOMA_ASSIGN_OR_RETURN(const DeleteOptions options, DeleteOptions::Of(request));
+  TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
+  const Kind& kind = *request.kind;
+  TAHOMA_ASSIGN_OR_RETURN(const Deletion deletion,
+                          DeleteObject(context, kind, request.key(), options));
+  if (deletion.gone && !ReturnsObject(kind)) {
+    const std::string uid = TextAt(MetadataOf(*deletion.object->body), "uid");
+    return rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump());
+  }
+  return rest::Response::Json(200, form.One(kind, *deletion.object, context.clock.WallNow()));
+}
+
+absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRequest& request) {
+  TAHOMA_ASSIGN_OR_RETURN(const DeleteOptions options, DeleteOptions::Of(request));
+  TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
+  TAHOMA_ASSIGN_OR_RETURN(const Selection selection,
+                          Selection::Parse(*request.kind, request.parameter("labelSelector"),
+                                           request.parameter("fieldSelector")));
+  const ObjectList list = context.objects.List(request.resource(), request.key_prefix());
+  std::vector<ObjectPtr> deleted;
+  for (const ObjectPtr& object : list.objects) {
+    if (!selection.Matches(*object->body)) continue;
+    auto deletion = DeleteObject(context, *request.kind, object->key, options);
+    if (absl::IsNotFound(deletion.status())) continue;  // somebody else was faster
+    TAHOMA_RETURN_IF_ERROR(deletion.status());
+    deleted.push_back(deletion->object);
+  }
+  return rest::Response::Json(200,
+                              form.List(*request.kind, deleted, {context.objects.version(), "", {}},
+                                        context.clock.WallNow()));
+}
+
+}  // namespace tahoma::controller

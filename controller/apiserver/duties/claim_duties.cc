@@ -1,0 +1,171 @@
+// Claims: made from templates, taken back from pods that are gone.
+// Source: Kubernetes' pkg/controller/resourceclaim/controller.go (behaviour).
+
+#include <nlohmann/json.hpp>
+
+#include "controller/apiserver/duties/duties.h"
+#include "controller/apiserver/duties/fields.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kPodClaimName[] = "resource.kubernetes.io/pod-claim-name";
+constexpr char kDeleteProtection[] = "resource.kubernetes.io/delete-protection";
+constexpr char kMergePatch[] = "application/strategic-merge-patch+json";
+
+std::string NamespaceOf(const Json& object) { return Text(object, {"metadata", "namespace"}); }
+
+std::string UidOf(const Json& object) { return Text(object, {"metadata", "uid"}); }
+
+bool HasStatusEntry(const Json& pod, const std::string& name) {
+  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
+    if (Text(status, {"name"}) == name) return true;
+  }
+  return false;
+}
+
+Json ClaimFor(const Json& pod, const Json& entry, const Json& claim_template) {
+  const std::string pod_name = Text(pod, {"metadata", "name"});
+  const std::string name = Text(entry, {"name"});
+  Json metadata = Json::object();
+  for (const char* field : {"labels", "annotations"}) {
+    const Json& given = Field(claim_template, {"spec", "metadata", field});
+    if (given.is_object()) metadata[field] = given;
+  }
+  metadata["generateName"] = fmt::format("{}-{}-", pod_name, name);
+  metadata["annotations"][kPodClaimName] = name;
+  metadata["ownerReferences"] = Json::array({{{"apiVersion", "v1"},
+                                              {"kind", "Pod"},
+                                              {"name", pod_name},
+                                              {"uid", UidOf(pod)},
+                                              {"controller", true},
+                                              {"blockOwnerDeletion", true}}});
+  return {{"apiVersion", "resource.k8s.io/v1"},
+          {"kind", "ResourceClaim"},
+          {"metadata", std::move(metadata)},
+          {"spec", Field(claim_template, {"spec", "spec"})}};
+}
+
+}  // namespace
+
+std::optional<std::string> Duties::ExistingClaim(const Json& pod, const std::string& name) {
+  for (const auto& key : index_.ClaimsOf(UidOf(pod))) {
+    const ObjectPtr claim = objects_.Get(kClaimResource, key);
+    if (claim == nullptr || IsBeingDeleted(*claim->body)) continue;
+    if (Text(*claim->body, {"metadata", "annotations", kPodClaimName}) != name) continue;
+    for (const Json& owner : Field(*claim->body, {"metadata", "ownerReferences"})) {
+      if (Text(owner, {"uid"}) == UidOf(pod)) return Text(*claim->body, {"metadata", "name"});
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::string> Duties::MakeClaim(const Json& pod, const Json& entry) {
+  const std::string name = Text(entry, {"name"});
+  if (const auto existing = ExistingClaim(pod, name)) return *existing;
+  const ObjectPtr claim_template = objects_.Get(
+      kTemplateResource, ObjectKey(NamespaceOf(pod), Text(entry, {"resourceClaimTemplateName"})));
+  if (claim_template == nullptr) return NotFound("no such template yet");
+  const auto answer = api_.Send({.method = "POST",
+                                 .target = PathOf(kClaimResource, NamespaceOf(pod) + "/"),
+                                 .headers = {{"Content-Type", "application/json"}},
+                                 .body = ClaimFor(pod, entry, *claim_template->body).dump()});
+  if (!answer.ok()) return answer.status();
+  const Json made = Json::parse(answer->body, nullptr, false);
+  if (answer->status != 201) return Unavailable("HTTP {}", answer->status);
+  // Known at once: the next look at this pod must not make a second claim before the event of the
+  // first has been taken in.
+  const std::string made_name = Text(made, {"metadata", "name"});
+  index_.Apply(kClaimResource, ObjectKey(NamespaceOf(pod), made_name), nullptr, &made, {});
+  return made_name;
+}
+
+Outcome Duties::MakeClaims(const std::string& pod_key) {
+  const ObjectPtr current = objects_.Get(kPodResource, pod_key);
+  if (current == nullptr) return Outcome::kDone;
+  const Json& pod = *current->body;
+  if (IsFinished(pod) || IsBeingDeleted(pod)) return Outcome::kDone;
+  Json statuses = Json::array();
+  bool failed = false;
+  for (const Json& entry : Field(pod, {"spec", "resourceClaims"})) {
+    const std::string name = Text(entry, {"name"});
+    if (!entry.contains("resourceClaimTemplateName") || HasStatusEntry(pod, name)) continue;
+    const auto claim = MakeClaim(pod, entry);
+    // A template that comes later wakes the pod.
+    if (claim.status().code() == absl::StatusCode::kNotFound) continue;
+    failed |= !claim.ok();
+    if (claim.ok()) statuses.push_back({{"name", name}, {"resourceClaimName", *claim}});
+  }
+  if (!statuses.empty()) {
+    const Json patch = {{"metadata", {{"uid", UidOf(pod)}}},
+                        {"status", {{"resourceClaimStatuses", statuses}}}};
+    const Outcome written = Send(
+        "PATCH", PathOf(kPodResource, pod_key, "status") + "?fieldManager=ResourceClaimController",
+        patch, kMergePatch);
+    failed |= written == Outcome::kRetry;
+  }
+  return failed ? Outcome::kRetry : Outcome::kDone;
+}
+
+Outcome Duties::WriteClaim(const std::string& key, Json claim, bool deallocate) {
+  if (!deallocate) return Send("PUT", PathOf(kClaimResource, key, "status"), claim);
+  claim["status"].erase("allocation");
+  claim["status"].erase("devices");
+  const auto answer = api_.Send({.method = "PUT",
+                                 .target = PathOf(kClaimResource, key, "status"),
+                                 .headers = {{"Content-Type", "application/json"}},
+                                 .body = claim.dump()});
+  if (!answer.ok() || answer->status / 100 != 2) return Outcome::kRetry;
+  Json released = Json::parse(answer->body, nullptr, false);
+  if (!released.is_object()) return Outcome::kRetry;
+  DropFinalizer(released, kDeleteProtection);
+  return Send("PUT", PathOf(kClaimResource, key), released);
+}
+
+Outcome Duties::KeepReservations(const std::string& claim_key) {
+  const ObjectPtr current = objects_.Get(kClaimResource, claim_key);
+  if (current == nullptr) return Outcome::kDone;
+  Json claim = *current->body;
+  const std::string space = NamespaceOf(claim);
+  const Json& users = Field(claim, {"status", "reservedFor"});
+  Json valid = Json::array();
+  for (const Json& user : users) {
+    if (Text(user, {"resource"}) != "pods" || !Text(user, {"apiGroup"}).empty()) {
+      valid.push_back(user);  // not ours to judge
+      continue;
+    }
+    const ObjectPtr pod = objects_.Get(kPodResource, ObjectKey(space, Text(user, {"name"})));
+    if (pod == nullptr || UidOf(*pod->body) != Text(user, {"uid"})) continue;
+    const bool never_ran =
+        IsBeingDeleted(*pod->body) && Text(*pod->body, {"spec", "nodeName"}).empty();
+    if (!IsFinished(*pod->body) && !never_ran) valid.push_back(user);
+  }
+  const bool removed = valid.size() < users.size();
+  const bool is_protected = HasFinalizer(claim, kDeleteProtection);
+  if (removed || (valid.empty() && IsBeingDeleted(claim) && is_protected)) {
+    const bool deallocate = valid.empty() && is_protected;
+    // A claim may have a finalizer and no status yet.
+    if (!claim["status"].is_object()) claim["status"] = Json::object();
+    if (valid.empty()) {
+      claim["status"].erase("reservedFor");
+    } else {
+      claim["status"]["reservedFor"] = valid;
+    }
+    if (WriteClaim(claim_key, claim, deallocate) == Outcome::kRetry) return Outcome::kRetry;
+  }
+  if (!valid.empty() || IsBeingDeleted(claim)) return Outcome::kDone;
+  // A claim that was made for a pod ends with it.
+  for (const Json& owner : Field(claim, {"metadata", "ownerReferences"})) {
+    if (Text(owner, {"kind"}) != "Pod" || Field(owner, {"controller"}) != true) continue;
+    const ObjectPtr pod = objects_.Get(kPodResource, ObjectKey(space, Text(owner, {"name"})));
+    if (pod != nullptr && UidOf(*pod->body) == Text(owner, {"uid"}) && IsFinished(*pod->body)) {
+      return Delete({kClaimResource, claim_key}, claim);
+    }
+  }
+  return Outcome::kDone;
+}
+
+}  // namespace tahoma::controller

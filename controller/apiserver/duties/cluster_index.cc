@@ -1,0 +1,120 @@
+#include "controller/apiserver/duties/cluster_index.h"
+
+#include <nlohmann/json.hpp>
+
+#include "controller/apiserver/duties/fields.h"
+
+namespace tahoma::controller {
+
+// What one version of an object points to.
+struct ClusterIndex::Edges {
+  std::set<std::string> owners;
+  std::set<std::string> claim_pods;
+  std::set<std::string> templates;
+  std::string node;
+};
+
+ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const std::string& key,
+                                          const nlohmann::json* object) {
+  Edges edges;
+  if (object == nullptr) return edges;
+  for (const auto& owner : Field(*object, {"metadata", "ownerReferences"})) {
+    edges.owners.insert(Text(owner, {"uid"}));
+  }
+  if (resource == kClaimResource) {
+    for (const auto& user : Field(*object, {"status", "reservedFor"})) {
+      edges.claim_pods.insert(Text(user, {"uid"}));
+    }
+    edges.claim_pods.insert(edges.owners.begin(), edges.owners.end());
+  }
+  if (resource == kPodResource) {
+    edges.node = Text(*object, {"spec", "nodeName"});
+    const std::string space = key.substr(0, key.find('/'));
+    for (const auto& claim : Field(*object, {"spec", "resourceClaims"})) {
+      const std::string name = Text(claim, {"resourceClaimTemplateName"});
+      if (!name.empty()) edges.templates.insert(ObjectKey(space, name));
+    }
+  }
+  return edges;
+}
+
+namespace {
+
+template <typename Map, typename Value>
+void Unlink(Map& map, const std::string& from, const Value& to) {
+  const auto it = map.find(from);
+  if (it == map.end()) return;
+  it->second.erase(to);
+  if (it->second.empty()) map.erase(it);
+}
+
+std::vector<std::string> Listed(const absl::flat_hash_map<std::string, std::set<std::string>>& map,
+                                const std::string& from) {
+  const auto it = map.find(from);
+  if (it == map.end()) return {};
+  return {it->second.begin(), it->second.end()};
+}
+
+}  // namespace
+
+void ClusterIndex::Apply(const ResourceName& resource, const std::string& key,
+                         const nlohmann::json* previous, const nlohmann::json* object,
+                         WallTime now) {
+  const Edges before = EdgesOf(resource, key, previous);
+  const Edges after = EdgesOf(resource, key, object);
+  const ObjectId id{resource, key};
+  const std::lock_guard lock(mutex_);
+  for (const auto& uid : before.owners) Unlink(dependents_, uid, id);
+  for (const auto& uid : before.claim_pods) Unlink(claims_, uid, key);
+  for (const auto& name : before.templates) Unlink(template_pods_, name, key);
+  if (!before.node.empty()) Unlink(node_pods_, before.node, key);
+  for (const auto& uid : after.owners) dependents_[uid].insert(id);
+  for (const auto& uid : after.claim_pods) claims_[uid].insert(key);
+  for (const auto& name : after.templates) template_pods_[name].insert(key);
+  if (!after.node.empty()) node_pods_[after.node].insert(key);
+  constexpr std::string_view kLeases = "kube-node-lease/";
+  if (resource == kLeaseResource && key.starts_with(kLeases)) {
+    const std::string node = key.substr(kLeases.size());
+    if (object != nullptr) heartbeats_[node] = now;
+    if (object == nullptr) heartbeats_.erase(node);
+  }
+}
+
+void ClusterIndex::TakeLinks(ClusterIndex& fresh) {
+  const std::scoped_lock lock(mutex_, fresh.mutex_);
+  dependents_ = std::move(fresh.dependents_);
+  claims_ = std::move(fresh.claims_);
+  template_pods_ = std::move(fresh.template_pods_);
+  node_pods_ = std::move(fresh.node_pods_);
+}
+
+std::vector<ObjectId> ClusterIndex::DependentsOf(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = dependents_.find(uid);
+  if (it == dependents_.end()) return {};
+  return {it->second.begin(), it->second.end()};
+}
+
+std::vector<std::string> ClusterIndex::ClaimsOf(const std::string& pod_uid) const {
+  const std::lock_guard lock(mutex_);
+  return Listed(claims_, pod_uid);
+}
+
+std::vector<std::string> ClusterIndex::PodsUsingTemplate(const std::string& template_key) const {
+  const std::lock_guard lock(mutex_);
+  return Listed(template_pods_, template_key);
+}
+
+std::vector<std::string> ClusterIndex::PodsOn(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  return Listed(node_pods_, node);
+}
+
+std::optional<WallTime> ClusterIndex::LastHeartbeat(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = heartbeats_.find(node);
+  if (it == heartbeats_.end()) return std::nullopt;
+  return it->second;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,255 @@
+#include "controller/apiserver/duties/duties.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "controller/apiserver/duties/fields.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kEventsAtOnce = 4096;
+
+// "resource.k8s.io/resourceclaims|default/a"
+std::string WorkKey(const ObjectId& id) {
+  return fmt::format("{}/{}|{}", id.resource.group, id.resource.plural, id.key);
+}
+
+ObjectId IdOf(const std::string& work_key) {
+  const auto slash = work_key.find('/');
+  const auto bar = work_key.find('|');
+  return {{work_key.substr(0, slash), work_key.substr(slash + 1, bar - slash - 1)},
+          work_key.substr(bar + 1)};
+}
+
+}  // namespace
+
+bool IsFinished(const Json& pod) {
+  const std::string phase = Text(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+bool IsBeingDeleted(const Json& object) {
+  return Field(object, {"metadata", "deletionTimestamp"}).is_string();
+}
+
+bool HasFinalizer(const Json& object, std::string_view finalizer) {
+  for (const Json& one : Field(object, {"metadata", "finalizers"})) {
+    if (one.is_string() && one.get_ref<const std::string&>() == finalizer) return true;
+  }
+  return false;
+}
+
+void DropFinalizer(Json& object, std::string_view finalizer) {
+  Json kept = Json::array();
+  for (const Json& one : Field(object, {"metadata", "finalizers"})) {
+    if (!one.is_string() || one.get_ref<const std::string&>() != finalizer) kept.push_back(one);
+  }
+  if (kept.empty()) {
+    object["metadata"].erase("finalizers");
+  } else {
+    object["metadata"]["finalizers"] = std::move(kept);
+  }
+}
+
+void Duties::Observe(WallTime now) {
+  const auto kinds = kinds_();
+  for (const auto& kind : kinds->kinds()) {
+    if (!kind->storage) continue;
+    const ResourceName resource{kind->group, kind->plural};
+    const auto seen = seen_.find(resource);
+    if (seen == seen_.end()) {
+      ObserveAll(*kind, now);
+      continue;
+    }
+    while (true) {
+      const auto batch = objects_.Next(resource, seen->second, kEventsAtOnce, {});
+      if (!batch.ok()) {
+        ObserveEverything(*kinds, now);
+        return;
+      }
+      for (const EventPtr& event : batch->events) {
+        ObserveOne(resource, event->object->key,
+                   event->previous ? event->previous->body.get() : nullptr,
+                   event->type == Event::Type::kDeleted ? nullptr : event->object->body.get(), now);
+      }
+      seen->second = batch->version;
+      if (batch->events.size() < kEventsAtOnce) break;
+    }
+  }
+}
+
+// Events are forgotten, deletions among them: what depended on what is gone is found by looking at
+// every object of every kind. Work is safe to repeat.
+void Duties::ObserveEverything(const KindTable& kinds, WallTime now) {
+  std::vector<std::pair<ResourceName, ObjectList>> lists;
+  ClusterIndex fresh;  // filled before it is shown: work that runs meanwhile must miss no link
+  for (const auto& kind : kinds.kinds()) {
+    if (!kind->storage) continue;
+    const ResourceName resource{kind->group, kind->plural};
+    lists.emplace_back(resource, objects_.List(resource, ""));
+    for (const ObjectPtr& object : lists.back().second.objects) {
+      fresh.Apply(resource, object->key, nullptr, object->body.get(), now);
+    }
+  }
+  index_.TakeLinks(fresh);
+  for (const auto& [resource, list] : lists) {
+    for (const ObjectPtr& object : list.objects) {
+      ObserveOne(resource, object->key, nullptr, object->body.get(), now);
+    }
+    seen_[resource] = list.version;
+  }
+}
+
+void Duties::ObserveAll(const Kind& kind, WallTime now) {
+  const ResourceName resource{kind.group, kind.plural};
+  const ObjectList list = objects_.List(resource, "");
+  for (const ObjectPtr& object : list.objects) {
+    ObserveOne(resource, object->key, nullptr, object->body.get(), now);
+  }
+  seen_[resource] = list.version;
+}
+
+void Duties::ObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
+                        const Json* object, WallTime now) {
+  index_.Apply(resource, key, previous, object, now);
+  QueueForOwners({resource, key}, previous, object, now);
+  if (resource == kPodResource) QueueForPod(key, previous, object, now);
+  if (resource == kClaimResource && object != nullptr) {
+    queue_.Add({Duty::kReservations, key}, now);
+  }
+  if (resource == kTemplateResource && object != nullptr && previous == nullptr) {
+    for (const auto& pod : index_.PodsUsingTemplate(key)) queue_.Add({Duty::kClaims, pod}, now);
+  }
+  if (resource == kNamespaceResource && object != nullptr && IsBeingDeleted(*object)) {
+    queue_.Add({Duty::kNamespace, Text(*object, {"metadata", "name"})}, now);
+  }
+  if (resource != kNodeResource) return;
+  const std::string node = key.substr(key.find('/') + 1);
+  if (object != nullptr && previous == nullptr) {
+    queue_.Add({Duty::kNode, node}, now + kNodeGracePeriod);
+  }
+  if (object != nullptr) return;
+  for (const auto& pod : index_.PodsOn(node)) {
+    queue_.Add({Duty::kLostPod, pod}, now + kLostPodDelay);
+  }
+}
+
+void Duties::QueueForPod(const std::string& key, const Json* previous, const Json* pod,
+                         WallTime now) {
+  if (pod == nullptr || IsFinished(*pod) || IsBeingDeleted(*pod)) {
+    const Json* last = pod != nullptr ? pod : previous;
+    if (last == nullptr) return;
+    for (const auto& claim : index_.ClaimsOf(Text(*last, {"metadata", "uid"}))) {
+      queue_.Add({Duty::kReservations, claim}, now);
+    }
+    return;
+  }
+  bool templates = false;
+  for (const Json& entry : Field(*pod, {"spec", "resourceClaims"})) {
+    templates |= entry.contains("resourceClaimTemplateName");
+  }
+  if (templates && SizeAt(*pod, {"status", "resourceClaimStatuses"}) <
+                       SizeAt(*pod, {"spec", "resourceClaims"})) {
+    queue_.Add({Duty::kClaims, key}, now);
+  }
+  const std::string node = Text(*pod, {"spec", "nodeName"});
+  const bool newly_bound = previous == nullptr || Text(*previous, {"spec", "nodeName"}) != node;
+  if (node.empty() || !newly_bound) return;
+  if (objects_.Get(kNodeResource, ObjectKey("", node)) == nullptr) {
+    queue_.Add({Duty::kLostPod, key}, now + kLostPodDelay);
+  }
+}
+
+void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json* object,
+                            WallTime now) {
+  if (object == nullptr) {
+    if (previous == nullptr) return;
+    for (const ObjectId& dependent : index_.DependentsOf(Text(*previous, {"metadata", "uid"}))) {
+      queue_.Add({Duty::kCollect, WorkKey(dependent)}, now);
+    }
+    return;
+  }
+  const Json& owners = Field(*object, {"metadata", "ownerReferences"});
+  const bool same =
+      previous != nullptr && Field(*previous, {"metadata", "ownerReferences"}) == owners;
+  if (!owners.empty() && !same) queue_.Add({Duty::kCollect, WorkKey(id)}, now);
+  if (IsBeingDeleted(*object) &&
+      (HasFinalizer(*object, "orphan") || HasFinalizer(*object, "foregroundDeletion"))) {
+    queue_.Add({Duty::kRelease, WorkKey(id)}, now);
+  }
+}
+
+Outcome Duties::Do(const Work& work, WallTime now) {
+  switch (work.duty) {
+    case Duty::kClaims:
+      return MakeClaims(work.key);
+    case Duty::kReservations:
+      return KeepReservations(work.key);
+    case Duty::kCollect:
+      return Collect(IdOf(work.key));
+    case Duty::kRelease:
+      return Release(IdOf(work.key));
+    case Duty::kNamespace:
+      return EmptyNamespace(work.key, now);
+    case Duty::kNode:
+      return WatchNode(work.key, now);
+    case Duty::kLostPod:
+      return RemoveLostPod(work.key, now);
+  }
+  return Outcome::kDone;
+}
+
+int Duties::Step(WallTime now, int limit) {
+  int done = 0;
+  while (done < limit) {
+    Observe(now);
+    const auto work = Take(now);
+    if (!work) break;
+    Finish(*work, Do(*work, now), now);
+    ++done;
+  }
+  return done;
+}
+
+std::string Duties::PathOf(const ResourceName& resource, std::string_view key,
+                           std::string_view subresource) const {
+  const auto kinds = kinds_();
+  const Kind* kind = kinds->FindStorage(resource.group, resource.plural);
+  if (kind == nullptr) return "";
+  std::string path = kind->group.empty() ? fmt::format("/api/{}", kind->version)
+                                         : fmt::format("/apis/{}/{}", kind->group, kind->version);
+  const auto slash = key.find('/');
+  if (slash != std::string_view::npos && slash > 0) {
+    path += fmt::format("/namespaces/{}", key.substr(0, slash));
+  }
+  path += "/" + kind->plural;
+  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  if (!name.empty()) path += fmt::format("/{}", name);
+  if (!subresource.empty()) path += fmt::format("/{}", subresource);
+  return path;
+}
+
+Outcome Duties::Send(const char* method, std::string target, const Json& body,
+                     const char* content_type) {
+  const auto answer = api_.Send({.method = method,
+                                 .target = std::move(target),
+                                 .headers = {{"Content-Type", content_type}},
+                                 .body = body.is_null() ? "" : body.dump()});
+  if (!answer.ok()) return Outcome::kRetry;
+  const bool gone = answer->status == 404;
+  return gone || answer->status / 100 == 2 ? Outcome::kDone : Outcome::kRetry;
+}
+
+Outcome Duties::Delete(const ObjectId& id, const Json& object, std::optional<int> grace) {
+  Json options = {{"kind", "DeleteOptions"},
+                  {"apiVersion", "v1"},
+                  {"propagationPolicy", "Background"},
+                  {"preconditions", {{"uid", Text(object, {"metadata", "uid"})}}}};
+  if (grace) options["gracePeriodSeconds"] = *grace;
+  return Send("DELETE", PathOf(id.resource, id.key), options);
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,100 @@
+// What kube-controller-manager does for us where there is none: the duties of a standalone cluster.
+//
+//   Duties duties([&] { return server->Kinds(); }, server->objects(), api);
+//   duties.Step(clock.WallNow());               // the simulator: take in events, do what is due
+//
+// Claims from templates, reservations of pods that are gone, garbage collection by owner
+// references, emptying of deleted namespaces, nodes that fall silent, pods of deleted nodes.
+// Driven by the store's events; the cost of an event does not depend on how much the cluster holds.
+// Writes go through `api` like everybody's, so they are validated, and a conflict is tried again.
+//
+// Scope: decisions. Threads are in duty_threads.h.
+//
+// Thread safety: Observe from one thread at a time; Take, Do and Finish from any thread.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "controller/apiserver/duties/cluster_index.h"
+#include "controller/apiserver/duties/work_queue.h"
+#include "controller/apiserver/kind.h"
+#include "controller/apiserver/object_store.h"
+#include "lib/base/clock.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+// A node whose lease is older is not known to be ready (kube-controller-manager's
+// --node-monitor-grace-period in its usual setting).
+inline constexpr std::chrono::seconds kNodeGracePeriod{40};
+// How long after a node is gone its pods are removed (podgc's quarantine).
+inline constexpr std::chrono::seconds kLostPodDelay{40};
+
+class Duties {
+ public:
+  using KindSource = std::function<std::shared_ptr<const KindTable>()>;
+
+  // All must outlive the duties.
+  Duties(KindSource kinds, const ObjectStore& objects, kube::Transport& api)
+      : kinds_(std::move(kinds)), objects_(objects), api_(api) {}
+
+  // Takes in what happened since the last call (everything, at the first) and queues work.
+  void Observe(WallTime now);
+
+  // The next work that is due; afterwards Do it and Finish it.
+  std::optional<Work> Take(WallTime now) { return queue_.Take(now); }
+  Outcome Do(const Work& work, WallTime now);
+  void Finish(const Work& work, Outcome outcome, WallTime now) { queue_.Done(work, outcome, now); }
+
+  // Observe, and do everything that is due, until nothing is. At most `limit` pieces of work.
+  // Returns how many were done.
+  int Step(WallTime now, int limit = 100000);
+
+  std::optional<WallTime> NextDue() const { return queue_.NextDue(); }
+
+ private:
+  void ObserveAll(const Kind& kind, WallTime now);
+  void ObserveEverything(const KindTable& kinds, WallTime now);
+  void ObserveOne(const ResourceName& resource, const std::string& key,
+                  const nlohmann::json* previous, const nlohmann::json* object, WallTime now);
+  void QueueForPod(const std::string& key, const nlohmann::json* previous,
+                   const nlohmann::json* pod, WallTime now);
+  void QueueForOwners(const ObjectId& id, const nlohmann::json* previous,
+                      const nlohmann::json* object, WallTime now);
+
+  Outcome MakeClaims(const std::string& pod_key);
+  Outcome KeepReservations(const std::string& claim_key);
+  Outcome Collect(const ObjectId& id);
+  Outcome Release(const ObjectId& id);
+  Outcome EmptyNamespace(const std::string& name, WallTime now);
+  Outcome WatchNode(const std::string& name, WallTime now);
+  Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
+
+  absl::StatusOr<std::string> MakeClaim(const nlohmann::json& pod, const nlohmann::json& entry);
+  std::optional<std::string> ExistingClaim(const nlohmann::json& pod, const std::string& name);
+  Outcome WriteClaim(const std::string& key, nlohmann::json claim, bool deallocate);
+  bool OwnerExists(const nlohmann::json& reference, const std::string& name_space) const;
+  Outcome DropOwner(const ObjectId& dependent, const std::string& owner_uid);
+
+  std::string PathOf(const ResourceName& resource, std::string_view key,
+                     std::string_view subresource = "") const;
+  // kDone for 2xx and 404; kRetry otherwise.
+  Outcome Send(const char* method, std::string target, const nlohmann::json& body,
+               const char* content_type = "application/json");
+  Outcome Delete(const ObjectId& id, const nlohmann::json& object, std::optional<int> grace = {});
+
+  const KindSource kinds_;
+  const ObjectStore& objects_;
+  kube::Transport& api_;
+  ClusterIndex index_;
+  WorkQueue queue_;
+  std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,54 @@
+#include "controller/apiserver/duties/duty_threads.h"
+
+#include "controller/apiserver/duties/fields.h"
+
+namespace tahoma::controller {
+namespace {
+
+// How long a thread waits before it looks again whether to stop or whether work is due.
+constexpr std::chrono::milliseconds kLook{10};
+
+}  // namespace
+
+DutyThreads::DutyThreads(Duties& duties, const ObjectStore& objects, const Clock& clock,
+                         int workers)
+    : duties_(duties), objects_(objects), clock_(clock) {
+  threads_.emplace_back([this] { ObserveUntilStopped(); });
+  for (int i = 0; i < workers; ++i) {
+    threads_.emplace_back([this] { WorkUntilStopped(); });
+  }
+}
+
+DutyThreads::~DutyThreads() {
+  stopping_ = true;
+  wake_.notify_all();
+}
+
+void DutyThreads::ObserveUntilStopped() {
+  std::int64_t seen = -1;
+  while (!stopping_) {
+    const std::int64_t version = objects_.version();
+    if (version == seen) {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, kLook);
+      continue;
+    }
+    seen = version;
+    duties_.Observe(clock_.WallNow());
+    wake_.notify_all();
+  }
+}
+
+void DutyThreads::WorkUntilStopped() {
+  while (!stopping_) {
+    const auto work = duties_.Take(clock_.WallNow());
+    if (work) {
+      duties_.Finish(*work, duties_.Do(*work, clock_.WallNow()), clock_.WallNow());
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, kLook);
+  }
+}
+
+}  // namespace tahoma::controller

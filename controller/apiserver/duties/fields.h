@@ -1,0 +1,41 @@
+// Reading fields of API objects, and the resources that the duties know by name.
+//
+//   Text(pod, {"spec", "nodeName"});    // "" when there is none
+//
+// Thread safety: pure functions and constants.
+
+#pragma once
+
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "controller/apiserver/object_store.h"
+#include "controller/apiserver/validation_parts.h"
+
+namespace tahoma::controller {
+
+inline const ResourceName kPodResource = {"", "pods"};
+inline const ResourceName kNodeResource = {"", "nodes"};
+inline const ResourceName kNamespaceResource = {"", "namespaces"};
+inline const ResourceName kClaimResource = {"resource.k8s.io", "resourceclaims"};
+inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaimtemplates"};
+inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
+
+inline const nlohmann::json& Field(const nlohmann::json& object,
+                                   std::initializer_list<std::string_view> path) {
+  return ValueAt(object, path);
+}
+inline std::string Text(const nlohmann::json& object,
+                        std::initializer_list<std::string_view> path) {
+  return TextAt(object, path);
+}
+
+// Succeeded or Failed: the pod will run no more.
+bool IsFinished(const nlohmann::json& pod);
+bool IsBeingDeleted(const nlohmann::json& object);
+bool HasFinalizer(const nlohmann::json& object, std::string_view finalizer);
+void DropFinalizer(nlohmann::json& object, std::string_view finalizer);
+
+}  // namespace tahoma::controller

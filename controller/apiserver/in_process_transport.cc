@@ -1,0 +1,86 @@
+#include "controller/apiserver/in_process_transport.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::chrono::milliseconds kWaitAtOnce{200};
+
+kube::Response HeadOf(const rest::Response& response) {
+  kube::Response head;
+  head.status = response.status;
+  head.headers = response.headers;
+  head.headers.emplace_back("Content-Type", response.content_type);
+  return head;
+}
+
+// Gives the whole lines of `text` away and keeps the rest; false when the sink has had enough.
+bool TakeLines(std::string& text, const kube::LineSink& sink) {
+  std::size_t start = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+    if (!sink(std::string_view(text).substr(start, end - start))) return false;
+    start = end + 1;
+  }
+  text.erase(0, start);
+  return true;
+}
+
+}  // namespace
+
+rest::Response InProcessTransport::Call(const kube::Request& request) {
+  rest::Request call;
+  call.method = request.method;
+  call.target = request.target;
+  const std::size_t question = request.target.find('?');
+  call.path = request.target.substr(0, question);
+  if (question != std::string::npos) call.query = request.target.substr(question + 1);
+  call.headers = request.headers;
+  if (call.header("User-Agent").empty()) call.headers.emplace_back("User-Agent", user_agent_);
+  call.body = request.body;
+  call.peer = "in-process";
+  return server_.Handle(call);
+}
+
+absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& request) {
+  rest::Response response = Call(request);
+  kube::Response answer = HeadOf(response);
+  answer.body = std::move(response.body);
+  if (response.source) {
+    while (!closed_ && response.source(answer.body, kWaitAtOnce)) {
+    }
+    if (response.closed) response.closed();
+  }
+  return answer;
+}
+
+absl::StatusOr<kube::Response> InProcessTransport::Stream(const kube::Request& request,
+                                                          const kube::LineSink& sink,
+                                                          std::chrono::milliseconds idle_timeout) {
+  rest::Response response = Call(request);
+  kube::Response head = HeadOf(response);
+  if (!response.source) {
+    if (response.status == 200) {
+      response.body += '\n';
+      TakeLines(response.body, sink);
+    } else {
+      head.body = std::move(response.body);
+    }
+    return head;
+  }
+  std::string text;
+  MonotonicTime last = clock_.MonotonicNow();
+  for (bool more = true; more && !closed_;) {
+    const std::size_t before = text.size();
+    more = response.source(text, std::min(kWaitAtOnce, idle_timeout));
+    const MonotonicTime now = clock_.MonotonicNow();
+    if (text.size() > before) last = now;
+    if (!TakeLines(text, sink) || now - last >= idle_timeout) break;
+  }
+  if (response.closed) response.closed();
+  return head;
+}
+
+}  // namespace tahoma::controller

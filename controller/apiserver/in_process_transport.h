@@ -1,0 +1,41 @@
+// A kube::Transport that calls the API server in the same process.
+//
+//   InProcessTransport transport(*server);
+//   transport.Send({.method = "GET", .target = "/api/v1/nodes", .headers = {}, .body = {}});
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "controller/apiserver/api_server.h"
+#include "lib/base/clock.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+class InProcessTransport final : public kube::Transport {
+ public:
+  // Both must outlive the transport. `user_agent` names the caller in managedFields.
+  InProcessTransport(ApiServer& server, const Clock& clock, std::string user_agent)
+      : server_(server), clock_(clock), user_agent_(std::move(user_agent)) {}
+
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override;
+  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
+                                        std::chrono::milliseconds idle_timeout) override;
+
+  // Ends running streams soon, and later ones at once.
+  void Close() { closed_ = true; }
+
+ private:
+  rest::Response Call(const kube::Request& request);
+
+  ApiServer& server_;
+  const Clock& clock_;
+  const std::string user_agent_;
+  std::atomic<bool> closed_ = false;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,55 @@
+// One version of one API object, and the events that lead from one version to the next.
+//
+//   ObjectPtr pod = objects.Get(pods, "default/web");
+//   pod->body->at("spec");          // parsed
+//   pod->bytes;                     // the same as JSON text, made once
+//
+// Thread safety: immutable, except the cache of Event::Line, which guards itself.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tahoma::controller {
+
+struct Object {
+  std::string key;           // "<namespace>/<name>"; the namespace of cluster-scoped ones is empty
+  std::int64_t version = 0;  // metadata.resourceVersion
+  std::shared_ptr<const nlohmann::json> body;
+  std::string bytes;  // *body as compact JSON
+};
+using ObjectPtr = std::shared_ptr<const Object>;
+
+class Event {
+ public:
+  enum class Type : std::uint8_t { kAdded, kModified, kDeleted };
+
+  Event(Type type_in, ObjectPtr object_in, ObjectPtr previous_in)
+      : type(type_in), object(std::move(object_in)), previous(std::move(previous_in)) {}
+
+  const Type type;
+  const ObjectPtr object;    // kDeleted: the last state, with the version of the deletion
+  const ObjectPtr previous;  // null for kAdded
+
+  std::int64_t version() const { return object->version; }
+
+  // The text of this event in one representation. The first caller makes it, all others share it;
+  // `form` names the representation and is the cache's key.
+  std::shared_ptr<const std::string> Line(std::string_view form,
+                                          const std::function<std::string()>& make) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<std::string, std::shared_ptr<const std::string>>> lines_;
+};
+using EventPtr = std::shared_ptr<const Event>;
+
+}  // namespace tahoma::controller

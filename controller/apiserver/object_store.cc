@@ -1,0 +1,306 @@
+#include "controller/apiserver/object_store.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kVersionKey = "rv";
+constexpr std::string_view kObjectPrefix = "o/";
+constexpr std::string_view kCoreGroup = "core";
+
+std::string StoreKey(const ResourceName& resource, std::string_view key) {
+  return fmt::format("{}{}/{}/{}", kObjectPrefix,
+                     resource.group.empty() ? kCoreGroup : std::string_view(resource.group),
+                     resource.plural, key);
+}
+
+absl::StatusOr<std::int64_t> ParseVersion(std::string_view text) {
+  std::int64_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size() || version < 0) {
+    return DataLoss("'{}' is not a resource version", text);
+  }
+  return version;
+}
+
+// "o/<group>/<plural>/<namespace>/<name>" -> resource and "<namespace>/<name>".
+std::optional<std::pair<ResourceName, std::string>> ParseStoreKey(std::string_view key) {
+  key.remove_prefix(kObjectPrefix.size());
+  const std::size_t group_end = key.find('/');
+  if (group_end == std::string_view::npos) return std::nullopt;
+  const std::size_t plural_end = key.find('/', group_end + 1);
+  if (plural_end == std::string_view::npos) return std::nullopt;
+  ResourceName resource{std::string(key.substr(0, group_end)),
+                        std::string(key.substr(group_end + 1, plural_end - group_end - 1))};
+  if (resource.group == kCoreGroup) resource.group.clear();
+  return std::pair(std::move(resource), std::string(key.substr(plural_end + 1)));
+}
+
+absl::StatusOr<ObjectPtr> ParseObject(std::string key, std::string_view bytes) {
+  auto object = std::make_shared<Object>();
+  auto body = std::make_shared<json>(json::parse(bytes, nullptr, false));
+  if (!body->is_object() || !body->contains("metadata")) return DataLoss("not an object");
+  const json& metadata = body->at("metadata");
+  const auto version = metadata.find("resourceVersion");
+  if (version == metadata.end() || !version->is_string()) return DataLoss("no resourceVersion");
+  TAHOMA_ASSIGN_OR_RETURN(object->version, ParseVersion(version->get_ref<const std::string&>()));
+  object->key = std::move(key);
+  object->bytes = bytes;
+  object->body = std::move(body);
+  return object;
+}
+
+}  // namespace
+
+std::string ObjectKey(std::string_view name_space, std::string_view name) {
+  return fmt::format("{}/{}", name_space, name);
+}
+
+Edit Edit::Put(json body) { return {Kind::kPut, std::make_shared<json>(std::move(body))}; }
+Edit Edit::Delete(json last_state) {
+  return {Kind::kDelete, std::make_shared<json>(std::move(last_state))};
+}
+
+struct ObjectStore::Resource {
+  Resource(ResourceName name_in, const Options& options)
+      : name(std::move(name_in)), log(options.log_count_max, options.log_bytes_max) {}
+
+  const ResourceName name;
+  std::mutex mutex;
+  std::condition_variable changed;   // for Next
+  std::condition_variable released;  // for changes of an object that is being changed
+  int waiting = 0;                   // in `changed`
+  std::map<std::string, ObjectPtr, std::less<>> objects;
+  absl::flat_hash_set<std::string> busy;
+  EventLog log;
+};
+
+ObjectStore::ObjectStore(Store& store, Options options) : store_(store), options_(options) {}
+ObjectStore::~ObjectStore() = default;
+
+absl::StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(Store& store, Options options) {
+  std::unique_ptr<ObjectStore> objects(new ObjectStore(store, options));
+  TAHOMA_RETURN_IF_ERROR(objects->Load());
+  return objects;
+}
+
+absl::Status ObjectStore::Load() {
+  const absl::StatusOr<std::string> stored = store_.Get(Keyspace::kApi, kVersionKey);
+  if (!stored.ok() && !absl::IsNotFound(stored.status())) return stored.status();
+  if (stored.ok()) {
+    TAHOMA_ASSIGN_OR_RETURN(last_version_, ParseVersion(*stored));
+  } else {
+    last_version_ = 1;  // "0" means "any version" in requests
+  }
+  absl::Status result;
+  TAHOMA_RETURN_IF_ERROR(store_.Scan(
+      Keyspace::kApi, kObjectPrefix, "", [&](std::string_view key, std::string_view value) {
+        auto name = ParseStoreKey(key);
+        auto object = name ? ParseObject(name->second, value)
+                           : absl::StatusOr<ObjectPtr>(DataLoss("not an object's key"));
+        if (object.ok() && (*object)->version > last_version_) {
+          object =
+              DataLoss("its version {} is above the newest, {}", (*object)->version, last_version_);
+        }
+        if (!object.ok()) {
+          result = Annotate(object.status(), fmt::format("the stored API object '{}'", key));
+          return false;
+        }
+        Of(name->first).objects.emplace(name->second, *object);
+        return true;
+      }));
+  TAHOMA_RETURN_IF_ERROR(result);
+  // Events before this start are gone: every older version is answered with 410.
+  loaded_version_ = last_version_;
+  for (auto& [name, resource] : resources_) resource->log.SetFloor(loaded_version_);
+  visible_ = last_version_;
+  return absl::OkStatus();
+}
+
+ObjectStore::Resource& ObjectStore::Of(const ResourceName& name) const {
+  const std::lock_guard lock(resources_mutex_);
+  std::unique_ptr<Resource>& resource = resources_[name];
+  if (!resource) {
+    resource = std::make_unique<Resource>(name, options_);
+    resource->log.SetFloor(loaded_version_);
+  }
+  return *resource;
+}
+
+ObjectPtr ObjectStore::Get(const ResourceName& name, std::string_view key) const {
+  Resource& resource = Of(name);
+  const std::lock_guard lock(resource.mutex);
+  const auto found = resource.objects.find(key);
+  return found == resource.objects.end() ? nullptr : found->second;
+}
+
+ObjectList ObjectStore::List(const ResourceName& name, std::string_view prefix) const {
+  Resource& resource = Of(name);
+  ObjectList list;
+  const std::lock_guard lock(resource.mutex);
+  list.version = visible_.load();
+  for (auto at = resource.objects.lower_bound(prefix);
+       at != resource.objects.end() && std::string_view(at->first).starts_with(prefix); ++at) {
+    list.objects.push_back(at->second);
+  }
+  return list;
+}
+
+absl::StatusOr<ObjectList> ObjectStore::ListAt(const ResourceName& name, std::string_view prefix,
+                                               std::int64_t version) const {
+  Resource& resource = Of(name);
+  const std::lock_guard lock(resource.mutex);
+  if (version > visible_.load()) {
+    return Unavailable("version {} is not reached, the newest is {}", version, visible_.load());
+  }
+  std::vector<EventPtr> later;
+  if (!resource.log.After(version, SIZE_MAX, later)) {
+    return OutOfRange("version {} is forgotten, the oldest is {}", version, resource.log.floor());
+  }
+  // The state then = the state now with the later changes undone; an object's first later change
+  // knows what it was.
+  std::map<std::string, ObjectPtr, std::less<>> undone;
+  for (const EventPtr& event : later) {
+    if (event->object->key.starts_with(prefix)) undone.emplace(event->object->key, event->previous);
+  }
+  ObjectList list;
+  list.version = version;
+  auto old = undone.begin();
+  const auto take_old_before = [&](std::string_view key) {
+    for (; old != undone.end() && old->first < key; ++old) {
+      if (old->second) list.objects.push_back(old->second);
+    }
+  };
+  for (auto at = resource.objects.lower_bound(prefix);
+       at != resource.objects.end() && std::string_view(at->first).starts_with(prefix); ++at) {
+    take_old_before(at->first);
+    if (old != undone.end() && old->first == at->first) {
+      if (old->second) list.objects.push_back(old->second);
+      ++old;
+    } else {
+      list.objects.push_back(at->second);
+    }
+  }
+  for (; old != undone.end(); ++old) {
+    if (old->second) list.objects.push_back(old->second);
+  }
+  return list;
+}
+
+absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const std::string& key,
+                                              const EditFunction& edit) {
+  Resource& resource = Of(name);
+  ObjectPtr current;
+  {
+    std::unique_lock lock(resource.mutex);
+    resource.released.wait(lock, [&] { return !resource.busy.contains(key); });
+    resource.busy.insert(key);
+    const auto found = resource.objects.find(key);
+    if (found != resource.objects.end()) current = found->second;
+  }
+  absl::StatusOr<Edit> wish = edit(current);
+  absl::StatusOr<ObjectPtr> result = current;
+  if (!wish.ok()) {
+    result = wish.status();
+  } else if (wish->kind != Edit::Kind::kNone) {
+    TAHOMA_CHECK(wish->kind == Edit::Kind::kPut || current != nullptr);
+    result = Commit(resource, key, current, *wish);
+  }
+  {
+    const std::lock_guard lock(resource.mutex);
+    resource.busy.erase(key);
+  }
+  resource.released.notify_all();
+  return result;
+}
+
+absl::StatusOr<ObjectPtr> ObjectStore::Commit(Resource& resource, const std::string& key,
+                                              ObjectPtr current, const Edit& edit) {
+  auto object = std::make_shared<Object>();
+  object->key = key;
+  object->body = edit.body;
+  std::mutex mutex;
+  std::condition_variable answered;
+  std::optional<absl::Status> answer;
+  {
+    const std::lock_guard order(order_mutex_);
+    object->version = ++last_version_;
+    (*edit.body)["metadata"]["resourceVersion"] = std::to_string(object->version);
+    object->bytes = edit.body->dump(-1, ' ', false, json::error_handler_t::replace);
+    WriteBatch batch;
+    batch.Put(Keyspace::kApi, std::string(kVersionKey), std::to_string(object->version));
+    if (edit.kind == Edit::Kind::kPut) {
+      batch.Put(Keyspace::kApi, StoreKey(resource.name, key), object->bytes);
+    } else {
+      batch.Delete(Keyspace::kApi, StoreKey(resource.name, key));
+    }
+    store_.CommitAsync(std::move(batch), [&](const absl::Status& status) {
+      if (status.ok()) Publish(resource, edit.kind, object, current);
+      const std::lock_guard lock(mutex);
+      answer = status;
+      answered.notify_one();
+    });
+  }
+  std::unique_lock lock(mutex);
+  answered.wait(lock, [&] { return answer.has_value(); });
+  if (!answer->ok()) return *answer;
+  return ObjectPtr(std::move(object));
+}
+
+void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,
+                          const ObjectPtr& previous) {
+  const bool deleted = kind == Edit::Kind::kDelete;
+  const Event::Type type = deleted               ? Event::Type::kDeleted
+                           : previous == nullptr ? Event::Type::kAdded
+                                                 : Event::Type::kModified;
+  auto event = std::make_shared<const Event>(type, object, previous);
+  const std::lock_guard lock(resource.mutex);
+  if (deleted) {
+    resource.objects.erase(object->key);
+  } else {
+    resource.objects[object->key] = object;
+  }
+  resource.log.Append(std::move(event));
+  visible_ = object->version;
+  if (resource.waiting > 0) resource.changed.notify_all();
+}
+
+absl::StatusOr<ObjectStore::Batch> ObjectStore::Next(const ResourceName& name, std::int64_t version,
+                                                     std::size_t limit,
+                                                     std::chrono::milliseconds wait) const {
+  Resource& resource = Of(name);
+  std::unique_lock lock(resource.mutex);
+  if (wait.count() > 0 && !resource.log.AnyAfter(version) && !stopping_) {
+    ++resource.waiting;
+    resource.changed.wait_for(lock, wait,
+                              [&] { return stopping_ || resource.log.AnyAfter(version); });
+    --resource.waiting;
+  }
+  Batch batch;
+  batch.version = visible_.load();
+  if (!resource.log.After(version, limit, batch.events)) {
+    return OutOfRange("version {} is forgotten, the oldest is {}", version, resource.log.floor());
+  }
+  if (batch.events.size() == limit) batch.version = batch.events.back()->version();
+  return batch;
+}
+
+void ObjectStore::StopWaiting() {
+  stopping_ = true;
+  const std::lock_guard lock(resources_mutex_);
+  for (auto& [name, resource] : resources_) {
+    const std::lock_guard resource_lock(resource->mutex);
+    resource->changed.notify_all();
+  }
+}
+
+}  // namespace tahoma::controller

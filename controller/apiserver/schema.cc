@@ -1,0 +1,96 @@
+#include "controller/apiserver/schema.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Join(std::string_view path, std::string_view field) {
+  if (path.empty()) return std::string(field);
+  return fmt::format("{}.{}", path, field);
+}
+
+bool IsObjectMeta(std::string_view field) {
+  return field == "apiVersion" || field == "kind" || field == "metadata";
+}
+
+void PruneAt(const Schema& schema, Json& value, const std::string& path, int depth,
+             std::vector<std::string>& unknown);
+
+void PruneObject(const Schema& schema, Json& object, const std::string& path, int depth,
+                 std::vector<std::string>& unknown) {
+  for (auto it = object.begin(); it != object.end();) {
+    const std::string child = Join(path, it.key());
+    if (const Schema* field = schema.Field(it.key())) {
+      PruneAt(*field, it.value(), child, depth + 1, unknown);
+      ++it;
+    } else if (schema.preserve_unknown || (schema.embedded_resource && IsObjectMeta(it.key()))) {
+      ++it;
+    } else {
+      unknown.push_back(child);
+      it = object.erase(it);
+    }
+  }
+}
+
+void PruneAt(const Schema& schema, Json& value, const std::string& path, int depth,
+             std::vector<std::string>& unknown) {
+  if (depth > kMaxDepth || schema.type == Schema::Type::kAny) return;
+  if (value.is_object()) return PruneObject(schema, value, path, depth, unknown);
+  if (!value.is_array() || !schema.items) return;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    PruneAt(*schema.items, value[i], fmt::format("{}[{}]", path, i), depth + 1, unknown);
+  }
+}
+
+void DefaultAt(const Schema& schema, Json& value, int depth) {
+  if (depth > kMaxDepth) return;
+  if (value.is_array() && schema.items) {
+    for (Json& item : value) DefaultAt(*schema.items, item, depth + 1);
+    return;
+  }
+  if (!value.is_object()) return;
+  for (auto it = value.begin(); it != value.end();) {
+    const Schema* field = schema.Field(it.key());
+    const bool drop =
+        it->is_null() && field != nullptr && !field->nullable && field->type != Schema::Type::kAny;
+    it = drop ? value.erase(it) : std::next(it);
+  }
+  for (const auto& [name, field] : schema.properties) {
+    if (field->default_value && !value.contains(name)) value[name] = *field->default_value;
+  }
+  for (auto& [name, child] : value.items()) {
+    if (const Schema* field = schema.Field(name)) DefaultAt(*field, child, depth + 1);
+  }
+}
+
+}  // namespace
+
+Schema::Schema() = default;
+Schema::Schema(const Schema&) = default;
+Schema::~Schema() = default;
+
+const Schema* Schema::Field(std::string_view field) const {
+  const auto it = properties.find(field);
+  if (it != properties.end()) return it->second.get();
+  return additional.get();
+}
+
+bool Schema::Requires(std::string_view field) const {
+  return std::find(required.begin(), required.end(), field) != required.end();
+}
+
+std::vector<std::string> Prune(const Schema& schema, Json& object) {
+  std::vector<std::string> unknown;
+  PruneAt(schema, object, "", 0, unknown);
+  return unknown;
+}
+
+void ApplyDefaults(const Schema& schema, Json& object) { DefaultAt(schema, object, 0); }
+
+}  // namespace tahoma::controller

@@ -1,0 +1,224 @@
+// What goes wrong while a body is decoded: wrong types of built-in kinds, in the words of Go's JSON
+// decoder, and fields that occur twice.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "controller/apiserver/schema.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/kube/quantity.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+using Type = Schema::Type;
+
+// "v1.PodSpec" for io.k8s.api.core.v1.PodSpec, "PodSpec" when `with_package` is false.
+std::string GoName(std::string_view name, bool with_package) {
+  const auto dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::string(name);
+  if (!with_package) return std::string(name.substr(dot + 1));
+  const auto package = name.rfind('.', dot - 1);
+  return std::string(name.substr(package + 1));
+}
+
+std::string GoType(const Schema& schema) {
+  switch (schema.type) {
+    case Type::kString:
+    case Type::kQuantity:
+    case Type::kIntOrString:
+    case Type::kAny:
+      return "string";
+    case Type::kInteger:
+      return schema.format.empty() ? "int64" : schema.format;
+    case Type::kNumber:
+      return "float64";
+    case Type::kBoolean:
+      return "bool";
+    case Type::kArray:
+      return "[]" + (schema.items ? GoType(*schema.items) : "string");
+    case Type::kObject:
+      break;
+  }
+  if (schema.additional) return "map[string]" + GoType(*schema.additional);
+  return GoName(schema.name, true);
+}
+
+std::string Found(const Json& value) {
+  if (value.is_string()) return "string";
+  if (value.is_boolean()) return "bool";
+  if (value.is_array()) return "array";
+  if (value.is_object()) return "object";
+  return "number";
+}
+
+bool FitsInteger(const Schema& schema, const Json& value) {
+  if (!value.is_number_integer()) return false;
+  if (schema.format != "int32") return true;
+  const auto number = value.get<std::int64_t>();
+  return number >= INT32_MIN && number <= INT32_MAX;
+}
+
+// What the types behind quantities and times refuse; empty: nothing.
+std::string TextError(const Schema& schema, const Json& value) {
+  if (schema.type == Type::kQuantity && (value.is_string() || value.is_number())) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (kube::Quantity::Parse(text).ok()) return "";
+    return "quantities must match the regular expression "
+           "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+  }
+  if (schema.format != "date-time" || !value.is_string()) return "";
+  const auto& text = value.get_ref<const std::string&>();
+  if (ParseTime(text).ok()) return "";
+  return fmt::format("parsing time {} as \"2006-01-02T15:04:05Z07:00\": cannot parse",
+                     value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+bool Decodes(const Schema& schema, const Json& value) {
+  if (value.is_null()) return true;  // Go leaves the zero value
+  switch (schema.type) {
+    case Type::kAny:
+      return true;
+    case Type::kObject:
+      return value.is_object();
+    case Type::kArray:
+      return value.is_array();
+    case Type::kString:
+      return value.is_string();
+    case Type::kInteger:
+      return FitsInteger(schema, value);
+    case Type::kNumber:
+      return value.is_number();
+    case Type::kBoolean:
+      return value.is_boolean();
+    case Type::kIntOrString:
+    case Type::kQuantity:
+      return value.is_number() || value.is_string();
+  }
+  return false;
+}
+
+std::optional<std::string> DecodeAt(const Schema& schema, const Json& value,
+                                    const std::string& owner, const std::string& path, int depth) {
+  if (depth > kMaxDepth) return "json: exceeded max depth";
+  if (!Decodes(schema, value)) {
+    const std::string found = value.is_number() && schema.type == Type::kInteger
+                                  ? fmt::format("number {}", value.dump())
+                                  : Found(value);
+    if (path.empty()) {
+      return fmt::format("json: cannot unmarshal {} into Go value of type {}", found,
+                         GoType(schema));
+    }
+    return fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", found,
+                       owner, path, GoType(schema));
+  }
+  if (std::string wrong = TextError(schema, value); !wrong.empty()) return wrong;
+  if (value.is_array() && schema.items) {
+    for (const Json& item : value) {
+      if (auto error = DecodeAt(*schema.items, item, owner, path, depth + 1)) return error;
+    }
+  }
+  if (!value.is_object()) return std::nullopt;
+  const std::string inner = schema.name.empty() ? owner : GoName(schema.name, false);
+  for (const auto& [name, child] : value.items()) {
+    const Schema* field = schema.Field(name);
+    if (field == nullptr) continue;
+    const std::string below = schema.additional ? path
+                              : path.empty()    ? name
+                                                : fmt::format("{}.{}", path, name);
+    if (auto error = DecodeAt(*field, child, inner, below, depth + 1)) return error;
+  }
+  return std::nullopt;
+}
+
+// Follows the parser and remembers the keys of every object that is open.
+class DuplicateFinder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(number_integer_t) override { return Value(); }
+  bool number_unsigned(number_unsigned_t) override { return Value(); }
+  bool number_float(number_float_t, const string_t&) override { return Value(); }
+  bool string(string_t&) override { return Value(); }
+  bool binary(binary_t&) override { return Value(); }
+  bool start_object(std::size_t) override { return Open(false); }
+  bool start_array(std::size_t) override { return Open(true); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool key(string_t& name) override {
+    Level& level = levels_.back();
+    level.key = name;
+    if (!level.keys.insert(name).second) Report();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    error_ = error.what();
+    return false;
+  }
+
+  const std::string& error() const { return error_; }
+  std::vector<std::string> Take() { return std::move(found_); }
+
+ private:
+  struct Level {
+    bool array = false;
+    std::size_t index = 0;
+    std::string key;
+    std::set<std::string> keys;
+  };
+
+  bool Value() {
+    if (!levels_.empty() && levels_.back().array) ++levels_.back().index;
+    return true;
+  }
+  bool Open(bool array) {
+    if (levels_.size() > static_cast<std::size_t>(kMaxDepth)) {
+      error_ = fmt::format("nested deeper than {}", kMaxDepth);
+      return false;
+    }
+    levels_.push_back({.array = array, .index = 0, .key = {}, .keys = {}});
+    return true;
+  }
+  bool Close() {
+    levels_.pop_back();
+    return Value();
+  }
+  void Report() {
+    std::string path;
+    for (const Level& level : levels_) {
+      if (level.array) {
+        path += fmt::format("[{}]", level.index);
+      } else {
+        path += (path.empty() ? "" : ".") + level.key;
+      }
+    }
+    if (std::find(found_.begin(), found_.end(), path) == found_.end() &&
+        found_.size() < kMaxCauses) {
+      found_.push_back(std::move(path));
+    }
+  }
+
+  std::vector<Level> levels_;
+  std::vector<std::string> found_;
+  std::string error_;
+};
+
+}  // namespace
+
+std::optional<std::string> DecodeError(const Schema& schema, const Json& object) {
+  return DecodeAt(schema, object, GoName(schema.name, false), "", 0);
+}
+
+absl::StatusOr<std::vector<std::string>> DuplicateFields(std::string_view text) {
+  DuplicateFinder finder;
+  if (!Json::sax_parse(text.begin(), text.end(), &finder)) {
+    return InvalidArgument("{}", finder.error());
+  }
+  return finder.Take();
+}
+
+}  // namespace tahoma::controller

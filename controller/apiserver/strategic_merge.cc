@@ -1,0 +1,287 @@
+#include "controller/apiserver/strategic_merge.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kPatch = "$patch";
+constexpr std::string_view kRetainKeys = "$retainKeys";
+constexpr std::string_view kSetElementOrder = "$setElementOrder/";
+constexpr std::string_view kDeleteFromPrimitiveList = "$deleteFromPrimitiveList/";
+
+const Json& KeyOf(const Json& item, const std::string& merge_key) {
+  static const Json kNull;
+  if (merge_key.empty()) return item;
+  const auto it = item.is_object() ? item.find(merge_key) : item.end();
+  return it == item.end() ? kNull : *it;
+}
+
+// Where an item with the same key stands, or the size of the list.
+std::size_t IndexIn(const Json& list, const Json& item, const std::string& merge_key) {
+  std::size_t i = 0;
+  for (; i < list.size(); ++i) {
+    if (KeyOf(list[i], merge_key) == KeyOf(item, merge_key)) break;
+  }
+  return i;
+}
+
+// A value that meets nothing in the object: without directives and nulls.
+Json Plain(const Json& patch) {
+  if (patch.is_array()) {
+    Json plain = Json::array();
+    for (const Json& item : patch) {
+      if (!item.is_object() || !item.contains(kPatch)) plain.push_back(Plain(item));
+    }
+    return plain;
+  }
+  if (!patch.is_object()) return patch;
+  Json plain = Json::object();
+  for (const auto& [name, value] : patch.items()) {
+    if (!std::string_view(name).starts_with('$') && !value.is_null()) plain[name] = Plain(value);
+  }
+  return plain;
+}
+
+// The items named in `order` stand in that order; the others keep their places among them as
+// `server` had them.
+Json Reordered(const Json& merged, const Json& order, const Json& server,
+               const std::string& merge_key) {
+  std::vector<Json> mine;
+  std::vector<Json> others;
+  for (const Json& item : merged) {
+    (IndexIn(order, item, merge_key) < order.size() ? mine : others).push_back(item);
+  }
+  const auto by = [&](const Json& list) {
+    return [&list, &merge_key](const Json& a, const Json& b) {
+      return IndexIn(list, a, merge_key) < IndexIn(list, b, merge_key);
+    };
+  };
+  std::stable_sort(mine.begin(), mine.end(), by(order));
+  std::stable_sort(others.begin(), others.end(), by(server));
+  Json sorted = Json::array();
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < others.size() || j < mine.size()) {
+    bool take_other = j >= mine.size();
+    if (i < others.size() && j < mine.size()) {
+      const std::size_t other_at = IndexIn(server, others[i], merge_key);
+      const std::size_t mine_at = IndexIn(server, mine[j], merge_key);
+      take_other = mine_at < server.size() && other_at < mine_at;
+    }
+    sorted.push_back(std::move(take_other ? others[i++] : mine[j++]));
+  }
+  return sorted;
+}
+
+class Merger {
+ public:
+  // Merges `patch` into `object`; both are objects.
+  absl::Status Objects(const Schema& schema, Json& object, const Json& patch, int depth);
+
+ private:
+  absl::Status Fields(const Schema& schema, Json& object, const Json& patch, int depth);
+  absl::Status Field(const Schema& schema, Json& object, const std::string& name, const Json& value,
+                     int depth);
+  absl::Status Lists(const Schema& schema, Json& list, const Json& patch, int depth);
+  absl::Status KeyedLists(const Schema& schema, Json& list, const Json& patch, int depth);
+  absl::Status RetainKeys(Json& object, const Json& patch);
+  absl::Status DeleteFromList(Json& object, std::string_view name, const Json& values);
+  absl::Status SetOrder(const Schema& schema, Json& object, const Json& before, const Json& patch,
+                        std::string_view name, const Json& order);
+};
+
+absl::Status Merger::Objects(const Schema& schema, Json& object, const Json& patch, int depth) {
+  if (depth > kMaxDepth) return InvalidArgument("the patch is nested deeper than {}", kMaxDepth);
+  const auto directive = patch.find(kPatch);
+  if (directive == patch.end()) return Fields(schema, object, patch, depth);
+  if (*directive == "replace") {
+    object = Plain(patch);
+    return absl::OkStatus();
+  }
+  if (*directive == "delete") {
+    object = Json::object();
+    return absl::OkStatus();
+  }
+  if (*directive == "merge") return Fields(schema, object, patch, depth);
+  return InvalidArgument("unknown patch type: {} in map: {}", directive->dump(), patch.dump());
+}
+
+absl::Status Merger::Fields(const Schema& schema, Json& object, const Json& patch, int depth) {
+  TAHOMA_RETURN_IF_ERROR(RetainKeys(object, patch));
+  const Json before = object;
+  for (const auto& [name, value] : patch.items()) {
+    if (std::string_view(name).starts_with(kDeleteFromPrimitiveList)) {
+      TAHOMA_RETURN_IF_ERROR(DeleteFromList(
+          object, std::string_view(name).substr(kDeleteFromPrimitiveList.size()), value));
+    }
+  }
+  for (const auto& [name, value] : patch.items()) {
+    if (std::string_view(name).starts_with('$')) continue;
+    TAHOMA_RETURN_IF_ERROR(Field(schema, object, name, value, depth));
+  }
+  for (const auto& [name, value] : patch.items()) {
+    if (std::string_view(name).starts_with(kSetElementOrder)) {
+      TAHOMA_RETURN_IF_ERROR(SetOrder(schema, object, before, patch,
+                                      std::string_view(name).substr(kSetElementOrder.size()),
+                                      value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Merger::Field(const Schema& schema, Json& object, const std::string& name,
+                           const Json& value, int depth) {
+  static const Schema kUnknown;
+  const auto current = object.find(name);
+  if (value.is_null()) {
+    object.erase(name);
+    return absl::OkStatus();
+  }
+  if (current == object.end() || current->type() != value.type()) {
+    object[name] = Plain(value);
+    return absl::OkStatus();
+  }
+  const Schema* field = schema.Field(name);
+  if (field == nullptr) field = &kUnknown;
+  if (value.is_object()) return Objects(*field, *current, value, depth + 1);
+  if (value.is_array() && field->patch_strategy == Schema::PatchStrategy::kMerge) {
+    return Lists(*field, *current, value, depth + 1);
+  }
+  *current = value.is_array() ? Plain(value) : value;
+  return absl::OkStatus();
+}
+
+absl::Status Merger::Lists(const Schema& schema, Json& list, const Json& patch, int depth) {
+  const Json before = list;
+  if (!schema.merge_key.empty()) {
+    TAHOMA_RETURN_IF_ERROR(KeyedLists(schema, list, patch, depth));
+  } else {
+    Json merged = Json::array();
+    for (const Json* from : {&before, &patch}) {
+      for (const Json& item : *from) {
+        if (std::find(merged.begin(), merged.end(), item) == merged.end()) merged.push_back(item);
+      }
+    }
+    list = std::move(merged);
+  }
+  list = Reordered(list, patch, before, schema.merge_key);
+  return absl::OkStatus();
+}
+
+absl::Status Merger::KeyedLists(const Schema& schema, Json& list, const Json& patch, int depth) {
+  static const Schema kUnknown;
+  const std::string& key = schema.merge_key;
+  std::vector<const Json*> items;
+  bool replace = false;
+  for (const Json& item : patch) {
+    const auto directive = item.is_object() ? item.find(kPatch) : item.end();
+    if (directive == item.end()) {
+      items.push_back(&item);
+    } else if (*directive == "replace") {
+      replace = true;
+    } else if (*directive != "delete") {
+      return InvalidArgument("unknown patch type: {} in map: {}", directive->dump(), item.dump());
+    }
+    if (KeyOf(item, key).is_null() && (directive == item.end() || *directive == "delete")) {
+      return InvalidArgument("map: {} does not contain declared merge key: {}", item.dump(), key);
+    }
+  }
+  if (replace) list = Json::array();
+  for (const Json& item : patch) {
+    if (!item.contains(kPatch) || replace) continue;
+    for (std::size_t at = IndexIn(list, item, key); at < list.size();
+         at = IndexIn(list, item, key)) {
+      list.erase(at);
+    }
+  }
+  for (const Json* item : items) {
+    const std::size_t at = IndexIn(list, *item, key);
+    if (at == list.size()) {
+      list.push_back(Plain(*item));
+    } else {
+      TAHOMA_RETURN_IF_ERROR(
+          Objects(schema.items ? *schema.items : kUnknown, list[at], *item, depth + 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Merger::RetainKeys(Json& object, const Json& patch) {
+  const auto retain = patch.find(kRetainKeys);
+  if (retain == patch.end()) return absl::OkStatus();
+  if (!retain->is_array()) return InvalidArgument("invalid patch format of $retainKeys");
+  const std::set<Json> keys(retain->begin(), retain->end());
+  for (const auto& [name, value] : patch.items()) {
+    if (!value.is_null() && !std::string_view(name).starts_with('$') && !keys.contains(name)) {
+      return InvalidArgument("invalid patch format of $retainKeys: \"{}\" is not in the list",
+                             name);
+    }
+  }
+  for (auto it = object.begin(); it != object.end();) {
+    it = keys.contains(it.key()) ? std::next(it) : object.erase(it);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Merger::DeleteFromList(Json& object, std::string_view name, const Json& values) {
+  const auto list = object.find(name);
+  if (list == object.end()) return absl::OkStatus();
+  if (!list->is_array() || !values.is_array()) {
+    return InvalidArgument("$deleteFromPrimitiveList/{}: expected two lists", name);
+  }
+  Json kept = Json::array();
+  for (const Json& item : *list) {
+    if (std::find(values.begin(), values.end(), item) == values.end()) kept.push_back(item);
+  }
+  *list = std::move(kept);
+  return absl::OkStatus();
+}
+
+absl::Status Merger::SetOrder(const Schema& schema, Json& object, const Json& before,
+                              const Json& patch, std::string_view name, const Json& order) {
+  const auto list = object.find(name);
+  if (list == object.end()) return absl::OkStatus();
+  const Schema* field = schema.Field(name);
+  if (!list->is_array() || !order.is_array() || field == nullptr) {
+    return InvalidArgument("$setElementOrder/{}: expected two lists", name);
+  }
+  if (const auto patched = patch.find(name); patched != patch.end() && patched->is_array()) {
+    for (const Json& item : *patched) {
+      const bool is_directive = item.is_object() && item.contains(kPatch);
+      if (!is_directive && IndexIn(order, item, field->merge_key) == order.size()) {
+        return InvalidArgument("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
+                               patched->dump(), kSetElementOrder, order.dump());
+      }
+    }
+  }
+  const auto server = before.find(name);
+  *list =
+      Reordered(*list, order, server == before.end() ? Json::array() : *server, field->merge_key);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Json> StrategicMerge(const Schema& schema, const Json& object, const Json& patch) {
+  if (!patch.is_object() || !object.is_object()) {
+    return InvalidArgument("a strategic merge patch must be a JSON object");
+  }
+  Json merged = object;
+  TAHOMA_RETURN_IF_ERROR(Merger().Objects(schema, merged, patch, 0));
+  return merged;
+}
+
+Json MergePatch(const Json& object, const Json& patch) {
+  Json merged = object;
+  merged.merge_patch(patch);
+  return merged;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,72 @@
+#include <nlohmann/json.hpp>
+
+#include "controller/apiserver/validation.h"
+
+namespace tahoma::controller {
+namespace {
+
+// A value as Kubernetes prints it in an error: strings quoted, the rest as JSON.
+std::string Printed(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string WithDetail(std::string text, std::string_view detail) {
+  if (!detail.empty()) text += fmt::format(": {}", detail);
+  return text;
+}
+
+}  // namespace
+
+Cause Required(std::string field, std::string_view detail) {
+  return {"FieldValueRequired", WithDetail("Required value", detail), std::move(field)};
+}
+
+Cause Invalid(std::string field, const nlohmann::json& value, std::string_view detail) {
+  return {"FieldValueInvalid", WithDetail(fmt::format("Invalid value: {}", Printed(value)), detail),
+          std::move(field)};
+}
+
+Cause NotSupported(std::string field, const nlohmann::json& value,
+                   const std::vector<std::string>& supported) {
+  std::string list;
+  for (const std::string& one : supported) {
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", nlohmann::json(one).dump());
+  }
+  return {"FieldValueNotSupported",
+          fmt::format("Unsupported value: {}: supported values: {}", Printed(value), list),
+          std::move(field)};
+}
+
+Cause Duplicate(std::string field, const nlohmann::json& value) {
+  return {"FieldValueDuplicate", fmt::format("Duplicate value: {}", Printed(value)),
+          std::move(field)};
+}
+
+Cause Forbidden(std::string field, std::string_view detail) {
+  return {"FieldValueForbidden", WithDetail("Forbidden", detail), std::move(field)};
+}
+
+Cause TooLong(std::string field, std::size_t limit_bytes) {
+  return {"FieldValueTooLong", fmt::format("Too long: may not be more than {} bytes", limit_bytes),
+          std::move(field)};
+}
+
+Cause TooMany(std::string field, std::size_t actual, std::size_t limit) {
+  return {"FieldValueTooMany",
+          fmt::format("Too many: {}: must have at most {} {}", actual, limit,
+                      limit == 1 ? "item" : "items"),
+          std::move(field)};
+}
+
+std::string InvalidMessage(std::string_view kind, std::string_view name,
+                           const std::vector<Cause>& causes) {
+  std::string text;
+  for (const Cause& cause : causes) {
+    text += text.empty() ? "" : ", ";
+    text += cause.field.empty() ? cause.message : fmt::format("{}: {}", cause.field, cause.message);
+  }
+  if (causes.size() != 1) text = fmt::format("[{}]", text);
+  return fmt::format("{} \"{}\" is invalid: {}", kind, name, text);
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,111 @@
+#include "controller/app/core_loop.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "controller/ingest/parse.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// A first list of a large fleet is many commands; watches wait when there are more.
+constexpr std::size_t kQueueMost = 1U << 20U;
+constexpr std::size_t kCommandsPerStep = 4096;
+// The loop looks at the clock at least this often.
+constexpr std::chrono::milliseconds kIdle{1000};
+
+}  // namespace
+
+CoreLoop::CoreLoop(kube::Transport& transport, Journal& journal, const Clock& clock,
+                   CoreLoopOptions options)
+    : transport_(transport),
+      journal_(journal),
+      clock_(clock),
+      options_(std::move(options)),
+      core_([this](const ClusterState& view, const Queue& queue, WallTime now) {
+        return planner_.Plan(view, queue, now);
+      }),
+      queue_(kQueueMost),
+      snapshot_(core_.snapshot()) {}
+
+absl::Status CoreLoop::Start() {
+  TAHOMA_RETURN_IF_ERROR(journal_.Load([this](Sequence sequence, std::string_view bytes) {
+    return core_.Restore(sequence, bytes);
+  }));
+  AnswerParsers parsers{.claim = ParseClaimState, .pod = ParsePod};
+  publisher_ = std::make_unique<Publisher>(
+      transport_, clock_, PublisherOptions{.threads = options_.publish_threads}, std::move(parsers),
+      [this](ApiResult result) { queue_.Push(std::move(result)); });
+  ingest_ = std::make_unique<Ingest>(
+      transport_, [this](Command command) { queue_.Push(std::move(command)); },
+      [this](std::chrono::milliseconds duration) { return Pause(duration); }, options_.log);
+  thread_ = std::thread([this] { Run(); });
+  ingest_->Start();
+  return absl::OkStatus();
+}
+
+void CoreLoop::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  queue_.Close();
+  if (thread_.joinable()) thread_.join();
+  if (ingest_ != nullptr) ingest_->Stop();
+  publisher_.reset();
+}
+
+void CoreLoop::Run() {
+  std::optional<MonotonicTime> wake;
+  while (!queue_.closed()) {
+    std::chrono::nanoseconds timeout = kIdle;
+    if (wake) {
+      timeout = std::clamp<std::chrono::nanoseconds>(*wake - clock_.MonotonicNow(),
+                                                     std::chrono::nanoseconds(0), kIdle);
+    }
+    std::vector<Command> commands = queue_.PopAllFor(kCommandsPerStep, timeout);
+    const Now now{clock_.WallNow(), clock_.MonotonicNow()};
+    const std::size_t wanted = commands.size();
+    StepOutput out = core_.Step(std::move(commands), now);
+    wake = out.wake;
+    if (const absl::Status written = journal_.Write(out.journal); !written.ok()) {
+      options_.log(fmt::format("the journal cannot be written: {}", Message(written)));
+      const std::lock_guard lock(mutex_);
+      failure_ = Annotate(written, "the journal cannot be written");
+      changed_.notify_all();
+      return;
+    }
+    if (wanted != 0 || !out.writes.empty()) {
+      const std::lock_guard lock(mutex_);
+      snapshot_ = core_.snapshot();
+    }
+    publisher_->Publish(std::move(out.writes));
+  }
+}
+
+bool CoreLoop::Pause(std::chrono::milliseconds duration) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, duration, [this] { return stopping_; });
+}
+
+std::shared_ptr<const Snapshot> CoreLoop::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+absl::Status CoreLoop::health() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+absl::Status CoreLoop::WaitForFailure(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [this] { return stopping_ || !failure_.ok(); });
+  return failure_;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,85 @@
+// The core, running: watches feed it, its journal is durable, its writes are carried out.
+//
+//   CoreLoop loop(transport, journal, clock, {.log = log});
+//   TAHOMA_RETURN_IF_ERROR(loop.Start());        // reads the journal
+//   …
+//   end the transport's streams; loop.Stop();
+//
+// Threads: one for the core (drain commands, plan, journal, apply, publish: DESIGN D8), those of
+// Ingest and Publisher, which only pass values to it and from it.
+//
+// Thread safety: Start and Stop from one thread; the rest from any.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "controller/ingest/ingest.h"
+#include "controller/ledger/core.h"
+#include "controller/ledger/journal.h"
+#include "controller/ledger/snapshot.h"
+#include "controller/plan/planner.h"
+#include "controller/publish/publisher.h"
+#include "lib/base/bounded_queue.h"
+#include "lib/base/clock.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+struct CoreLoopOptions {
+  int publish_threads = 16;
+  std::function<void(const std::string& line)> log;
+};
+
+class CoreLoop {
+ public:
+  // All must outlive the loop.
+  CoreLoop(kube::Transport& transport, Journal& journal, const Clock& clock,
+           CoreLoopOptions options);
+  ~CoreLoop() { Stop(); }
+  CoreLoop(const CoreLoop&) = delete;
+  CoreLoop& operator=(const CoreLoop&) = delete;
+
+  // kDataLoss when the journal is damaged.
+  absl::Status Start();
+  void Stop();
+
+  std::shared_ptr<const Snapshot> snapshot() const;
+  // Not OK once the journal has failed: nothing is decided any more, the program must end.
+  absl::Status health() const;
+  // Waits until health() changes or `timeout` has passed.
+  absl::Status WaitForFailure(std::chrono::milliseconds timeout);
+
+ private:
+  void Run();
+  bool Pause(std::chrono::milliseconds duration);
+
+  kube::Transport& transport_;
+  Journal& journal_;
+  const Clock& clock_;
+  const CoreLoopOptions options_;
+  Planner planner_;
+  Core core_;
+  BoundedQueue<Command> queue_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  absl::Status failure_;
+  std::shared_ptr<const Snapshot> snapshot_;
+
+  std::unique_ptr<Publisher> publisher_;
+  std::unique_ptr<Ingest> ingest_;
+  std::thread thread_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,77 @@
+#include "controller/app/leadership.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// How late the end of a lease may be noticed.
+constexpr std::chrono::milliseconds kLook{500};
+
+}  // namespace
+
+Leadership::Leadership(kube::Transport& transport, const Clock& clock,
+                       kube::LeaderElectionOptions options,
+                       std::function<void(const std::string& line)> log)
+    : clock_(clock),
+      ns_(options.ns),
+      name_(options.name),
+      log_(std::move(log)),
+      client_(transport, sleeper_, Rng(SeedFromMachine()), {.attempts = 1}),
+      election_(std::move(options)),
+      thread_([this] { Run(); }) {}
+
+Leadership::~Leadership() {
+  sleeper_.Interrupt();
+  thread_.join();
+  const auto freed = election_.Release(clock_.MonotonicNow(), clock_.WallNow());
+  if (!freed) return;
+  const auto lease = nlohmann::json::parse(*freed, nullptr, false);
+  if (!client_.Update(kube::kLeases, lease).ok()) log_("the lease could not be given up");
+}
+
+bool Leadership::Wait(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [this] { return leading_.load(); });
+}
+
+void Leadership::Run() {
+  for (;;) {
+    const kube::LeaderElection::Step step = election_.Next(clock_.MonotonicNow(), clock_.WallNow());
+    std::chrono::nanoseconds pause{0};
+    if (step.action == kube::LeaderElection::Action::kWait) {
+      pause = std::clamp<std::chrono::nanoseconds>(step.until - clock_.MonotonicNow(),
+                                                   std::chrono::nanoseconds(0), kLook);
+    } else {
+      Act(step);
+    }
+    const bool leads = election_.IsLeader(clock_.MonotonicNow());
+    if (leads != leading_) {
+      log_(leads ? fmt::format("leading: lease {}/{}", ns_, name_)
+                 : fmt::format("lease {}/{} lost to {}", ns_, name_, election_.holder()));
+      const std::lock_guard lock(mutex_);
+      leading_ = leads;
+      changed_.notify_all();
+    }
+    if (!sleeper_.Sleep(pause)) return;
+  }
+}
+
+void Leadership::Act(const kube::LeaderElection::Step& step) {
+  using Action = kube::LeaderElection::Action;
+  if (step.action == Action::kRead) {
+    election_.OnRead(client_.Get(kube::kLeases, {ns_, name_}), clock_.MonotonicNow());
+    return;
+  }
+  const auto lease = nlohmann::json::parse(step.lease, nullptr, false);
+  const auto written = step.action == Action::kCreate ? client_.Create(kube::kLeases, ns_, lease)
+                                                      : client_.Update(kube::kLeases, lease);
+  election_.OnWritten(written, clock_.MonotonicNow());
+}
+
+}  // namespace tahoma::controller

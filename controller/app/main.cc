@@ -1,0 +1,37 @@
+// controller: places gangs of pods on Trainium2 capacity, on a cluster or standing alone.
+//
+//   controller --standalone --data-dir /var/lib/tahoma --write-kubeconfig kubeconfig
+//
+// Ends with status 0 on SIGTERM and SIGINT, 1 when something outside is wrong (the message on
+// stderr says what), 2 for a wrong command line or configuration.
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "controller/app/options.h"
+#include "controller/app/program.h"
+#include "lib/base/status.h"
+#include "lib/config/parse.h"
+
+int main(int argc, char** argv) {
+  tahoma::controller::Options options;
+  const tahoma::config::Spec spec = tahoma::controller::DeclareOptions(options);
+  if (const std::optional<int> exit = tahoma::config::Parse(argc, argv, spec)) return *exit;
+  if (const absl::Status status = tahoma::controller::CheckOptions(options); !status.ok()) {
+    fmt::print(stderr, "controller: {}\n", tahoma::Message(status));
+    return 2;
+  }
+  // Before any thread begins, so that all inherit it: the signals are waited for instead.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  const absl::Status status = tahoma::controller::RunProgram(options);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "controller: {}\n", tahoma::Message(status));
+  return 1;
+}

@@ -1,0 +1,51 @@
+#include "controller/app/options.h"
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+
+config::Spec DeclareOptions(Options& options) {
+  config::Spec spec({.program = "controller",
+                     .kind = "ControllerConfig",
+                     .version = "0.1.0",
+                     .summary = "Places gangs of pods on Trainium2 capacity."});
+  spec.Bool("standalone", &options.standalone,
+            "also serve the Kubernetes API, kept in dataDir, instead of using a cluster's");
+  spec.String("dataDir", &options.data_dir, "folder of the journal and the standalone API");
+  spec.String("listenAddress", &options.listen_address,
+              "where the standalone Kubernetes API is served; port 0: any");
+  spec.String("adminAddress", &options.admin_address, "where the admin API is served; port 0: any");
+  spec.String("kubeconfig", &options.kubeconfig,
+              "cluster to use; empty: KUBECONFIG, else the one this program runs in");
+  spec.String("crdDir", &options.crd_dir,
+              "CustomResourceDefinitions that the standalone API begins with");
+  spec.String("writeKubeconfig", &options.write_kubeconfig,
+              "file that receives a kubeconfig for the standalone API");
+  spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
+  spec.String("tokenFile", &options.token_file, "bearer token that callers of both APIs must show");
+  spec.String("tlsCertFile", &options.tls_cert_file, "certificate of both APIs, PEM");
+  spec.String("tlsKeyFile", &options.tls_key_file, "its key, PEM");
+  spec.String("clientCaFile", &options.client_ca_file,
+              "CA of client certificates for the standalone API, PEM");
+  return spec;
+}
+
+absl::Status CheckOptions(const Options& options) {
+  if (options.data_dir.empty()) return InvalidArgument("dataDir is empty; name a folder");
+  if (options.tls_cert_file.empty() != options.tls_key_file.empty()) {
+    return InvalidArgument("tlsCertFile and tlsKeyFile must be given together");
+  }
+  if (!options.client_ca_file.empty() && options.tls_cert_file.empty()) {
+    return InvalidArgument("clientCaFile needs tlsCertFile and tlsKeyFile");
+  }
+  if (options.standalone && options.listen_address == options.admin_address &&
+      !options.listen_address.ends_with(":0")) {
+    return InvalidArgument("listenAddress and adminAddress are both {}", options.admin_address);
+  }
+  if (!options.standalone && !options.write_kubeconfig.empty()) {
+    return InvalidArgument("writeKubeconfig is for standalone: a cluster has its own kubeconfig");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,35 @@
+// What the controller can be told (docs/design/0001-seams.md).
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "lib/config/spec.h"
+
+namespace tahoma::controller {
+
+struct Options {
+  bool standalone = false;
+  std::string data_dir = "tahoma-data";
+  std::string listen_address = "127.0.0.1:8001";
+  std::string admin_address = "127.0.0.1:8002";
+  std::string kubeconfig;
+  std::string crd_dir = "charts/tahoma/crds";
+  std::string write_kubeconfig;
+  std::string port_file;
+  std::string token_file;
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::string client_ca_file;
+};
+
+config::Spec DeclareOptions(Options& options);
+
+// What the single values cannot say: combinations that make no sense.
+absl::Status CheckOptions(const Options& options);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,202 @@
+#include "controller/app/program.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "controller/admin/admin.h"
+#include "controller/app/core_loop.h"
+#include "controller/app/files.h"
+#include "controller/app/leadership.h"
+#include "controller/app/standalone.h"
+#include "controller/store/rocks_journal.h"
+#include "controller/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "lib/kube/http_transport.h"
+#include "lib/kube/kubeconfig.h"
+#include "lib/rest/metrics.h"
+#include "lib/rest/server.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr int kClusterThreads = 32;     // each has at most one request at the API server
+constexpr int kStandaloneThreads = 32;  // they wait for the disk's syncs, which they share
+
+void Log(const std::string& line) { spdlog::info("{}", line); }
+
+// Whether SIGTERM or SIGINT has come, waiting for it a little.
+bool Ended() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  const timespec poll{.tv_sec = 0, .tv_nsec = 200'000'000};
+  const int signal = sigtimedwait(&signals, nullptr, &poll);
+  if (signal != SIGTERM && signal != SIGINT) return false;
+  Log(fmt::format("ending: {}", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
+  return true;
+}
+
+// Until a signal comes or the loop fails.
+absl::Status WaitForEnd(CoreLoop& loop) {
+  while (!Ended()) TAHOMA_RETURN_IF_ERROR(loop.health());
+  return absl::OkStatus();
+}
+
+void AddMetrics(rest::Metrics& metrics, const CoreLoop& loop) {
+  const auto add = [&](const char* name, const char* help, auto read) {
+    metrics.AddCallback(name, help,
+                        [&loop, read] { return static_cast<double>(read(*loop.snapshot())); });
+  };
+  add("tahoma_gangs_prepared", "Gangs whose commit was begun.",
+      [](const Snapshot& s) { return s.counters.gangs_prepared; });
+  add("tahoma_gangs_bound", "Gangs that were bound as a whole.",
+      [](const Snapshot& s) { return s.counters.gangs_bound; });
+  add("tahoma_gangs_undone", "Gangs whose commit was taken back.",
+      [](const Snapshot& s) { return s.counters.gangs_undone; });
+  add("tahoma_pods_bound", "Pods that were bound.",
+      [](const Snapshot& s) { return s.counters.pods_bound; });
+  add("tahoma_gangs_in_flight", "Gangs between decision and last bind.",
+      [](const Snapshot& s) { return s.runs_in_flight; });
+  add("tahoma_gangs_waiting", "Gangs and single pods that wait.",
+      [](const Snapshot& s) { return s.gangs_waiting; });
+  add("tahoma_journal_records", "Records written to the journal.",
+      [](const Snapshot& s) { return s.counters.journal_records; });
+  add("tahoma_api_writes", "Requests to the Kubernetes API.",
+      [](const Snapshot& s) { return s.counters.api_writes; });
+}
+
+absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
+                        const rest::Server& admin) {
+  if (!options.write_kubeconfig.empty()) {
+    TAHOMA_RETURN_IF_ERROR(
+        WriteFile(options.write_kubeconfig, KubeconfigText({.url = api.url(),
+                                                            .admin_url = admin.url(),
+                                                            .ca_file = options.tls_cert_file,
+                                                            .token_file = options.token_file})));
+  }
+  if (!options.port_file.empty()) {
+    TAHOMA_RETURN_IF_ERROR(WriteFile(
+        options.port_file,
+        fmt::format("listenAddress: {}\nadminAddress: {}\n", api.address(), admin.address())));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TokenOf(const Options& options) {
+  if (options.token_file.empty()) return std::string();
+  return ReadToken(options.token_file);
+}
+
+rest::ServerOptions AdminOptions(const Options& options, const std::string& token) {
+  rest::ServerOptions server;
+  server.address = options.admin_address;
+  server.tls.cert_file = options.tls_cert_file;
+  server.tls.key_file = options.tls_key_file;
+  server.bearer_token = token;
+  server.max_threads = 64;
+  server.reserved_threads = 8;
+  return server;
+}
+
+absl::Status RunStandalone(const Options& options, const std::string& token) {
+  TAHOMA_RETURN_IF_ERROR(
+      Annotate(rest::Server::Check(AdminOptions(options, token)), "adminAddress"));
+  const SystemClock clock;
+  rest::Metrics metrics;
+  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
+  CoreLoop loop(api->transport(), api->journal(), clock,
+                {.publish_threads = kStandaloneThreads, .log = Log});
+  AddMetrics(metrics, loop);
+  Admin admin([&loop] { return loop.snapshot(); });
+  rest::Server server(AdminOptions(options, token), metrics);
+  admin.AddRoutes(server);
+  TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
+  TAHOMA_RETURN_IF_ERROR(loop.Start());
+  TAHOMA_RETURN_IF_ERROR(WriteFiles(options, *api, server));
+  Log(fmt::format("serving the Kubernetes API at {}, the admin API at {}, data in {}", api->url(),
+                  server.url(), options.data_dir));
+  const absl::Status status = WaitForEnd(loop);
+  server.Stop();
+  api->EndStreams();
+  loop.Stop();
+  return status;
+}
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::StatusOr<kube::ServerAccess> AccessOf(const Options& options) {
+  if (!options.kubeconfig.empty()) return kube::LoadKubeconfig(options.kubeconfig);
+  if (const std::string paths = FromEnvironment("KUBECONFIG"); !paths.empty()) {
+    return kube::LoadKubeconfig(paths);
+  }
+  return kube::InClusterAccess(FromEnvironment("KUBERNETES_SERVICE_HOST"),
+                               FromEnvironment("KUBERNETES_SERVICE_PORT"));
+}
+
+absl::Status RunCluster(const Options& options, const std::string& token) {
+  const SystemClock clock;
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(options));
+  const std::string ns = access.default_namespace;
+  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(std::move(access)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir}));
+  RocksJournal journal(*store);
+  rest::Metrics metrics;
+  CoreLoop loop(*transport, journal, clock, {.publish_threads = kClusterThreads, .log = Log});
+  AddMetrics(metrics, loop);
+  Admin admin([&loop] { return loop.snapshot(); });
+  rest::Server server(AdminOptions(options, token), metrics);
+  admin.AddRoutes(server);
+  server.SetReady("standing by");
+  TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
+  if (!options.port_file.empty()) {
+    TAHOMA_RETURN_IF_ERROR(
+        WriteFile(options.port_file, fmt::format("adminAddress: {}\n", server.address())));
+  }
+  Rng rng(SeedFromMachine());
+  Leadership leadership(*transport, clock,
+                        {.ns = ns, .name = "tahoma-controller", .identity = NewUuid(rng)}, Log);
+  Log("standing by for the lease");
+  while (!leadership.Wait(std::chrono::milliseconds(200))) {
+    if (Ended()) return absl::OkStatus();
+  }
+  TAHOMA_RETURN_IF_ERROR(loop.Start());
+  server.SetReady("");
+  absl::Status status;
+  while (status.ok() && !Ended()) {
+    status = loop.health();
+    // Another controller may act from now on: nothing more may be written by this one.
+    if (status.ok() && !leadership.leading()) status = Aborted("the leader lease was lost");
+  }
+  server.Stop();
+  transport->Shutdown();
+  loop.Stop();
+  return status;
+}
+
+}  // namespace
+
+absl::Status RunProgram(const Options& options) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("controller"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  TAHOMA_ASSIGN_OR_RETURN(const std::string token, TokenOf(options));
+  if (token.empty() && !IsLoopback(options.admin_address)) {
+    return PermissionDenied(
+        "adminAddress {} can be reached from outside: give a tokenFile, or a loopback address",
+        options.admin_address);
+  }
+  return options.standalone ? RunStandalone(options, token) : RunCluster(options, token);
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,141 @@
+#include "controller/app/standalone.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "controller/apiserver/node_fetch.h"
+#include "controller/app/files.h"
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
+constexpr int kDutyThreads = 8;
+// docs/design/0001-seams.md: AWS's class selects chips and whole nodes, ours partitions.
+constexpr std::string_view kChipSelector =
+    "device.driver == \"neuron.aws.com\" && "
+    "device.attributes[\"neuron.aws.com\"].resourceType in [\"neuron_device\", \"neuron_node\"]";
+constexpr std::string_view kCoreSelector =
+    "device.driver == \"neuron.aws.com\" && "
+    "device.attributes[\"neuron.aws.com\"].resourceType == \"neuron_core\"";
+
+struct CrdFile {
+  std::string path;
+  std::string text = {};
+};
+
+absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
+  std::error_code error;
+  std::vector<CrdFile> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".yaml") files.push_back({.path = entry.path().string()});
+  }
+  if (error) return NotFound("crdDir {}: {}", folder, error.message());
+  if (files.empty()) return NotFound("crdDir {} has no .yaml file", folder);
+  std::sort(files.begin(), files.end(),
+            [](const CrdFile& a, const CrdFile& b) { return a.path < b.path; });
+  for (CrdFile& file : files) {
+    TAHOMA_ASSIGN_OR_RETURN(file.text, ReadFile(file.path));
+  }
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options& options,
+                                                                   const std::string& token,
+                                                                   const Clock& clock,
+                                                                   rest::Metrics& metrics) {
+  const HttpFrontOptions front{.address = options.listen_address,
+                               .tls = {.cert_file = options.tls_cert_file,
+                                       .key_file = options.tls_key_file,
+                                       .client_ca_file = options.client_ca_file},
+                               .bearer_token = token};
+  TAHOMA_RETURN_IF_ERROR(Annotate(HttpFront::Check(front), "listenAddress"));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<CrdFile> crds, ReadCrds(options.crd_dir));
+  std::unique_ptr<StandaloneApi> api(new StandaloneApi());
+  TAHOMA_ASSIGN_OR_RETURN(api->store_, Store::Open({.dir = options.data_dir}));
+  api->journal_ = std::make_unique<RocksJournal>(*api->store_);
+  ApiServer::Options server_options;
+  server_options.seed = SeedFromMachine();
+  server_options.node_fetch = HttpNodeFetch();
+  TAHOMA_ASSIGN_OR_RETURN(api->server_,
+                          ApiServer::Open(*api->store_, clock, std::move(server_options)));
+  api->transport_ = std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-controller");
+  api->front_ = std::make_unique<HttpFront>(*api->server_, front, metrics);
+  TAHOMA_RETURN_IF_ERROR(Annotate(api->front_->Start(), "listenAddress"));
+  for (const CrdFile& crd : crds) {
+    TAHOMA_RETURN_IF_ERROR(Annotate(api->server_->InstallCrd(crd.text), crd.path));
+  }
+  TAHOMA_RETURN_IF_ERROR(api->InstallDeviceClass("neuron.aws.com", std::string(kChipSelector)));
+  TAHOMA_RETURN_IF_ERROR(
+      api->InstallDeviceClass("neuroncore.tahoma.dev", std::string(kCoreSelector)));
+  api->duty_transport_ =
+      std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-duties");
+  api->duties_ = std::make_unique<Duties>([server = api->server_.get()] { return server->Kinds(); },
+                                          api->server_->objects(), *api->duty_transport_);
+  api->duty_threads_ =
+      std::make_unique<DutyThreads>(*api->duties_, api->server_->objects(), clock, kDutyThreads);
+  return api;
+}
+
+StandaloneApi::~StandaloneApi() {
+  EndStreams();
+  duty_threads_.reset();
+  if (front_ != nullptr) front_->Stop();
+}
+
+void StandaloneApi::EndStreams() {
+  if (transport_ != nullptr) transport_->Close();
+  if (server_ != nullptr) server_->StopWatches();
+}
+
+// Creates the class unless it exists; one that somebody has changed stays as it is.
+absl::Status StandaloneApi::InstallDeviceClass(const std::string& name,
+                                               const std::string& expression) {
+  const json object = {
+      {"apiVersion", "resource.k8s.io/v1"},
+      {"kind", "DeviceClass"},
+      {"metadata", {{"name", name}}},
+      {"spec", {{"selectors", json::array({json{{"cel", {{"expression", expression}}}}})}}}};
+  TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer,
+                          transport_->Send({.method = "POST",
+                                            .target = std::string(kDeviceClasses),
+                                            .headers = {{"Content-Type", "application/json"}},
+                                            .body = object.dump()}));
+  if (answer.status == 201 || answer.status == 409) return absl::OkStatus();
+  return Internal("DeviceClass {} cannot be created: {} {}", name, answer.status, answer.body);
+}
+
+std::string KubeconfigText(const KubeconfigParts& parts) {
+  // JSON is YAML.
+  json cluster = {{"server", parts.url}};
+  cluster["extensions"] = json::array(
+      {json{{"name", "tahoma.dev/admin"}, {"extension", {{"address", parts.admin_url}}}}});
+  if (!parts.ca_file.empty()) {
+    cluster["certificate-authority"] = std::filesystem::absolute(parts.ca_file).string();
+  }
+  json user = json::object();
+  if (!parts.token_file.empty()) {
+    user["tokenFile"] = std::filesystem::absolute(parts.token_file).string();
+  }
+  const json config = {
+      {"apiVersion", "v1"},
+      {"kind", "Config"},
+      {"clusters", json::array({json{{"name", "tahoma"}, {"cluster", std::move(cluster)}}})},
+      {"users", json::array({json{{"name", "tahoma"}, {"user", std::move(user)}}})},
+      {"contexts", json::array({json{{"name", "tahoma"},
+                                     {"context", {{"cluster", "tahoma"}, {"user", "tahoma"}}}}})},
+      {"current-context", "tahoma"}};
+  return config.dump(2) + "\n";
+}
+
+}  // namespace tahoma::controller

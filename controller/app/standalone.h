@@ -1,0 +1,75 @@
+// The standalone Kubernetes API around the core: store, API server, HTTP front, first objects, and
+// the duties that kube-controller-manager has in a cluster.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(auto api, StandaloneApi::Open(options, clock, metrics));
+//   CoreLoop loop(api->transport(), api->journal(), clock, …);
+//
+// Thread safety: Open and the destructor from one thread; the rest from any.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <string>
+
+#include "controller/apiserver/api_server.h"
+#include "controller/apiserver/duties/duties.h"
+#include "controller/apiserver/duties/duty_threads.h"
+#include "controller/apiserver/http_front.h"
+#include "controller/apiserver/in_process_transport.h"
+#include "controller/app/options.h"
+#include "controller/ledger/journal.h"
+#include "controller/store/rocks_journal.h"
+#include "controller/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/rest/metrics.h"
+
+namespace tahoma::controller {
+
+class StandaloneApi {
+ public:
+  // Opens the folder, binds the address, then installs what is missing: the CRDs of crdDir, the
+  // DeviceClasses. Fails with a message that names the folder, address or file at fault; what can
+  // be known to be wrong before, is found before anything is written.
+  static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(const Options& options,
+                                                             const std::string& token,
+                                                             const Clock& clock,
+                                                             rest::Metrics& metrics);
+  ~StandaloneApi();
+
+  ApiServer& server() { return *server_; }
+  kube::Transport& transport() { return *transport_; }
+  Journal& journal() { return *journal_; }
+  std::string url() const { return front_->url(); }
+  std::string address() const { return front_->address(); }
+
+  // Ends watches, so that those who read them can be stopped.
+  void EndStreams();
+
+ private:
+  StandaloneApi() = default;
+  absl::Status InstallDeviceClass(const std::string& name, const std::string& expression);
+
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<RocksJournal> journal_;
+  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<InProcessTransport> transport_;
+  std::unique_ptr<InProcessTransport> duty_transport_;
+  std::unique_ptr<HttpFront> front_;
+  std::unique_ptr<Duties> duties_;
+  std::unique_ptr<DutyThreads> duty_threads_;
+};
+
+// A kubeconfig with one context, "tahoma". `ca_file` and `token_file` may be empty. The admin API's
+// address is told in the cluster's extension "tahoma.dev/admin", for kubectl-tahoma.
+struct KubeconfigParts {
+  std::string url;
+  std::string admin_url;
+  std::string ca_file;
+  std::string token_file;
+};
+std::string KubeconfigText(const KubeconfigParts& parts);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,87 @@
+// kubectl-tahoma: what kubectl cannot draw. Install it in PATH and call `kubectl tahoma topology`.
+//
+// Ends with status 0, 1 when the cluster cannot be read or has no such gang, 2 for a wrong command
+// line.
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "controller/ctl/fleet_reader.h"
+#include "lib/base/status.h"
+#include "lib/config/parse.h"
+#include "lib/config/spec.h"
+#include "lib/kube/http_transport.h"
+#include "lib/kube/kubeconfig.h"
+
+namespace tahoma::controller {
+namespace {
+
+struct CtlOptions {
+  std::string command;
+  std::string name;
+  std::string kubeconfig;
+  std::string context;
+  std::string ns;
+};
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string KubeconfigPaths(const CtlOptions& options) {
+  if (!options.kubeconfig.empty()) return options.kubeconfig;
+  if (std::string paths = FromEnvironment("KUBECONFIG"); !paths.empty()) return paths;
+  return FromEnvironment("HOME") + "/.kube/config";
+}
+
+absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
+                          kube::LoadKubeconfig(KubeconfigPaths(options), options.context));
+  const std::string ns = options.ns.empty() ? access.default_namespace : options.ns;
+  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(std::move(access)));
+  if (options.command == "gangs") return ReadGangs(*transport);
+  if (options.command == "why") return ReadWhy(*transport, ns, options.name);
+  TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadFleet(*transport));
+  return DrawTopology(fleet.cluster, fleet.notes);
+}
+
+int Main(int argc, char** argv) {
+  CtlOptions options;
+  config::Spec spec({.program = "kubectl-tahoma",
+                     .kind = "",
+                     .version = "0.1.0",
+                     .summary = "Shows the torus and why gangs wait."});
+  spec.String("kubeconfig", &options.kubeconfig, "kubeconfig; empty: KUBECONFIG, ~/.kube/config");
+  spec.String("context", &options.context, "context of the kubeconfig; empty: the current one");
+  spec.String("namespace", &options.ns, "namespace; empty: the context's");
+  spec.Alias("-n", "namespace");
+  using Need = config::Spec::Need;
+  spec.Word("command", &options.command, "topology, gangs or why", Need::kRequired);
+  spec.Word("name", &options.name, "for why: a gang or a pod", Need::kOptional);
+  if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
+  const bool why = options.command == "why";
+  if (!why && options.command != "topology" && options.command != "gangs") {
+    fmt::print(stderr, "kubectl-tahoma: unknown command \"{}\"; there are topology, gangs, why\n",
+               options.command);
+    return 2;
+  }
+  if (why == options.name.empty()) {
+    fmt::print(stderr, "kubectl-tahoma: {}\n",
+               why ? "why needs the name of a gang or pod" : options.command + " takes no name");
+    return 2;
+  }
+  const absl::StatusOr<std::string> text = RunCommand(options);
+  if (!text.ok()) {
+    fmt::print(stderr, "kubectl-tahoma: {}\n", Message(text.status()));
+    return 1;
+  }
+  fmt::print("{}", *text);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tahoma::controller
+
+int main(int argc, char** argv) { return tahoma::controller::Main(argc, argv); }

@@ -1,0 +1,144 @@
+#include "controller/ctl/draw.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <set>
+#include <vector>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::size_t kColumns = 4;
+
+// Letters in the order in which holders appear; after Z they begin again.
+class Letters {
+ public:
+  char Of(const std::string& holder) {
+    const auto [at, added] = letters_.try_emplace(holder, 'A');
+    if (added) {
+      at->second = static_cast<char>('A' + static_cast<int>(order_.size() % 26));
+      order_.push_back(holder);
+    }
+    return at->second;
+  }
+  const std::vector<std::string>& order() const { return order_; }
+
+ private:
+  std::map<std::string, char> letters_;
+  std::vector<std::string> order_;
+};
+
+// The holder of a chip; the first when several share its cores.
+std::string HolderOf(const NodeState& node, std::size_t chip) {
+  for (const auto& holding : node.holdings) {
+    for (const Holding::HeldDevice& held : holding->devices) {
+      if (held.node != node.node->name || held.admin_access) continue;
+      const auto& by_name = node.node->family->devices->by_name;
+      const auto device = by_name.find(held.device);
+      if (device == by_name.end()) continue;
+      const DeviceRole& role = node.node->role(device->second);
+      if (role.kind == DeviceKind::kNode) return holding->holder;
+      if (role.kind != DeviceKind::kOther && role.chip == chip) return holding->holder;
+    }
+  }
+  return "";
+}
+
+char Cell(const NodeState& node, std::size_t chip, Letters& letters) {
+  const NodeTemplate& devices = *node.node->family->devices;
+  if (((devices.chip_mask >> chip) & 1U) == 0) return ' ';
+  if (((devices.healthy_mask >> chip) & 1U) == 0) return '!';
+  if (node.busy_cores[chip] != 0) {
+    const std::string holder = HolderOf(node, chip);
+    const char letter = letters.Of(holder.empty() ? "somebody" : holder);
+    const bool whole = node.busy_cores[chip] == 0xff;
+    return whole ? letter : static_cast<char>(letter - 'A' + 'a');
+  }
+  return node.node->Lookup(devices.chips[chip], kTahomaDomain, "linksDown") != nullptr ? '~' : '.';
+}
+
+struct Plane {
+  std::string title;
+  std::vector<std::string> rows;
+};
+
+Plane PlaneOf(const NodeState& node, bool ultra, Letters& letters) {
+  Plane plane;
+  plane.title = ultra ? fmt::format("z={} {}", node.z, node.node->name) : node.node->name;
+  if (!node.node->schedulable) plane.title += " (not ready)";
+  const auto chips =
+      static_cast<std::size_t>(std::bit_width(node.node->family->devices->chip_mask));
+  for (std::size_t first = 0; first < chips; first += kColumns) {
+    std::string& row = plane.rows.emplace_back();
+    for (std::size_t chip = first; chip < std::min(chips, first + kColumns); ++chip) {
+      if (!row.empty()) row += ' ';
+      row += Cell(node, chip, letters);
+    }
+  }
+  if (plane.rows.empty()) plane.rows.emplace_back("no devices");
+  return plane;
+}
+
+std::string SideBySide(const std::vector<Plane>& planes) {
+  std::size_t rows = 0;
+  for (const Plane& plane : planes) rows = std::max(rows, plane.rows.size());
+  std::string text;
+  for (std::size_t row = 0; row <= rows; ++row) {
+    std::string line = " ";
+    for (const Plane& plane : planes) {
+      const std::string cell = row == 0                      ? plane.title
+                               : row - 1 < plane.rows.size() ? plane.rows[row - 1]
+                                                             : "";
+      std::size_t width = plane.title.size();
+      for (const std::string& each : plane.rows) width = std::max(width, each.size());
+      line += fmt::format(" {:<{}} ", cell, width);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) {
+  Letters letters;
+  std::map<std::string, UnitId> units;  // by name
+  for (std::size_t i = 0; i < cluster.unit_count(); ++i) {
+    const UnitState& unit = cluster.unit(UnitId(i));
+    if (!unit.name.empty()) units[unit.name] = UnitId(i);
+  }
+  std::string text;
+  for (const bool ultra : {true, false}) {
+    for (const auto& [name, id] : units) {
+      const UnitState& unit = cluster.unit(id);
+      if (unit.ultra != ultra) continue;
+      std::vector<Plane> planes;
+      std::string type;
+      for (const NodeId node : unit.nodes) {
+        if (!node.valid() || cluster.node(node).node == nullptr) continue;
+        type = cluster.node(node).node->family->instance_type;
+        planes.push_back(PlaneOf(cluster.node(node), ultra, letters));
+      }
+      if (planes.empty()) continue;
+      text +=
+          fmt::format("{} {}  {}  {} of {} chips free\n", ultra ? "UltraServer" : "Instance", name,
+                      type, std::popcount(unit.free), std::popcount(unit.present | unit.broken));
+      text += SideBySide(planes) + "\n";
+    }
+  }
+  if (text.empty()) text = "no nodes with Trainium2 devices\n\n";
+  text +=
+      ".  free    !  broken    ~  free, with a link down    small letter  some cores of a chip\n";
+  for (const std::string& holder : letters.order()) {
+    const auto note = notes.find(holder);
+    text += fmt::format("{}  {}{}{}\n", letters.Of(holder), holder, note == notes.end() ? "" : "  ",
+                        note == notes.end() ? "" : note->second);
+  }
+  return text;
+}
+
+}  // namespace tahoma::controller

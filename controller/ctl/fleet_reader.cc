@@ -1,0 +1,199 @@
+#include "controller/ctl/fleet_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "controller/ingest/fleet_join.h"
+#include "controller/ingest/parse.h"
+#include "controller/ledger/roster.h"
+#include "lib/base/status.h"
+#include "lib/kube/url.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kGangs = "/apis/tahoma.dev/v1alpha1";
+
+absl::StatusOr<kube::Response> Get(kube::Transport& transport, const std::string& target) {
+  return transport.Send(
+      {.method = "GET", .target = target, .headers = {{"Accept", "application/json"}}, .body = ""});
+}
+
+std::string Text(const json& object, const char* pointer) {
+  const json::json_pointer path(pointer);
+  if (!object.contains(path)) return "";
+  const json& value = object[path];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// One object; nullopt when it does not exist.
+absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport, const std::string& path) {
+  TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer, Get(transport, path));
+  if (answer.status == 404) return std::optional<json>();
+  if (answer.status != 200) return Unavailable("{}: HTTP status {}", path, answer.status);
+  json object = json::parse(answer.body, nullptr, false);
+  if (!object.is_object()) return Unavailable("{}: the answer is no object", path);
+  return std::optional<json>(std::move(object));
+}
+
+std::string Conditions(const json& object) {
+  std::string text;
+  const json::json_pointer path("/status/conditions");
+  if (!object.contains(path)) return text;
+  for (const json& condition : object[path]) {
+    const std::string message = Text(condition, "/message");
+    text += fmt::format("  {} {} ({}){}{}\n", Text(condition, "/type"), Text(condition, "/status"),
+                        Text(condition, "/reason"), message.empty() ? "" : ": ", message);
+  }
+  return text;
+}
+
+std::string WhyGang(const json& gang) {
+  return fmt::format("Gang {}: {}{}{}\n{}", Text(gang, "/metadata/name"),
+                     Text(gang, "/status/phase"), Text(gang, "/status/reason").empty() ? "" : ", ",
+                     Text(gang, "/status/reason"), Conditions(gang));
+}
+
+std::string WhyPod(const json& pod) {
+  const std::string node = Text(pod, "/spec/nodeName");
+  std::string text = fmt::format("Pod {}: {}{}{}\n", Text(pod, "/metadata/name"),
+                                 Text(pod, "/status/phase"), node.empty() ? "" : " on node ", node);
+  if (pod.contains(json::json_pointer("/status/conditions"))) {
+    for (const json& condition : pod["status"]["conditions"]) {
+      if (Text(condition, "/type") != "PodScheduled") continue;
+      text += fmt::format("  PodScheduled {} {}: {}\n", Text(condition, "/status"),
+                          Text(condition, "/reason"), Text(condition, "/message"));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status ReadAll(kube::Transport& transport, const std::string& path,
+                     const std::function<void(const json& object)>& each) {
+  std::string token;
+  do {
+    const std::string more = token.empty() ? "" : "&continue=" + kube::PercentEncode(token);
+    TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer,
+                            Get(transport, path + "?limit=500" + more));
+    if (answer.status != 200) return Unavailable("{}: HTTP status {}", path, answer.status);
+    try {
+      const json page = json::parse(answer.body);
+      for (const json& item : page.at("items")) each(item);
+      token = page.at("metadata").value("continue", "");
+    } catch (const std::exception& e) {
+      return Unavailable("{}: a list that cannot be read: {}", path, e.what());
+    }
+  } while (!token.empty());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
+  Fleet fleet;
+  FleetJoin join;
+  const auto put = [&](const std::optional<Command>& command) {
+    if (!command) return;
+    if (const auto* seen = std::get_if<NodeSeen>(&*command)) fleet.cluster.PutNode(*seen->node);
+  };
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, "/api/v1/nodes", [&](const json& object) {
+    if (auto node = ParseNode(object); node.ok()) put(join.OnNode(*std::move(node)));
+  }));
+  TAHOMA_RETURN_IF_ERROR(
+      ReadAll(transport, "/apis/resource.k8s.io/v1/resourceslices", [&](const json& object) {
+        if (auto slice = ParseSlice(object); slice.ok()) put(join.OnSlice(*std::move(slice)));
+      }));
+  std::map<std::string, std::string> holder_of_pod;  // by uid
+  std::map<std::string, std::vector<std::string>> pods_of_holder;
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, "/api/v1/pods", [&](const json& object) {
+    const auto pod = ParsePod(object);
+    if (!pod.ok()) return;
+    const std::string holder = Describe(GangOf(**pod));
+    holder_of_pod[(*pod)->uid] = holder;
+    std::string& note = fleet.notes[holder];
+    if (note.empty()) note = (*pod)->bound_placement;
+    pods_of_holder[holder].push_back((*pod)->key.name);
+  }));
+  for (auto& [holder, pods] : pods_of_holder) {
+    std::sort(pods.begin(), pods.end(), NaturalLess);
+    fleet.notes[holder] +=
+        fmt::format("{}pods {}", fleet.notes[holder].empty() ? "" : "  ", fmt::join(pods, ", "));
+  }
+  TAHOMA_RETURN_IF_ERROR(
+      ReadAll(transport, "/apis/resource.k8s.io/v1/resourceclaims", [&](const json& object) {
+        const auto claim = ParseClaimState(object);
+        if (!claim.ok() || (*claim)->allocation == nullptr) return;
+        auto holding = std::make_shared<Holding>();
+        holding->claim = (*claim)->key;
+        holding->claim_uid = (*claim)->uid;
+        holding->holder = "claim " + ToString((*claim)->key);
+        for (const Reservation& held : (*claim)->reserved_for) {
+          const auto holder = holder_of_pod.find(held.uid);
+          if (holder != holder_of_pod.end()) holding->holder = holder->second;
+        }
+        for (const DeviceResult& result : (*claim)->allocation->results) {
+          if (result.driver != kNeuronDriver) continue;
+          const std::string& node = (*claim)->allocation->node;
+          holding->devices.push_back({.node = node.empty() ? result.pool : node,
+                                      .device = result.device,
+                                      .admin_access = result.admin_access});
+        }
+        fleet.cluster.Hold(std::move(holding));
+      }));
+  return fleet;
+}
+
+absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
+  std::vector<std::array<std::string, 6>> rows = {
+      {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "PLACEMENT"}};
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, std::string(kGangs) + "/gangs", [&](const json& gang) {
+    rows.push_back({Text(gang, "/metadata/namespace"), Text(gang, "/metadata/name"),
+                    Text(gang, "/spec/members"), Text(gang, "/spec/shape"),
+                    Text(gang, "/status/phase"), Text(gang, "/status/placement")});
+  }));
+  std::array<std::size_t, 6> widths{};
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += fmt::format("{:<{}}", row[i], widths[i] + 3);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> ReadWhy(kube::Transport& transport, const std::string& ns,
+                                    const std::string& name) {
+  const std::string where = kube::PercentEncode(ns);
+  const std::string what = kube::PercentEncode(name);
+  TAHOMA_ASSIGN_OR_RETURN(
+      const std::optional<json> gang,
+      ReadOne(transport, fmt::format("{}/namespaces/{}/gangs/{}", kGangs, where, what)));
+  if (gang) return WhyGang(*gang);
+  TAHOMA_ASSIGN_OR_RETURN(
+      const std::optional<json> pod,
+      ReadOne(transport, fmt::format("/api/v1/namespaces/{}/pods/{}", where, what)));
+  if (!pod) return NotFound("no gang and no pod {} in namespace {}", name, ns);
+  std::string text = WhyPod(*pod);
+  const json::json_pointer label("/metadata/labels/tahoma.dev~1gang");
+  if (pod->contains(label)) {
+    TAHOMA_ASSIGN_OR_RETURN(
+        const std::optional<json> its,
+        ReadOne(transport, fmt::format("{}/namespaces/{}/gangs/{}", kGangs, where,
+                                       kube::PercentEncode((*pod)[label].get<std::string>()))));
+    if (its) text += WhyGang(*its);
+  }
+  return text;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,43 @@
+// Reads from the Kubernetes API what `kubectl tahoma` shows, in any cluster.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadFleet(transport));
+//   fmt::print("{}", DrawTopology(fleet.cluster, fleet.notes));
+//
+// Scope: reading. Reasons come from the conditions that the controller wrote.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "controller/ctl/draw.h"
+#include "controller/model/cluster.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+struct Fleet {
+  ClusterState cluster;
+  HolderNotes notes;
+};
+
+// Gives every object of a collection to `each`, in pages. The error names the path.
+absl::Status ReadAll(kube::Transport& transport, const std::string& path,
+                     const std::function<void(const nlohmann::json& object)>& each);
+
+absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport);
+
+// "NAMESPACE  NAME  MEMBERS  SHAPE  PHASE  PLACEMENT" and a line per Gang.
+absl::StatusOr<std::string> ReadGangs(kube::Transport& transport);
+
+// Why the Gang, or else the pod, of that name waits, or where it is. kNotFound when there is
+// neither.
+absl::StatusOr<std::string> ReadWhy(kube::Transport& transport, const std::string& ns,
+                                    const std::string& name);
+
+}  // namespace tahoma::controller

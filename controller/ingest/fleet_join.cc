@@ -1,0 +1,89 @@
+#include "controller/ingest/fleet_join.h"
+
+#include <algorithm>
+
+namespace tahoma::controller {
+
+std::optional<Command> FleetJoin::OnNode(NodeObject node) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = nodes_[node.name];
+  if (entry.node == node) return std::nullopt;
+  const std::string name = node.name;
+  entry.node = std::move(node);
+  return Say(name, entry);
+}
+
+std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end() || !found->second.node) return std::nullopt;
+  found->second.node.reset();
+  if (found->second.slices.empty()) nodes_.erase(found);
+  return NodeGone{name};
+}
+
+std::optional<Command> FleetJoin::OnSlice(SliceObject slice) {
+  if (slice.driver != kNeuronDriver || slice.node.empty()) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const std::string node = slice.node;
+  node_of_slice_[slice.name] = node;
+  Entry& entry = nodes_[node];
+  entry.slices[slice.name] = std::move(slice);
+  Refresh(entry);
+  return Say(node, entry);
+}
+
+std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto slice = node_of_slice_.find(name);
+  if (slice == node_of_slice_.end()) return std::nullopt;
+  const std::string node = slice->second;
+  node_of_slice_.erase(slice);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return std::nullopt;
+  Entry& entry = found->second;
+  entry.slices.erase(name);
+  if (entry.slices.empty()) {
+    entry.devices.clear();
+    if (!entry.node) {
+      nodes_.erase(found);
+      return std::nullopt;
+    }
+  } else {
+    Refresh(entry);
+  }
+  return Say(node, entry);
+}
+
+void FleetJoin::Refresh(Entry& entry) {
+  std::int64_t newest = -1;
+  for (const auto& [name, slice] : entry.slices) newest = std::max(newest, slice.generation);
+  std::int64_t count = 0;
+  std::int64_t wanted = 0;
+  for (const auto& [name, slice] : entry.slices) {
+    if (slice.generation != newest) continue;
+    ++count;
+    wanted = slice.slices_in_pool;
+  }
+  if (count != wanted) return;
+  entry.devices.clear();
+  for (const auto& [name, slice] : entry.slices) {
+    if (slice.generation != newest) continue;
+    entry.pool = slice.pool;
+    entry.devices.insert(entry.devices.end(), slice.devices.begin(), slice.devices.end());
+  }
+}
+
+std::optional<Command> FleetJoin::Say(const std::string& name, Entry& entry) const {
+  if (!entry.node) return std::nullopt;
+  auto facts = std::make_shared<NodeFacts>();
+  facts->name = name;
+  facts->pool = entry.pool;
+  facts->labels = entry.node->labels;
+  facts->taints = entry.node->taints;
+  facts->schedulable = entry.node->schedulable;
+  facts->devices = entry.devices;
+  return NodeSeen{std::move(facts)};
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,54 @@
+// Joins Node objects with the ResourceSlices of our driver into one fact per node.
+//
+//   FleetJoin join;
+//   std::optional<Command> command = join.OnSlice(slice);    // NodeSeen, NodeGone or nothing
+//
+// A node is known when its Node object exists. Its devices are those of the newest complete
+// generation of its pool; while a newer one is being published the devices before it stay (what is
+// prepared on the node does not vanish by publishing). Seeing the same again gives nothing.
+//
+// Thread safety: any thread; calls are serialised.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/ingest/parse.h"
+#include "controller/ledger/command.h"
+
+namespace tahoma::controller {
+
+class FleetJoin {
+ public:
+  std::optional<Command> OnNode(NodeObject node);
+  std::optional<Command> OnNodeGone(const std::string& name);
+  // Slices of other drivers and of no single node are ignored.
+  std::optional<Command> OnSlice(SliceObject slice);
+  std::optional<Command> OnSliceGone(const std::string& name);
+
+ private:
+  struct Entry {
+    std::optional<NodeObject> node;
+    std::map<std::string, SliceObject> slices;  // by name: the order of devices
+    std::string pool;
+    std::vector<Device> devices;  // of the newest complete generation
+  };
+
+  // Takes over the newest generation when it is complete.
+  static void Refresh(Entry& entry);
+  std::optional<Command> Say(const std::string& name, Entry& entry) const;
+
+  std::mutex mutex_;
+  absl::flat_hash_map<std::string, Entry> nodes_;
+  absl::flat_hash_map<std::string, std::string> node_of_slice_;
+};
+
+}  // namespace tahoma::controller

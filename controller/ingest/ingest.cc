@@ -1,0 +1,140 @@
+#include "controller/ingest/ingest.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "controller/ingest/parse.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+
+using nlohmann::json;
+
+Ingest::Ingest(kube::Transport& transport, Sink sink, ObjectWatch::Wait wait, Log log)
+    : transport_(transport), sink_(std::move(sink)), wait_(std::move(wait)), log_(std::move(log)) {}
+
+std::size_t Ingest::StartStepping() {
+  FollowNodes();
+  FollowClasses();
+  FollowClaims();
+  FollowGangs();
+  FollowPods();
+  unlisted_ = static_cast<int>(watches_.size());
+  return watches_.size();
+}
+
+absl::Status Ingest::Step(std::size_t watch) { return watches_[watch]->Step(); }
+
+void Ingest::Start() {
+  StartStepping();
+  for (const auto& watch : watches_) {
+    threads_.emplace_back([this, &watch] { watch->Run(wait_); });
+  }
+}
+
+void Ingest::Stop() {
+  for (const auto& watch : watches_) watch->Stop();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Ingest::Push(std::optional<Command> command) {
+  if (command) sink_(*std::move(command));
+}
+
+void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone) {
+  ObjectWatch::Handlers handlers;
+  handlers.seen = std::move(seen);
+  handlers.gone = std::move(gone);
+  handlers.listed = [this, first = std::make_shared<std::atomic<bool>>(true)] {
+    if (first->exchange(false) && --unlisted_ == 0) sink_(WatchesSynced{});
+  };
+  handlers.failed = [this](const absl::Status& status) {
+    log_(fmt::format("watch: {}", Message(status)));
+  };
+  watches_.push_back(
+      std::make_unique<ObjectWatch>(transport_, std::move(target), std::move(handlers)));
+}
+
+void Ingest::FollowNodes() {
+  Follow(
+      {.path = "/api/v1/nodes", .field_selector = ""},
+      [this](const json& object) {
+        auto node = ParseNode(object);
+        if (!node.ok()) return log_(std::string(Message(node.status())));
+        Push(fleet_.OnNode(*std::move(node)));
+      },
+      [this](const std::string&, const std::string& name, const std::string&) {
+        Push(fleet_.OnNodeGone(name));
+      });
+  Follow(
+      {.path = "/apis/resource.k8s.io/v1/resourceslices",
+       .field_selector = fmt::format("spec.driver={}", kNeuronDriver)},
+      [this](const json& object) {
+        auto slice = ParseSlice(object);
+        if (!slice.ok()) return log_(std::string(Message(slice.status())));
+        Push(fleet_.OnSlice(*std::move(slice)));
+      },
+      [this](const std::string&, const std::string& name, const std::string&) {
+        Push(fleet_.OnSliceGone(name));
+      });
+}
+
+void Ingest::FollowClasses() {
+  Follow(
+      {.path = "/apis/resource.k8s.io/v1/deviceclasses", .field_selector = ""},
+      [this](const json& object) {
+        auto parsed = ParseDeviceClass(object);
+        if (!parsed.ok()) return log_(std::string(Message(parsed.status())));
+        sink_(ClassSeen{*std::move(parsed)});
+      },
+      [this](const std::string&, const std::string& name, const std::string&) {
+        sink_(ClassGone{name});
+      });
+}
+
+void Ingest::FollowClaims() {
+  Follow(
+      {.path = "/apis/resource.k8s.io/v1/resourceclaims", .field_selector = ""},
+      [this](const json& object) {
+        auto claim = ParseClaim(object);
+        if (!claim.ok()) return log_(std::string(Message(claim.status())));
+        sink_(ClaimSeen{*std::move(claim)});
+      },
+      [this](const std::string& ns, const std::string& name, const std::string& uid) {
+        sink_(ClaimGone{{ns, name}, uid});
+      });
+}
+
+void Ingest::FollowGangs() {
+  Follow(
+      {.path = "/apis/tahoma.dev/v1alpha1/gangs", .field_selector = ""},
+      [this](const json& object) {
+        auto gang = ParseGang(object);
+        if (!gang.ok()) return log_(std::string(Message(gang.status())));
+        sink_(GangSeen{*std::move(gang)});
+      },
+      [this](const std::string& ns, const std::string& name, const std::string& uid) {
+        sink_(GangGone{{ns, name}, uid});
+      });
+}
+
+void Ingest::FollowPods() {
+  Follow(
+      {.path = "/api/v1/pods",
+       .field_selector = fmt::format("spec.schedulerName={}", kSchedulerName)},
+      [this](const json& object) {
+        if (!IsOurs(object)) return;
+        auto pod = ParsePod(object);
+        if (!pod.ok()) return log_(std::string(Message(pod.status())));
+        sink_(PodSeen{*std::move(pod)});
+      },
+      [this](const std::string& ns, const std::string& name, const std::string& uid) {
+        sink_(PodGone{{ns, name}, uid});
+      });
+}
+
+}  // namespace tahoma::controller

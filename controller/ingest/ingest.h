@@ -1,0 +1,70 @@
+// Watches everything the core wants to know and turns it into commands.
+//
+//   Ingest ingest(transport, [&](Command command) { queue.Push(std::move(command)); }, log);
+//   ingest.Start();
+//
+// One thread per kind: nodes, slices, device classes, claims, gangs, pods. When each has given its
+// first list, WatchesSynced is pushed. Objects that cannot be read are logged and left out.
+//
+// Thread safety: Start and Stop from one thread; the sink is called from many.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "controller/ingest/fleet_join.h"
+#include "controller/ingest/object_watch.h"
+#include "controller/ledger/command.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+class Ingest {
+ public:
+  using Sink = std::function<void(Command)>;
+  using Log = std::function<void(const std::string& line)>;
+
+  // `transport` must outlive it.
+  Ingest(kube::Transport& transport, Sink sink, ObjectWatch::Wait wait, Log log);
+  ~Ingest() { Stop(); }
+  Ingest(const Ingest&) = delete;
+  Ingest& operator=(const Ingest&) = delete;
+
+  void Start();
+  // In the place of Start, for the simulator: no threads, the caller takes the turns of each watch.
+  std::size_t StartStepping();           // how many watches there are
+  absl::Status Step(std::size_t watch);  // as ObjectWatch::Step
+  // The transport's streams must be ended, and `wait` be interrupted, by the owner first.
+  void Stop();
+
+ private:
+  using Seen = std::function<void(const nlohmann::json& object)>;
+  using Gone = std::function<void(const std::string&, const std::string&, const std::string&)>;
+
+  void Follow(ObjectWatch::Target target, Seen seen, Gone gone);
+  void Push(std::optional<Command> command);
+  void FollowNodes();
+  void FollowClaims();
+  void FollowPods();
+  void FollowGangs();
+  void FollowClasses();
+
+  kube::Transport& transport_;
+  const Sink sink_;
+  const ObjectWatch::Wait wait_;
+  const Log log_;
+  FleetJoin fleet_;
+  std::atomic<int> unlisted_ = 0;
+  std::vector<std::unique_ptr<ObjectWatch>> watches_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,153 @@
+#include "controller/ingest/object_watch.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/kube/url.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPage = 500;
+// The server ends a watch after this long; a connection that died quietly is noticed soon after.
+constexpr int kWatchSeconds = 300;
+constexpr std::chrono::seconds kIdle{kWatchSeconds + 30};
+constexpr std::chrono::milliseconds kWaitFirst{100};
+constexpr std::chrono::milliseconds kWaitMost{10'000};
+
+std::string NameKey(const json& metadata) {
+  return metadata.value("namespace", "") + "/" + metadata.at("name").get<std::string>();
+}
+
+}  // namespace
+
+ObjectWatch::ObjectWatch(kube::Transport& transport, Target target, Handlers handlers)
+    : transport_(transport), target_(std::move(target)), handlers_(std::move(handlers)) {}
+
+void ObjectWatch::Run(const Wait& wait) {
+  std::chrono::milliseconds pause = kWaitFirst;
+  while (!stopping_) {
+    const absl::Status status = Step();
+    if (status.ok()) {
+      pause = kWaitFirst;
+      continue;
+    }
+    if (stopping_) return;
+    if (!absl::IsOutOfRange(status)) {  // 410 is the ordinary end of an old watch
+      handlers_.failed(Annotate(status, target_.path));
+      if (!wait(pause)) return;
+      pause = std::min(pause * 2, kWaitMost);
+    }
+  }
+}
+
+absl::Status ObjectWatch::Step() {
+  absl::Status status = version_.empty() ? List() : Watch();
+  if (!status.ok()) version_.clear();
+  return status;
+}
+
+std::string ObjectWatch::Query(std::string_view more) const {
+  std::string query = target_.path + "?" + std::string(more);
+  if (!target_.field_selector.empty()) {
+    query += "&fieldSelector=" + kube::PercentEncode(target_.field_selector);
+  }
+  return query;
+}
+
+absl::Status ObjectWatch::List() {
+  ++lists_;
+  std::string token;
+  std::string version;
+  do {
+    std::string more = fmt::format("limit={}", kPage);
+    if (!token.empty()) more += "&continue=" + kube::PercentEncode(token);
+    auto answer = transport_.Send({.method = "GET",
+                                   .target = Query(more),
+                                   .headers = {{"Accept", "application/json"}},
+                                   .body = ""});
+    if (!answer.ok()) return answer.status();
+    if (answer->status == 410) return OutOfRange("the list expired");
+    if (answer->status != 200) return Unavailable("list answered {}", answer->status);
+    try {
+      const json page = json::parse(answer->body);
+      for (const json& item : page.at("items")) See(item);
+      const json& metadata = page.at("metadata");
+      version = metadata.at("resourceVersion").get<std::string>();
+      token = metadata.value("continue", "");
+    } catch (const std::exception& e) {
+      return Internal("a list that cannot be read: {}", e.what());
+    }
+  } while (!token.empty() && !stopping_);
+  std::vector<std::pair<std::string, std::string>> vanished;  // key, uid
+  for (const auto& [key, known] : known_) {
+    if (known.list != lists_) vanished.emplace_back(key, known.uid);
+  }
+  for (const auto& [key, uid] : vanished) {
+    known_.erase(key);
+    const std::size_t slash = key.find('/');
+    handlers_.gone(key.substr(0, slash), key.substr(slash + 1), uid);
+  }
+  version_ = std::move(version);
+  handlers_.listed();
+  return absl::OkStatus();
+}
+
+absl::Status ObjectWatch::Watch() {
+  absl::Status failure;
+  const auto answer = transport_.Stream(
+      {.method = "GET",
+       .target = Query(
+           fmt::format("watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
+                       kWatchSeconds, kube::PercentEncode(version_))),
+       .headers = {{"Accept", "application/json"}},
+       .body = ""},
+      [&](std::string_view line) { return OnLine(line, failure) && !stopping_; }, kIdle);
+  if (!failure.ok()) return failure;
+  if (!answer.ok()) return answer.status();
+  if (answer->status == 410) return OutOfRange("the watch expired");
+  if (answer->status != 200) return Unavailable("watch answered {}", answer->status);
+  return absl::OkStatus();
+}
+
+bool ObjectWatch::OnLine(std::string_view line, absl::Status& failure) {
+  if (line.empty()) return true;
+  try {
+    const json event = json::parse(line);
+    const std::string type = event.at("type");
+    const json& object = event.at("object");
+    if (type == "ERROR") {
+      const int code = object.value("code", 0);
+      failure = code == 410 ? OutOfRange("the watch expired")
+                            : Unavailable("watch error {}: {}", code, object.value("message", ""));
+      return false;
+    }
+    const json& metadata = object.at("metadata");
+    const std::string version = metadata.at("resourceVersion");
+    if (type == "ADDED" || type == "MODIFIED") {
+      See(object);
+    } else if (type == "DELETED") {
+      known_.erase(NameKey(metadata));
+      handlers_.gone(metadata.value("namespace", ""), metadata.at("name"),
+                     metadata.value("uid", ""));
+    }
+    version_ = version;
+    return true;
+  } catch (const std::exception& e) {
+    failure = Internal("a watch event that cannot be read: {}", e.what());
+    return false;
+  }
+}
+
+void ObjectWatch::See(const json& object) {
+  const json& metadata = object.at("metadata");
+  known_[NameKey(metadata)] = {metadata.value("uid", ""), lists_};
+  handlers_.seen(object);
+}
+
+}  // namespace tahoma::controller

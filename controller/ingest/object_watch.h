@@ -1,0 +1,75 @@
+// Follows all objects of one kind: list, watch, and list again when the watch cannot go on.
+//
+//   ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = "…"}, handlers);
+//   watch.Run(wait);        // on a thread of its own, until Stop
+//
+// Every object that exists is given to `seen` after each list, and every change after that.
+// Objects that a new list no longer has are given to `gone`. Only names and uids are kept.
+//
+// Thread safety: Stop from any thread; handlers are called from Run's thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <absl/status/status.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+class ObjectWatch {
+ public:
+  struct Target {
+    std::string path;            // of the collection, all namespaces
+    std::string field_selector;  // empty: all
+  };
+  struct Handlers {
+    std::function<void(const nlohmann::json& object)> seen;
+    std::function<void(const std::string& ns, const std::string& name, const std::string& uid)>
+        gone;
+    std::function<void()> listed;  // after each list
+    std::function<void(const absl::Status&)> failed;
+  };
+  // Waits; false when the program ends.
+  using Wait = std::function<bool(std::chrono::milliseconds)>;
+
+  // `transport` must outlive it.
+  ObjectWatch(kube::Transport& transport, Target target, Handlers handlers);
+
+  void Run(const Wait& wait);
+  // One turn of Run, for callers with a loop of their own: lists when there is nothing to go on
+  // from, otherwise follows the watch until it ends. After a failure the next turn lists.
+  absl::Status Step();
+  void Stop() { stopping_ = true; }
+
+ private:
+  struct Known {
+    std::string uid;
+    std::uint64_t list = 0;  // the list that saw it last
+  };
+
+  absl::Status List();
+  // OK when the watch ended in order and can go on from version_.
+  absl::Status Watch();
+  bool OnLine(std::string_view line, absl::Status& failure);
+  void See(const nlohmann::json& object);
+  std::string Query(std::string_view more) const;
+
+  kube::Transport& transport_;
+  const Target target_;
+  const Handlers handlers_;
+  std::atomic<bool> stopping_ = false;
+  std::string version_;  // where the watch goes on; empty: list first
+  std::uint64_t lists_ = 0;
+  absl::flat_hash_map<std::string, Known> known_;  // by "ns/name"
+};
+
+}  // namespace tahoma::controller

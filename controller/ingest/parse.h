@@ -1,0 +1,64 @@
+// Kubernetes objects into facts.
+//
+//   absl::StatusOr<std::shared_ptr<const PodFact>> pod = ParsePod(object);
+//   if (!pod.ok()) log("{}", pod.status());       // and go on: one bad object harms no other
+//
+// A claim or Gang whose spec cannot be used is still a fact: it says why (spec_error). Unknown
+// fields are ignored: newer API servers add some.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/ledger/facts.h"
+#include "controller/model/device.h"
+#include "controller/model/inventory.h"
+
+namespace tahoma::controller {
+
+inline constexpr std::string_view kSchedulerName = "tahoma";
+inline constexpr std::string_view kProtectionFinalizer = "resource.kubernetes.io/delete-protection";
+
+// What a Node object says.
+struct NodeObject {
+  std::string name;
+  Labels labels;
+  std::vector<Taint> taints;
+  bool schedulable = true;  // not cordoned, and not known to be unready
+
+  friend bool operator==(const NodeObject&, const NodeObject&) = default;
+};
+
+// What a ResourceSlice says.
+struct SliceObject {
+  std::string name;
+  std::string driver;
+  std::string pool;
+  std::string node;  // spec.nodeName; empty for slices that are not of one node
+  std::int64_t generation = 0;
+  std::int64_t slices_in_pool = 1;
+  std::vector<Device> devices;
+};
+
+// Each fails with kInvalidArgument when the object is not of its kind at all (a name is missing, a
+// field has another type).
+absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const nlohmann::json& object);
+absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const nlohmann::json& object);
+// The same without the spec, which never changes: for answers to writes.
+absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaimState(const nlohmann::json& object);
+absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const nlohmann::json& object);
+absl::StatusOr<std::shared_ptr<const ClassFact>> ParseDeviceClass(const nlohmann::json& object);
+absl::StatusOr<NodeObject> ParseNode(const nlohmann::json& object);
+absl::StatusOr<SliceObject> ParseSlice(const nlohmann::json& object);
+
+// Whether the pod is for us to place (spec.schedulerName).
+bool IsOurs(const nlohmann::json& pod);
+
+}  // namespace tahoma::controller

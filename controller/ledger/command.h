@@ -1,0 +1,66 @@
+// What the core thread is fed: facts seen by watches, results of API writes, requests.
+//
+//   queue.Push(PodSeen{pod});
+//   queue.Push(PodGone{{"default", "train-0"}, uid});
+//
+// Facts may come in any order. A watch that begins again gives everything again and then reports
+// what vanished meanwhile; seeing a fact twice changes nothing.
+//
+// Scope: values.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/facts.h"
+#include "controller/model/inventory.h"
+
+namespace tahoma::controller {
+
+struct PodSeen {
+  std::shared_ptr<const PodFact> pod;
+};
+struct PodGone {
+  PodKey key;
+  std::string uid;
+};
+struct ClaimSeen {
+  std::shared_ptr<const ClaimFact> claim;
+};
+struct ClaimGone {
+  ClaimKey key;
+  std::string uid;
+};
+struct GangSeen {
+  std::shared_ptr<const GangFact> gang;
+};
+struct GangGone {
+  GangKey key;
+  std::string uid;
+};
+// A node with the devices of its pool, joined; the whole of both each time.
+struct NodeSeen {
+  std::shared_ptr<const NodeFacts> node;
+};
+struct NodeGone {
+  std::string name;
+};
+struct ClassSeen {
+  std::shared_ptr<const ClassFact> device_class;
+};
+struct ClassGone {
+  std::string name;
+};
+// Every watch has given everything that existed when it began. Until then the core decides
+// nothing and writes nothing.
+struct WatchesSynced {};
+
+using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
+                             NodeGone, ClassSeen, ClassGone, WatchesSynced, ApiResult>;
+
+}  // namespace tahoma::controller

@@ -1,0 +1,127 @@
+// The part of Core that takes over gangs which are published in the API but not in the journal: the
+// disk was lost, or a stand-by with an empty one takes over. Whatever is wholly or partly bound is
+// rolled forward, whatever is only partly allocated is rolled back.
+
+#include <algorithm>
+
+#include "controller/ledger/core.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Inverse of PlacementText.
+DecidedSlice ParsePlacement(const std::string& text) {
+  DecidedSlice slice;
+  const std::size_t space = text.find(' ');
+  slice.unit = text.substr(0, space);
+  if (space == std::string::npos) return slice;
+  const std::size_t plus = text.find('+', space);
+  if (plus == std::string::npos) return slice;
+  slice.shape = text.substr(space + 1, plus - space - 1);
+  slice.origin = text.substr(plus + 1);
+  return slice;
+}
+
+// Gives the gang's pods ranks: published ones stay, the others fill the gaps in name order.
+void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) {
+  std::vector<bool> used(pods.size(), false);
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (known[i] && pods[i].rank < pods.size()) used[pods[i].rank] = true;
+  }
+  std::uint32_t next = 0;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (known[i]) continue;
+    while (next < pods.size() && used[next]) ++next;
+    pods[i].rank = next++;
+  }
+}
+
+}  // namespace
+
+void Core::Adopt() {
+  std::map<GangRef, std::vector<std::shared_ptr<const PodFact>>> orphans;
+  facts_.pods.ForEach([&](const PodFact& pod) {
+    const GangRef ref = GangOf(pod);
+    if (run_of_gang_.contains(ref) || pod.finished) return;
+    orphans[ref].push_back(facts_.pods.Find(pod.key));
+  });
+  for (auto& [ref, pods] : orphans) {
+    std::sort(pods.begin(), pods.end(),
+              [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
+    AdoptGang(ref, pods);
+  }
+}
+
+void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods) {
+  auto decision = std::make_shared<GangDecision>();
+  decision->key = ref.key;
+  decision->single = ref.single;
+  std::vector<bool> bound;
+  std::map<std::string, std::uint32_t> claim_index;
+  bool forward = true;
+  for (const auto& pod : pods) {
+    const auto index = static_cast<std::uint32_t>(decision->pods.size());
+    DecidedPod decided{.name = pod->key.name,
+                       .uid = pod->uid,
+                       .node = pod->node,
+                       .rank = pod->bound_rank,
+                       .slice = pod->bound_slice};
+    bound.push_back(!pod->node.empty() && !pod->bound_gang_uid.empty());
+    if (bound.back()) decision->uid = pod->bound_gang_uid;
+    for (const PodClaim& entry : pod->claims) {
+      const auto claim = facts_.claims.Find(ClaimKey{pod->key.ns, entry.claim});
+      const bool allocated = claim != nullptr && claim->allocation != nullptr;
+      const bool ours = allocated && claim->ReservedFor(pod->uid);
+      forward = forward && (ours || entry.none);
+      // The first write to a claim is its finalizer; what came no further is cleared too.
+      const bool begun = claim != nullptr && !allocated && claim->protected_by_finalizer;
+      if ((!ours && !begun) || runs_of_claim_.contains(claim->key)) continue;
+      if (decided.node.empty() && allocated) decided.node = claim->allocation->node;
+      const auto [at, added] =
+          claim_index.try_emplace(entry.claim, static_cast<std::uint32_t>(decision->claims.size()));
+      if (added) {
+        DecidedClaim adopted;
+        adopted.name = entry.claim;
+        adopted.uid = claim->uid;
+        if (allocated) adopted.allocation = *claim->allocation;
+        decision->claims.push_back(std::move(adopted));
+      }
+      decision->claims[at->second].consumers.push_back(index);
+    }
+    forward = forward && !decided.node.empty();
+    decision->pods.push_back(std::move(decided));
+  }
+  const bool any_bound = std::find(bound.begin(), bound.end(), true) != bound.end();
+  if (!any_bound && decision->claims.empty()) return;  // nothing of ours is published
+  AssignRanks(decision->pods, bound);
+  if (decision->uid.empty()) decision->uid = pods.front()->uid;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (!bound[i] || pods[i]->bound_placement.empty()) continue;
+    const std::size_t slice = decision->pods[i].slice;
+    if (slice >= pods.size()) continue;
+    if (decision->slices.size() <= slice) decision->slices.resize(slice + 1);
+    std::vector<std::string> nodes = std::move(decision->slices[slice].nodes);
+    decision->slices[slice] = ParsePlacement(pods[i]->bound_placement);
+    if (std::find(nodes.begin(), nodes.end(), pods[i]->node) == nodes.end()) {
+      nodes.push_back(pods[i]->node);
+    }
+    decision->slices[slice].nodes = std::move(nodes);
+  }
+  Commit(GangPrepared{decision});
+  const RunId run = run_of_gang_.at(ref);
+  FindRun(run)->run.MarkRestored();
+  for (const DecidedPod& pod : decision->pods) TellRunsOfPod({ref.key.ns, pod.name});
+  for (const DecidedClaim& claim : decision->claims) TellRunsOfClaim({ref.key.ns, claim.name});
+  if (any_bound && forward) {
+    Commit(GangAllocated{run});
+    const bool all = std::find(bound.begin(), bound.end(), false) == bound.end();
+    if (all) Commit(GangBound{run});
+  } else {
+    Commit(GangUndoing{run, "the controller's journal was lost before the gang was whole"});
+  }
+  touched_runs_.insert(run);
+  touched_gangs_.insert(ref);
+}
+
+}  // namespace tahoma::controller

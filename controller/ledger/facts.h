@@ -1,0 +1,151 @@
+// What the controller has seen in the Kubernetes API, compact and without JSON.
+//
+//   Facts facts;
+//   facts.pods.Put(pod);                              // from a watch
+//   const PodFact* seen = facts.pods.Find(PodKey{"default", "train-0"});
+//
+// A fact is replaced as a whole and never changed; several threads may hold the same one.
+//
+// Scope: values. Devices and nodes are in the model's ClusterState instead.
+//
+// Thread safety: facts are immutable; Facts belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/model/claim.h"
+#include "controller/model/gang.h"
+#include "controller/model/ids.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// One entry of a pod's spec.resourceClaims.
+struct PodClaim {
+  std::string entry;  // its name in the pod
+  std::string claim;  // the ResourceClaim; empty until the template's claim is made
+  bool none = false;  // the template's status says that no claim is needed
+};
+
+struct PodFact {
+  PodKey key;
+  std::string uid;
+  std::string resource_version;
+  std::string gang;  // label tahoma.dev/gang; empty without it
+  std::string node;  // spec.nodeName; empty until bound
+  bool deleting = false;
+  bool finished = false;   // phase Succeeded or Failed
+  bool succeeded = false;  // phase Succeeded
+  bool gated = false;      // has spec.schedulingGates
+  WallTime created;
+  std::int32_t priority = 0;
+  NodeDemand demand;
+  std::vector<PodClaim> claims;
+  // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.
+  std::string bound_gang_uid;
+  std::uint32_t bound_rank = 0;
+  std::uint32_t bound_slice = 0;
+  std::string bound_placement;
+  // Message of its condition PodScheduled=False, so that it is not written twice.
+  std::string unschedulable_message;
+
+  bool alive() const { return !deleting && !finished; }
+};
+
+// An entry of a claim's status.reservedFor.
+struct Reservation {
+  std::string api_group;
+  std::string resource;  // "pods"
+  std::string name;
+  std::string uid;
+
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+};
+
+struct ClaimFact {
+  ClaimKey key;
+  std::string uid;
+  std::string resource_version;
+  bool deleting = false;
+  bool protected_by_finalizer = false;  // resource.kubernetes.io/delete-protection
+  std::vector<std::string> other_finalizers;
+  std::vector<Reservation> reserved_for;
+  std::shared_ptr<const Allocation> allocation;  // nullptr when not allocated
+  // With the classes' selectors and configs left out; nullptr in answers to writes.
+  std::shared_ptr<const ClaimSpec> spec;
+  std::string spec_error;  // why `spec` cannot be read; empty when it can
+
+  bool ReservedFor(const std::string& uid_of_pod) const;
+};
+
+struct GangFact {
+  GangKey key;
+  std::string uid;
+  std::string resource_version;
+  std::int64_t generation = 0;
+  bool deleting = false;
+  std::int32_t members = 1;
+  std::string shape;
+  std::optional<std::int64_t> chips;
+  int slices = 1;
+  std::string queue = "default";
+  std::int32_t priority = 0;
+  std::optional<std::chrono::seconds> max_runtime;
+  WallTime created;
+  std::string spec_error;  // why the spec cannot be used; empty when it can
+};
+
+struct ClassFact {
+  std::string name;
+  std::vector<std::string> selectors;  // CEL
+  std::vector<DeviceConfig> configs;   // with source kClass and no requests
+};
+
+template <typename Fact, typename KeyType>
+class FactTable {
+ public:
+  void Put(std::shared_ptr<const Fact> fact) { facts_[fact->key] = std::move(fact); }
+  // Removes the fact; when `uid` is not empty, only if it is of that uid.
+  bool Remove(const KeyType& key, const std::string& uid) {
+    const auto found = facts_.find(key);
+    if (found == facts_.end() || (!uid.empty() && found->second->uid != uid)) return false;
+    facts_.erase(found);
+    return true;
+  }
+  std::shared_ptr<const Fact> Find(const KeyType& key) const {
+    const auto found = facts_.find(key);
+    return found == facts_.end() ? nullptr : found->second;
+  }
+  std::size_t size() const { return facts_.size(); }
+
+  template <typename F>
+  void ForEach(F&& f) const {
+    for (const auto& [key, fact] : facts_) f(*fact);
+  }
+
+ private:
+  absl::flat_hash_map<KeyType, std::shared_ptr<const Fact>> facts_;
+};
+
+struct Facts {
+  FactTable<PodFact, PodKey> pods;
+  FactTable<ClaimFact, ClaimKey> claims;
+  FactTable<GangFact, GangKey> gangs;
+  std::map<std::string, std::shared_ptr<const ClassFact>> classes;
+};
+
+// "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.
+bool NaturalLess(const std::string& a, const std::string& b);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,75 @@
+// What the controller decided for one gang: which pod goes where and which devices each claim gets.
+//
+//   GangDecision decision{.key = {"default", "train"}, .uid = gang_uid};
+//   decision.pods.push_back({.name = "train-0", .uid = pod_uid, .node = "node-a"});
+//   decision.claims.push_back({.name = "train-0-chips", .uid = claim_uid, .consumers = {0},
+//                              .allocation = std::move(allocation)});
+//
+// A decision is complete: everything that is written to the API for the gang is in it, so that it
+// can be written again after a crash without planning anew.
+//
+// Scope: names as Kubernetes knows them; nothing that means something only in memory.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/model/claim.h"
+#include "controller/model/ids.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+struct DecidedClaim {
+  std::string name;  // in the gang's namespace
+  std::string uid;
+  std::vector<std::uint32_t> consumers;  // indexes into GangDecision::pods
+  Allocation allocation;
+  // The claim was allocated before this decision, for other pods; only reservations are added,
+  // and `allocation` holds nothing but the node.
+  bool allocated_before = false;
+
+  friend bool operator==(const DecidedClaim&, const DecidedClaim&) = default;
+};
+
+struct DecidedPod {
+  std::string name;  // in the gang's namespace
+  std::string uid;
+  std::string node;
+  std::uint32_t rank = 0;
+  std::uint32_t slice = 0;  // index into GangDecision::slices
+
+  friend bool operator==(const DecidedPod&, const DecidedPod&) = default;
+};
+
+struct DecidedSlice {
+  std::string unit;   // UltraServer or node that holds the slice; empty: no chips, or several units
+  std::string shape;  // as placed, "4x4x2"; empty when the chips form no box
+  std::string origin;  // "0,0,2"
+  std::vector<std::string> nodes;
+
+  friend bool operator==(const DecidedSlice&, const DecidedSlice&) = default;
+};
+
+struct GangDecision {
+  GangKey key;                  // of the Gang, or of the pod when it is a gang of one
+  std::string uid;              // likewise
+  bool single = false;          // a pod without a Gang
+  std::optional<WallTime> end;  // when it has ended at the latest, if that is known
+  std::vector<DecidedPod> pods;
+  std::vector<DecidedClaim> claims;
+  std::vector<DecidedSlice> slices;
+
+  friend bool operator==(const GangDecision&, const GangDecision&) = default;
+};
+
+// "us-0 4x4x2+0,0,2"; just the unit without a shape, "" without a unit
+// (docs/design/0001-seams.md, annotation tahoma.dev/placement).
+std::string PlacementText(const DecidedSlice& slice);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,451 @@
+#include "controller/ledger/gang_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+
+bool SameDevices(const Allocation& a, const Allocation& b) {
+  return std::equal(a.results.begin(), a.results.end(), b.results.begin(), b.results.end(),
+                    [](const DeviceResult& left, const DeviceResult& right) {
+                      return left.request == right.request && left.driver == right.driver &&
+                             left.pool == right.pool && left.device == right.device;
+                    });
+}
+
+GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision)
+    : run_(run),
+      decision_(std::move(decision)),
+      claims_(decision_->claims.size()),
+      pods_(decision_->pods.size()) {}
+
+int GangRun::bound_pods() const {
+  return static_cast<int>(
+      std::count_if(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.bound; }));
+}
+
+void GangRun::Apply(const Record& record) {
+  deadline_.reset();
+  if (std::holds_alternative<GangAllocated>(record)) {
+    phase_ = RunPhase::kAllocated;
+  } else if (std::holds_alternative<GangBound>(record)) {
+    phase_ = RunPhase::kBound;
+    for (ClaimTrack& claim : claims_) {
+      claim.settled = true;
+      claim.seen = nullptr;  // nobody needs it until the gang ends
+    }
+    for (PodTrack& pod : pods_) pod.bound = true;
+  } else if (const auto* released = std::get_if<ClaimReleased>(&record)) {
+    claims_[released->claim].released = true;
+  } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
+    phase_ = RunPhase::kUndoing;
+    failure_ = undoing->reason;
+    for (ClaimTrack& claim : claims_) {
+      claim.settled = claim.released;
+      claim.retry_at = {};
+    }
+    for (PodTrack& pod : pods_) pod.retry_at = {};
+  } else if (std::holds_alternative<GangReleased>(record)) {
+    phase_ = RunPhase::kReleased;
+  }
+}
+
+void GangRun::OnPod(std::size_t index, const PodFact* fact) {
+  PodTrack& track = pods_[index];
+  const DecidedPod& pod = decision_->pods[index];
+  track.dead = fact == nullptr || fact->finished;
+  if (track.dead) track.must_read = false;
+  if (fact != nullptr && !fact->node.empty() && fact->node == pod.node) {
+    track.bound = true;
+    track.must_read = false;
+    return;
+  }
+  if (fact != nullptr && fact->alive() && fact->node.empty()) {
+    // An event from before our bind, or an API server whose state was restored: a read tells.
+    if (phase_ == RunPhase::kBound) track.must_read = true;
+    return;
+  }
+  if (track.bound) return;  // it ran, and ended
+  track.lost = true;
+  if (fact == nullptr) {
+    track.lost_why = fmt::format("pod {} was deleted", pod.name);
+  } else if (!fact->alive()) {
+    track.lost_why = fmt::format("pod {} is ending", pod.name);
+  } else {
+    track.lost_why =
+        fmt::format("pod {} was bound to node {} by someone else", pod.name, fact->node);
+  }
+}
+
+void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>& fact) {
+  ClaimTrack& track = claims_[index];
+  const DecidedClaim& claim = decision_->claims[index];
+  track.live = fact != nullptr && fact->allocation != nullptr &&
+               (claim.allocated_before || SameDevices(*fact->allocation, claim.allocation));
+  if (fact == nullptr) {
+    if (track.in_flight == 0) track.gone = true;
+  } else if (track.seen == nullptr && track.in_flight == 0 && phase_ == RunPhase::kPrepared &&
+             track.failures == 0 && !restored_) {
+    track.seen = fact;  // the first word of it, as good as a read: a stale one meets a conflict
+  }
+}
+
+void GangRun::OnNodeGone(const std::string& node) {
+  if (phase_ != RunPhase::kPrepared && phase_ != RunPhase::kAllocated) return;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (decision_->pods[i].node == node && !pods_[i].maybe_bound()) {
+      Fail(fmt::format("node {} is gone", node));
+      return;
+    }
+  }
+}
+
+void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
+  const bool about_claim = result.kind <= WriteKind::kRemoveFinalizer;
+  if (result.index >= (about_claim ? claims_.size() : pods_.size())) return;
+  Track& track = about_claim ? static_cast<Track&>(claims_[result.index]) : pods_[result.index];
+  if (track.in_flight == 0 || track.in_flight != result.attempt) return;  // answered before
+  track.in_flight = 0;
+  if (about_claim) {
+    OnClaimResult(claims_[result.index], result, now);
+    return;
+  }
+  PodTrack& pod = pods_[result.index];
+  if (result.kind == WriteKind::kBind) {
+    OnBindResult(pod, result, now);
+  } else if (result.kind == WriteKind::kReadPod) {
+    OnPodRead(result.index, pod, result, now);
+  } else if (result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone ||
+             result.outcome == WriteOutcome::kConflict) {
+    pod.evicted = true;  // a conflict says that the name belongs to another pod by now
+    if (result.outcome != WriteOutcome::kDone) pod.dead = true;
+  } else {
+    Retry(pod, now);
+  }
+}
+
+void GangRun::OnClaimResult(ClaimTrack& track, const ApiResult& result, MonotonicTime now) {
+  track.seen = nullptr;
+  switch (result.outcome) {
+    case WriteOutcome::kDone:
+      track.seen = result.claim;
+      track.failures = 0;
+      return;
+    case WriteOutcome::kConflict:
+      return;  // read again at once
+    case WriteOutcome::kGone:
+      track.gone = true;
+      return;
+    case WriteOutcome::kRefused:
+      ++track.refusals;
+      if (track.refusals >= kRefusalsMost && phase_ != RunPhase::kUndoing) Fail(result.message);
+      break;
+    case WriteOutcome::kUnavailable:
+      break;
+  }
+  Retry(track, now);
+}
+
+void GangRun::OnBindResult(PodTrack& track, const ApiResult& result, MonotonicTime now) {
+  track.bind_sent = false;
+  switch (result.outcome) {
+    case WriteOutcome::kDone:
+      track.bound = true;
+      track.failures = 0;
+      return;
+    case WriteOutcome::kConflict:
+      track.must_read = true;
+      return;
+    case WriteOutcome::kGone:
+      track.lost = true;
+      track.lost_why = fmt::format("pod {} was deleted", decision_->pods[result.index].name);
+      return;
+    case WriteOutcome::kRefused:
+      ++track.refusals;
+      if (track.refusals >= kRefusalsMost) {
+        track.lost = true;
+        track.lost_why = result.message;
+      }
+      break;
+    case WriteOutcome::kUnavailable:
+      track.bind_unknown = true;
+      break;
+  }
+  Retry(track, now);
+}
+
+void GangRun::OnPodRead(std::size_t index, PodTrack& track, const ApiResult& result,
+                        MonotonicTime now) {
+  if (result.outcome == WriteOutcome::kGone) {
+    track.must_read = false;
+    OnPod(index, nullptr);
+    return;
+  }
+  if (result.outcome != WriteOutcome::kDone || result.pod == nullptr) {
+    Retry(track, now);
+    return;
+  }
+  const PodFact& pod = *result.pod;
+  track.must_read = false;
+  if (pod.uid != decision_->pods[index].uid) {
+    OnPod(index, nullptr);
+  } else if (pod.alive() && pod.node.empty() && pod.gated) {
+    track.lost = true;
+    track.lost_why = fmt::format("pod {} has scheduling gates", decision_->pods[index].name);
+  } else if (pod.alive() && pod.node.empty()) {
+    if (track.bound && phase_ == RunPhase::kBound) RepairClaimsOf(index);
+    track.bound = false;  // not, or not any more: the bind is sent again
+    if (phase_ != RunPhase::kBound) Retry(track, now);
+  } else {
+    OnPod(index, &pod);
+  }
+}
+
+// The API lost what we wrote (it was restored from an older backup): the decision stands and is
+// published again.
+void GangRun::RepairClaimsOf(std::size_t pod) {
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    const auto& consumers = decision_->claims[i].consumers;
+    if (claims_[i].released ||
+        std::find(consumers.begin(), consumers.end(), pod) == consumers.end()) {
+      continue;
+    }
+    claims_[i].settled = false;
+    claims_[i].seen = nullptr;
+  }
+}
+
+std::optional<Record> GangRun::Next(MonotonicTime now, std::uint64_t& attempts,
+                                    std::vector<ApiWrite>& writes) {
+  attempts_ = &attempts;
+  writes_ = &writes;
+  wake_.reset();
+  std::optional<Record> record;
+  switch (phase_) {
+    case RunPhase::kPrepared:
+    case RunPhase::kAllocated:
+      record = NextPrepared(now);
+      break;
+    case RunPhase::kBound:
+      record = NextBound(now);
+      break;
+    case RunPhase::kUndoing:
+      record = NextUndoing(now);
+      break;
+    case RunPhase::kReleased:
+      break;
+  }
+  attempts_ = nullptr;
+  writes_ = nullptr;
+  return record;
+}
+
+std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
+  if (!deadline_) deadline_ = now + kCommitTimeout;
+  for (const PodTrack& pod : pods_) {
+    if (pod.lost && !pod.bound) Fail(pod.lost_why);
+  }
+  if (now >= *deadline_) {
+    Fail(fmt::format("the API did not take the {} within {} seconds",
+                     phase_ == RunPhase::kPrepared ? "allocations" : "bindings",
+                     kCommitTimeout.count()));
+  }
+  if (failure_.empty() && AllocateAll(now)) {
+    if (phase_ == RunPhase::kPrepared) return GangAllocated{run_};
+    if (BindAll(now)) return GangBound{run_};
+  }
+  if (!failure_.empty()) return GangUndoing{run_, failure_};
+  WakeAt(*deadline_);
+  return std::nullopt;
+}
+
+std::optional<Record> GangRun::NextBound(MonotonicTime now) {
+  bool all_released = true;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    if (claims_[i].released) continue;
+    if ((!claims_[i].live || claims_[i].gone) && ConsumersDead(i)) {
+      return ClaimReleased{run_, static_cast<std::uint32_t>(i)};
+    }
+    all_released = false;
+  }
+  if (all_released &&
+      std::all_of(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.dead; })) {
+    return GangReleased{run_};
+  }
+  for (const PodTrack& pod : pods_) {
+    if (pod.lost && !pod.bound && !pod.dead) Fail(pod.lost_why);
+  }
+  if (AllocateAll(now)) BindAll(now);
+  if (!failure_.empty()) return GangUndoing{run_, failure_};
+  return std::nullopt;
+}
+
+std::optional<Record> GangRun::NextUndoing(MonotonicTime now) {
+  if (!EvictAll(now)) return std::nullopt;
+  bool all = true;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    ClaimTrack& track = claims_[i];
+    if (track.settled) continue;
+    if (Ready(track, now)) {
+      if (const std::optional<WriteKind> kind = TowardsClear(i)) {
+        Issue(track, *kind, i, track.seen);
+      }
+    }
+    all = all && track.settled;
+  }
+  if (all) return GangReleased{run_};
+  return std::nullopt;
+}
+
+// Whether every claim is as decided.
+bool GangRun::AllocateAll(MonotonicTime now) {
+  bool all = true;
+  for (std::size_t i = 0; i < claims_.size() && failure_.empty(); ++i) {
+    ClaimTrack& track = claims_[i];
+    if (track.settled) continue;
+    if (Ready(track, now)) {
+      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) {
+        Issue(track, *kind, i, track.seen);
+      }
+    }
+    all = all && track.settled;
+  }
+  return all && failure_.empty();
+}
+
+bool GangRun::BindAll(MonotonicTime now) {
+  bool all = true;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    PodTrack& track = pods_[i];
+    if ((track.bound || track.dead) && !track.must_read) continue;
+    all = false;
+    if (!Ready(track, now)) continue;
+    if (track.must_read) {
+      Issue(track, WriteKind::kReadPod, i);
+    } else {
+      track.bind_sent = true;
+      Issue(track, WriteKind::kBind, i);
+    }
+  }
+  return all;
+}
+
+// Whether no pod of the gang runs or may come to run.
+bool GangRun::EvictAll(MonotonicTime now) {
+  bool all = true;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    PodTrack& track = pods_[i];
+    if (!track.maybe_bound() || track.dead) continue;
+    all = false;
+    if (!track.evicted && Ready(track, now)) Issue(track, WriteKind::kDeletePod, i);
+  }
+  return all;
+}
+
+std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
+  ClaimTrack& track = claims_[index];
+  const DecidedClaim& claim = decision_->claims[index];
+  if (!track.gone && track.seen == nullptr) return WriteKind::kReadClaim;
+  if (track.gone || track.seen->uid != claim.uid || track.seen->deleting) {
+    Fail(fmt::format("claim {} was deleted", claim.name));
+    return std::nullopt;
+  }
+  const ClaimFact& seen = *track.seen;
+  if (seen.allocation == nullptr && claim.allocated_before) {
+    Fail(fmt::format("claim {} was de-allocated by someone else", claim.name));
+    return std::nullopt;
+  }
+  if (seen.allocation == nullptr) {
+    return seen.protected_by_finalizer ? WriteKind::kAllocate : WriteKind::kAddFinalizer;
+  }
+  if (!claim.allocated_before && !SameDevices(*seen.allocation, claim.allocation)) {
+    Fail(fmt::format("claim {} was allocated by someone else", claim.name));
+    return std::nullopt;
+  }
+  if (!ConsumersReserved(index, seen)) return WriteKind::kAllocate;
+  track.settled = true;
+  track.live = true;
+  return std::nullopt;
+}
+
+std::optional<WriteKind> GangRun::TowardsClear(std::size_t index) {
+  ClaimTrack& track = claims_[index];
+  const DecidedClaim& claim = decision_->claims[index];
+  if (!track.gone && track.seen == nullptr) return WriteKind::kReadClaim;
+  track.settled = true;
+  if (track.gone || track.seen->uid != claim.uid) return std::nullopt;
+  const ClaimFact& seen = *track.seen;
+  track.settled = false;
+  if (seen.allocation != nullptr) {
+    const bool ours = !claim.allocated_before && SameDevices(*seen.allocation, claim.allocation);
+    if (AnyConsumerReserved(index, seen) || (ours && seen.reserved_for.empty())) {
+      return WriteKind::kDeallocate;
+    }
+  } else if (seen.protected_by_finalizer && seen.reserved_for.empty() && !claim.allocated_before) {
+    // Also a fence: it changes the resourceVersion, so that an allocation of ours that got no
+    // answer and is still on its way is refused.
+    return WriteKind::kRemoveFinalizer;
+  }
+  track.settled = true;
+  return std::nullopt;
+}
+
+bool GangRun::ConsumersReserved(std::size_t claim, const ClaimFact& fact) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return std::all_of(consumers.begin(), consumers.end(), [&](std::uint32_t pod) {
+    return pods_[pod].dead || fact.ReservedFor(decision_->pods[pod].uid);
+  });
+}
+
+bool GangRun::AnyConsumerReserved(std::size_t claim, const ClaimFact& fact) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return std::any_of(consumers.begin(), consumers.end(),
+                     [&](std::uint32_t pod) { return fact.ReservedFor(decision_->pods[pod].uid); });
+}
+
+bool GangRun::ConsumersDead(std::size_t claim) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return std::all_of(consumers.begin(), consumers.end(),
+                     [&](std::uint32_t pod) { return pods_[pod].dead; });
+}
+
+void GangRun::Fail(std::string reason) {
+  if (failure_.empty()) failure_ = std::move(reason);
+}
+
+void GangRun::Retry(Track& track, MonotonicTime now) {
+  const int doublings = std::min(track.failures, 10);
+  ++track.failures;
+  track.retry_at =
+      now + std::min<std::chrono::milliseconds>(kRetryFirst * (1 << doublings), kRetryMost);
+}
+
+// Whether a write may be issued; arranges to be woken when it may later.
+bool GangRun::Ready(const Track& track, MonotonicTime now) {
+  if (track.in_flight != 0) return false;
+  if (track.retry_at <= now) return true;
+  WakeAt(track.retry_at);
+  return false;
+}
+
+void GangRun::WakeAt(MonotonicTime when) {
+  if (!wake_ || when < *wake_) wake_ = when;
+}
+
+void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
+                    std::shared_ptr<const ClaimFact> base) {
+  track.in_flight = ++*attempts_;
+  ApiWrite write;
+  write.run = run_;
+  write.kind = kind;
+  write.index = static_cast<std::uint32_t>(index);
+  write.attempt = track.in_flight;
+  write.decision = decision_;
+  write.base = std::move(base);
+  writes_->push_back(std::move(write));
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,69 @@
+// What the controller writes into its journal: one record per step of a gang's commit.
+//
+//   GangPrepared   the decision; its journal sequence number is the run's id from here on
+//   GangAllocated  every claim is allocated and reserved; pods may be bound
+//   GangBound      every pod is bound
+//   ClaimReleased  one claim of a bound gang was de-allocated; its devices are free
+//   GangUndoing    something failed; everything is being taken back
+//   GangReleased   nothing of the run is left; all its records are dropped (never stored itself)
+//
+//   const std::string bytes = EncodeRecord(GangAllocated{.run = 17});
+//   TAHOMA_ASSIGN_OR_RETURN(const Record record, DecodeRecord(bytes));
+//
+// The stored form is described in docs/formats/ledger.md.
+//
+// Thread safety: values; functions from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "controller/ledger/gang_decision.h"
+#include "controller/ledger/journal.h"
+
+namespace tahoma::controller {
+
+// One attempt to commit a gang: the sequence number of its GangPrepared.
+using RunId = Sequence;
+
+struct GangPrepared {
+  std::shared_ptr<const GangDecision> decision;  // never null
+};
+struct GangAllocated {
+  RunId run = 0;
+};
+struct GangBound {
+  RunId run = 0;
+};
+struct ClaimReleased {
+  RunId run = 0;
+  std::uint32_t claim = 0;  // index into GangDecision::claims
+};
+struct GangUndoing {
+  RunId run = 0;
+  std::string reason;
+};
+struct GangReleased {
+  RunId run = 0;
+};
+
+using Record =
+    std::variant<GangPrepared, GangAllocated, GangBound, ClaimReleased, GangUndoing, GangReleased>;
+
+// GangReleased has no stored form: handing it in is a mistake of ours.
+std::string EncodeRecord(const Record& record);
+
+// kDataLoss for bytes that were not written by EncodeRecord of this or an earlier version, and
+// for a checksum that does not match; the message says which.
+absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
+
+// CRC-32C (Castagnoli), as RFC 3720 appendix B.4 defines it.
+std::uint32_t Crc32c(std::string_view bytes);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,191 @@
+#include "controller/ledger/roster.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+Readiness Waits(std::string reason, std::string message) {
+  Readiness readiness;
+  readiness.reason = std::move(reason);
+  readiness.message = std::move(message);
+  return readiness;
+}
+
+// Selectors and configs of the classes, as they apply at the time of allocation. Class configs
+// come first (reference: kubernetes-dra 3.2).
+void ResolveClasses(ClaimSpec& spec, const Facts& facts) {
+  std::vector<DeviceConfig> configs;
+  for (ClaimRequest& request : spec.requests) {
+    for (DeviceRequest& alternative : request.alternatives) {
+      const auto found = facts.classes.find(alternative.device_class);
+      alternative.class_found = found != facts.classes.end();
+      if (!alternative.class_found) continue;
+      alternative.class_selectors = found->second->selectors;
+      for (DeviceConfig config : found->second->configs) {
+        config.requests = {alternative.name.empty() ? request.name
+                                                    : request.name + "/" + alternative.name};
+        configs.push_back(std::move(config));
+      }
+    }
+  }
+  configs.insert(configs.end(), spec.configs.begin(), spec.configs.end());
+  spec.configs = std::move(configs);
+}
+
+// Adds the member's claims, or says why the pod waits.
+std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
+                                   const Roster::ClaimBusy& busy, MemberSpec& member) {
+  for (const PodClaim& entry : pod.claims) {
+    if (entry.none) continue;
+    if (entry.claim.empty()) {
+      return Waits("WaitingForClaims", fmt::format("pod {}: the claim for \"{}\" is not made yet",
+                                                   pod.key.name, entry.entry));
+    }
+    const ClaimKey key{pod.key.ns, entry.claim};
+    const std::shared_ptr<const ClaimFact> claim = facts.claims.Find(key);
+    if (claim == nullptr || claim->deleting) {
+      return Waits("WaitingForClaims",
+                   fmt::format("pod {}: claim {} {}", pod.key.name, entry.claim,
+                               claim == nullptr ? "does not exist" : "is being deleted"));
+    }
+    if (!claim->spec_error.empty() || claim->spec == nullptr) {
+      return Waits("Invalid", fmt::format("claim {}: {}", entry.claim, claim->spec_error));
+    }
+    if (std::string why = busy(key); !why.empty()) {
+      return Waits("WaitingForClaims", std::move(why));
+    }
+    ClaimSpec spec = *claim->spec;
+    spec.key = key;
+    spec.uid = claim->uid;
+    if (claim->allocation != nullptr) spec.allocated_node = claim->allocation->node;
+    ResolveClasses(spec, facts);
+    member.claims.push_back(std::move(spec));
+  }
+  return std::nullopt;
+}
+
+std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
+                                   const Roster::ClaimBusy& busy, GangSpec& spec) {
+  if (pod.gated) {
+    return Waits("WaitingForPods", fmt::format("pod {} has scheduling gates", pod.key.name));
+  }
+  MemberSpec member;
+  member.pod = pod.key;
+  member.uid = pod.uid;
+  member.node = pod.demand;
+  if (auto waits = AddClaims(pod, facts, busy, member)) return waits;
+  spec.members.push_back(std::move(member));
+  return std::nullopt;
+}
+
+Readiness AssessPod(const GangRef& ref, const Facts& facts, const Roster::ClaimBusy& busy) {
+  const auto pod = facts.pods.Find(PodKey{ref.key.ns, ref.key.name});
+  if (pod == nullptr) return Waits("WaitingForPods", "the pod does not exist");
+  if (!pod->alive() || !pod->node.empty()) {
+    Readiness ended = Waits("Finished", "the pod is bound or has ended");
+    ended.finished = pod->finished;
+    ended.succeeded = pod->succeeded;
+    return ended;
+  }
+  auto spec = std::make_shared<GangSpec>();
+  spec->key = ref.key;
+  spec->uid = pod->uid;
+  spec->single_pod = true;
+  spec->priority = pod->priority;
+  spec->created = pod->created;
+  if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
+  Readiness ready;
+  ready.spec = std::move(spec);
+  return ready;
+}
+
+std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
+  auto spec = std::make_shared<GangSpec>();
+  spec->key = gang.key;
+  spec->uid = gang.uid;
+  spec->shape_text = gang.shape;
+  spec->chips = gang.chips;
+  spec->slices = gang.slices;
+  spec->queue = gang.queue;
+  spec->priority = gang.priority;
+  spec->max_runtime = gang.max_runtime;
+  spec->created = gang.created;
+  return spec;
+}
+
+}  // namespace
+
+GangRef GangOf(const PodFact& pod) {
+  if (pod.gang.empty()) return {{pod.key.ns, pod.key.name}, true};
+  return {{pod.key.ns, pod.gang}, false};
+}
+
+std::string Describe(const GangRef& ref) {
+  return (ref.single ? "pod " : "gang ") + ToString(ref.key);
+}
+
+void Roster::OnPod(const PodFact& pod) {
+  if (!pod.gang.empty()) pods_[{pod.key.ns, pod.gang}].insert(pod.key.name);
+}
+
+void Roster::OnPodGone(const PodFact& pod) {
+  const auto found = pods_.find({pod.key.ns, pod.gang});
+  if (found == pods_.end()) return;
+  found->second.erase(pod.key.name);
+  if (found->second.empty()) pods_.erase(found);
+}
+
+const std::set<std::string>& Roster::PodsOf(const GangKey& gang) const {
+  static const std::set<std::string> kNone;
+  const auto found = pods_.find(gang);
+  return found == pods_.end() ? kNone : found->second;
+}
+
+Readiness Roster::Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const {
+  if (ref.single) return AssessPod(ref, facts, busy);
+  const auto gang = facts.gangs.Find(ref.key);
+  if (gang == nullptr || gang->deleting) {
+    return Waits("WaitingForGang",
+                 fmt::format("Gang {} {}", ref.key.name,
+                             gang == nullptr ? "does not exist" : "is being deleted"));
+  }
+  if (!gang->spec_error.empty()) return Waits("Invalid", gang->spec_error);
+  std::vector<std::shared_ptr<const PodFact>> members;
+  std::int32_t finished = 0;
+  std::int32_t succeeded = 0;
+  for (const std::string& name : PodsOf(ref.key)) {
+    auto pod = facts.pods.Find(PodKey{ref.key.ns, name});
+    if (pod == nullptr || pod->deleting) continue;
+    finished += pod->finished ? 1 : 0;
+    succeeded += pod->succeeded ? 1 : 0;
+    if (!pod->finished) members.push_back(std::move(pod));
+  }
+  const auto count = static_cast<std::int32_t>(members.size());
+  if (count != gang->members) {
+    Readiness waits = Waits(count < gang->members ? "WaitingForPods" : "TooManyPods",
+                            fmt::format("{} of {} pods exist", count, gang->members));
+    waits.finished = count == 0 && finished >= gang->members;
+    waits.succeeded = waits.finished && succeeded == finished;
+    return waits;
+  }
+  std::sort(members.begin(), members.end(),
+            [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
+  const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
+  for (const auto& pod : members) {
+    if (!pod->node.empty()) {
+      return Waits("WaitingForPods", fmt::format("pod {} is bound to node {} without the gang",
+                                                 pod->key.name, pod->node));
+    }
+    if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
+  }
+  Readiness ready;
+  ready.spec = spec;
+  return ready;
+}
+
+}  // namespace tahoma::controller

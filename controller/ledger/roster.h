@@ -1,0 +1,74 @@
+// Which pods belong to which gang, and whether a gang is complete and may be planned.
+//
+//   Roster roster;
+//   roster.OnPod(*pod);
+//   Readiness ready = roster.Assess({{"default", "train"}, false}, facts, busy);
+//   if (ready.spec != nullptr) queue.push_back(ready.spec);
+//   else Say(ready.reason, ready.message);            // "WaitingForPods", "3 of 4 pods exist"
+//
+// Pods, claims and gangs may become known in any order; a gang is ready when all of it is.
+//
+// Scope: facts to GangSpec. Where a gang can go is the planner's.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <compare>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/ledger/facts.h"
+#include "controller/model/gang.h"
+#include "controller/model/ids.h"
+
+namespace tahoma::controller {
+
+// A Gang, or a pod that is a gang of one (then `key` is the pod's).
+struct GangRef {
+  GangKey key;
+  bool single = false;
+
+  friend auto operator<=>(const GangRef&, const GangRef&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const GangRef& ref) {
+    return H::combine(std::move(h), ref.key, ref.single);
+  }
+};
+
+GangRef GangOf(const PodFact& pod);
+// "gang default/train" or "pod default/p".
+std::string Describe(const GangRef& ref);
+
+struct Readiness {
+  std::shared_ptr<const GangSpec> spec;  // nullptr when not ready
+  std::string reason;                    // CamelCase, empty when ready
+  std::string message;
+  bool finished = false;   // all of its pods have run and ended
+  bool succeeded = false;  // … each with success
+};
+
+class Roster {
+ public:
+  // Remembers the membership of a pod that has a gang.
+  void OnPod(const PodFact& pod);
+  void OnPodGone(const PodFact& pod);
+  // Names of the pods that carry the gang's label.
+  const std::set<std::string>& PodsOf(const GangKey& gang) const;
+
+  // What another run holds back: the text says why a pod must wait for this claim, or is empty.
+  using ClaimBusy = std::function<std::string(const ClaimKey& claim)>;
+
+  Readiness Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const;
+
+ private:
+  absl::flat_hash_map<GangKey, std::set<std::string>> pods_;
+};
+
+}  // namespace tahoma::controller

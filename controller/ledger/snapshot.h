@@ -1,0 +1,51 @@
+// What readers are shown: one moment of the controller's state, immutable.
+//
+//   std::shared_ptr<const Snapshot> now = snapshots.Take();
+//   const auto* gang = now->gangs.Find(GangRef{{"default", "train"}, false});
+//
+// Thread safety: immutable; any thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/roster.h"
+#include "controller/model/cluster.h"
+#include "controller/model/persistent.h"
+
+namespace tahoma::controller {
+
+// A gang, or a pod that is a gang of one.
+struct GangView {
+  GangRef ref;
+  std::string phase;    // Pending, Placed, Running, Finished or Failed
+  std::string reason;   // why it is in this phase, one word
+  std::string message;  // the same as a sentence; for a gang that waits, all that is known
+  std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
+  int bound_pods = 0;
+};
+
+struct Counters {
+  std::uint64_t gangs_prepared = 0;
+  std::uint64_t gangs_bound = 0;
+  std::uint64_t gangs_undone = 0;
+  std::uint64_t pods_bound = 0;
+  std::uint64_t journal_records = 0;
+  std::uint64_t api_writes = 0;
+  std::uint64_t plans = 0;
+};
+
+struct Snapshot {
+  bool synced = false;
+  ClusterView cluster;
+  PersistentMap<GangRef, std::shared_ptr<const GangView>> gangs;
+  std::size_t runs_in_flight = 0;
+  std::size_t gangs_waiting = 0;
+  Counters counters;
+};
+
+}  // namespace tahoma::controller

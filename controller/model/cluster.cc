@@ -1,0 +1,279 @@
+#include "controller/model/cluster.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::uint8_t kAllCores = 0xff;
+
+void Occupy(const Node& node, const Holding& holding, NodeState& state) {
+  for (const Holding::HeldDevice& held : holding.devices) {
+    if (held.admin_access || held.node != node.name) continue;
+    const auto found = node.family->devices->by_name.find(held.device);
+    if (found == node.family->devices->by_name.end()) continue;
+    const DeviceRole& role = node.role(found->second);
+    switch (role.kind) {
+      case DeviceKind::kChip:
+        state.busy_cores[role.chip] = kAllCores;
+        break;
+      case DeviceKind::kNode:
+        state.busy_cores.fill(kAllCores);
+        break;
+      case DeviceKind::kCore:
+        state.busy_cores[role.chip] |= role.cores;
+        state.lnc[role.chip] = role.lnc;
+        break;
+      case DeviceKind::kOther:
+        break;
+    }
+  }
+}
+
+bool BelongsToUltraServer(const Node& node) {
+  return !node.ultraserver_id.empty() && node.family->type != nullptr &&
+         node.family->type->ultra_server;
+}
+
+// Adds a node's chips and links to its unit's masks.
+void AddNode(const NodeState& state, UnitState& unit) {
+  const NodeTemplate& devices = *state.node->family->devices;
+  const int shift = 16 * state.z;
+  const auto place = [shift](std::uint64_t mask) { return mask << shift; };
+  unit.broken |= place(devices.chip_mask & ~devices.healthy_mask);
+  if (state.node->schedulable) {
+    unit.present |= place(devices.healthy_mask);
+    unit.free |= place(devices.healthy_mask & static_cast<std::uint16_t>(~state.BusyChips()));
+  }
+  for (const torus::Axis axis : torus::kAxes) {
+    unit.down.along(axis) |= place(devices.down.along(axis));
+  }
+  // A link that goes down towards the previous node is that node's chip's link in plus direction.
+  const int previous = (state.z + hw::kUltraServerNodes - 1) % hw::kUltraServerNodes;
+  unit.down.along(torus::Axis::kZ) |= std::uint64_t{devices.down_z_minus} << (16 * previous);
+}
+
+}  // namespace
+
+std::uint16_t NodeState::BusyChips() const {
+  std::uint16_t busy = 0;
+  for (std::size_t chip = 0; chip < busy_cores.size(); ++chip) {
+    if (busy_cores[chip] != 0) busy |= static_cast<std::uint16_t>(1U << chip);
+  }
+  return busy;
+}
+
+const torus::Shape& UnitState::shape() const {
+  static constexpr torus::Shape kChip;
+  if (ultra) return torus::kUltraServerShape;
+  return single_chip ? kChip : torus::kInstanceShape;
+}
+
+NodeId ClusterState::NodeIdOf(const std::string& name) {
+  if (const NodeId* known = node_ids_.Find(name)) return *known;
+  NodeId id(nodes_.size());
+  if (unused_nodes_.empty()) {
+    nodes_.PushBack({});
+  } else {
+    id = unused_nodes_.back();
+    unused_nodes_.pop_back();
+  }
+  node_ids_.Put(name, id);
+  return id;
+}
+
+void ClusterState::ForgetIfUnused(NodeId id, const std::string& name) {
+  const NodeState& state = nodes_[id.value()];
+  if (state.node != nullptr || !state.holdings.empty()) return;
+  nodes_.Mutable(id.value()) = {};
+  node_ids_.Erase(name);
+  unused_nodes_.push_back(id);
+}
+
+NodeId ClusterState::PutNode(NodeFacts facts) {
+  const std::string name = facts.name;
+  const NodeId id = NodeIdOf(name);
+  if (nodes_[id.value()].unit.valid()) LeaveUnit(id);
+  nodes_.Mutable(id.value()).node = inventory_->Intern(std::move(facts));
+  JoinUnit(id);
+  return id;
+}
+
+void ClusterState::RemoveNode(const std::string& name) {
+  const NodeId* known = node_ids_.Find(name);
+  if (known == nullptr) return;
+  const NodeId id = *known;
+  if (nodes_[id.value()].unit.valid()) LeaveUnit(id);
+  nodes_.Mutable(id.value()).node = nullptr;
+  ForgetIfUnused(id, name);
+}
+
+void ClusterState::JoinUnit(NodeId id) {
+  const Node& node = *nodes_[id.value()].node;
+  if (node.family->devices->chip_mask == 0) return;
+  if (BelongsToUltraServer(node)) {
+    const UnitId unit_id = UnitIdOf(node.ultraserver_id);
+    UnitState& unit = units_.Mutable(unit_id.value());
+    unit.ultra = true;
+    unit.torus_known = true;
+    if (!unit.nodes[node.z].valid()) {
+      unit.nodes[node.z] = id;
+      nodes_.Mutable(id.value()).unit = unit_id;
+      nodes_.Mutable(id.value()).z = node.z;
+      RecountNode(id);
+      return;
+    }
+    // Its place is taken, as when a node is replaced before the old one is deleted: until then it
+    // stands alone.
+    unit.waiting.push_back(id);
+  }
+  const UnitId unit_id = UnitIdOf(node.name);
+  UnitState& unit = units_.Mutable(unit_id.value());
+  unit.torus_known = node.family->type != nullptr;
+  unit.single_chip = node.family->type != nullptr && node.family->type->chip_count() == 1;
+  unit.nodes[0] = id;
+  nodes_.Mutable(id.value()).unit = unit_id;
+  nodes_.Mutable(id.value()).z = 0;
+  RecountNode(id);
+}
+
+void ClusterState::LeaveUnit(NodeId id) {
+  const UnitId unit_id = nodes_[id.value()].unit;
+  const std::uint8_t z = nodes_[id.value()].z;
+  nodes_.Mutable(id.value()).unit = UnitId();
+  UnitState& unit = units_.Mutable(unit_id.value());
+  unit.nodes[z] = NodeId();
+  const Node& node = *nodes_[id.value()].node;
+  if (!unit.ultra && BelongsToUltraServer(node)) {
+    if (const UnitId* wanted = unit_ids_.Find(node.ultraserver_id)) {
+      std::erase(units_.Mutable(wanted->value()).waiting, id);
+    }
+  }
+  RecountUnit(unit_id);
+  std::vector<NodeId> waiting;
+  std::swap(waiting, units_.Mutable(unit_id.value()).waiting);
+  for (const NodeId next : waiting) {
+    if (!nodes_[next.value()].unit.valid()) continue;
+    LeaveUnit(next);
+    JoinUnit(next);
+  }
+  ForgetUnitIfUnused(unit_id);
+}
+
+UnitId ClusterState::UnitIdOf(const std::string& name) {
+  if (const UnitId* known = unit_ids_.Find(name)) return *known;
+  UnitId id(units_.size());
+  if (unused_units_.empty()) {
+    units_.PushBack({});
+  } else {
+    id = unused_units_.back();
+    unused_units_.pop_back();
+  }
+  units_.Mutable(id.value()).name = name;
+  unit_ids_.Put(name, id);
+  return id;
+}
+
+void ClusterState::ForgetUnitIfUnused(UnitId id) {
+  const UnitState& unit = units_[id.value()];
+  if (unit.name.empty() || !unit.waiting.empty()) return;
+  for (const NodeId node : unit.nodes) {
+    if (node.valid()) return;
+  }
+  unit_ids_.Erase(std::string(unit.name));
+  units_.Mutable(id.value()) = {};
+  unused_units_.push_back(id);
+}
+
+void ClusterState::RecountNode(NodeId id) {
+  NodeState& state = nodes_.Mutable(id.value());
+  state.busy_cores.fill(0);
+  state.lnc.fill(0);
+  if (state.node == nullptr || !state.unit.valid()) return;
+  for (const auto& holding : state.holdings) Occupy(*state.node, *holding, state);
+  RecountUnit(state.unit);
+}
+
+void ClusterState::RecountUnit(UnitId id) {
+  UnitState& unit = units_.Mutable(id.value());
+  unit.present = unit.free = unit.broken = 0;
+  unit.down = {};
+  unit.end.reset();
+  unit.end_unknown = false;
+  for (const NodeId node : unit.nodes) {
+    if (!node.valid()) continue;
+    const NodeState& state = nodes_[node.value()];
+    AddNode(state, unit);
+    for (const auto& holding : state.holdings) {
+      if (!holding->end.has_value()) unit.end_unknown = true;
+      if (holding->end.has_value())
+        unit.end = std::max(unit.end.value_or(*holding->end), *holding->end);
+    }
+  }
+}
+
+void ClusterState::Hold(std::shared_ptr<const Holding> holding) {
+  TAHOMA_CHECK(holding != nullptr);
+  Release(holding->claim_uid);
+  std::vector<NodeId> touched;
+  for (const Holding::HeldDevice& held : holding->devices) {
+    const NodeId id = NodeIdOf(held.node);
+    if (std::find(touched.begin(), touched.end(), id) != touched.end()) continue;
+    touched.push_back(id);
+    nodes_.Mutable(id.value()).holdings.push_back(holding);
+    RecountNode(id);
+  }
+  holdings_.Put(holding->claim_uid, holding);
+}
+
+void ClusterState::Release(const std::string& claim_uid) {
+  const auto* found = holdings_.Find(claim_uid);
+  if (found == nullptr) return;
+  const std::shared_ptr<const Holding> holding = *found;
+  holdings_.Erase(claim_uid);
+  for (const Holding::HeldDevice& held : holding->devices) {
+    const NodeId* id = node_ids_.Find(held.node);
+    if (id == nullptr) continue;
+    const NodeId node = *id;
+    if (std::erase(nodes_.Mutable(node.value()).holdings, holding) == 0) continue;
+    RecountNode(node);
+    ForgetIfUnused(node, held.node);
+  }
+}
+
+std::optional<NodeId> ClusterState::FindNode(const std::string& name) const {
+  const NodeId* id = node_ids_.Find(name);
+  return id == nullptr ? std::nullopt : std::optional(*id);
+}
+
+std::optional<UnitId> ClusterState::FindUnit(const std::string& name) const {
+  const UnitId* id = unit_ids_.Find(name);
+  return id == nullptr ? std::nullopt : std::optional(*id);
+}
+
+const Holding* ClusterState::FindHolding(const std::string& claim_uid) const {
+  const auto* found = holdings_.Find(claim_uid);
+  return found == nullptr ? nullptr : found->get();
+}
+
+ClusterState::Totals ClusterState::Count() const {
+  Totals totals;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const UnitState& unit = units_[i];
+    if (unit.name.empty()) continue;
+    if (unit.ultra) ++totals.ultra_servers;
+    for (const NodeId node : unit.nodes) {
+      if (node.valid()) ++totals.nodes;
+    }
+    totals.chips += static_cast<std::size_t>(std::popcount(unit.present | unit.broken));
+    totals.free += static_cast<std::size_t>(std::popcount(unit.free));
+    totals.broken += static_cast<std::size_t>(std::popcount(unit.broken));
+  }
+  return totals;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,151 @@
+// The fleet as the controller sees it: nodes, the units that they form, and who holds what.
+//
+//   ClusterState state;
+//   state.PutNode(std::move(facts));                       // a node and its devices
+//   state.Hold(std::make_shared<const Holding>(holding));  // an allocated claim
+//   auto view = std::make_shared<const ClusterState>(state);   // a snapshot, ~microseconds
+//   view->unit(UnitId(0)).free;                            // one bit per chip: x + 4y + 16z
+//
+// A unit is a torus: an UltraServer (four nodes, 64 bits) or a lone instance (16 bits, or 1 for a
+// trn2.3xlarge). Facts may come in any order: a holding may name a node that is not known yet, and
+// takes effect when the node comes.
+//
+// Scope: values and their invariants. Decisions are made in controller/plan and recorded in
+// controller/ledger.
+//
+// Thread safety: one thread changes a ClusterState and copies it; const copies may be read by any
+// thread meanwhile.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/model/claim.h"
+#include "controller/model/ids.h"
+#include "controller/model/inventory.h"
+#include "controller/model/persistent.h"
+#include "lib/base/clock.h"
+#include "lib/torus/box.h"
+
+namespace tahoma::controller {
+
+// A claim that has devices.
+struct Holding {
+  struct HeldDevice {
+    std::string node;
+    std::string device;
+    bool admin_access = false;  // uses the device without occupying it
+  };
+
+  ClaimKey claim;
+  std::string claim_uid;
+  std::string holder;  // for people: "gang default/train" or "pod default/p"
+  std::vector<HeldDevice> devices;
+  std::optional<WallTime> end;  // when it ends at the latest, if that is known
+};
+
+// What a ClusterState knows of one node beside its inventory.
+struct NodeState {
+  std::shared_ptr<const Node> node;  // nullptr when only holdings speak of it, or the id is unused
+  UnitId unit;                       // invalid without devices
+  std::uint8_t z = 0;                // place in the unit
+  std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
+  std::array<std::uint8_t, kChipsPerNode> lnc{};         // of the partitions held: 0 none, 1 or 2
+  std::vector<std::shared_ptr<const Holding>> holdings;
+
+  std::uint16_t BusyChips() const;  // chips with any core held
+};
+
+struct UnitState {
+  std::string name;  // UltraServer id, or the node's name; empty when the id is unused
+  bool ultra = false;
+  bool torus_known = false;  // false for instance types outside the catalogue: no shapes there
+  std::array<NodeId, hw::kUltraServerNodes> nodes;  // by z; a lone instance is at 0
+  torus::ChipMask present = 0;                      // chips of schedulable nodes, healthy
+  torus::ChipMask free = 0;                         // present and wholly unused
+  torus::ChipMask broken = 0;                       // chips published but unhealthy
+  torus::LinkMask down;
+  std::optional<WallTime> end;  // when everything held here has ended; nullopt: nothing held
+  bool end_unknown = false;     // something held here has no known end
+
+  bool single_chip = false;
+  std::vector<NodeId> waiting;  // members whose place another node still has
+
+  // The torus: 4x4x4, 4x4x1 or 1x1x1.
+  const torus::Shape& shape() const;
+};
+
+class ClusterState {
+ public:
+  ClusterState() : inventory_(std::make_shared<Inventory>()) {}
+
+  // Adds the node, or replaces what was known of it.
+  NodeId PutNode(NodeFacts facts);
+  // Forgets the node; holdings on it are kept for its return. Unknown names are ignored.
+  void RemoveNode(const std::string& name);
+
+  // Occupies the devices of an allocated claim; replaces what the same claim uid held before.
+  void Hold(std::shared_ptr<const Holding> holding);
+  // Frees them. Unknown uids are ignored.
+  void Release(const std::string& claim_uid);
+
+  // Ids run from 0 to count - 1; some may be unused (no node, empty name).
+  std::size_t node_count() const { return nodes_.size(); }
+  std::size_t unit_count() const { return units_.size(); }
+  const NodeState& node(NodeId id) const { return nodes_[id.value()]; }
+  const UnitState& unit(UnitId id) const { return units_[id.value()]; }
+
+  std::optional<NodeId> FindNode(const std::string& name) const;
+  std::optional<UnitId> FindUnit(const std::string& name) const;
+  // nullptr when that claim holds nothing.
+  const Holding* FindHolding(const std::string& claim_uid) const;
+  std::size_t holding_count() const { return holdings_.size(); }
+
+  template <typename F>
+  void ForEachHolding(F&& f) const {
+    holdings_.ForEach([&](const std::string&, const auto& holding) { f(*holding); });
+  }
+
+  // Chips of the fleet, for reports: O(units).
+  struct Totals {
+    std::size_t nodes = 0, ultra_servers = 0, chips = 0, free = 0, broken = 0;
+  };
+  Totals Count() const;
+
+  // Calls f(UnitId) for each unit that the two states do not share. Units that differ are among
+  // them; a few that are equal may be too.
+  template <typename F>
+  static void ForEachChangedUnit(const ClusterState& a, const ClusterState& b, F&& f) {
+    ForEachDifference(a.units_, b.units_, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) f(UnitId(i));
+    });
+  }
+
+ private:
+  NodeId NodeIdOf(const std::string& name);
+  UnitId UnitIdOf(const std::string& name);
+  void ForgetIfUnused(NodeId id, const std::string& name);
+  void ForgetUnitIfUnused(UnitId id);
+  void JoinUnit(NodeId id);
+  void LeaveUnit(NodeId id);
+  void RecountNode(NodeId id);
+  void RecountUnit(UnitId id);
+
+  std::shared_ptr<Inventory> inventory_;  // shared by copies, used only by the one that changes
+  PersistentVector<NodeState> nodes_;
+  PersistentVector<UnitState> units_;
+  PersistentMap<std::string, NodeId> node_ids_;
+  PersistentMap<std::string, UnitId> unit_ids_;
+  PersistentMap<std::string, std::shared_ptr<const Holding>> holdings_;
+  std::vector<NodeId> unused_nodes_;
+  std::vector<UnitId> unused_units_;
+};
+
+using ClusterView = std::shared_ptr<const ClusterState>;
+
+}  // namespace tahoma::controller

@@ -1,0 +1,74 @@
+#include "controller/model/gang.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace tahoma::controller {
+namespace {
+
+std::optional<std::int64_t> ToInteger(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Kubernetes: NotIn and DoesNotExist hold for a label that is absent; Gt and Lt compare integers.
+bool Meets(const NodeRequirement& requirement, const std::string* value) {
+  const auto& wanted = requirement.values;
+  const bool in =
+      value != nullptr && std::find(wanted.begin(), wanted.end(), *value) != wanted.end();
+  switch (requirement.op) {
+    case NodeOperator::kIn:
+      return in;
+    case NodeOperator::kNotIn:
+      return !in;
+    case NodeOperator::kExists:
+      return value != nullptr;
+    case NodeOperator::kDoesNotExist:
+      return value == nullptr;
+    case NodeOperator::kGt:
+    case NodeOperator::kLt:
+      break;
+  }
+  if (value == nullptr || wanted.size() != 1) return false;
+  const auto have = ToInteger(*value);
+  const auto bound = ToInteger(wanted[0]);
+  if (!have || !bound) return false;
+  return requirement.op == NodeOperator::kGt ? *have > *bound : *have < *bound;
+}
+
+bool MeetsAll(const std::vector<NodeRequirement>& requirements, const Node& node) {
+  return std::all_of(requirements.begin(), requirements.end(), [&](const NodeRequirement& r) {
+    if (r.field) return Meets(r, r.key == "metadata.name" ? &node.name : nullptr);
+    const auto at = std::lower_bound(
+        node.labels.begin(), node.labels.end(), r.key,
+        [](const auto& label, const std::string& key) { return label.first < key; });
+    const bool found = at != node.labels.end() && at->first == r.key;
+    return Meets(r, found ? &at->second : nullptr);
+  });
+}
+
+}  // namespace
+
+bool NodeDemand::Admits(const Node& candidate) const {
+  for (const Taint& taint : candidate.taints) {
+    if (taint.effect == TaintEffect::kNone) continue;
+    const bool tolerated = std::any_of(tolerations.begin(), tolerations.end(),
+                                       [&](const Toleration& t) { return Tolerates(t, taint); });
+    if (!tolerated) return false;
+  }
+  if (!MeetsAll(all, candidate)) return false;
+  if (any_term.empty()) return true;
+  // A term without requirements selects nothing (core/v1 NodeSelectorTerm).
+  return std::any_of(any_term.begin(), any_term.end(),
+                     [&](const auto& term) { return !term.empty() && MeetsAll(term, candidate); });
+}
+
+std::string GangSpec::Describe() const {
+  return fmt::format("{} {}", single_pod ? "pod" : "gang", ToString(key));
+}
+
+}  // namespace tahoma::controller

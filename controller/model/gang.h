@@ -1,0 +1,77 @@
+// Gangs: pods that are placed together on pieces of the torus, or not at all.
+//
+//   GangSpec gang{.key = {"default", "train"}, .shape_text = "4x4x4"};
+//   gang.members = …;                      // one MemberSpec per pod, in the order of their ranks
+//   auto waiting = std::make_shared<const GangSpec>(std::move(gang));
+//
+// A pod without a gang is a gang of one with the pod's own key and no shape.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "controller/model/claim.h"
+#include "controller/model/ids.h"
+#include "controller/model/inventory.h"
+#include "lib/base/clock.h"
+#include "lib/torus/shape.h"
+
+namespace tahoma::controller {
+
+enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
+
+// One requirement of a pod on its node. `key` "metadata.name" with `field` set is the node's name.
+struct NodeRequirement {
+  std::string key;
+  NodeOperator op = NodeOperator::kIn;
+  std::vector<std::string> values;
+  bool field = false;
+};
+
+// spec.nodeSelector and required node affinity of a pod: all of `all`, and one of `any_term` (each
+// all of its requirements) unless that is empty.
+struct NodeDemand {
+  std::vector<NodeRequirement> all;
+  std::vector<std::vector<NodeRequirement>> any_term;
+  std::vector<Toleration> tolerations;  // of the pod, against taints of the Node
+
+  // Whether the node's labels, name and taints meet it.
+  bool Admits(const Node& node) const;
+};
+
+struct MemberSpec {
+  PodKey pod;
+  std::string uid;
+  NodeDemand node;
+  std::vector<ClaimSpec> claims;  // in the order of the pod's resourceClaims
+};
+
+struct GangSpec {
+  // As the user knows it: the Gang's key, or the pod's own for a pod without a gang.
+  GangKey key;
+  std::string uid;  // of the Gang, or of the pod
+  bool single_pod = false;
+  std::string shape_text;             // as written; empty when none
+  std::optional<std::int64_t> chips;  // of one slice
+  int slices = 1;
+  std::string queue = "default";
+  std::int32_t priority = 0;
+  std::optional<std::chrono::seconds> max_runtime;
+  WallTime created;
+  std::vector<MemberSpec> members;  // all of them, in the order of their ranks
+
+  // "gang default/train" or "pod default/p".
+  std::string Describe() const;
+};
+
+using Queue = std::vector<std::shared_ptr<const GangSpec>>;
+
+}  // namespace tahoma::controller

@@ -1,0 +1,304 @@
+#include "controller/model/inventory.h"
+
+#include <absl/hash/hash.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::uint16_t kNone = NodeTemplate::kNone;
+
+std::optional<int> IntOf(const Device& device, std::string_view domain, std::string_view id,
+                         int below) {
+  const AttributeValue* value = device.Find(domain, id);
+  if (value == nullptr) return std::nullopt;
+  const auto* number = std::get_if<std::int64_t>(value);
+  if (number == nullptr || *number < 0 || *number >= below) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+std::string TextOf(const Device& device, std::string_view domain, std::string_view id) {
+  const AttributeValue* value = device.Find(domain, id);
+  const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  return text == nullptr ? "" : *text;
+}
+
+const std::string* LabelOf(const Labels& labels, std::string_view key) {
+  for (const auto& [name, value] : labels) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+DeviceRole CoreRole(const Device& device) {
+  const auto chip = IntOf(device, kTahomaDomain, "chip", kChipsPerNode);
+  const auto lnc = IntOf(device, kTahomaDomain, "lnc", 3);
+  if (!chip || !lnc || *lnc == 0) return {};
+  const auto core = IntOf(device, kTahomaDomain, "core", kCoresPerChip / *lnc);
+  if (!core) return {};
+  const int cores = ((1 << *lnc) - 1) << (*core * *lnc);
+  return {.kind = DeviceKind::kCore,
+          .chip = static_cast<std::uint8_t>(*chip),
+          .lnc = static_cast<std::uint8_t>(*lnc),
+          .core = static_cast<std::uint8_t>(*core),
+          .cores = static_cast<std::uint8_t>(cores)};
+}
+
+bool KeepsWorkAway(const Taint& taint) {
+  return taint.effect != TaintEffect::kNone && !Tolerates(ManagedToleration(), taint);
+}
+
+// `linksDown` of one chip, "x+,z-" (docs/design/0001-seams.md), into the node's masks. Words that
+// mean nothing here are skipped: an unknown link cannot be in a box.
+void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, NodeTemplate& into) {
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    if (word.size() != 2 || (word[1] != '+' && word[1] != '-')) continue;
+    const auto direction = word[1] == '+' ? torus::Direction::kPlus : torus::Direction::kMinus;
+    const auto bit = static_cast<std::uint16_t>(1U << chip);
+    if (word[0] == 'z') {
+      if (direction == torus::Direction::kPlus) into.down.along(torus::Axis::kZ) |= bit;
+      if (direction == torus::Direction::kMinus) into.down_z_minus |= bit;
+    } else if ((word[0] == 'x' || word[0] == 'y') && shape.chip_count() > 1) {
+      const auto axis = word[0] == 'x' ? torus::Axis::kX : torus::Axis::kY;
+      const torus::LinkMask link = torus::LinkOf(shape, torus::ChipIndex(chip), axis, direction);
+      for (const torus::Axis a : torus::kAxes) into.down.along(a) |= link.along(a);
+    }
+  }
+}
+
+// The positions of chips, cores and the whole node among the devices.
+void IndexDevices(const std::vector<Device>& devices, NodeTemplate& into) {
+  into.chips.fill(kNone);
+  for (auto& chip : into.cores) {
+    for (auto& lnc : chip) lnc.fill(kNone);
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto index = static_cast<std::uint16_t>(i);
+    const Device& device = devices[i];
+    const DeviceRole& role = into.devices[i]->role;
+    into.by_name.emplace(device.name, index);
+    const bool healthy = std::none_of(device.taints.begin(), device.taints.end(), KeepsWorkAway);
+    if (role.kind == DeviceKind::kNode) into.whole_node = index;
+    if (role.kind == DeviceKind::kCore) {
+      into.cores[role.chip][role.lnc - 1U][role.core] = index;
+    }
+    if (role.kind != DeviceKind::kChip) continue;
+    const auto bit = static_cast<std::uint16_t>(1U << role.chip);
+    into.chips[role.chip] = index;
+    into.chip_mask |= bit;
+    if (healthy) into.healthy_mask |= bit;
+    AddLinksDown(TextOf(device, kTahomaDomain, "linksDown"), torus::kInstanceShape, role.chip,
+                 into);
+  }
+}
+
+// Attributes with a single value among the devices that have them.
+std::map<QualifiedName, AttributeValue> SharedAttributes(const std::vector<Device>& devices) {
+  std::map<QualifiedName, AttributeValue> shared;
+  std::map<QualifiedName, bool> differs;
+  for (const Device& device : devices) {
+    for (const Attribute& attribute : device.attributes) {
+      const auto [at, added] = shared.emplace(attribute.name, attribute.value);
+      if (!added && at->second != attribute.value) differs[attribute.name] = true;
+    }
+  }
+  for (const auto& [name, unused] : differs) shared.erase(name);
+  return shared;
+}
+
+void FindUltraServer(const NodeFacts& facts, Node& node) {
+  for (const Device& device : facts.devices) {
+    std::string id = TextOf(device, kTahomaDomain, "ultraserverId");
+    auto z = IntOf(device, kTahomaDomain, "z", hw::kUltraServerNodes);
+    if (!z) z = IntOf(device, kTahomaDomain, "ultraserverNodeId", hw::kUltraServerNodes);
+    if (id.empty()) id = TextOf(device, kNeuronDriver, "ultraserverId");
+    if (!z) z = IntOf(device, kNeuronDriver, "ultraserverNodeId", hw::kUltraServerNodes);
+    if (id.empty() || !z) continue;
+    node.ultraserver_id = std::move(id);
+    node.z = static_cast<std::uint8_t>(*z);
+    return;
+  }
+  const std::string* id = LabelOf(facts.labels, "neuron.amazonaws.com/ultraserver-server-id-4");
+  const std::string* z = LabelOf(facts.labels, "neuron.amazonaws.com/ultraserver-node-id-4");
+  if (id == nullptr || z == nullptr || id->empty() || z->size() != 1) return;
+  if ((*z)[0] < '0' || (*z)[0] >= '0' + hw::kUltraServerNodes) return;
+  node.ultraserver_id = *id;
+  node.z = static_cast<std::uint8_t>((*z)[0] - '0');
+}
+
+std::size_t HashDevice(const DeviceTemplate& device) {
+  return absl::HashOf(device.device.name, device.device.attributes, device.device.capacities,
+                      device.device.taints, device.slots);
+}
+
+bool SameDevice(const DeviceTemplate& a, const DeviceTemplate& b) {
+  return a.device.name == b.device.name && a.device.attributes == b.device.attributes &&
+         a.device.capacities == b.device.capacities && a.device.taints == b.device.taints &&
+         a.device.allow_multiple_allocations == b.device.allow_multiple_allocations &&
+         a.slots == b.slots && a.role == b.role;
+}
+
+bool SameNode(const NodeTemplate& a, const NodeTemplate& b) {
+  return a.slot_names == b.slot_names && a.devices == b.devices &&
+         a.down_z_minus == b.down_z_minus && a.down == b.down;
+}
+
+bool SameFamily(const NodeFamily& a, const NodeFamily& b) {
+  return a.devices == b.devices && a.values == b.values && a.instance_type == b.instance_type;
+}
+
+}  // namespace
+
+bool IsPlaceName(const QualifiedName& name) {
+  if (name.domain != kTahomaDomain && name.domain != kNeuronDriver) return false;
+  return std::find(kPlaceIds.begin(), kPlaceIds.end(), name.id) != kPlaceIds.end();
+}
+
+DeviceRole RoleOf(const Device& device) {
+  const std::string type = TextOf(device, kNeuronDriver, "resourceType");
+  if (type == "neuron_node") return {.kind = DeviceKind::kNode};
+  if (type == "neuron_core") return CoreRole(device);
+  // Drivers before resourceType existed published chips only.
+  if (type != "neuron_device" && !type.empty()) return {};
+  const auto chip = IntOf(device, kNeuronDriver, "deviceId", kChipsPerNode);
+  if (!chip) return {};
+  return {.kind = DeviceKind::kChip, .chip = static_cast<std::uint8_t>(*chip)};
+}
+
+const AttributeValue* Node::Lookup(std::uint16_t device, std::string_view domain,
+                                   std::string_view id) const {
+  const NodeTemplate& all = *family->devices;
+  const DeviceTemplate& one = *all.devices[device];
+  for (const std::uint16_t slot : one.slots) {
+    const QualifiedName& slot_name = all.slot_names[slot];
+    if (slot_name.id != id || slot_name.domain != domain) continue;
+    return all.place_slot[slot] ? &place[slot] : &family->values[slot];
+  }
+  return one.device.Find(domain, id);
+}
+
+std::vector<Attribute> Node::Attributes(std::uint16_t device) const {
+  const NodeTemplate& all = *family->devices;
+  const DeviceTemplate& one = *all.devices[device];
+  std::vector<Attribute> attributes = one.device.attributes;
+  for (const std::uint16_t slot : one.slots) {
+    attributes.push_back(
+        {all.slot_names[slot], all.place_slot[slot] ? place[slot] : family->values[slot]});
+  }
+  return attributes;
+}
+
+template <typename T>
+std::size_t Inventory::Alive(const Pool<T>& pool) {
+  std::size_t alive = 0;
+  for (const auto& [hash, entries] : pool) {
+    for (const auto& entry : entries) {
+      if (!entry.expired()) ++alive;
+    }
+  }
+  return alive;
+}
+
+std::size_t Inventory::device_templates() const { return Alive(devices_); }
+std::size_t Inventory::node_templates() const { return Alive(nodes_); }
+std::size_t Inventory::families() const { return Alive(families_); }
+
+template <typename T, typename Equal>
+std::shared_ptr<const T> Inventory::Share(Pool<T>& pool, std::size_t hash, T value,
+                                          const Equal& equal) {
+  auto& entries = pool[hash];
+  std::erase_if(entries, [](const auto& entry) { return entry.expired(); });
+  for (const auto& entry : entries) {
+    if (auto existing = entry.lock(); existing != nullptr && equal(*existing, value)) {
+      return existing;
+    }
+  }
+  auto made = std::make_shared<const T>(std::move(value));
+  entries.push_back(made);
+  return made;
+}
+
+void Inventory::SweepSometimes() {
+  // Every so often, forget hashes of which nothing is alive.
+  constexpr std::size_t kSweepEvery = 4096;
+  if (++interned_ % kSweepEvery != 0) return;
+  const auto sweep = [](auto& pool) {
+    for (auto at = pool.begin(); at != pool.end();) {
+      std::erase_if(at->second, [](const auto& entry) { return entry.expired(); });
+      const auto here = at++;
+      if (here->second.empty()) pool.erase(here);
+    }
+  };
+  sweep(devices_);
+  sweep(nodes_);
+  sweep(families_);
+}
+
+std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
+  SweepSometimes();
+
+  // Names within a pool are unique; more than 65,534 devices do not fit in one node's pool.
+  constexpr std::size_t kDevicesMax = 4096;
+  if (facts.devices.size() > kDevicesMax) facts.devices.resize(kDevicesMax);
+  std::sort(facts.labels.begin(), facts.labels.end());
+
+  const auto shared = SharedAttributes(facts.devices);
+  NodeTemplate all;
+  NodeFamily family;
+  Node node;
+  for (const auto& [name, value] : shared) {
+    const bool at_node = IsPlaceName(name);
+    all.slot_names.push_back(name);
+    all.place_slot.push_back(at_node);
+    node.place.push_back(at_node ? value : AttributeValue());
+    family.values.push_back(at_node ? AttributeValue() : value);
+  }
+  std::size_t hash = absl::HashOf(all.slot_names);
+  for (const Device& published : facts.devices) {
+    DeviceTemplate one;
+    one.role = RoleOf(published);
+    one.device = published;
+    std::erase_if(one.device.attributes, [&](const Attribute& attribute) {
+      const auto at = shared.find(attribute.name);
+      if (at == shared.end()) return false;
+      one.slots.push_back(static_cast<std::uint16_t>(std::distance(shared.begin(), at)));
+      return true;
+    });
+    std::sort(one.slots.begin(), one.slots.end());
+    std::sort(one.device.attributes.begin(), one.device.attributes.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+    const std::size_t device_hash = HashDevice(one);
+    all.devices.push_back(Share(devices_, device_hash, std::move(one), SameDevice));
+    hash = absl::HashOf(hash, device_hash);
+    if (family.instance_type.empty()) {
+      family.instance_type = TextOf(published, kNeuronDriver, "instanceType");
+    }
+  }
+  IndexDevices(facts.devices, all);
+  family.type = hw::FindInstanceType(family.instance_type);
+  FindUltraServer(facts, node);
+
+  family.devices = Share(nodes_, hash, std::move(all), SameNode);
+  std::size_t family_hash = absl::HashOf(family.devices.get(), family.instance_type);
+  for (const AttributeValue& value : family.values) {
+    family_hash = absl::HashOf(family_hash, HashOf(value));
+  }
+  node.family = Share(families_, family_hash, std::move(family), SameFamily);
+  node.name = std::move(facts.name);
+  node.pool = facts.pool.empty() ? node.name : std::move(facts.pool);
+  node.labels = std::move(facts.labels);
+  node.taints = std::move(facts.taints);
+  node.schedulable = facts.schedulable;
+  return std::make_shared<const Node>(std::move(node));
+}
+
+}  // namespace tahoma::controller

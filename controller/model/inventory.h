@@ -1,0 +1,171 @@
+// What a node has, in a form that many nodes share.
+//
+//   Inventory inventory;
+//   std::shared_ptr<const Node> node = inventory.Intern(std::move(facts));
+//   const NodeTemplate& devices = *node->family->devices;
+//   devices.chips[3];                            // index of the device that is chip 3, or kNone
+//   node->Lookup(devices.chips[3], "neuron.aws.com", "instanceType");
+//
+// A device is kept once for all nodes that publish the same one (DeviceTemplate); so is the list of
+// a node's devices (NodeTemplate). An attribute with one value on every device of the node that
+// has it is kept once per node (a slot), not per device. Slots whose value differs from node to
+// node by nature (UltraServer, network layers, capacity block: PlaceSlot) stay with the node; all
+// others make up its NodeFamily. So 13 million devices on 62,500 nodes of one kind cost a few
+// hundred bytes per node, and a selector that reads no place slot is evaluated once per family.
+//
+// Scope: what is published. What is free is in cluster.h.
+//
+// Thread safety: Inventory belongs to one thread; what it returns is immutable.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/model/device.h"
+#include "lib/hw/catalogue.h"
+#include "lib/torus/box.h"
+
+namespace tahoma::controller {
+
+inline constexpr int kChipsPerNode = 16;
+inline constexpr int kCoresPerChip = 8;
+
+enum class DeviceKind : std::uint8_t {
+  kChip,   // resourceType neuron_device
+  kNode,   // neuron_node: all chips of a member of an UltraServer
+  kCore,   // neuron_core: a logical core
+  kOther,  // not ours to place
+};
+
+// What a device stands for, from its attributes (docs/design/0001-seams.md; AWS's own slices have
+// no tahoma.dev attributes and are read by deviceId).
+struct DeviceRole {
+  DeviceKind kind = DeviceKind::kOther;
+  std::uint8_t chip = 0;   // kChip, kCore
+  std::uint8_t lnc = 0;    // kCore: 1 or 2
+  std::uint8_t core = 0;   // kCore: logical index in its chip
+  std::uint8_t cores = 0;  // kCore: its physical cores, as bits of the chip
+
+  friend bool operator==(const DeviceRole&, const DeviceRole&) = default;
+};
+
+DeviceRole RoleOf(const Device& device);
+
+struct DeviceTemplate {
+  Device device;                     // without the attributes that are slots of the node
+  std::vector<std::uint16_t> slots;  // the node's slots that this device has
+  DeviceRole role;
+};
+
+struct NodeTemplate {
+  static constexpr std::uint16_t kNone = 0xffff;
+
+  std::vector<QualifiedName> slot_names;
+  std::vector<bool> place_slot;  // by slot
+  std::vector<std::shared_ptr<const DeviceTemplate>> devices;
+  absl::flat_hash_map<std::string, std::uint16_t> by_name;
+  std::array<std::uint16_t, kChipsPerNode> chips;
+  std::uint16_t whole_node = kNone;
+  // By chip, lnc - 1, logical core.
+  std::array<std::array<std::array<std::uint16_t, kCoresPerChip>, 2>, kChipsPerNode> cores;
+  std::uint16_t chip_mask = 0;  // chips that have a device
+  std::uint16_t healthy_mask =
+      0;                 // without a taint that keeps work away, but for tahoma.dev/managed
+  torus::LinkMask down;  // from linksDown, in the node's own 4x4 (z: both directions apart)
+  std::uint16_t down_z_minus = 0;  // chips whose link towards the previous node is down
+};
+
+struct NodeFamily {
+  std::shared_ptr<const NodeTemplate> devices;
+  std::vector<AttributeValue> values;      // by slot; unused for place slots
+  std::string instance_type;               // empty when not published
+  const hw::InstanceType* type = nullptr;  // nullptr when not in the catalogue
+};
+
+using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
+
+// What is known about a node: its Node object and the slices of our driver's pool.
+struct NodeFacts {
+  std::string name;
+  std::string pool;  // of our driver; its name is the node's unless someone chose otherwise
+  Labels labels;
+  std::vector<Taint> taints;  // of the Node, not of devices
+  bool schedulable = true;    // Ready, and not cordoned
+  std::vector<Device> devices;
+};
+
+struct Node {
+  std::string name;
+  std::string pool;
+  std::shared_ptr<const NodeFamily> family;
+  std::vector<AttributeValue> place;  // by slot; unused for slots that are not place slots
+  Labels labels;
+  std::vector<Taint> taints;
+  bool schedulable = true;
+  // The UltraServer this node is a member of, from tahoma.dev/ultraserverId and /z, else AWS's
+  // ultraserverId with ultraserverNodeId, else the node labels neuron.amazonaws.com/
+  // ultraserver-server-id-4 and -node-id-4 (reference: neuron-kubernetes 1.8). Empty when it is not
+  // in one or its place is not known.
+  std::string ultraserver_id;
+  std::uint8_t z = 0;
+
+  const Device& device(std::uint16_t index) const {
+    return family->devices->devices[index]->device;
+  }
+  const DeviceRole& role(std::uint16_t index) const {
+    return family->devices->devices[index]->role;
+  }
+
+  // The value of an attribute as published; nullptr when the device does not have it.
+  const AttributeValue* Lookup(std::uint16_t device, std::string_view domain,
+                               std::string_view id) const;
+  // All attributes of a device, as published, in no particular order.
+  std::vector<Attribute> Attributes(std::uint16_t device) const;
+};
+
+// Attributes that differ from node to node by nature, in AWS's domain or ours.
+inline constexpr std::array<std::string_view, 8> kPlaceIds = {"z",
+                                                              "ultraserverId",
+                                                              "ultraserverNodeId",
+                                                              "networkNodeLayer1",
+                                                              "networkNodeLayer2",
+                                                              "networkNodeLayer3",
+                                                              "capacityBlockId",
+                                                              "workloadId"};
+bool IsPlaceName(const QualifiedName& name);
+
+class Inventory {
+ public:
+  std::shared_ptr<const Node> Intern(NodeFacts facts);
+
+  // Distinct templates and families alive, for metrics and tests.
+  std::size_t device_templates() const;
+  std::size_t node_templates() const;
+  std::size_t families() const;
+
+ private:
+  template <typename T>
+  using Pool = absl::flat_hash_map<std::size_t, std::vector<std::weak_ptr<const T>>>;
+
+  // Every so often, forgets hashes of which nothing is alive.
+  void SweepSometimes();
+  template <typename T>
+  static std::size_t Alive(const Pool<T>& pool);
+  template <typename T, typename Equal>
+  std::shared_ptr<const T> Share(Pool<T>& pool, std::size_t hash, T value, const Equal& equal);
+
+  Pool<DeviceTemplate> devices_;
+  Pool<NodeTemplate> nodes_;
+  Pool<NodeFamily> families_;
+  std::size_t interned_ = 0;
+};
+
+}  // namespace tahoma::controller

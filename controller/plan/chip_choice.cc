@@ -1,0 +1,140 @@
+#include "controller/plan/chip_choice.h"
+
+#include <array>
+#include <bit>
+#include <tuple>
+
+#include "lib/hw/catalogue.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Shares of requests of 1, 2, 4, 8 and 16 chips, in percent (reference: torus-and-links 1.4, mix
+// "small").
+constexpr std::array kShares = {35, 15, 20, 15, 15};
+
+std::uint16_t Chips(const torus::Box& box) { return static_cast<std::uint16_t>(box.mask); }
+
+std::uint16_t Neighbours(std::uint16_t of) {
+  std::uint16_t found = 0;
+  for (int chip = 0; chip < 16; ++chip) {
+    if ((of >> chip & 1) == 0) continue;
+    const int x = chip % 4;
+    const int y = chip / 4;
+    for (const int next :
+         {(x + 1) % 4 + 4 * y, (x + 3) % 4 + 4 * y, x + 4 * ((y + 1) % 4), x + 4 * ((y + 3) % 4)}) {
+      found |= static_cast<std::uint16_t>(1U << next);
+    }
+  }
+  return found;
+}
+
+// Grows from one chip, each time by the chip with the most links into the set. Nullopt when the
+// piece around `seed` is too small.
+std::optional<std::uint16_t> Grow(std::uint16_t free, int count, int seed) {
+  auto set = static_cast<std::uint16_t>(1U << seed);
+  while (std::popcount(set) < count) {
+    int best = -1;
+    int best_links = 0;
+    for (int chip = 0; chip < 16; ++chip) {
+      const auto bit = static_cast<std::uint16_t>(1U << chip);
+      if ((free & bit) == 0 || (set & bit) != 0) continue;
+      const int links = std::popcount(static_cast<std::uint16_t>(Neighbours(bit) & set));
+      if (links > best_links) {
+        best = chip;
+        best_links = links;
+      }
+    }
+    if (best < 0) return std::nullopt;
+    set |= static_cast<std::uint16_t>(1U << best);
+  }
+  return set;
+}
+
+int InnerLinks(std::uint16_t set) {
+  int links = 0;
+  for (int chip = 0; chip < 16; ++chip) {
+    const auto bit = static_cast<std::uint16_t>(1U << chip);
+    if ((set & bit) == 0) continue;
+    links += std::popcount(static_cast<std::uint16_t>(Neighbours(bit) & set));
+  }
+  return links;
+}
+
+std::uint16_t Lowest(std::uint16_t free, int count) {
+  std::uint16_t taken = 0;
+  for (; count > 0; --count) {
+    const auto bit = static_cast<std::uint16_t>(free & static_cast<std::uint16_t>(-free));
+    taken |= bit;
+    free &= static_cast<std::uint16_t>(~bit);
+  }
+  return taken;
+}
+
+}  // namespace
+
+int Bandwidth(const torus::Shape& box) {
+  const auto unit = hw::kTrainium2.links.inter_instance;
+  int total = 0;
+  for (const torus::Axis axis : torus::kAxes) {
+    const int links = box.extent(axis) == 4 ? 2 : box.extent(axis) == 2 ? 1 : 0;
+    const auto rate = axis == torus::Axis::kZ ? hw::kTrainium2.links.inter_instance
+                                              : hw::kTrainium2.links.intra_instance;
+    total += links * static_cast<int>(rate / unit);
+  }
+  return total;
+}
+
+ChipChoice::ChipChoice() : fragmentation_(std::size_t{1} << 16, std::int16_t{-1}) {}
+
+int ChipChoice::Fragmentation(std::uint16_t free) const {
+  std::int16_t& known = fragmentation_[free];
+  if (known >= 0) return known;
+  std::array<std::uint16_t, kShares.size()> covered{};
+  for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).all()) {
+    if ((Chips(box) & ~free) != 0) continue;
+    covered[static_cast<std::size_t>(
+        std::countr_zero(static_cast<unsigned>(torus::ChipCount(box.mask))))] |= Chips(box);
+  }
+  int sum = 0;
+  for (std::size_t d = 0; d < kShares.size(); ++d) {
+    sum += kShares[d] * std::popcount(static_cast<std::uint16_t>(free & ~covered[d]));
+  }
+  known = static_cast<std::int16_t>(sum);
+  return sum;
+}
+
+std::optional<std::uint16_t> ChipChoice::Choose(std::uint16_t free, int count,
+                                                const torus::LinkMask& down,
+                                                const torus::Shape& shape) const {
+  if (std::popcount(free) < count) return std::nullopt;
+  if (std::popcount(free) == count) return free;
+  if (shape.chip_count() != 16) return Lowest(free, count);
+  using Score = std::tuple<int, int>;  // bandwidth lost, fragmentation after
+  std::optional<Score> best;
+  std::uint16_t chosen = 0;
+  for (const torus::Shape& wanted : torus::ShapesOf(count)) {
+    for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).Rotations(wanted)) {
+      if ((Chips(box) & ~free) != 0 || down.Intersects(box.links)) continue;
+      const auto rest = static_cast<std::uint16_t>(free & ~Chips(box));
+      const Score score(-Bandwidth(box.size), Fragmentation(rest));
+      if (best && score >= *best) continue;
+      best = score;
+      chosen = Chips(box);
+    }
+  }
+  if (best) return chosen;
+  for (int seed = 0; seed < 16; ++seed) {
+    if ((free >> seed & 1) == 0) continue;
+    const auto set = Grow(free, count, seed);
+    if (!set) continue;
+    const auto rest = static_cast<std::uint16_t>(free & ~*set);
+    const Score score(-InnerLinks(*set), Fragmentation(rest));
+    if (best && score >= *best) continue;
+    best = score;
+    chosen = *set;
+  }
+  return best ? chosen : Lowest(free, count);
+}
+
+}  // namespace tahoma::controller

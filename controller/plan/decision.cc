@@ -1,0 +1,61 @@
+#include "controller/plan/decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tahoma::controller {
+
+std::string SlicePlacement::ToString() const { return fmt::format("{} {}", unit, box.ToString()); }
+
+std::string Placement::ToString() const {
+  std::string text;
+  for (const SlicePlacement& slice : slices) {
+    if (!text.empty()) text += "; ";
+    text += slice.ToString();
+  }
+  if (!slices.empty()) return text;
+  std::vector<std::string> seen;
+  for (const MemberPlacement& member : members) {
+    if (std::find(seen.begin(), seen.end(), member.node) != seen.end()) continue;
+    seen.push_back(member.node);
+    if (!text.empty()) text += ", ";
+    text += member.node;
+  }
+  return text;
+}
+
+std::vector<std::shared_ptr<const Holding>> Placement::Holdings(const GangSpec& gang,
+                                                                WallTime now) const {
+  std::vector<std::shared_ptr<const Holding>> holdings;
+  for (const MemberPlacement& member : members) {
+    for (const ClaimPlacement& claim : member.claims) {
+      Holding made;
+      made.claim = claim.claim;
+      made.claim_uid = claim.uid;
+      made.holder = gang.Describe();
+      if (gang.max_runtime) made.end = now + *gang.max_runtime;
+      for (const DeviceResult& result : claim.allocation.results) {
+        made.devices.push_back({.node = claim.allocation.node,
+                                .device = result.device,
+                                .admin_access = result.admin_access});
+      }
+      holdings.push_back(std::make_shared<const Holding>(std::move(made)));
+    }
+  }
+  return holdings;
+}
+
+std::string_view ToString(BlockedReason reason) {
+  switch (reason) {
+    case BlockedReason::kWaitsForCapacity:
+      return "WaitsForCapacity";
+    case BlockedReason::kNeverFits:
+      return "NeverFits";
+    case BlockedReason::kInvalid:
+      break;
+  }
+  return "Invalid";
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,194 @@
+#include "controller/plan/fleet_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr torus::ChipMask kInstance = 0xffff;
+// Forgotten when there are more distinct states than this.
+constexpr std::size_t kBoxStatesMax = 1 << 16;
+
+std::size_t SideIndex(int side) { return side == 1 ? 0 : side == 2 ? 1 : 2; }
+
+// Whether `taken` takes some of `part`, which is wholly free, but not all of it.
+bool Breaks(torus::ChipMask free, torus::ChipMask part, torus::ChipMask taken) {
+  return (free & part) == part && (taken & part) != 0 && (taken & part) != part;
+}
+
+void Improve(std::uint8_t& cost, int other) {
+  cost = std::min(cost, static_cast<std::uint8_t>(other));
+}
+
+}  // namespace
+
+int BreakCost(const UnitState& unit, torus::ChipMask taken) {
+  if (unit.single_chip) return 0;
+  if (!unit.ultra) return Breaks(unit.free, kInstance, taken) ? 1 : 0;
+  int cost = Breaks(unit.free, ~torus::ChipMask{0}, taken) ? 100 : 0;
+  for (int z = 0; z < hw::kUltraServerNodes; ++z) {
+    cost += Breaks(unit.free, kInstance << (16 * z), taken) ? 1 : 0;
+  }
+  for (const int pair : {0, 32}) {
+    cost += Breaks(unit.free, torus::ChipMask{0xffffffff} << pair, taken) ? 10 : 0;
+  }
+  return cost;
+}
+
+std::size_t FleetIndex::BoxKey(const torus::Shape& size) {
+  return SideIndex(size.extent(torus::Axis::kX)) * 9 + SideIndex(size.extent(torus::Axis::kY)) * 3 +
+         SideIndex(size.extent(torus::Axis::kZ));
+}
+
+void FleetIndex::Sync(const ClusterState& state) {
+  if (units_.size() < state.unit_count()) {
+    UnitEntry empty;
+    empty.costs.fill(kNoRoom);
+    units_.resize(state.unit_count(), empty);
+  }
+  ClusterState::ForEachChangedUnit(synced_, state, [&](UnitId id) {
+    if (id.value() < state.unit_count()) Update(state, id);
+  });
+  // A state with fewer units than before is another one altogether, as after a new start.
+  for (std::size_t i = state.unit_count(); i < units_.size(); ++i) {
+    if (units_[i].in == nullptr) continue;
+    for (std::size_t key = 0; key < kKeys; ++key) {
+      units_[i].in->rooms[key].erase({units_[i].costs[key], static_cast<std::uint32_t>(i)});
+    }
+    --units_[i].in->units;
+    units_[i].in = nullptr;
+    units_[i].costs.fill(kNoRoom);
+  }
+  synced_ = state;
+}
+
+FleetIndex::ClassEntry* FleetIndex::ClassOf(const ClusterState& state, const UnitState& unit) {
+  ClassKey key{};
+  Class nodes;
+  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
+    if (!unit.nodes[z].valid()) continue;
+    nodes[z] = state.node(unit.nodes[z]).node;
+    key[z] = nodes[z]->family.get();
+  }
+  std::unique_ptr<ClassEntry>& entry = classes_[key];
+  if (entry == nullptr) {
+    entry = std::make_unique<ClassEntry>();
+    entry->nodes = std::move(nodes);
+  }
+  return entry.get();
+}
+
+void FleetIndex::Update(const ClusterState& state, UnitId id) {
+  UnitEntry& entry = units_[id.value()];
+  const UnitState& unit = state.unit(id);
+  ClassEntry* in = unit.name.empty() ? nullptr : ClassOf(state, unit);
+  Costs costs;
+  costs.fill(kNoRoom);
+  if (in != nullptr) costs = CostsOf(state, unit);
+  for (std::size_t key = 0; key < kKeys; ++key) {
+    if (entry.in == in && entry.costs[key] == costs[key]) continue;
+    if (entry.in != nullptr && entry.costs[key] != kNoRoom) {
+      entry.in->rooms[key].erase({entry.costs[key], id.value()});
+    }
+    if (in != nullptr && costs[key] != kNoRoom) in->rooms[key].insert({costs[key], id.value()});
+  }
+  if (entry.in != in) {
+    if (in != nullptr) ++in->units;
+    if (entry.in != nullptr && --entry.in->units == 0) {
+      ClassKey key{};
+      for (std::size_t z = 0; z < key.size(); ++z) {
+        const auto& node = entry.in->nodes[z];
+        key[z] = node == nullptr ? nullptr : node->family.get();
+      }
+      classes_.erase(key);
+    }
+  }
+  entry.in = in;
+  entry.costs = costs;
+}
+
+const FleetIndex::BoxCosts& FleetIndex::BoxCostsOf(const UnitState& unit) {
+  const auto shape = static_cast<std::uint8_t>(unit.shape().chip_count());
+  const BoxState state{.free = unit.free, .down = unit.down.plus, .shape = shape};
+  if (const auto found = box_costs_.find(state); found != box_costs_.end()) return found->second;
+  if (box_costs_.size() >= kBoxStatesMax) box_costs_.clear();
+  BoxCosts costs;
+  costs.fill(kNoRoom);
+  for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
+    if ((box.mask & ~unit.free) != 0 || unit.down.Intersects(box.links)) continue;
+    Improve(costs[BoxKey(box.size)], BreakCost(unit, box.mask));
+  }
+  return box_costs_.emplace(state, costs).first->second;
+}
+
+FleetIndex::Costs FleetIndex::CostsOf(const ClusterState& state, const UnitState& unit) {
+  Costs costs;
+  costs.fill(kNoRoom);
+  if (unit.torus_known) {
+    const BoxCosts& boxes = BoxCostsOf(unit);
+    std::copy(boxes.begin(), boxes.end(), costs.begin());
+  }
+  for (int z = 0; z < hw::kUltraServerNodes; ++z) {
+    const NodeId id = unit.nodes[static_cast<std::size_t>(z)];
+    if (!id.valid()) continue;
+    const torus::ChipMask node_free = unit.free & (kInstance << (16 * z));
+    const int free = torus::ChipCount(node_free);
+    for (int chips = 1; chips <= free; ++chips) {
+      // Any chips of a node break the same, unless they are all of it.
+      const torus::ChipMask some = chips == free ? node_free : node_free & (~node_free + 1);
+      Improve(costs[ChipKey(chips)], BreakCost(unit, some));
+    }
+    const NodeState& node = state.node(id);
+    for (std::size_t chip = 0; chip < kChipsPerNode; ++chip) {
+      const torus::ChipMask bit = torus::ChipMask{1} << (16 * z + static_cast<int>(chip));
+      if (node.lnc[chip] == 0 || (unit.present & bit) == 0) continue;
+      const int lnc = node.lnc[chip];
+      const int cores = (kCoresPerChip - std::popcount(node.busy_cores[chip])) / lnc;
+      for (int n = 1; n <= cores; ++n) {
+        // The fullest chip that fits first.
+        Improve(costs[CoreKey(lnc, n)], cores - n);
+      }
+    }
+  }
+  return costs;
+}
+
+bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
+                       const VisitUnit& visit) const {
+  struct Run {
+    Ranked::const_iterator at;
+    Ranked::const_iterator end;
+  };
+  std::vector<Run> runs;
+  for (const auto& [key, entry] : classes_) {
+    const bool any = std::any_of(keys.begin(), keys.end(),
+                                 [&](std::size_t k) { return !entry->rooms[k].empty(); });
+    if (!any || !accepts(entry->nodes)) continue;
+    for (const std::size_t k : keys) {
+      const Ranked& ranked = entry->rooms[k];
+      if (!ranked.empty()) runs.push_back({ranked.begin(), ranked.end()});
+    }
+  }
+  while (!runs.empty()) {
+    auto next = std::min_element(runs.begin(), runs.end(),
+                                 [](const Run& a, const Run& b) { return *a.at < *b.at; });
+    const auto [cost, unit] = *next->at;
+    if (visit(UnitId(unit), cost)) return true;
+    for (Run& run : runs) {
+      while (run.at != run.end && *run.at == std::pair(cost, unit)) ++run.at;
+    }
+    std::erase_if(runs, [](const Run& run) { return run.at == run.end; });
+  }
+  return false;
+}
+
+std::size_t FleetIndex::CountUnits(const AcceptsClass& accepts) const {
+  std::size_t count = 0;
+  for (const auto& [key, entry] : classes_) {
+    if (accepts(entry->nodes)) count += entry->units;
+  }
+  return count;
+}
+
+}  // namespace tahoma::controller

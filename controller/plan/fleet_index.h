@@ -1,0 +1,113 @@
+// Finds units with room, best first, without looking at the fleet.
+//
+//   FleetIndex index;
+//   index.Sync(state);                      // looks only at units that changed since the last call
+//   index.Visit({BoxKey(size)}, accepts_class, [&](UnitId unit) { return Try(unit); });
+//
+// For each unit and each of kKeys kinds of room (a free box of that oriented size, n free chips on
+// one node, n free logical cores in a started chip) the index knows what taking it would break:
+// whole UltraServers, pairs of instances and instances (reference: torus-and-links 1.5). Units are
+// kept in classes by the families of their nodes, so that hardware that a request does not select
+// is never visited.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <absl/container/btree_set.h>
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "controller/model/cluster.h"
+
+namespace tahoma::controller {
+
+// What a placement breaks, in order of weight: 100 for a whole UltraServer, 10 for each pair that
+// an X2V UltraServer could use ({0,1}, {2,3}), 1 for each whole instance; 0 when it breaks nothing,
+// which includes taking it whole.
+int BreakCost(const UnitState& unit, torus::ChipMask taken);
+
+class FleetIndex {
+ public:
+  static constexpr std::size_t kBoxKeys = 27;  // sides 1, 2, 4 in each axis
+  static constexpr std::size_t kChipKeys = kChipsPerNode;
+  static constexpr std::size_t kCoreKeys = 8 + 4;
+  static constexpr std::size_t kKeys = kBoxKeys + kChipKeys + kCoreKeys;
+
+  static std::size_t BoxKey(const torus::Shape& size);
+  // n chips free on one node, 1 <= n <= 16.
+  static std::size_t ChipKey(int chips) { return kBoxKeys + static_cast<std::size_t>(chips) - 1; }
+  // n logical cores free in one started chip.
+  static std::size_t CoreKey(int lnc, int cores) {
+    return kBoxKeys + kChipKeys + (lnc == 1 ? 0U : 8U) + static_cast<std::size_t>(cores) - 1;
+  }
+
+  // One node of each family that a unit's nodes have, by z; nullptr where it has none.
+  using Class = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
+
+  void Sync(const ClusterState& state);
+
+  // Visits units that have one of the kinds of room, in classes that are accepted, in ascending
+  // order of (what is broken, unit), until `visit` returns true. Returns whether it did. `visit`
+  // gets the cost too and must not change the index.
+  using AcceptsClass = std::function<bool(const Class&)>;
+  using VisitUnit = std::function<bool(UnitId, int cost)>;
+  bool Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
+             const VisitUnit& visit) const;
+
+  // Calls f(Class) for each class, in no particular order.
+  template <typename F>
+  void ForEachClass(F&& f) const {
+    for (const auto& [key, entry] : classes_) f(entry->nodes);
+  }
+
+  // Units of the accepted classes.
+  std::size_t CountUnits(const AcceptsClass& accepts) const;
+
+ private:
+  static constexpr std::uint8_t kNoRoom = 0xff;
+  using Costs = std::array<std::uint8_t, kKeys>;
+  using Ranked = absl::btree_set<std::pair<std::uint8_t, std::uint32_t>>;
+
+  struct ClassEntry {
+    Class nodes;
+    std::array<Ranked, kKeys> rooms;
+    std::size_t units = 0;
+  };
+  struct UnitEntry {
+    ClassEntry* in = nullptr;
+    Costs costs;
+  };
+  using ClassKey = std::array<const NodeFamily*, hw::kUltraServerNodes>;
+  // All that box costs depend on.
+  struct BoxState {
+    std::uint64_t free;
+    std::array<std::uint64_t, 3> down;
+    std::uint8_t shape;
+    friend bool operator==(const BoxState&, const BoxState&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const BoxState& s) {
+      return H::combine(std::move(h), s.free, s.down, s.shape);
+    }
+  };
+  using BoxCosts = std::array<std::uint8_t, kBoxKeys>;
+
+  void Update(const ClusterState& state, UnitId id);
+  ClassEntry* ClassOf(const ClusterState& state, const UnitState& unit);
+  Costs CostsOf(const ClusterState& state, const UnitState& unit);
+  const BoxCosts& BoxCostsOf(const UnitState& unit);
+
+  ClusterState synced_;
+  std::vector<UnitEntry> units_;
+  absl::flat_hash_map<ClassKey, std::unique_ptr<ClassEntry>> classes_;
+  absl::flat_hash_map<BoxState, BoxCosts> box_costs_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,371 @@
+#include "controller/plan/member_fit.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace tahoma::controller {
+namespace {
+
+std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
+
+// Taints of a device that the request does not tolerate; ours is tolerated by who we are.
+bool Tolerated(const Device& device, const DeviceRequest& request) {
+  return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {
+    if (taint.effect == TaintEffect::kNone || Tolerates(ManagedToleration(), taint)) return true;
+    return std::any_of(request.tolerations.begin(), request.tolerations.end(),
+                       [&](const Toleration& t) { return Tolerates(t, taint); });
+  });
+}
+
+bool IsAll(const DeviceRequest& request) { return request.mode == AllocationMode::kAll; }
+
+}  // namespace
+
+Room RoomOf(const NodeState& state) {
+  Room room;
+  room.node = state.node.get();
+  const NodeTemplate& devices = *state.node->family->devices;
+  if (state.node->schedulable) {
+    room.chips = static_cast<std::uint16_t>(devices.chip_mask & ~state.BusyChips());
+  }
+  room.unhealthy = static_cast<std::uint16_t>(devices.chip_mask & ~devices.healthy_mask);
+  room.busy_cores = state.busy_cores;
+  room.lnc = state.lnc;
+  room.down = devices.down;
+  return room;
+}
+
+std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const Room& room) {
+  if (!member.spec->node.Admits(*room.node) || !room.node->schedulable) return std::nullopt;
+  tries_ = 0;
+  MemberFit fit;
+  if (!FitClaims(member, 0, room, fit)) return std::nullopt;
+  return fit;
+}
+
+bool MemberFitter::FitClaims(const CompiledMember& member, std::size_t index, const Room& room,
+                             MemberFit& into) {
+  if (index == member.claims.size()) {
+    into.left = room;
+    return true;
+  }
+  std::vector<Pick> picks;
+  return ChooseAlternatives(member, index, room, picks, into);
+}
+
+std::optional<MemberFitter::Pick> MemberFitter::Open(const CompiledRequest& request,
+                                                     const CompiledAlternative& alternative,
+                                                     const Room& room) {
+  const Eligible& eligible = eligibility_.Of(alternative.selectors, *room.node);
+  if (!eligible.error.ok() || eligible.devices.empty()) return std::nullopt;
+  Pick pick{.request = &request,
+            .alternative = &alternative,
+            .kind = eligible.kind,
+            .selected = eligible.devices.size(),
+            .devices = {},
+            .taken = {}};
+  const bool any = alternative.spec->admin_access;
+  for (const std::uint16_t index : eligible.devices) {
+    const Device& device = room.node->device(index);
+    const DeviceRole& role = room.node->role(index);
+    if (!Tolerated(device, *alternative.spec)) continue;
+    const bool free = role.kind == DeviceKind::kCore
+                          ? (room.busy_cores[role.chip] & role.cores) == 0 &&
+                                (room.lnc[role.chip] == 0 || room.lnc[role.chip] == role.lnc) &&
+                                (alternative.lnc == 0 || alternative.lnc == role.lnc) &&
+                                (room.unhealthy & BitOf(role.chip)) == 0
+                      : role.kind == DeviceKind::kChip
+                          ? (room.chips & BitOf(role.chip)) != 0
+                          : room.chips == room.node->family->devices->chip_mask;
+    if (free || any) pick.devices.push_back(index);
+  }
+  const std::size_t needed =
+      IsAll(*alternative.spec) ? pick.selected : static_cast<std::size_t>(alternative.spec->count);
+  if (pick.devices.size() < needed) return std::nullopt;
+  return pick;
+}
+
+// Requests in order, alternatives of each in order: the first combination that fits.
+bool MemberFitter::ChooseAlternatives(const CompiledMember& member, std::size_t index,
+                                      const Room& room, std::vector<Pick>& picks, MemberFit& into) {
+  const CompiledClaim& claim = member.claims[index];
+  if (picks.size() == claim.requests.size()) return Constrain(member, index, room, picks, 0, into);
+  const CompiledRequest& request = claim.requests[picks.size()];
+  for (const CompiledAlternative& alternative : request.alternatives) {
+    auto pick = Open(request, alternative, room);
+    if (!pick) continue;
+    picks.push_back(*std::move(pick));
+    if (ChooseAlternatives(member, index, room, picks, into)) return true;
+    picks.pop_back();
+  }
+  return false;
+}
+
+bool MemberFitter::Constrain(const CompiledMember& member, std::size_t index, const Room& room,
+                             std::vector<Pick> picks, std::size_t constraint, MemberFit& into) {
+  const CompiledClaim& claim = member.claims[index];
+  if (constraint == claim.constraints.size()) {
+    if (++tries_ > kTriesMax) return false;
+    Room left = room;
+    if (!TakeAll(claim, picks, left)) return false;
+    into.claims.push_back(Write(claim, picks, *room.node));
+    if (FitClaims(member, index + 1, left, into)) return true;
+    into.claims.pop_back();
+    return false;
+  }
+  const CompiledConstraint& rule = claim.constraints[constraint];
+  const auto value_of = [&](std::uint16_t device) {
+    return room.node->Lookup(device, rule.attribute.domain, rule.attribute.id);
+  };
+  const auto covers = [&](const Pick& pick) {
+    return rule.Covers(pick.request->name, pick.alternative->name);
+  };
+  std::vector<AttributeValue> values;
+  for (Pick& pick : picks) {
+    if (!covers(pick)) continue;
+    // A device without the attribute does not meet the constraint.
+    std::erase_if(pick.devices, [&](std::uint16_t d) { return value_of(d) == nullptr; });
+    for (const std::uint16_t device : pick.devices) {
+      const AttributeValue& value = *value_of(device);
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+  }
+  if (rule.distinct) return Constrain(member, index, room, std::move(picks), constraint + 1, into);
+  const bool covered = std::any_of(picks.begin(), picks.end(), covers);
+  if (!covered) return Constrain(member, index, room, std::move(picks), constraint + 1, into);
+  for (const AttributeValue& value : values) {
+    std::vector<Pick> narrowed = picks;
+    for (Pick& pick : narrowed) {
+      if (!covers(pick)) continue;
+      std::erase_if(pick.devices, [&](std::uint16_t d) { return *value_of(d) != value; });
+    }
+    if (Constrain(member, index, room, std::move(narrowed), constraint + 1, into)) return true;
+  }
+  return false;
+}
+
+// distinctAttribute: one candidate per value, and none whose value another request of the
+// constraint has taken.
+void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks,
+                                   Pick& pick, const Node& node) const {
+  for (const CompiledConstraint& rule : claim.constraints) {
+    if (!rule.distinct || !rule.Covers(pick.request->name, pick.alternative->name)) continue;
+    std::vector<AttributeValue> used;
+    const auto value_of = [&](std::uint16_t device) {
+      return node.Lookup(device, rule.attribute.domain, rule.attribute.id);
+    };
+    for (const Pick& other : picks) {
+      if (!rule.Covers(other.request->name, other.alternative->name)) continue;
+      for (const std::uint16_t device : other.taken) used.push_back(*value_of(device));
+    }
+    std::erase_if(pick.devices, [&](std::uint16_t device) {
+      const AttributeValue* value = value_of(device);
+      if (value == nullptr || std::find(used.begin(), used.end(), *value) != used.end()) {
+        return true;
+      }
+      used.push_back(*value);
+      return false;
+    });
+  }
+}
+
+bool MemberFitter::TakeAll(const CompiledClaim& claim, std::vector<Pick>& picks, Room& room) const {
+  std::vector<std::size_t> order(picks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  // The least flexible first: All, then many devices before few.
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const DeviceRequest& left = *picks[a].alternative->spec;
+    const DeviceRequest& right = *picks[b].alternative->spec;
+    if (IsAll(left) != IsAll(right)) return IsAll(left);
+    return left.count > right.count;
+  });
+  std::size_t results = 0;
+  for (const std::size_t i : order) {
+    DropTakenValues(claim, picks, picks[i], *room.node);
+    if (!Take(picks[i], room)) return false;
+    results += picks[i].taken.size();
+  }
+  return results <= static_cast<std::size_t>(kResultsMax);
+}
+
+bool MemberFitter::Take(Pick& pick, Room& room) const {
+  const DeviceRequest& wanted = *pick.alternative->spec;
+  if (IsAll(wanted) && pick.devices.size() != pick.selected) return false;
+  if (!IsAll(wanted) && pick.devices.size() < static_cast<std::size_t>(wanted.count)) return false;
+  if (wanted.admin_access) {
+    const std::size_t count =
+        IsAll(wanted) ? pick.devices.size() : static_cast<std::size_t>(wanted.count);
+    pick.taken.assign(pick.devices.begin(),
+                      pick.devices.begin() + static_cast<std::ptrdiff_t>(count));
+    return true;
+  }
+  switch (pick.kind) {
+    case DeviceKind::kChip:
+      return TakeChips(pick, room);
+    case DeviceKind::kNode:
+      return TakeNode(pick, room);
+    case DeviceKind::kCore:
+      return TakeCores(pick, room);
+    case DeviceKind::kOther:
+      break;
+  }
+  return false;
+}
+
+bool MemberFitter::TakeChips(Pick& pick, Room& room) const {
+  std::uint16_t candidates = 0;
+  for (const std::uint16_t device : pick.devices) {
+    candidates |= BitOf(room.node->role(device).chip);
+  }
+  candidates &= room.chips;
+  const bool all = IsAll(*pick.alternative->spec);
+  const int count = static_cast<int>(all ? pick.selected
+                                         : static_cast<std::size_t>(pick.alternative->spec->count));
+  const hw::InstanceType* type = room.node->family->type;
+  const torus::Shape shape = type == nullptr ? torus::kInstanceShape : type->torus;
+  const auto chosen = choice_.Choose(candidates, count, room.down, shape);
+  if (!chosen) return false;
+  for (int chip = 0; chip < kChipsPerNode; ++chip) {
+    if ((*chosen & BitOf(chip)) == 0) continue;
+    pick.taken.push_back(room.node->family->devices->chips[static_cast<std::size_t>(chip)]);
+    room.busy_cores[static_cast<std::size_t>(chip)] = 0xff;
+  }
+  room.chips &= static_cast<std::uint16_t>(~*chosen);
+  return true;
+}
+
+bool MemberFitter::TakeNode(Pick& pick, Room& room) const {
+  const std::uint16_t all = room.node->family->devices->chip_mask;
+  if (pick.devices.empty() || room.chips != all || (room.unhealthy & all) != 0) return false;
+  if (!IsAll(*pick.alternative->spec) && pick.alternative->spec->count != 1) return false;
+  pick.taken.push_back(pick.devices.front());
+  room.chips = 0;
+  room.busy_cores.fill(0xff);
+  return true;
+}
+
+// One logical core size for the request; started chips before whole ones, and of those the fullest
+// that still fits everything.
+bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
+  const bool all = IsAll(*pick.alternative->spec);
+  const std::size_t count =
+      all ? pick.selected : static_cast<std::size_t>(pick.alternative->spec->count);
+  for (const std::uint8_t lnc : {std::uint8_t{2}, std::uint8_t{1}}) {
+    std::array<std::vector<std::uint16_t>, kChipsPerNode> by_chip;
+    for (const std::uint16_t device : pick.devices) {
+      const DeviceRole& role = room.node->role(device);
+      const bool free = (room.busy_cores[role.chip] & role.cores) == 0;
+      const bool same = room.lnc[role.chip] == 0 || room.lnc[role.chip] == lnc;
+      if (role.lnc == lnc && free && same) by_chip[role.chip].push_back(device);
+    }
+    std::vector<std::size_t> order;
+    for (std::size_t chip = 0; chip < by_chip.size(); ++chip) {
+      if (!by_chip[chip].empty()) order.push_back(chip);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const auto rank = [&](std::size_t chip) {
+        const bool whole = room.busy_cores[chip] == 0;
+        const bool enough = by_chip[chip].size() >= count;
+        // Started and enough: fewest left first. Otherwise most first, started before whole.
+        const auto size = static_cast<int>(by_chip[chip].size());
+        return std::tuple(!enough, whole, enough ? size : -size);
+      };
+      return rank(a) < rank(b);
+    });
+    std::vector<std::uint16_t> taken;
+    for (const std::size_t chip : order) {
+      for (const std::uint16_t device : by_chip[chip]) {
+        if (taken.size() < count) taken.push_back(device);
+      }
+    }
+    if (taken.size() < count) continue;
+    for (const std::uint16_t device : taken) {
+      const DeviceRole& role = room.node->role(device);
+      room.busy_cores[role.chip] |= role.cores;
+      room.lnc[role.chip] = role.lnc;
+      room.chips &= static_cast<std::uint16_t>(~BitOf(role.chip));
+    }
+    pick.taken = std::move(taken);
+    return true;
+  }
+  return false;
+}
+
+ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
+                                   const Node& node) {
+  ClaimPlacement made;
+  made.claim = claim.spec->key;
+  made.uid = claim.spec->uid;
+  made.allocation.node = node.name;
+  for (const Pick& pick : picks) {
+    std::vector<Toleration> tolerations = pick.alternative->spec->tolerations;
+    if (std::find(tolerations.begin(), tolerations.end(), ManagedToleration()) ==
+        tolerations.end()) {
+      tolerations.push_back(ManagedToleration());
+    }
+    for (const std::uint16_t device : pick.taken) {
+      made.allocation.results.push_back({.request = pick.alternative->name,
+                                         .driver = std::string(kNeuronDriver),
+                                         .pool = node.pool,
+                                         .device = node.device(device).name,
+                                         .admin_access = pick.alternative->spec->admin_access,
+                                         .tolerations = tolerations});
+    }
+  }
+  // Class configs of alternatives that were not chosen do not apply.
+  for (const DeviceConfig& config : claim.spec->configs) {
+    const bool applies =
+        config.requests.empty() || std::any_of(picks.begin(), picks.end(), [&](const Pick& pick) {
+          return std::any_of(config.requests.begin(), config.requests.end(),
+                             [&](const std::string& name) {
+                               return name == pick.request->name || name == pick.alternative->name;
+                             });
+        });
+    if (applies) made.allocation.configs.push_back(config);
+  }
+  return made;
+}
+
+std::optional<MemberFitter::Demand> MemberFitter::RequestDemand(const CompiledRequest& request,
+                                                                const Node& node,
+                                                                absl::Status& error) {
+  for (const CompiledAlternative& alternative : request.alternatives) {
+    const Eligible& eligible = eligibility_.Of(alternative.selectors, node);
+    if (!eligible.error.ok()) error = eligible.error;
+    const auto count = IsAll(*alternative.spec) ? eligible.devices.size()
+                                                : static_cast<std::size_t>(alternative.spec->count);
+    if (!eligible.error.ok() || count == 0 || count > eligible.devices.size()) continue;
+    Demand demand;
+    if (alternative.spec->admin_access) return demand;
+    if (eligible.kind == DeviceKind::kNode) demand.chips = std::popcount(eligible.chips);
+    if (eligible.kind == DeviceKind::kChip) demand.chips = static_cast<int>(count);
+    if (eligible.kind == DeviceKind::kCore) demand.cores = static_cast<int>(count);
+    for (const std::uint16_t device : eligible.devices) {
+      const int lnc = node.role(device).lnc;
+      if (alternative.lnc != 0 && alternative.lnc != lnc) continue;
+      demand.lnc1 = demand.lnc1 || lnc == 1;
+      demand.lnc2 = demand.lnc2 || lnc == 2;
+    }
+    return demand;
+  }
+  return std::nullopt;
+}
+
+std::optional<MemberFitter::Demand> MemberFitter::DemandOn(const CompiledMember& member,
+                                                           const Node& node, absl::Status& error) {
+  Demand sum;
+  for (const CompiledClaim& claim : member.claims) {
+    for (const CompiledRequest& request : claim.requests) {
+      const auto demand = RequestDemand(request, node, error);
+      if (!demand) return std::nullopt;
+      sum.chips += demand->chips;
+      sum.cores = std::max(sum.cores, demand->cores);
+      sum.lnc1 = sum.lnc1 || demand->lnc1;
+      sum.lnc2 = sum.lnc2 || demand->lnc2;
+    }
+  }
+  return sum;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,104 @@
+// Fits the claims of one pod on one node.
+//
+//   MemberFitter fitter(eligibility, choice);
+//   Room room = RoomOf(state, unit);
+//   if (auto fit = fitter.Fit(member, room)) fit->claims;    // complete allocations
+//
+// Exact for constraints: every combination of attribute values and of alternatives is tried, in
+// the order of the devices, up to kTriesMax.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "controller/model/cluster.h"
+#include "controller/plan/chip_choice.h"
+#include "controller/plan/decision.h"
+#include "controller/plan/eligibility.h"
+#include "controller/plan/request.h"
+
+namespace tahoma::controller {
+
+// What is free on a node.
+struct Room {
+  const Node* node = nullptr;
+  std::uint16_t chips = 0;      // wholly free, and those with taints that some request may tolerate
+  std::uint16_t unhealthy = 0;  // of them, those that carry taints
+  std::array<std::uint8_t, kChipsPerNode> busy_cores{};
+  std::array<std::uint8_t, kChipsPerNode> lnc{};
+  torus::LinkMask down;  // in the node's own 4x4
+};
+
+Room RoomOf(const NodeState& state);
+
+struct MemberFit {
+  std::vector<ClaimPlacement> claims;
+  Room left;
+};
+
+class MemberFitter {
+ public:
+  // Combinations tried before it gives up on a node; far above what 16 values an attribute make
+  // of usual claims.
+  static constexpr int kTriesMax = 2000;
+
+  MemberFitter(Eligibility& eligibility, const ChipChoice& choice)
+      : eligibility_(eligibility), choice_(choice) {}
+
+  std::optional<MemberFit> Fit(const CompiledMember& member, const Room& room);
+
+  // What the member takes on such a node when everything is free; nullopt when its requests do not
+  // select enough there. `error` receives a selector's error.
+  struct Demand {
+    int chips = 0;                    // whole ones
+    int cores = 0;                    // logical cores of the largest request for cores
+    bool lnc1 = false, lnc2 = false;  // sizes of logical cores that are selected
+
+    friend auto operator<=>(const Demand&, const Demand&) = default;
+  };
+  std::optional<Demand> DemandOn(const CompiledMember& member, const Node& node,
+                                 absl::Status& error);
+
+ private:
+  // A request on its way: which alternative, and the devices still open to it.
+  struct Pick {
+    const CompiledRequest* request;
+    const CompiledAlternative* alternative;
+    DeviceKind kind;
+    std::size_t selected;                // before taints and constraints
+    std::vector<std::uint16_t> devices;  // candidates
+    std::vector<std::uint16_t> taken;
+  };
+
+  bool FitClaims(const CompiledMember& member, std::size_t index, const Room& room,
+                 MemberFit& into);
+  bool ChooseAlternatives(const CompiledMember& member, std::size_t index, const Room& room,
+                          std::vector<Pick>& picks, MemberFit& into);
+  bool Constrain(const CompiledMember& member, std::size_t index, const Room& room,
+                 std::vector<Pick> picks, std::size_t constraint, MemberFit& into);
+  std::optional<Pick> Open(const CompiledRequest& request, const CompiledAlternative& alternative,
+                           const Room& room);
+  bool TakeAll(const CompiledClaim& claim, std::vector<Pick>& picks, Room& room) const;
+  bool Take(Pick& pick, Room& room) const;
+  bool TakeChips(Pick& pick, Room& room) const;
+  bool TakeNode(Pick& pick, Room& room) const;
+  bool TakeCores(Pick& pick, Room& room) const;
+  void DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks, Pick& pick,
+                       const Node& node) const;
+  static ClaimPlacement Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
+                              const Node& node);
+
+  std::optional<Demand> RequestDemand(const CompiledRequest& request, const Node& node,
+                                      absl::Status& error);
+
+  Eligibility& eligibility_;
+  const ChipChoice& choice_;
+  int tries_ = 0;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,65 @@
+#include "controller/plan/planner.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/plan/chip_choice.h"
+#include "controller/plan/eligibility.h"
+#include "controller/plan/fleet_index.h"
+#include "controller/plan/request.h"
+#include "controller/plan/search.h"
+#include "controller/plan/why.h"
+
+namespace tahoma::controller {
+
+// What is kept between calls. None of it changes an answer.
+struct Planner::Memory {
+  Compiler compiler;
+  Eligibility eligibility;
+  ChipChoice choice;
+  FleetIndex index;
+};
+
+Planner::Planner() : memory_(std::make_unique<Memory>()) {}
+Planner::~Planner() = default;
+Planner::Planner(Planner&&) noexcept = default;
+Planner& Planner::operator=(Planner&&) noexcept = default;
+
+std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue, WallTime now) {
+  Queue ordered = queue;
+  std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+    if (a->priority != b->priority) return a->priority > b->priority;
+    if (a->created != b->created) return a->created < b->created;
+    if (a->key != b->key) return a->key < b->key;
+    return a->uid < b->uid;
+  });
+  ClusterState state = view;
+  memory_->index.Sync(state);
+  Search search(memory_->index, memory_->choice, memory_->eligibility, state);
+  MemberFitter fitter(memory_->eligibility, memory_->choice);
+  std::vector<Decision> decisions;
+  // Within one call nothing becomes free, so what did not fit once does not fit again.
+  absl::flat_hash_map<std::string, Blocked> blocked;
+  for (const auto& spec : ordered) {
+    Decision& decision = decisions.emplace_back();
+    decision.gang = spec;
+    const auto gang = memory_->compiler.Compile(spec);
+    if (!gang->valid.ok()) {
+      decision.blocked = ExplainInvalid(gang->valid);
+      continue;
+    }
+    if (const auto known = blocked.find(gang->signature); known != blocked.end()) {
+      decision.blocked = known->second;
+      continue;
+    }
+    decision.placement = search.Place(*gang, now);
+    if (decision.placement) continue;
+    decision.blocked = Explain(*gang, search, fitter, state);
+    blocked.emplace(gang->signature, *decision.blocked);
+  }
+  return decisions;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,46 @@
+// Decides which gang goes where.
+//
+//   Planner planner;
+//   std::vector<Decision> decisions = planner.Plan(*view, queue, now);
+//
+// Plan is a function of its arguments: a Planner keeps compiled requests and an index of the fleet
+// between calls, which make it fast and change no answer. Placements of one call do not overlap
+// each other or what the view says is held.
+//
+// Order: priority (higher first), then creation, then key. A gang that cannot be placed does not
+// stop those behind it; it is answered with the reason. Choice of a place: reference
+// torus-and-links 1.5.
+//
+// Scope: decisions. Nothing here writes, waits or tells the time.
+//
+// Thread safety: one thread at a time.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "controller/model/cluster.h"
+#include "controller/model/gang.h"
+#include "controller/plan/decision.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+class Planner {
+ public:
+  Planner();
+  ~Planner();
+  Planner(Planner&&) noexcept;
+  Planner& operator=(Planner&&) noexcept;
+
+  // One decision for each gang of the queue, in the order in which they were considered. Every gang
+  // must be complete: as many MemberSpecs as members.
+  std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,283 @@
+#include "controller/plan/request.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/hw/device_config.h"
+#include "lib/torus/box.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Bounds of what is remembered between calls; beyond them it is made again.
+constexpr std::size_t kSelectorsMax = 8192;
+constexpr std::size_t kGangsMax = 1 << 17;
+
+bool NamesRequest(const std::vector<std::string>& names, const std::string& request,
+                  const std::string& result) {
+  if (names.empty()) return true;
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name == request || name == result; });
+}
+
+absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
+  if (spec.slices < 1) return InvalidArgument("slices is {}; it must be at least 1", spec.slices);
+  gang.boxes = spec.slices;
+  if (!spec.shape_text.empty()) {
+    TAHOMA_ASSIGN_OR_RETURN(const torus::Shape shape, torus::Shape::Parse(spec.shape_text));
+    TAHOMA_RETURN_IF_ERROR(
+        Annotate(torus::CheckOffered(shape), fmt::format("shape {}", spec.shape_text)));
+    if (spec.chips && *spec.chips != shape.chip_count()) {
+      return InvalidArgument("shape {} has {} chips, but chips is {}", spec.shape_text,
+                             shape.chip_count(), *spec.chips);
+    }
+    gang.shapes = {shape};
+    gang.shape_given = true;
+  } else if (spec.chips) {
+    constexpr std::int64_t kUnitChips = 64;
+    std::int64_t chips = *spec.chips;
+    if (chips > kUnitChips && chips % kUnitChips == 0) {
+      gang.boxes_per_slice = static_cast<int>(chips / kUnitChips);
+      gang.boxes = spec.slices * gang.boxes_per_slice;
+      chips = kUnitChips;
+    }
+    if (chips <= kUnitChips) gang.shapes = torus::ShapesOf(static_cast<int>(chips));
+    if (gang.shapes.empty()) {
+      return InvalidArgument(
+          "{} chips form no box; a slice has 1, 2, 4, 8, 16, 32 or 64 chips or a multiple of 64",
+          *spec.chips);
+    }
+  }
+  const auto members = static_cast<std::int64_t>(spec.members.size());
+  if (!gang.shapes.empty() && members % gang.boxes != 0) {
+    return InvalidArgument("{} members cannot be spread evenly over {} boxes", members, gang.boxes);
+  }
+  return absl::OkStatus();
+}
+
+std::string DemandText(const NodeDemand& demand) {
+  std::string text;
+  const auto add = [&text](const std::vector<NodeRequirement>& requirements) {
+    for (const NodeRequirement& r : requirements) {
+      text += fmt::format("{}{}{}[{}]", r.field, r.key, static_cast<int>(r.op),
+                          fmt::join(r.values, ","));
+    }
+    text += ';';
+  };
+  add(demand.all);
+  for (const auto& term : demand.any_term) add(term);
+  for (const Toleration& t : demand.tolerations) {
+    text += fmt::format("{}{}{}{}", t.key, static_cast<int>(t.op), t.value,
+                        t.effect ? static_cast<int>(*t.effect) : -1);
+  }
+  return text;
+}
+
+std::string ClaimText(const ClaimSpec& claim) {
+  std::string text = "{";
+  for (const ClaimRequest& request : claim.requests) {
+    for (const DeviceRequest& r : request.alternatives) {
+      text += fmt::format("{}/{}:{}:{}:{}:{}:[{}][{}]", request.name, r.name, r.device_class,
+                          static_cast<int>(r.mode), r.count, r.admin_access,
+                          fmt::join(r.class_selectors, "\n"), fmt::join(r.selectors, "\n"));
+      for (const Toleration& t : r.tolerations) {
+        text += fmt::format("{}{}{}{}", t.key, static_cast<int>(t.op), t.value,
+                            t.effect ? static_cast<int>(*t.effect) : -1);
+      }
+    }
+  }
+  for (const Constraint& c : claim.constraints) {
+    text += fmt::format("{}{}[{}]", c.distinct, c.attribute, fmt::join(c.requests, ","));
+  }
+  for (const DeviceConfig& c : claim.configs) {
+    text += fmt::format("{}{}[{}]", c.driver, c.parameters, fmt::join(c.requests, ","));
+  }
+  return text + "}";
+}
+
+// What a member asks for, without the names of its pod and claims.
+std::string MemberText(const CompiledMember& member) {
+  std::string text = DemandText(member.spec->node) + member.pinned_node;
+  for (const CompiledClaim& claim : member.claims) text += ClaimText(*claim.spec);
+  return text;
+}
+
+bool IsPlainNeuron(const DeviceConfig& config) { return config.driver == kNeuronDriver; }
+
+}  // namespace
+
+bool CompiledConstraint::Covers(const std::string& request, const std::string& result) const {
+  return NamesRequest(spec->requests, request, result);
+}
+
+std::string CompiledGang::Describe() const {
+  if (shapes.empty()) {
+    return members.size() == 1
+               ? "the devices of its claims"
+               : fmt::format("the devices of the claims of {} pods", members.size());
+  }
+  const std::string one =
+      shape_given ? shapes.front().ToString() : fmt::format("a box of {}", chips_per_box());
+  const std::string chips = fmt::format(" = {} chips of one unit", chips_per_box());
+  if (boxes == 1) return one + chips;
+  return fmt::format("{} times {}{}", boxes, one, chips);
+}
+
+absl::StatusOr<std::shared_ptr<const kube::DeviceSelector>> Compiler::Selector(
+    const std::string& source) {
+  if (const auto found = selectors_.find(source); found != selectors_.end()) return found->second;
+  if (selectors_.size() >= kSelectorsMax) selectors_.clear();
+  auto compiled = kube::DeviceSelector::Compile(source);
+  using Shared = absl::StatusOr<std::shared_ptr<const kube::DeviceSelector>>;
+  const Shared shared =
+      compiled.ok() ? Shared(std::make_shared<const kube::DeviceSelector>(*std::move(compiled)))
+                    : Shared(compiled.status());
+  selectors_.emplace(source, shared);
+  return shared;
+}
+
+absl::StatusOr<std::shared_ptr<const SelectorSet>> Compiler::Select(const DeviceRequest& spec) {
+  std::string key;
+  for (const auto* sources : {&spec.class_selectors, &spec.selectors}) {
+    for (const std::string& source : *sources) key += source + '\0';
+  }
+  if (const auto found = sets_.find(key); found != sets_.end()) return found->second;
+  if (sets_.size() >= kSelectorsMax) sets_.clear();
+  SelectorSet set;
+  for (const auto* sources : {&spec.class_selectors, &spec.selectors}) {
+    for (const std::string& source : *sources) {
+      auto selector = Selector(source);
+      if (!selector.ok()) {
+        return Annotate(selector.status(),
+                        fmt::format("{} selector \"{}\"",
+                                    sources == &spec.selectors ? "the CEL" : "its class's CEL",
+                                    source.substr(0, 200)));
+      }
+      for (const std::string_view id : kPlaceIds) {
+        set.reads_place = set.reads_place || (*selector)->MayRead(id);
+      }
+      set.selectors.push_back(*std::move(selector));
+    }
+  }
+  auto shared = std::make_shared<const SelectorSet>(std::move(set));
+  sets_.emplace(std::move(key), shared);
+  return shared;
+}
+
+absl::StatusOr<CompiledAlternative> Compiler::CompileAlternative(const ClaimSpec& claim,
+                                                                 const ClaimRequest& request,
+                                                                 const DeviceRequest& spec) {
+  CompiledAlternative made;
+  made.spec = &spec;
+  made.name = spec.name.empty() ? request.name : request.name + "/" + spec.name;
+  if (!spec.class_found) return NotFound("DeviceClass \"{}\" does not exist", spec.device_class);
+  if (spec.has_capacity_requests) {
+    return InvalidArgument(
+        "it asks for capacity, but Neuron devices are not divisible by capacity");
+  }
+  if (spec.mode == AllocationMode::kExactCount && (spec.count < 1 || spec.count > kResultsMax)) {
+    return InvalidArgument("it asks for {} devices; a claim can have 1 to {}", spec.count,
+                           kResultsMax);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(made.selectors, Select(spec));
+  for (const DeviceConfig& config : claim.configs) {
+    if (!IsPlainNeuron(config) || !NamesRequest(config.requests, request.name, made.name)) continue;
+    const auto parsed = hw::ParseDeviceConfig(config.parameters);
+    if (!parsed.ok()) return Annotate(parsed.status(), "its configuration");
+    if (const auto* lnc = std::get_if<hw::NeuronConfig>(&*parsed)) {
+      made.lnc = lnc->logical_neuron_core;
+    }
+  }
+  return made;
+}
+
+absl::StatusOr<CompiledClaim> Compiler::CompileClaim(const ClaimSpec& spec) {
+  CompiledClaim made;
+  made.spec = &spec;
+  for (const ClaimRequest& request : spec.requests) {
+    CompiledRequest compiled;
+    compiled.name = request.name;
+    for (const DeviceRequest& alternative : request.alternatives) {
+      auto one = CompileAlternative(spec, request, alternative);
+      if (!one.ok()) {
+        return Annotate(one.status(),
+                        fmt::format("claim {}, request \"{}\"", ToString(spec.key), request.name));
+      }
+      compiled.alternatives.push_back(*std::move(one));
+    }
+    if (compiled.alternatives.empty()) {
+      return InvalidArgument("claim {}, request \"{}\" asks for nothing", ToString(spec.key),
+                             request.name);
+    }
+    made.requests.push_back(std::move(compiled));
+  }
+  for (const Constraint& constraint : spec.constraints) {
+    if (constraint.attribute.find('/') == std::string::npos) {
+      return InvalidArgument("claim {}: constraint attribute \"{}\" has no domain",
+                             ToString(spec.key), constraint.attribute);
+    }
+    made.constraints.push_back({.attribute = ParseQualifiedName(constraint.attribute, ""),
+                                .distinct = constraint.distinct,
+                                .spec = &constraint});
+  }
+  return made;
+}
+
+absl::Status Compiler::CompileMember(const MemberSpec& spec, CompiledGang& gang) {
+  CompiledMember made;
+  made.spec = &spec;
+  for (const ClaimSpec& claim : spec.claims) {
+    if (!claim.allocated_node) {
+      TAHOMA_ASSIGN_OR_RETURN(CompiledClaim compiled, CompileClaim(claim));
+      made.claims.push_back(std::move(compiled));
+      continue;
+    }
+    if (claim.allocated_node->empty()) continue;
+    if (!made.pinned_node.empty() && made.pinned_node != *claim.allocated_node) {
+      return InvalidArgument("claims of pod {} are allocated on different nodes, {} and {}",
+                             ToString(spec.pod), made.pinned_node, *claim.allocated_node);
+    }
+    made.pinned_node = *claim.allocated_node;
+  }
+  for (const CompiledClaim& claim : made.claims) {
+    for (const CompiledRequest& request : claim.requests) {
+      for (const CompiledAlternative& alternative : request.alternatives) {
+        made.reads_place = made.reads_place || alternative.selectors->reads_place;
+        made.tolerates = made.tolerates || !alternative.spec->tolerations.empty() ||
+                         alternative.spec->admin_access;
+      }
+    }
+  }
+  gang.members.push_back(std::move(made));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const CompiledGang> Compiler::Compile(std::shared_ptr<const GangSpec> spec) {
+  if (const auto found = gangs_.find(spec.get()); found != gangs_.end()) return found->second;
+  if (gangs_.size() >= kGangsMax) gangs_.clear();
+  auto made = std::make_shared<CompiledGang>();
+  made->spec = spec;
+  made->valid = CompileShape(*spec, *made);
+  for (const MemberSpec& member : spec->members) {
+    if (made->valid.ok()) made->valid = CompileMember(member, *made);
+  }
+  if (made->valid.ok() && spec->members.empty()) made->valid = InvalidArgument("it has no pods");
+  made->signature = fmt::format("{}|{}|{}|{}|", spec->shape_text, spec->chips.value_or(0),
+                                spec->slices, spec->max_runtime.has_value());
+  absl::flat_hash_map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < made->members.size(); ++i) {
+    const std::string text = MemberText(made->members[i]);
+    const auto [at, added] = first.emplace(text, i);
+    made->members[i].alike = at->second;
+    made->signature += added ? text + "\n" : fmt::format("={}\n", at->second);
+  }
+  gangs_.emplace(spec.get(), made);
+  return made;
+}
+
+}  // namespace tahoma::controller

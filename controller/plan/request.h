@@ -1,0 +1,108 @@
+// A gang's request, checked and compiled: what does not depend on the fleet.
+//
+//   Compiler compiler;
+//   std::shared_ptr<const CompiledGang> gang = compiler.Compile(spec);
+//   if (!gang->valid.ok()) …                  // must be changed by its user
+//
+// Scope: the request alone. Whether hardware for it exists is decided in search.h.
+//
+// Thread safety: a Compiler belongs to one thread; CompiledGang is immutable.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/model/gang.h"
+#include "lib/kube/cel/device_selector.h"
+#include "lib/torus/shape.h"
+
+namespace tahoma::controller {
+
+// resource/v1 types.go: AllocationResultsMaxSize.
+inline constexpr std::int64_t kResultsMax = 32;
+
+// The selectors of one request, compiled. Equal ones are shared: the pointer identifies them.
+struct SelectorSet {
+  std::vector<std::shared_ptr<const kube::DeviceSelector>> selectors;  // class's first
+  bool reads_place = false;  // may read an attribute that differs between nodes of one family
+};
+
+struct CompiledAlternative {
+  const DeviceRequest* spec = nullptr;
+  std::string name;  // "r" or "r/sub"
+  std::shared_ptr<const SelectorSet> selectors;
+  int lnc = 0;  // from a NeuronConfig that applies: 1 or 2; 0 when there is none
+};
+
+struct CompiledRequest {
+  std::string name;
+  std::vector<CompiledAlternative> alternatives;
+};
+
+struct CompiledConstraint {
+  QualifiedName attribute;
+  bool distinct = false;
+  const Constraint* spec = nullptr;
+  // Whether it speaks of a result of that name.
+  bool Covers(const std::string& request, const std::string& result) const;
+};
+
+struct CompiledClaim {
+  const ClaimSpec* spec = nullptr;
+  std::vector<CompiledRequest> requests;
+  std::vector<CompiledConstraint> constraints;
+};
+
+struct CompiledMember {
+  const MemberSpec* spec = nullptr;
+  std::vector<CompiledClaim> claims;  // those that are not allocated yet
+  std::string pinned_node;            // where a claim of it is allocated already; empty when free
+  std::size_t alike = 0;              // the first member of the gang that asks for the same
+  bool reads_place = false;           // some selector does
+  bool tolerates = false;             // some request tolerates taints of devices
+};
+
+struct CompiledGang {
+  std::shared_ptr<const GangSpec> spec;
+  absl::Status valid;
+  std::vector<CompiledMember> members;
+  // Boxes wanted, all of one of these shapes; best bandwidth first. Empty: no box.
+  std::vector<torus::Shape> shapes;
+  int boxes = 0;
+  int boxes_per_slice = 1;
+  bool shape_given = false;
+  std::string signature;  // equal for gangs that ask for the same
+
+  int chips_per_box() const { return shapes.empty() ? 0 : shapes.front().chip_count(); }
+  std::size_t members_per_box() const { return members.size() / static_cast<std::size_t>(boxes); }
+  // "4x4x4 = 64 chips of one unit", "2 x 4x4 = 32 chips", "4 chips".
+  std::string Describe() const;
+};
+
+class Compiler {
+ public:
+  // Never fails: what is wrong is in `valid`.
+  std::shared_ptr<const CompiledGang> Compile(std::shared_ptr<const GangSpec> spec);
+
+ private:
+  absl::Status CompileMember(const MemberSpec& spec, CompiledGang& gang);
+  absl::StatusOr<CompiledClaim> CompileClaim(const ClaimSpec& spec);
+  absl::StatusOr<CompiledAlternative> CompileAlternative(const ClaimSpec& claim,
+                                                         const ClaimRequest& request,
+                                                         const DeviceRequest& spec);
+  absl::StatusOr<std::shared_ptr<const SelectorSet>> Select(const DeviceRequest& spec);
+  absl::StatusOr<std::shared_ptr<const kube::DeviceSelector>> Selector(const std::string& source);
+
+  absl::flat_hash_map<std::string, absl::StatusOr<std::shared_ptr<const kube::DeviceSelector>>>
+      selectors_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const SelectorSet>> sets_;
+  absl::flat_hash_map<const GangSpec*, std::shared_ptr<const CompiledGang>> gangs_;
+};
+
+}  // namespace tahoma::controller

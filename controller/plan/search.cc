@@ -1,0 +1,430 @@
+#include "controller/plan/search.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <tuple>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr torus::ChipMask kInstance = 0xffff;
+// Units of equal rank whose end times are compared.
+constexpr std::size_t kEndCandidates = 32;
+
+// All distinct orders of a shape's sides.
+std::vector<torus::Shape> Rotations(const torus::Shape& shape) {
+  std::array<int, 3> sides = {shape.extent(torus::Axis::kX), shape.extent(torus::Axis::kY),
+                              shape.extent(torus::Axis::kZ)};
+  std::sort(sides.begin(), sides.end());
+  std::vector<torus::Shape> rotations;
+  do {
+    rotations.push_back(*torus::Shape::Create(sides[0], sides[1], sides[2]));
+  } while (std::next_permutation(sides.begin(), sides.end()));
+  return rotations;
+}
+
+int LayerChips(const torus::Shape& size) {
+  return size.extent(torus::Axis::kX) * size.extent(torus::Axis::kY);
+}
+
+// How much later the unit becomes wholly free if something that runs until `end` is put there.
+std::chrono::nanoseconds Extension(const UnitState& unit, WallTime now, WallTime end) {
+  if (unit.end_unknown) return std::chrono::nanoseconds(0);
+  const WallTime free_at = std::max(now, unit.end.value_or(now));
+  return std::max(std::chrono::nanoseconds(0), end - free_at);
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int layers,
+                                           int per_layer) {
+  std::vector<int> of_member;
+  int layer = 0;
+  int used = 0;
+  for (const int demand : demands) {
+    if (demand > 0 && used == per_layer) {
+      ++layer;
+      used = 0;
+    }
+    if (used + demand > per_layer || layer >= layers) return std::nullopt;
+    used += demand;
+    of_member.push_back(layer);
+  }
+  if (layer != layers - 1 || used != per_layer) return std::nullopt;
+  return of_member;
+}
+
+// Claims that this state knows to be held belong to their members already, and pin them. False when
+// one member is pinned to two nodes.
+bool Search::Resolve(const CompiledGang& gang) {
+  members_ = gang.members;
+  for (CompiledMember& member : members_) {
+    for (auto claim = member.claims.begin(); claim != member.claims.end();) {
+      const Holding* held = state_.FindHolding(claim->spec->uid);
+      if (held == nullptr || held->devices.empty()) {
+        ++claim;
+        continue;
+      }
+      const std::string& node = held->devices.front().node;
+      if (!member.pinned_node.empty() && member.pinned_node != node) return false;
+      member.pinned_node = node;
+      claim = member.claims.erase(claim);
+    }
+  }
+  return true;
+}
+
+const CompiledMember& Search::Member(const CompiledGang& gang, int box, std::size_t index) const {
+  return members_[static_cast<std::size_t>(box) * gang.members_per_box() + index];
+}
+
+std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
+  obstacle_ = {};
+  demands_.clear();
+  if (!Resolve(gang)) return std::nullopt;
+  const ClusterState before = state_;
+  Placement placement;
+  // Claims that are allocated already keep their places, and the shape with them.
+  const bool kept = std::any_of(members_.begin(), members_.end(), [](const CompiledMember& member) {
+    return !member.pinned_node.empty();
+  });
+  const bool placed = gang.shapes.empty() || kept ? PlaceMembers(gang, now, placement)
+                                                  : PlaceBoxes(gang, now, placement);
+  if (placed) return placement;
+  state_ = before;
+  index_.Sync(state_);
+  return std::nullopt;
+}
+
+void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now) {
+  Placement part;
+  part.members = members;
+  for (auto& holding : part.Holdings(gang, now)) state_.Hold(std::move(holding));
+  index_.Sync(state_);
+}
+
+template <typename Try>
+bool Search::Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsClass& accepts,
+                   const GangSpec& gang, WallTime now, const Try& attempt) {
+  if (!gang.max_runtime) {
+    return index_.Visit(keys, accepts, [&](UnitId unit, int) { return attempt(unit); });
+  }
+  const WallTime end = now + *gang.max_runtime;
+  std::vector<UnitId> batch;
+  int batch_cost = -1;
+  const auto flush = [&] {
+    std::stable_sort(batch.begin(), batch.end(), [&](UnitId a, UnitId b) {
+      return Extension(state_.unit(a), now, end) < Extension(state_.unit(b), now, end);
+    });
+    const bool found = std::any_of(batch.begin(), batch.end(), attempt);
+    batch.clear();
+    return found;
+  };
+  const bool found = index_.Visit(keys, accepts, [&](UnitId unit, int cost) {
+    if ((cost != batch_cost || batch.size() == kEndCandidates) && flush()) return true;
+    batch_cost = cost;
+    batch.push_back(unit);
+    return false;
+  });
+  return found || flush();
+}
+
+std::optional<MemberFitter::Demand> Search::DemandOf(const CompiledMember& member,
+                                                     const Node& node) {
+  if (member.reads_place) return fitter_.DemandOn(member, node, obstacle_.selector_error);
+  // Members that lost claims to Resolve do not share their demand with others.
+  const bool whole = member.pinned_node.empty();
+  const std::pair key(member.alike, node.family.get());
+  if (whole) {
+    if (const auto found = demands_.find(key); found != demands_.end()) return found->second;
+  }
+  const auto demand = fitter_.DemandOn(member, node, obstacle_.selector_error);
+  if (whole) demands_.emplace(key, demand);
+  return demand;
+}
+
+std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, const Node& node) {
+  std::vector<int> demands;
+  int sum = 0;
+  for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
+    const auto& member =
+        members_.empty() ? gang.members[static_cast<std::size_t>(box) * gang.members_per_box() + i]
+                         : Member(gang, box, i);
+    const auto demand = DemandOf(member, node);
+    if (!demand) return {};
+    demands.push_back(demand->chips);
+    sum += demand->chips;
+  }
+  if (sum != gang.chips_per_box()) {
+    obstacle_.chips_mismatch = {sum, gang.chips_per_box()};
+    return {};
+  }
+  std::vector<torus::Shape> sizes;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Shape& size : Rotations(shape)) {
+      if (TileLayers(demands, size.extent(torus::Axis::kZ), LayerChips(size))) {
+        sizes.push_back(size);
+      }
+    }
+  }
+  if (sizes.empty()) obstacle_.spans_nodes = true;
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [](const auto& a, const auto& b) { return Bandwidth(a) > Bandwidth(b); });
+  return sizes;
+}
+
+bool Search::PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement) {
+  for (int box = 0; box < gang.boxes; ++box) {
+    obstacle_.box = box;
+    auto fit = FindBox(gang, box, now);
+    if (!fit) return false;
+    for (MemberPlacement& member : fit->members) {
+      member.rank = static_cast<int>(placement.members.size());
+      member.slice = box / gang.boxes_per_slice;
+      placement.members.push_back(member);
+    }
+    placement.slices.push_back(std::move(fit->slice));
+    Hold(*gang.spec, fit->members, now);
+  }
+  return true;
+}
+
+std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box, WallTime now) {
+  std::vector<torus::Shape> sizes;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Shape& size : Rotations(shape)) sizes.push_back(size);
+  }
+  std::vector<int> bandwidths;
+  for (const torus::Shape& size : sizes) bandwidths.push_back(Bandwidth(size));
+  std::sort(bandwidths.begin(), bandwidths.end(), std::greater<>());
+  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
+
+  const bool reads_place = std::any_of(members_.begin(), members_.end(),
+                                       [](const CompiledMember& m) { return m.reads_place; });
+  std::optional<BoxFit> found;
+  for (const int bandwidth : bandwidths) {
+    Keys keys;
+    for (const torus::Shape& size : sizes) {
+      if (Bandwidth(size) == bandwidth) keys.push_back(FleetIndex::BoxKey(size));
+    }
+    // Selectors that read what differs between nodes of a family are asked in TryUnit.
+    const auto accepts = [&](const FleetIndex::Class& nodes) {
+      return reads_place ||
+             AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
+    };
+    const bool placed = Visit(keys, accepts, *gang.spec, now, [&](UnitId unit) {
+      found = TryUnit(gang, box, unit, bandwidth);
+      return found.has_value();
+    });
+    if (placed) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box, UnitId id,
+                                              int bandwidth) {
+  const UnitState& unit = state_.unit(id);
+  std::vector<torus::Shape> sizes;
+  for (const NodeId node : unit.nodes) {
+    if (sizes.empty() && node.valid()) sizes = SizesOn(gang, box, *state_.node(node).node);
+  }
+  if (sizes.empty()) return std::nullopt;
+  ++obstacle_.units_tried;
+  // What it breaks, then how much it fragments, then the lowest place.
+  using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
+  std::vector<Candidate> candidates;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+      if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
+      if (Bandwidth(place.size) != bandwidth) continue;
+      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
+      int fragmentation = 0;
+      for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
+        const torus::ChipMask rest = (unit.free & ~place.mask) >> shift & kInstance;
+        fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
+      }
+      candidates.emplace_back(BreakCost(unit, place.mask), fragmentation, candidates.size(),
+                              &place);
+    }
+  }
+  std::sort(candidates.begin(), candidates.end());
+  for (const Candidate& candidate : candidates) {
+    if (auto fit = TryBox(gang, box, id, *std::get<3>(candidate))) return fit;
+  }
+  return std::nullopt;
+}
+
+std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, UnitId id,
+                                             const torus::Box& place) {
+  const UnitState& unit = state_.unit(id);
+  const int layers = place.size.extent(torus::Axis::kZ);
+  BoxFit fit;
+  fit.slice = {.unit = unit.name, .box = place, .nodes = {}};
+  std::vector<Room> rooms;
+  for (int layer = 0; layer < layers; ++layer) {
+    const int z = (place.origin.z + layer) % unit.shape().extent(torus::Axis::kZ);
+    const NodeId node = unit.nodes[static_cast<std::size_t>(z)];
+    if (!node.valid()) return std::nullopt;
+    rooms.push_back(RoomOf(state_.node(node)));
+    rooms.back().chips = static_cast<std::uint16_t>(place.mask >> (16 * z) & kInstance);
+    fit.slice.nodes.push_back(rooms.back().node->name);
+  }
+  std::size_t layer = 0;
+  for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
+    const CompiledMember& member = Member(gang, box, i);
+    const auto demand = DemandOf(member, *rooms[layer].node);
+    if (!demand || demand->cores > 0) return std::nullopt;
+    if (demand->chips > 0 && rooms[layer].chips == 0 && ++layer == rooms.size()) {
+      return std::nullopt;
+    }
+    auto member_fit = fitter_.Fit(member, rooms[layer]);
+    if (!member_fit) return std::nullopt;
+    rooms[layer] = member_fit->left;
+    MemberPlacement placed;
+    placed.pod = member.spec->pod;
+    placed.uid = member.spec->uid;
+    placed.node = rooms[layer].node->name;
+    placed.claims = std::move(member_fit->claims);
+    fit.members.push_back(std::move(placed));
+  }
+  const bool filled =
+      std::all_of(rooms.begin(), rooms.end(), [](const Room& room) { return room.chips == 0; });
+  return filled ? std::optional(std::move(fit)) : std::nullopt;
+}
+
+bool Search::PlaceMembers(const CompiledGang& gang, WallTime now, Placement& placement) {
+  for (std::size_t i = 0; i < gang.members.size(); ++i) {
+    obstacle_.member = i;
+    // A claim that an earlier member shares is held by now.
+    if (i > 0 && !Resolve(gang)) return false;
+    auto placed = FindNode(gang, members_[i], now);
+    if (!placed) return false;
+    placed->rank = static_cast<int>(i);
+    placed->slice =
+        static_cast<int>(i * static_cast<std::size_t>(gang.spec->slices) / gang.members.size());
+    Hold(*gang.spec, {*placed}, now);
+    placement.members.push_back(*std::move(placed));
+  }
+  return true;
+}
+
+std::vector<MemberFitter::Demand> Search::DemandsOf(const CompiledMember& member) {
+  std::vector<Demand> demands;
+  index_.ForEachClass([&](const FleetIndex::Class& nodes) {
+    for (const auto& node : nodes) {
+      const auto demand = node == nullptr ? std::nullopt : DemandOf(member, *node);
+      if (demand) demands.push_back(*demand);
+    }
+  });
+  std::sort(demands.begin(), demands.end());
+  demands.erase(std::unique(demands.begin(), demands.end()), demands.end());
+  return demands;
+}
+
+// Kinds of room that may do, best first.
+std::vector<Search::Keys> Search::KeysFor(const Demand& demand) {
+  std::vector<Keys> groups;
+  if (demand.cores == 0) {
+    std::vector<torus::Shape> sizes;
+    for (const torus::Shape& shape : torus::ShapesOf(demand.chips)) {
+      for (const torus::Shape& size : Rotations(shape)) {
+        if (size.extent(torus::Axis::kZ) == 1) sizes.push_back(size);
+      }
+    }
+    std::stable_sort(sizes.begin(), sizes.end(),
+                     [](const auto& a, const auto& b) { return Bandwidth(a) > Bandwidth(b); });
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (i == 0 || Bandwidth(sizes[i]) != Bandwidth(sizes[i - 1])) groups.emplace_back();
+      groups.back().push_back(FleetIndex::BoxKey(sizes[i]));
+    }
+  }
+  for (const int lnc : {2, 1}) {
+    const int per_chip = kCoresPerChip / lnc;
+    if (demand.cores == 0 || !(lnc == 1 ? demand.lnc1 : demand.lnc2)) continue;
+    if (demand.cores <= per_chip && demand.chips == 0) {
+      groups.push_back({FleetIndex::CoreKey(lnc, demand.cores)});
+    }
+    const int chips = demand.chips + (demand.cores + per_chip - 1) / per_chip;
+    if (chips <= kChipsPerNode) groups.push_back({FleetIndex::ChipKey(chips)});
+  }
+  if (demand.cores == 0 && demand.chips >= 1 && demand.chips <= kChipsPerNode) {
+    groups.push_back({FleetIndex::ChipKey(demand.chips)});
+  }
+  return groups;
+}
+
+std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
+                                                const CompiledMember& member, WallTime now) {
+  if (!member.pinned_node.empty()) {
+    const auto node = state_.FindNode(member.pinned_node);
+    return node ? TryNode(member, *node) : std::nullopt;
+  }
+  std::optional<MemberPlacement> found;
+  bool scan = member.claims.empty() || member.tolerates || member.reads_place;
+  for (const Demand& demand : DemandsOf(member)) {
+    for (const Keys& keys : KeysFor(demand)) {
+      const auto accepts = [&](const FleetIndex::Class& nodes) {
+        return AnyNode(nodes, [&](const Node& node) { return DemandOf(member, node) == demand; });
+      };
+      const bool placed = Visit(keys, accepts, *gang.spec, now, [&](UnitId unit) {
+        found = TryNodes(member, unit, keys);
+        return found.has_value();
+      });
+      if (placed) return found;
+    }
+    scan = scan || demand.cores > 1 || demand.chips == 0;
+  }
+  // What the index does not know: pods without devices, cores spread over started chips, devices
+  // whose taints are tolerated.
+  for (std::size_t i = 0; scan && i < state_.node_count(); ++i) {
+    if (state_.node(NodeId(i)).node == nullptr) continue;
+    if ((found = TryNode(member, NodeId(i)))) return found;
+  }
+  return std::nullopt;
+}
+
+bool Search::HasRoom(const NodeState& node, std::span<const std::size_t> keys) const {
+  const std::uint64_t free = state_.unit(node.unit).free >> (16 * node.z) & kInstance;
+  if (keys.front() >= FleetIndex::kBoxKeys || node.node->family->type == nullptr) return true;
+  const torus::BoxTable& table = torus::BoxTable::Of(node.node->family->type->torus);
+  return std::any_of(table.all().begin(), table.all().end(), [&](const torus::Box& box) {
+    return (box.mask & ~free) == 0 &&
+           std::find(keys.begin(), keys.end(), FleetIndex::BoxKey(box.size)) != keys.end();
+  });
+}
+
+std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, UnitId id,
+                                                std::span<const std::size_t> keys) {
+  const UnitState& unit = state_.unit(id);
+  ++obstacle_.units_tried;
+  // A node that is in use before one that is whole, whole ones in pairs last.
+  std::vector<std::tuple<int, int, NodeId>> order;
+  for (int z = 0; z < hw::kUltraServerNodes; ++z) {
+    const NodeId node = unit.nodes[static_cast<std::size_t>(z)];
+    if (!node.valid()) continue;
+    const torus::ChipMask free = unit.free & (kInstance << (16 * z));
+    order.emplace_back(BreakCost(unit, free & (~free + 1)), z, node);
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [cost, z, node] : order) {
+    if (!HasRoom(state_.node(node), keys)) continue;
+    if (auto placed = TryNode(member, node)) return placed;
+  }
+  return std::nullopt;
+}
+
+std::optional<MemberPlacement> Search::TryNode(const CompiledMember& member, NodeId id) {
+  const NodeState& node = state_.node(id);
+  if (node.node == nullptr) return std::nullopt;
+  auto fit = fitter_.Fit(member, RoomOf(node));
+  if (!fit) return std::nullopt;
+  MemberPlacement placed;
+  placed.pod = member.spec->pod;
+  placed.uid = member.spec->uid;
+  placed.node = node.node->name;
+  placed.claims = std::move(fit->claims);
+  return placed;
+}
+
+}  // namespace tahoma::controller

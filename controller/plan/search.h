@@ -1,0 +1,107 @@
+// Finds places for one gang in a state of the fleet.
+//
+//   Search search(index, choice, eligibility, state);
+//   if (auto placement = search.Place(gang, now)) …      // `state` holds it now
+//   else search.obstacle();                              // what was in the way
+//
+// All or nothing: `state` and the index are as before when no placement is found.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/plan/chip_choice.h"
+#include "controller/plan/decision.h"
+#include "controller/plan/eligibility.h"
+#include "controller/plan/fleet_index.h"
+#include "controller/plan/member_fit.h"
+#include "controller/plan/request.h"
+
+namespace tahoma::controller {
+
+// What stood in the way, for the reason that users get.
+struct Obstacle {
+  std::size_t units_tried = 0;  // looked at closely
+  std::size_t member = 0;       // the first that found no place, of gangs without boxes
+  int box = 0;                  // the first that found no place, of gangs with boxes
+  absl::Status selector_error;  // of a CEL selector on some device
+  // The claims of a box ask for `first` chips, the box has `second`.
+  std::optional<std::pair<int, int>> chips_mismatch;
+  bool spans_nodes = false;  // no rotation leaves each pod within one node
+};
+
+class Search {
+ public:
+  Search(FleetIndex& index, const ChipChoice& choice, Eligibility& eligibility, ClusterState& state)
+      : index_(index), choice_(choice), fitter_(eligibility, choice), state_(state) {}
+
+  std::optional<Placement> Place(const CompiledGang& gang, WallTime now);
+  const Obstacle& obstacle() const { return obstacle_; }
+
+  // The sizes, as placed, of the gang's boxes that leave each pod of that box within one node, on
+  // nodes like this one; whether they are free does not matter. Best bandwidth first.
+  std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
+  std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
+
+ private:
+  using Demand = MemberFitter::Demand;
+  using Keys = std::vector<std::size_t>;
+  struct BoxFit {
+    SlicePlacement slice;
+    std::vector<MemberPlacement> members;
+  };
+
+  bool Resolve(const CompiledGang& gang);
+  const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
+
+  bool PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement);
+  std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
+  std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit, int bandwidth);
+  std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
+                               const torus::Box& place);
+
+  bool PlaceMembers(const CompiledGang& gang, WallTime now, Placement& placement);
+  std::optional<MemberPlacement> FindNode(const CompiledGang& gang, const CompiledMember& member,
+                                          WallTime now);
+  std::vector<Demand> DemandsOf(const CompiledMember& member);
+  static std::vector<Keys> KeysFor(const Demand& demand);
+  std::optional<MemberPlacement> TryNode(const CompiledMember& member, NodeId node);
+  std::optional<MemberPlacement> TryNodes(const CompiledMember& member, UnitId unit,
+                                          std::span<const std::size_t> keys);
+  // Whether one of the nodes that stand for a class meets the condition.
+  template <typename F>
+  static bool AnyNode(const FleetIndex::Class& nodes, F&& condition) {
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](const auto& node) { return node != nullptr && condition(*node); });
+  }
+  bool HasRoom(const NodeState& node, std::span<const std::size_t> keys) const;
+
+  // Units with such room in accepted classes, in the order in which they should be tried.
+  template <typename Try>
+  bool Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsClass& accepts,
+             const GangSpec& gang, WallTime now, const Try& attempt);
+  void Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now);
+
+  FleetIndex& index_;
+  const ChipChoice& choice_;
+  MemberFitter fitter_;
+  ClusterState& state_;
+  Obstacle obstacle_;
+  std::vector<CompiledMember> members_;  // as they are now, see Resolve
+  absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
+};
+
+// Layers of a box, each `per_layer` chips of one node, filled by members in order: the layer of
+// each member, or nullopt when a member would span two or chips would be left over.
+std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int layers, int per_layer);
+
+}  // namespace tahoma::controller

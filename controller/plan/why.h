@@ -1,0 +1,29 @@
+// Why a gang waits, in words.
+//
+//   Blocked why = Explain(gang, search, index, fitter, state);
+//   why.message;   // "needs 4x4x4 = 64 chips of one unit; 1 unit could hold it, the largest free
+//   box
+//                  //  is 4x4x2 on us-0; in the way: gang default/a (32 chips)"
+//
+// Looks at every unit once and at the boxes of at most kUnitsCompared: milliseconds for a million
+// chips.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include "controller/plan/decision.h"
+#include "controller/plan/member_fit.h"
+#include "controller/plan/request.h"
+#include "controller/plan/search.h"
+
+namespace tahoma::controller {
+
+// `search` has just failed to place the gang in `state`.
+Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
+                const ClusterState& state);
+
+// For gangs whose request is wrong in itself.
+Blocked ExplainInvalid(const absl::Status& status);
+
+}  // namespace tahoma::controller

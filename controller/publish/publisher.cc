@@ -1,0 +1,103 @@
+#include "controller/publish/publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::size_t kBatch = 16;
+// Names of events whose count is kept; when full, counting begins anew.
+constexpr std::size_t kToldMost = 16'384;
+
+}  // namespace
+
+Publisher::Publisher(kube::Transport& transport, const Clock& clock,
+                     const PublisherOptions& options, AnswerParsers parsers, Sink sink)
+    : transport_(transport),
+      clock_(clock),
+      options_(options),
+      parsers_(std::move(parsers)),
+      sink_(std::move(sink)),
+      queue_(options.queue),
+      events_(options.event_queue),
+      tokens_(options.event_burst),
+      refilled_(clock.MonotonicNow()) {
+  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
+  threads_.emplace_back([this] { WorkOnEvents(); });
+}
+
+Publisher::~Publisher() {
+  stopping_ = true;
+  queue_.Close();
+  events_.Close();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Publisher::Publish(std::vector<ApiWrite> writes) {
+  for (ApiWrite& write : writes) {
+    if (write.kind != WriteKind::kEvent) {
+      queue_.Push(std::move(write));
+    } else if (!events_.TryPush(std::move(write))) {
+      ++dropped_;
+    }
+  }
+}
+
+void Publisher::Work() {
+  for (;;) {
+    // Few at a time: the writes of one gang are spread over the threads.
+    std::vector<ApiWrite> writes = queue_.PopAll(1);
+    if (writes.empty()) return;
+    if (stopping_) continue;
+    for (const ApiWrite& write : writes) {
+      sink_(ReadAnswer(write, transport_.Send(Render(write)), parsers_));
+    }
+  }
+}
+
+void Publisher::WorkOnEvents() {
+  for (;;) {
+    const std::vector<ApiWrite> events = events_.PopAll(kBatch);
+    if (events.empty()) return;
+    for (const ApiWrite& write : events) {
+      if (stopping_) break;
+      if (TakeToken()) {
+        SendEvent(*write.event);
+      } else {
+        ++dropped_;
+      }
+    }
+  }
+}
+
+bool Publisher::TakeToken() {
+  const MonotonicTime now = clock_.MonotonicNow();
+  const std::chrono::duration<double> passed = now - refilled_;
+  refilled_ = now;
+  tokens_ =
+      std::min<double>(options_.event_burst, tokens_ + passed.count() * options_.events_per_second);
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  return true;
+}
+
+// Best effort: an event that cannot be written is gone.
+void Publisher::SendEvent(const EventNote& event) {
+  if (told_.size() >= kToldMost) told_.clear();
+  const std::string name = EventName(event);
+  int& count = told_[name];
+  ++count;
+  if (count > 1) {
+    const auto answer = transport_.Send(RenderEventRepeat(event, name, count));
+    if (answer.ok() && answer->status != 404) return;
+  }
+  const auto answer = transport_.Send(RenderEvent(event, name, count));
+  // 409: told before this program started.
+  if (answer.ok() && answer->status == 409) {
+    count = std::max(count, 2);
+    (void)transport_.Send(RenderEventRepeat(event, name, count));
+  }
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,79 @@
+// Carries out the core's API writes on a bounded pool of threads.
+//
+//   Publisher publisher(transport, clock, options, parsers,
+//                       [&](ApiResult result) { queue.Push(std::move(result)); });
+//   publisher.Publish(std::move(out.writes));
+//
+// Every write of the protocol is answered by one result. Events are told by one thread of their
+// own, at most `events_per_second` of them, equal ones counted on the same object; what is more is
+// dropped and counted.
+//
+// Thread safety: Publish and dropped_events from any thread; the sink is called from the pool's.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "controller/ledger/api_write.h"
+#include "controller/publish/render.h"
+#include "lib/base/bounded_queue.h"
+#include "lib/base/clock.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+struct PublisherOptions {
+  int threads = 8;
+  // Never full in practice: Core bounds the runs in flight. A full queue would make the core wait.
+  std::size_t queue = 1U << 22U;
+  std::size_t event_queue = 1024;
+  int events_per_second = 50;
+  int event_burst = 200;
+};
+
+class Publisher {
+ public:
+  using Sink = std::function<void(ApiResult)>;
+
+  // `transport` and `clock` must outlive it.
+  Publisher(kube::Transport& transport, const Clock& clock, const PublisherOptions& options,
+            AnswerParsers parsers, Sink sink);
+  // Finishes the requests that are being sent; what is queued is given up.
+  ~Publisher();
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+
+  // Waits when the queue is full.
+  void Publish(std::vector<ApiWrite> writes);
+  std::uint64_t dropped_events() const { return dropped_; }
+
+ private:
+  void Work();
+  void WorkOnEvents();
+  bool TakeToken();
+  void SendEvent(const EventNote& event);
+
+  kube::Transport& transport_;
+  const Clock& clock_;
+  const PublisherOptions options_;
+  const AnswerParsers parsers_;
+  const Sink sink_;
+  BoundedQueue<ApiWrite> queue_;
+  BoundedQueue<ApiWrite> events_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<std::uint64_t> dropped_ = 0;
+  // Only the event thread.
+  double tokens_ = 0;
+  MonotonicTime refilled_{};
+  absl::flat_hash_map<std::string, int> told_;  // event name -> count
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,45 @@
+// Writes of the core as requests to a Kubernetes API server, and its answers as results.
+//
+//   kube::Request request = Render(write);
+//   ApiResult result = ReadAnswer(write, transport.Send(request), parsers);
+//
+// Claims are changed by JSON merge patches whose metadata carries uid and resourceVersion: the
+// server refuses them with 409 when either does not match (apimachinery: a patch that sets
+// resourceVersion is a precondition). Pods are bound by a Binding with the pod's uid.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/facts.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+// How answered objects are read.
+struct AnswerParsers {
+  std::function<absl::StatusOr<std::shared_ptr<const ClaimFact>>(const nlohmann::json&)> claim;
+  std::function<absl::StatusOr<std::shared_ptr<const PodFact>>(const nlohmann::json&)> pod;
+};
+
+// Of every kind but kEvent.
+kube::Request Render(const ApiWrite& write);
+
+// The event as a new object, named by what it says, and as a patch of the one that exists.
+kube::Request RenderEvent(const EventNote& event, const std::string& name, int count);
+kube::Request RenderEventRepeat(const EventNote& event, const std::string& name, int count);
+// Equal for events that say the same about the same object.
+std::string EventName(const EventNote& event);
+
+ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
+                     const AnswerParsers& parsers);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,73 @@
+#include "controller/store/rocks_journal.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "controller/ledger/record.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::string_view kPrefix = "j/";
+constexpr std::size_t kChecksumBytes = 4;
+
+std::string KeyOf(Sequence sequence) { return fmt::format("{}{:016x}", kPrefix, sequence); }
+
+std::string Sealed(std::string_view bytes) {
+  const std::uint32_t checksum = Crc32c(bytes);
+  std::string value;
+  value.reserve(kChecksumBytes + bytes.size());
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    value += static_cast<char>((checksum >> shift) & 0xffU);
+  }
+  value += bytes;
+  return value;
+}
+
+absl::StatusOr<Sequence> SequenceOf(std::string_view key) {
+  Sequence sequence = 0;
+  const std::string_view digits = key.substr(kPrefix.size());
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), sequence, 16);
+  if (error != std::errc() || end != digits.data() + digits.size() || key != KeyOf(sequence)) {
+    return DataLoss("the ledger holds the key '{}', which is not a journal record's", key);
+  }
+  return sequence;
+}
+
+}  // namespace
+
+absl::Status RocksJournal::Write(const JournalBatch& batch) {
+  if (batch.empty()) return absl::OkStatus();
+  WriteBatch write;
+  for (const JournalEntry& entry : batch.put) {
+    write.Put(Keyspace::kLedger, KeyOf(entry.sequence), Sealed(entry.bytes));
+  }
+  for (const Sequence sequence : batch.drop) write.Delete(Keyspace::kLedger, KeyOf(sequence));
+  return store_.Commit(std::move(write));
+}
+
+absl::Status RocksJournal::Load(
+    const std::function<absl::Status(Sequence sequence, std::string_view bytes)>& visit) {
+  absl::Status result;
+  const absl::Status scanned = store_.Scan(
+      Keyspace::kLedger, kPrefix, "", [&](std::string_view key, std::string_view value) {
+        const absl::StatusOr<Sequence> sequence = SequenceOf(key);
+        if (!sequence.ok()) {
+          result = sequence.status();
+        } else if (value.size() < kChecksumBytes || Sealed(value.substr(kChecksumBytes)) != value) {
+          result = DataLoss("the checksum of journal record {} does not fit", *sequence);
+        } else {
+          result = visit(*sequence, value.substr(kChecksumBytes));
+        }
+        return result.ok();
+      });
+  return scanned.ok() ? result : scanned;
+}
+
+}  // namespace tahoma::controller

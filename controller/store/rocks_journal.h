@@ -1,0 +1,31 @@
+// The controller's journal, in the store's ledger keyspace.
+//
+//   RocksJournal journal(*store);
+//   TAHOMA_RETURN_IF_ERROR(journal.Write(batch));   // one synced commit
+//
+// Every record carries its own CRC-32C, so that damage that slipped below RocksDB is seen as well
+// (docs/formats/store.md).
+//
+// Thread safety: as Journal; the store behind it may be used by others at the same time.
+
+#pragma once
+
+#include "controller/ledger/journal.h"
+#include "controller/store/store.h"
+
+namespace tahoma::controller {
+
+class RocksJournal final : public Journal {
+ public:
+  // `store` must outlive the journal.
+  explicit RocksJournal(Store& store) : store_(store) {}
+
+  absl::Status Write(const JournalBatch& batch) override;
+  absl::Status Load(
+      const std::function<absl::Status(Sequence sequence, std::string_view bytes)>& visit) override;
+
+ private:
+  Store& store_;
+};
+
+}  // namespace tahoma::controller
