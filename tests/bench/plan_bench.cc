@@ -1,0 +1,108 @@
+// Placing slices: inside one UltraServer, and in a fleet of 15,625 of them (1,000,000 chips) of
+// which about 85 % are in use.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "controller/plan/planner.h"
+#include "lib/base/check.h"
+#include "lib/base/rng.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+GangSpec Gang(const std::string& name, const std::string& shape) {
+  const int chips = torus::Shape::Parse(shape)->chip_count();
+  const int members = std::max(1, chips / 16);
+  GangSpec gang = GangOf(name, members,
+                         [&](const std::string& pod) { return ChipClaim(pod, chips / members); });
+  gang.shape_text = shape;
+  return gang;
+}
+
+// Plans the gang and holds it. Returns how long planning took.
+std::chrono::nanoseconds Place(Planner& planner, ClusterState& state, GangSpec spec,
+                               std::vector<std::string>* held) {
+  const auto gang = std::make_shared<const GangSpec>(std::move(spec));
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Decision> decisions = planner.Plan(state, {gang}, WallTime{});
+  const auto took = std::chrono::steady_clock::now() - start;
+  if (decisions[0].placement && held != nullptr) {
+    for (auto& holding : decisions[0].placement->Holdings(*gang, WallTime{})) {
+      held->push_back(holding->claim_uid);
+      state.Hold(holding);
+    }
+  }
+  return took;
+}
+
+// One 2x2x2 slice of a half-used UltraServer, by everything that Plan does.
+void PlaceOneUltraServer(benchmark::State& run) {
+  ClusterState state;
+  AddUltraServer(state, "us-0", false);
+  Planner planner;
+  std::vector<std::string> held;
+  Place(planner, state, Gang("half", "4x4x2"), &held);
+  int index = 0;
+  for (auto unused : run) {
+    Place(planner, state, Gang(fmt::format("g{}", index++), "2x4"), nullptr);
+  }
+}
+BENCHMARK(PlaceOneUltraServer)->Name("place_one_ultraserver_ns")->Unit(benchmark::kNanosecond);
+
+void PlaceInFleet(benchmark::State& run) {
+  constexpr int kUltraServers = 15625;
+  ClusterState state;
+  for (int i = 0; i < kUltraServers; ++i) AddUltraServer(state, fmt::format("us-{}", i), false);
+  Planner planner;
+  Rng rng(1);
+  const std::vector<std::string> shapes = {"1x1", "1x2", "2x2", "2x4", "4x4", "4x4x2", "4x4x4"};
+  std::vector<std::string> held;
+  int index = 0;
+  const auto next = [&] {
+    return Gang(fmt::format("g{}", index++), shapes[rng.Below(shapes.size())]);
+  };
+  while (state.Count().free > 150'000) {
+    for (int i = 0; i < 1000; ++i) Place(planner, state, next(), &held);
+  }
+  // A slice that finds no place is answered with the reason, which looks at every unit: counted
+  // apart.
+  std::vector<double> placed;
+  std::vector<double> refused;
+  for (auto unused : run) {
+    const std::size_t before = held.size();
+    const auto took = Place(planner, state, next(), &held);
+    const double micros = std::chrono::duration<double, std::micro>(took).count();
+    (held.size() > before ? placed : refused).push_back(micros);
+    run.SetIterationTime(micros / 1e6);
+    for (int i = 0; i < 2 && !held.empty(); ++i) {
+      const std::size_t victim = rng.Below(held.size());
+      state.Release(held[victim]);
+      held[victim] = held.back();
+      held.pop_back();
+    }
+  }
+  const auto p99 = [](std::vector<double>& of) {
+    std::sort(of.begin(), of.end());
+    return of.empty() ? 0.0 : of[of.size() * 99 / 100];
+  };
+  run.counters["p99_us"] = p99(placed);
+  run.counters["why_not_p99_us"] = p99(refused);
+  run.counters["refused"] = static_cast<double>(refused.size());
+}
+BENCHMARK(PlaceInFleet)
+    ->Name("place_fleet_15625_ultraservers_p99_us")
+    ->UseManualTime()
+    ->Iterations(5000)
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace tahoma::controller
+
+BENCHMARK_MAIN();

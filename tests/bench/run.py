@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks of docs/performance.md.
+
+    run.py [REGEX]        rows whose name matches; prints a line a row, writes build/bench.tsv
+
+A row of bench.tsv: name, value, unit, target (or empty), "lower" or "higher" is better. Programs come from
+$TAHOMA_BIN (default build/release/bin), benchmarks from the bench folder beside it.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
+BENCH = BIN.parent / "bench"
+MIB = 1024 * 1024
+
+
+class Standalone:
+    """A fresh `controller --standalone` and, with a topology, simulated nodes."""
+
+    def __init__(self, nodes=()):
+        self.nodes = nodes
+
+    def __enter__(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="tb")
+        self.directory = pathlib.Path(self.scratch.name) / "t"
+        topology = pathlib.Path(self.scratch.name) / "topology.json"
+        topology.write_text(json.dumps({"networkLayers": ["nn-1", "nn-2", "nn-3"], "nodes": list(self.nodes)}))
+        subprocess.run([sys.executable, ROOT / "examples/local/up.py", self.directory, "--bin", BIN, "--topology",
+                        topology, "--quiet"], check=True)
+        text = (self.directory / "kubeconfig").read_text()
+        self.server = re.search(r"server\"?: *\"?(http://[^\s\",]+)", text)[1]
+        return self
+
+    def __exit__(self, *_):
+        subprocess.call([sys.executable, ROOT / "examples/local/down.py", str(self.directory)])
+        self.scratch.cleanup()
+
+    def rss_mib(self, name):
+        pid = (self.directory / "pids" / name).read_text().strip()
+        line = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+        return int(line[1]) * 1024 / MIB
+
+
+def output(*command):
+    return subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def standalone_load(mode, count):
+    with Standalone() as ground:
+        return float(output(BENCH / "standalone_load", ground.server, mode, count))
+
+
+def watch_fanout():
+    with Standalone() as ground:
+        return float(output(BENCH / "watch_fanout", ground.server.removeprefix("http://"), 1000, 5))
+
+
+def controller_start_ms():
+    """Median of five starts on an empty folder, from exec to /readyz."""
+    times = []
+    for _ in range(5):
+        with tempfile.TemporaryDirectory(prefix="tb") as scratch:
+            ports = pathlib.Path(scratch) / "ports.yaml"
+            begin = time.monotonic()
+            child = subprocess.Popen([BIN / "controller", "--standalone", "--data-dir", f"{scratch}/data",
+                                      "--listen-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0",
+                                      "--port-file", ports, "--crd-dir", ROOT / "charts/tahoma/crds"],
+                                     stderr=subprocess.DEVNULL)
+            while not (ports.exists() and ready(ports)):
+                time.sleep(0.001)
+            times.append((time.monotonic() - begin) * 1000)
+            child.terminate()
+            child.wait()
+    return sorted(times)[2]
+
+
+def ready(ports):
+    address = re.search(r"listenAddress: *\"?([^\s\"]+)", ports.read_text())
+    return bool(address) and subprocess.call(["curl", "-sf", "-o", "/dev/null", f"http://{address[1]}/readyz"]) == 0
+
+
+def idle_rss(program):
+    node = {"name": "n0", "instanceType": "trn2.48xlarge"}
+    with Standalone([] if program == "controller" else [node]) as ground:
+        time.sleep(2)  # let start-up settle; this is a measurement, not a test
+        return ground.rss_mib(program if program == "controller" else f"n0.{program}")
+
+
+def google_benchmark(program, counter):
+    """The named counter, or the real time in ns, of a Google Benchmark program's only benchmark."""
+    def run(name):
+        report = json.loads(output(BENCH / program, f"--benchmark_filter=^{name}(/|$)", "--benchmark_format=json"))
+        row = report["benchmarks"][0]
+        return row[counter] if counter else row["real_time"]
+    return run
+
+
+ROWS = [
+    # name, unit, target, better, how
+    ("standalone_pods_bound_per_s", "pods/s", 2000, "higher", lambda _: standalone_load("pods", 8000)),
+    ("standalone_gangs_bound_per_s", "gangs/s", 400, "higher", lambda _: standalone_load("gangs", 1200)),
+    ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
+    ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
+    ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),
+    ("controller_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("controller")),
+    ("sim_node_16_chips_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("sim-node")),
+    ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
+    ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
+]
+
+
+def main():
+    wanted = re.compile(sys.argv[1] if len(sys.argv) > 1 else ".")
+    lines, failed = [], 0
+    for name, unit, target, better, how in ROWS:
+        if not wanted.search(name):
+            continue
+        try:
+            value = how(name)
+        except (subprocess.CalledProcessError, OSError, KeyError, IndexError) as error:
+            print(f"{name:40} FAILED: {error}", flush=True)
+            failed += 1
+            continue
+        goal = f"target {'≥' if better == 'higher' else '≤'} {target}" if target is not None else ""
+        print(f"{name:40} {value:12,.1f} {unit:9} {goal}", flush=True)
+        lines.append("\t".join([name, f"{value:.3f}", unit, "" if target is None else str(target), better]))
+    path = ROOT / "build/bench.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Starts or stops a real Kubernetes control plane on free loopback ports.
+
+    control_plane.py up DIR      prints the path of an administrator's KUBECONFIG
+    control_plane.py down DIR
+
+etcd, kube-apiserver and kube-controller-manager come from build_tools.sh (folder in $KUBERNETES_BIN).
+There is no kube-scheduler and no kubelet: Tahoma's controller and pod runner are in their places.
+"""
+
+import base64
+import os
+import pathlib
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import ssl
+
+HERE = pathlib.Path(__file__).resolve().parent
+READY_TIMEOUT_SECONDS = 120
+SERVICE_NETWORK = "10.96.0.0/16"
+
+
+def run(*command, **options):
+    subprocess.run([str(c) for c in command], check=True, stderr=subprocess.DEVNULL, **options)
+
+
+class Keys:
+    """A certificate authority of our own and what it signs, in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-days", "30", "-keyout", folder / "ca.key", "-out", folder / "ca.crt", "-subj", "/CN=test-ca",
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature")
+        run("openssl", "genrsa", "-out", folder / "sa.key", "2048")
+
+    def path(self, name):
+        return self.folder / name
+
+    def sign(self, name, subject, alt_names=None):
+        extensions = self.folder / f"{name}.ext"
+        extensions.write_text("extendedKeyUsage=serverAuth,clientAuth\n" +
+                              (f"subjectAltName={alt_names}\n" if alt_names else ""))
+        request = self.folder / f"{name}.csr"
+        run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", self.path(f"{name}.key"), "-out", request, "-subj", subject)
+        run("openssl", "x509", "-req", "-in", request, "-CA", self.path("ca.crt"), "-CAkey",
+            self.path("ca.key"), "-days", "30", "-out", self.path(f"{name}.crt"), "-set_serial",
+            "0x" + secrets.token_hex(8), "-extfile", extensions)
+
+    def kubeconfig(self, user, port, target):
+        def inline(name):
+            return base64.b64encode(self.path(name).read_bytes()).decode()
+        target.write_text(f"""apiVersion: v1
+kind: Config
+current-context: test
+clusters:
+- name: test
+  cluster: {{server: "https://127.0.0.1:{port}", certificate-authority-data: {inline("ca.crt")}}}
+users:
+- name: {user}
+  user: {{client-certificate-data: {inline(user + ".crt")}, client-key-data: {inline(user + ".key")}}}
+contexts:
+- name: test
+  context: {{cluster: test, user: {user}}}
+""")
+        return target
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def start(directory, name, *command):
+    for sub in ("log", "pids"):
+        (directory / sub).mkdir(exist_ok=True)
+    with open(directory / "log" / f"{name}.log", "ab") as log:
+        child = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log,
+                                 stderr=log, start_new_session=True)
+    (directory / "pids" / name).write_text(f"{child.pid}\n")
+    return child
+
+
+def wait_for(url, keys, child, log):
+    """Polls a URL with the administrator's certificate until it answers 200."""
+    context = ssl.create_default_context(cafile=str(keys.path("ca.crt")))
+    context.load_cert_chain(keys.path("admin.crt"), keys.path("admin.key"))
+    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+    while time.monotonic() < deadline and child.poll() is None:
+        try:
+            with urllib.request.urlopen(url, context=context, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    sys.exit(f"{url} did not answer within {READY_TIMEOUT_SECONDS} s:\n{log.read_text()[-2000:]}")
+
+
+def up(directory):
+    binaries = pathlib.Path(os.environ["KUBERNETES_BIN"])
+    directory.mkdir(parents=True, exist_ok=True)
+    keys = Keys(directory / "pki")
+    keys.sign("apiserver", "/CN=kube-apiserver",
+              "IP:127.0.0.1,IP:10.96.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default.svc")
+    keys.sign("admin", "/O=system:masters/CN=test-admin")
+    keys.sign("kcm", "/CN=system:kube-controller-manager")
+    etcd_port, peer_port, port = free_ports(3)
+    admin = keys.kubeconfig("admin", port, directory / "kubeconfig")
+    kcm = keys.kubeconfig("kcm", port, directory / "kcm.kubeconfig")
+
+    peer = f"http://127.0.0.1:{peer_port}"
+    client = f"http://127.0.0.1:{etcd_port}"
+    start(directory, "etcd", binaries / "etcd", "--data-dir", directory / "etcd", "--unsafe-no-fsync",
+          "--log-level", "warn", "--listen-client-urls", client, "--advertise-client-urls", client,
+          "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+          "--initial-cluster", f"default={peer}")
+    server = start(
+        directory, "kube-apiserver", binaries / "kube-apiserver", "--etcd-servers", client,
+        "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
+        "--endpoint-reconciler-type", "none", "--secure-port", port,
+        "--tls-cert-file", keys.path("apiserver.crt"), "--tls-private-key-file", keys.path("apiserver.key"),
+        "--client-ca-file", keys.path("ca.crt"),
+        # The API server fetches `kubectl logs` from our pod runner as from a kubelet.
+        "--kubelet-client-certificate", keys.path("admin.crt"), "--kubelet-client-key", keys.path("admin.key"),
+        "--kubelet-preferred-address-types", "InternalIP",
+        "--service-account-issuer", "https://kubernetes.default.svc",
+        "--service-account-key-file", keys.path("sa.key"),
+        "--service-account-signing-key-file", keys.path("sa.key"),
+        "--service-cluster-ip-range", SERVICE_NETWORK, "--authorization-mode", "Node,RBAC",
+        # Pods may be created at once: the default service account would come a second later.
+        "--disable-admission-plugins", "ServiceAccount")
+    wait_for(f"https://127.0.0.1:{port}/readyz", keys, server, directory / "log" / "kube-apiserver.log")
+    start(directory, "kube-controller-manager", binaries / "kube-controller-manager", "--kubeconfig", kcm,
+          "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000",
+          "--use-service-account-credentials", "--service-account-private-key-file", keys.path("sa.key"),
+          "--root-ca-file", keys.path("ca.crt"), "--cluster-signing-cert-file", keys.path("ca.crt"),
+          "--cluster-signing-key-file", keys.path("ca.key"))
+    print(admin)
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in ("up", "down"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    directory = pathlib.Path(sys.argv[2]).resolve()
+    if sys.argv[1] == "down":
+        return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", directory])
+    up(directory)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+// The controller is killed with SIGKILL at every write of a gang's commit, and started again on
+// what that left behind: the gang is bound as a whole or not at all, and no chip stays allocated
+// to nobody.
+//
+// In half of the cases a pod goes while nothing runs: then the gang that was not whole must be
+// taken back.
+//
+// Two nodes of 16 chips; the gang takes all of them, so that one leaked claim is seen: the next
+// gang would never be bound.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "controller/apiserver/api_server.h"
+#include "controller/apiserver/in_process_transport.h"
+#include "controller/ledger/record.h"
+#include "controller/store/rocks_journal.h"
+#include "controller/store/store.h"
+#include "lib/base/check.h"
+#include "lib/base/clock.h"
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "tests/integration/standalone.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMembers = 2;
+
+void CopyFolder(const std::string& from, const std::string& to) {
+  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+}
+
+// A fleet without gangs, in a folder of its own to be copied.
+class Fleet {
+ public:
+  explicit Fleet(int nodes) {
+    Standalone controller(dir_.path(), RealController);
+    TAHOMA_CHECK(controller.started());
+    for (int i = 0; i < nodes; ++i) MakeNode(controller.api(), fmt::format("node-{}", i));
+    for (const int chips : {8, 16}) MakeTemplate(controller.api(), chips);
+    controller.program().Kill(SIGTERM);
+    TAHOMA_CHECK(controller.program().Wait() == 0);
+  }
+  void CopyTo(const std::string& folder) const {
+    CopyFolder(dir_.path() + "/data", folder + "/data");
+  }
+
+ private:
+  TempDir dir_;
+};
+
+// What a dead controller left in its folder, opened without a controller.
+class Remains {
+ public:
+  explicit Remains(const std::string& data) {
+    auto store = controller::Store::Open({.dir = data});
+    TAHOMA_CHECK_OK(store.status());
+    store_ = *std::move(store);
+    auto server = controller::ApiServer::Open(*store_, clock_, {.seed = 7});
+    TAHOMA_CHECK_OK(server.status());
+    server_ = *std::move(server);
+    transport_ = std::make_unique<controller::InProcessTransport>(*server_, clock_, "crash-test");
+  }
+
+  kube::Transport& api() { return *transport_; }
+
+  template <typename Record>
+  bool HasRecord() {
+    bool found = false;
+    controller::RocksJournal journal(*store_);
+    TAHOMA_CHECK_OK(journal.Load([&](controller::Sequence, std::string_view bytes) {
+      const auto record = controller::DecodeRecord(bytes);
+      found = found || (record.ok() && std::holds_alternative<Record>(*record));
+      return record.status();
+    }));
+    return found;
+  }
+
+ private:
+  const SystemClock clock_;
+  std::unique_ptr<controller::Store> store_;
+  std::unique_ptr<controller::ApiServer> server_;
+  std::unique_ptr<controller::InProcessTransport> transport_;
+};
+
+// The kind of a write that crash-controller says it died at.
+std::string KindOfWrite(const std::string& log) {
+  const std::size_t begin = log.find("crash: ");
+  if (begin == std::string::npos) return "nothing";
+  const std::string line = log.substr(begin + 7, log.find('\n', begin) - begin - 7);
+  const auto has = [&](const char* text) { return line.find(text) != std::string::npos; };
+  if (has("journal")) return line;
+  if (has("/binding")) return "bind";
+  if (has("/resourceclaims/")) return has("/status") ? "allocate" : "finalizer";
+  if (has("/gangs/")) return "gang status";
+  if (has("/events")) return "event";
+  return line;
+}
+
+class CrashTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, bool>> {
+ protected:
+  // D2: nothing is written before the journal says so, no pod is bound before all claims are held.
+  static bool ExpectOrder(const std::string& data) {
+    TempDir copy;
+    CopyFolder(data, copy.path() + "/data");
+    Remains remains(copy.path() + "/data");
+    const int held = HeldClaims(remains.api(), "train");
+    const int bound = BoundPods(remains.api(), "train");
+    EXPECT_TRUE(held == 0 || remains.HasRecord<controller::GangPrepared>());
+    EXPECT_TRUE(bound == 0 || held == kMembers) << bound << " bound with " << held << " claims";
+    EXPECT_TRUE(bound == 0 || remains.HasRecord<controller::GangAllocated>());
+    const bool whole = remains.HasRecord<controller::GangBound>();
+    EXPECT_TRUE(!whole || bound == kMembers);
+    return whole;
+  }
+
+  // After the restart every pod is there: the gang becomes whole.
+  static void ExpectWhole(Standalone& controller) {
+    EXPECT_TRUE(controller.Eventually([&] {
+      return BoundPods(controller.api(), "train") == kMembers &&
+             HeldClaims(controller.api(), "train") == kMembers;
+    })) << controller.program().log();
+  }
+
+  // A pod went while no controller ran: what was not whole then is taken back.
+  static void ExpectNothing(Standalone& controller) {
+    EXPECT_TRUE(controller.Eventually([&] {
+      EndDeletedPods(controller.api());
+      return BoundPods(controller.api(), "train") == 0 && AllocatedClaims(controller.api()) == 0;
+    })) << controller.program().log();
+  }
+
+  // All chips can be had again.
+  static void ExpectNoLeak(Standalone& controller) {
+    DeleteGang(controller.api(), "train");
+    ASSERT_TRUE(MakeGang(controller.api(), "next"));
+    EXPECT_TRUE(controller.Eventually([&] {
+      return BoundPods(controller.api(), "next") == kMembers &&
+             HeldClaims(controller.api(), "next") == kMembers &&
+             AllocatedClaims(controller.api()) == kMembers;
+    })) << controller.program().log()
+        << List(controller.api(), kClaims).dump(1);
+  }
+
+  // One commit that ends at the n-th write; the kind of that write, or nothing when it was whole
+  // before.
+  static std::optional<std::string> CrashAt(const Fleet& fleet, int n, const std::string& when,
+                                            const std::string& lane, bool pod_goes) {
+    TempDir dir;
+    fleet.CopyTo(dir.path());
+    std::string last;
+    {
+      Standalone crashing(dir.path(), [&](const std::string& data, const std::string& port_file) {
+        return std::vector<std::string>{Bin("crash-controller"), data, kCrdFolder, port_file,
+                                        std::to_string(n),       when, lane};
+      });
+      EXPECT_TRUE(crashing.started()) << crashing.program().log();
+      if (!crashing.started()) return std::nullopt;
+      MakeGang(crashing.api(), "train");
+      const bool whole = crashing.Eventually([&] {
+        const Json gangs = List(crashing.api(), kGangs);
+        return gangs.size() == 1 &&
+               gangs[0].value("/status/phase"_json_pointer, std::string()) == "Running";
+      });
+      if (whole) return std::nullopt;
+      if (!crashing.program().WaitEnd(std::chrono::milliseconds(0))) {
+        ADD_FAILURE() << "write " << n << " " << when << " (" << lane
+                      << ") neither comes nor is the "
+                      << "gang whole: " << List(crashing.api(), kGangs).dump(1)
+                      << List(crashing.api(), kPods).dump(1)
+                      << List(crashing.api(), kClaims).dump(1) << crashing.program().log();
+        return std::nullopt;
+      }
+      EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
+      last = KindOfWrite(crashing.program().log());
+    }
+    SCOPED_TRACE(fmt::format("killed {} write {}: {}", when, n, last));
+    const bool whole = ExpectOrder(dir.path() + "/data");
+    if (pod_goes) {
+      Remains remains(dir.path() + "/data");
+      Send(remains.api(), "DELETE", std::string(kPods) + "/train-0?gracePeriodSeconds=0", nullptr);
+    }
+    Standalone controller(dir.path(), RealController);
+    EXPECT_TRUE(controller.started()) << controller.program().log();
+    if (!controller.started()) return std::nullopt;
+    if (!pod_goes) {
+      ExpectWhole(controller);
+    } else if (!whole) {
+      ExpectNothing(controller);
+    }
+    ExpectNoLeak(controller);
+    return last;
+  }
+};
+
+TEST_P(CrashTest, GangIsWholeOrAbsentAfterAKillAtAnyWrite) {
+  const auto& [when, lane, pod_goes] = GetParam();
+  const Fleet fleet(kMembers);
+  std::multiset<std::string> seen;
+  for (int n = 1; !HasFailure(); ++n) {
+    const std::optional<std::string> last = CrashAt(fleet, n, when, lane, pod_goes);
+    if (!last) break;
+    fmt::print("killed {} write {}: {}\n", when, n, *last);
+    seen.insert(*last);
+    ASSERT_LT(n, 40) << "the commit does not end";
+  }
+  if (lane == std::string("notice")) return;
+  EXPECT_EQ(seen.count("journal GangPrepared"), 1U);
+  EXPECT_EQ(seen.count("journal GangAllocated"), 1U);
+  EXPECT_EQ(seen.count("journal GangBound"), 1U);
+  EXPECT_GE(seen.count("finalizer"), 1U);
+  EXPECT_GE(seen.count("allocate"), 1U);
+  EXPECT_GE(seen.count("bind"), 1U);
+}
+
+std::string NameOfCase(const ::testing::TestParamInfo<CrashTest::ParamType>& info) {
+  const auto& [when, lane, pod_goes] = info.param;
+  return fmt::format("{}_{}{}", when, lane, pod_goes ? "_pod_goes" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CrashTest,
+                         ::testing::Combine(::testing::Values("before", "after"),
+                                            ::testing::Values("commit", "notice"),
+                                            ::testing::Bool()),
+                         NameOfCase);
+
+// Reads the pods' watch until `events` of them have come, then kills.
+void KillAfterEvents(Standalone& controller, std::uint64_t events) {
+  std::uint64_t seen = 0;
+  (void)controller.api().Stream(
+      {.target = std::string(kPods) + "?watch=true&resourceVersion=0"},
+      [&](std::string_view) { return ++seen < events; }, std::chrono::seconds(10));
+  controller.program().Kill(SIGKILL);
+  controller.program().Wait();
+}
+
+TEST(CrashAtRandomTest, EveryGangIsBoundAfterKillsFromOutside) {
+  constexpr int kGangsMade = 20;
+  const GangShape quarter{.members = 2, .slices = 2, .shape = "4x2", .chips_per_pod = 8};
+  const Fleet fleet(kGangsMade);
+  TempDir dir;
+  fleet.CopyTo(dir.path());
+  const std::uint64_t seed = SeedFromMachine();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  Rng rng(seed);
+  const auto make_all = [&](kube::Transport& api) {
+    for (int i = 0; i < kGangsMade; ++i) {
+      if (!MakeGang(api, fmt::format("g{}", i), quarter)) return false;
+    }
+    return true;
+  };
+  for (int round = 0; round < 4; ++round) {
+    Standalone controller(dir.path(), RealController);
+    ASSERT_TRUE(controller.started()) << controller.program().log();
+    // Each gang has two pods; each is seen created and bound at least.
+    const std::uint64_t events = 1 + rng.Below(4 * kGangsMade);
+    std::jthread maker([&] { make_all(controller.api()); });
+    KillAfterEvents(controller, events);
+  }
+  Standalone controller(dir.path(), RealController);
+  ASSERT_TRUE(controller.started()) << controller.program().log();
+  ASSERT_TRUE(make_all(controller.api()));
+  EXPECT_TRUE(controller.Eventually([&] {
+    int bound = 0;
+    for (const Json& pod : List(controller.api(), kPods)) {
+      bound += pod["spec"].contains("nodeName") ? 1 : 0;
+    }
+    return bound == 2 * kGangsMade && AllocatedClaims(controller.api()) == 2 * kGangsMade;
+  })) << controller.program().log();
+}
+
+}  // namespace
+}  // namespace tahoma::testing

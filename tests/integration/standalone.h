@@ -1,0 +1,88 @@
+// `controller --standalone` on a folder, as a child of a test that speaks HTTP with it, and the
+// objects that such tests make.
+//
+//   Standalone controller(folder, RealController);
+//   MakeNode(controller.api(), "node-0");
+//   MakeGang(controller.api(), "train");
+//   ASSERT_TRUE(controller.Eventually([&] { return BoundPods(controller.api(), "train") == 2; }));
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/kube/http_transport.h"
+#include "lib/kube/transport.h"
+#include "tests/support/child_program.h"
+
+namespace tahoma::testing {
+
+inline constexpr int kChipsPerNode = 16;
+inline constexpr const char* kCrdFolder = "charts/tahoma/crds";
+inline constexpr const char* kPods = "/api/v1/namespaces/default/pods";
+inline constexpr const char* kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+inline constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+
+class Standalone {
+ public:
+  // The command line for a folder and the file that will say where it listens.
+  using CommandLine = std::function<std::vector<std::string>(const std::string& data,
+                                                             const std::string& port_file)>;
+
+  // Returns when the API answers, or the program has ended.
+  Standalone(const std::string& folder, const CommandLine& command_line);
+
+  ChildProgram& program() { return *program_; }
+  kube::Transport& api() { return *api_; }
+  bool started() const { return api_ != nullptr; }
+  // Asks again and again until `holds`, the program has ended, or half a minute has passed.
+  bool Eventually(const std::function<bool()>& holds);
+
+ private:
+  std::unique_ptr<ChildProgram> program_;
+  std::unique_ptr<kube::HttpTransport> api_;
+};
+
+// The controller that users run.
+std::vector<std::string> RealController(const std::string& data, const std::string& port_file);
+
+// The answer's HTTP status, or 0 when there was none.
+int Send(kube::Transport& api, const std::string& method, const std::string& target,
+         const nlohmann::json& body);
+// The items of a list, or null when there was no answer.
+nlohmann::json List(kube::Transport& api, const std::string& target);
+
+// A Ready trn2.48xlarge with the slice of its chips. Nobody renews its lease: it becomes unknown
+// when a controller has run for 40 seconds.
+void MakeNode(kube::Transport& api, const std::string& name);
+// The ResourceClaimTemplate "chips-<count>".
+void MakeTemplate(kube::Transport& api, int chips);
+
+struct GangShape {
+  int members = 2;
+  int slices = 2;
+  std::string shape = "4x4";
+  int chips_per_pod = 16;
+};
+// A Gang and its pods "<name>-0" …; whatever exists already is left alone. False when one of the
+// requests got no answer.
+bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& shape = {});
+
+// Pods of the gang that are bound and not being deleted.
+int BoundPods(kube::Transport& api, const std::string& gang);
+// Claims made for the gang's pods that are allocated and reserved for their pod.
+int HeldClaims(kube::Transport& api, const std::string& gang);
+// Claims that have an allocation.
+int AllocatedClaims(kube::Transport& api);
+// What kubelets do with bound pods that are being deleted: they go.
+void EndDeletedPods(kube::Transport& api);
+// Deletes the gang and its pods, as if their nodes' kubelets had ended them at once.
+void DeleteGang(kube::Transport& api, const std::string& name, int members = 2);
+
+}  // namespace tahoma::testing

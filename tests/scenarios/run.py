@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Runs end-to-end scenarios on a ground.
+
+    run.py standalone|cluster [SCENARIO …]       default: every *.scenario beside this file
+
+A scenario is a text that reads as a session at a terminal and is the same on every ground:
+
+    # The first comment line is its title.
+    $ COMMAND            must succeed (run by bash in the repository's root)
+    $! COMMAND           must fail
+    $~ COMMAND           is repeated until it succeeds and everything expected below holds, 60 s at most
+    | REGEX              some line of the output matches, in this order
+    |! REGEX             no line of the output matches
+
+Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND and NODES (the
+folder of the nodes' state) are set. After each scenario everything it made is deleted, and no claim may
+still be allocated. Grounds: standalone is our own API server; cluster is etcd, kube-apiserver and
+kube-controller-manager (tests/cluster). The last line is "N passed, N failed, N skipped".
+"""
+
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+UNTIL_SECONDS = 60
+COMMAND_SECONDS = 120
+CLEAN_UP = (
+    "kubectl delete pods,gangs.tahoma.dev,resourceclaims,resourceclaimtemplates --all -n default "
+    "--wait=true --timeout=60s >/dev/null && "
+    "test -z \"$(kubectl get resourceclaims -A -o jsonpath='{.items[*].metadata.name}')\"")
+
+
+@dataclasses.dataclass
+class Step:
+    line: int
+    kind: str  # "$", "$!" or "$~"
+    command: str
+    expected: list  # (wanted, regex)
+
+
+class ScenarioError(Exception):
+    pass
+
+
+def parse(path):
+    """The title and the steps of a scenario; a malformed line is an error that names it."""
+    title, steps, number = "", [], 0
+    lines = path.read_text().splitlines()
+    while number < len(lines):
+        line, start = lines[number], number + 1
+        while line.endswith("\\") and number + 1 < len(lines):
+            number += 1
+            line = line[:-1] + lines[number].lstrip()
+        number += 1
+        if line.startswith("#"):
+            title = title or line.lstrip("# ")
+        elif match := re.match(r"(\$[!~]?) (.+)", line):
+            steps.append(Step(start, match[1], match[2], []))
+        elif (match := re.match(r"\|(!?) (.+)", line)) and steps:
+            steps[-1].expected.append((not match[1], match[2]))
+        elif line.strip():
+            raise ScenarioError(f"{path.name}:{start}: neither a comment, a command nor an expectation: {line}")
+    return title or path.stem, steps
+
+
+def unmet(step, status, lines):
+    """The first expectation that does not hold, or None."""
+    if step.kind == "$!" and status == 0:
+        return "the command succeeded, but must fail"
+    if step.kind != "$!" and status != 0:
+        return f"the command ended with status {status}"
+    at = 0
+    for wanted, regex in step.expected:
+        if not wanted:
+            if any(re.search(regex, line) for line in lines):
+                return f"a line matches, but must not: {regex}"
+            continue
+        while at < len(lines) and not re.search(regex, lines[at]):
+            at += 1
+        if at == len(lines):
+            return f"no line (from here on) matches: {regex}"
+        at += 1
+    return None
+
+
+def execute(command, environment):
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, text=True, check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=COMMAND_SECONDS)
+    return done.returncode, done.stdout
+
+
+def run_step(path, step, environment):
+    deadline = time.monotonic() + (UNTIL_SECONDS if step.kind == "$~" else 0)
+    while True:
+        try:
+            status, output = execute(step.command, environment)
+        except subprocess.TimeoutExpired as timeout:
+            raise ScenarioError(f"{path.name}:{step.line}: {step.command}\n  took over {COMMAND_SECONDS} s") from timeout
+        problem = unmet(step, status, output.splitlines())
+        if problem is None:
+            return
+        if time.monotonic() > deadline:
+            raise ScenarioError(f"{path.name}:{step.line}: {step.command}\n  {problem}; it printed:\n{output}")
+        time.sleep(0.2)
+
+
+def run_scenario(path, environment):
+    title, steps = parse(path)
+    began = time.monotonic()
+    error = None
+    try:
+        for step in steps:
+            run_step(path, step, environment)
+    except ScenarioError as problem:
+        error = str(problem)
+    status, output = execute(CLEAN_UP, environment)
+    if status != 0 and error is None:
+        error = f"{path.name}: something is left after the scenario:\n{output}"
+    print(f"{'FAILED' if error else 'passed'}  {path.stem}: {title} ({time.monotonic() - began:.1f} s)", flush=True)
+    if error:
+        print(error, flush=True)
+    return error is None
+
+
+class Ground:
+    """An API server with Tahoma on it, as a context."""
+
+    def __init__(self, kind, bin_dir):
+        self.kind = kind
+        self.bin = bin_dir
+        self.scratch = tempfile.TemporaryDirectory(prefix="th")
+        self.directory = pathlib.Path(self.scratch.name)
+
+    def __enter__(self):
+        command = [sys.executable, ROOT / "examples/local/up.py", self.directory / "t", "--bin", self.bin, "--quiet"]
+        kubeconfig = self.directory / "t" / "kubeconfig"
+        if self.kind == "cluster":
+            done = subprocess.run([sys.executable, ROOT / "tests/cluster/control_plane.py", "up",
+                                   self.directory / "k"], stdout=subprocess.PIPE, text=True, check=True)
+            kubeconfig = pathlib.Path(done.stdout.strip())
+            command += ["--kubeconfig", kubeconfig]
+            execute(f"kubectl apply --server-side -f charts/tahoma/crds -f examples/install",
+                    {**os.environ, "KUBECONFIG": str(kubeconfig)})
+        if subprocess.call([str(c) for c in command]) != 0:
+            self.__exit__()
+            sys.exit(f"the {self.kind} ground did not start")
+        return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
+                "PATH": f"{self.bin}:{os.environ['PATH']}"}
+
+    def __exit__(self, *_):
+        down = ROOT / "examples/local/down.py"
+        for name in ("t", "k"):
+            subprocess.call([sys.executable, str(down), str(self.directory / name)])
+        keep = os.environ.get("KEEP_LOGS")
+        if keep:
+            subprocess.call(["cp", "-r", str(self.directory), keep])
+        self.scratch.cleanup()
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    paths = [pathlib.Path(p) for p in sys.argv[2:]] or sorted(HERE.glob("*.scenario"))
+    bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
+    with Ground(sys.argv[1], bin_dir) as environment:
+        results = [run_scenario(path, environment) for path in paths]
+    failed = results.count(False)
+    print(f"{len(results) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

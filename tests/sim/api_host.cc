@@ -1,0 +1,197 @@
+#include "tests/sim/api_host.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::simulation {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kCrd[] = "charts/tahoma/crds/tahoma.dev_gangs.yaml";
+constexpr char kClasses[] = "/apis/resource.k8s.io/v1/deviceclasses";
+constexpr std::chrono::milliseconds kNoWait{0};
+
+json DeviceClass(const std::string& name, const std::string& expression) {
+  return {{"apiVersion", "resource.k8s.io/v1"},
+          {"kind", "DeviceClass"},
+          {"metadata", {{"name", name}}},
+          {"spec", {{"selectors", json::array({json{{"cel", {{"expression", expression}}}}})}}}};
+}
+
+}  // namespace
+
+Disk::Disk(World& world) : world_(world), faults_(std::make_shared<testing::FaultFileSystem>()) {}
+
+absl::Status Disk::Open() {
+  TAHOMA_ASSIGN_OR_RETURN(
+      store_, controller::Store::Open({.dir = fmt::format("{}/{}", folder_.path(), number_),
+                                       .file_system = faults_,
+                                       .single_threaded = true}));
+  return absl::OkStatus();
+}
+
+void Disk::Close(bool power_cut) {
+  store_.reset();
+  if (power_cut) faults_->PowerCut(world_.rng);
+  faults_->Heal();
+}
+
+void Disk::Replace() {
+  TAHOMA_CHECK(store_ == nullptr);
+  ++number_;
+}
+
+absl::Status ApiHost::Start() {
+  if (disk_.store() == nullptr) TAHOMA_RETURN_IF_ERROR(disk_.Open());
+  auto server =
+      controller::ApiServer::Open(*disk_.store(), world_.clock, {.seed = world_.rng.Next()});
+  if (!server.ok()) return server.status();
+  server_ = *std::move(server);
+  ++life_;
+  if (absl::Status installed = Install(); !installed.ok()) {
+    server_.reset();
+    return installed;
+  }
+  duty_link_ = std::make_unique<Link>(world_, *this, "duties");
+  duties_ = std::make_unique<controller::Duties>([this] { return server_->Kinds(); },
+                                                 server_->objects(), *duty_link_);
+  WakeDuties();
+  return absl::OkStatus();
+}
+
+absl::Status ApiHost::Install() {
+  std::ifstream file(kCrd);
+  if (!file) return NotFound("{} is not here: start in the source tree", kCrd);
+  TAHOMA_RETURN_IF_ERROR(
+      server_->InstallCrd(std::string((std::istreambuf_iterator<char>(file)), {})));
+  const std::string type = "device.attributes[\"neuron.aws.com\"].resourceType";
+  const std::string driver = "device.driver == \"neuron.aws.com\" && ";
+  const json classes[] = {
+      DeviceClass("neuron.aws.com", driver + type + " in [\"neuron_device\", \"neuron_node\"]"),
+      DeviceClass("neuroncore.tahoma.dev", driver + type + " == \"neuron_core\"")};
+  for (const json& one : classes) {
+    const Answer made = Call("POST", kClasses, one);
+    if (made.status != 201 && made.status != 409) {
+      return Unavailable("a DeviceClass was answered with {}", made.status);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ApiHost::Stop(bool power_cut) {
+  duties_.reset();
+  duty_link_.reset();
+  server_.reset();
+  disk_.Close(power_cut);
+}
+
+rest::Response ApiHost::Handle(const kube::Request& request, const std::string& client) {
+  rest::Request call;
+  call.method = request.method;
+  call.target = request.target;
+  const std::size_t question = request.target.find('?');
+  call.path = request.target.substr(0, question);
+  if (question != std::string::npos) call.query = request.target.substr(question + 1);
+  call.headers = request.headers;
+  call.headers.emplace_back("User-Agent", client);
+  call.body = request.body;
+  call.peer = "simulation";
+  rest::Response response = server_->Handle(call);
+  world_.Mix(client);
+  world_.Mix(call.method);
+  world_.Mix(call.target);
+  world_.Mix(std::to_string(response.status));
+  if (world_.verbose && call.method != "GET") {
+    fmt::print("{:12.6f} {} {} {} {} {}\n",
+               std::chrono::duration<double>(world_.events.elapsed()).count(), client, call.method,
+               call.target, response.status,
+               response.status < 300 ? call.body.substr(0, 400) : response.body.substr(0, 300));
+  }
+  return response;
+}
+
+Answer ApiHost::Call(const std::string& method, const std::string& target, const json& body,
+                     const std::string& type) {
+  if (!up()) return {};
+  const rest::Response response = Handle({.method = method,
+                                          .target = target,
+                                          .headers = {{"Content-Type", type}},
+                                          .body = body.is_null() ? "" : body.dump()},
+                                         "user");
+  return {.status = response.status, .body = json::parse(response.body, nullptr, false)};
+}
+
+void ApiHost::WakeDuties() { WakeDutiesAfter(world_.Latency()); }
+
+void ApiHost::WakeDutiesAfter(Duration delay) {
+  const Duration when = world_.events.elapsed() + delay;
+  if (duties_at_ && *duties_at_ <= when) return;
+  duties_at_ = when;
+  world_.events.After(delay, Urgency::kNormal, [this, when] {
+    if (duties_at_ == when) StepDuties();
+  });
+}
+
+void ApiHost::StepDuties() {
+  duties_at_.reset();
+  if (!up()) return;
+  const WallTime now = world_.clock.WallNow();
+  duties_->Step(now, 1 + static_cast<int>(world_.rng.Below(4)));
+  if (const std::optional<WallTime> due = duties_->NextDue()) {
+    WakeDutiesAfter(std::max<Duration>(*due - now, std::chrono::milliseconds(1)));
+  }
+}
+
+absl::StatusOr<kube::Response> Link::Send(const kube::Request& request) {
+  Fate fate = Fate::kGood;
+  if (world_.Happens(world_.swarm.lose_request)) {
+    fate = Fate::kRequestLost;
+  } else if (world_.Happens(world_.swarm.lose_answer)) {
+    fate = Fate::kAnswerLost;
+  }
+  return SendWith(request, fate);
+}
+
+absl::StatusOr<kube::Response> Link::SendWith(const kube::Request& request, Fate fate) {
+  if (!host_.up() || fate == Fate::kRequestLost) return Unavailable("connection refused");
+  rest::Response response = host_.Handle(request, client_);
+  if (fate == Fate::kAnswerLost) return Unavailable("connection reset");
+  kube::Response answer{.status = response.status, .headers = response.headers};
+  answer.body = std::move(response.body);
+  return answer;
+}
+
+absl::StatusOr<kube::Response> Link::Stream(const kube::Request& request,
+                                            const kube::LineSink& sink, std::chrono::milliseconds) {
+  if (!host_.up() || world_.Happens(world_.swarm.lose_request)) {
+    return Unavailable("connection refused");
+  }
+  if (world_.Happens(world_.swarm.break_watch)) return kube::Response{.status = 410};
+  const rest::Response response = host_.Handle(request, client_);
+  if (!response.source) return kube::Response{.status = response.status, .body = response.body};
+  std::string text;
+  for (std::size_t had = std::string::npos; text.size() != had;) {
+    had = text.size();
+    const bool first = had == 0;
+    if (!response.source(text, kNoWait)) break;
+    // What is there at the start and what came after it are read separately.
+    if (first && text.empty() && !response.source(text, kNoWait)) break;
+  }
+  if (response.closed) response.closed();
+  std::size_t from = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', from)) {
+    const std::string_view line = std::string_view(text).substr(from, end - from);
+    from = end + 1;
+    if (world_.Happens(world_.swarm.repeat_event) && !sink(line)) break;
+    if (!sink(line)) break;
+    if (world_.Happens(world_.swarm.break_watch)) break;
+  }
+  return kube::Response{.status = 200};
+}
+
+}  // namespace tahoma::simulation

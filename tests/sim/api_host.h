@@ -1,0 +1,119 @@
+// The API server's machine: a disk that fails, the store on it, the server, its duties; and the
+// network to it, which loses, repeats and delays.
+//
+//   Disk disk(world);
+//   ApiHost host(world, disk);
+//   TAHOMA_RETURN_IF_ERROR(host.Start());
+//   Answer made = host.Call("POST", "/api/v1/namespaces/default/pods", pod);   // a user, no faults
+//   Link link(host, "node-0");                                                 // a kube::Transport
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "controller/apiserver/api_server.h"
+#include "controller/apiserver/duties/duties.h"
+#include "controller/store/store.h"
+#include "lib/kube/transport.h"
+#include "tests/sim/world.h"
+#include "tests/support/fault_file_system.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma::simulation {
+
+// A folder, its faults, and the store in it.
+class Disk {
+ public:
+  explicit Disk(World& world);
+
+  absl::Status Open();
+  // Power may be cut: then what was not synced is lost in part.
+  void Close(bool power_cut);
+  // A new disk in the place of this one; must be closed.
+  void Replace();
+
+  controller::Store* store() { return store_.get(); }
+  testing::FaultFileSystem& faults() { return *faults_; }
+  // The store has met an error and stopped.
+  bool failed() const { return store_ != nullptr && !store_->health().ok(); }
+
+ private:
+  World& world_;
+  testing::TempDir folder_;
+  int number_ = 0;
+  std::shared_ptr<testing::FaultFileSystem> faults_;
+  std::unique_ptr<controller::Store> store_;
+};
+
+struct Answer {
+  int status = 0;  // 0: no answer
+  nlohmann::json body;
+};
+
+class ApiHost {
+ public:
+  ApiHost(World& world, Disk& disk) : world_(world), disk_(disk) {}
+
+  // Opens the disk and serves. Watches of before are over.
+  absl::Status Start();
+  void Stop(bool power_cut);
+  bool up() const { return server_ != nullptr; }
+  Disk& disk() { return disk_; }
+
+  // Straight to the server, for users and for checks.
+  Answer Call(const std::string& method, const std::string& target,
+              const nlohmann::json& body = nullptr, const std::string& type = "application/json");
+  rest::Response Handle(const kube::Request& request, const std::string& client);
+
+  const controller::ObjectStore& objects() const { return server_->objects(); }
+  std::int64_t version() const { return up() ? objects().version() : 0; }
+  // How often the server has been started.
+  int life() const { return life_; }
+
+  // Arranges for the duties to be done soon, and again when more is due.
+  void WakeDuties();
+
+ private:
+  absl::Status Install();
+  void StepDuties();
+  void WakeDutiesAfter(Duration delay);
+
+  World& world_;
+  Disk& disk_;
+  int life_ = 0;
+  std::optional<Duration> duties_at_;  // when they are looked at next
+  std::unique_ptr<controller::ApiServer> server_;
+  std::unique_ptr<kube::Transport> duty_link_;
+  std::unique_ptr<controller::Duties> duties_;
+};
+
+// What happens to one request on its way.
+enum class Fate : std::uint8_t { kGood, kRequestLost, kAnswerLost };
+
+class Link final : public kube::Transport {
+ public:
+  Link(World& world, ApiHost& host, std::string client)
+      : world_(world), host_(host), client_(std::move(client)) {}
+
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override;
+  // Gives what there is now and ends; breaks off, repeats and expires by chance.
+  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
+                                        std::chrono::milliseconds idle_timeout) override;
+  // The same request with a fate that somebody has chosen already.
+  absl::StatusOr<kube::Response> SendWith(const kube::Request& request, Fate fate);
+
+ private:
+  World& world_;
+  ApiHost& host_;
+  const std::string client_;
+};
+
+}  // namespace tahoma::simulation

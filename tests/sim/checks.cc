@@ -1,0 +1,194 @@
+#include "tests/sim/checks.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/check.h"
+
+namespace tahoma::simulation {
+
+using nlohmann::json;
+
+namespace {
+
+const controller::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
+const controller::ResourceName kPods{"", "pods"};
+const controller::ResourceName kGangs{"tahoma.dev", "gangs"};
+constexpr std::size_t kEventsMost = 100000;
+
+const json& At(const json& object, const char* pointer) {
+  static const json kNone;
+  const json::json_pointer at(pointer);
+  return object.contains(at) ? object.at(at) : kNone;
+}
+
+bool Alive(const json& pod) {
+  const json& phase = At(pod, "/status/phase");
+  return At(pod, "/metadata/deletionTimestamp").is_null() && phase != "Succeeded" &&
+         phase != "Failed";
+}
+
+bool ReservedFor(const json& claim, const std::string& uid) {
+  for (const json& user : At(claim, "/status/reservedFor")) {
+    if (user.value("uid", "") == uid) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<int> CoresOf(const std::string& device, int chips) {
+  std::vector<int> cores;
+  int chip = 0;
+  int lnc = 0;
+  int core = 0;
+  if (device == "neuron-node") {
+    for (int i = 0; i < chips * 8; ++i) cores.push_back(i);
+  } else if (std::sscanf(device.c_str(), "neuron-device-%d", &chip) == 1) {
+    for (int i = 0; i < 8; ++i) cores.push_back(chip * 8 + i);
+  } else if (std::sscanf(device.c_str(), "neuron-core-%d-lnc%d-%d", &chip, &lnc, &core) == 3) {
+    for (int i = 0; i < lnc; ++i) cores.push_back(chip * 8 + core * lnc + i);
+  }
+  return cores;
+}
+
+const VirtualNode* Checks::NodeOf(const std::string& name) const {
+  for (const auto& node : nodes_) {
+    if (node->plan().name == name) return node.get();
+  }
+  return nullptr;
+}
+
+void Checks::Reload() {
+  life_ = api_.life();
+  cores_of_claim_.clear();
+  claim_of_core_.clear();
+  const auto list = api_.objects().List(kClaims, "");
+  version_ = list.version;
+  for (const auto& object : list.objects) OnClaim(object->key, object->body.get());
+}
+
+void Checks::AfterStep() {
+  if (!api_.up() || (life_ == api_.life() && version_ == api_.version())) return;
+  if (life_ != api_.life()) return Reload();
+  const auto batch =
+      api_.objects().Next(kClaims, version_, kEventsMost, std::chrono::milliseconds(0));
+  if (!batch.ok()) return Reload();
+  version_ = batch->version;
+  for (const auto& event : batch->events) {
+    const bool gone = event->type == controller::Event::Type::kDeleted;
+    OnClaim(event->object->key, gone ? nullptr : event->object->body.get());
+  }
+}
+
+void Checks::OnClaim(const std::string& key, const json* claim) {
+  for (const Core& core : cores_of_claim_[key]) claim_of_core_.erase(core);
+  cores_of_claim_.erase(key);
+  if (claim == nullptr) return;
+  for (const json& result : At(*claim, "/status/allocation/devices/results")) {
+    const std::string pool = result.at("pool");
+    const VirtualNode* node = NodeOf(pool);
+    if (node == nullptr) return world_.Fail("claim {} has a device of node {}", key, pool);
+    for (const int number : CoresOf(result.at("device"), node->chip_count())) {
+      const Core core{pool, number};
+      const auto [held, fresh] = claim_of_core_.emplace(core, key);
+      if (!fresh) {
+        return world_.Fail("core {} of chip {} of node {} is in claims {} and {}", number % 8,
+                           number / 8, pool, held->second, key);
+      }
+      cores_of_claim_[key].push_back(core);
+    }
+  }
+}
+
+void Checks::OnDecided(const controller::GangDecision& decision,
+                       const controller::ClusterState& view) {
+  world_.Meet("gang decided");
+  if (!api_.up()) return;
+  CheckChips(decision, view);
+  CheckShape(decision);
+}
+
+// Nothing that is newly given away is broken, as far as the controller knows.
+void Checks::CheckChips(const controller::GangDecision& decision,
+                        const controller::ClusterState& view) {
+  for (const auto& claim : decision.claims) {
+    const auto object =
+        api_.objects().Get(kClaims, controller::ObjectKey(decision.key.ns, claim.name));
+    if (object != nullptr && !At(*object->body, "/status/allocation").is_null()) continue;
+    for (const auto& result : claim.allocation.results) {
+      const auto id = view.FindNode(result.pool);
+      const VirtualNode* node = NodeOf(result.pool);
+      if (!id || node == nullptr || !view.node(*id).unit.valid()) continue;
+      const auto& state = view.node(*id);
+      for (const int core : CoresOf(result.device, node->chip_count())) {
+        const int bit = core / 8 + 16 * state.z;
+        if ((view.unit(state.unit).broken >> bit & 1U) != 0) {
+          return world_.Fail("{} was given chip {} of {}, which is broken", claim.name, core / 8,
+                             result.pool);
+        }
+      }
+    }
+  }
+}
+
+// Each slice of a gang with a shape is a box of that shape.
+void Checks::CheckShape(const controller::GangDecision& decision) {
+  if (decision.single) return;
+  const auto gang =
+      api_.objects().Get(kGangs, controller::ObjectKey(decision.key.ns, decision.key.name));
+  if (gang == nullptr || At(*gang->body, "/metadata/uid") != decision.uid) return;
+  const json& text = At(*gang->body, "/spec/shape");
+  if (!text.is_string()) return;
+  const auto shape = ParseSides(text.get<std::string>());
+  if (!shape) return world_.Fail("a gang of shape {} was placed", text.dump());
+  std::map<std::uint32_t, std::set<Position>> slices;
+  std::map<std::uint32_t, std::set<std::string>> units;
+  Position torus = {4, 4, 1};
+  for (const auto& claim : decision.claims) {
+    for (const auto& result : claim.allocation.results) {
+      const VirtualNode* node = NodeOf(result.pool);
+      if (node == nullptr) return world_.Fail("a device of node {} was given away", result.pool);
+      const bool ultra = !node->plan().ultra_server.empty();
+      torus = ultra ? Position{4, 4, 4} : node->chip_count() == 1 ? Position{1, 1, 1} : torus;
+      const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
+      units[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);
+      for (const int core : CoresOf(result.device, node->chip_count())) {
+        slices[slice].insert({core / 8 % 4, core / 8 / 4, ultra ? node->plan().z : 0});
+      }
+    }
+  }
+  for (const auto& [slice, chips] : slices) {
+    if (units[slice].size() != 1 || !IsBox(chips, torus, *shape)) {
+      return world_.Fail("slice {} of gang {} is no {} box", slice, decision.key.name,
+                         text.get<std::string>());
+    }
+  }
+}
+
+void Checks::OnBound(const controller::GangDecision& decision, std::size_t pod) {
+  world_.Meet("pod bound");
+  for (const auto& claim : decision.claims) {
+    const auto object =
+        api_.objects().Get(kClaims, controller::ObjectKey(decision.key.ns, claim.name));
+    for (const std::uint32_t consumer : claim.consumers) {
+      const auto& user = decision.pods[consumer];
+      const auto user_object =
+          api_.objects().Get(kPods, controller::ObjectKey(decision.key.ns, user.name));
+      if (user_object == nullptr || At(*user_object->body, "/metadata/uid") != user.uid ||
+          !Alive(*user_object->body)) {
+        continue;
+      }
+      const bool whole = object != nullptr && At(*object->body, "/metadata/uid") == claim.uid &&
+                         !At(*object->body, "/status/allocation").is_null() &&
+                         ReservedFor(*object->body, user.uid);
+      if (!whole) {
+        return world_.Fail("pod {} was bound while claim {} of its gang was not allocated for {}",
+                           decision.pods[pod].name, claim.name, user.name);
+      }
+    }
+  }
+}
+
+}  // namespace tahoma::simulation

@@ -1,0 +1,87 @@
+// What must be true, after every step and when everything has come to rest.
+//
+//   Checks checks(world, api, nodes);
+//   checks.AfterStep();                    // no core in two claims
+//   checks.AtRest(snapshot, journal);      // whole or absent, nothing leaked, journal = API
+//   checks.AtEnd(snapshot, journal);       // everything was deleted: nothing is left anywhere
+//
+// The checks read the API server's objects and the nodes' own state, never what the controller
+// believes, except where that belief is what is checked. The first failure is kept in the World.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/api_host.h"
+#include "tests/sim/controller_host.h"
+#include "tests/sim/fit_oracle.h"
+#include "tests/sim/virtual_node.h"
+#include "tests/sim/world.h"
+
+namespace tahoma::simulation {
+
+using Nodes = std::vector<std::unique_ptr<VirtualNode>>;
+
+class Checks final : public DecisionWatcher {
+ public:
+  Checks(World& world, ApiHost& api, const Nodes& nodes)
+      : world_(world), api_(api), nodes_(nodes) {}
+
+  void AfterStep();
+  void OnDecided(const controller::GangDecision& decision,
+                 const controller::ClusterState& view) override;
+  void OnBound(const controller::GangDecision& decision, std::size_t pod) override;
+
+  void AtRest(const controller::Snapshot& snapshot, controller::Journal& journal);
+  void AtEnd(const controller::Snapshot& snapshot, controller::Journal& journal);
+
+ private:
+  using Core = std::pair<std::string, int>;  // node, chip * 8 + physical core
+  struct Run {                               // as the journal has it
+    std::shared_ptr<const controller::GangDecision> decision;
+    bool bound = false;
+    bool undoing = false;
+    std::set<std::uint32_t> released;
+  };
+
+  void Reload();
+  void OnClaim(const std::string& key, const nlohmann::json* claim);
+  const VirtualNode* NodeOf(const std::string& name) const;
+  void CheckChips(const controller::GangDecision& decision, const controller::ClusterState& view);
+  void CheckShape(const controller::GangDecision& decision);
+
+  // checks_at_rest.cc
+  std::map<controller::RunId, Run> ReadJournal(controller::Journal& journal);
+  void CheckClaims(const std::map<controller::RunId, Run>& runs);
+  void CheckJournal(const std::map<controller::RunId, Run>& runs);
+  void CheckPods(const std::map<controller::RunId, Run>& runs);
+  void CheckNodes(const controller::Snapshot& snapshot);
+  void CheckWaiting(const controller::Snapshot& snapshot);
+  void CheckGangWaits(const controller::GangView& view, const nlohmann::json& gang);
+  void CheckPodWaits(const controller::GangView& view, const nlohmann::json& pod);
+  std::vector<OracleUnit> Fleet(bool empty) const;
+  bool SomeNodeHas(int chips, bool empty) const;
+  bool Usable(const VirtualNode& node) const;
+  bool UsesBrokenChip(const std::string& pod_uid) const;
+
+  World& world_;
+  ApiHost& api_;
+  const Nodes& nodes_;
+  int life_ = 0;
+  std::int64_t version_ = 0;
+  std::map<std::string, std::vector<Core>> cores_of_claim_;  // by key "ns/name"
+  std::map<Core, std::string> claim_of_core_;
+};
+
+// "neuron-device-3" and so on: the chips' physical cores as chip * 8 + core.
+std::vector<int> CoresOf(const std::string& device, int chips);
+
+}  // namespace tahoma::simulation

@@ -1,0 +1,349 @@
+// The part of Checks that judges a world in which nothing moves any more.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "controller/ledger/record.h"
+#include "lib/base/check.h"
+#include "tests/sim/checks.h"
+#include "tests/sim/users.h"
+
+namespace tahoma::simulation {
+
+using nlohmann::json;
+
+namespace {
+
+const controller::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
+const controller::ResourceName kPods{"", "pods"};
+const controller::ResourceName kGangs{"tahoma.dev", "gangs"};
+const controller::ResourceName kNodes{"", "nodes"};
+
+const json& At(const json& object, const char* pointer) {
+  static const json kNone;
+  const json::json_pointer at(pointer);
+  return object.contains(at) ? object.at(at) : kNone;
+}
+
+std::string Text(const json& object, const char* pointer) {
+  const json& value = At(object, pointer);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+bool Finished(const json& pod) {
+  const std::string phase = Text(pod, "/status/phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+std::set<std::string> DevicesOf(const json& claim) {
+  std::set<std::string> devices;
+  for (const json& result : At(claim, "/status/allocation/devices/results")) {
+    devices.insert(result.at("pool").get<std::string>() + "/" +
+                   result.at("device").get<std::string>());
+  }
+  return devices;
+}
+
+}  // namespace
+
+std::map<controller::RunId, Checks::Run> Checks::ReadJournal(controller::Journal& journal) {
+  std::map<controller::RunId, Run> runs;
+  const absl::Status loaded = journal.Load([&](controller::Sequence at, std::string_view bytes) {
+    const auto record = controller::DecodeRecord(bytes);
+    if (!record.ok()) return record.status();
+    if (const auto* prepared = std::get_if<controller::GangPrepared>(&*record)) {
+      runs[at].decision = prepared->decision;
+    } else if (const auto* bound = std::get_if<controller::GangBound>(&*record)) {
+      runs[bound->run].bound = true;
+    } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
+      runs[undoing->run].undoing = true;
+    } else if (const auto* released = std::get_if<controller::ClaimReleased>(&*record)) {
+      runs[released->run].released.insert(released->claim);
+    }
+    return absl::OkStatus();
+  });
+  if (!loaded.ok()) world_.Fail("the journal cannot be read at rest");
+  return runs;
+}
+
+void Checks::AtRest(const controller::Snapshot& snapshot, controller::Journal& journal) {
+  const auto runs = ReadJournal(journal);
+  CheckJournal(runs);
+  CheckClaims(runs);
+  CheckPods(runs);
+  CheckNodes(snapshot);
+  CheckWaiting(snapshot);
+}
+
+// Every decision in the journal is whole, and published as it was decided.
+void Checks::CheckJournal(const std::map<controller::RunId, Run>& runs) {
+  for (const auto& [id, run] : runs) {
+    if (run.decision == nullptr) return world_.Fail("journal: run {} has no decision", id);
+    const std::string name = run.decision->key.name;
+    if (!run.bound || run.undoing) {
+      return world_.Fail("gang {} is still {} at rest", name,
+                         run.undoing ? "being undone" : "being committed");
+    }
+    for (std::uint32_t i = 0; i < run.decision->claims.size(); ++i) {
+      const auto& claim = run.decision->claims[i];
+      if (run.released.contains(i)) continue;
+      const auto object =
+          api_.objects().Get(kClaims, controller::ObjectKey(run.decision->key.ns, claim.name));
+      if (object == nullptr || Text(*object->body, "/metadata/uid") != claim.uid) {
+        return world_.Fail("the journal holds claim {} of gang {}, which does not exist",
+                           claim.name, name);
+      }
+      std::set<std::string> decided;
+      for (const auto& result : claim.allocation.results) {
+        decided.insert(result.pool + "/" + result.device);
+      }
+      if (!claim.allocated_before && DevicesOf(*object->body) != decided) {
+        return world_.Fail("claim {} of gang {} is not allocated as the journal says", claim.name,
+                           name);
+      }
+    }
+  }
+}
+
+// Every allocation has a holder that lives, and is in the journal.
+void Checks::CheckClaims(const std::map<controller::RunId, Run>& runs) {
+  std::set<std::string> decided;
+  for (const auto& [id, run] : runs) {
+    for (std::uint32_t i = 0; i < run.decision->claims.size(); ++i) {
+      if (!run.released.contains(i)) decided.insert(run.decision->claims[i].uid);
+    }
+  }
+  for (const auto& object : api_.objects().List(kClaims, "").objects) {
+    const json& claim = *object->body;
+    if (At(claim, "/status/allocation").is_null()) continue;
+    if (!decided.contains(Text(claim, "/metadata/uid"))) {
+      return world_.Fail("claim {} is allocated and no decision in the journal says so",
+                         object->key);
+    }
+    bool held = false;
+    for (const json& user : At(claim, "/status/reservedFor")) {
+      const auto pod = api_.objects().Get(
+          kPods, controller::ObjectKey("default", user.at("name").get<std::string>()));
+      held = held || (pod != nullptr && !Finished(*pod->body) &&
+                      Text(*pod->body, "/metadata/uid") == user.at("uid").get<std::string>());
+    }
+    if (!held) return world_.Fail("claim {} is allocated and nobody uses it", object->key);
+  }
+}
+
+// Whole or absent, and what is bound runs.
+void Checks::CheckPods(const std::map<controller::RunId, Run>& runs) {
+  std::set<std::string> decided;
+  for (const auto& [id, run] : runs) {
+    for (const auto& pod : run.decision->pods) {
+      decided.insert(pod.uid);
+      const auto object =
+          api_.objects().Get(kPods, controller::ObjectKey(run.decision->key.ns, pod.name));
+      if (object == nullptr || Text(*object->body, "/metadata/uid") != pod.uid) continue;
+      if (Text(*object->body, "/spec/nodeName") != pod.node) {
+        return world_.Fail("gang {} is not whole: pod {} is not on {}", run.decision->key.name,
+                           pod.name, pod.node);
+      }
+    }
+  }
+  for (const auto& object : api_.objects().List(kPods, "").objects) {
+    const json& pod = *object->body;
+    const std::string node = Text(pod, "/spec/nodeName");
+    if (node.empty() || Finished(pod)) continue;
+    if (!decided.contains(Text(pod, "/metadata/uid"))) {
+      return world_.Fail("pod {} is bound and no decision in the journal says so", object->key);
+    }
+    if (!At(pod, "/metadata/deletionTimestamp").is_null()) {
+      return world_.Fail("pod {} never ends", object->key);
+    }
+    if (Text(pod, "/status/phase") != "Running" && !UsesBrokenChip(Text(pod, "/metadata/uid"))) {
+      return world_.Fail("pod {} is bound to {} and does not run: {}", object->key, node,
+                         At(pod, "/status").dump());
+    }
+  }
+}
+
+bool Checks::UsesBrokenChip(const std::string& pod_uid) const {
+  for (const auto& claim : api_.objects().List(kClaims, "").objects) {
+    const auto cores = cores_of_claim_.find(claim->key);
+    if (cores == cores_of_claim_.end()) continue;
+    bool used = false;
+    for (const json& user : At(*claim->body, "/status/reservedFor")) {
+      used = used || user.value("uid", "") == pod_uid;
+    }
+    for (const auto& [node, core] : cores->second) {
+      if (used && NodeOf(node)->broken(core / 8)) return true;
+    }
+  }
+  return false;
+}
+
+// Each node holds what its pods use and nothing else, and the controller knows what is broken.
+void Checks::CheckNodes(const controller::Snapshot& snapshot) {
+  for (const auto& node : nodes_) {
+    const std::string& name = node->plan().name;
+    std::set<std::string> wanted;
+    for (const auto& object : api_.objects().List(kPods, "").objects) {
+      const json& pod = *object->body;
+      if (Text(pod, "/spec/nodeName") != name || Finished(pod)) continue;
+      for (const auto& claim : api_.objects().List(kClaims, "").objects) {
+        for (const json& user : At(*claim->body, "/status/reservedFor")) {
+          if (user.value("uid", "") == Text(pod, "/metadata/uid")) {
+            wanted.insert(Text(*claim->body, "/metadata/uid"));
+          }
+        }
+      }
+    }
+    // What broke after it was given away is not prepared, and refused by a node that restarts.
+    const std::set<std::string> prepared = node->PreparedClaims();
+    const std::set<std::string> held = node->HeldByInstance();
+    const bool all = prepared == wanted && held == wanted;
+    const bool some =
+        std::includes(wanted.begin(), wanted.end(), prepared.begin(), prepared.end()) &&
+        std::includes(prepared.begin(), prepared.end(), held.begin(), held.end());
+    if (!all && !(some && node->has_broken_chip())) {
+      return world_.Fail("node {}: {} claims are prepared, {} held, {} wanted", name,
+                         prepared.size(), held.size(), wanted.size());
+    }
+    const auto id = snapshot.cluster->FindNode(name);
+    if (!id || !snapshot.cluster->node(*id).unit.valid()) {
+      return world_.Fail("the controller does not know node {}", name);
+    }
+    const auto& state = snapshot.cluster->node(*id);
+    for (int chip = 0; chip < node->chip_count(); ++chip) {
+      const auto& unit = snapshot.cluster->unit(state.unit);
+      const bool known = (unit.broken >> (chip + 16 * state.z) & 1U) != 0;
+      if (known != node->broken(chip)) {
+        return world_.Fail("the controller thinks chip {} of {} {}", chip, name,
+                           known ? "broken" : "healthy");
+      }
+    }
+  }
+}
+
+bool Checks::Usable(const VirtualNode& node) const {
+  const auto object = api_.objects().Get(kNodes, controller::ObjectKey("", node.plan().name));
+  if (object == nullptr || !node.powered()) return false;
+  for (const json& condition : At(*object->body, "/status/conditions")) {
+    if (condition.value("type", "") == "Ready") return condition.value("status", "") == "True";
+  }
+  return false;
+}
+
+std::vector<OracleUnit> Checks::Fleet(bool empty) const {
+  std::map<std::string, OracleUnit> units;
+  for (const auto& node : nodes_) {
+    const NodePlan& plan = node->plan();
+    const bool ultra = !plan.ultra_server.empty();
+    OracleUnit& unit = units[ultra ? plan.ultra_server : plan.name];
+    if (ultra) unit.size = {4, 4, 4};
+    if (node->chip_count() == 1) unit.size = {1, 1, 1};
+    unit.links_whole = unit.links_whole && !node->has_broken_link();
+    if (!Usable(*node)) continue;
+    for (int chip = 0; chip < node->chip_count(); ++chip) {
+      bool free = !node->broken(chip);
+      for (int core = 0; core < 8 && !empty; ++core) {
+        free = free && !claim_of_core_.contains({plan.name, chip * 8 + core});
+      }
+      if (free) unit.free.insert({chip % 4, chip / 4, ultra ? plan.z : 0});
+    }
+  }
+  std::vector<OracleUnit> fleet;
+  for (auto& [name, unit] : units) fleet.push_back(std::move(unit));
+  return fleet;
+}
+
+bool Checks::SomeNodeHas(int chips, bool empty) const {
+  for (const OracleUnit& unit : Fleet(empty)) {
+    std::map<int, int> of_node;
+    for (const Position& chip : unit.free) ++of_node[chip[2]];
+    for (const auto& [z, free] : of_node) {
+      if (free >= chips) return true;
+    }
+  }
+  return false;
+}
+
+// Whoever waits, waits for a reason that is true.
+void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
+  for (const auto& object : api_.objects().List(kGangs, "").objects) {
+    const json& gang = *object->body;
+    const auto* view =
+        snapshot.gangs.Find(controller::GangRef{{"default", Text(gang, "/metadata/name")}, false});
+    if (view == nullptr) return world_.Fail("the controller does not know gang {}", object->key);
+    const std::string told = Text(gang, "/status/phase");
+    if (told != (*view)->phase) {
+      return world_.Fail("gang {} is {} and its status says \"{}\"", object->key, (*view)->phase,
+                         told);
+    }
+    if ((*view)->decision == nullptr) CheckGangWaits(**view, gang);
+  }
+  for (const auto& object : api_.objects().List(kPods, "").objects) {
+    const json& pod = *object->body;
+    if (At(pod, "/metadata/labels/tahoma.dev~1gang").is_string() || Finished(pod) ||
+        !Text(pod, "/spec/nodeName").empty()) {
+      continue;
+    }
+    const auto* view =
+        snapshot.gangs.Find(controller::GangRef{{"default", Text(pod, "/metadata/name")}, true});
+    if (view == nullptr) return world_.Fail("the controller does not know pod {}", object->key);
+    if ((*view)->decision == nullptr) CheckPodWaits(**view, pod);
+  }
+}
+
+void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) {
+  const std::string name = view.ref.key.name;
+  int alive = 0;
+  for (const auto& object : api_.objects().List(kPods, "").objects) {
+    if (Text(*object->body, "/metadata/labels/tahoma.dev~1gang") == name &&
+        !Finished(*object->body)) {
+      ++alive;
+    }
+  }
+  const bool complete = alive == gang.at("spec").at("members").get<int>();
+  const bool counted =
+      view.reason == "WaitingForPods" || view.reason == "TooManyPods" || view.reason == "PodsEnded";
+  if (counted == complete) {
+    return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive, view.reason,
+                       view.message);
+  }
+  if (view.reason != "WaitsForCapacity" && view.reason != "NeverFits") return;
+  const auto shape = ParseSides(Text(gang, "/spec/shape"));
+  if (!shape) return;
+  const json& spec = gang.at("spec");
+  const ShapeWish wish{
+      .shape = *shape,
+      .slices = spec.at("slices").get<int>(),
+      .chips_per_pod = std::stoi(Text(gang, "/metadata/annotations/sim~1chips-per-pod"))};
+  // Claims that do not add up to the shape never fit it.
+  const int chips = wish.shape[0] * wish.shape[1] * wish.shape[2] * wish.slices;
+  if (spec.at("members").get<int>() * wish.chips_per_pod != chips) return;
+  if (CanPlace(Fleet(view.reason == "NeverFits"), wish)) {
+    world_.Fail("gang {} waits as {} and it fits: {}", name, view.reason, view.message);
+  }
+}
+
+void Checks::CheckPodWaits(const controller::GangView& view, const json& pod) {
+  const json& chips = At(pod, "/metadata/annotations/sim~1chips-per-pod");
+  if (!chips.is_string()) return;
+  if (view.reason != "WaitsForCapacity" && view.reason != "NeverFits") return;
+  if (SomeNodeHas(std::stoi(chips.get<std::string>()), view.reason == "NeverFits")) {
+    world_.Fail("pod {} waits as {} and it fits: {}", view.ref.key.name, view.reason, view.message);
+  }
+}
+
+void Checks::AtEnd(const controller::Snapshot& snapshot, controller::Journal& journal) {
+  const auto runs = ReadJournal(journal);
+  if (!runs.empty()) {
+    return world_.Fail("everything is deleted and the journal still has gang {}",
+                       runs.begin()->second.decision->key.name);
+  }
+  if (!claim_of_core_.empty()) return world_.Fail("everything is deleted and chips are allocated");
+  if (snapshot.cluster->holding_count() != 0) {
+    return world_.Fail("everything is deleted and the controller holds {} claims",
+                       snapshot.cluster->holding_count());
+  }
+  CheckNodes(snapshot);
+}
+
+}  // namespace tahoma::simulation

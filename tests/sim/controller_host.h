@@ -1,0 +1,93 @@
+// The controller's machine: its journal, its core, its watches and its writes, which die and start
+// again.
+//
+//   ControllerHost controller(world, api, disk, checks);
+//   controller.Start();          // and whenever it has died, some time later again
+//
+// The core is stepped as controller/app/core_loop.cc does it: drain, step, journal, then write. It
+// may die before the journal is written, after that, or after any of the writes. What was sent
+// before it died arrives nevertheless, if the API server is in another process.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "controller/ingest/ingest.h"
+#include "controller/ledger/core.h"
+#include "controller/plan/planner.h"
+#include "controller/publish/render.h"
+#include "controller/store/rocks_journal.h"
+#include "tests/sim/api_host.h"
+#include "tests/sim/world.h"
+
+namespace tahoma::simulation {
+
+// Who is told what the controller decides and what it writes.
+class DecisionWatcher {
+ public:
+  virtual ~DecisionWatcher() = default;
+  virtual void OnDecided(const controller::GangDecision& decision,
+                         const controller::ClusterState& view) = 0;
+  virtual void OnBound(const controller::GangDecision& decision, std::size_t pod) = 0;
+};
+
+class ControllerHost {
+ public:
+  // In one process with the API server `disk` is that server's.
+  ControllerHost(World& world, ApiHost& api, Disk& disk, DecisionWatcher& watcher)
+      : world_(world), api_(api), disk_(disk), watcher_(watcher), link_(world, api, "controller") {}
+
+  void Start();
+  void Die(std::string_view why);
+  bool up() const { return core_ != nullptr; }
+
+  // Something changed in the API: the watches see it soon.
+  void WakeWatches();
+  // nullptr while it is down.
+  std::shared_ptr<const controller::Snapshot> snapshot() const {
+    return core_ == nullptr ? nullptr : core_->snapshot();
+  }
+  // Called when it died and what it shared a process with must die as well.
+  std::function<void()> on_death;
+
+  Disk& disk() { return disk_; }
+
+ private:
+  // Where in a step the controller dies.
+  enum class Death : std::uint8_t { kNo, kBeforeJournal, kAfterJournal, kAmongWrites };
+
+  bool Open();
+  void WakeCore(Duration delay);
+  void StepCore();
+  void StepWatch(std::size_t watch);
+  std::vector<controller::Decision> Plan(const controller::ClusterState& view,
+                                         const controller::Queue& queue, WallTime now);
+  void ShowDecisions(const controller::JournalBatch& batch);
+  void Issue(controller::ApiWrite write);
+  void Carry(const controller::ApiWrite& write, Fate fate, bool tell);
+  void Touch(const controller::ApiWrite& write);
+  void Tell(controller::ApiResult result);
+  bool Faked(const controller::ApiWrite& write);
+
+  World& world_;
+  ApiHost& api_;
+  Disk& disk_;
+  DecisionWatcher& watcher_;
+  Link link_;
+  std::uint64_t life_ = 0;  // events of a former life are ignored
+  std::unique_ptr<controller::RocksJournal> journal_;
+  std::unique_ptr<controller::Planner> planner_;
+  std::unique_ptr<controller::Core> core_;
+  std::unique_ptr<controller::Ingest> ingest_;
+  std::vector<bool> watch_waits_;
+  std::vector<controller::Command> commands_;
+  std::optional<Duration> core_at_;
+};
+
+}  // namespace tahoma::simulation

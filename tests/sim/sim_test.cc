@@ -1,0 +1,124 @@
+// Runs simulated worlds and judges them.
+//
+//   sim_test                  # fixed seeds, two of them twice, and a few fresh ones
+//   sim_test --seed=17 -v     # one world again, every request printed
+//   sim_test --seeds=100..199
+//   sim_test --planted        # mistakes put in on purpose must be found
+//
+// Run in the source tree.
+
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "tests/sim/simulation.h"
+
+namespace tahoma::simulation {
+namespace {
+
+constexpr std::uint64_t kFixedSeeds = 30;
+constexpr std::uint64_t kTwice = 2;
+constexpr int kFreshSeeds = 4;
+constexpr std::uint64_t kSeedsPerPlant = 40;
+
+std::string g_program;
+
+bool RunOne(std::uint64_t seed, const RunOptions& options, std::map<std::string, int>& met) {
+  const Report report = RunWorld(seed, options);
+  fmt::print("seed={} steps={} hash={:016x}\n", report.seed, report.steps, report.hash);
+  for (const auto& [what, count] : report.met) met[what] += count;
+  if (!report.failure) {
+    std::fflush(stdout);
+    return true;
+  }
+  const double at = std::chrono::duration<double>(report.failed_at).count();
+  fmt::print("FAILED seed={} after {:.3f} s: {}\n  again: {} --seed={}\n", seed, at,
+             *report.failure, g_program, seed);
+  std::fflush(stdout);
+  return false;
+}
+
+bool RunTwice(std::uint64_t seed) {
+  const Report first = RunWorld(seed, {});
+  const Report second = RunWorld(seed, {});
+  if (first.hash == second.hash && first.steps == second.steps) return true;
+  fmt::print("FAILED seed={} gives two different runs: {:016x} and {:016x}\n", seed, first.hash,
+             second.hash);
+  return false;
+}
+
+int RunAll() {
+  bool good = true;
+  std::map<std::string, int> met;
+  for (std::uint64_t seed = 1; seed <= kFixedSeeds; ++seed) good &= RunOne(seed, {}, met);
+  for (std::uint64_t seed = 1; seed <= kTwice; ++seed) good &= RunTwice(seed);
+  Rng rng(SeedFromMachine());
+  for (int i = 0; i < kFreshSeeds; ++i) good &= RunOne(rng.Next(), {}, met);
+  for (const auto& [what, count] : met) fmt::print("met {:6} x {}\n", count, what);
+  fmt::print("{}\n", good ? "all worlds are sound" : "some worlds are not sound");
+  return good ? 0 : 1;
+}
+
+int RunPlanted() {
+  int missed = 0;
+  for (int i = 1; i < kPlants; ++i) {
+    const auto plant = static_cast<Plant>(i);
+    bool caught = false;
+    for (std::uint64_t seed = 1; seed <= kSeedsPerPlant && !caught; ++seed) {
+      const Report report = RunWorld(seed, {.plant = plant, .verbose = false});
+      caught = report.failure.has_value();
+      if (caught) {
+        fmt::print("{}: found by seed {}: {}\n", PlantName(plant), seed, *report.failure);
+      }
+    }
+    if (!caught) fmt::print("{}: NOT FOUND in {} seeds\n", PlantName(plant), kSeedsPerPlant);
+    missed += caught ? 0 : 1;
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+int RunSome(std::uint64_t first, std::uint64_t last, const RunOptions& options) {
+  bool good = true;
+  std::map<std::string, int> met;
+  for (std::uint64_t seed = first; seed <= last; ++seed) good &= RunOne(seed, options, met);
+  for (const auto& [what, count] : met) fmt::print("met {:6} x {}\n", count, what);
+  return good ? 0 : 1;
+}
+
+std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
+
+int Main(const std::vector<std::string>& arguments) {
+  RunOptions options;
+  for (const std::string& argument : arguments) options.verbose |= argument == "-v";
+  for (const std::string& argument : arguments) {
+    if (argument == "-v") continue;
+    if (argument == "--planted") return RunPlanted();
+    if (argument.rfind("--seed=", 0) == 0) {
+      const std::uint64_t seed = Number(argument.substr(7));
+      return RunSome(seed, seed, options);
+    }
+    const std::size_t dots = argument.find("..");
+    if (argument.rfind("--seeds=", 0) == 0 && dots != std::string::npos) {
+      return RunSome(Number(argument.substr(8, dots - 8)), Number(argument.substr(dots + 2)),
+                     options);
+    }
+    fmt::print(stderr, "sim_test [-v] [--seed=N | --seeds=A..B | --planted], not \"{}\"\n",
+               argument);
+    return 2;
+  }
+  return RunAll();
+}
+
+}  // namespace
+}  // namespace tahoma::simulation
+
+int main(int argc, char** argv) {
+  spdlog::set_level(spdlog::level::off);
+  tahoma::simulation::g_program = argv[0];
+  return tahoma::simulation::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

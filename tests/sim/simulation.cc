@@ -1,0 +1,262 @@
+#include "tests/sim/simulation.h"
+
+#include <memory>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "tests/sim/api_host.h"
+#include "tests/sim/checks.h"
+#include "tests/sim/controller_host.h"
+#include "tests/sim/users.h"
+#include "tests/sim/virtual_node.h"
+
+namespace tahoma::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Longer than every time-out, retry and grace period of the parts, one after the other.
+constexpr seconds kSettle{300};
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, const RunOptions& options) : world_(seed, options.plant) {
+    world_.verbose = options.verbose;
+    controller_.on_death = [this] { OnDeath(); };
+  }
+
+  void Run() {
+    SetUp();
+    RunUntil(world_.events.elapsed() + world_.swarm.chaos);
+    Repair();
+    RunUntil(world_.events.elapsed() + kSettle);
+    if (world_.failure) return;
+    if (!controller_.up()) return world_.Fail("the controller does not come up again");
+    checks_.AtRest(*controller_.snapshot(), Journal());
+    for (int i = 0; i < 3 && !world_.failure && !users_.DeleteAll(); ++i) {
+      RunUntil(world_.events.elapsed() + kSettle / 3);
+    }
+    if (!world_.failure && !users_.DeleteAll()) return world_.Fail("{}", Remains());
+    RunUntil(world_.events.elapsed() + kSettle / 3);
+    if (!world_.failure) checks_.AtEnd(*controller_.snapshot(), Journal());
+  }
+
+  Report ReportOf(std::uint64_t seed) {
+    if (api_.up()) {
+      for (const char* plural : {"pods", "nodes"}) Digest({"", plural});
+      for (const char* plural : {"resourceclaims", "resourceslices"}) {
+        Digest({"resource.k8s.io", plural});
+      }
+    }
+    return {.seed = seed,
+            .steps = world_.steps,
+            .hash = world_.trace,
+            .failure = world_.failure,
+            .failed_at = world_.events.elapsed(),
+            .met = world_.met};
+  }
+
+ private:
+  controller::Journal& Journal() {
+    journal_ = std::make_unique<controller::RocksJournal>(*controller_.disk().store());
+    return *journal_;
+  }
+
+  void Digest(const controller::ResourceName& resource) {
+    for (const auto& object : api_.objects().List(resource, "").objects) {
+      world_.Mix(object->bytes);
+    }
+  }
+
+  std::string Remains() {
+    for (const char* plural : {"pods"}) {
+      for (const auto& object : api_.objects().List({"", plural}, "").objects) {
+        return fmt::format("{} {} cannot be deleted: {}", plural, object->key, object->bytes);
+      }
+    }
+    for (const auto& object :
+         api_.objects().List({"resource.k8s.io", "resourceclaims"}, "").objects) {
+      return fmt::format("claim {} cannot be deleted: {}", object->key, object->bytes);
+    }
+    return "some objects cannot be deleted";
+  }
+
+  void SetUp() {
+    TAHOMA_CHECK_OK(api_.Start());
+    const Swarm& swarm = world_.swarm;
+    for (int i = 0; i < swarm.ultra_servers; ++i) {
+      for (int z = 0; z < 4; ++z) {
+        AddNode({.name = fmt::format("us{}-n{}", i, z),
+                 .type = "trn2u.48xlarge",
+                 .ultra_server = fmt::format("us-{:016x}", i + 1),
+                 .z = z,
+                 .cores = swarm.cores});
+      }
+    }
+    for (int i = 0; i < swarm.lone_instances; ++i) {
+      AddNode({.name = fmt::format("lone{}", i),
+               .type = "trn2.48xlarge",
+               .ultra_server = "",
+               .z = 0,
+               .cores = swarm.cores});
+    }
+    for (int i = 0; i < swarm.small_nodes; ++i) {
+      AddNode({.name = fmt::format("small{}", i),
+               .type = "trn2.3xlarge",
+               .ultra_server = "",
+               .z = 0,
+               .cores = true});
+    }
+    controller_.Start();
+    for (int i = 0; i < swarm.submissions; ++i) {
+      world_.events.After(world_.Between(Duration(0), swarm.chaos * 9 / 10), Urgency::kNormal,
+                          [this] { users_.Submit(); });
+    }
+    NextMishap();
+  }
+
+  void AddNode(NodePlan plan) {
+    nodes_.push_back(std::make_unique<VirtualNode>(world_, api_, std::move(plan)));
+    nodes_.back()->PowerOn();
+  }
+
+  void RunUntil(Duration end) {
+    bool over = false;
+    world_.events.After(end - world_.events.elapsed(), Urgency::kFirst, [&] { over = true; });
+    while (!over && !world_.failure && world_.events.RunNext()) AfterStep();
+  }
+
+  void AfterStep() {
+    ++world_.steps;
+    if (api_.up() && api_.disk().failed()) {
+      world_.Meet("API disk failed");
+      if (world_.swarm.one_process && controller_.up()) {
+        controller_.Die("the disk failed");
+      } else {
+        StopApi();
+      }
+    }
+    if (api_.up() && (api_.version() != seen_ || api_.life() != life_)) {
+      seen_ = api_.version();
+      life_ = api_.life();
+      controller_.WakeWatches();
+      for (const auto& node : nodes_) node->WakeWatch();
+      api_.WakeDuties();
+    }
+    checks_.AfterStep();
+  }
+
+  void StopApi() {
+    world_.Mix("API server stops");
+    api_.Stop(world_.rng.Chance(1, 2));
+    Restart();
+  }
+
+  // The controller has died: with its process, its disk.
+  void OnDeath() {
+    if (world_.swarm.one_process) {
+      if (api_.up()) StopApi();
+    } else {
+      own_disk_.Close(world_.rng.Chance(1, 2));
+      if (world_.Happens(world_.swarm.lost_disk)) {
+        world_.Meet("disk lost");
+        own_disk_.Replace();
+      }
+    }
+    Restart();
+  }
+
+  void Restart() {
+    if (restarting_) return;
+    restarting_ = true;
+    const Duration delay =
+        world_.chaos ? world_.Between(milliseconds(100), seconds(15)) : seconds(1);
+    world_.events.After(delay, Urgency::kNormal, [this] {
+      restarting_ = false;
+      if (!api_.up() && !api_.Start().ok()) {
+        api_.Stop(false);
+        return Restart();
+      }
+      if (!controller_.up()) controller_.Start();
+    });
+  }
+
+  void NextMishap() {
+    world_.events.After(world_.Between(milliseconds(200), seconds(4)), Urgency::kNormal, [this] {
+      if (!world_.chaos) return;
+      Mishap();
+      NextMishap();
+    });
+  }
+
+  void Mishap() {
+    const Swarm& swarm = world_.swarm;
+    users_.DeleteSomething();
+    if (world_.Happens(swarm.disk_fault)) {
+      Disk& disk = !swarm.one_process && world_.rng.Chance(1, 2) ? own_disk_ : api_disk_;
+      disk.faults().FailAfter(world_.rng.Below(12),
+                              static_cast<testing::FaultFileSystem::Failure>(world_.rng.Below(3)));
+    }
+    VirtualNode& node = *nodes_[world_.rng.Below(nodes_.size())];
+    const int chip =
+        static_cast<int>(world_.rng.Below(static_cast<std::uint64_t>(node.chip_count())));
+    if (world_.Happens(swarm.break_chip)) {
+      node.broken(chip) || world_.rng.Chance(1, 3) ? node.RepairChip(chip) : node.BreakChip(chip);
+    }
+    if (world_.Happens(swarm.break_link) && node.chip_count() == 16) {
+      const bool ultra = !node.plan().ultra_server.empty();
+      const sim::Port port{static_cast<torus::Axis>(world_.rng.Below(ultra ? 3 : 2)),
+                           static_cast<torus::Direction>(world_.rng.Below(2))};
+      node.SetLink(chip, port, node.links_down().contains({chip, PortIndex(port)}));
+    }
+    if (world_.Happens(swarm.node_away) && node.powered()) {
+      world_.Meet("node away");
+      node.PowerOff();
+      Return(node, seconds(60));
+    } else if (world_.Happens(swarm.node_removed) && node.powered()) {
+      world_.Meet("node removed");
+      node.PowerOff();
+      (void)api_.Call("DELETE", "/api/v1/nodes/" + node.plan().name);
+      Return(node, seconds(120));
+    }
+  }
+
+  void Return(VirtualNode& node, Duration most) {
+    world_.events.After(world_.Between(seconds(1), most), Urgency::kNormal,
+                        [&node] { node.PowerOn(); });
+  }
+
+  void Repair() {
+    world_.chaos = false;
+    world_.Mix("the chaos is over");
+    api_disk_.faults().Heal();
+    own_disk_.faults().Heal();
+    if (!api_.up() || !controller_.up()) Restart();
+    for (const auto& node : nodes_) node->PowerOn();
+  }
+
+  World world_;
+  Disk api_disk_{world_};
+  Disk own_disk_{world_};
+  ApiHost api_{world_, api_disk_};
+  Nodes nodes_;
+  Checks checks_{world_, api_, nodes_};
+  ControllerHost controller_{world_, api_, world_.swarm.one_process ? api_disk_ : own_disk_,
+                             checks_};
+  Users users_{world_, api_};
+  std::unique_ptr<controller::RocksJournal> journal_;
+  std::int64_t seen_ = 0;
+  int life_ = 0;
+  bool restarting_ = false;
+};
+
+}  // namespace
+
+Report RunWorld(std::uint64_t seed, const RunOptions& options) {
+  Simulation simulation(seed, options);
+  simulation.Run();
+  return simulation.ReportOf(seed);
+}
+
+}  // namespace tahoma::simulation

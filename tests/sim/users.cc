@@ -1,0 +1,224 @@
+#include "tests/sim/users.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "tests/sim/virtual_node.h"
+
+namespace tahoma::simulation {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr char kPods[] = "/api/v1/namespaces/default/pods";
+constexpr char kGangs[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+constexpr char kClaims[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+constexpr char kTemplates[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates";
+
+// Shapes with the members of one slice; the last three cannot be had, each for another reason.
+struct GangKind {
+  const char* shape;
+  int members;
+  int chips;  // per pod
+};
+constexpr std::array<GangKind, 13> kGangKinds = {{{"4x4x4", 4, 16},
+                                                  {"4x4x2", 2, 16},
+                                                  {"4x4", 1, 16},
+                                                  {"2x2x4", 4, 4},
+                                                  {"4x2x2", 2, 8},
+                                                  {"2x2", 1, 4},
+                                                  {"4x2", 2, 4},
+                                                  {"2x2x2", 2, 4},
+                                                  {"2x1", 1, 2},
+                                                  {"", 3, 1},
+                                                  {"3x2", 1, 6},
+                                                  {"4x4x4", 3, 16},
+                                                  {"4x4", 1, 8}}};
+
+json ChipRequest(int count) {
+  return {
+      {"name", "neurons"},
+      {"exactly",
+       {{"deviceClassName", "neuron.aws.com"},
+        {"allocationMode", "ExactCount"},
+        {"count", count},
+        {"selectors", json::array({json{{"cel",
+                                         {{"expression",
+                                           "device.attributes['neuron.aws.com'].resourceType == "
+                                           "'neuron_device'"}}}}})}}}};
+}
+
+json SelectedRequest(const char* device_class, int count, const std::string& expression) {
+  json request = ChipRequest(count);
+  request["exactly"]["deviceClassName"] = device_class;
+  request["exactly"]["selectors"][0]["cel"]["expression"] = expression;
+  return request;
+}
+
+json ClaimSpec(json request, json constraints) {
+  json devices = {{"requests", json::array({std::move(request)})}};
+  if (!constraints.is_null()) devices["constraints"] = json::array({std::move(constraints)});
+  return {{"devices", std::move(devices)}};
+}
+
+}  // namespace
+
+void Users::Submit() {
+  const std::string name = fmt::format("job{}", ++submitted_);
+  const std::uint64_t dice = world_.rng.Below(10);
+  if (dice < 6) return SubmitGang(name);
+  if (dice < 9) return SubmitPod(name);
+  SubmitSharers(name);
+}
+
+void Users::AddRuntime(json& annotations) {
+  if (world_.rng.Chance(1, 4)) return;  // until it is deleted
+  annotations[kRunsFor] = std::to_string(1 + world_.rng.Below(60));
+  if (world_.rng.Chance(1, 5)) annotations[kExitsWith] = "3";
+}
+
+Users::Object Users::Template(const std::string& name, json request, json constraints) {
+  return {kTemplates,
+          {{"metadata", {{"name", name}}},
+           {"spec", {{"spec", ClaimSpec(std::move(request), std::move(constraints))}}}}};
+}
+
+Users::Object Users::Pod(const std::string& name, json claim) {
+  claim["name"] = "neurons";
+  json pod = {{"metadata", {{"name", name}, {"annotations", json::object()}}},
+              {"spec",
+               {{"schedulerName", "tahoma"},
+                {"restartPolicy", "Never"},
+                {"terminationGracePeriodSeconds", world_.rng.Below(20)},
+                {"containers",
+                 json::array({json{
+                     {"name", "main"},
+                     {"image", "work"},
+                     {"resources", {{"claims", json::array({json{{"name", "neurons"}}})}}}}})},
+                {"resourceClaims", json::array({std::move(claim)})}}}};
+  AddRuntime(pod["metadata"]["annotations"]);
+  return {kPods, std::move(pod)};
+}
+
+void Users::SubmitGang(const std::string& name) {
+  const GangKind& kind = kGangKinds[world_.rng.Below(kGangKinds.size())];
+  const int slices = 1 + static_cast<int>(world_.rng.Chance(1, 4));
+  json gang = {
+      {"apiVersion", "tahoma.dev/v1alpha1"},
+      {"kind", "Gang"},
+      {"metadata", {{"name", name}, {"annotations", {{kChipsPerPod, std::to_string(kind.chips)}}}}},
+      {"spec", {{"members", kind.members * slices}, {"slices", slices}}}};
+  if (*kind.shape != '\0') gang["spec"]["shape"] = kind.shape;
+  if (world_.rng.Chance(1, 4)) gang["spec"]["priority"] = world_.rng.Below(3);
+  std::vector<Object> objects = {{kGangs, std::move(gang)},
+                                 Template(name, ChipRequest(kind.chips), nullptr)};
+  json annotations = json::object();
+  AddRuntime(annotations);
+  for (int i = 0; i < kind.members * slices; ++i) {
+    Object pod = Pod(fmt::format("{}-{}", name, i), json{{"resourceClaimTemplateName", name}});
+    pod.body["metadata"]["labels"] = {{"tahoma.dev/gang", name}};
+    if (world_.rng.Chance(2, 3)) pod.body["metadata"]["annotations"] = annotations;
+    objects.push_back(std::move(pod));
+  }
+  Post(std::move(objects));
+}
+
+void Users::SubmitPod(const std::string& name) {
+  const std::uint64_t dice = world_.rng.Below(6);
+  json request = ChipRequest(1 << world_.rng.Below(5));
+  json constraints;
+  bool plain = dice < 3;
+  if (dice == 3) {  // AWS's connected chips
+    request = ChipRequest(4);
+    constraints = {{"requests", json::array({"neurons"})},
+                   {"matchAttribute", "resource.aws.com/devicegroup4_id"}};
+  } else if (dice == 4) {
+    request = SelectedRequest("neuron.aws.com", 1,
+                              "device.attributes['neuron.aws.com'].resourceType == 'neuron_node'");
+  } else if (dice == 5) {
+    const int lnc = world_.rng.Chance(1, 2) ? 1 : 2;
+    request = SelectedRequest("neuroncore.tahoma.dev", 1 << world_.rng.Below(3),
+                              fmt::format("device.attributes['tahoma.dev'].lnc == {}", lnc));
+  }
+  const std::string chips = std::to_string(request["exactly"]["count"].get<int>());
+  Object pod = Pod(name, json{{"resourceClaimTemplateName", name}});
+  if (plain) pod.body["metadata"]["annotations"][kChipsPerPod] = chips;
+  Post({Template(name, std::move(request), std::move(constraints)), std::move(pod)});
+}
+
+// Two or three pods with one claim that outlives them.
+void Users::SubmitSharers(const std::string& name) {
+  std::vector<Object> objects = {
+      {kClaims, {{"metadata", {{"name", name}}}, {"spec", ClaimSpec(ChipRequest(2), nullptr)}}}};
+  const int pods = 2 + static_cast<int>(world_.rng.Below(2));
+  for (int i = 0; i < pods; ++i) {
+    objects.push_back(Pod(fmt::format("{}-{}", name, i), json{{"resourceClaimName", name}}));
+  }
+  Post(std::move(objects));
+}
+
+void Users::Post(std::vector<Object> objects) {
+  for (std::size_t i = objects.size(); i > 1; --i) {
+    std::swap(objects[i - 1], objects[world_.rng.Below(i)]);
+  }
+  Duration at{0};
+  for (const Object& object : objects) {
+    at += world_.rng.Chance(1, 8) ? world_.Between(seconds(0), seconds(4)) : world_.Latency();
+    world_.events.After(at, Urgency::kNormal, [this, object] { PostOne(object); });
+  }
+}
+
+void Users::PostOne(const Object& object) {
+  const Answer made = api_.Call("POST", object.collection, object.body);
+  if (made.status != 0 && made.status < 500) return;
+  world_.events.After(seconds(1), Urgency::kNormal, [this, object] { PostOne(object); });
+}
+
+std::string Users::Pick(const controller::ResourceName& resource, const std::string& collection) {
+  if (!api_.up()) return "";
+  const auto list = api_.objects().List(resource, "default/");
+  if (list.objects.empty()) return "";
+  const auto& chosen = list.objects[world_.rng.Below(list.objects.size())];
+  return fmt::format("{}/{}", collection,
+                     chosen->body->at("metadata").at("name").get<std::string>());
+}
+
+void Users::Delete(const std::string& path, bool force) {
+  if (path.empty()) return;
+  json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
+  if (force) options["gracePeriodSeconds"] = 0;
+  (void)api_.Call("DELETE", path, options);
+}
+
+void Users::DeleteSomething() {
+  const Swarm& swarm = world_.swarm;
+  if (world_.Happens(swarm.delete_pod)) Delete(Pick({"", "pods"}, kPods), false);
+  if (world_.Happens(swarm.force_pod)) Delete(Pick({"", "pods"}, kPods), true);
+  if (world_.Happens(swarm.delete_gang)) Delete(Pick({"tahoma.dev", "gangs"}, kGangs), false);
+  if (world_.Happens(swarm.delete_claim)) {
+    Delete(Pick({"resource.k8s.io", "resourceclaims"}, kClaims), false);
+  }
+}
+
+bool Users::DeleteAll() {
+  const std::array<std::pair<controller::ResourceName, const char*>, 4> kinds = {
+      {{{"", "pods"}, kPods},
+       {{"tahoma.dev", "gangs"}, kGangs},
+       {{"resource.k8s.io", "resourceclaims"}, kClaims},
+       {{"resource.k8s.io", "resourceclaimtemplates"}, kTemplates}}};
+  bool none = true;
+  for (const auto& [resource, collection] : kinds) {
+    for (const auto& object : api_.objects().List(resource, "default/").objects) {
+      none = false;
+      const json& metadata = object->body->at("metadata");
+      if (metadata.contains("deletionTimestamp")) continue;
+      Delete(fmt::format("{}/{}", collection, metadata.at("name").get<std::string>()), false);
+    }
+  }
+  return none;
+}
+
+}  // namespace tahoma::simulation

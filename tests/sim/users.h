@@ -1,0 +1,59 @@
+// People and their controllers: they submit gangs and pods, and delete things at any moment.
+//
+//   Users users(world, api);
+//   users.Submit();           // a gang, a pod, or pods that share a claim; objects in any order
+//   users.DeleteSomething();
+//   users.DeleteAll();        // at the end
+//
+// What was asked for is written in annotations, so that the checks know it without the planner.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/sim/api_host.h"
+#include "tests/sim/world.h"
+
+namespace tahoma::simulation {
+
+// On a Gang or a pod: chips per pod, without any constraint but the gang's shape.
+inline constexpr char kChipsPerPod[] = "sim/chips-per-pod";
+
+class Users {
+ public:
+  Users(World& world, ApiHost& api) : world_(world), api_(api) {}
+
+  void Submit();
+  void DeleteSomething();
+  // Pods, Gangs, claims and templates of all users. True when nothing is left.
+  bool DeleteAll();
+
+ private:
+  struct Object {
+    std::string collection;
+    nlohmann::json body;
+  };
+
+  void SubmitGang(const std::string& name);
+  void SubmitPod(const std::string& name);
+  void SubmitSharers(const std::string& name);
+  // Posts them one after the other in any order, each until it is taken.
+  void Post(std::vector<Object> objects);
+  void PostOne(const Object& object);
+  Object Template(const std::string& name, nlohmann::json request, nlohmann::json constraints);
+  Object Pod(const std::string& name, nlohmann::json claim);
+  void AddRuntime(nlohmann::json& annotations);
+  // A random object of the collection: its path, or empty.
+  std::string Pick(const controller::ResourceName& resource, const std::string& collection);
+  void Delete(const std::string& path, bool force);
+
+  World& world_;
+  ApiHost& api_;
+  int submitted_ = 0;
+};
+
+}  // namespace tahoma::simulation

@@ -1,0 +1,111 @@
+// What all parts of one simulated world share: its time, its chance, its trace and its verdict.
+//
+//   World world(seed, Plant::kNone);
+//   if (world.Happens(world.swarm.lose_request)) return Unavailable("lost");
+//   world.Fail("chip {} of {} is in two claims", chip, node);
+//
+// All randomness comes from the one Rng of the seed. What a world is like (its Swarm) is drawn
+// first: which faults are on at all, and how often, differs from seed to seed, because a fault that
+// is always there hides what needs its absence.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/clock.h"
+#include "lib/base/rng.h"
+#include "tests/sim/event_queue.h"
+
+namespace tahoma::simulation {
+
+// A mistake put into the harness on purpose: the simulation must find it.
+enum class Plant : std::uint8_t {
+  kNone,
+  kNeverDeallocate,  // the undo of an allocation is lost for ever and reported as done
+  kForgetHolding,    // the planner does not see what one claim holds
+  kSkipAllocation,   // an allocation is reported as done and never written
+  kForgetJournal,    // the journal says OK and writes nothing
+};
+inline constexpr int kPlants = 5;
+std::string_view PlantName(Plant plant);
+
+// Chances are in thousandths.
+struct Swarm {
+  int ultra_servers = 1;
+  int lone_instances = 1;
+  int small_nodes = 1;
+  bool cores = false;       // large nodes publish partitions too
+  bool one_process = true;  // controller and API server die together, on one disk
+  int submissions = 12;
+  Duration chaos{};  // how long things arrive and break
+
+  int lose_request = 0;   // never carried out, no answer
+  int lose_answer = 0;    // carried out, no answer
+  int late_request = 0;   // no answer; carried out long afterwards
+  int repeat_answer = 0;  // the controller hears of it twice
+  int touch_object = 0;   // somebody else changes the object just before the write
+  int break_watch = 0;    // 410 in the middle
+  int repeat_event = 0;
+  int crash = 0;       // of the controller, at each of its steps
+  int disk_fault = 0;  // per mishap
+  int lost_disk = 0;   // the journal's disk is replaced by an empty one
+  int break_chip = 0;  // per mishap
+  int break_link = 0;
+  int node_away = 0;
+  int node_removed = 0;
+  int delete_pod = 0;
+  int force_pod = 0;
+  int delete_gang = 0;
+  int delete_claim = 0;
+
+  static Swarm Draw(Rng& rng);
+};
+
+struct World {
+  World(std::uint64_t seed, Plant planted);
+
+  // Whether a fault of that chance happens now; never once the chaos is over.
+  bool Happens(int thousandths) {
+    return chaos && thousandths > 0 && rng.Below(1000) < static_cast<std::uint64_t>(thousandths);
+  }
+  Duration Between(Duration least, Duration most) {
+    const auto span = static_cast<std::uint64_t>((most - least).count());
+    return least + Duration(static_cast<std::int64_t>(rng.Below(span + 1)));
+  }
+  Duration Latency() {
+    return Between(std::chrono::microseconds(200), std::chrono::milliseconds(20));
+  }
+
+  // Part of the trace: equal runs have equal traces.
+  void Mix(std::string_view text);
+  // Counts how often something rare was met.
+  void Meet(const std::string& what) { ++met[what]; }
+
+  template <typename... Args>
+  void Fail(fmt::format_string<Args...> format, Args&&... args) {
+    if (!failure) failure = fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  const Plant plant;
+  Rng rng;
+  ManualClock clock;
+  EventQueue events{clock};
+  Swarm swarm;
+  bool chaos = true;
+  std::uint64_t trace = 14695981039346656037ULL;
+  std::uint64_t steps = 0;
+  std::map<std::string, int> met;
+  std::optional<std::string> failure;
+  bool verbose = false;
+};
+
+}  // namespace tahoma::simulation

@@ -1,0 +1,95 @@
+// tahoma-api-server: the standalone Kubernetes API alone, for tests with real clients.
+//
+//   tahoma-api-server --data DIR --crds DIR --port-file FILE
+//
+// Listens on a free loopback port, writes "http://127.0.0.1:PORT" into FILE once it serves, and
+// ends in order on SIGTERM. It trusts its caller; it is no product.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "controller/apiserver/api_server.h"
+#include "controller/apiserver/http_front.h"
+#include "controller/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "lib/rest/metrics.h"
+
+namespace tahoma::controller {
+namespace {
+
+struct Arguments {
+  std::string data, crds, port_file;
+};
+
+absl::Status InstallCrds(ApiServer& server, const std::string& dir) {
+  if (dir.empty()) return absl::OkStatus();
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    std::ifstream in(file);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    TAHOMA_RETURN_IF_ERROR(Annotate(server.InstallCrd(text), file.string()));
+  }
+  return absl::OkStatus();
+}
+
+// A kubelet that answers every log request with the request itself.
+rest::Response EchoLog(const std::string& host, int port, const std::string& target) {
+  return rest::Response::Text(200, fmt::format("{}:{}{}\n", host, port, target));
+}
+
+absl::Status Run(const Arguments& arguments) {
+  // Blocked before any thread starts, so that only sigwait below receives them.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  const SystemClock clock;
+  TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = arguments.data}));
+  ApiServer::Options options;
+  options.seed = SeedFromMachine();
+  options.node_fetch = &EchoLog;
+  TAHOMA_ASSIGN_OR_RETURN(const auto server, ApiServer::Open(*store, clock, std::move(options)));
+  TAHOMA_RETURN_IF_ERROR(InstallCrds(*server, arguments.crds));
+  rest::Metrics metrics;
+  HttpFront front(*server, {}, metrics);
+  TAHOMA_RETURN_IF_ERROR(front.Start());
+  {
+    std::ofstream out(arguments.port_file + ".new");
+    out << front.url() << "\n";
+  }
+  std::filesystem::rename(arguments.port_file + ".new", arguments.port_file);
+  int signal = 0;
+  sigwait(&ends, &signal);
+  front.Stop();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace tahoma::controller
+
+int main(int argc, char** argv) {
+  tahoma::controller::Arguments arguments;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--data") arguments.data = argv[i + 1];
+    if (flag == "--crds") arguments.crds = argv[i + 1];
+    if (flag == "--port-file") arguments.port_file = argv[i + 1];
+  }
+  const absl::Status status = tahoma::controller::Run(arguments);
+  if (status.ok()) return 0;
+  std::cerr << status << "\n";
+  return 1;
+}

@@ -1,0 +1,53 @@
+// A program that a test runs, watches and kills.
+//
+//   ChildProgram controller({Bin("controller"), "--standalone", …}, dir.path() + "/log");
+//   while (!std::filesystem::exists(port_file)) {
+//     ASSERT_FALSE(controller.WaitEnd(std::chrono::milliseconds(10))) << controller.log();
+//   }
+//   controller.Kill(SIGKILL);
+//   EXPECT_EQ(controller.Wait(), std::nullopt);            // it did not exit by itself
+//
+// The destructor kills what still runs.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tahoma::testing {
+
+// The path of one of our programs, from $TAHOMA_BIN.
+std::string Bin(const std::string& program);
+
+class ChildProgram {
+ public:
+  // Starts `arguments[0]`; its stdout and stderr go to `log_file`.
+  ChildProgram(const std::vector<std::string>& arguments, std::string log_file);
+  ~ChildProgram();
+  ChildProgram(const ChildProgram&) = delete;
+  ChildProgram& operator=(const ChildProgram&) = delete;
+
+  void Kill(int signal);
+  // Whether it has ended, after at most `timeout`.
+  bool WaitEnd(std::chrono::milliseconds timeout);
+  // Waits for its end (at most two minutes; then it is killed): the exit status, or nothing when a
+  // signal ended it.
+  std::optional<int> Wait();
+  // What it has printed so far.
+  std::string log() const;
+
+ private:
+  const std::string log_file_;
+  pid_t pid_ = -1;
+  int pid_fd_ = -1;
+  bool ended_ = false;
+  int status_ = 0;  // of waitpid
+};
+
+}  // namespace tahoma::testing

@@ -1,0 +1,164 @@
+// crash-controller: `controller --standalone` that kills itself with SIGKILL at one of its writes.
+//
+//   crash-controller DATA CRDS PORT_FILE N before|after commit|notice
+//
+// Counted is from the moment the first gang's commit begins: with "commit" the journal's appends
+// and the core's requests that change claims and bindings, whose order is always the same but for
+// claims and pods of one gang among themselves; with "notice" its events and statuses. The N-th is
+// the last, cut off before or after it is carried out.
+// It says which one that is as "crash: <write>" on stderr. Writes the API's address into PORT_FILE
+// as the controller does. Without a kill it serves until it is killed from outside.
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "controller/app/core_loop.h"
+#include "controller/app/files.h"
+#include "controller/app/options.h"
+#include "controller/app/standalone.h"
+#include "controller/ledger/journal.h"
+#include "controller/ledger/record.h"
+#include "lib/base/check.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/kube/transport.h"
+#include "lib/rest/metrics.h"
+
+namespace tahoma::controller {
+namespace {
+
+enum class Lane { kCommit, kNotice };
+
+// Counts writes and ends the program at the chosen one.
+class Fuse {
+ public:
+  Fuse(int nth, bool before, Lane lane) : nth_(nth), before_(before), lane_(lane) {}
+
+  void Arm() { armed_ = true; }
+
+  template <typename Write>
+  auto Around(Lane lane, const std::string& what, Write&& write) {
+    const bool last = armed_ && lane == lane_ && ++count_ == nth_;
+    if (last) fmt::print(stderr, "crash: {}\n", what);
+    if (last && before_) ::raise(SIGKILL);
+    auto answer = write();
+    if (last) ::raise(SIGKILL);
+    return answer;
+  }
+
+ private:
+  const int nth_;
+  const bool before_;
+  const Lane lane_;
+  std::atomic<bool> armed_ = false;
+  std::atomic<int> count_ = 0;
+};
+
+std::string NameOf(const Record& record) {
+  struct Name {
+    const char* operator()(const GangPrepared&) const { return "GangPrepared"; }
+    const char* operator()(const GangAllocated&) const { return "GangAllocated"; }
+    const char* operator()(const GangBound&) const { return "GangBound"; }
+    const char* operator()(const ClaimReleased&) const { return "ClaimReleased"; }
+    const char* operator()(const GangUndoing&) const { return "GangUndoing"; }
+    const char* operator()(const GangReleased&) const { return "GangReleased"; }
+  };
+  return std::visit(Name{}, record);
+}
+
+class CrashJournal final : public Journal {
+ public:
+  CrashJournal(Journal& journal, Fuse& fuse) : journal_(journal), fuse_(fuse) {}
+
+  absl::Status Write(const JournalBatch& batch) override {
+    if (batch.empty()) return journal_.Write(batch);
+    std::string what = "journal";
+    for (const JournalEntry& entry : batch.put) {
+      const auto record = DecodeRecord(entry.bytes);
+      TAHOMA_CHECK_OK(record.status());
+      if (std::holds_alternative<GangPrepared>(*record)) fuse_.Arm();
+      what += " " + NameOf(*record);
+    }
+    return fuse_.Around(Lane::kCommit, what, [&] { return journal_.Write(batch); });
+  }
+
+  absl::Status Load(const std::function<absl::Status(Sequence, std::string_view)>& visit) override {
+    return journal_.Load(visit);
+  }
+
+ private:
+  Journal& journal_;
+  Fuse& fuse_;
+};
+
+Lane LaneOf(std::string_view target) {
+  const auto has = [&](std::string_view text) {
+    return target.find(text) != std::string_view::npos;
+  };
+  const bool pod_status = has("/pods/") && has("/status");
+  return has("/events") || has("/gangs/") || pod_status ? Lane::kNotice : Lane::kCommit;
+}
+
+class CrashTransport final : public kube::Transport {
+ public:
+  CrashTransport(kube::Transport& transport, Fuse& fuse) : transport_(transport), fuse_(fuse) {}
+
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    if (request.method == "GET") return transport_.Send(request);
+    return fuse_.Around(LaneOf(request.target),
+                        fmt::format("{} {} {}", request.method, request.target, request.body),
+                        [&] { return transport_.Send(request); });
+  }
+
+  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
+                                        std::chrono::milliseconds idle_timeout) override {
+    return transport_.Stream(request, sink, idle_timeout);
+  }
+
+ private:
+  kube::Transport& transport_;
+  Fuse& fuse_;
+};
+
+absl::Status Run(const Options& options, Fuse& fuse) {
+  const SystemClock clock;
+  rest::Metrics metrics;
+  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, "", clock, metrics));
+  CrashJournal journal(api->journal(), fuse);
+  CrashTransport transport(api->transport(), fuse);
+  CoreLoop loop(transport, journal, clock,
+                {.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
+  TAHOMA_RETURN_IF_ERROR(loop.Start());
+  TAHOMA_RETURN_IF_ERROR(
+      WriteFile(options.port_file, fmt::format("listenAddress: {}\n", api->address())));
+  while (true) TAHOMA_RETURN_IF_ERROR(loop.WaitForFailure(std::chrono::hours(1)));
+}
+
+}  // namespace
+}  // namespace tahoma::controller
+
+int main(int argc, char** argv) {
+  if (argc != 7) {
+    fmt::print(stderr,
+               "usage: crash-controller DATA CRDS PORT_FILE N before|after commit|notice\n");
+    return 2;
+  }
+  tahoma::controller::Options options;
+  options.standalone = true;
+  options.listen_address = "127.0.0.1:0";
+  options.data_dir = argv[1];
+  options.crd_dir = argv[2];
+  options.port_file = argv[3];
+  const auto lane = std::string_view(argv[6]) == "commit" ? tahoma::controller::Lane::kCommit
+                                                          : tahoma::controller::Lane::kNotice;
+  tahoma::controller::Fuse fuse(std::atoi(argv[4]), std::string_view(argv[5]) == "before", lane);
+  const absl::Status status = tahoma::controller::Run(options, fuse);
+  fmt::print(stderr, "{}\n", tahoma::Message(status));
+  return 1;
+}

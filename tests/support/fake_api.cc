@@ -1,0 +1,375 @@
+#include "tests/support/fake_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "controller/plan/decision.h"
+
+namespace tahoma::controller {
+
+void FakeApi::AddNode(const std::string& name, int chips) {
+  NodeFacts node;
+  node.name = name;
+  for (int i = 0; i < chips; ++i) {
+    Device device;
+    device.name = fmt::format("neuron-device-{}", i);
+    device.attributes = {
+        {{std::string(kNeuronDriver), "resourceType"}, std::string("neuron_device")},
+        {{std::string(kNeuronDriver), "deviceId"}, std::int64_t{i}},
+        {{std::string(kNeuronDriver), "instanceType"}, std::string("trn2.48xlarge")}};
+    node.devices.push_back(std::move(device));
+  }
+  nodes_[name] = node;
+  events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+}
+
+void FakeApi::RemoveNode(const std::string& name) {
+  nodes_.erase(name);
+  events_.push_back(NodeGone{name});
+}
+
+void FakeApi::AddGang(const std::string& name, int members) {
+  GangFact gang;
+  gang.key = {"default", name};
+  gang.uid = fmt::format("gang-{}", ++uids_);
+  gang.generation = 1;
+  gang.members = members;
+  gang.created = WallTime(std::chrono::seconds(uids_));
+  gangs_[name] = gang;
+  events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+}
+
+void FakeApi::AddPod(const std::string& name, const std::string& gang,
+                     const std::vector<std::string>& claims) {
+  PodFact pod;
+  pod.key = {"default", name};
+  pod.uid = fmt::format("pod-{}", ++uids_);
+  pod.gang = gang;
+  pod.created = WallTime(std::chrono::seconds(uids_));
+  for (const std::string& claim : claims) pod.claims.push_back({"chips", claim, false});
+  Touch(pods_[name] = pod);
+}
+
+void FakeApi::AddClaim(const std::string& name, int chips) {
+  ClaimFact claim;
+  claim.key = {"default", name};
+  claim.uid = fmt::format("claim-{}", ++uids_);
+  ClaimSpec spec;
+  ClaimRequest request;
+  request.name = "chips";
+  request.alternatives.resize(1);
+  request.alternatives[0].device_class = std::string(kNeuronDriver);
+  request.alternatives[0].count = chips;
+  spec.requests.push_back(std::move(request));
+  claim.spec = std::make_shared<const ClaimSpec>(std::move(spec));
+  Touch(claims_[name] = claim);
+}
+
+void FakeApi::AddPodWithClaim(const std::string& name, const std::string& gang, int chips) {
+  AddPod(name, gang, {name + "-chips"});
+  AddClaim(name + "-chips", chips);
+}
+
+void FakeApi::RemovePod(const std::string& name) {
+  const PodFact pod = pods_.at(name);
+  pods_.erase(name);
+  events_.push_back(PodGone{pod.key, pod.uid});
+}
+
+void FakeApi::DeletePod(const std::string& name) {
+  PodFact& pod = pods_.at(name);
+  if (pod.node.empty() || pod.finished) {
+    RemovePod(name);
+  } else {
+    pod.deleting = true;
+    Touch(pod);
+  }
+}
+
+void FakeApi::FinishPod(const std::string& name, bool succeeded) {
+  PodFact& pod = pods_.at(name);
+  pod.finished = true;
+  pod.succeeded = succeeded;
+  Touch(pod);
+}
+
+void FakeApi::RunDuties() {
+  std::vector<std::string> ended;
+  for (const auto& [name, pod] : pods_) {
+    if (pod.deleting) ended.push_back(name);
+  }
+  for (const std::string& name : ended) RemovePod(name);
+  for (auto& [name, claim] : claims_) {
+    const auto before = claim.reserved_for.size();
+    std::erase_if(claim.reserved_for, [&](const Reservation& held) {
+      const auto pod = pods_.find(held.name);
+      return pod == pods_.end() || pod->second.uid != held.uid || pod->second.finished;
+    });
+    if (claim.reserved_for.size() == before) continue;
+    if (claim.reserved_for.empty() && claim.protected_by_finalizer) {
+      claim.allocation = nullptr;
+      claim.protected_by_finalizer = false;
+    }
+    Touch(claim);
+  }
+}
+
+void FakeApi::Touch(PodFact& pod) {
+  pod.resource_version = std::to_string(++version_);
+  events_.push_back(PodSeen{std::make_shared<const PodFact>(pod)});
+}
+
+void FakeApi::Touch(ClaimFact& claim) {
+  claim.resource_version = std::to_string(++version_);
+  events_.push_back(ClaimSeen{std::make_shared<const ClaimFact>(claim)});
+}
+
+ApiResult FakeApi::Execute(const ApiWrite& write) {
+  ApiResult result;
+  result.run = write.run;
+  result.kind = write.kind;
+  result.index = write.index;
+  result.attempt = write.attempt;
+  result.ns = write.ns;
+  result.name = write.name;
+  if (write.kind <= WriteKind::kRemoveFinalizer) return OnClaim(write, std::move(result));
+  if (write.kind <= WriteKind::kDeletePod) return OnPod(write, std::move(result));
+  if (write.kind == WriteKind::kGangStatus) statuses_[write.name] = *write.status;
+  if (write.kind == WriteKind::kPodCondition) conditions_[write.name] = write.message;
+  if (write.kind == WriteKind::kEvent) notes_.push_back(*write.event);
+  return result;
+}
+
+ApiResult FakeApi::OnClaim(const ApiWrite& write, ApiResult result) {
+  const DecidedClaim& decided = write.decision->claims[write.index];
+  const auto found = claims_.find(decided.name);
+  if (found == claims_.end()) {
+    result.outcome = WriteOutcome::kGone;
+    return result;
+  }
+  ClaimFact& claim = found->second;
+  if (write.kind != WriteKind::kReadClaim) {
+    if (write.base->resource_version != claim.resource_version || write.base->uid != claim.uid) {
+      result.outcome = WriteOutcome::kConflict;
+      return result;
+    }
+    std::set<std::string> consumers;
+    for (const std::uint32_t pod : decided.consumers) {
+      consumers.insert(write.decision->pods[pod].uid);
+    }
+    if (write.kind == WriteKind::kAddFinalizer) {
+      claim.protected_by_finalizer = true;
+    } else if (write.kind == WriteKind::kRemoveFinalizer) {
+      if (claim.allocation != nullptr) faults.push_back("finalizer removed under an allocation");
+      claim.protected_by_finalizer = false;
+    } else if (write.kind == WriteKind::kAllocate) {
+      if (!claim.protected_by_finalizer) faults.push_back("allocated without a finalizer");
+      if (!decided.allocated_before) {
+        claim.allocation = std::make_shared<const Allocation>(decided.allocation);
+      }
+      for (const std::uint32_t pod : decided.consumers) {
+        const DecidedPod& p = write.decision->pods[pod];
+        if (!claim.ReservedFor(p.uid)) claim.reserved_for.push_back({"", "pods", p.name, p.uid});
+      }
+    } else {
+      for (const Reservation& held : claim.reserved_for) {
+        const auto pod = pods_.find(held.name);
+        if (consumers.contains(held.uid) && pod != pods_.end() && pod->second.uid == held.uid &&
+            !pod->second.node.empty() && !pod->second.finished) {
+          faults.push_back(
+              fmt::format("claim {} taken away from running pod {}", decided.name, held.name));
+        }
+      }
+      std::erase_if(claim.reserved_for,
+                    [&](const Reservation& held) { return consumers.contains(held.uid); });
+      if (claim.reserved_for.empty()) claim.allocation = nullptr;
+    }
+    Touch(claim);
+    CheckDevices();
+  }
+  auto answer = std::make_shared<ClaimFact>(claim);
+  answer->spec = nullptr;
+  result.claim = std::move(answer);
+  return result;
+}
+
+ApiResult FakeApi::OnPod(const ApiWrite& write, ApiResult result) {
+  const DecidedPod& decided = write.decision->pods[write.index];
+  const auto found = pods_.find(decided.name);
+  if (found == pods_.end()) {
+    result.outcome = WriteOutcome::kGone;
+    return result;
+  }
+  PodFact& pod = found->second;
+  if (write.kind == WriteKind::kReadPod) {
+    result.pod = std::make_shared<const PodFact>(pod);
+  } else if (pod.uid != decided.uid) {
+    result.outcome = WriteOutcome::kConflict;
+  } else if (write.kind == WriteKind::kDeletePod) {
+    DeletePod(decided.name);
+  } else if (pod.deleting || !pod.node.empty()) {
+    result.outcome = WriteOutcome::kConflict;
+  } else {
+    for (const PodClaim& entry : pod.claims) {
+      const auto claim = claims_.find(entry.claim);
+      if (claim == claims_.end() || claim->second.allocation == nullptr ||
+          !claim->second.ReservedFor(pod.uid)) {
+        faults.push_back(fmt::format("pod {} bound without its claim", decided.name));
+      }
+    }
+    pod.node = decided.node;
+    pod.bound_gang_uid = write.decision->uid;
+    pod.bound_rank = decided.rank;
+    pod.bound_slice = decided.slice;
+    if (decided.slice < write.decision->slices.size()) {
+      pod.bound_placement = PlacementText(write.decision->slices[decided.slice]);
+    }
+    Touch(pod);
+  }
+  return result;
+}
+
+std::vector<Command> FakeApi::TakeEvents() { return std::exchange(events_, {}); }
+
+void FakeApi::Relist() {
+  events_.clear();
+  for (const auto& [name, node] : nodes_) {
+    events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+  }
+  for (const auto& [name, gang] : gangs_) {
+    events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+  }
+  for (const auto& [name, claim] : claims_) {
+    events_.push_back(ClaimSeen{std::make_shared<const ClaimFact>(claim)});
+  }
+  for (const auto& [name, pod] : pods_) {
+    events_.push_back(PodSeen{std::make_shared<const PodFact>(pod)});
+  }
+  events_.push_back(WatchesSynced{});
+}
+
+void FakeApi::Restore(const Backup& backup) {
+  for (const auto& [name, pod] : pods_) {
+    if (!backup.pods.contains(name)) events_.push_back(PodGone{pod.key, pod.uid});
+  }
+  for (const auto& [name, claim] : claims_) {
+    if (!backup.claims.contains(name)) events_.push_back(ClaimGone{claim.key, claim.uid});
+  }
+  pods_ = backup.pods;
+  claims_ = backup.claims;
+  for (auto& [name, claim] : claims_) Touch(claim);
+  for (auto& [name, pod] : pods_) Touch(pod);
+}
+
+void FakeApi::CheckDevices() {
+  std::map<std::string, std::string> holder;
+  for (const auto& [name, claim] : claims_) {
+    if (claim.allocation == nullptr) continue;
+    for (const DeviceResult& result : claim.allocation->results) {
+      const auto [at, added] = holder.emplace(result.pool + "/" + result.device, name);
+      if (!added) {
+        faults.push_back(fmt::format("{} is given to {} and {}", at->first, at->second, name));
+      }
+    }
+  }
+}
+
+void FakeApi::CheckAtRest() {
+  CheckDevices();
+  std::map<std::string, std::pair<int, int>> gangs;  // bound, not bound, of those alive
+  for (const auto& [name, pod] : pods_) {
+    if (pod.finished) continue;
+    auto& [bound, unbound] = gangs[pod.gang.empty() ? "pod " + name : pod.gang];
+    ++(pod.node.empty() ? unbound : bound);
+    for (const PodClaim& entry : pod.claims) {
+      const auto claim = claims_.find(entry.claim);
+      const bool given = claim != claims_.end() && claim->second.ReservedFor(pod.uid);
+      if (given != !pod.node.empty()) {
+        faults.push_back(fmt::format("pod {} is {} but its claim {}", name,
+                                     pod.node.empty() ? "unbound" : "bound",
+                                     given ? "is reserved" : "is not"));
+      }
+    }
+  }
+  for (const auto& [gang, count] : gangs) {
+    if (count.first != 0 && count.second != 0) {
+      faults.push_back(
+          fmt::format("gang {} has {} pods bound and {} not", gang, count.first, count.second));
+    }
+  }
+  for (const auto& [name, claim] : claims_) {
+    if ((claim.allocation != nullptr) != !claim.reserved_for.empty()) {
+      faults.push_back(fmt::format("claim {} leaks: allocated {}, {} reservations", name,
+                                   claim.allocation != nullptr, claim.reserved_for.size()));
+    }
+    if (claim.protected_by_finalizer && claim.allocation == nullptr) {
+      faults.push_back(fmt::format("claim {} keeps its finalizer", name));
+    }
+  }
+}
+
+std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime) {
+  std::map<std::string, std::uint16_t> busy;
+  std::map<std::string, std::uint16_t> has;
+  for (std::size_t i = 0; i < view.node_count(); ++i) {
+    const NodeState& node = view.node(NodeId(i));
+    if (node.node == nullptr) continue;
+    busy[node.node->name] = node.BusyChips();
+    has[node.node->name] = node.node->family->devices->chip_mask;
+  }
+  std::vector<Decision> decisions;
+  for (const auto& gang : queue) {
+    auto trial = busy;
+    Placement placement;
+    bool fits = true;
+    for (const MemberSpec& member : gang->members) {
+      MemberPlacement placed;
+      placed.pod = member.pod;
+      placed.uid = member.uid;
+      placed.rank = static_cast<int>(placement.members.size());
+      std::int64_t wanted = 0;
+      for (const ClaimSpec& claim : member.claims) {
+        if (claim.allocated_node) placed.node = *claim.allocated_node;
+        if (!claim.allocated_node) wanted += claim.requests[0].alternatives[0].count;
+      }
+      for (const auto& [name, mask] : has) {
+        const auto free = static_cast<std::uint16_t>(mask & ~trial[name]);
+        if (placed.node.empty() && std::popcount(free) >= wanted) placed.node = name;
+      }
+      fits = fits && !placed.node.empty();
+      if (!fits) break;
+      for (const ClaimSpec& claim : member.claims) {
+        if (claim.allocated_node) continue;
+        ClaimPlacement given{.claim = claim.key, .uid = claim.uid, .allocation = {}};
+        given.allocation.node = placed.node;
+        for (std::int64_t i = 0; i < claim.requests[0].alternatives[0].count; ++i) {
+          const int chip =
+              std::countr_zero(static_cast<std::uint16_t>(has[placed.node] & ~trial[placed.node]));
+          trial[placed.node] = static_cast<std::uint16_t>(trial[placed.node] | (1U << chip));
+          DeviceResult result;
+          result.request = "chips";
+          result.driver = std::string(kNeuronDriver);
+          result.pool = placed.node;
+          result.device = fmt::format("neuron-device-{}", chip);
+          given.allocation.results.push_back(std::move(result));
+        }
+        placed.claims.push_back(std::move(given));
+      }
+      placement.members.push_back(std::move(placed));
+    }
+    Decision& decision = decisions.emplace_back();
+    decision.gang = gang;
+    if (fits) {
+      busy = trial;
+      decision.placement = std::move(placement);
+    } else {
+      decision.blocked.emplace();
+      decision.blocked->message = "no node has room";
+    }
+  }
+  return decisions;
+}
+
+}  // namespace tahoma::controller

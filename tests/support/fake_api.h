@@ -1,0 +1,99 @@
+// A Kubernetes API server reduced to what the gang commit protocol touches, at the level of
+// ApiWrites: objects with resourceVersions, preconditions, watches, and faults.
+//
+//   FakeApi api;
+//   api.AddNode("node-a");
+//   api.AddPodWithClaim("default", "p-0", "train", 4);
+//   std::vector<Command> seen = api.TakeEvents();
+//   ApiResult result = api.Execute(write);
+//
+// It keeps what the real one guarantees: an allocation cannot be changed, only set and cleared; a
+// pod is bound once; a claim in use is not cleared. Breaking one of these is recorded in `faults`.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/command.h"
+#include "controller/ledger/facts.h"
+#include "controller/model/cluster.h"
+#include "controller/plan/decision.h"
+
+namespace tahoma::controller {
+
+class FakeApi {
+ public:
+  // A node with `chips` chips named neuron-device-0, 1, …
+  void AddNode(const std::string& name, int chips = 16);
+  void RemoveNode(const std::string& name);
+  void AddGang(const std::string& name, int members);
+  void AddPod(const std::string& name, const std::string& gang,
+              const std::vector<std::string>& claims);
+  void AddClaim(const std::string& name, int chips);
+  // A pod with one claim of its own, "<name>-chips".
+  void AddPodWithClaim(const std::string& name, const std::string& gang, int chips);
+  void DeletePod(const std::string& name);  // as a user: at once when unbound, else ends it first
+  void FinishPod(const std::string& name, bool succeeded);
+
+  // What kube-controller-manager and kubelets do next: ends deleted pods, takes back reservations
+  // of ended pods, clears claims nobody uses, removes their finalizer.
+  void RunDuties();
+
+  ApiResult Execute(const ApiWrite& write);
+  // Everything that changed since the last call; after Relist() everything that exists.
+  std::vector<Command> TakeEvents();
+  void Relist();
+
+  // A copy of all objects, to be put back later: a restored backup.
+  struct Backup {
+    std::map<std::string, PodFact> pods;
+    std::map<std::string, ClaimFact> claims;
+  };
+  Backup Save() const { return {pods_, claims_}; }
+  void Restore(const Backup& backup);
+
+  const std::map<std::string, PodFact>& pods() const { return pods_; }
+  const std::map<std::string, ClaimFact>& claims() const { return claims_; }
+  const std::map<std::string, GangStatus>& statuses() const { return statuses_; }
+  const std::map<std::string, std::string>& conditions() const { return conditions_; }
+  const std::vector<EventNote>& events() const { return notes_; }
+
+  // Every mistake that a real API would suffer from: double allocation, a partial gang at rest, …
+  std::vector<std::string> faults;
+  // Checks what must hold once nothing moves: devices given once, gangs whole or absent,
+  // allocation exactly where a bound pod is.
+  void CheckAtRest();
+  // Devices given once: holds at every moment.
+  void CheckDevices();
+
+ private:
+  ApiResult OnClaim(const ApiWrite& write, ApiResult result);
+  ApiResult OnPod(const ApiWrite& write, ApiResult result);
+  void Touch(PodFact& pod);
+  void Touch(ClaimFact& claim);
+  void RemovePod(const std::string& name);
+
+  std::uint64_t version_ = 100;
+  std::uint64_t uids_ = 0;
+  std::map<std::string, PodFact> pods_;
+  std::map<std::string, ClaimFact> claims_;
+  std::map<std::string, GangFact> gangs_;
+  std::map<std::string, NodeFacts> nodes_;
+  std::map<std::string, GangStatus> statuses_;
+  std::map<std::string, std::string> conditions_;
+  std::vector<EventNote> notes_;
+  std::vector<Command> events_;
+};
+
+// A planner as simple as can be: every claim asks for `count` chips of its first request, members
+// go to the first node with room, in order.
+std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime now);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""The repository's own rules, as a test: layers, cages, lengths, and what may not be called where.
+
+    tests/tidy/tidy.py            checks every file that git knows; prints each breach, status 1 if any
+    tests/tidy/tidy.py --self     checks the checker: planted breaches must be found
+
+Rules: DESIGN's include rule (LAYERS), third-party headers in their cages (CAGES), functions of at most
+70 lines, files of at most 800, `#pragma once`, no clock, randomness, environment or sleep outside
+lib/base and the programs' app folders, no banned words in names, every source named by its CMakeLists.txt.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 800
+COLUMNS_MAX = 100
+
+# Folder -> folders it may include besides itself and lib/base. Folders named `app` and tests are free.
+LAYERS = {
+    "lib/base": [],
+    "lib/config": [],
+    "lib/torus": [],
+    "lib/hw": ["lib/torus"],
+    "lib/wire": ["lib/torus", "lib/hw"],
+    "lib/kube": ["lib/rest"],
+    "lib/kube/cel": ["lib/kube"],
+    "lib/rest": [],
+    "sim-node/engine": [],
+    "sim-node/link": ["sim-node/engine", "lib/hw", "lib/torus"],
+    "sim-node/collective": ["sim-node/engine", "sim-node/link", "lib/hw", "lib/torus"],
+    "sim-node/node": ["sim-node/engine", "sim-node/link", "sim-node/collective", "lib/hw", "lib/torus", "lib/wire"],
+    "sim-node/serve": ["sim-node/node", "sim-node/collective", "sim-node/link", "sim-node/engine",
+                       "lib/wire", "lib/rest", "lib/hw", "lib/torus"],
+    "sim-node/podrunner": ["lib/kube", "lib/rest", "lib/hw", "lib/wire"],
+    "sim-node/workload": ["lib/wire", "lib/hw", "lib/torus", "lib/config"],
+    "dra-plugin/inventory": ["lib/wire", "lib/hw", "lib/torus"],
+    "dra-plugin/claims": ["lib/wire", "lib/hw", "lib/torus", "dra-plugin/inventory"],
+    "dra-plugin/slices": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/wire"],
+    "dra-plugin/kubelet": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/wire"],
+    "controller/model": ["lib/torus", "lib/hw"],
+    "controller/plan": ["controller/model", "lib/torus", "lib/hw", "lib/kube", "lib/kube/cel"],
+    "controller/ledger": ["controller/plan", "controller/model", "lib/torus", "lib/hw", "lib/kube"],
+    "controller/store": ["controller/ledger"],
+    "controller/ingest": ["controller/ledger", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel",
+                          "lib/torus", "lib/hw"],
+    "controller/publish": ["controller/ledger", "controller/model", "lib/kube"],
+    "controller/admin": ["controller/ledger", "controller/model", "controller/plan", "lib/rest", "lib/torus", "lib/hw"],
+    "controller/apiserver": ["controller/store", "lib/kube", "lib/rest"],
+    "controller/ctl": [
+        "controller/ingest", "controller/ledger", "controller/model", "lib/kube", "lib/config",
+        "lib/torus", "lib/hw"],
+}
+
+# Third-party header (regex on the include) -> folders that may name it; .cc only where marked.
+CAGES = {
+    r"^<rocksdb/": ["controller/store"],
+    r"^<httplib\.h>": ["lib/rest", "lib/kube"],
+    r"^<yaml-cpp/": ["lib/config", "lib/kube"],
+    r"^<grpc": ["dra-plugin/kubelet", "sim-node/podrunner"],
+    r"^[<\"].*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
+    r"^<CLI/": ["lib/config"],
+}
+ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
+
+# What only lib/base and the app folders may call, and what to use instead.
+BANNED_CALLS = {
+    r"\bsystem_clock::now\b": "take a tahoma::Clock",
+    r"\bsteady_clock::now\b": "take a tahoma::Clock",
+    r"\brandom_device\b": "take a tahoma::Rng",
+    r"\bgetenv\b": "take the value as an option",
+    r"\bsleep_for\b|\busleep\b": "wait on what you wait for",
+}
+BANNED_WORDS = re.compile(r"\b(?:class|struct|enum class)\s+\w*(Manager|Handler|Helper|Util|Utils|Common)\b")
+
+
+def folder_of(path):
+    """The longest folder of LAYERS that holds the file, or None."""
+    best = None
+    for folder in LAYERS:
+        if path.startswith(folder + "/") and (best is None or len(folder) > len(best)):
+            best = folder
+    return best
+
+
+def check_includes(path, lines):
+    """Layers and cages. Yields (line number, what is wrong)."""
+    folder = folder_of(path)
+    free = "/app/" in path or path.startswith("tests/")
+    for number, line in enumerate(lines, 1):
+        match = re.match(r'\s*#\s*include\s+([<"][^>"]+[>"])', line)
+        if not match:
+            continue
+        target = match[1]
+        in_tests = path.startswith("tests/")
+        for cage, folders in CAGES.items():
+            if re.search(cage, target) and folder not in folders and not in_tests:
+                yield number, f"{target} may be included only in {', '.join(folders)}"
+        if path.endswith(".h") and not in_tests and re.search(ONLY_IN_SOURCES, target):
+            yield number, f"{target} may be included only in .cc files"
+        layer = folder_of(target.strip('"<>'))
+        if free or folder is None or layer is None or target.startswith("<"):
+            continue
+        if layer not in (folder, "lib/base", *LAYERS[folder]):
+            yield number, f"{folder} may not include {layer}"
+
+
+def check_lengths(path, lines):
+    if len(lines) > FILE_LINES_MAX:
+        yield 1, f"{len(lines)} lines; a file has at most {FILE_LINES_MAX}"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS_MAX:
+            yield number, f"{len(line)} columns; a line has at most {COLUMNS_MAX}"
+    start = None
+    for number, line in enumerate(lines, 1):
+        # Google style: a definition at namespace or class level opens with "{" at the end of a line
+        # indented by 0 or 2 and closes with "}" at the same depth.
+        if start is None and re.match(r"( {2})?[\w~:<].*\)[^;=]*\{$", line) and not re.match(
+                r" *(namespace|class|struct|enum|union)\b", line):
+            start = (number, len(line) - len(line.lstrip()))
+        elif start is None and re.match(r"( {4,}).*\)[^;=]*\{$", line) and number > 1:
+            back = number - 2  # a signature over several lines: find where it begins
+            while back >= 0 and lines[back].startswith("    "):
+                back -= 1
+            if back >= 0 and re.match(r"( {2})?[\w~:<].*\($|( {2})?[\w~:<].*\(.*,$", lines[back]):
+                start = (back + 1, len(lines[back]) - len(lines[back].lstrip()))
+        if start and line.startswith(" " * start[1] + "}"):
+            length = number - start[0] + 1
+            if length > FUNCTION_LINES_MAX:
+                yield start[0], f"function of {length} lines; at most {FUNCTION_LINES_MAX}"
+            start = None
+
+
+def check_words(path, lines):
+    free = "/app/" in path or path.startswith(("lib/base/", "tests/"))
+    for number, line in enumerate(lines, 1):
+        code = line.split("//")[0]
+        for call, instead in BANNED_CALLS.items():
+            if not free and re.search(call, code):
+                yield number, f"{re.search(call, code)[0]}: {instead}"
+        if match := BANNED_WORDS.search(code):
+            yield number, f"the word {match[1]} says nothing in a name"
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line):
+            yield number, "unfinished work is said in an issue, not in a comment"
+    if path.endswith(".h") and "#pragma once" not in lines:
+        yield 1, "a header begins with its description and #pragma once"
+
+
+def check_file(path, text):
+    lines = text.splitlines()
+    for check in (check_includes, check_lengths, check_words):
+        yield from check(path, lines)
+
+
+def check_registered(paths):
+    """Every source is named by the CMakeLists.txt of its folder or of one above it."""
+    for path in paths:
+        if not path.endswith(".cc"):
+            continue
+        place = pathlib.Path(path)
+        for above in place.parents:
+            lists = ROOT / above / "CMakeLists.txt"
+            if lists.exists() and place.relative_to(above).as_posix() in lists.read_text():
+                break
+        else:
+            yield path, 1, "no CMakeLists.txt names this file"
+
+
+def known_files():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], check=True,
+                            capture_output=True, text=True).stdout.splitlines()
+    return [p for p in listed if p.endswith((".h", ".cc")) and (ROOT / p).exists()]
+
+
+def check_self():
+    """Each planted breach must be found, and clean text must pass."""
+    body = "\n".join(["  f();"] * 71)
+    planted = {
+        "controller/plan/a.cc": '#include "controller/ledger/x.h"\n',
+        "lib/torus/b.cc": '#include "lib/hw/x.h"\n',
+        "lib/kube/c.cc": "#include <rocksdb/db.h>\n",
+        "lib/kube/d.h": "#pragma once\n#include <nlohmann/json.hpp>\n",
+        "lib/kube/e.cc": f"void F() {{\n{body}\n}}\n",
+        "lib/kube/f.cc": "x\n" * 801,
+        "lib/kube/g.cc": "auto t = std::chrono::system_clock::now();\n",
+        "lib/kube/h.h": "// no pragma\n",
+        "lib/kube/i.cc": "class PodManager {};\n",
+        "lib/kube/j.cc": f"void F(int a,\n       int b) {{\n{body}\n}}\n",
+        "sim-node/node/k.cc": '#include "sim-node/serve/x.h"\n',
+        "lib/kube/l.cc": "// TO" "DO: later\n",
+        "lib/kube/m.cc": f"class A {{\n  void F() {{\n{body}\n  }}\n}};\n",
+    }
+    missed = [path for path, text in planted.items() if not list(check_file(path, text))]
+    clean = {
+        "controller/app/a.cc": '#include "controller/apiserver/x.h"\nauto t = std::chrono::system_clock::now();\n',
+        "controller/plan/b.cc": '#include "lib/torus/x.h"\n#include "lib/base/status.h"\nvoid F() {\n  f();\n}\n',
+    }
+    wrong = [path for path, text in clean.items() if list(check_file(path, text))]
+    for path in missed:
+        print(f"{path}: the planted breach was not found")
+    for path in wrong:
+        print(f"{path}: a breach was found where there is none")
+    return 1 if missed or wrong else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self"]:
+        return check_self()
+    paths = known_files()
+    breaches = [(path, number, what) for path in paths
+                for number, what in check_file(path, (ROOT / path).read_text())]
+    breaches += check_registered(paths)
+    for path, number, what in breaches:
+        print(f"{path}:{number}: {what}")
+    print(f"{len(paths)} files, {len(breaches)} breaches")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

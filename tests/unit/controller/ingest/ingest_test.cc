@@ -1,0 +1,238 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/ingest/fleet_join.h"
+#include "controller/ingest/object_watch.h"
+#include "controller/ingest/parse.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+json PodJson() {
+  return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u",
+      "resourceVersion": "7", "creationTimestamp": "2026-11-21T10:00:00Z",
+      "labels": {"tahoma.dev/gang": "train"},
+      "annotations": {"tahoma.dev/rank": "3", "tahoma.dev/placement": "us-0 4x4x4+0,0,0"}},
+    "spec": {"schedulerName": "tahoma", "nodeSelector": {"a": "b"},
+      "tolerations": [{"key": "k", "operator": "Exists"}],
+      "resourceClaims": [{"name": "own", "resourceClaimName": "c1"},
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "later", "resourceClaimTemplateName": "t"}]},
+    "status": {"phase": "Pending",
+      "resourceClaimStatuses": [{"name": "made", "resourceClaimName": "p-made-x"}]}})");
+}
+
+TEST(ParsePodTest, ReadsWhatTheCoreNeeds) {
+  const auto pod = ParsePod(PodJson());
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ((*pod)->key, (PodKey{"ns", "p"}));
+  EXPECT_EQ((*pod)->gang, "train");
+  EXPECT_EQ((*pod)->bound_rank, 3U);
+  ASSERT_EQ((*pod)->claims.size(), 3U);
+  EXPECT_EQ((*pod)->claims[0].claim, "c1");
+  EXPECT_EQ((*pod)->claims[1].claim, "p-made-x");
+  EXPECT_EQ((*pod)->claims[2].claim, "");
+  EXPECT_FALSE((*pod)->claims[2].none);
+  EXPECT_EQ((*pod)->demand.all.at(0).key, "a");
+  EXPECT_TRUE(IsOurs(PodJson()));
+}
+
+TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
+  json bad = PodJson();
+  bad["spec"]["nodeName"] = 7;
+  const auto pod = ParsePod(bad);
+  EXPECT_EQ(pod.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(pod.status())), HasSubstr("pod p"));
+  for (const char* text : {"null", "[]", "{}", "3", R"({"metadata": []})"}) {
+    EXPECT_FALSE(ParsePod(json::parse(text)).ok()) << text;
+    EXPECT_FALSE(ParseSlice(json::parse(text)).ok()) << text;
+    EXPECT_FALSE(ParseClaim(json::parse(text)).ok()) << text;
+    EXPECT_FALSE(ParseNode(json::parse(text)).ok()) << text;
+  }
+}
+
+TEST(ParseClaimTest, ReadsRequestsAndAllocation) {
+  const auto claim = ParseClaim(json::parse(R"({"metadata": {"name": "c", "namespace": "ns",
+      "uid": "u", "resourceVersion": "9", "finalizers":
+      ["other", "resource.kubernetes.io/delete-protection"]},
+    "spec": {"devices": {
+      "requests": [{"name": "chips", "exactly": {"deviceClassName": "neuron.aws.com", "count": 4,
+        "selectors": [{"cel": {"expression": "true"}}]}}],
+      "constraints": [{"requests": ["chips"], "matchAttribute": "neuron.aws.com/x"}],
+      "config": [{"opaque": {"driver": "neuron.aws.com", "parameters": {"a": 1}}}]}},
+    "status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "pu"}],
+      "allocation": {"devices": {"results": [{"request": "chips", "driver": "neuron.aws.com",
+        "pool": "n", "device": "neuron-device-0"}]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name",
+          "operator": "In", "values": ["n"]}]}]}}}})"));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_TRUE((*claim)->protected_by_finalizer);
+  EXPECT_THAT((*claim)->other_finalizers, ElementsAre("other"));
+  EXPECT_TRUE((*claim)->ReservedFor("pu"));
+  EXPECT_EQ((*claim)->allocation->node, "n");
+  EXPECT_EQ((*claim)->spec->requests.at(0).alternatives.at(0).count, 4);
+  EXPECT_EQ((*claim)->spec->configs.at(0).parameters, R"({"a":1})");
+  EXPECT_EQ((*claim)->spec->constraints.at(0).attribute, "neuron.aws.com/x");
+}
+
+TEST(ParseClaimTest, AnUnknownModeIsAReasonNotAnError) {
+  const auto claim = ParseClaim(json::parse(R"({"metadata": {"name": "c", "namespace": "ns"},
+    "spec": {"devices": {"requests": [{"name": "r", "exactly": {"allocationMode": "Some"}}]}}})"));
+  ASSERT_TRUE(claim.ok());
+  EXPECT_THAT((*claim)->spec_error, HasSubstr("Some"));
+}
+
+TEST(ParseGangTest, MaxRuntimeIsASumOfParts) {
+  json gang = json::parse(R"({"metadata": {"name": "g", "namespace": "ns", "generation": 2},
+    "spec": {"members": 4, "shape": "4x4x4", "maxRuntime": "1h30m"}})");
+  EXPECT_EQ((*ParseGang(gang))->max_runtime, std::chrono::minutes(90));
+  EXPECT_EQ((*ParseGang(gang))->members, 4);
+  gang["spec"]["maxRuntime"] = "soon";
+  EXPECT_THAT((*ParseGang(gang))->spec_error, HasSubstr("soon"));
+}
+
+SliceObject Slice(const std::string& name, std::int64_t generation, std::int64_t count,
+                  std::vector<std::string> devices) {
+  SliceObject slice;
+  slice.name = name;
+  slice.driver = std::string(kNeuronDriver);
+  slice.pool = "n";
+  slice.node = "n";
+  slice.generation = generation;
+  slice.slices_in_pool = count;
+  for (std::string& device : devices) {
+    slice.devices.emplace_back();
+    slice.devices.back().name = std::move(device);
+  }
+  return slice;
+}
+
+std::vector<std::string> DevicesOf(const std::optional<Command>& command) {
+  std::vector<std::string> names;
+  for (const Device& device : std::get<NodeSeen>(*command).node->devices) {
+    names.push_back(device.name);
+  }
+  return names;
+}
+
+TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
+  FleetJoin join;
+  EXPECT_FALSE(join.OnSlice(Slice("b", 1, 2, {"d1"})));  // no Node object yet
+  const NodeObject node{.name = "n", .labels = {}, .taints = {}, .schedulable = true};
+  EXPECT_THAT(DevicesOf(join.OnNode(node)), ElementsAre());  // the pool is not complete
+  EXPECT_FALSE(join.OnNode(node));                           // the same again
+  EXPECT_THAT(DevicesOf(join.OnSlice(Slice("a", 1, 2, {"d0"}))), ElementsAre("d0", "d1"));
+  EXPECT_THAT(DevicesOf(join.OnSlice(Slice("c", 2, 2, {"e0"}))), ElementsAre("d0", "d1"));
+  EXPECT_THAT(DevicesOf(join.OnSlice(Slice("d", 2, 2, {"e1"}))), ElementsAre("e0", "e1"));
+  join.OnSliceGone("a");
+  join.OnSliceGone("b");
+  join.OnSliceGone("c");
+  EXPECT_THAT(DevicesOf(join.OnSliceGone("d")), ElementsAre());
+  EXPECT_TRUE(std::holds_alternative<NodeGone>(*join.OnNodeGone("n")));
+}
+
+TEST(FleetJoinTest, OtherDriversAreNotOurs) {
+  FleetJoin join;
+  SliceObject slice = Slice("a", 1, 1, {"d"});
+  slice.driver = "gpu.example.com";
+  EXPECT_FALSE(join.OnSlice(slice));
+}
+
+// Answers lists and watches from a script.
+class ScriptedTransport final : public kube::Transport {
+ public:
+  std::deque<kube::Response> lists;
+  std::deque<std::vector<std::string>> watches;
+  std::vector<std::string> targets;
+  std::function<void()> when_empty;
+
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    targets.push_back(request.target);
+    if (lists.empty()) {
+      when_empty();
+      return Unavailable("over");
+    }
+    kube::Response next = lists.front();
+    lists.pop_front();
+    return next;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
+                                        std::chrono::milliseconds) override {
+    targets.push_back(request.target);
+    if (watches.empty()) {
+      when_empty();
+      return Unavailable("over");
+    }
+    for (const std::string& line : watches.front()) {
+      if (!sink(line)) break;
+    }
+    watches.pop_front();
+    kube::Response answer;
+    answer.status = 200;
+    return answer;
+  }
+};
+
+kube::Response List(const std::string& version, const std::vector<std::string>& names,
+                    const std::string& token = "") {
+  json items = json::array();
+  for (const std::string& name : names) {
+    items.push_back({{"metadata", {{"name", name}, {"namespace", "ns"}, {"uid", "u-" + name}}}});
+  }
+  kube::Response answer;
+  answer.status = 200;
+  answer.body = json{
+      {"metadata", {{"resourceVersion", version}, {"continue", token}}},
+      {"items",
+       items}}.dump();
+  return answer;
+}
+
+std::string Event(const std::string& type, const std::string& name, const std::string& version) {
+  return json{{"type", type},
+              {"object",
+               {{"metadata",
+                 {{"name", name},
+                  {"namespace", "ns"},
+                  {"uid", "u-" + name},
+                  {"resourceVersion", version}}}}}}
+      .dump();
+}
+
+TEST(ObjectWatchTest, ListsInPagesWatchesAndListsAgainWhenTheVersionExpired) {
+  ScriptedTransport transport;
+  transport.lists = {List("5", {"a"}, "more"), List("5", {"b"}), List("9", {"b", "c"})};
+  transport.watches = {
+      {Event("ADDED", "d", "6"), Event("DELETED", "d", "7")},
+      {R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}})"}};
+  std::vector<std::string> log;
+  ObjectWatch::Handlers handlers;
+  handlers.seen = [&](const json& object) {
+    log.push_back("+" + std::string(object["metadata"]["name"]));
+  };
+  handlers.gone = [&](const std::string&, const std::string& name, const std::string& uid) {
+    log.push_back("-" + name + uid);
+  };
+  handlers.listed = [&] { log.push_back("listed"); };
+  handlers.failed = [&](const absl::Status&) { log.push_back("failed"); };
+  ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = "a=b"}, handlers);
+  transport.when_empty = [&] { watch.Stop(); };
+  watch.Run([](std::chrono::milliseconds) { return true; });
+  EXPECT_THAT(log, ElementsAre("+a", "+b", "listed", "+d", "-du-d", "+b", "+c", "-au-a", "listed"));
+  EXPECT_THAT(transport.targets.at(1), HasSubstr("continue=more"));
+  EXPECT_THAT(transport.targets.at(1), HasSubstr("fieldSelector=a%3Db"));
+  EXPECT_THAT(transport.targets.at(3), HasSubstr("resourceVersion=7"));
+}
+
+}  // namespace
+}  // namespace tahoma::controller

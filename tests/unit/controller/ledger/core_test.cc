@@ -1,0 +1,440 @@
+#include "controller/ledger/core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "tests/support/fake_api.h"
+#include "tests/support/memory_journal.h"
+
+namespace tahoma::controller {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What happens to the n-th write that the core asks for.
+enum class Fate { kNormal, kConflict, kRefused, kNotDone, kAnswerLost, kLate };
+
+class World {
+ public:
+  FakeApi api;
+  MemoryJournal journal;
+  // Called before each write with its number, from 1.
+  std::function<Fate(int)> fate = [](int) { return Fate::kNormal; };
+  // After this many journal writes and API writes together the program is gone; 0: never.
+  int crash_after = 0;
+  int writes = 0;
+
+  World() { Start(); }
+
+  void Start() {
+    core_ = std::make_unique<Core>(FirstFit);
+    results_.clear();
+    TAHOMA_CHECK_OK(journal.Load([&](Sequence sequence, std::string_view bytes) {
+      return core_->Restore(sequence, bytes);
+    }));
+    api.Relist();
+  }
+
+  // Runs until nothing moves, for at most `steps`. False when the program crashed.
+  bool Settle(int steps = 3000, bool duties = true) {
+    int idle = 0;
+    for (int i = 0; i < steps && idle < 3; ++i) {
+      std::vector<Command> commands = api.TakeEvents();
+      for (ApiResult& result : results_) commands.emplace_back(std::move(result));
+      results_.clear();
+      const bool quiet = commands.empty();
+      StepOutput out = core_->Step(std::move(commands), Time());
+      if (!out.journal.empty()) {
+        if (Crashes()) return false;
+        TAHOMA_CHECK_OK(journal.Write(out.journal));
+      }
+      for (const ApiWrite& write : out.writes) {
+        if (Crashes()) return false;
+        results_.push_back(Carry(write));
+      }
+      const bool late = DeliverLate(out.writes.empty() && quiet);
+      if (duties) api.RunDuties();
+      idle = quiet && out.writes.empty() && !late ? idle + 1 : 0;
+      clock_ += idle != 0 ? std::chrono::seconds(3) : std::chrono::milliseconds(20);
+    }
+    return true;
+  }
+
+  Core& core() { return *core_; }
+  Now Time() const {
+    return {WallTime(std::chrono::seconds(1'700'000'000)) + clock_, MonotonicTime(clock_)};
+  }
+
+ private:
+  bool Crashes() {
+    ++steps_;
+    return crash_after != 0 && steps_ >= crash_after;
+  }
+
+  ApiResult Carry(const ApiWrite& write) {
+    const Fate what = fate(++writes);
+    if (what == Fate::kNormal) return api.Execute(write);
+    ApiResult result;
+    result.run = write.run;
+    result.kind = write.kind;
+    result.index = write.index;
+    result.attempt = write.attempt;
+    result.ns = write.ns;
+    result.name = write.name;
+    result.message = "injected";
+    result.outcome = what == Fate::kConflict  ? WriteOutcome::kConflict
+                     : what == Fate::kRefused ? WriteOutcome::kRefused
+                                              : WriteOutcome::kUnavailable;
+    if (what == Fate::kAnswerLost) api.Execute(write);
+    if (what == Fate::kLate) late_.push_back(write);
+    return result;
+  }
+
+  // Writes that were given up long ago reach the API now.
+  bool DeliverLate(bool quiet) {
+    if (late_.empty() || (!quiet && ++waited_ < 4)) return false;
+    waited_ = 0;
+    api.Execute(late_.front());
+    late_.pop_front();
+    return true;
+  }
+
+  std::unique_ptr<Core> core_;
+  std::deque<ApiWrite> late_;
+  std::vector<ApiResult> results_;
+  std::chrono::nanoseconds clock_{0};
+  int steps_ = 0;
+  int waited_ = 0;
+};
+
+void AddGangOfTwo(FakeApi& api) {
+  api.AddNode("node-a");
+  api.AddNode("node-b");
+  api.AddGang("train", 2);
+  api.AddPodWithClaim("train-0", "train", 10);
+  api.AddPodWithClaim("train-1", "train", 10);
+}
+
+int BoundPods(const FakeApi& api) {
+  int bound = 0;
+  for (const auto& [name, pod] : api.pods()) bound += pod.node.empty() ? 0 : 1;
+  return bound;
+}
+
+TEST(CoreTest, AGangIsAllocatedThenBound) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 2);
+  EXPECT_EQ(world.api.pods().at("train-1").bound_rank, 1U);
+  EXPECT_EQ(world.api.statuses().at("train").phase, "Running");
+  EXPECT_EQ(world.api.statuses().at("train").bound_members, 2);
+}
+
+TEST(CoreTest, APodWithoutAGangIsAGangOfOne) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddPodWithClaim("solo", "", 4);
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("solo").node, "node-a");
+  EXPECT_THAT(world.api.faults, IsEmpty());
+}
+
+TEST(CoreTest, NothingIsWrittenBeforeAllMembersAndClaimsExist) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddPod("train-0", "train", {"c0"});
+  world.Settle();
+  world.api.AddClaim("c0", 4);
+  world.Settle();
+  EXPECT_EQ(BoundPods(world.api), 0);
+  world.api.AddGang("train", 2);
+  world.Settle();
+  EXPECT_EQ(world.api.statuses().at("train").conditions.at(0).message, "1 of 2 pods exist");
+  EXPECT_THAT(world.api.conditions().at("train-0"), HasSubstr("1 of 2 pods exist"));
+  world.api.AddPodWithClaim("train-1", "train", 4);
+  world.Settle();
+  EXPECT_EQ(BoundPods(world.api), 2);
+}
+
+TEST(CoreTest, AGangThatDoesNotFitSaysSoAndStartsWhenRoomIsFreed) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddPodWithClaim("first", "", 16);
+  world.Settle();
+  world.api.AddGang("train", 1);
+  world.api.AddPodWithClaim("train-0", "train", 8);
+  world.Settle();
+  EXPECT_EQ(world.api.statuses().at("train").phase, "Pending");
+  EXPECT_EQ(world.api.statuses().at("train").reason, "WaitsForCapacity");
+  EXPECT_EQ(world.api.conditions().at("train-0"), "no node has room");
+  world.api.FinishPod("first", true);
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("train-0").node, "node-a");
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+}
+
+TEST(CoreTest, AFinishedGangLeavesTheJournalEmptyAndAllChipsFree) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  world.api.FinishPod("train-0", true);
+  world.api.FinishPod("train-1", true);
+  world.Settle();
+  EXPECT_EQ(world.journal.size(), 0U);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+  EXPECT_EQ(world.api.statuses().at("train").phase, "Finished");
+}
+
+TEST(CoreTest, ADeletedMemberBeforeTheFirstBindUndoesTheGang) {
+  for (int at = 1; at <= 8; ++at) {
+    SCOPED_TRACE(at);
+    World world;
+    AddGangOfTwo(world.api);
+    world.fate = [&](int n) {
+      if (n == at && !world.api.pods().at("train-1").deleting) world.api.DeletePod("train-1");
+      return Fate::kNormal;
+    };
+    world.Settle();
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(world.core().snapshot()->runs_in_flight, 0U);
+  }
+}
+
+TEST(CoreTest, AClaimOfSomebodyElseIsNeverOverwritten) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.api.AddClaim("foreign", 16);
+  world.Settle();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(world.api.claims().at("foreign").allocation, nullptr);
+}
+
+TEST(CoreTest, ASharedClaimIsReservedForTheSecondPodOnTheSameNode) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddNode("node-b");
+  world.api.AddClaim("shared", 4);
+  world.api.AddPod("one", "", {"shared"});
+  world.Settle();
+  world.api.AddPod("two", "", {"shared"});
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("one").node, world.api.pods().at("two").node);
+  EXPECT_EQ(world.api.claims().at("shared").reserved_for.size(), 2U);
+  world.api.FinishPod("one", true);
+  world.Settle();
+  EXPECT_NE(world.api.claims().at("shared").allocation, nullptr);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);
+  world.api.FinishPod("two", true);
+  world.Settle();
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+  EXPECT_THAT(world.api.faults, IsEmpty());
+}
+
+// Every write of the commit fails once in every way; the gang is bound in the end all the same.
+TEST(CoreTest, EveryWriteMayFailOnceInAnyWay) {
+  for (const Fate what :
+       {Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate}) {
+    for (int at = 1; at <= 12; ++at) {
+      SCOPED_TRACE(fmt::format("fate {} at write {}", static_cast<int>(what), at));
+      World world;
+      AddGangOfTwo(world.api);
+      world.fate = [&](int n) { return n == at ? what : Fate::kNormal; };
+      world.Settle();
+      world.api.CheckAtRest();
+      EXPECT_THAT(world.api.faults, IsEmpty());
+      EXPECT_EQ(BoundPods(world.api), 2);
+    }
+  }
+}
+
+TEST(CoreTest, AWriteThatIsRefusedForEverUndoesTheGang) {
+  World world;
+  AddGangOfTwo(world.api);
+  int refused = 0;
+  world.fate = [&](int n) {
+    if (n >= 3 && refused < GangRun::kRefusalsMost * 4) {
+      ++refused;
+      return Fate::kRefused;
+    }
+    return Fate::kNormal;
+  };
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 2);  // planned again after the trouble
+  EXPECT_GE(world.core().snapshot()->counters.gangs_undone, 1U);
+}
+
+int CountSteps() {
+  World world;
+  AddGangOfTwo(world.api);
+  int steps = 0;
+  for (int at = 1; at < 200; ++at) {
+    World trial;
+    AddGangOfTwo(trial.api);
+    trial.crash_after = at;
+    if (trial.Settle()) break;
+    steps = at;
+  }
+  return steps;
+}
+
+// The program dies before every journal write and before every API write in turn.
+TEST(CoreTest, ACrashAtAnyWriteLeavesAllOrNothing) {
+  const int steps = CountSteps();
+  EXPECT_GE(steps, 9);
+  for (int at = 1; at <= steps; ++at) {
+    SCOPED_TRACE(at);
+    World world;
+    AddGangOfTwo(world.api);
+    world.crash_after = at;
+    ASSERT_FALSE(world.Settle());
+    world.crash_after = 0;
+    world.Start();
+    ASSERT_TRUE(world.Settle());
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 2);
+  }
+}
+
+// As before, but the journal is lost with the crash: what is published decides.
+TEST(CoreTest, ALostDiskIsRebuiltFromTheApi) {
+  const int steps = CountSteps();
+  for (int at = 1; at <= steps + 1; ++at) {
+    SCOPED_TRACE(at);
+    World world;
+    AddGangOfTwo(world.api);
+    world.crash_after = at;
+    world.Settle();
+    world.crash_after = 0;
+    world.journal.Lose();
+    world.Start();
+    ASSERT_TRUE(world.Settle());
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 2);
+    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+    EXPECT_GT(world.journal.size(), 0U);
+  }
+}
+
+TEST(CoreTest, AnApiRestoredFromAnOlderBackupIsPublishedAgain) {
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    World world;
+    AddGangOfTwo(world.api);
+    const FakeApi::Backup backup = world.api.Save();
+    world.Settle();
+    const std::string node = world.api.pods().at("train-1").node;
+    world.api.Restore(backup);
+    if (restart) world.Start();
+    world.Settle();
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 2);
+    EXPECT_EQ(world.api.pods().at("train-1").node, node);
+    EXPECT_EQ(world.core().snapshot()->counters.gangs_prepared, restart ? 0U : 1U);
+  }
+}
+
+TEST(CoreTest, PodsThatEndedWhileTheControllerWasDownAreReleased) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  world.api.FinishPod("train-0", true);
+  world.api.DeletePod("train-1");
+  world.api.RunDuties();
+  world.Start();
+  world.Settle();
+  EXPECT_EQ(world.journal.size(), 0U);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+}
+
+TEST(CoreTest, ANodeThatVanishesBeforeTheBindUndoesTheGang) {
+  World world;
+  AddGangOfTwo(world.api);
+  bool removed = false;
+  world.fate = [&](int n) {
+    if (n == 3 && !removed) {
+      removed = true;
+      world.api.RemoveNode("node-b");
+    }
+    return Fate::kNormal;
+  };
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 0);
+  EXPECT_EQ(world.journal.size(), 0U);
+}
+
+// Random worlds: arrivals, ends, deletions, crashes, lost disks and every kind of failed write.
+TEST(CoreTest, ManyGangsUnderRandomFaultsAreWholeOrAbsent) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Rng rng(seed);
+    World world;
+    for (int i = 0; i < 3; ++i) world.api.AddNode(fmt::format("node-{}", i));
+    world.fate = [&](int) {
+      if (!rng.Chance(1, 6)) return Fate::kNormal;
+      constexpr Fate kFates[] = {Fate::kConflict, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate};
+      return kFates[rng.Below(4)];
+    };
+    int pods = 0;
+    for (int round = 0; round < 12; ++round) {
+      const std::string gang = fmt::format("g{}", round);
+      const int members = static_cast<int>(1 + rng.Below(4));
+      world.api.AddGang(gang, members);
+      for (int i = 0; i < members; ++i) {
+        world.api.AddPodWithClaim(fmt::format("p{}", ++pods), gang,
+                                  static_cast<int>(1 + rng.Below(8)));
+      }
+      std::vector<std::string> names;
+      for (const auto& [name, pod] : world.api.pods()) names.push_back(name);
+      const std::string& victim = names[rng.Below(names.size())];
+      switch (rng.Below(4)) {
+        case 0:
+          world.api.DeletePod(victim);
+          break;
+        case 1:
+          if (!world.api.pods().at(victim).node.empty()) world.api.FinishPod(victim, true);
+          break;
+        default:
+          break;
+      }
+      world.crash_after = 0;
+      if (rng.Chance(1, 3)) {
+        world.crash_after = world.writes + static_cast<int>(rng.Below(40));
+      }
+      if (!world.Settle(static_cast<int>(rng.Below(60)))) {
+        world.crash_after = 0;
+        world.Start();
+      }
+    }
+    world.crash_after = 0;
+    world.fate = [](int) { return Fate::kNormal; };
+    ASSERT_TRUE(world.Settle());
+    // A member that was deleted by its user leaves its bound gang smaller; nothing else may.
+    world.api.CheckDevices();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(world.core().snapshot()->runs_in_flight, 0U);
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::controller

@@ -1,0 +1,110 @@
+#include "controller/ledger/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/ledger/facts.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+GangDecision Example() {
+  GangDecision decision;
+  decision.key = {"default", "train"};
+  decision.uid = "gang-uid";
+  decision.end = WallTime(std::chrono::seconds(1'800'000'000));
+  decision.pods = {{.name = "train-0", .uid = "u0", .node = "node-a", .rank = 0, .slice = 0}};
+  DecidedClaim claim;
+  claim.name = "train-0-chips";
+  claim.uid = "c0";
+  claim.consumers = {0};
+  claim.allocation.node = "node-a";
+  DeviceResult result;
+  result.request = "chips";
+  result.driver = "neuron.aws.com";
+  result.pool = "node-a";
+  result.device = "neuron-device-3";
+  result.tolerations = {ManagedToleration(),
+                        {.key = "k",
+                         .op = TolerationOperator::kEqual,
+                         .value = "v",
+                         .effect = TaintEffect::kNoExecute,
+                         .seconds = 30}};
+  claim.allocation.results = {result};
+  claim.allocation.configs = {
+      {ConfigSource::kClaim, {"chips"}, "neuron.aws.com", R"({"logicalNeuronCore":1})"}};
+  decision.claims = {claim};
+  decision.slices = {{"us-0", "4x4x2", "0,0,2", {"node-a", "node-b"}}};
+  return decision;
+}
+
+TEST(RecordTest, ADecisionComesBackAsItWas) {
+  const auto decision = std::make_shared<const GangDecision>(Example());
+  const auto record = DecodeRecord(EncodeRecord(GangPrepared{decision}));
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(*std::get<GangPrepared>(*record).decision, *decision);
+}
+
+TEST(RecordTest, EveryOtherRecordComesBackToo) {
+  EXPECT_EQ(std::get<GangAllocated>(*DecodeRecord(EncodeRecord(GangAllocated{7}))).run, 7U);
+  EXPECT_EQ(std::get<GangBound>(*DecodeRecord(EncodeRecord(GangBound{1ULL << 60U}))).run,
+            1ULL << 60U);
+  const auto released = std::get<ClaimReleased>(*DecodeRecord(EncodeRecord(ClaimReleased{7, 3})));
+  EXPECT_EQ(released.claim, 3U);
+  const auto undoing = std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why"})));
+  EXPECT_EQ(undoing.reason, "why");
+}
+
+TEST(RecordTest, EveryFlippedBitIsFound) {
+  const std::string good =
+      EncodeRecord(GangPrepared{std::make_shared<const GangDecision>(Example())});
+  for (std::size_t byte = 0; byte < good.size(); ++byte) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = good;
+      bad[byte] = static_cast<char>(static_cast<unsigned char>(bad[byte]) ^ (1U << bit));
+      ASSERT_EQ(DecodeRecord(bad).status().code(), absl::StatusCode::kDataLoss)
+          << "byte " << byte << " bit " << bit;
+    }
+  }
+}
+
+TEST(RecordTest, EveryTornRecordIsFound) {
+  const std::string good =
+      EncodeRecord(GangPrepared{std::make_shared<const GangDecision>(Example())});
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    ASSERT_FALSE(DecodeRecord(good.substr(0, size)).ok()) << size;
+  }
+}
+
+TEST(RecordTest, AVersionOfTheFutureIsRefusedByName) {
+  std::string bytes = EncodeRecord(GangAllocated{7});
+  bytes[2] = 2;
+  EXPECT_THAT(std::string(Message(DecodeRecord(bytes).status())), HasSubstr("version 2"));
+}
+
+TEST(RecordTest, TheChecksumIsCrc32c) {
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283U);  // the check value of every CRC catalogue
+}
+
+TEST(DecisionTest, PlacementReadsLikeTheAnnotation) {
+  EXPECT_EQ(PlacementText(Example().slices[0]), "us-0 4x4x2+0,0,2");
+  EXPECT_EQ(PlacementText({.unit = "node-a", .shape = "", .origin = "", .nodes = {}}), "node-a");
+}
+
+TEST(NaturalOrderTest, NumbersCompareAsNumbers) {
+  EXPECT_TRUE(NaturalLess("train-2", "train-10"));
+  EXPECT_FALSE(NaturalLess("train-10", "train-2"));
+  EXPECT_TRUE(NaturalLess("train-1", "train-1a"));
+  EXPECT_TRUE(NaturalLess("a-007", "a-8"));
+  EXPECT_FALSE(NaturalLess("same", "same"));
+}
+
+}  // namespace
+}  // namespace tahoma::controller

@@ -1,0 +1,177 @@
+#include "controller/model/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+std::shared_ptr<const Holding> Held(const std::string& uid, const std::string& node,
+                                    std::vector<std::string> devices) {
+  Holding holding;
+  holding.claim_uid = uid;
+  holding.holder = "pod default/" + uid;
+  for (std::string& device : devices) {
+    Holding::HeldDevice held;
+    held.node = node;
+    held.device = std::move(device);
+    holding.devices.push_back(std::move(held));
+  }
+  return std::make_shared<const Holding>(std::move(holding));
+}
+
+TEST(ClusterStateTest, FourNodesFormAnUltraServerWhateverTheirOrder) {
+  ClusterState state;
+  for (const int z : {2, 0, 3, 1}) {
+    state.PutNode(NodeFactsOf({.name = "n" + std::to_string(z),
+                               .type = "trn2u.48xlarge",
+                               .ultra_server = "us-0",
+                               .z = z}));
+  }
+  ASSERT_EQ(state.unit_count(), 1U);
+  const UnitState& unit = state.unit(*state.FindUnit("us-0"));
+  EXPECT_EQ(unit.free, ~std::uint64_t{0});
+  EXPECT_EQ(state.node(unit.nodes[2]).node->name, "n2");
+  EXPECT_EQ(state.Count().chips, 64U);
+}
+
+TEST(ClusterStateTest, HoldingsCountFromBeforeTheirNodeIsKnownUntilReleased) {
+  ClusterState state;
+  state.Hold(Held("c", "n", {"neuron-device-3", "neuron-core-5-lnc2-1"}));
+  state.PutNode(NodeFactsOf({.name = "n"}));
+  const NodeState& node = state.node(*state.FindNode("n"));
+  EXPECT_EQ(state.unit(node.unit).free, 0xffffU & ~0x28U);
+  EXPECT_EQ(node.busy_cores[5], 0x0c);
+  EXPECT_EQ(node.lnc[5], 2);
+  state.RemoveNode("n");
+  EXPECT_TRUE(state.FindNode("n").has_value());
+  state.PutNode(NodeFactsOf({.name = "n"}));
+  EXPECT_EQ(state.unit(state.node(*state.FindNode("n")).unit).free, 0xffffU & ~0x28U);
+  state.Release("c");
+  EXPECT_EQ(state.unit(state.node(*state.FindNode("n")).unit).free, 0xffffU);
+  state.RemoveNode("n");
+  EXPECT_FALSE(state.FindNode("n").has_value());
+  EXPECT_EQ(state.holding_count(), 0U);
+}
+
+TEST(ClusterStateTest, ASnapshotDoesNotChange) {
+  ClusterState state;
+  AddUltraServer(state, "us-0");
+  const auto view = std::make_shared<const ClusterState>(state);
+  state.Hold(Held("c", "us-0-n1", {"neuron-node"}));
+  EXPECT_EQ(view->unit(UnitId(0)).free, ~std::uint64_t{0});
+  EXPECT_EQ(state.unit(UnitId(0)).free, ~(std::uint64_t{0xffff} << 16));
+  EXPECT_EQ(view->FindHolding("c"), nullptr);
+  int changed = 0;
+  ClusterState::ForEachChangedUnit(*view, state, [&](UnitId) { ++changed; });
+  EXPECT_EQ(changed, 1);
+  ClusterState::ForEachChangedUnit(*view, *view, [&](UnitId) { FAIL(); });
+}
+
+TEST(ClusterStateTest, BrokenChipsAndCordonedNodesAreNotPresent) {
+  ClusterState state;
+  state.PutNode(NodeFactsOf({.name = "n", .broken = 0x0011}));
+  EXPECT_EQ(state.unit(UnitId(0)).present, 0xffeeU);
+  EXPECT_EQ(state.unit(UnitId(0)).broken, 0x0011U);
+  NodeFacts cordoned = NodeFactsOf({.name = "n"});
+  cordoned.schedulable = false;
+  state.PutNode(cordoned);
+  EXPECT_EQ(state.unit(UnitId(0)).present, 0U);
+}
+
+TEST(ClusterStateTest, ALinkIsTheSameFromBothEnds) {
+  const auto down = [](int z, int chip, const std::string& link) {
+    ClusterState state;
+    FleetNode node{.name = "n", .type = "trn2u.48xlarge", .ultra_server = "us", .z = z};
+    node.links_down.resize(16);
+    node.links_down[static_cast<std::size_t>(chip)] = link;
+    state.PutNode(NodeFactsOf(node));
+    return state.unit(UnitId(0)).down;
+  };
+  EXPECT_EQ(down(0, 0, "z-"), down(3, 0, "z+"));
+  EXPECT_EQ(down(1, 0, "x-"), down(1, 3, "x+"));
+  EXPECT_EQ(down(2, 1, "y-"), down(2, 13, "y+"));
+  EXPECT_EQ(down(2, 1, "x+,y-").count(), 2);
+}
+
+TEST(ClusterStateTest, AReplacementWaitsForThePlaceOfTheOldNode) {
+  ClusterState state;
+  AddUltraServer(state, "us-0");
+  state.PutNode(
+      NodeFactsOf({.name = "new", .type = "trn2u.48xlarge", .ultra_server = "us-0", .z = 1}));
+  EXPECT_TRUE(state.FindUnit("new").has_value());
+  state.RemoveNode("us-0-n1");
+  EXPECT_FALSE(state.FindUnit("new").has_value());
+  EXPECT_EQ(state.unit(*state.FindUnit("us-0")).free, ~std::uint64_t{0});
+  EXPECT_EQ(state.node(state.unit(*state.FindUnit("us-0")).nodes[1]).node->name, "new");
+}
+
+TEST(InventoryTest, NodesOfAKindShareTheirDevicesAndKeepTheirOwnAttributes) {
+  Inventory inventory;
+  std::vector<std::shared_ptr<const Node>> nodes;
+  for (int i = 0; i < 100; ++i) {
+    nodes.push_back(inventory.Intern(NodeFactsOf({.name = "n" + std::to_string(i)})));
+  }
+  EXPECT_EQ(inventory.node_templates(), 1U);
+  EXPECT_EQ(inventory.families(), 1U);
+  EXPECT_EQ(inventory.device_templates(), 16U + 16U * 12U);
+  const std::uint16_t chip = nodes[7]->family->devices->chips[3];
+  EXPECT_EQ(std::get<std::string>(*nodes[7]->Lookup(chip, "neuron.aws.com", "networkNodeLayer1")),
+            "nn-networkNodeLayer1-n7");
+  EXPECT_EQ(std::get<std::int64_t>(*nodes[7]->Lookup(chip, "neuron.aws.com", "deviceId")), 3);
+  EXPECT_EQ(nodes[7]->Lookup(chip, "neuron.aws.com", "nothing"), nullptr);
+  EXPECT_EQ(nodes[7]->Attributes(chip).size(),
+            NodeFactsOf({.name = "n7"}).devices[3].attributes.size());
+  nodes.clear();
+  EXPECT_EQ(inventory.families(), 0U);
+}
+
+TEST(NodeDemandTest, FollowsKubernetesRules) {
+  Inventory inventory;
+  NodeFacts facts = NodeFactsOf({.name = "n"});
+  facts.labels = {{"zone", "a"}, {"gen", "7"}};
+  facts.taints = {{.key = "k", .value = "v"}};
+  const auto node = inventory.Intern(facts);
+  NodeDemand demand;
+  EXPECT_FALSE(demand.Admits(*node));
+  Toleration toleration;
+  toleration.key = "k";
+  toleration.value = "v";
+  demand.tolerations = {toleration};
+  EXPECT_TRUE(demand.Admits(*node));
+  const auto with = [&](NodeRequirement r) {
+    NodeDemand one = demand;
+    one.all = {std::move(r)};
+    return one.Admits(*node);
+  };
+  EXPECT_TRUE(with({.key = "zone", .op = NodeOperator::kIn, .values = {"a", "b"}}));
+  EXPECT_FALSE(with({.key = "zone", .op = NodeOperator::kNotIn, .values = {"a"}}));
+  EXPECT_TRUE(with({.key = "rack", .op = NodeOperator::kNotIn, .values = {"a"}}));
+  EXPECT_FALSE(with({.key = "rack", .op = NodeOperator::kExists, .values = {}}));
+  EXPECT_TRUE(with({.key = "gen", .op = NodeOperator::kGt, .values = {"6"}}));
+  EXPECT_FALSE(with({.key = "gen", .op = NodeOperator::kLt, .values = {"x"}}));
+  EXPECT_TRUE(
+      with({.key = "metadata.name", .op = NodeOperator::kIn, .values = {"n"}, .field = true}));
+}
+
+TEST(PersistentVectorTest, CopiesAreIndependentAndDifferencesAreFound) {
+  PersistentVector<int> a;
+  for (int i = 0; i < 2000; ++i) a.PushBack(i);
+  PersistentVector<int> b = a;
+  b.Mutable(1234) = -1;
+  a.Mutable(7) = -2;
+  b.PushBack(2000);
+  EXPECT_EQ(a[1234], 1234);
+  EXPECT_EQ(b[1234], -1);
+  EXPECT_EQ(b[7], 7);
+  std::vector<std::size_t> starts;
+  ForEachDifference(a, b, [&](std::size_t first, std::size_t) { starts.push_back(first); });
+  EXPECT_EQ(starts, (std::vector<std::size_t>{0, 1232, 2000}));
+}
+
+}  // namespace
+}  // namespace tahoma::controller

@@ -1,0 +1,204 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/publish/publisher.h"
+#include "controller/publish/render.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const GangDecision> Decision() {
+  auto decision = std::make_shared<GangDecision>();
+  decision->key = {"ns", "train"};
+  decision->uid = "gang-uid";
+  decision->pods = {{.name = "p0", .uid = "u0", .node = "node-a", .rank = 1, .slice = 0}};
+  decision->slices = {{"us-0", "4x4x2", "0,0,2", {"node-a"}}};
+  DecidedClaim claim;
+  claim.name = "c0";
+  claim.uid = "cu";
+  claim.consumers = {0};
+  claim.allocation.node = "node-a";
+  DeviceResult result;
+  result.request = "chips";
+  result.driver = "neuron.aws.com";
+  result.pool = "node-a";
+  result.device = "neuron-device-3";
+  result.tolerations = {ManagedToleration()};
+  claim.allocation.results = {result};
+  claim.allocation.configs = {
+      {ConfigSource::kClaim, {"chips"}, "neuron.aws.com", R"({"kind":"NeuronConfig"})"}};
+  decision->claims = {claim};
+  return decision;
+}
+
+ApiWrite Write(WriteKind kind) {
+  ApiWrite write;
+  write.run = 7;
+  write.kind = kind;
+  write.attempt = 3;
+  write.decision = Decision();
+  auto base = std::make_shared<ClaimFact>();
+  base->uid = "cu";
+  base->resource_version = "41";
+  base->other_finalizers = {"other"};
+  base->reserved_for = {{"", "pods", "elsewhere", "u9"}};
+  write.base = std::move(base);
+  return write;
+}
+
+TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
+  const kube::Request request = Render(Write(WriteKind::kAddFinalizer));
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c0");
+  EXPECT_EQ(json::parse(request.body), json::parse(R"({"metadata": {"uid": "cu",
+      "resourceVersion": "41", "finalizers": ["other",
+      "resource.kubernetes.io/delete-protection"]}})"));
+}
+
+TEST(RenderTest, AllocationAndReservationAreOneWrite) {
+  const kube::Request request = Render(Write(WriteKind::kAllocate));
+  EXPECT_THAT(request.target, HasSubstr("/resourceclaims/c0/status"));
+  EXPECT_EQ(json::parse(request.body), json::parse(R"({
+    "metadata": {"uid": "cu", "resourceVersion": "41"},
+    "status": {
+      "reservedFor": [{"resource": "pods", "name": "elsewhere", "uid": "u9"},
+                      {"resource": "pods", "name": "p0", "uid": "u0"}],
+      "allocation": {
+        "devices": {
+          "results": [{"request": "chips", "driver": "neuron.aws.com", "pool": "node-a",
+            "device": "neuron-device-3", "tolerations": [{"key": "tahoma.dev/managed",
+              "operator": "Exists", "effect": "NoSchedule"}]}],
+          "config": [{"source": "FromClaim", "requests": ["chips"],
+            "opaque": {"driver": "neuron.aws.com", "parameters": {"kind": "NeuronConfig"}}}]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name",
+          "operator": "In", "values": ["node-a"]}]}]}}}})"));
+}
+
+TEST(RenderTest, TakingBackKeepsOtherPodsReservations) {
+  ApiWrite write = Write(WriteKind::kDeallocate);
+  EXPECT_EQ(json::parse(Render(write).body)["status"],
+            json::parse(R"({"reservedFor": [{"resource": "pods", "name": "elsewhere",
+                                             "uid": "u9"}]})"));
+  auto base = std::make_shared<ClaimFact>(*write.base);
+  base->reserved_for = {{"", "pods", "p0", "u0"}};
+  write.base = base;
+  EXPECT_EQ(json::parse(Render(write).body)["status"],
+            json::parse(R"({"reservedFor": null, "allocation": null, "devices": null})"));
+}
+
+TEST(RenderTest, ABindingCarriesUidAndRank) {
+  const kube::Request request = Render(Write(WriteKind::kBind));
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/binding");
+  const json body = json::parse(request.body);
+  EXPECT_EQ(body["metadata"]["uid"], "u0");
+  EXPECT_EQ(body["metadata"]["annotations"], json::parse(R"({"tahoma.dev/gang-uid": "gang-uid",
+      "tahoma.dev/rank": "1", "tahoma.dev/world-size": "1", "tahoma.dev/slice": "0",
+      "tahoma.dev/placement": "us-0 4x4x2+0,0,2"})"));
+  EXPECT_EQ(body["target"]["name"], "node-a");
+}
+
+AnswerParsers NoParsers() {
+  return {.claim = [](const json&) -> absl::StatusOr<std::shared_ptr<const ClaimFact>> {
+            return std::make_shared<const ClaimFact>();
+          },
+          .pod = [](const json&) -> absl::StatusOr<std::shared_ptr<const PodFact>> {
+            return InvalidArgument("no pod");
+          }};
+}
+
+kube::Response Status(int code, const std::string& body = "{}") {
+  kube::Response response;
+  response.status = code;
+  response.body = body;
+  return response;
+}
+
+TEST(AnswerTest, EveryStatusHasAnOutcome) {
+  const ApiWrite write = Write(WriteKind::kAllocate);
+  const std::vector<std::pair<int, WriteOutcome>> cases = {
+      {200, WriteOutcome::kDone},        {404, WriteOutcome::kGone},
+      {409, WriteOutcome::kConflict},    {422, WriteOutcome::kRefused},
+      {403, WriteOutcome::kRefused},     {429, WriteOutcome::kUnavailable},
+      {500, WriteOutcome::kUnavailable}, {503, WriteOutcome::kUnavailable},
+      {301, WriteOutcome::kRefused}};
+  for (const auto& [code, outcome] : cases) {
+    EXPECT_EQ(ReadAnswer(write, Status(code), NoParsers()).outcome, outcome) << code;
+  }
+  const ApiResult lost = ReadAnswer(write, Unavailable("reset"), NoParsers());
+  EXPECT_EQ(lost.outcome, WriteOutcome::kUnavailable);
+  EXPECT_EQ(lost.run, 7U);
+  EXPECT_EQ(lost.attempt, 3U);
+}
+
+TEST(AnswerTest, TheServersReasonIsPassedOn) {
+  const ApiResult refused = ReadAnswer(Write(WriteKind::kBind),
+                                       Status(422, R"({"message": "no such thing"})"), NoParsers());
+  EXPECT_EQ(refused.message, "no such thing");
+}
+
+TEST(AnswerTest, AnAnswerThatCannotBeReadMayHaveBeenCarriedOut) {
+  const ApiResult odd = ReadAnswer(Write(WriteKind::kReadPod), Status(200), NoParsers());
+  EXPECT_EQ(odd.outcome, WriteOutcome::kUnavailable);
+}
+
+class CountingTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    return Status(200);
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no streams");
+  }
+  std::vector<kube::Request> Take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(requests_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<kube::Request> requests_;
+};
+
+TEST(PublisherTest, EveryWriteIsAnsweredOnce) {
+  CountingTransport transport;
+  const SystemClock clock;
+  std::promise<void> all;
+  std::atomic<int> results = 0;
+  Publisher publisher(transport, clock, {.threads = 4}, NoParsers(), [&](ApiResult) {
+    if (++results == 100) all.set_value();
+  });
+  std::vector<ApiWrite> writes(100, Write(WriteKind::kBind));
+  publisher.Publish(std::move(writes));
+  all.get_future().wait();
+  EXPECT_EQ(transport.Take().size(), 100U);
+}
+
+TEST(EventTest, EqualEventsShareTheirName) {
+  EventNote event{.ns = "ns", .name = "p", .uid = "u", .reason = "R", .message = "m", .when = {}};
+  const std::string name = EventName(event);
+  event.when += std::chrono::seconds(5);
+  EXPECT_EQ(EventName(event), name);
+  event.message = "other";
+  EXPECT_NE(EventName(event), name);
+  const json body = json::parse(RenderEvent(event, name, 1).body);
+  EXPECT_EQ(body["involvedObject"]["kind"], "Pod");
+  EXPECT_EQ(body["reportingComponent"], "tahoma");
+  EXPECT_EQ(json::parse(RenderEventRepeat(event, name, 4).body)["count"], 4);
+}
+
+}  // namespace
+}  // namespace tahoma::controller

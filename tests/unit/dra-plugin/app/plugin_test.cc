@@ -1,0 +1,327 @@
+#include "dra-plugin/app/plugin.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "dra_v1.grpc.pb.h"
+#include "lib/base/status.h"
+#include "lib/wire/server.h"
+#include "pluginregistration.grpc.pb.h"
+#include "tests/unit/dra-plugin/claims/fakes.h"
+#include "tests/unit/dra-plugin/slices/fake_api.h"
+
+namespace tahoma::dra {
+namespace {
+
+namespace dra_v1 = k8s::io::kubelet::pkg::apis::dra::v1;
+using std::chrono::milliseconds;
+constexpr std::chrono::seconds kSoon(20);
+
+// sim-node's socket, served from a FakeNode.
+class NodeProgram {
+ public:
+  explicit NodeProgram(const std::string& address) : address_(address) {
+    node_.inventory = TestInventory();
+    Start();
+  }
+  ~NodeProgram() { Kill(); }
+
+  void Start() {
+    stopping_ = false;
+    server_ = *wire::Server::Start(address_, {},
+                                   [this](const wire::Request& request) { return Serve(request); });
+  }
+  // Dies and forgets its claims.
+  void Kill() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      node_.held.clear();
+    }
+    changed_.notify_all();
+    server_.reset();
+  }
+  void Break(int chip, std::string reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      wire::Chip& broken = node_.inventory.chips.at(static_cast<std::size_t>(chip));
+      broken.healthy = reason.empty();
+      broken.reason = std::move(reason);
+      ++node_.inventory.generation;
+    }
+    changed_.notify_all();
+  }
+  std::map<std::string, wire::ApplyParams> held() {
+    const std::lock_guard lock(mutex_);
+    return node_.held;
+  }
+  bool WaitForHeld(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kSoon, [&] { return node_.held.size() == count; });
+  }
+
+ private:
+  absl::StatusOr<wire::Reply> Serve(const wire::Request& request) {
+    std::unique_lock lock(mutex_);
+    if (request.method == wire::kWatchInventory) {
+      TAHOMA_ASSIGN_OR_RETURN(const auto params, wire::DecodeWatchParams(request.params));
+      changed_.wait_for(lock, params.timeout, [&] {
+        return stopping_ || node_.inventory.generation != params.generation;
+      });
+    }
+    if (request.method.ends_with("nventory")) {
+      return wire::Reply{.result = wire::EncodeInventory(node_.inventory)};
+    }
+    if (request.method == wire::kListClaims) {
+      return wire::Reply{.result = wire::EncodeClaimList(*node_.List())};
+    }
+    if (request.method == wire::kReleaseClaim) {
+      TAHOMA_RETURN_IF_ERROR(node_.Release(*wire::DecodeClaimUid(request.params)));
+      changed_.notify_all();
+      return wire::Reply{};
+    }
+    TAHOMA_ASSIGN_OR_RETURN(const auto params, wire::DecodeApplyParams(request.params));
+    TAHOMA_ASSIGN_OR_RETURN(const std::string token, node_.Apply(params.grant, params.token));
+    changed_.notify_all();
+    return wire::Reply{.result = wire::EncodeToken(token)};
+  }
+
+  const std::string address_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  CrashPlan plan_;
+  FakeNode node_{plan_};
+  std::unique_ptr<wire::Server> server_;
+};
+
+// The API server, for several threads, with claims to read.
+class SharedApi final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    const std::lock_guard lock(mutex_);
+    const auto claim = claims.find(request.target);
+    absl::StatusOr<kube::Response> response =
+        claim == claims.end() ? api_.Send(request)
+                              : kube::Response{.status = 200, .headers = {}, .body = claim->second};
+    changed_.notify_all();
+    return response;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        milliseconds) override {
+    return Unavailable("no watches here");
+  }
+  // Waits until the published devices are as `right` wants them.
+  bool WaitFor(const std::function<bool(const std::map<std::string, nlohmann::json>&)>& right) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kSoon, [&] { return right(Devices()); });
+  }
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    api_.slices.clear();
+  }
+  std::map<std::string, std::string> claims;  // by request target
+
+ private:
+  std::map<std::string, nlohmann::json> Devices() const {
+    std::map<std::string, nlohmann::json> out;
+    for (const auto& [name, slice] : api_.slices) {
+      if (!slice["spec"].contains("devices")) continue;
+      for (const nlohmann::json& device : slice["spec"]["devices"]) {
+        out[device["name"].get<std::string>()] = device;
+      }
+    }
+    return out;
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  FakeApi api_;
+};
+
+std::string Unhealthy(const nlohmann::json& device) {
+  for (const nlohmann::json& taint : device.at("taints")) {
+    if (taint["key"] == "tahoma.dev/unhealthy") return taint["value"].get<std::string>();
+  }
+  return "";
+}
+
+class PluginTest : public testing::Test {
+ protected:
+  PluginTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "dra-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    node_ = std::make_unique<NodeProgram>("unix:" + (folder_ / "node.sock").string());
+  }
+  ~PluginTest() override {
+    plugin_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  PluginOptions Options() {
+    return {.node_name = "node-a",
+            .node_socket = folder_ / "node.sock",
+            .plugin_dir = folder_ / "plugins",
+            .registry_dir = folder_ / "registry",
+            .cdi_dir = folder_ / "cdi",
+            .pod_uid = "",
+            .node_lost_after = milliseconds(1),
+            .retry_after_max = milliseconds(20),
+            .on_refused = [this](const std::string& error) { refused_ = error; }};
+  }
+  void Start() {
+    auto started = Plugin::Start(Options(), api_, clock_);
+    ASSERT_TRUE(started.ok()) << started.status();
+    plugin_ = *std::move(started);
+  }
+  std::unique_ptr<dra_v1::DRAPlugin::Stub> Kubelet() {
+    const std::string path = folder_ / "plugins/neuron.aws.com/dra.sock";
+    return dra_v1::DRAPlugin::NewStub(
+        grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials()));
+  }
+  void AddClaim(const std::string& name, const std::vector<std::string>& devices) {
+    api_.claims["/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/" + name] =
+        ClaimObject(name, "uid-" + name, devices).dump();
+  }
+  dra_v1::NodePrepareResourceResponse Prepare(const std::string& name) {
+    dra_v1::NodePrepareResourcesRequest request;
+    dra_v1::Claim& claim = *request.add_claims();
+    claim.set_namespace_("default");
+    claim.set_name(name);
+    claim.set_uid("uid-" + name);
+    grpc::ClientContext context;
+    dra_v1::NodePrepareResourcesResponse response;
+    EXPECT_TRUE(Kubelet()->NodePrepareResources(&context, request, &response).ok());
+    return response.claims().at("uid-" + name);
+  }
+  std::string Unprepare(const std::string& name) {
+    dra_v1::NodeUnprepareResourcesRequest request;
+    request.add_claims()->set_uid("uid-" + name);
+    grpc::ClientContext context;
+    dra_v1::NodeUnprepareResourcesResponse response;
+    EXPECT_TRUE(Kubelet()->NodeUnprepareResources(&context, request, &response).ok());
+    return response.claims().at("uid-" + name).error();
+  }
+  bool PublishedHealthy() {
+    return api_.WaitFor([](const auto& devices) {
+      return devices.size() == 209 && Unhealthy(devices.at("neuron-node")).empty();
+    });
+  }
+  bool NotifyRegistered(bool registered) {
+    const auto stub = pluginregistration::Registration::NewStub(grpc::CreateChannel(
+        "unix:" + plugin_->registration_socket(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    pluginregistration::RegistrationStatus status;
+    status.set_plugin_registered(registered);
+    status.set_error(registered ? "" : "no");
+    pluginregistration::RegistrationStatusResponse response;
+    return stub->NotifyRegistrationStatus(&context, status, &response).ok();
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<NodeProgram> node_;
+  SharedApi api_;
+  SystemClock clock_;
+  std::string refused_;
+  std::unique_ptr<Plugin> plugin_;
+};
+
+TEST_F(PluginTest, PublishesPreparesAndUnprepares) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-device-0", "neuron-device-1"});
+  const auto prepared = Prepare("a");
+  EXPECT_EQ(prepared.error(), "");
+  ASSERT_EQ(prepared.devices_size(), 2);
+  EXPECT_EQ(prepared.devices(0).cdi_device_ids(0), "neuron.aws.com/device=uid-a-neuron-device-0");
+  EXPECT_EQ(node_->held().at("uid-a").grant.chips, (std::vector<int>{0, 1}));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "cdi/neuron.aws.com-device_uid-a.json"));
+  AddClaim("b", {"neuron-core-1-lnc2-0"});
+  EXPECT_EQ(Prepare("b").error(),
+            "claim default/b (uid-b): chip 1 has cores that claim default/a (uid-a) holds");
+  EXPECT_EQ(Unprepare("a"), "");
+  EXPECT_EQ(Prepare("b").error(), "");
+  EXPECT_EQ(Unprepare("unknown"), "");
+}
+
+TEST_F(PluginTest, ABrokenChipIsPublishedAndItsRepairToo) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  node_->Break(3, "dma-error");
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return Unhealthy(devices.at("neuron-device-3")) == "dma-error" &&
+           Unhealthy(devices.at("neuron-device-2")).empty();
+  }));
+  node_->Break(3, "");
+  EXPECT_TRUE(PublishedHealthy());
+}
+
+TEST_F(PluginTest, ALostNodeIsUnhealthyAndComesBackWithItsClaims) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-device-0"});
+  ASSERT_EQ(Prepare("a").error(), "");
+  const auto before = node_->held();
+  node_->Kill();
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
+  }));
+  node_->Start();
+  EXPECT_TRUE(PublishedHealthy());
+  EXPECT_TRUE(node_->WaitForHeld(1));
+  EXPECT_EQ(node_->held(), before) << "with the token its containers have";
+}
+
+TEST_F(PluginTest, ARestartedPluginAnswersFromItsCheckpoint) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-device-0"});
+  const auto first = Prepare("a").SerializeAsString();
+  plugin_->Stop();
+  plugin_.reset();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "plugins/neuron.aws.com/dra.sock"));
+  api_.claims.clear();
+  Start();
+  EXPECT_EQ(Prepare("a").SerializeAsString(), first);
+  EXPECT_EQ(Unprepare("a"), "");
+  EXPECT_TRUE(node_->WaitForHeld(0));
+}
+
+TEST_F(PluginTest, SlicesThatTheKubeletWipedComeBackWithItsRegistration) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  api_.Clear();
+  ASSERT_TRUE(NotifyRegistered(true));
+  EXPECT_TRUE(PublishedHealthy());
+}
+
+TEST_F(PluginTest, ARefusalReachesTheProgram) {
+  Start();
+  ASSERT_TRUE(NotifyRegistered(false));
+  EXPECT_EQ(refused_, "no");
+}
+
+TEST_F(PluginTest, ADamagedCheckpointStopsTheStart) {
+  std::filesystem::create_directories(folder_ / "plugins/neuron.aws.com");
+  std::ofstream(folder_ / "plugins/neuron.aws.com/claims.json") << "{\"claims\":[";
+  const auto started = Plugin::Start(Options(), api_, clock_);
+  EXPECT_TRUE(absl::IsDataLoss(started.status()));
+  EXPECT_NE(Message(started.status()).find("plugins/neuron.aws.com/claims.json is damaged"),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "registry/neuron.aws.com-reg.sock"));
+}
+
+TEST_F(PluginTest, StartsWhileSimNodeIsAway) {
+  node_->Kill();
+  Start();
+  AddClaim("a", {"neuron-device-0"});
+  EXPECT_NE(Prepare("a").error().find("cannot connect"), std::string::npos);
+  node_->Start();
+  EXPECT_TRUE(PublishedHealthy());
+  EXPECT_EQ(Prepare("a").error(), "");
+}
+
+}  // namespace
+}  // namespace tahoma::dra

@@ -1,0 +1,269 @@
+#include "dra-plugin/claims/claims.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "dra-plugin/claims/cdi.h"
+#include "lib/base/rng.h"
+#include "tests/unit/dra-plugin/claims/fakes.h"
+
+namespace tahoma::dra {
+namespace {
+
+// A node with everything around it; Restart() is a new program over the same disks.
+struct World {
+  World() {
+    node.inventory = TestInventory();
+    Restart();
+  }
+  void Restart() {
+    plan.Never();
+    claims = std::make_unique<Claims>(
+        Claims::Options{.node_name = "node-a", .node_socket = "unix:/run/tahoma/node.sock"}, state,
+        cdi, node, source);
+  }
+  ClaimRef Add(const std::string& name, const std::vector<std::string>& devices) {
+    const ClaimRef ref = {.name_space = "default", .name = name, .uid = "uid-" + name};
+    source.objects["default/" + name] = ClaimObject(name, ref.uid, devices).dump();
+    return ref;
+  }
+  CrashPlan plan;
+  MemoryFiles state{plan};
+  MemoryFiles cdi{plan};
+  FakeNode node{plan};
+  FakeSource source;
+  std::unique_ptr<Claims> claims;
+};
+
+TEST(ClaimsTest, PrepareTellsNodeDiskAndKubelet) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0", "neuron-device-1"});
+  const auto devices = world.claims->Prepare(claim);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(*devices, (std::vector<PreparedDevice>{
+                          {.request = "r", .pool = "node-a", .device = "neuron-device-0"},
+                          {.request = "r", .pool = "node-a", .device = "neuron-device-1"}}));
+  EXPECT_EQ(world.node.held.at("uid-a").grant.chips, (std::vector<int>{0, 1}));
+  const std::string spec = world.cdi.files.at("neuron.aws.com-device_uid-a.json");
+  EXPECT_NE(spec.find(world.node.held.at("uid-a").token), std::string::npos);
+  EXPECT_NE(spec.find("TAHOMA_NODE_SOCKET=/run/tahoma/node.sock"), std::string::npos);
+  EXPECT_EQ(world.claims->Load()->claims.size(), 1u);
+}
+
+TEST(ClaimsTest, TheInventorySaysWhereContainersConnect) {
+  World world;
+  world.node.inventory.workload_socket = "unix:/run/pods/s";
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0"})).ok());
+  EXPECT_NE(world.cdi.files.begin()->second.find("TAHOMA_NODE_SOCKET=/run/pods/s"),
+            std::string::npos);
+}
+
+TEST(ClaimsTest, ARepeatedPrepareGivesTheStoredAnswerWithoutTheApi) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  const auto first = world.claims->Prepare(claim);
+  world.Restart();
+  world.source.objects.clear();
+  world.cdi.files.clear();
+  const auto second = world.claims->Prepare(claim);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(world.source.reads, 1);
+  EXPECT_EQ(world.cdi.files.size(), 1u) << "a lost CDI file is written again";
+}
+
+TEST(ClaimsTest, UnprepareWorksWhenTheClaimIsGoneFromTheApi) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  world.source.objects.clear();
+  EXPECT_TRUE(world.claims->Unprepare(claim).ok());
+  EXPECT_TRUE(world.claims->Unprepare(claim).ok()) << "and again";
+  EXPECT_TRUE(world.node.held.empty());
+  EXPECT_TRUE(world.cdi.files.empty());
+  EXPECT_TRUE(world.claims->Load()->claims.empty());
+}
+
+TEST(ClaimsTest, OverlapIsRefusedAndChangesNothing) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-core-3-lnc2-1"})).ok());
+  const std::string before = world.state.files.at("claims.json");
+  for (const auto& devices : std::vector<std::vector<std::string>>{
+           {"neuron-device-3"}, {"neuron-core-3-lnc2-1"}, {"neuron-node"}}) {
+    const auto refused = world.claims->Prepare(world.Add("b", devices));
+    EXPECT_EQ(Message(refused.status()),
+              "claim default/b (uid-b): chip 3 has cores that claim default/a (uid-a) holds");
+  }
+  const auto other_lnc = world.claims->Prepare(world.Add("b", {"neuron-core-3-lnc1-0"}));
+  EXPECT_EQ(Message(other_lnc.status()),
+            "claim default/b (uid-b): chip 3 runs with LNC 2 for claim default/a (uid-a); LNC 1 is "
+            "not possible beside it");
+  EXPECT_EQ(world.state.files.at("claims.json"), before);
+  EXPECT_EQ(world.node.held.size(), 1u);
+  EXPECT_EQ(world.cdi.files.size(), 1u);
+  EXPECT_TRUE(world.claims->Prepare(world.Add("c", {"neuron-core-3-lnc2-0"})).ok());
+}
+
+TEST(ClaimsTest, OverlapIsRefusedEvenWhenSimNodeHasForgottenItsClaims) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-3"})).ok());
+  world.node.held.clear();
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      world.claims->Prepare(world.Add("b", {"neuron-core-3-lnc2-1"})).status()));
+  EXPECT_TRUE(world.node.held.empty());
+}
+
+TEST(ClaimsTest, AClaimThatIsNotThereIsAnError) {
+  World world;
+  const auto prepared = world.claims->Prepare({.name_space = "default", .name = "x", .uid = "u"});
+  EXPECT_EQ(Message(prepared.status()), "claim default/x (u): resourceclaims \"x\" not found");
+}
+
+TEST(ClaimsTest, AFullDiskUndoesThePreparation) {
+  World world;
+  world.state.full = true;
+  const auto prepared = world.claims->Prepare(world.Add("a", {"neuron-device-0"}));
+  EXPECT_EQ(Message(prepared.status()), "claim default/a (uid-a): the disk is full");
+  EXPECT_TRUE(world.node.held.empty());
+  EXPECT_TRUE(world.cdi.files.empty());
+}
+
+TEST(ClaimsTest, ADamagedCheckpointStopsTheStartAndNothingIsChanged) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0"})).ok());
+  world.state.files.at("claims.json").resize(20);
+  world.Restart();
+  const auto cdi_before = world.cdi.files;
+  const absl::Status status = world.claims->Start();
+  EXPECT_EQ(Message(status),
+            "the checkpoint /dir/claims.json is damaged: the file is not valid JSON. Nothing was "
+            "changed. Restore the file, or drain this node's pods that use neuron.aws.com devices "
+            "and then delete it");
+  EXPECT_EQ(world.cdi.files, cdi_before);
+  EXPECT_FALSE(
+      world.claims->Unprepare({.name_space = "default", .name = "a", .uid = "uid-a"}).ok());
+  EXPECT_EQ(world.node.held.size(), 1u);
+}
+
+TEST(ClaimsTest, StartRemovesOrphanCdiFilesOfThisNodeOnly) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0"})).ok());
+  const std::string ours = world.cdi.files.begin()->second;
+  std::string theirs = ours;
+  theirs.replace(theirs.find("NODE_NAME=node-a"), 16, "NODE_NAME=node-b");
+  world.cdi.files[CdiFileName("gone")] = ours;
+  world.cdi.files[CdiFileName("of-node-b")] = theirs;
+  world.cdi.files["nvidia.com-gpu_x.json"] = "{}";
+  world.Restart();
+  ASSERT_TRUE(world.claims->Start().ok());
+  EXPECT_EQ(world.cdi.files.size(), 3u);
+  EXPECT_FALSE(world.cdi.files.contains(CdiFileName("gone")));
+}
+
+TEST(ClaimsTest, ANodeThatStartedAgainGetsItsClaimsWithTheirTokens) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0"})).ok());
+  const auto before = world.node.held;
+  world.node.held.clear();
+  ASSERT_TRUE(world.claims->Reconcile().ok());
+  EXPECT_EQ(world.node.held, before);
+}
+
+TEST(ClaimsTest, UnprepareWhileTheNodeIsAwayIsReleasedLater) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  world.node.away = true;
+  EXPECT_TRUE(world.claims->Unprepare(claim).ok()) << "a pod's deletion must not wait for it";
+  EXPECT_EQ(world.node.held.size(), 1u);
+  world.node.away = false;
+  EXPECT_TRUE(world.claims->Reconcile().ok());
+  EXPECT_TRUE(world.node.held.empty());
+}
+
+// Random prepares, unprepares and crashes at any port call. The oracle is the plain list of claims
+// whose prepare was answered and whose unprepare was not.
+class RandomRun {
+ public:
+  explicit RandomRun(std::uint64_t seed) : rng_(seed) {
+    for (int i = 0; i < 12; ++i) refs_.push_back(world_.Add(fmt::format("c{}", i), Devices()));
+  }
+
+  void Step() {
+    const ClaimRef& claim = refs_[rng_.Below(refs_.size())];
+    const bool crash = rng_.Chance(1, 3);
+    if (crash) world_.plan.CrashAfter(static_cast<int>(rng_.Below(8)));
+    if (rng_.Chance(1, 2)) {
+      const bool ok = world_.claims->Prepare(claim).ok();
+      if (ok) answered_.insert(claim.uid);
+    } else if (world_.claims->Unprepare(claim).ok()) {
+      answered_.erase(claim.uid);
+    } else {
+      doubtful_.insert(claim.uid);
+    }
+    if (crash || rng_.Chance(1, 20)) Crash();
+    Check();
+  }
+
+ private:
+  std::vector<std::string> Devices() {
+    std::vector<std::string> out;
+    const std::uint64_t kind = rng_.Below(8);
+    if (kind == 0) return {"neuron-node"};
+    const std::uint64_t chip = rng_.Below(4);
+    if (kind < 3) return {fmt::format("neuron-device-{}", chip)};
+    const std::uint64_t lnc = 1 + rng_.Below(2);
+    return {fmt::format("neuron-core-{}-lnc{}-{}", chip, lnc, rng_.Below(8 / lnc))};
+  }
+
+  void Crash() {
+    world_.Restart();
+    ASSERT_TRUE(world_.claims->Start().ok());
+    if (rng_.Chance(1, 3)) world_.node.held.clear();  // sim-node started again too
+    ASSERT_TRUE(world_.claims->Reconcile().ok());
+  }
+
+  void Check() {
+    const Checkpoint checkpoint = *world_.claims->Load();
+    for (const std::string& uid : answered_) {
+      // An unprepare that crashed may have got as far as the checkpoint.
+      ASSERT_TRUE(doubtful_.contains(uid) || checkpoint.claims.contains(uid)) << uid;
+    }
+    for (auto a = checkpoint.claims.begin(); a != checkpoint.claims.end(); ++a) {
+      ASSERT_TRUE(world_.cdi.files.contains(CdiFileName(a->first)));
+      ASSERT_EQ(world_.node.held.at(a->first).grant, a->second.grant);
+      ASSERT_EQ(world_.node.held.at(a->first).token, a->second.token);
+      for (auto b = std::next(a); b != checkpoint.claims.end(); ++b) {
+        ASSERT_TRUE(wire::CheckDisjoint(a->second.grant, b->second.grant).ok());
+      }
+    }
+    ASSERT_EQ(world_.node.held.size(), checkpoint.claims.size());
+    ASSERT_EQ(world_.cdi.files.size(), checkpoint.claims.size());
+    for (const std::string& uid : doubtful_) {
+      if (checkpoint.claims.contains(uid)) continue;
+      answered_.erase(uid);
+    }
+    doubtful_.clear();
+  }
+
+  Rng rng_;
+  World world_;
+  std::vector<ClaimRef> refs_;
+  std::set<std::string> answered_;
+  std::set<std::string> doubtful_;
+};
+
+TEST(ClaimsPropertyTest, NeverTwoClaimsOnOneCoreWhereverItCrashes) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomRun run(seed);
+    for (int step = 0; step < 60; ++step) {
+      run.Step();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::dra

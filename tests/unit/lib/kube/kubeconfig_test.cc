@@ -1,0 +1,140 @@
+// Kubeconfig files: several of them, data in base64, relative paths, and what is refused.
+
+#include "lib/kube/kubeconfig.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+namespace {
+
+namespace fs = std::filesystem;
+
+class KubeconfigTest : public ::testing::Test {
+ protected:
+  KubeconfigTest() {
+    std::string pattern = (fs::temp_directory_path() / "kubeconfig-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~KubeconfigTest() override { fs::remove_all(folder_); }
+  std::string Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name) << text;
+    return folder_ + "/" + name;
+  }
+  std::string Error(const std::string& text) const {
+    return std::string(Message(LoadKubeconfig(Write("bad", text)).status()));
+  }
+  std::string folder_;
+};
+
+constexpr const char* kConfig = R"(
+apiVersion: v1
+kind: Config
+current-context: dev
+contexts:
+- {name: dev, context: {cluster: c1, user: u1, namespace: training}}
+- {name: prod, context: {cluster: c2, user: u2}}
+- {name: plain, context: {cluster: c3}}
+clusters:
+- {name: c1, cluster: {server: "https://a:1", certificate-authority-data: Y2E=}}
+- {name: c2, cluster: {server: "https://b:2", certificate-authority: ca.pem, tls-server-name: api}}
+- {name: c3, cluster: {server: "http://c:3", insecure-skip-tls-verify: true}}
+users:
+- {name: u1, user: {client-certificate-data: Y2VydA==, client-key-data: a2V5}}
+- {name: u2, user: {token: t, tokenFile: token}}
+)";
+
+TEST_F(KubeconfigTest, TheCurrentContextIsTaken) {
+  const auto access = LoadKubeconfig(Write("config", kConfig));
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->server, "https://a:1");
+  EXPECT_EQ(access->ca_pem, "ca");
+  EXPECT_EQ(access->client_cert_pem, "cert");
+  EXPECT_EQ(access->client_key_pem, "key");
+  EXPECT_EQ(access->default_namespace, "training");
+  EXPECT_FALSE(access->insecure_skip_tls_verify);
+}
+
+TEST_F(KubeconfigTest, AnotherContextCanBeNamedAndPathsAreRelativeToTheFile) {
+  Write("ca.pem", "the ca");
+  const auto access = LoadKubeconfig(Write("config", kConfig), "prod");
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->ca_pem, "the ca");
+  EXPECT_EQ(access->tls_server_name, "api");
+  EXPECT_EQ(access->token, "t");
+  EXPECT_EQ(access->token_file, folder_ + "/token");
+  EXPECT_EQ(access->default_namespace, "default");
+  EXPECT_TRUE(LoadKubeconfig(folder_ + "/config", "plain")->insecure_skip_tls_verify);
+}
+
+TEST_F(KubeconfigTest, OfSeveralFilesTheFirstCounts) {
+  const std::string first = Write("first", "contexts:\n- {name: dev, context: {cluster: c3}}\n");
+  const auto access =
+      LoadKubeconfig(first + ":" + folder_ + "/missing::" + Write("config", kConfig));
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->server, "http://c:3");
+  EXPECT_TRUE(absl::IsNotFound(LoadKubeconfig("/nonexistent/a:/nonexistent/b").status()));
+  EXPECT_TRUE(absl::IsNotFound(LoadKubeconfig("/nonexistent/a").status()));
+  EXPECT_TRUE(absl::IsNotFound(LoadKubeconfig("").status()));
+  EXPECT_FALSE(LoadKubeconfig(folder_).ok());
+}
+
+TEST_F(KubeconfigTest, ProgramsForCredentialsAreRefusedByName) {
+  const std::string error = Error(
+      "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+      "clusters: [{name: c, cluster: {server: 'https://x'}}]\n"
+      "users: [{name: u, user: {exec: {command: aws}}}]\n");
+  EXPECT_NE(error.find("the user \"u\" gets its credentials from a program (exec)"),
+            std::string::npos)
+      << error;
+}
+
+TEST_F(KubeconfigTest, WhatIsMissingOrMalformedIsNamed) {
+  EXPECT_NE(Error("").find("is not a kubeconfig"), std::string::npos);
+  EXPECT_NE(Error("a: [").find("line"), std::string::npos);
+  EXPECT_NE(Error("kind: Config\n").find("no current-context"), std::string::npos);
+  EXPECT_NE(Error("current-context: x\n").find("there is no context \"x\""), std::string::npos);
+  EXPECT_NE(Error("current-context: x\ncontexts: [{name: x}]\n").find("is empty"),
+            std::string::npos);
+  EXPECT_NE(Error("current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n")
+                .find("there is no cluster \"c\""),
+            std::string::npos);
+  const std::string head =
+      "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n";
+  EXPECT_NE(Error(head + "clusters: [{name: c, cluster: {a: 1}}]\n").find("has no server"),
+            std::string::npos);
+  EXPECT_NE(Error(head + "clusters: [{name: c, cluster: {server: s, "
+                         "certificate-authority-data: '!'}}]\n")
+                .find("is not base64"),
+            std::string::npos);
+  EXPECT_NE(Error(head + "clusters: [{name: c, cluster: {server: s, certificate-authority-data: "
+                         "Y2E=, insecure-skip-tls-verify: true}}]\n")
+                .find("only one"),
+            std::string::npos);
+  EXPECT_NE(
+      Error(head + "clusters: [{name: c, cluster: {server: s}}]\n").find("there is no user \"u\""),
+      std::string::npos);
+}
+
+TEST_F(KubeconfigTest, InsideAClusterTheServiceAccountIsUsed) {
+  Write("ca.crt", "ca");
+  Write("token", "t");
+  Write("namespace", "tahoma");
+  const auto access = InClusterAccess("10.96.0.1", "443", folder_);
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->server, "https://10.96.0.1:443");
+  EXPECT_EQ(access->ca_pem, "ca");
+  EXPECT_EQ(access->token_file, folder_ + "/token");
+  EXPECT_EQ(access->default_namespace, "tahoma");
+  EXPECT_EQ(InClusterAccess("fd00::1", "443", folder_)->server, "https://[fd00::1]:443");
+  EXPECT_TRUE(absl::IsFailedPrecondition(InClusterAccess("", "443", folder_).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(InClusterAccess("a", "443", "/nonexistent").status()));
+}
+
+}  // namespace
+}  // namespace tahoma::kube

@@ -1,0 +1,166 @@
+// Leader election: one leader at a time, whatever is lost, and somebody leads again.
+
+#include "lib/kube/lease.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "lib/kube/object.h"
+
+namespace tahoma::kube {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Action = LeaderElection::Action;
+
+// A server that keeps one lease and checks resourceVersion.
+class LeaseServer {
+ public:
+  absl::StatusOr<json> Read() const {
+    if (lease_.is_null()) return NotFound("no lease");
+    return lease_;
+  }
+  absl::StatusOr<json> Write(const std::string& text, Action action) {
+    const json wanted = json::parse(text);
+    if (action == Action::kCreate && !lease_.is_null()) return AlreadyExists("it is there");
+    if (action == Action::kUpdate && ResourceVersionOf(wanted) != ResourceVersionOf(lease_)) {
+      return Aborted("conflict");
+    }
+    lease_ = wanted;
+    lease_["metadata"]["resourceVersion"] = std::to_string(++version_);
+    return lease_;
+  }
+  json lease_;
+
+ private:
+  int version_ = 0;
+};
+
+class Candidate {
+ public:
+  explicit Candidate(const std::string& identity)
+      : election_({.ns = "tahoma", .name = "controller", .identity = identity}) {}
+  // Acts once; with `lost`, the answer does not come back (the write happens).
+  void Act(LeaseServer& server, const ManualClock& clock, bool lost) {
+    const auto step = election_.Next(clock.MonotonicNow(), clock.WallNow());
+    if (step.action == Action::kWait) return;
+    absl::StatusOr<json> answer =
+        step.action == Action::kRead ? server.Read() : server.Write(step.lease, step.action);
+    if (lost) answer = Unavailable("lost");
+    if (step.action == Action::kRead) {
+      election_.OnRead(answer, clock.MonotonicNow());
+    } else {
+      election_.OnWritten(answer, clock.MonotonicNow());
+    }
+  }
+  LeaderElection election_;
+};
+
+TEST(LeaderElectionTest, TheFirstTakesAFreeLeaseAndKeepsIt) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate a("a"), b("b");
+  for (int i = 0; i < 600; ++i) {
+    a.Act(server, clock, false);
+    b.Act(server, clock, false);
+    clock.Advance(milliseconds(100));
+    EXPECT_TRUE(i < 3 || a.election_.IsLeader(clock.MonotonicNow())) << i;
+    EXPECT_FALSE(b.election_.IsLeader(clock.MonotonicNow()));
+  }
+  EXPECT_EQ(b.election_.holder(), "a");
+  EXPECT_EQ(server.lease_["spec"]["leaseTransitions"], 0);
+  EXPECT_EQ(server.lease_["spec"]["leaseDurationSeconds"], 15);
+}
+
+TEST(LeaderElectionTest, AnotherTakesOverWhenTheLeaderFallsSilent) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate a("a"), b("b");
+  a.Act(server, clock, false);
+  a.Act(server, clock, false);
+  ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
+  int ticks = 0;
+  for (; !b.election_.IsLeader(clock.MonotonicNow()) && ticks < 1000; ++ticks) {
+    b.Act(server, clock, false);
+    clock.Advance(milliseconds(100));
+  }
+  EXPECT_GE(ticks, 150);
+  EXPECT_LE(ticks, 200);
+  EXPECT_FALSE(a.election_.IsLeader(clock.MonotonicNow()));
+  EXPECT_EQ(server.lease_["spec"]["leaseTransitions"], 1);
+}
+
+TEST(LeaderElectionTest, AReleasedLeaseIsTakenAtOnce) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate a("a"), b("b");
+  a.Act(server, clock, false);
+  a.Act(server, clock, false);
+  const auto released = a.election_.Release(clock.MonotonicNow(), clock.WallNow());
+  ASSERT_TRUE(released);
+  ASSERT_TRUE(server.Write(*released, Action::kUpdate).ok());
+  b.Act(server, clock, false);
+  b.Act(server, clock, false);
+  EXPECT_TRUE(b.election_.IsLeader(clock.MonotonicNow()));
+  EXPECT_EQ(b.election_.Release(clock.MonotonicNow() + seconds(60), clock.WallNow()), std::nullopt);
+}
+
+TEST(LeaderElectionTest, ALeaseThatMakesNoSenseDoesNotLockUsOut) {
+  ManualClock clock;
+  LeaderElection election({.ns = "n", .name = "l", .identity = "me"});
+  for (const char* spec : {"null", "1", R"({"holderIdentity":5})",
+                           R"({"holderIdentity":"x","leaseDurationSeconds":-9223372036854775808})",
+                           R"({"leaseTransitions":"many"})"}) {
+    json lease{{"metadata", {{"name", "l"}, {"resourceVersion", spec}}},
+               {"spec", json::parse(spec)}};
+    election.OnRead(lease, clock.MonotonicNow());
+    clock.Advance(seconds(3601));
+    EXPECT_EQ(election.Next(clock.MonotonicNow(), clock.WallNow()).action, Action::kUpdate) << spec;
+  }
+}
+
+RC_GTEST_PROP(LeaderElectionProperty, NeverTwoLeadersAndAlwaysOneAgain, (std::uint64_t seed)) {
+  Rng rng(seed);
+  ManualClock clock;
+  LeaseServer server;
+  std::vector<Candidate> candidates{Candidate("a"), Candidate("b"), Candidate("c")};
+  for (int i = 0; i < 800; ++i) {
+    clock.Advance(milliseconds(static_cast<std::int64_t>(rng.Below(400))));
+    Candidate& candidate = candidates[rng.Below(3)];
+    if (!rng.Chance(1, 4)) candidate.Act(server, clock, rng.Chance(1, 5));
+    if (rng.Chance(1, 100)) clock.Advance(seconds(30));
+    int leaders = 0;
+    for (const Candidate& c : candidates) leaders += c.election_.IsLeader(clock.MonotonicNow());
+    RC_ASSERT(leaders <= 1);
+  }
+  bool led = false;
+  for (int i = 0; i < 600 && !led; ++i) {
+    clock.Advance(milliseconds(100));
+    for (Candidate& c : candidates) {
+      c.Act(server, clock, false);
+      led = led || c.election_.IsLeader(clock.MonotonicNow());
+    }
+  }
+  RC_ASSERT(led);
+}
+
+TEST(NodeLeaseTest, IsWhatAKubeletWrites) {
+  const WallTime time = WallTime(seconds(1'795'253'700));
+  const json lease = MakeNodeLease("n1", "u1", time);
+  EXPECT_EQ(KeyOf(lease), (ObjectKey{"kube-node-lease", "n1"}));
+  EXPECT_EQ(lease["spec"]["renewTime"], "2026-11-21T09:35:00.000000Z");
+  EXPECT_EQ(lease["spec"]["leaseDurationSeconds"], 40);
+  EXPECT_EQ(OwnersOf(lease).at(0).uid, "u1");
+  EXPECT_FALSE(MakeNodeLease("n1", "", time)["metadata"].contains("ownerReferences"));
+  EXPECT_EQ(NodeLeaseRenewal("n1", time)["spec"], lease["spec"]);
+}
+
+}  // namespace
+}  // namespace tahoma::kube

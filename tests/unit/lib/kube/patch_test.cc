@@ -1,0 +1,104 @@
+// Patches: the RFCs' own examples, and that a diff applied gives what it was made for.
+
+#include "lib/kube/patch.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/base/rng.h"
+
+namespace tahoma::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Read(const char* text) { return Json::parse(text); }
+
+TEST(MergePatchTest, FollowsTheExamplesOfRfc7386) {
+  struct Case {
+    const char* target;
+    const char* patch;
+    const char* result;
+  };
+  for (const Case& c :
+       {Case{R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
+        Case{R"({"a":"b"})", R"({"b":"c"})", R"({"a":"b","b":"c"})"},
+        Case{R"({"a":"b"})", R"({"a":null})", R"({})"},
+        Case{R"({"a":["b"]})", R"({"a":"c"})", R"({"a":"c"})"},
+        Case{R"({"a":{"b":"c"}})", R"({"a":{"b":"d","c":null}})", R"({"a":{"b":"d"}})"},
+        Case{R"({"a":[{"b":"c"}]})", R"({"a":[1]})", R"({"a":[1]})"},
+        Case{R"({"e":null})", R"({"a":1})", R"({"e":null,"a":1})"},
+        Case{R"({})", R"({"a":{"bb":{"ccc":null}}})", R"({"a":{"bb":{}}})"}}) {
+    EXPECT_EQ(MergePatch(Read(c.target), Read(c.patch)), Read(c.result)) << c.patch;
+  }
+}
+
+Json RandomValue(Rng& rng, int depth) {
+  switch (rng.Below(depth == 0 ? 2 : 4)) {
+    case 0:
+      return rng.Below(3);
+    case 1:
+      return std::string(1, static_cast<char>('a' + rng.Below(3)));
+    case 2: {
+      Json list = Json::array();
+      for (std::uint64_t n = rng.Below(3); n > 0; --n) list.push_back(RandomValue(rng, depth - 1));
+      return list;
+    }
+    default: {
+      Json object = Json::object();
+      for (std::uint64_t n = rng.Below(4); n > 0; --n) {
+        object[std::string(1, static_cast<char>('k' + rng.Below(4)))] = RandomValue(rng, depth - 1);
+      }
+      return object;
+    }
+  }
+}
+
+TEST(MergeDiffTest, AppliedToTheOldGivesTheNew) {
+  Rng rng(3);
+  for (int i = 0; i < 2000; ++i) {
+    const Json before = {{"x", RandomValue(rng, 3)}};
+    const Json after = {{"x", RandomValue(rng, 3)}};
+    EXPECT_EQ(MergePatch(before, MergeDiff(before, after)), after);
+    EXPECT_EQ(MergeDiff(before, before), Json::object());
+  }
+}
+
+TEST(JsonPatchTest, CarriesOutEveryOperation) {
+  const Json target = Read(R"({"a":{"b":1},"l":[1,2]})");
+  const Json patch = Read(R"([
+    {"op":"test","path":"/a/b","value":1}, {"op":"add","path":"/l/1","value":9},
+    {"op":"add","path":"/l/-","value":7}, {"op":"replace","path":"/a/b","value":2},
+    {"op":"copy","from":"/a/b","path":"/a/c"}, {"op":"move","from":"/a/b","path":"/m"},
+    {"op":"remove","path":"/l/0"}])");
+  EXPECT_EQ(*JsonPatch(target, patch), Read(R"({"a":{"c":2},"l":[9,2,7],"m":2})"));
+}
+
+TEST(JsonPatchTest, AFailureNamesTheOperationAndChangesNothing) {
+  const Json target = Read(R"({"a":1})");
+  struct Case {
+    const char* patch;
+    absl::StatusCode code;
+  };
+  for (const Case& c :
+       {Case{R"({})", absl::StatusCode::kInvalidArgument},
+        Case{R"([1])", absl::StatusCode::kInvalidArgument},
+        Case{R"([{"op":"fly","path":"/a"}])", absl::StatusCode::kInvalidArgument},
+        Case{R"([{"op":"add","path":"/a"}])", absl::StatusCode::kInvalidArgument},
+        Case{R"([{"op":"move","path":"/a"}])", absl::StatusCode::kInvalidArgument},
+        Case{R"([{"op":"add","path":"a","value":1}])", absl::StatusCode::kInvalidArgument},
+        Case{R"([{"op":"remove","path":"/b"}])", absl::StatusCode::kFailedPrecondition},
+        Case{R"([{"op":"test","path":"/a","value":2}])", absl::StatusCode::kFailedPrecondition}}) {
+    EXPECT_EQ(JsonPatch(target, Read(c.patch)).status().code(), c.code) << c.patch;
+  }
+  Json many = Json::array();
+  for (std::size_t i = 0; i <= kPatchOperationsMax; ++i) {
+    many.push_back({{"op", "test"}, {"path", "/a"}, {"value", 1}});
+  }
+  EXPECT_EQ(JsonPatch(target, many).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace tahoma::kube

@@ -1,0 +1,101 @@
+// Selectors against a table of objects, and against a brute-force reading of random ones.
+
+#include "lib/kube/selector.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "lib/base/rng.h"
+
+namespace tahoma::kube {
+namespace {
+
+using Labels = std::map<std::string, std::string, std::less<>>;
+
+bool Matches(std::string_view text, const Labels& labels) {
+  const auto selector = LabelSelector::Parse(text);
+  EXPECT_TRUE(selector.ok()) << text << ": " << selector.status();
+  return selector.ok() && selector->Matches([&](std::string_view key) {
+    const auto found = labels.find(key);
+    return found == labels.end() ? std::nullopt : std::optional<std::string_view>(found->second);
+  });
+}
+
+TEST(LabelSelectorTest, MatchesAsKubernetesDoes) {
+  const Labels labels = {{"app", "train"}, {"tier", "a"}, {"n", "5"}, {"empty", ""}};
+  for (const char* yes :
+       {"", "app", "app=train", "app==train", "app = train", "app!=other", "app in (train)",
+        "app in (x, train)", "tier notin (b,c)", "!old", "old!=x", "old notin (x)", "n>4", "n<6",
+        "empty=", "empty in ()", "empty in (a,)", "app=train,tier=a,!old", "app,tier"}) {
+    EXPECT_TRUE(Matches(yes, labels)) << yes;
+  }
+  for (const char* no : {"old", "app=other", "app!=train", "app in (x)", "tier notin (a)", "!app",
+                         "n>5", "n<5", "app>1", "old>1", "empty=x", "app=train,tier=b"}) {
+    EXPECT_FALSE(Matches(no, labels)) << no;
+  }
+}
+
+TEST(LabelSelectorTest, MalformedTextIsRefusedWithAReason) {
+  struct Case {
+    const char* text;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{"app===train", "found '=', expected: identifier"},
+        Case{"app in train", "found 'train' expected: '('"},
+        Case{"app in (a", "found '', expected: ',' or ')'"},
+        Case{"=a", "found '=', expected: identifier"},
+        Case{"app=train,", "found '', expected: identifier after ','"},
+        Case{"app train", "found 'train', expected: in, notin, =, ==, !=, gt, lt"},
+        Case{"n>x", "the value must be an integer"}, Case{"a_=b", "Invalid value: \"a_\""},
+        Case{"a=-b", "Invalid value: \"-b\""}}) {
+    const auto selector = LabelSelector::Parse(c.text);
+    ASSERT_EQ(selector.status().code(), absl::StatusCode::kInvalidArgument) << c.text;
+    EXPECT_NE(std::string(selector.status().message()).find(c.reason), std::string::npos)
+        << selector.status();
+  }
+  EXPECT_FALSE(LabelSelector::Parse(std::string(LabelSelector::kBytesMax + 1, 'a')).ok());
+}
+
+TEST(LabelSelectorTest, SetsAgreeWithABruteForceReadingOfRandomLabels) {
+  Rng rng(11);
+  const std::vector<std::string> values = {"", "a", "b", "c"};
+  for (int i = 0; i < 500; ++i) {
+    Labels labels;
+    for (const char* key : {"x", "y"}) {
+      if (rng.Chance(2, 3)) labels[key] = values[rng.Below(4)];
+    }
+    const std::string one = values[rng.Below(4)], two = values[rng.Below(4)];
+    const auto x = labels.find("x");
+    const bool has = x != labels.end();
+    const bool listed = has && (x->second == one || x->second == two);
+    EXPECT_EQ(Matches("x in (" + one + "," + two + ")", labels), listed);
+    EXPECT_EQ(Matches("x notin (" + one + "," + two + ")", labels), !listed);
+    EXPECT_EQ(Matches("x=" + one + ",y", labels), has && x->second == one && labels.contains("y"));
+  }
+}
+
+TEST(FieldSelectorTest, IsReadIntoTerms) {
+  EXPECT_EQ(
+      *ParseFieldSelector("metadata.name=a,status.phase!=Failed,x==y"),
+      (std::vector<FieldTerm>{
+          {"metadata.name", "a", true}, {"status.phase", "Failed", false}, {"x", "y", true}}));
+  EXPECT_EQ(*ParseFieldSelector("a=b\\,c\\=d\\\\"),
+            (std::vector<FieldTerm>{{"a", "b,c=d\\", true}}));
+  EXPECT_TRUE(ParseFieldSelector("")->empty());
+  EXPECT_EQ(*ParseFieldSelector("spec.nodeName="),
+            (std::vector<FieldTerm>{{"spec.nodeName", "", true}}));
+}
+
+TEST(FieldSelectorTest, OtherTextIsRefused) {
+  EXPECT_EQ(ParseFieldSelector("abc").status().message(),
+            "invalid selector: 'abc'; can't understand 'abc'");
+  EXPECT_FALSE(ParseFieldSelector("a=b\\x").ok());
+  EXPECT_FALSE(ParseFieldSelector("a=b=c").ok());
+  EXPECT_FALSE(ParseFieldSelector("a!b").ok());
+}
+
+}  // namespace
+}  // namespace tahoma::kube

@@ -1,0 +1,59 @@
+// Metrics and their text.
+
+#include "lib/rest/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tahoma::rest {
+namespace {
+
+TEST(MetricsTest, TheTextIsPrometheus) {
+  Metrics metrics;
+  metrics.AddCounter("b_total", "Bs.", {{"kind", "x\"y"}}).Increment(3);
+  metrics.AddGauge("a", "As.\nMore.").Set(-2);
+  metrics.AddCallback("c", "Cs.", [] { return 1.5; });
+  Histogram& histogram = metrics.AddHistogram("d_seconds", "Ds.", {0.5, 2}, {{"l", "v"}});
+  histogram.Observe(0.5);
+  histogram.Observe(1);
+  histogram.Observe(7);
+  EXPECT_EQ(metrics.Text(),
+            "# HELP a As.\\nMore.\n# TYPE a gauge\na -2\n"
+            "# HELP b_total Bs.\n# TYPE b_total counter\nb_total{kind=\"x\\\"y\"} 3\n"
+            "# HELP c Cs.\n# TYPE c gauge\nc 1.5\n"
+            "# HELP d_seconds Ds.\n# TYPE d_seconds histogram\n"
+            "d_seconds_bucket{l=\"v\",le=\"0.5\"} 1\nd_seconds_bucket{l=\"v\",le=\"2\"} 2\n"
+            "d_seconds_bucket{l=\"v\",le=\"+Inf\"} 3\nd_seconds_sum{l=\"v\"} 8.5\n"
+            "d_seconds_count{l=\"v\"} 3\n");
+}
+
+TEST(MetricsTest, TheSameNameIsTheSameMetric) {
+  Metrics metrics;
+  metrics.AddCounter("a_total", "A.").Increment();
+  metrics.AddCounter("a_total", "A.").Increment();
+  EXPECT_EQ(metrics.AddCounter("a_total", "A.").value(), 2u);
+}
+
+TEST(MetricsTest, ThreadsLoseNothing) {
+  Metrics metrics;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      Histogram& histogram = metrics.AddHistogram("h", "H.", {1});
+      for (int i = 0; i < 1000; ++i) {
+        metrics.AddCounter("c_total", "C.").Increment();
+        histogram.Observe(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(metrics.AddCounter("c_total", "C.").value(), 4000u);
+  EXPECT_EQ(metrics.AddHistogram("h", "H.", {1}).bucket(0), 4000u);
+  EXPECT_EQ(metrics.AddHistogram("h", "H.", {1}).sum(), 4000.0);
+}
+
+}  // namespace
+}  // namespace tahoma::rest

@@ -1,0 +1,218 @@
+// Times against closed forms and the reference's table (torus-and-links 2.3), choice of algorithm,
+// isolation of tenants, and damaged links.
+
+#include "sim-node/collective/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::MembersOf;
+using testing::MicrosecondsOf;
+using testing::UltraServer;
+using torus::ChipIndex;
+using torus::ChipMask;
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+
+double Time(Algorithm algorithm, std::uint64_t bytes, ChipMask mask, const TorusLinks& links) {
+  const auto plan =
+      PlanWith(algorithm, {.bytes = bytes, .type = ElementType::kFp32}, MembersOf(mask), links);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return MicrosecondsOf(*plan);
+}
+
+TEST(PlanTest, AnInstancesAllReduceTakesTheTimesOfTheReferenceTable) {
+  const TorusLinks links = Instance();
+  struct Row {
+    std::uint64_t bytes;
+    double mesh, rdh, ring;
+  };
+  for (const Row& row : {Row{kKiB, 3.01, 12.0, 45.0}, Row{256 * kKiB, 5.05, 13.0, 46.0},
+                         Row{kMiB, 11.2, 15.8, 48.8}, Row{16 * kMiB, 134, 73.4, 106},
+                         Row{64 * kMiB, 527, 258, 291}, Row{kGiB, 8390, 3944, 3977}}) {
+    EXPECT_NEAR(Time(Algorithm::kMesh, row.bytes, 0xffff, links), row.mesh, row.mesh * 0.005);
+    EXPECT_NEAR(Time(Algorithm::kRdh, row.bytes, 0xffff, links), row.rdh, row.rdh * 0.005);
+    EXPECT_NEAR(Time(Algorithm::kRing, row.bytes, 0xffff, links), row.ring, row.ring * 0.005);
+  }
+}
+
+TEST(PlanTest, AnUltraServersAllReduceTakesTheTimesOfTheReferenceTable) {
+  const TorusLinks links = UltraServer();
+  struct Row {
+    std::uint64_t bytes;
+    double rdh;
+  };
+  for (const Row& row : {Row{kKiB, 18.0}, Row{kMiB, 21.4}, Row{16 * kMiB, 72.9},
+                         Row{64 * kMiB, 237.6}, Row{256 * kMiB, 896}, Row{kGiB, 3531}}) {
+    EXPECT_NEAR(Time(Algorithm::kRdh, row.bytes, kAllChips, links), row.rdh, row.rdh * 0.005);
+  }
+}
+
+TEST(PlanTest, ARingOn16ChipsTakesThirtyStepsPlusTheBound) {
+  const TorusLinks links = Instance();
+  const double bound = 2.0 * static_cast<double>(kGiB) * 15 / 16 / 512e9 * 1e6;
+  EXPECT_NEAR(Time(Algorithm::kRing, kGiB, 0xffff, links), 30 * 1.5 + bound, 0.01);
+}
+
+TEST(PlanTest, NoAllReduceBeatsThePhysicalBound) {
+  const TorusLinks links = UltraServer();
+  for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
+    const int n = box.size.chip_count();
+    if (n < 2 || box.origin != torus::Coord{}) continue;
+    double ingress = 0;
+    for (const torus::Axis axis : torus::kAxes) {
+      const double rate = axis == torus::Axis::kZ ? 64e9 : 128e9;
+      ingress += box.size.extent(axis) == 4 ? 2 * rate : box.size.extent(axis) == 2 ? rate : 0;
+    }
+    const double bound = 2.0 * 64.0 * static_cast<double>(kMiB) * (n - 1) / n / ingress * 1e6;
+    const double time = Time(Algorithm::kRdh, 64 * kMiB, box.mask, links);
+    EXPECT_GE(time, bound) << box.ToString();
+    // Step by step, one Z dimension beside few X/Y dimensions leaves links idle; whole planes and
+    // the UltraServer do not.
+    const bool balanced = box.size.extent(torus::Axis::kZ) == 1 || n == 64;
+    EXPECT_LE(time, bound * (balanced ? 1.064 : 1.32) + 12 * 1.5) << box.ToString();
+  }
+}
+
+TEST(PlanTest, TimesGrowWithTheSizeAndAreTheSameForRotatedBoxesOfTheInstance) {
+  const TorusLinks links = UltraServer();
+  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+    double last = 0;
+    for (const std::uint64_t bytes : {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB}) {
+      const double time = Time(algorithm, bytes, 0xffff, links);
+      EXPECT_GT(time, last);
+      EXPECT_EQ(time, Time(algorithm, bytes, 0xffffull << 32U, links));
+      last = time;
+    }
+    EXPECT_EQ(Time(algorithm, kMiB, 0b0011'0011, links), Time(algorithm, kMiB, 0b1001'1001, links));
+    EXPECT_EQ(Time(algorithm, kMiB, 0b1111, links), Time(algorithm, kMiB, 0x1111, links));
+  }
+}
+
+TEST(PlanTest, TenantsOnDisjointBoxesHaveExactlyTheirSoloTimesSideBySide) {
+  const TorusLinks links = UltraServer();
+  Rng rng(11);
+  const auto boxes = torus::BoxTable::Of(links.torus()).all();
+  int tried = 0;
+  for (int attempt = 0; attempt < 400 && tried < 12; ++attempt) {
+    const torus::Box& a = boxes[rng.Below(boxes.size())];
+    const torus::Box& b = boxes[rng.Below(boxes.size())];
+    if ((a.mask & b.mask) != 0 || a.size.chip_count() < 4 || b.size.chip_count() < 4) continue;
+    ++tried;
+    const auto algorithm = static_cast<Algorithm>(rng.Below(3));
+    const auto plan_a = PlanWith(algorithm, {.bytes = kMiB}, MembersOf(a.mask), links);
+    const auto plan_b = PlanWith(algorithm, {.bytes = 3 * kMiB}, MembersOf(b.mask), links);
+    ASSERT_TRUE(plan_a.ok() && plan_b.ok());
+    const auto both = TimeSchedules({&plan_a->schedule, &plan_b->schedule}, links);
+    ASSERT_TRUE(both.ok());
+    EXPECT_EQ((*both)[0].end, plan_a->times.end) << a.ToString() << " " << b.ToString();
+    EXPECT_EQ((*both)[1].end, plan_b->times.end) << a.ToString() << " " << b.ToString();
+  }
+  EXPECT_EQ(tried, 12);
+}
+
+TEST(PlanTest, TenantsWhoseRoutesCrossSlowEachOther) {
+  const TorusLinks links = Instance();
+  // Neither pair hangs together; 0 to 2 and 1 to 6 both cross the link from 1 to 2.
+  const auto a = PlanWith(Algorithm::kMesh, {.bytes = kMiB}, MembersOf(0b0000'0101), links);
+  const auto b = PlanWith(Algorithm::kMesh, {.bytes = kMiB}, MembersOf(0b0100'0010), links);
+  ASSERT_TRUE(a.ok() && b.ok());
+  const auto both = TimeSchedules({&a->schedule, &b->schedule}, links);
+  ASSERT_TRUE(both.ok());
+  EXPECT_GT((*both)[0].end, a->times.end);
+}
+
+TEST(PlanTest, TheRulesChooseBySizeAndARingServesWhatIsNoBox) {
+  const TorusLinks links = Instance();
+  const auto algorithm = [&](std::uint64_t bytes, ChipMask mask) {
+    return PlanCollective({.bytes = bytes}, MembersOf(mask), links)->algorithm;
+  };
+  EXPECT_EQ(algorithm(64 * kKiB, 0xffff), Algorithm::kMesh);
+  EXPECT_EQ(algorithm(kMiB, 0xffff), Algorithm::kRdh);
+  EXPECT_EQ(algorithm(kMiB, 0b0111), Algorithm::kRing);
+  constexpr AlgorithmRule kOnlyRing[] = {{kAnySize, Algorithm::kRing}};
+  EXPECT_EQ(PlanCollective({.bytes = 4}, MembersOf(0xffff), links, kOnlyRing)->algorithm,
+            Algorithm::kRing);
+}
+
+TEST(PlanTest, ABrokenLinkInsideMakesTheCollectiveSlowerAndTheRepairUndoesIt) {
+  TorusLinks links = Instance();
+  const Request request{.bytes = 16 * kMiB};
+  const auto healthy = PlanCollective(request, MembersOf(0xffff), links);
+  ASSERT_TRUE(links.SetCablePermille(1, 0).ok());
+  const auto broken = PlanCollective(request, MembersOf(0xffff), links);
+  ASSERT_TRUE(healthy.ok() && broken.ok());
+  EXPECT_GT(broken->times.end, healthy->times.end);
+  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+    EXPECT_GE(PlanWith(algorithm, request, MembersOf(0xffff), links)->times.end, broken->times.end);
+  }
+  ASSERT_TRUE(links.SetCablePermille(1, 1000).ok());
+  EXPECT_EQ(PlanCollective(request, MembersOf(0xffff), links)->times.end, healthy->times.end);
+}
+
+TEST(PlanTest, ABrokenLinkOutsideChangesNothing) {
+  TorusLinks links = UltraServer();
+  const Request request{.bytes = 16 * kMiB};
+  const auto before = PlanCollective(request, MembersOf(0xffff), links);
+  ASSERT_TRUE(links
+                  .SetCablePermille(
+                      TorusLinks::IdOf(ChipIndex(20), torus::Axis::kX, torus::Direction::kPlus), 0)
+                  .ok());
+  const auto after = PlanCollective(request, MembersOf(0xffff), links);
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_EQ(after->times.end, before->times.end);
+  EXPECT_EQ(after->algorithm, before->algorithm);
+}
+
+TEST(PlanTest, APairCutOffIsAPreciseError) {
+  TorusLinks links = Instance();
+  ASSERT_TRUE(links.SetCablePermille(1, 0).ok());
+  const auto plan = PlanCollective({.bytes = kMiB}, MembersOf(0b11), links);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(plan.status()), "no NeuronLink route from chip 1 to chip 0: links are down");
+}
+
+TEST(PlanTest, RanksThatShareAChipPayForTheirHbmTraffic) {
+  const TorusLinks links = Instance();
+  const Request request{.bytes = 29 * 100'000};
+  const auto one = PlanCollective(request, MembersOf(0xffff, 1), links);
+  const auto four = PlanCollective(request, MembersOf(0xffff, 4), links);
+  ASSERT_TRUE(one.ok() && four.ok());
+  // Five buffers of 1 us each and a step of software, before and after.
+  EXPECT_NEAR(MicrosecondsOf(*four) - MicrosecondsOf(*one), 2 * (5 + 1.5), 0.01);
+}
+
+TEST(PlanTest, OneChipAloneNeedsNoLink) {
+  const TorusLinks links(torus::Shape::Of<1, 1, 1>(), hw::kTrainium2.links);
+  const auto plan = PlanCollective({.bytes = kMiB}, MembersOf(1), links);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->times.end, plan->times.start);
+}
+
+TEST(PlanTest, ImpossibleRequestsAreRefused) {
+  const TorusLinks links = Instance();
+  const auto message = [&](const Request& request, const std::vector<Member>& members) {
+    return std::string(Message(PlanCollective(request, members, links).status()));
+  };
+  EXPECT_EQ(message({.bytes = 4}, {}), "a collective needs at least one chip");
+  EXPECT_EQ(message({.bytes = 6}, MembersOf(1)), "6 bytes are not a whole number of fp32 elements");
+  EXPECT_EQ(message({.bytes = 4}, {{.chip = ChipIndex(16)}}), "chip 16 is not in a torus of 4x4x1");
+  EXPECT_EQ(message({.bytes = 4}, {{.chip = ChipIndex(1)}, {.chip = ChipIndex(1)}}),
+            "chip 1 takes part twice");
+  EXPECT_EQ(message({.bytes = 4}, {{.chip = ChipIndex(1), .ranks = 9}}),
+            "chip 1 has 9 ranks; expected 1 to 8");
+  EXPECT_EQ(Message(PlanWith(Algorithm::kRdh, {.bytes = 4}, MembersOf(0b111), links).status()),
+            "rdh needs a box with sides 1, 2 and 4; 3 chips here are none");
+  EXPECT_EQ(Name(*ParseOperation("allr")), "all_reduce");
+  EXPECT_EQ(ParseOperation("alltoall").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,36 @@
+// What the tests of collectives share: links of the two tori, and sets of members.
+
+#pragma once
+
+#include <vector>
+
+#include "lib/hw/catalogue.h"
+#include "lib/torus/box.h"
+#include "sim-node/collective/plan.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim::testing {
+
+// Timing of the reference's tables: 1.5 us a step, nothing for further hops.
+inline constexpr LinkTiming kTableTiming = {.step = Microseconds(1.5), .hop = Microseconds(0)};
+
+inline TorusLinks UltraServer(const LinkTiming& timing = kTableTiming) {
+  return {torus::kUltraServerShape, hw::kTrainium2.links, timing};
+}
+inline TorusLinks Instance(const LinkTiming& timing = kTableTiming) {
+  return {torus::kInstanceShape, hw::kTrainium2.links, timing};
+}
+
+inline std::vector<Member> MembersOf(torus::ChipMask mask, int ranks = 1) {
+  std::vector<Member> members;
+  for (; mask != 0; mask &= mask - 1) {
+    members.push_back({.chip = torus::ChipIndex(std::countr_zero(mask)), .ranks = ranks});
+  }
+  return members;
+}
+
+inline double MicrosecondsOf(const Plan& plan) {
+  return Nanoseconds(plan.times.end - plan.times.start) / 1e3;
+}
+
+}  // namespace tahoma::sim::testing

@@ -1,0 +1,236 @@
+// The rules of an instance, checked on tables and against a slow model that keeps one owner for
+// each physical core.
+
+#include "sim-node/node/instance.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+TokenSource Tokens(std::uint64_t seed = 1) {
+  return [rng = Rng(seed)]() mutable -> std::array<std::uint64_t, 2> {
+    return {rng.Next(), rng.Next()};
+  };
+}
+
+Instance Make(std::string_view type = "trn2.48xlarge") {
+  return *Instance::Create({.type = hw::FindInstanceType(type), .name = "node-0"}, Tokens());
+}
+
+Instance MakeMember(int node_id = 1) {
+  return *Instance::Create({.type = hw::FindInstanceType("trn2u.48xlarge"),
+                            .name = "node-0",
+                            .ultra_server = UltraServerPlace{.id = "us-1", .node_id = node_id}},
+                           Tokens());
+}
+
+HeldClaim Chips(std::string uid, std::vector<int> chips, int lnc = 2) {
+  return {.claim_uid = std::move(uid), .name = "c", .lnc = lnc, .chips = std::move(chips)};
+}
+
+HeldClaim Cores(std::string uid, int chip, std::vector<int> cores, int lnc) {
+  return {.claim_uid = std::move(uid),
+          .name = "c",
+          .lnc = lnc,
+          .cores = {{.chip = chip, .cores = std::move(cores)}}};
+}
+
+TEST(InstanceTest, ATokenHas32HexDigitsAndOpensItsClaimOnly) {
+  Instance node = Make();
+  const std::string a = *node.ApplyClaim(Chips("a", {0, 1}));
+  const std::string b = *node.ApplyClaim(Chips("b", {2}));
+  EXPECT_EQ(a.size(), 32U);
+  EXPECT_EQ(a.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(a, b);
+  EXPECT_EQ((*node.FindClaim(a))->TouchedChips(), (std::vector<int>{0, 1}));
+  EXPECT_EQ((*node.FindClaim(b))->TouchedChips(), (std::vector<int>{2}));
+}
+
+TEST(InstanceTest, AWrongOrReleasedTokenOpensNothing) {
+  Instance node = Make();
+  const std::string token = *node.ApplyClaim(Chips("a", {0}));
+  EXPECT_EQ(node.FindClaim("").status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(node.FindClaim(std::string(32, '0')).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  node.ReleaseClaim("a");
+  EXPECT_EQ(node.FindClaim(token).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST(InstanceTest, ApplyingTheSameClaimAgainGivesTheSameToken) {
+  Instance node = Make();
+  const std::string token = *node.ApplyClaim(Chips("a", {0, 1}));
+  const std::uint64_t generation = node.generation();
+  EXPECT_EQ(*node.ApplyClaim(Chips("a", {0, 1})), token);
+  EXPECT_EQ(node.generation(), generation);
+  EXPECT_EQ(node.ApplyClaim(Chips("a", {0, 2})).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(InstanceTest, OverlapIsRefusedAndChangesNothing) {
+  Instance node = Make();
+  ASSERT_TRUE(node.ApplyClaim(Chips("a", {0, 1})).ok());
+  const std::uint64_t generation = node.generation();
+  const absl::Status refused = node.ApplyClaim(Chips("b", {1, 2})).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(Message(refused).find("chip 1"), std::string_view::npos) << refused;
+  EXPECT_EQ(node.generation(), generation);
+  EXPECT_EQ(node.claims().size(), 1U);
+  EXPECT_TRUE(node.ApplyClaim(Chips("b", {2})).ok());
+}
+
+TEST(InstanceTest, CoresOfOneChipAreSharedUnderOneLncOnly) {
+  Instance node = Make();
+  ASSERT_TRUE(node.ApplyClaim(Cores("a", 3, {0, 1}, 2)).ok());
+  EXPECT_TRUE(node.ApplyClaim(Cores("b", 3, {2}, 2)).ok());
+  EXPECT_EQ(node.ApplyClaim(Cores("c", 3, {7}, 1)).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(node.lnc(3), 2);
+  node.ReleaseClaim("a");
+  node.ReleaseClaim("b");
+  EXPECT_EQ(node.lnc(3), 0);
+  EXPECT_TRUE(node.ApplyClaim(Cores("c", 3, {7}, 1)).ok());
+  EXPECT_EQ(node.lnc(3), 1);
+}
+
+TEST(InstanceTest, LogicalCoreKOfLnc2IsPhysicalCores2kAnd2kPlus1) {
+  Instance node = Make();
+  ASSERT_TRUE(node.ApplyClaim(Cores("a", 0, {0, 1, 2, 3, 4, 5}, 1)).ok());
+  EXPECT_TRUE(node.ApplyClaim(Cores("b", 0, {6, 7}, 1)).ok());
+  EXPECT_FALSE(node.ApplyClaim(Cores("c", 0, {5}, 1)).ok());
+}
+
+TEST(InstanceTest, BadClaimsAreRefusedByName) {
+  Instance node = Make();
+  const std::vector<std::pair<HeldClaim, std::string>> bad = {
+      {Chips("", {0}), "claimUid"},
+      {Chips("a", {}), "neither"},
+      {Chips("a", {16}), "chip 16"},
+      {Chips("a", {-1}), "chip -1"},
+      {Chips("a", {0}, 3), "lnc is 3"},
+      {Cores("a", 0, {4}, 2), "core 4"},
+      {Cores("a", 0, {8}, 1), "core 8"},
+      {Cores("a", 17, {0}, 1), "chip 17"},
+      {{.claim_uid = "a", .chips = {0}, .cores = {{.chip = 0, .cores = {1}}}}, "whole and in part"},
+  };
+  for (const auto& [claim, expected] : bad) {
+    const absl::Status refused = node.ApplyClaim(claim).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    EXPECT_NE(Message(refused).find(expected), std::string_view::npos) << refused;
+  }
+  EXPECT_EQ(node.generation(), 1U);
+}
+
+TEST(InstanceTest, ABrokenChipTakesNoClaimButKeepsTheOneItHas) {
+  Instance node = Make();
+  const std::string token = *node.ApplyClaim(Chips("a", {5}));
+  ASSERT_TRUE(node.BreakChip(5, ChipFault::kHbmUncorrectable).ok());
+  EXPECT_EQ(*node.ApplyClaim(Chips("a", {5})), token);
+  node.ReleaseClaim("a");
+  EXPECT_EQ(node.ApplyClaim(Chips("b", {5})).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(node.RepairChip(5).ok());
+  EXPECT_TRUE(node.ApplyClaim(Chips("b", {5})).ok());
+}
+
+TEST(InstanceTest, OnlyChangesRaiseTheGeneration) {
+  Instance node = Make();
+  ASSERT_TRUE(node.BreakChip(5, ChipFault::kDma).ok());
+  const std::uint64_t broken = node.generation();
+  EXPECT_GT(broken, 1U);
+  ASSERT_TRUE(node.BreakChip(5, ChipFault::kDma).ok());
+  EXPECT_EQ(node.generation(), broken);
+  ASSERT_TRUE(node.BreakChip(5, ChipFault::kNcUncorrectable).ok());
+  EXPECT_GT(node.generation(), broken);
+  ASSERT_TRUE(node.RepairChip(4).ok());
+  EXPECT_EQ(node.generation(), broken + 1);
+  node.ReleaseClaim("unknown");
+  EXPECT_EQ(node.generation(), broken + 1);
+}
+
+TEST(InstanceTest, ALinkBreaksAtBothEnds) {
+  Instance node = Make();
+  ASSERT_TRUE(node.SetLink(3, *ParsePort("x+"), 0).ok());
+  EXPECT_EQ(node.chip(3).link_permille[PortIndex(*ParsePort("x+"))], 0);
+  EXPECT_EQ(node.chip(0).link_permille[PortIndex(*ParsePort("x-"))], 0);  // it wraps around
+  ASSERT_TRUE(node.SetLink(0, *ParsePort("x-"), 1000).ok());
+  EXPECT_EQ(node.chip(3).link_permille[PortIndex(*ParsePort("x+"))], 1000);
+}
+
+TEST(InstanceTest, LinksThatAreNotThereCannotBreak) {
+  Instance alone = Make("trn2.3xlarge");
+  EXPECT_EQ(alone.SetLink(0, *ParsePort("x+"), 0).code(), absl::StatusCode::kInvalidArgument);
+  Instance server = Make();
+  EXPECT_EQ(server.SetLink(0, *ParsePort("z+"), 0).code(), absl::StatusCode::kInvalidArgument);
+  Instance member = MakeMember();
+  EXPECT_TRUE(member.SetLink(0, *ParsePort("z+"), 0).ok());
+  EXPECT_EQ(member.SetLink(0, *ParsePort("z+"), 1001).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(member.SetLink(16, *ParsePort("z+"), 0).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(InstanceTest, NamesReadBack) {
+  for (const char* port : {"x+", "x-", "y+", "y-", "z+", "z-"}) {
+    EXPECT_EQ(PortName(*ParsePort(port)), port);
+  }
+  for (const char* bad : {"", "x", "w+", "x+ ", "X+"}) EXPECT_FALSE(ParsePort(bad).ok()) << bad;
+  for (const char* fault : {"sram-uncorrectable", "nc-uncorrectable", "hbm-uncorrectable", "dma"}) {
+    EXPECT_EQ(FaultName(*ParseFault(fault)), fault);
+    EXPECT_EQ(*ParseFault(FaultClass(*ParseFault(fault))), *ParseFault(fault));
+  }
+  EXPECT_FALSE(ParseFault("meteor").ok());
+}
+
+TEST(InstanceTest, OptionsAreChecked) {
+  EXPECT_FALSE(Instance::Create({}, Tokens()).ok());
+  const auto* server = hw::FindInstanceType("trn2.48xlarge");
+  const auto* member = hw::FindInstanceType("trn2u.48xlarge");
+  EXPECT_FALSE(
+      Instance::Create({.type = server, .ultra_server = UltraServerPlace{"us-1", 0}}, Tokens())
+          .ok());
+  EXPECT_FALSE(
+      Instance::Create({.type = member, .ultra_server = UltraServerPlace{"us-1", 4}}, Tokens())
+          .ok());
+  EXPECT_FALSE(Instance::Create({.type = member, .network_layers = {"nn-1"}}, Tokens()).ok());
+}
+
+// The slow model: one owner for each physical core, and one LNC for each chip.
+RC_GTEST_PROP(InstanceProperty, AgreesWithAnOwnerPerCore, ()) {
+  Instance node = Make();
+  std::map<std::pair<int, int>, std::string> owner;
+  std::map<std::string, int> lncs;
+  const int steps = *rc::gen::inRange(1, 60);
+  for (int step = 0; step < steps; ++step) {
+    const std::string uid = fmt::format("claim-{}", *rc::gen::inRange(0, 12));
+    if (*rc::gen::inRange(0, 3) == 0) {
+      node.ReleaseClaim(uid);
+      std::erase_if(owner, [&](const auto& entry) { return entry.second == uid; });
+      lncs.erase(uid);
+      continue;
+    }
+    if (lncs.contains(uid)) continue;
+    const int lnc = *rc::gen::inRange(1, 3);
+    const int chip = *rc::gen::inRange(0, 4);
+    const int core = *rc::gen::inRange(0, 8 / lnc);
+    bool free = true;
+    std::set<std::pair<int, int>> wanted;
+    for (int i = 0; i < lnc; ++i) wanted.insert({chip, core * lnc + i});
+    for (const auto& [place, holder] : owner) {
+      if (wanted.contains(place)) free = false;
+      if (place.first == chip && lncs[holder] != lnc) free = false;
+    }
+    RC_ASSERT(node.ApplyClaim(Cores(uid, chip, {core}, lnc)).ok() == free);
+    if (!free) continue;
+    for (const auto& place : wanted) owner[place] = uid;
+    lncs[uid] = lnc;
+  }
+  RC_ASSERT(node.claims().size() == lncs.size());
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,352 @@
+// Containers as real processes of /bin/sh, their logs, and what they are started with.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "lib/base/status.h"
+#include "sim-node/podrunner/cdi.h"
+#include "sim-node/podrunner/container_log.h"
+#include "sim-node/podrunner/environment.h"
+#include "sim-node/podrunner/images.h"
+#include "sim-node/podrunner/spawner.h"
+
+namespace tahoma::sim {
+namespace {
+
+using std::chrono::seconds;
+
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest() {
+    char name[] = "/tmp/tahoma-containers-XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  ~FolderTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string ReadAll(const std::filesystem::path& file, LogReader::Options options = {}) const {
+    LogReader reader(file, options);
+    std::string out;
+    for (std::size_t before = 1; out.size() != before && reader.Next(out);) {
+      before = out.size();
+      reader.Next(out);
+    }
+    return out;
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+
+  std::filesystem::path folder_;
+};
+
+class SpawnerTest : public FolderTest {
+ protected:
+  SpawnerTest()
+      : spawner_(std::make_unique<PosixSpawner>(clock_, folder_, [this](const Ended& ended) {
+          const std::lock_guard lock(mutex_);
+          ended_[ended.id] = ended.exit;
+          changed_.notify_all();
+        })) {}
+  ~SpawnerTest() override { spawner_.reset(); }
+
+  Launch Shell(const std::string& id, const std::string& script) const {
+    return {.id = id,
+            .program = {.path = "/bin/sh", .argv = {"sh", "-c", script}},
+            .environment = {{"PATH", "/usr/bin:/bin"}, {"GREETING", "hello"}},
+            .working_dir = folder_,
+            .log_file = folder_ / (id + ".log")};
+  }
+  Exit WaitFor(const std::string& id) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return ended_.contains(id); })) << id;
+    return ended_[id];
+  }
+  // Returns once the container has written `name`; the writer uses a FIFO, so nobody polls.
+  void WaitForFifo(const std::string& name) const {
+    std::ifstream in(folder_ / name);
+    std::string line;
+    std::getline(in, line);
+  }
+
+  SystemClock clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Exit> ended_;
+  std::unique_ptr<PosixSpawner> spawner_;
+};
+
+TEST_F(SpawnerTest, OutputAndExitCodeAreKept) {
+  ASSERT_TRUE(spawner_->Start(Shell("a", "echo $GREETING; echo bad >&2; pwd; exit 7")).ok());
+  const Exit exit = WaitFor("a");
+  EXPECT_EQ(exit.code, 7);
+  EXPECT_EQ(exit.signal, 0);
+  const std::string log = ReadAll(folder_ / "a.log");
+  EXPECT_NE(log.find("hello\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("bad\n"), std::string::npos) << log;
+  EXPECT_NE(log.find(folder_.string()), std::string::npos) << log;
+}
+
+TEST_F(SpawnerTest, OnlyTheGivenEnvironmentReachesTheContainer) {
+  ASSERT_TRUE(spawner_->Start(Shell("a", "env | grep -v -e ^_= -e ^PWD= -e ^SHLVL= | sort")).ok());
+  WaitFor("a");
+  EXPECT_EQ(ReadAll(folder_ / "a.log"),
+            "GREETING=hello\nPATH=/usr/bin:/bin\nTAHOMA_CONTAINER_ID=a\n");
+}
+
+TEST_F(SpawnerTest, AMissingProgramIsAnErrorThatNamesIt) {
+  Launch launch = Shell("a", "");
+  launch.program.path = "/no/such/program";
+  const absl::Status refused = spawner_->Start(launch);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(refused).find("/no/such/program"), std::string_view::npos) << refused;
+  launch = Shell("b", "true");
+  launch.working_dir = "/no/such/folder";
+  EXPECT_NE(Message(spawner_->Start(launch)).find("/no/such/folder"), std::string_view::npos);
+}
+
+TEST_F(SpawnerTest, TermCanBeTrappedAndKillCannot) {
+  ASSERT_EQ(mkfifo((folder_ / "ready").c_str(), 0600), 0);
+  ASSERT_TRUE(spawner_
+                  ->Start(Shell("a",
+                                "trap 'echo bye; exit 3' TERM; echo up > ready; "
+                                "while :; do sleep 1000 & wait; done"))
+                  .ok());
+  WaitForFifo("ready");
+  spawner_->Signal("a", /*kill=*/false);
+  EXPECT_EQ(WaitFor("a").code, 3);
+  EXPECT_EQ(ReadAll(folder_ / "a.log"), "bye\n");
+
+  ASSERT_TRUE(
+      spawner_->Start(Shell("b", "trap '' TERM; echo up > ready; while :; do sleep 1000; done"))
+          .ok());
+  WaitForFifo("ready");
+  spawner_->Signal("b", /*kill=*/false);
+  spawner_->Signal("b", /*kill=*/true);
+  const Exit killed = WaitFor("b");
+  EXPECT_EQ(killed.signal, SIGKILL);
+  EXPECT_EQ(killed.code, 137);
+}
+
+TEST_F(SpawnerTest, TheRestOfTheGroupEndsWithItsLeader) {
+  ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
+  // The child keeps the FIFO open for writing; reading ends only when it is gone.
+  ASSERT_TRUE(spawner_->Start(Shell("a", "exec 9> held; sleep 1000 & exit 0")).ok());
+  WaitForFifo("held");
+  EXPECT_EQ(WaitFor("a").code, 0);
+}
+
+TEST_F(SpawnerTest, ContainersEndWithTheSpawner) {
+  ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
+  ASSERT_TRUE(spawner_->Start(Shell("a", "exec sleep 1000 > held")).ok());
+  std::ifstream held(folder_ / "held");
+  spawner_.reset();
+  std::string line;
+  EXPECT_FALSE(std::getline(held, line));  // end of file: the writer is gone
+  EXPECT_EQ(WaitFor("a").signal, SIGKILL);
+}
+
+TEST_F(SpawnerTest, WhatAFormerRunLeftIsSweptByItsMark) {
+  ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
+  // A grandchild in a session of its own, as a daemon would be: no group reaches it.
+  ASSERT_EQ(mkfifo((folder_ / "apart").c_str(), 0600), 0);
+  ASSERT_TRUE(spawner_
+                  ->Start(Shell("left",
+                                "exec 9> held; setsid sh -c 'echo > apart; exec sleep 1000' & "
+                                "read x < apart; exit 0"))
+                  .ok());
+  std::ifstream held(folder_ / "held");
+  WaitFor("left");
+  Write("left.container", "1\n");
+  EXPECT_EQ(PosixSpawner::Sweep(folder_), (std::vector<std::string>{"left"}));
+  std::string line;
+  EXPECT_FALSE(std::getline(held, line));
+  EXPECT_TRUE(PosixSpawner::Sweep(folder_).empty());
+}
+
+using ContainerLogTest = FolderTest;
+
+TEST_F(ContainerLogTest, LinesHaveTimeStreamAndTag) {
+  const std::filesystem::path file = folder_ / "0.log";
+  ContainerLog log(file, {});
+  const WallTime now = *ParseTime("2026-11-21T10:00:00.5Z");
+  log.Append(LogStream::kStdout, "one\ntw", now);
+  log.Append(LogStream::kStderr, "err\n", now);
+  log.Append(LogStream::kStdout, "o\nlast", now);
+  log.Close(now);
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(text,
+            "2026-11-21T10:00:00.500000000Z stdout F one\n"
+            "2026-11-21T10:00:00.500000000Z stderr F err\n"
+            "2026-11-21T10:00:00.500000000Z stdout F two\n"
+            "2026-11-21T10:00:00.500000000Z stdout F last\n");
+  EXPECT_EQ(ReadAll(file), "one\nerr\ntwo\nlast\n");
+  EXPECT_EQ(ReadAll(file, {.tail_lines = 2}), "two\nlast\n");
+  EXPECT_EQ(ReadAll(file, {.tail_lines = 0}), "");
+  EXPECT_EQ(ReadAll(file, {.limit_bytes = 5}), "one\ne");
+  EXPECT_EQ(ReadAll(file, {.since = now + seconds(1)}), "");
+  EXPECT_EQ(ReadAll(file, {.tail_lines = 1, .timestamps = true}),
+            "2026-11-21T10:00:00.500000000Z last\n");
+}
+
+TEST_F(ContainerLogTest, LongLinesAreCutAndJoinedAgain) {
+  ContainerLog log(folder_ / "0.log", {});
+  const std::string line(3 * kMaxLogPiece + 5, 'x');
+  log.Append(LogStream::kStdout, line + "\n", WallTime{});
+  log.Close(WallTime{});
+  EXPECT_EQ(ReadAll(folder_ / "0.log"), line + "\n");
+}
+
+TEST_F(ContainerLogTest, AFullLogIsRotatedOnceAndReadInOrder) {
+  ContainerLog log(folder_ / "0.log", {.max_bytes = 400});
+  for (int i = 0; i < 30; ++i) {
+    log.Append(LogStream::kStdout, fmt::format("line {}\n", i), WallTime{});
+  }
+  log.Close(WallTime{});
+  EXPECT_LE(std::filesystem::file_size(folder_ / "0.log"), 400U);
+  EXPECT_LE(std::filesystem::file_size(folder_ / "0.log.1"), 400U);
+  const std::string text = ReadAll(folder_ / "0.log");
+  EXPECT_TRUE(text.ends_with("line 28\nline 29\n")) << text;
+  EXPECT_EQ(ReadAll(folder_ / "0.log", {.tail_lines = 3}), "line 27\nline 28\nline 29\n");
+}
+
+TEST_F(ContainerLogTest, AReaderSeesWhatComesLater) {
+  ContainerLog log(folder_ / "0.log", {});
+  LogReader reader(folder_ / "0.log", {});
+  std::string out;
+  EXPECT_TRUE(reader.Next(out));
+  EXPECT_EQ(out, "");
+  log.Append(LogStream::kStdout, "now\n", WallTime{});
+  EXPECT_TRUE(reader.Next(out));
+  EXPECT_EQ(out, "now\n");
+}
+
+TEST(EnvironmentTest, ExpandsAsKubernetesDoes) {
+  const Environment env = {{"A", "1"}, {"B", ""}};
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"$(A)", "1"},    {"x$(A)y", "x1y"},  {"$$(A)", "$(A)"}, {"$(C)", "$(C)"},
+      {"$(B)", ""},     {"$A", "$A"},       {"$", "$"},        {"$(A", "$(A"},
+      {"$$$(A)", "$1"}, {"$(A)$(A)", "11"}, {"a$$b", "a$b"},   {"", ""},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(Expand(text, env), expected) << text;
+}
+
+PodSpec EnvironmentPod() {
+  PodSpec pod;
+  pod.name = "p";
+  pod.name_space = "ns";
+  pod.uid = "u";
+  pod.node_name = "node-0";
+  pod.annotations = {{"tahoma.dev/rank", "3"}};
+  pod.labels = {{"app", "web"}};
+  return pod;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ReadNames(KeyedObject, const std::string& name) {
+  if (name == "absent") return NotFound("{} not found", name);
+  return std::map<std::string, std::string>{{"k", "v of " + name}};
+}
+
+TEST(EnvironmentTest, ValuesComeFromFieldsMapsAndSecrets) {
+  using Source = EnvVar::Source;
+  ContainerSpec container{.name = "c"};
+  container.env_from = {{.object = "all", .prefix = "P_"}, {.object = "absent", .optional = true}};
+  container.env = {
+      {.name = "RANK",
+       .source = Source::kField,
+       .value = "metadata.annotations['tahoma.dev/rank']"},
+      {.name = "APP", .source = Source::kField, .value = "metadata.labels['app']"},
+      {.name = "NONE", .source = Source::kField, .value = "metadata.labels['none']"},
+      {.name = "NODE", .source = Source::kField, .value = "spec.nodeName"},
+      {.name = "IP", .source = Source::kField, .value = "status.podIP"},
+      {.name = "KEY", .source = Source::kConfigMapKey, .object = "m", .key = "k"},
+      {.name = "MAYBE", .source = Source::kSecretKey, .object = "absent", .optional = true},
+      {.name = "BOTH", .value = "$(RANK)/$(P_k)"},
+  };
+  const Environment env = *BuildEnvironment(EnvironmentPod(), container,
+                                            {.host_ip = "h", .pod_ip = "127.0.0.1"}, ReadNames);
+  EXPECT_EQ(env, (Environment{{"P_k", "v of all"},
+                              {"RANK", "3"},
+                              {"APP", "web"},
+                              {"NONE", ""},
+                              {"NODE", "node-0"},
+                              {"IP", "127.0.0.1"},
+                              {"KEY", "v of m"},
+                              {"BOTH", "3/v of all"}}));
+}
+
+TEST(EnvironmentTest, WhatIsMissingIsNamed) {
+  using Source = EnvVar::Source;
+  const std::vector<std::pair<EnvVar, std::string>> bad = {
+      {{.name = "A", .source = Source::kConfigMapKey, .object = "absent", .key = "k"}, "absent"},
+      {{.name = "A", .source = Source::kConfigMapKey, .object = "m", .key = "q"}, "key q"},
+      {{.name = "A", .source = Source::kField, .value = "spec.wrong"}, "spec.wrong"},
+      {{.name = "A", .source = Source::kUnsupported, .value = "resourceFieldRef"}, "resourceField"},
+  };
+  for (const auto& [var, expected] : bad) {
+    ContainerSpec container{.name = "c", .env = {var}};
+    const absl::Status refused =
+        BuildEnvironment(EnvironmentPod(), container, {}, ReadNames).status();
+    EXPECT_NE(Message(refused).find(expected), std::string_view::npos) << refused;
+    EXPECT_NE(Message(refused).find("env A"), std::string_view::npos) << refused;
+  }
+}
+
+TEST(ImagesTest, UnknownImagesAndCommandsAreFailuresThatNameTheKnownOnes) {
+  const ImageMap images = {{"tools:1", {.entrypoint = "/e", .commands = {{"sh", "/bin/sh"}}}},
+                           {"bare:1", {.entrypoint = {}, .commands = {}}}};
+  const auto failure = [&](const std::string& image, const std::vector<std::string>& command) {
+    return std::get<StartFailure>(FindProgram(images, image, command, {}));
+  };
+  EXPECT_EQ(failure("other:1", {}).reason, "ErrImagePull");
+  EXPECT_NE(failure("other:1", {}).message.find("bare:1, tools:1"), std::string::npos);
+  EXPECT_EQ(failure("tools:1", {"bash"}).reason, "CreateContainerError");
+  EXPECT_NE(failure("tools:1", {"bash"}).message.find("it has: sh"), std::string::npos);
+  EXPECT_EQ(failure("bare:1", {}).reason, "CreateContainerError");
+  const Program shell =
+      std::get<Program>(FindProgram(images, "tools:1", {"/usr/bin/sh", "-c"}, {"true"}));
+  EXPECT_EQ(shell.path, "/bin/sh");
+  EXPECT_EQ(shell.argv, (std::vector<std::string>{"/usr/bin/sh", "-c", "true"}));
+  EXPECT_EQ(std::get<Program>(FindProgram(images, "tools:1", {}, {"a"})).argv,
+            (std::vector<std::string>{"/e", "a"}));
+}
+
+using CdiTest = FolderTest;
+
+TEST_F(CdiTest, OnlyTheAskedDevicesAreApplied) {
+  Write("a.json", R"({"cdiVersion":"0.5.0","kind":"v.com/device",
+    "containerEdits":{"env":["ALL=1"]},
+    "devices":[{"name":"one","containerEdits":{"env":["ONE=a=b"],
+                 "mounts":[{"hostPath":"/tmp","containerPath":"/x"}]}},
+               {"name":"two","containerEdits":{"env":["TWO=2"],
+                 "deviceNodes":[{"path":"/dev/neuron0"}]}}]})");
+  Write("other.json", R"({"kind":"v.com/other","devices":[{"name":"one"}]})");
+  const CdiEdits edits = *ReadCdi(folder_, {"v.com/device=one"});
+  ASSERT_EQ(edits.env.size(), 2U);
+  EXPECT_EQ(edits.env[0], (std::pair<std::string, std::string>("ALL", "1")));
+  EXPECT_EQ(edits.env[1], (std::pair<std::string, std::string>("ONE", "a=b")));
+  EXPECT_EQ(edits.host_paths, (std::vector<std::string>{"/tmp"}));
+  EXPECT_EQ(ReadCdi(folder_, {"v.com/device=two"})->not_applied,
+            (std::vector<std::string>{"deviceNodes"}));
+  EXPECT_TRUE(ReadCdi(folder_, {})->env.empty());
+}
+
+TEST_F(CdiTest, MissingDevicesAndBrokenSpecsAreErrors) {
+  EXPECT_EQ(ReadCdi(folder_, {"v.com/device=one"}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadCdi(folder_ / "none", {"v.com/device=one"}).status().code(),
+            absl::StatusCode::kNotFound);
+  Write("bad.json", "{");
+  const absl::Status broken = ReadCdi(folder_, {"v.com/device=one"}).status();
+  EXPECT_EQ(broken.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message(broken).find("bad.json"), std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,368 @@
+// A pod runner against a scripted API and a real plugin over gRPC: from a bound pod to a program's
+// exit code, its log, and the claim's end.
+
+#include "sim-node/podrunner/pod_runner.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "dra_v1.grpc.pb.h"
+#include "lib/base/status.h"
+#include "pluginregistration.grpc.pb.h"
+#include "sim-node/podrunner/plugin_registry.h"
+
+namespace tahoma::sim {
+namespace {
+
+namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
+using nlohmann::json;
+using std::chrono::seconds;
+
+// Objects by path; remembers what was written.
+class FakeServer final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    const std::lock_guard lock(mutex_);
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    const json body = json::parse(request.body, nullptr, false);
+    if (request.method == "GET") {
+      const auto found = objects_.find(path);
+      return found == objects_.end() ? Answer(404, {{"kind", "Status"},
+                                                    {"code", 404},
+                                                    {"reason", "NotFound"},
+                                                    {"message", path}})
+                                     : Answer(200, found->second);
+    }
+    if (request.method == "PATCH" && path.ends_with("/status") && body.contains("status")) {
+      statuses_[path] = body["status"];
+    }
+    if (request.method == "DELETE") deleted_[path] = body;
+    if (request.method == "POST" && path.ends_with("/events")) {
+      events_.push_back(body["reason"].get<std::string>() + ": " +
+                        body["message"].get<std::string>());
+    }
+    if (request.method == "POST") posted_[path] = body;
+    changed_.notify_all();
+    return Answer(200, body.is_object() ? body : json::object());
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unimplemented("no streams here");
+  }
+
+  void Put(const std::string& path, json object) {
+    const std::lock_guard lock(mutex_);
+    objects_[path] = std::move(object);
+  }
+  // The pod's status once `good` holds for it; the last one otherwise.
+  json AwaitStatus(const std::string& pod, const std::function<bool(const json&)>& good) {
+    std::unique_lock lock(mutex_);
+    const std::string path = "/api/v1/namespaces/default/pods/" + pod + "/status";
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] {
+      return statuses_.contains(path) && good(statuses_[path]);
+    })) << statuses_[path].dump(1);
+    return statuses_[path];
+  }
+  json AwaitPhase(const std::string& pod, const std::string& phase) {
+    return AwaitStatus(pod, [&](const json& status) { return status["phase"] == phase; });
+  }
+  json AwaitDelete(const std::string& pod) {
+    std::unique_lock lock(mutex_);
+    const std::string path = "/api/v1/namespaces/default/pods/" + pod;
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return deleted_.contains(path); }));
+    return deleted_[path];
+  }
+  void AwaitEvent(const std::string& part) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(
+        lock, seconds(30),
+        [&] {
+          return std::any_of(events_.begin(), events_.end(), [&](const std::string& event) {
+            return event.find(part) != std::string::npos;
+          });
+        }))
+        << part << " is not in\n"
+        << fmt::format("{}", fmt::join(events_, "\n"));
+  }
+  json posted(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    return posted_[path];
+  }
+
+ private:
+  static kube::Response Answer(int status, const json& body) {
+    return {
+        .status = status, .headers = {{"Content-Type", "application/json"}}, .body = body.dump()};
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, json> objects_;
+  std::map<std::string, json> statuses_;
+  std::map<std::string, json> deleted_;
+  std::map<std::string, json> posted_;
+  std::vector<std::string> events_;
+};
+
+// A DRA plugin as a kubelet meets it.
+class FakePlugin final : public v1::DRAPlugin::Service,
+                         public pluginregistration::Registration::Service {
+ public:
+  explicit FakePlugin(const std::filesystem::path& folder) : folder_(folder) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + (folder / "dra.sock").string(),
+                             grpc::InsecureServerCredentials());
+    builder.AddListeningPort("unix:" + (folder / "reg" / "neuron-reg.sock").string(),
+                             grpc::InsecureServerCredentials());
+    builder.RegisterService(static_cast<v1::DRAPlugin::Service*>(this));
+    builder.RegisterService(static_cast<pluginregistration::Registration::Service*>(this));
+    server_ = builder.BuildAndStart();
+  }
+  ~FakePlugin() override { server_->Shutdown(); }
+
+  grpc::Status GetInfo(grpc::ServerContext*, const pluginregistration::InfoRequest*,
+                       pluginregistration::PluginInfo* answer) override {
+    answer->set_type(type);
+    answer->set_name("neuron.aws.com");
+    answer->set_endpoint((folder_ / "dra.sock").string());
+    answer->add_supported_versions("v1.DRAPlugin");
+    return grpc::Status::OK;
+  }
+  grpc::Status NotifyRegistrationStatus(grpc::ServerContext*,
+                                        const pluginregistration::RegistrationStatus* verdict,
+                                        pluginregistration::RegistrationStatusResponse*) override {
+    const std::lock_guard lock(mutex_);
+    registered_ = verdict->plugin_registered();
+    error_ = verdict->error();
+    told_ = true;
+    changed_.notify_all();
+    return grpc::Status::OK;
+  }
+  grpc::Status NodePrepareResources(grpc::ServerContext*,
+                                    const v1::NodePrepareResourcesRequest* request,
+                                    v1::NodePrepareResourcesResponse* answer) override {
+    const std::lock_guard lock(mutex_);
+    for (const auto& claim : request->claims()) {
+      ++prepared_;
+      auto& entry = (*answer->mutable_claims())[claim.uid()];
+      auto* device = entry.add_devices();
+      device->add_request_names("chips");
+      device->add_cdi_device_ids("neuron.aws.com/device=" + claim.uid());
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status NodeUnprepareResources(grpc::ServerContext*,
+                                      const v1::NodeUnprepareResourcesRequest* request,
+                                      v1::NodeUnprepareResourcesResponse* answer) override {
+    const std::lock_guard lock(mutex_);
+    for (const auto& claim : request->claims()) {
+      ++unprepared_;
+      (*answer->mutable_claims())[claim.uid()];
+    }
+    return grpc::Status::OK;
+  }
+
+  // The verdict of the kubelet: its error, empty when registered.
+  std::string AwaitVerdict() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return told_; }));
+    return registered_ ? "" : error_;
+  }
+  int prepared() {
+    const std::lock_guard lock(mutex_);
+    return prepared_;
+  }
+  int unprepared() {
+    const std::lock_guard lock(mutex_);
+    return unprepared_;
+  }
+
+  std::string type = "DRAPlugin";
+
+ private:
+  const std::filesystem::path folder_;
+  std::unique_ptr<grpc::Server> server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool told_ = false;
+  bool registered_ = false;
+  std::string error_;
+  int prepared_ = 0;
+  int unprepared_ = 0;
+};
+
+class PodRunnerTest : public testing::Test {
+ protected:
+  PodRunnerTest() : client_(server_, sleeper_, Rng(1)) {
+    char name[] = "/tmp/tahoma-runner-XXXXXX";
+    folder_ = mkdtemp(name);
+    std::filesystem::create_directories(folder_ / "reg");
+    std::filesystem::create_directories(folder_ / "cdi");
+    logs_ = std::make_shared<LogFolder>(folder_ / "state");
+    registry_ = *PluginRegistry::Watch(folder_ / "reg", [](std::string_view) {});
+    Begin();
+  }
+  ~PodRunnerTest() override {
+    runner_.reset();
+    registry_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Begin() {
+    const ImageMap images = {{"tools:1", {.commands = {{"sh", "/bin/sh"}, {"true", "/bin/true"}}}}};
+    runner_ = std::make_unique<PodRunner>(
+        PodRunner::Options{.node = {.name = "node-0", .instance_type = "trn2.48xlarge"},
+                           .images = images,
+                           .cdi_dir = folder_ / "cdi",
+                           .state_dir = folder_ / "state",
+                           .shutdown_grace = seconds(2)},
+        PodRunner::Ports{.api = client_,
+                         .plugins = [this](const auto& driver) { return registry_->Find(driver); },
+                         .clock = clock_,
+                         .logs = logs_,
+                         .seed = 7,
+                         .log = [](std::string_view) {}});
+    EXPECT_TRUE(runner_->Start().ok());
+  }
+
+  static json Pod(const std::string& name, const std::string& script,
+                  const std::string& image = "tools:1") {
+    return {{"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name + "-uid"}}},
+            {"spec",
+             {{"nodeName", "node-0"},
+              {"restartPolicy", "Never"},
+              {"containers", json::array({{{"name", "main"},
+                                           {"image", image},
+                                           {"command", json::array({"sh", "-c", script})}}})}}}};
+  }
+  json WithClaim(json pod, const std::string& claim, bool reserved = true) {
+    pod["spec"]["resourceClaims"] = {{{"name", "c"}, {"resourceClaimName", claim}}};
+    pod["spec"]["containers"][0]["resources"]["claims"] = {{{"name", "c"}}};
+    json object = {
+        {"metadata", {{"name", claim}, {"namespace", "default"}, {"uid", claim + "-uid"}}},
+        {"status",
+         {{"allocation",
+           {{"devices",
+             {{"results", json::array({{{"driver", "neuron.aws.com"}, {"request", "chips"}}})}}}}},
+          {"reservedFor", json::array()}}}};
+    if (reserved) object["status"]["reservedFor"].push_back({{"uid", pod["metadata"]["uid"]}});
+    server_.Put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/" + claim, object);
+    std::ofstream(folder_ / "cdi" / (claim + ".json"))
+        << json{{"cdiVersion", "0.5.0"},
+                {"kind", "neuron.aws.com/device"},
+                {"devices",
+                 json::array({{{"name", claim + "-uid"},
+                               {"containerEdits", {{"env", json::array({"CLAIM=" + claim})}}}}})}};
+    return pod;
+  }
+  std::string Log(const std::string& pod) {
+    const auto log = logs_->Find("default", pod, "main", LogFolder::Which::kCurrent);
+    if (!log.ok()) return std::string(Message(log.status()));
+    std::string out;
+    LogReader(*log, {}).Next(out);
+    return out;
+  }
+
+  SystemClock clock_;
+  FakeServer server_;
+  kube::InterruptibleSleeper sleeper_;
+  kube::Client client_;
+  std::filesystem::path folder_;
+  std::shared_ptr<LogFolder> logs_;
+  std::unique_ptr<PluginRegistry> registry_;
+  std::unique_ptr<PodRunner> runner_;
+};
+
+TEST_F(PodRunnerTest, TheNodeIsRegistered) {
+  const json node = server_.posted("/api/v1/nodes");
+  EXPECT_EQ(node["metadata"]["name"], "node-0");
+  EXPECT_EQ(node["metadata"]["labels"]["node.kubernetes.io/instance-type"], "trn2.48xlarge");
+}
+
+TEST_F(PodRunnerTest, APodRunsToItsEnd) {
+  runner_->OnPod(Pod("a", "echo hi $HOSTNAME; exit 3"));
+  const json status = server_.AwaitPhase("a", "Failed");
+  EXPECT_EQ(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
+  EXPECT_EQ(Log("a"), "hi a\n");
+}
+
+TEST_F(PodRunnerTest, AnUnknownImageWaitsAndSaysSo) {
+  runner_->OnPod(Pod("a", "true", "other:2"));
+  const json status = server_.AwaitStatus("a", [](const json& s) {
+    return s["containerStatuses"][0]["state"].contains("waiting") &&
+           s["containerStatuses"][0]["state"]["waiting"]["reason"] == "ErrImagePull";
+  });
+  const std::string message = status["containerStatuses"][0]["state"]["waiting"]["message"];
+  EXPECT_NE(message.find("other:2"), std::string::npos) << message;
+  EXPECT_NE(message.find("tools:1"), std::string::npos) << message;
+}
+
+TEST_F(PodRunnerTest, ADeletedPodIsTermedAndRemoved) {
+  ASSERT_EQ(std::system(("mkfifo " + (folder_ / "up").string()).c_str()), 0);
+  json pod = Pod("a", fmt::format("trap 'echo bye; exit 0' TERM; echo up > {}; "
+                                  "while :; do sleep 1000 & wait; done",
+                                  (folder_ / "up").string()));
+  runner_->OnPod(pod);
+  std::string line;
+  std::ifstream up(folder_ / "up");
+  std::getline(up, line);
+  server_.AwaitPhase("a", "Running");
+  pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z";
+  pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  runner_->OnPod(pod);
+  const json options = server_.AwaitDelete("a");
+  EXPECT_EQ(options["gracePeriodSeconds"], 0);
+  EXPECT_EQ(options["preconditions"]["uid"], "a-uid");
+  server_.AwaitPhase("a", "Succeeded");
+}
+
+TEST_F(PodRunnerTest, AClaimIsPreparedInjectedAndUnprepared) {
+  FakePlugin plugin(folder_);
+  EXPECT_EQ(plugin.AwaitVerdict(), "");
+  runner_->OnPod(WithClaim(Pod("a", "echo claim=$CLAIM"), "one"));
+  server_.AwaitPhase("a", "Succeeded");
+  EXPECT_EQ(Log("a"), "claim=one\n");
+  EXPECT_EQ(plugin.prepared(), 1);
+  EXPECT_EQ(plugin.unprepared(), 1);
+}
+
+TEST_F(PodRunnerTest, AClaimThatIsNotReservedKeepsThePodOut) {
+  FakePlugin plugin(folder_);
+  plugin.AwaitVerdict();
+  runner_->OnPod(WithClaim(Pod("a", "true"), "one", /*reserved=*/false));
+  server_.AwaitEvent("not reserved for pod a");
+  EXPECT_EQ(plugin.prepared(), 0);
+  EXPECT_EQ(server_.AwaitPhase("a", "Pending")["phase"], "Pending");
+}
+
+TEST_F(PodRunnerTest, WithoutItsPluginAClaimWaitsWithAnEvent) {
+  runner_->OnPod(WithClaim(Pod("a", "true"), "one"));
+  server_.AwaitEvent("DRA driver neuron.aws.com is not registered");
+  FakePlugin plugin(folder_);
+  server_.AwaitPhase("a", "Succeeded");  // tried again once the plugin is there
+}
+
+TEST_F(PodRunnerTest, APluginOfAnotherKindIsRefused) {
+  registry_.reset();
+  FakePlugin plugin(folder_);
+  plugin.type = "CSIPlugin";
+  registry_ = *PluginRegistry::Watch(folder_ / "reg", [](std::string_view) {});
+  EXPECT_NE(plugin.AwaitVerdict().find("CSIPlugin"), std::string::npos);
+}
+
+TEST_F(PodRunnerTest, StoppingEndsThePodsAndSaysWhy) {
+  runner_->OnPod(Pod("a", "exec sleep 1000"));
+  server_.AwaitPhase("a", "Running");
+  runner_->Stop();
+  const json status = server_.AwaitPhase("a", "Failed");
+  EXPECT_EQ(status["reason"], "Terminated");
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,102 @@
+#include "sim-node/serve/communicator_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using torus::ChipIndex;
+
+constexpr LinkId kLinks = 384;
+
+TEST(CommunicatorMessagesTest, AJoinComesBackAsItWas) {
+  const Joiner joiner{.number = 7,
+                      .world_size = 4,
+                      .members = {{.chip = ChipIndex(3), .ranks = 4}, {.chip = ChipIndex(63)}}};
+  const auto join = DecodeJoin(EncodeJoin("gang", 2, joiner));
+  ASSERT_TRUE(join.ok()) << join.status();
+  EXPECT_EQ(join->comm_id, "gang");
+  EXPECT_EQ(join->rank, 2);
+  EXPECT_EQ(join->joiner.number, 7u);
+  EXPECT_EQ(join->joiner.world_size, 4);
+  EXPECT_EQ(join->joiner.members, joiner.members);
+}
+
+TEST(CommunicatorMessagesTest, ALeaveAndLinksComeBackAsTheyWere) {
+  const auto leave = DecodeLeave(EncodeLeave("gang", 2, 9, "it \xff left"));
+  ASSERT_TRUE(leave.ok()) << leave.status();
+  EXPECT_EQ(leave->number, 9u);
+  EXPECT_EQ(leave->reason.find("it "), 0u);
+  const NodeLinks view{.node = 2, .epoch = 5, .unhealthy = {{383, 0}, {1, 999}}};
+  EXPECT_EQ(*DecodeLinks(EncodeLinks(view), kLinks), view);
+  EXPECT_FALSE(DecodeLinks(EncodeLinks(view), 383).ok());
+}
+
+TEST(CommunicatorMessagesTest, EveryKindOfDataComesBackAsItWas) {
+  const VirtualTime time{VirtualDuration(123'456)};
+  const auto opening =
+      DecodeData(EncodeData("key", 1, 2,
+                            Opening{.operation = 3,
+                                    .spec = "s",
+                                    .ready = time,
+                                    .views = {{.node = 1, .epoch = 0, .unhealthy = {}}}}),
+                 kLinks);
+  ASSERT_TRUE(opening.ok()) << opening.status();
+  EXPECT_EQ(opening->group, "key");
+  EXPECT_EQ(opening->from, 1);
+  EXPECT_EQ(opening->to, 2);
+  EXPECT_EQ(std::get<Opening>(opening->message).ready, time);
+  EXPECT_EQ(std::get<Opening>(opening->message).views.size(), 1u);
+  const std::string payload("\0\1\2", 3);
+  const auto chunk = DecodeData(EncodeData("key", 0, 1,
+                                           Chunk{.operation = 1,
+                                                 .step = 4,
+                                                 .departure = time,
+                                                 .arrival = time + Microseconds(1),
+                                                 .payload = payload}),
+                                kLinks);
+  ASSERT_TRUE(chunk.ok());
+  EXPECT_EQ(std::get<Chunk>(chunk->message).payload, payload);
+  EXPECT_EQ(std::get<Chunk>(chunk->message).arrival, time + Microseconds(1));
+  const auto closing =
+      DecodeData(EncodeData("key", 0, 1, Closing{.operation = 1, .wrong_elements = 2}), kLinks);
+  EXPECT_EQ(std::get<Closing>(closing->message).wrong_elements, 2u);
+}
+
+TEST(CommunicatorMessagesTest, DamagedMessagesAreRefused) {
+  for (const char* params :
+       {"", "[]", "{}", R"({"commId":"x","rank":-1,"number":1,"worldSize":1,"chips":[]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":65,"chips":[]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":1,"chips":[{"chip":64,"ranks":1}]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":1,"chips":[{"chip":1,"ranks":9}]})",
+        R"({"commId":7,"rank":0,"number":1,"worldSize":1,"chips":[]})"}) {
+    EXPECT_EQ(DecodeJoin({.method = "peerJoin", .params = params}).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << params;
+  }
+  for (const char* params :
+       {"{}", R"({"group":"k","from":0,"to":1,"kind":"other","operation":0})",
+        R"({"group":"k","from":0,"to":64,"kind":"closing","operation":0})",
+        R"({"group":"k","from":0,"to":1,"kind":"chunk","operation":0,"step":-1})"}) {
+    EXPECT_EQ(DecodeData({.method = "peerData", .params = params}, kLinks).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << params;
+  }
+}
+
+TEST(CommunicatorMessagesTest, EveryCutOfAMessageIsRefusedOrReadAndNeverCrashes) {
+  const wire::Request whole = EncodeJoin(
+      "gang", 2, {.number = 7, .world_size = 4, .members = {{.chip = ChipIndex(3), .ranks = 4}}});
+  for (std::size_t length = 0; length < whole.params.size(); ++length) {
+    wire::Request cut = whole;
+    cut.params.resize(length);
+    EXPECT_FALSE(DecodeJoin(cut).ok());
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim

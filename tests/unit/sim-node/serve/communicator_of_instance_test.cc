@@ -1,0 +1,83 @@
+#include "sim-node/serve/communicator_of_instance.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tahoma::sim {
+namespace {
+
+Instance MakeInstance(std::string_view type, std::optional<UltraServerPlace> place) {
+  auto instance = Instance::Create({.type = hw::FindInstanceType(type),
+                                    .name = "node",
+                                    .ultra_server = std::move(place),
+                                    .network_layers = {},
+                                    .capacity_block_id = ""},
+                                   [n = std::uint64_t{0}]() mutable {
+                                     return std::array<std::uint64_t, 2>{++n, 7};
+                                   });
+  EXPECT_TRUE(instance.ok()) << instance.status();
+  return *std::move(instance);
+}
+
+TEST(CommunicatorOfInstanceTest, ChipsOfTheThirdNodeBeginAt32InItsUltraServer) {
+  const Instance node = MakeInstance("trn2u.48xlarge", UltraServerPlace{.id = "us", .node_id = 2});
+  EXPECT_EQ(NodeIdOf(node), 2);
+  EXPECT_EQ(LinksAround(node).torus(), torus::kUltraServerShape);
+  HeldClaim claim;
+  claim.chips = {3};
+  claim.cores = {{.chip = 1, .cores = {0, 2}}};
+  const std::vector<Member> expected = {{.chip = torus::ChipIndex(33), .ranks = 2},
+                                        {.chip = torus::ChipIndex(35), .ranks = 4}};
+  EXPECT_EQ(CoresOfClaim(node, claim), expected);
+  claim.lnc = 1;
+  EXPECT_EQ(CoresOfClaim(node, claim)[1].ranks, 8);
+}
+
+TEST(CommunicatorOfInstanceTest, AnInstanceAloneHasItsOwnTorus) {
+  EXPECT_EQ(LinksAround(MakeInstance("trn2.48xlarge", {})).torus(), torus::kInstanceShape);
+  EXPECT_EQ(LinksAround(MakeInstance("trn2.3xlarge", {})).torus().chip_count(), 1);
+}
+
+TEST(CommunicatorOfInstanceTest, ABrokenCableIsTwoDirectedLinksOfThisNode) {
+  Instance node = MakeInstance("trn2u.48xlarge", UltraServerPlace{.id = "us", .node_id = 1});
+  EXPECT_TRUE(UnhealthyLinks(node).empty());
+  ASSERT_TRUE(node.SetLink(0, {torus::Axis::kX, torus::Direction::kPlus}, 0).ok());
+  const std::vector<LinkState> expected = {
+      {TorusLinks::IdOf(torus::ChipIndex(16), torus::Axis::kX, torus::Direction::kPlus), 0},
+      {TorusLinks::IdOf(torus::ChipIndex(17), torus::Axis::kX, torus::Direction::kMinus), 0}};
+  EXPECT_EQ(UnhealthyLinks(node), expected);
+  ASSERT_TRUE(node.SetLink(0, {torus::Axis::kX, torus::Direction::kPlus}, 1000).ok());
+  EXPECT_TRUE(UnhealthyLinks(node).empty());
+}
+
+TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
+  LiveInstance live(MakeInstance("trn2.48xlarge", {}));
+  const auto token = live.Change([](Instance& instance) {
+    HeldClaim claim;
+    claim.claim_uid = "uid";
+    claim.chips = {0, 1, 2, 3};
+    return instance.ApplyClaim(claim);
+  });
+  ASSERT_TRUE(token.ok()) << token.status();
+  Communicators communicators({.node_id = 0, .links = live.Read(LinksAround)});
+  CommunicatorCalls calls(communicators);
+  NodeServer server(live, {});
+  AddCommunicatorCalls(server, live, calls);
+  const auto call = [&](std::string method, nlohmann::json params) {
+    return server.ServeWorkload({.method = std::move(method), .params = params.dump()});
+  };
+  nlohmann::json params = {{"token", *token}, {"commId", "c"}, {"rank", 0}, {"worldSize", 1}};
+  const auto joined = call("commJoin", params);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(nlohmann::json::parse(joined->result)["ranks"], 16);
+  params.update({{"op", "allr"}, {"dtype", "bf16"}, {"bytes", 2048}, {"check", true}});
+  const auto run = call("commRun", params);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(nlohmann::json::parse(run->result)["wrongElements"], 0);
+  params["token"] = std::string(32, '0');
+  EXPECT_EQ(call("commRun", params).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,140 @@
+#include "sim-node/serve/peer_link.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Keeps what it hears, and waits for it.
+class Recorder final : public PeerEvents {
+ public:
+  std::vector<wire::Request> OnPeerConnected(int node) override {
+    Note("connected " + std::to_string(node));
+    return {{.method = "first"}};
+  }
+  void OnPeerMessage(int node, wire::Request message) override {
+    Note(message.method + " from " + std::to_string(node) + " " + message.payload);
+  }
+  void OnPeerLost(int node, LostWay way, const absl::Status&) override {
+    Note((way == LostWay::kToPeer ? "lost to " : "lost from ") + std::to_string(node));
+  }
+  bool WaitFor(const std::string& what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
+      return std::find(notes_.begin(), notes_.end(), what) != notes_.end();
+    });
+  }
+  std::ptrdiff_t PlaceOf(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    return std::find(notes_.begin(), notes_.end(), what) - notes_.begin();
+  }
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    notes_.clear();
+  }
+
+ private:
+  void Note(std::string what) {
+    const std::lock_guard lock(mutex_);
+    notes_.push_back(std::move(what));
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> notes_;
+};
+
+class PeerLinkTest : public ::testing::Test {
+ protected:
+  PeerLinkTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tahoma-peer-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~PeerLinkTest() override {
+    a_.reset();
+    b_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  std::string Address(int node) const {
+    return "unix:" + folder_ + "/" + std::to_string(node) + ".sock";
+  }
+  std::unique_ptr<PeerLink> Start(int node, PeerEvents& events,
+                                  const std::string& ultra_server = "us-0") {
+    auto link = PeerLink::Start({.node_id = node,
+                                 .ultra_server = ultra_server,
+                                 .listen_address = Address(node),
+                                 .peers = {{1 - node, Address(1 - node)}},
+                                 .redial = milliseconds(5)},
+                                events);
+    EXPECT_TRUE(link.ok()) << link.status();
+    return *std::move(link);
+  }
+
+  std::string folder_;
+  Recorder at_a_, at_b_;
+  std::unique_ptr<PeerLink> a_, b_;
+};
+
+TEST_F(PeerLinkTest, MessagesArriveInOrderAfterWhatMustBeToldFirst) {
+  a_ = Start(0, at_a_);
+  b_ = Start(1, at_b_);
+  ASSERT_TRUE(at_a_.WaitFor("connected 1"));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(a_->Send(1, {.method = "m" + std::to_string(i), .payload = "x"}).ok());
+  }
+  ASSERT_TRUE(at_b_.WaitFor("m99 from 0 x"));
+  EXPECT_LT(at_b_.PlaceOf("first from 0 "), at_b_.PlaceOf("m0 from 0 x"));
+  for (int i = 0; i < 99; ++i) {
+    EXPECT_LT(at_b_.PlaceOf("m" + std::to_string(i) + " from 0 x"),
+              at_b_.PlaceOf("m" + std::to_string(i + 1) + " from 0 x"));
+  }
+}
+
+TEST_F(PeerLinkTest, APeerThatDiesIsLostBothWaysAndFoundAgainWhenItIsBack) {
+  a_ = Start(0, at_a_);
+  b_ = Start(1, at_b_);
+  ASSERT_TRUE(at_a_.WaitFor("connected 1"));
+  ASSERT_TRUE(at_a_.WaitFor("first from 1 "));
+  at_a_.Clear();
+  b_.reset();
+  EXPECT_TRUE(at_a_.WaitFor("lost to 1"));
+  EXPECT_TRUE(at_a_.WaitFor("lost from 1"));
+  EXPECT_EQ(a_->Send(1, {.method = "x"}).code(), absl::StatusCode::kUnavailable);
+  Recorder reborn;
+  b_ = Start(1, reborn);
+  EXPECT_TRUE(reborn.WaitFor("first from 0 "));
+  EXPECT_TRUE(at_a_.WaitFor("first from 1 "));
+  b_.reset();
+}
+
+TEST_F(PeerLinkTest, ANodeOfAnotherUltraServerIsNotHeard) {
+  a_ = Start(0, at_a_);
+  b_ = Start(1, at_b_, "us-1");
+  ASSERT_TRUE(at_b_.WaitFor("lost to 0"));
+  EXPECT_GT(at_a_.PlaceOf("first from 1 "), at_a_.PlaceOf("no such note") - 1);
+}
+
+TEST_F(PeerLinkTest, ImpossiblePeersAreRefused) {
+  const auto start = [&](std::vector<PeerAddress> peers) {
+    return PeerLink::Start({.node_id = 0,
+                            .ultra_server = "us-0",
+                            .listen_address = Address(0),
+                            .peers = std::move(peers)},
+                           at_a_)
+        .status();
+  };
+  EXPECT_EQ(Message(start({{0, Address(0)}})), "node 0 is named as its own peer");
+  EXPECT_EQ(Message(start({{1, Address(1)}, {1, Address(2)}})), "peer 1 is named twice");
+  a_ = Start(0, at_a_);
+  EXPECT_EQ(a_->Send(3, {.method = "x"}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tahoma::sim
