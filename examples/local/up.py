@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Runs Tahoma on this machine: a controller and the simulated nodes of a topology.
+
+    up.py DIR [--bin BIN] [--topology FILE] [--kubeconfig FILE] [--quiet]
+    down.py DIR
+
+Without --kubeconfig the controller also serves the Kubernetes API (standalone mode), on a free port
+of loopback. With it, the controller and the nodes use the API server that the file names. State,
+logs, sockets and configuration files go to DIR, which must be new or stopped; DIR/kubeconfig is what
+kubectl needs. Prints that line at the end.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+READY_TIMEOUT_SECONDS = 60
+
+
+def say(args, text):
+    if not args.quiet:
+        print(text, flush=True)
+
+
+def fail(text):
+    print(f"up.py: {text}", file=sys.stderr)
+    sys.exit(1)
+
+
+def start(directory, name, command, env=None):
+    """Starts a program in a session of its own; its log and process id go to DIR."""
+    (directory / "log").mkdir(exist_ok=True)
+    (directory / "pids").mkdir(exist_ok=True)
+    with open(directory / "log" / f"{name}.log", "ab") as log:
+        child = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log,
+                                 stderr=log, start_new_session=True, env={**os.environ, **(env or {})})
+    (directory / "pids" / name).write_text(f"{child.pid}\n")
+    return child
+
+
+def last_lines(directory, name, count=5):
+    try:
+        return "\n".join((directory / "log" / f"{name}.log").read_text().splitlines()[-count:])
+    except OSError:
+        return ""
+
+
+def wait_until(directory, what, condition, children):
+    """Polls `condition`; a child that ends meanwhile is the error to show."""
+    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        for name, child in children.items():
+            if child.poll() is not None:
+                fail(f"{name} ended with status {child.returncode}:\n{last_lines(directory, name)}")
+        if condition():
+            return
+        time.sleep(0.05)
+    fail(f"{what} did not happen within {READY_TIMEOUT_SECONDS} s; see {directory}/log")
+
+
+def kubectl(kubeconfig, *arguments):
+    command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(kubeconfig), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def short(directory, name):
+    """Unix socket paths have at most 107 bytes, so the folders are short."""
+    path = directory / "n" / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
+    place = short(directory, node["name"])
+    programs = {name: str(bin_dir / name) for name in ("neuron-ls", "nccom-test")}
+    shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
+    config = {
+        "apiVersion": "tahoma.dev/v1alpha1",
+        "kind": "SimNodeConfig",
+        "nodeName": node["name"],
+        "instanceType": node["instanceType"],
+        "networkLayers": topology["networkLayers"],
+        "nodeSocket": str(place / "node.sock"),
+        "linkAddress": f"unix:{place / 'link.sock'}",
+        "adminAddress": "127.0.0.1:0",
+        "portFile": str(place / "ports.yaml"),
+        "stateDir": str(place / "state"),
+        "podRunner": {
+            "enabled": True,
+            "kubeconfig": str(kubeconfig),
+            "registryDir": str(place / "reg"),
+            "cdiDir": str(place / "cdi"),
+            "logTls": cluster,  # kube-apiserver wants TLS of kubelets, the standalone API does not
+            "images": {
+                "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
+                "public.ecr.aws/ubuntu/ubuntu:22.04": {"commands": shell},
+            },
+        },
+    }
+    if "ultraServer" in node:
+        peers = [n for n in topology["nodes"]
+                 if n.get("ultraServer", {}).get("id") == node["ultraServer"]["id"]
+                 and n["name"] != node["name"]]
+        config["ultraServer"] = {
+            "id": node["ultraServer"]["id"],
+            "nodeId": node["ultraServer"]["nodeId"],
+            "peers": [{"nodeId": p["ultraServer"]["nodeId"],
+                       "address": f"unix:{short(directory, p['name']) / 'link.sock'}"}
+                      for p in peers],
+        }
+    return config
+
+
+def plugin_config(directory, node, kubeconfig):
+    place = short(directory, node["name"])
+    return {
+        "apiVersion": "tahoma.dev/v1alpha1",
+        "kind": "DraPluginConfig",
+        "nodeName": node["name"],
+        "kubeconfig": str(kubeconfig),
+        "nodeSocket": str(place / "node.sock"),
+        "pluginDir": str(place / "plug"),
+        "registryDir": str(place / "reg"),
+        "cdiDir": str(place / "cdi"),
+    }
+
+
+def write_config(path, config):
+    path.write_text(json.dumps(config, indent=2) + "\n")  # JSON is YAML
+    return path
+
+
+def start_controller(args, directory):
+    config = {
+        "apiVersion": "tahoma.dev/v1alpha1",
+        "kind": "ControllerConfig",
+        "dataDir": str(directory / "data"),
+        "adminAddress": "127.0.0.1:0",
+        "portFile": str(directory / "ports.yaml"),
+        "crdDir": str(ROOT / "charts/tahoma/crds"),
+    }
+    if args.kubeconfig:
+        config["kubeconfig"] = str(args.kubeconfig)
+    else:
+        config.update(standalone=True, listenAddress="127.0.0.1:0",
+                      writeKubeconfig=str(directory / "kubeconfig"))
+    path = write_config(directory / "controller.yaml", config)
+    return start(directory, "controller", [args.bin / "controller", "--config", path])
+
+
+def all_published(kubeconfig, nodes):
+    """Every node is Ready and has published its devices."""
+    ready = kubectl(kubeconfig, "get", "nodes", "-o",
+                    "jsonpath={range .items[*]}{.metadata.name} "
+                    "{.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}{end}")
+    slices = kubectl(kubeconfig, "get", "resourceslices", "-o",
+                     "jsonpath={range .items[*]}{.spec.pool.name}{\"\\n\"}{end}")
+    wanted = {n["name"] for n in nodes}
+    is_ready = {line.split()[0] for line in ready.stdout.splitlines() if line.endswith(" True")}
+    return wanted <= is_ready and wanted <= set(slices.stdout.split())
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description="Run Tahoma on this machine.")
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--bin", type=pathlib.Path,
+                        default=pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")))
+    parser.add_argument("--topology", type=pathlib.Path, default=HERE / "topology.json")
+    parser.add_argument("--kubeconfig", type=pathlib.Path)
+    parser.add_argument("--quiet", action="store_true")
+    args = parser.parse_args()
+    args.bin = args.bin.resolve()
+    if not (args.bin / "controller").exists():
+        fail(f"there is no controller in {args.bin}; build it first: make build")
+    return args
+
+
+def main():
+    args = parse_arguments()
+    directory = args.directory.resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    if (directory / "pids").exists() and any((directory / "pids").iterdir()):
+        fail(f"{directory} is in use; stop it first: examples/local/down.py {directory}")
+    topology = json.loads(args.topology.read_text())
+
+    children = {"controller": start_controller(args, directory)}
+    kubeconfig = args.kubeconfig or directory / "kubeconfig"
+    wait_until(directory, "the controller's API",
+               lambda: kubeconfig.exists() and kubectl(kubeconfig, "get", "--raw", "/readyz").returncode == 0,
+               children)
+    say(args, "  controller is up")
+    for node in topology["nodes"]:
+        name = node["name"]
+        place = short(directory, name)
+        path = write_config(place / "sim-node.yaml",
+                            node_config(directory, topology, node, kubeconfig, args.bin,
+                                        cluster=bool(args.kubeconfig)))
+        children[f"{name}.sim-node"] = start(directory, f"{name}.sim-node",
+                                             [args.bin / "sim-node", "--config", path])
+        path = write_config(place / "dra-plugin.yaml", plugin_config(directory, node, kubeconfig))
+        children[f"{name}.dra-plugin"] = start(directory, f"{name}.dra-plugin",
+                                               [args.bin / "dra-plugin", "--config", path])
+    wait_until(directory, "the nodes' devices", lambda: all_published(kubeconfig, topology["nodes"]),
+               children)
+    say(args, f"  {len(topology['nodes'])} simulated nodes are ready")
+    say(args, f"\nLook around with:  export KUBECONFIG={kubeconfig} PATH={args.bin}:$PATH; kubectl get nodes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
