@@ -5,7 +5,6 @@
 namespace tahoma::controller {
 
 std::optional<Command> FleetJoin::OnNode(NodeObject node) {
-  const std::lock_guard lock(mutex_);
   Entry& entry = nodes_[node.name];
   if (entry.node == node) return std::nullopt;
   const std::string name = node.name;
@@ -14,7 +13,6 @@ std::optional<Command> FleetJoin::OnNode(NodeObject node) {
 }
 
 std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
-  const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(name);
   if (found == nodes_.end() || !found->second.node) return std::nullopt;
   found->second.node.reset();
@@ -24,7 +22,6 @@ std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
 
 std::optional<Command> FleetJoin::OnSlice(SliceObject slice) {
   if (slice.driver != kNeuronDriver || slice.node.empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
   const std::string node = slice.node;
   node_of_slice_[slice.name] = node;
   Entry& entry = nodes_[node];
@@ -34,7 +31,6 @@ std::optional<Command> FleetJoin::OnSlice(SliceObject slice) {
 }
 
 std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
-  const std::lock_guard lock(mutex_);
   const auto slice = node_of_slice_.find(name);
   if (slice == node_of_slice_.end()) return std::nullopt;
   const std::string node = slice->second;

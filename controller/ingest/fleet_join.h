@@ -7,7 +7,8 @@
 // generation of its pool; while a newer one is being published the devices before it stay (what is
 // prepared on the node does not vanish by publishing). Seeing the same again gives nothing.
 //
-// Thread safety: any thread; calls are serialised.
+// Thread safety: one thread at a time. Who joins from several must hand the commands on in the order
+// of the calls.
 
 #pragma once
 
@@ -15,7 +16,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,7 +46,6 @@ class FleetJoin {
   static void Refresh(Entry& entry);
   std::optional<Command> Say(const std::string& name, Entry& entry) const;
 
-  std::mutex mutex_;
   absl::flat_hash_map<std::string, Entry> nodes_;
   absl::flat_hash_map<std::string, std::string> node_of_slice_;
 };

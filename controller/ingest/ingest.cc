@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "controller/ingest/parse.h"
@@ -41,8 +42,10 @@ void Ingest::Stop() {
   threads_.clear();
 }
 
-void Ingest::Push(std::optional<Command> command) {
-  if (command) sink_(*std::move(command));
+template <typename Join>
+void Ingest::PushJoined(Join&& join) {
+  const std::lock_guard lock(fleet_mutex_);
+  if (std::optional<Command> command = join()) sink_(*std::move(command));
 }
 
 void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone) {
@@ -65,10 +68,10 @@ void Ingest::FollowNodes() {
       [this](const json& object) {
         auto node = ParseNode(object);
         if (!node.ok()) return log_(std::string(Message(node.status())));
-        Push(fleet_.OnNode(*std::move(node)));
+        PushJoined([&] { return fleet_.OnNode(*std::move(node)); });
       },
       [this](const std::string&, const std::string& name, const std::string&) {
-        Push(fleet_.OnNodeGone(name));
+        PushJoined([&] { return fleet_.OnNodeGone(name); });
       });
   Follow(
       {.path = "/apis/resource.k8s.io/v1/resourceslices",
@@ -76,10 +79,10 @@ void Ingest::FollowNodes() {
       [this](const json& object) {
         auto slice = ParseSlice(object);
         if (!slice.ok()) return log_(std::string(Message(slice.status())));
-        Push(fleet_.OnSlice(*std::move(slice)));
+        PushJoined([&] { return fleet_.OnSlice(*std::move(slice)); });
       },
       [this](const std::string&, const std::string& name, const std::string&) {
-        Push(fleet_.OnSliceGone(name));
+        PushJoined([&] { return fleet_.OnSliceGone(name); });
       });
 }
 

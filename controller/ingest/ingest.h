@@ -16,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,7 +51,10 @@ class Ingest {
   using Gone = std::function<void(const std::string&, const std::string&, const std::string&)>;
 
   void Follow(ObjectWatch::Target target, Seen seen, Gone gone);
-  void Push(std::optional<Command> command);
+  // Pushes what `join` answers, in the order in which the joins happened: nodes and slices come on
+  // two threads, and an older fact of a node must never overtake a newer one.
+  template <typename Join>
+  void PushJoined(Join&& join);
   void FollowNodes();
   void FollowClaims();
   void FollowPods();
@@ -61,7 +65,8 @@ class Ingest {
   const Sink sink_;
   const ObjectWatch::Wait wait_;
   const Log log_;
-  FleetJoin fleet_;
+  std::mutex fleet_mutex_;
+  FleetJoin fleet_;  // guarded by fleet_mutex_
   std::atomic<int> unlisted_ = 0;
   std::vector<std::unique_ptr<ObjectWatch>> watches_;
   std::vector<std::thread> threads_;

@@ -1,12 +1,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
+#include "controller/ingest/ingest.h"
 #include "controller/ingest/object_watch.h"
 #include "controller/ingest/parse.h"
 #include "lib/base/status.h"
@@ -232,6 +237,81 @@ TEST(ObjectWatchTest, ListsInPagesWatchesAndListsAgainWhenTheVersionExpired) {
   EXPECT_THAT(transport.targets.at(1), HasSubstr("continue=more"));
   EXPECT_THAT(transport.targets.at(1), HasSubstr("fieldSelector=a%3Db"));
   EXPECT_THAT(transport.targets.at(3), HasSubstr("resourceVersion=7"));
+}
+
+// Nodes and slices are one page each, everything else is empty; watches last until the end.
+class FleetTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    const auto has = [&](const char* text) {
+      return request.target.find(text) != std::string::npos;
+    };
+    if (has("/nodes")) return Page(NodeItem());
+    if (!has("/resourceslices")) return List("1", {});
+    // The join of the node is under way when the slices come.
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return node_told; });
+    return Page(SliceItem());
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return over; });
+    return Unavailable("over");
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool node_told = false;
+  bool over = false;
+
+ private:
+  static kube::Response Page(const json& item) {
+    kube::Response answer;
+    answer.status = 200;
+    answer.body = json{{"metadata", {{"resourceVersion", "1"}}}, {"items", {item}}}.dump();
+    return answer;
+  }
+  static json NodeItem() { return {{"metadata", {{"name", "n"}, {"uid", "u-n"}}}}; }
+  static json SliceItem() {
+    return {{"metadata", {{"name", "n-neuron"}, {"uid", "u-s"}}},
+            {"spec",
+             {{"driver", kNeuronDriver},
+              {"nodeName", "n"},
+              {"pool", {{"name", "n"}, {"generation", 1}, {"resourceSliceCount", 1}}},
+              {"devices", {{{"name", "neurondevice0"}}}}}}};
+  }
+};
+
+// The defect: a node without its slices, joined first but handed on last, took its chips away.
+TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
+  FleetTransport transport;
+  std::vector<std::vector<std::string>> told;
+  bool synced = false;
+  const auto sink = [&](const Command& command) {
+    std::unique_lock lock(transport.mutex);
+    if (std::holds_alternative<WatchesSynced>(command)) synced = true;
+    if (std::holds_alternative<NodeSeen>(command)) {
+      const bool first = !std::exchange(transport.node_told, true);
+      transport.changed.notify_all();
+      // Time for news of the slices to overtake; with the order kept, none comes.
+      const auto overtaken = [&] { return !told.empty(); };
+      if (first) transport.changed.wait_for(lock, std::chrono::milliseconds(100), overtaken);
+      told.push_back(DevicesOf(command));
+    }
+    transport.changed.notify_all();
+  };
+  Ingest ingest(transport, sink, [](std::chrono::milliseconds) { return false; },
+                [](const std::string&) {});
+  ingest.Start();
+  {
+    std::unique_lock lock(transport.mutex);
+    transport.changed.wait(lock, [&] { return synced && told.size() == 2; });
+    transport.over = true;
+    transport.changed.notify_all();
+  }
+  ingest.Stop();
+  EXPECT_THAT(told, ElementsAre(ElementsAre(), ElementsAre("neurondevice0")));
 }
 
 }  // namespace
