@@ -7,8 +7,8 @@
 // generation of its pool; while a newer one is being published the devices before it stay (what is
 // prepared on the node does not vanish by publishing). Seeing the same again gives nothing.
 //
-// Thread safety: one thread at a time. Who joins from several must hand the commands on in the order
-// of the calls.
+// Thread safety: one thread at a time. Who joins from several must hand the commands on in the
+// order of the calls.
 
 #pragma once
 

@@ -71,10 +71,9 @@ void BM_PatchStatus(benchmark::State& state) {
   int i = state.thread_index() * 7;
   for (auto _ : state) {
     const std::string pod = kPods + "/p" + std::to_string(i++ % std::max(1, next_pod.load()));
-    const auto response =
-        fixture.Call("PATCH", pod + "/status",
-                     R"({"status":{"message":")" + std::to_string(i) + R"("}})",
-                     "application/merge-patch+json");
+    const auto response = fixture.Call("PATCH", pod + "/status",
+                                       R"({"status":{"message":")" + std::to_string(i) + R"("}})",
+                                       "application/merge-patch+json");
     TAHOMA_CHECK(response.status == 200);
   }
   state.SetItemsProcessed(state.iterations());
@@ -98,8 +97,9 @@ void BM_FanOutTo1000Watches(benchmark::State& state) {
   for (auto& watch : watches) watch.source(out, std::chrono::milliseconds(0));
   static int i = 0;
   for (auto _ : state) {
-    fixture.Call("PATCH", kPods + "/p0", R"({"metadata":{"annotations":{"n":")" +
-                     std::to_string(i++) + R"("}}})", "application/merge-patch+json");
+    fixture.Call("PATCH", kPods + "/p0",
+                 R"({"metadata":{"annotations":{"n":")" + std::to_string(i++) + R"("}}})",
+                 "application/merge-patch+json");
     for (auto& watch : watches) {
       out.clear();
       watch.source(out, std::chrono::milliseconds(0));

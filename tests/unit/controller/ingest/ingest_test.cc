@@ -1,3 +1,5 @@
+#include "controller/ingest/ingest.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
-#include "controller/ingest/ingest.h"
 #include "controller/ingest/object_watch.h"
 #include "controller/ingest/parse.h"
 #include "lib/base/status.h"
@@ -301,8 +302,8 @@ TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
     }
     transport.changed.notify_all();
   };
-  Ingest ingest(transport, sink, [](std::chrono::milliseconds) { return false; },
-                [](const std::string&) {});
+  Ingest ingest(
+      transport, sink, [](std::chrono::milliseconds) { return false; }, [](const std::string&) {});
   ingest.Start();
   {
     std::unique_lock lock(transport.mutex);

@@ -117,9 +117,10 @@ TEST(MessagesTest, AClaimMayBeAppliedWithTheTokenItHad) {
   EXPECT_EQ(*DecodeApplyParams(EncodeApplyParams(params)), params);
   const ApplyParams fresh = {.grant = SampleGrant()};
   EXPECT_EQ(*DecodeApplyParams(EncodeApplyParams(fresh)), fresh);
-  EXPECT_EQ(Message(DecodeApplyParams(EncodeApplyParams({.grant = SampleGrant(), .token = "x"}))
-                        .status()),
-            "claim.token has 1 bytes; expected 32 to 32");
+  EXPECT_EQ(
+      Message(
+          DecodeApplyParams(EncodeApplyParams({.grant = SampleGrant(), .token = "x"})).status()),
+      "claim.token has 1 bytes; expected 32 to 32");
 }
 
 TEST(MessagesTest, WatchWaitsAtMostAMinute) {
