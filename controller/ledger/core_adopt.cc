@@ -37,6 +37,23 @@ void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) 
   }
 }
 
+// Where the slices lie, from the annotations of the pods that are bound.
+void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
+                     const std::vector<bool>& bound, GangDecision& decision) {
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (!bound[i] || pods[i]->bound_placement.empty()) continue;
+    const std::size_t slice = decision.pods[i].slice;
+    if (slice >= pods.size()) continue;
+    if (decision.slices.size() <= slice) decision.slices.resize(slice + 1);
+    std::vector<std::string> nodes = std::move(decision.slices[slice].nodes);
+    decision.slices[slice] = ParsePlacement(pods[i]->bound_placement);
+    if (std::find(nodes.begin(), nodes.end(), pods[i]->node) == nodes.end()) {
+      nodes.push_back(pods[i]->node);
+    }
+    decision.slices[slice].nodes = std::move(nodes);
+  }
+}
+
 }  // namespace
 
 void Core::Adopt() {
@@ -59,7 +76,8 @@ void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const
   decision->single = ref.single;
   std::vector<bool> bound;
   std::map<std::string, std::uint32_t> claim_index;
-  bool forward = true;
+  bool all_held = true;
+  bool all_placed = true;
   for (const auto& pod : pods) {
     const auto index = static_cast<std::uint32_t>(decision->pods.size());
     DecidedPod decided{.name = pod->key.name,
@@ -73,7 +91,7 @@ void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const
       const auto claim = facts_.claims.Find(ClaimKey{pod->key.ns, entry.claim});
       const bool allocated = claim != nullptr && claim->allocation != nullptr;
       const bool ours = allocated && claim->ReservedFor(pod->uid);
-      forward = forward && (ours || entry.none);
+      all_held = all_held && (ours || entry.none);
       // The first write to a claim is its finalizer; what came no further is cleared too.
       const bool begun = claim != nullptr && !allocated && claim->protected_by_finalizer;
       if ((!ours && !begun) || runs_of_claim_.contains(claim->key)) continue;
@@ -89,36 +107,25 @@ void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const
       }
       decision->claims[at->second].consumers.push_back(index);
     }
-    forward = forward && !decided.node.empty();
+    all_placed = all_placed && !decided.node.empty();
     decision->pods.push_back(std::move(decided));
   }
   const bool any_bound = std::find(bound.begin(), bound.end(), true) != bound.end();
   if (!any_bound && decision->claims.empty()) return;  // nothing of ours is published
   AssignRanks(decision->pods, bound);
   if (decision->uid.empty()) decision->uid = pods.front()->uid;
-  for (std::size_t i = 0; i < pods.size(); ++i) {
-    if (!bound[i] || pods[i]->bound_placement.empty()) continue;
-    const std::size_t slice = decision->pods[i].slice;
-    if (slice >= pods.size()) continue;
-    if (decision->slices.size() <= slice) decision->slices.resize(slice + 1);
-    std::vector<std::string> nodes = std::move(decision->slices[slice].nodes);
-    decision->slices[slice] = ParsePlacement(pods[i]->bound_placement);
-    if (std::find(nodes.begin(), nodes.end(), pods[i]->node) == nodes.end()) {
-      nodes.push_back(pods[i]->node);
-    }
-    decision->slices[slice].nodes = std::move(nodes);
-  }
+  PublishedSlices(pods, bound, *decision);
   Commit(GangPrepared{decision});
   const RunId run = run_of_gang_.at(ref);
   FindRun(run)->run.MarkRestored();
   for (const DecidedPod& pod : decision->pods) TellRunsOfPod({ref.key.ns, pod.name});
   for (const DecidedClaim& claim : decision->claims) TellRunsOfClaim({ref.key.ns, claim.name});
-  if (any_bound && forward) {
-    Commit(GangAllocated{run});
-    const bool all = std::find(bound.begin(), bound.end(), false) == bound.end();
-    if (all) Commit(GangBound{run});
-  } else {
+  // Binds are sent when all claims are held: one may still be on its way.
+  if (any_bound || all_held) Commit(GangAllocated{run});
+  if (!any_bound || !all_held || !all_placed) {
     Commit(GangUndoing{run, "the controller's journal was lost before the gang was whole"});
+  } else if (std::find(bound.begin(), bound.end(), false) == bound.end()) {
+    Commit(GangBound{run});
   }
   touched_runs_.insert(run);
   touched_gangs_.insert(ref);

@@ -31,6 +31,8 @@ void GangRun::Apply(const Record& record) {
   deadline_.reset();
   if (std::holds_alternative<GangAllocated>(record)) {
     phase_ = RunPhase::kAllocated;
+    // From here on binds are sent. What an earlier process has sent may arrive at any time.
+    for (PodTrack& pod : pods_) pod.bind_unknown = restored_;
   } else if (std::holds_alternative<GangBound>(record)) {
     phase_ = RunPhase::kBound;
     for (ClaimTrack& claim : claims_) {
@@ -70,6 +72,7 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
   }
   if (track.bound) return;  // it ran, and ended
   track.lost = true;
+  track.bind_unknown = false;  // a bind that comes now is refused
   if (fact == nullptr) {
     track.lost_why = fmt::format("pod {} was deleted", pod.name);
   } else if (!fact->alive()) {

@@ -66,7 +66,8 @@ class GangRun {
   void Apply(const Record& record);
 
   // The run was begun by an earlier process, whose writes may have come later than the facts were
-  // listed: every claim in flight is read first.
+  // listed: every claim in flight is read first, and every pod may have been sent a bind. To be
+  // called before any other record of the run is applied.
   void MarkRestored() { restored_ = true; }
 
   // News. `fact` is nullptr when the object does not exist, or has another uid.
@@ -98,7 +99,7 @@ class GangRun {
   struct PodTrack : Track {
     bool bound = false;         // to the decided node
     bool bind_sent = false;     // a bind is in flight
-    bool bind_unknown = false;  // a bind got no answer and may yet arrive
+    bool bind_unknown = false;  // a bind without an answer may yet arrive
     bool must_read = false;
     bool lost = false;     // cannot be bound any more
     bool dead = false;     // does not exist, or has finished
