@@ -7,15 +7,27 @@
 // The fleet is made first: Ready nodes of trn2.48xlarge with one slice of 16 chips each. No kubelet
 // takes part: bound is where scheduling ends. Load generator and controller share the machine.
 
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <list>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -31,7 +43,8 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr int kClients = 8;
+constexpr int kFleetThreads = 8;
+constexpr int kConnections = 32;
 constexpr int kChipsPerNode = 16;
 constexpr int kMembers = 4;
 constexpr std::chrono::minutes kDeadline{5};
@@ -91,74 +104,171 @@ void MakeTemplate(kube::Transport& api, int chips) {
         {"spec", {{"spec", {{"devices", {{"requests", {request}}}}}}}}});
 }
 
-Json Pod(const std::string& name, const std::string& gang) {
-  Json pod = {
-      {"apiVersion", "v1"},
-      {"kind", "Pod"},
-      {"metadata", {{"name", name}}},
-      {"spec",
-       {{"schedulerName", "tahoma"},
-        {"containers",
-         {{{"name", "main"},
-           {"image", "none"},
-           {"resources", {{"claims", {{{"name", "neurons"}}}}}}}}},
-        {"resourceClaims", {{{"name", "neurons"}, {"resourceClaimTemplateName", "chips"}}}}}}};
-  if (!gang.empty()) pod["metadata"]["labels"]["tahoma.dev/gang"] = gang;
-  return pod;
+// One keep-alive connection. Requests of one piece of work are sent in one write and their answers
+// awaited together (HTTP pipelining), so the client costs little of the cores it shares.
+class Connection {
+ public:
+  explicit Connection(const std::string& address) {
+    const std::size_t colon = address.rfind(':');
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(address.c_str() + colon + 1)));
+    TAHOMA_CHECK(inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr) == 1);
+    fd_ = socket(AF_INET, SOCK_STREAM, 0);
+    TAHOMA_CHECK(fd_ >= 0 && connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+    const int yes = 1;
+    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  }
+  ~Connection() { close(fd_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  int fd() const { return fd_; }
+
+  void Post(std::string_view path, std::string_view body) {
+    out_ += fmt::format(
+        "POST {} HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\n"
+        "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+        path, body.size(), body);
+    ++unanswered_;
+  }
+  void Send() {
+    TAHOMA_CHECK(write(fd_, out_.data(), out_.size()) == static_cast<ssize_t>(out_.size()));
+    out_.clear();
+  }
+  // Reads what has come. True when every request is answered; ends the program on any answer but
+  // 201: a benchmark of failures says nothing.
+  bool Read() {
+    std::array<char, 65536> bytes;
+    const ssize_t got = read(fd_, bytes.data(), bytes.size());
+    TAHOMA_CHECK(got > 0);
+    in_.append(bytes.data(), static_cast<std::size_t>(got));
+    std::size_t at = 0;
+    while (const std::size_t size = AnswerSize(std::string_view(in_).substr(at))) {
+      at += size;
+      --unanswered_;
+    }
+    in_.erase(0, at);
+    return unanswered_ == 0;
+  }
+
+ private:
+  // Of the first answer, head and body; 0 while it is not whole.
+  static std::size_t AnswerSize(std::string_view text) {
+    constexpr std::string_view kLength = "Content-Length: ";
+    const std::size_t head = text.find("\r\n\r\n");
+    if (head == std::string_view::npos) return 0;
+    const std::size_t length = text.find(kLength);
+    TAHOMA_CHECK(length < head);
+    const std::size_t size = head + 4 + std::strtoul(&text[length + kLength.size()], nullptr, 10);
+    if (size > text.size()) return 0;
+    if (!text.starts_with("HTTP/1.1 201 ")) {
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(size), text.data());
+      std::exit(1);
+    }
+    return size;
+  }
+
+  int fd_ = -1;
+  std::string out_;
+  std::string in_;
+  int unanswered_ = 0;
+};
+
+std::string Pod(const std::string& name, const std::string& gang) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}"{}}},"spec":{{)"
+      R"("schedulerName":"tahoma","containers":[{{"name":"main","image":"none",)"
+      R"("resources":{{"claims":[{{"name":"neurons"}}]}}}}],"resourceClaims":[)"
+      R"({{"name":"neurons","resourceClaimTemplateName":"chips"}}]}}}})",
+      name, gang.empty() ? "" : fmt::format(R"(,"labels":{{"tahoma.dev/gang":"{}"}})", gang));
 }
 
-void MakeGang(kube::Transport& api, const std::string& name) {
-  Post(api, "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs",
-       {{"apiVersion", "tahoma.dev/v1alpha1"},
-        {"kind", "Gang"},
-        {"metadata", {{"name", name}}},
-        {"spec", {{"members", kMembers}, {"shape", "4x4"}}}});
-  for (int i = 0; i < kMembers; ++i) Post(api, kPods, Pod(name + "-" + std::to_string(i), name));
+void PostGang(Connection& to, const std::string& name) {
+  to.Post("/apis/tahoma.dev/v1alpha1/namespaces/default/gangs",
+          fmt::format(R"({{"apiVersion":"tahoma.dev/v1alpha1","kind":"Gang","metadata":)"
+                      R"({{"name":"{}"}},"spec":{{"members":{},"shape":"4x4"}}}})",
+                      name, kMembers));
+  for (int i = 0; i < kMembers; ++i) to.Post(kPods, Pod(fmt::format("{}-{}", name, i), name));
 }
 
-// Counts distinct pods that a watch shows with a node.
+// Creates everything from one thread over kConnections connections, each with the next pod or gang
+// as soon as the one before is answered.
+void Create(const std::string& address, bool gangs, int count) {
+  std::list<Connection> connections;
+  const int epoll = epoll_create1(0);
+  int sent = 0;
+  int answered = 0;
+  const auto send_next = [&](Connection& connection) {
+    if (sent == count) return;
+    const int index = sent++;
+    if (gangs) {
+      PostGang(connection, fmt::format("g{}", index));
+    } else {
+      connection.Post(kPods, Pod(fmt::format("p{}", index), ""));
+    }
+    connection.Send();
+  };
+  for (int i = 0; i < std::min(kConnections, count); ++i) {
+    Connection& connection = connections.emplace_back(address);
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = &connection}};
+    TAHOMA_CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, connection.fd(), &event) == 0);
+    send_next(connection);
+  }
+  std::array<epoll_event, kConnections> ready{};
+  while (answered < count) {
+    const int most = epoll_wait(epoll, ready.data(), kConnections, -1);
+    for (int i = 0; i < most; ++i) {
+      auto& connection = *static_cast<Connection*>(ready[static_cast<std::size_t>(i)].data.ptr);
+      if (!connection.Read()) continue;
+      ++answered;
+      send_next(connection);
+    }
+  }
+  close(epoll);
+}
+
+// Counts the pods that a watch of bound pods shows: each enters it once, as ADDED.
 class BoundPods {
  public:
   void Watch(kube::Transport& api) {
     const auto answer = api.Stream(
-        {.target = std::string(kPods) + "?watch=true&resourceVersion=0"},
+        {.target = std::string(kPods) +
+                   "?watch=true&resourceVersion=0&fieldSelector=spec.nodeName%21%3D"},
         [&](std::string_view line) { return Take(line); }, std::chrono::minutes(10));
     if (!answer.ok()) std::fprintf(stderr, "watch: %s\n", answer.status().ToString().c_str());
   }
 
   // False when it took longer than the deadline.
-  bool WaitFor(std::size_t count) {
+  bool WaitFor(int count) {
     std::unique_lock lock(mutex_);
     wanted_ = count;
-    return changed_.wait_for(lock, kDeadline, [&] { return bound_.size() >= count; });
+    return changed_.wait_for(lock, kDeadline, [&] { return bound_ >= count; });
   }
 
  private:
   bool Take(std::string_view line) {
-    const Json event = Json::parse(line, nullptr, false);
-    TAHOMA_CHECK(!event.is_discarded() && event["type"] != "ERROR");
-    const Json& object = event["object"];
+    TAHOMA_CHECK(!line.starts_with(R"({"type":"ERROR")"));
+    if (!line.starts_with(R"({"type":"ADDED")")) return true;
+    TAHOMA_CHECK(line.find(R"("nodeName":"node-)") != std::string_view::npos);
     const std::lock_guard lock(mutex_);
-    if (object.contains("spec") && object["spec"].contains("nodeName")) {
-      bound_.insert(object["metadata"]["name"]);
-    }
-    if (bound_.size() < wanted_) return true;
+    if (++bound_ < wanted_) return true;
     changed_.notify_all();
     return false;
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::string> bound_;
-  std::size_t wanted_ = SIZE_MAX;
+  int bound_ = 0;
+  int wanted_ = INT_MAX;
 };
 
-// Runs f(0) … f(count - 1) on the client threads.
+// Runs f(0) … f(count - 1) on several threads.
 template <typename F>
 void InParallel(int count, const F& f) {
   std::atomic<int> next = 0;
   std::vector<std::jthread> threads;
-  for (int t = 0; t < kClients; ++t) {
+  for (int t = 0; t < kFleetThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = next++; i < count; i = next++) f(i);
     });
@@ -176,15 +286,8 @@ int Run(const std::string& server, bool gangs, int count) {
   BoundPods bound;
   std::jthread watch([&] { bound.Watch(transport); });
   const auto begin = steady_clock::now();
-  InParallel(count, [&](int i) {
-    const std::string name = (gangs ? "g" : "p") + std::to_string(i);
-    if (gangs) {
-      MakeGang(transport, name);
-    } else {
-      Post(transport, kPods, Pod(name, ""));
-    }
-  });
-  const bool all = bound.WaitFor(static_cast<std::size_t>(gangs ? count * kMembers : count));
+  Create(server.substr(server.find("//") + 2), gangs, count);
+  const bool all = bound.WaitFor(gangs ? count * kMembers : count);
   const std::chrono::duration<double> took = steady_clock::now() - begin;
   if (!all) {
     std::fprintf(stderr, "not everything was bound within the deadline\n");
