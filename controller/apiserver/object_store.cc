@@ -59,6 +59,55 @@ absl::StatusOr<ObjectPtr> ParseObject(std::string key, std::string_view bytes) {
   return object;
 }
 
+// The text of an object, cut where its version belongs: it is made before the version is known, so
+// that nobody waits for it in the order of versions.
+class CutText {
+ public:
+  explicit CutText(const json& body) {
+    Open(body, [&](const std::string& name, const json& value) {
+      if (name != "metadata") return Append(name, value);
+      Append(name);
+      Open(value, [&](const std::string& field, const json& content) {
+        if (field != "resourceVersion") return Append(field, content);
+        Append(field);
+        *out_ += '"';
+        out_ = &tail_;
+        *out_ += '"';
+      });
+    });
+  }
+
+  std::string With(std::string_view version) const {
+    std::string text;
+    text.reserve(head_.size() + version.size() + tail_.size());
+    return text.append(head_).append(version).append(tail_);
+  }
+
+ private:
+  template <typename Each>
+  void Open(const json& object, const Each& each) {
+    *out_ += '{';
+    for (auto at = object.begin(); at != object.end(); ++at) each(at.key(), at.value());
+    *out_ += '}';
+  }
+  static std::string Dump(const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  void Append(const std::string& name) {
+    if (out_->back() != '{') *out_ += ',';
+    *out_ += Dump(name);
+    *out_ += ':';
+  }
+  void Append(const std::string& name, const json& value) {
+    Append(name);
+    *out_ += Dump(value);
+  }
+
+  std::string head_;
+  std::string tail_;
+  std::string* out_ = &head_;
+};
+
 }  // namespace
 
 std::string ObjectKey(std::string_view name_space, std::string_view name) {
@@ -79,13 +128,16 @@ struct ObjectStore::Resource {
   std::condition_variable changed;   // for Next
   std::condition_variable released;  // for changes of an object that is being changed
   int waiting = 0;                   // in `changed`
+  bool has_news = false;             // that waiters have not been told of
   std::map<std::string, ObjectPtr, std::less<>> objects;
   absl::flat_hash_set<std::string> busy;
   EventLog log;
 };
 
-ObjectStore::ObjectStore(Store& store, Options options) : store_(store), options_(options) {}
-ObjectStore::~ObjectStore() = default;
+ObjectStore::ObjectStore(Store& store, Options options) : store_(store), options_(options) {
+  store_.SetAfterGroup([this] { Announce(); });
+}
+ObjectStore::~ObjectStore() { store_.SetAfterGroup(nullptr); }
 
 absl::StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(Store& store, Options options) {
   std::unique_ptr<ObjectStore> objects(new ObjectStore(store, options));
@@ -228,14 +280,16 @@ absl::StatusOr<ObjectPtr> ObjectStore::Commit(Resource& resource, const std::str
   auto object = std::make_shared<Object>();
   object->key = key;
   object->body = edit.body;
+  json& version = (*edit.body)["metadata"]["resourceVersion"];
+  const CutText text(*edit.body);
   std::mutex mutex;
   std::condition_variable answered;
   std::optional<absl::Status> answer;
   {
     const std::lock_guard order(order_mutex_);
     object->version = ++last_version_;
-    (*edit.body)["metadata"]["resourceVersion"] = std::to_string(object->version);
-    object->bytes = edit.body->dump(-1, ' ', false, json::error_handler_t::replace);
+    version = std::to_string(object->version);
+    object->bytes = text.With(version.get_ref<const std::string&>());
     WriteBatch batch;
     batch.Put(Keyspace::kApi, std::string(kVersionKey), std::to_string(object->version));
     if (edit.kind == Edit::Kind::kPut) {
@@ -270,8 +324,26 @@ void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& 
     resource.objects[object->key] = object;
   }
   resource.log.Append(std::move(event));
+  resource.has_news = true;
   visible_ = object->version;
-  if (resource.waiting > 0) resource.changed.notify_all();
+}
+
+void ObjectStore::Announce() {
+  {
+    const std::lock_guard lock(resources_mutex_);
+    for (auto& [name, resource] : resources_) {
+      const std::lock_guard resource_lock(resource->mutex);
+      const bool news = std::exchange(resource->has_news, false);
+      if (news && resource->waiting > 0) resource->changed.notify_all();
+    }
+  }
+  const std::lock_guard lock(announce_mutex_);
+  announced_.notify_all();
+}
+
+void ObjectStore::WaitForChange(std::int64_t version, std::chrono::milliseconds wait) const {
+  std::unique_lock lock(announce_mutex_);
+  announced_.wait_for(lock, wait, [&] { return visible_.load() > version; });
 }
 
 absl::StatusOr<ObjectStore::Batch> ObjectStore::Next(const ResourceName& name, std::int64_t version,

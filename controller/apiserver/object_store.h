@@ -111,6 +111,9 @@ class ObjectStore {
   absl::StatusOr<Batch> Next(const ResourceName& resource, std::int64_t version, std::size_t limit,
                              std::chrono::milliseconds wait) const;
 
+  // Waits up to `wait` for a version above `version`.
+  void WaitForChange(std::int64_t version, std::chrono::milliseconds wait) const;
+
   // Ends all waiting in Next, now and later; for shutdown.
   void StopWaiting();
 
@@ -127,6 +130,9 @@ class ObjectStore {
   void Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,
                const ObjectPtr& previous);
 
+  // Wakes who waits for what was published: once for all commits that shared a sync.
+  void Announce();
+
   Store& store_;
   const Options options_;
   mutable std::mutex resources_mutex_;
@@ -134,6 +140,8 @@ class ObjectStore {
   std::int64_t loaded_version_ = 0;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> visible_ = 0;
+  mutable std::mutex announce_mutex_;
+  mutable std::condition_variable announced_;
   // Versions are given out in the order in which commits are handed to the store.
   std::mutex order_mutex_;
   std::int64_t last_version_ = 0;

@@ -223,11 +223,11 @@ void Store::CommitAsync(WriteBatch batch, Done done) {
   std::unique_lock lock(mutex_);
   if (options_.single_threaded) {
     std::vector<Pending> group(1);
-    group[0].batch = std::move(batch);
+    group[0] = {std::move(batch), std::move(done)};
     absl::Status status = failure_.ok() ? absl::OkStatus() : Refusal();
     if (status.ok()) failure_ = status = Write(group);
     lock.unlock();
-    done(status);
+    Answer(group, status);
     return;
   }
   room_.wait(lock, [&] { return queue_bytes_ < kQueuedBytesMax; });
@@ -256,9 +256,20 @@ void Store::RunCommitter() {
       const std::lock_guard relock(mutex_);
       failure_ = status;
     }
-    for (const Pending& pending : group) pending.done(status);
+    Answer(group, status);
     lock.lock();
   }
+}
+
+void Store::Answer(const std::vector<Pending>& group, const absl::Status& status) {
+  for (const Pending& pending : group) pending.done(status);
+  const std::lock_guard lock(after_group_mutex_);
+  if (after_group_) after_group_();
+}
+
+void Store::SetAfterGroup(std::function<void()> after) {
+  const std::lock_guard lock(after_group_mutex_);
+  after_group_ = std::move(after);
 }
 
 absl::Status Store::Write(const std::vector<Pending>& group) {

@@ -77,6 +77,11 @@ class Store {
   using Done = std::function<void(const absl::Status&)>;
   void CommitAsync(WriteBatch batch, Done done);
 
+  // Called after the answers of each group of commits that reached the disk together, from their
+  // thread; for what is worth doing once for all of them. Null: nothing, and when this returns the
+  // one before is not called any more.
+  void SetAfterGroup(std::function<void()> after);
+
   // kNotFound when there is no such key. Sees commits that were acknowledged before the call.
   absl::StatusOr<std::string> Get(Keyspace keyspace, std::string_view key) const;
 
@@ -100,6 +105,7 @@ class Store {
   absl::Status CheckFormat();
   void RunCommitter();
   absl::Status Write(const std::vector<Pending>& group);
+  void Answer(const std::vector<Pending>& group, const absl::Status& status);
   absl::Status Refusal() const;  // what commits get after a failure; health() is OK before
 
   const StoreOptions options_;
@@ -114,6 +120,8 @@ class Store {
   std::size_t queue_bytes_ = 0;
   bool closing_ = false;
   absl::Status failure_;
+  std::mutex after_group_mutex_;
+  std::function<void()> after_group_;
   std::thread committer_;
 };
 

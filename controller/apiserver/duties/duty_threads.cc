@@ -25,17 +25,14 @@ DutyThreads::~DutyThreads() {
 }
 
 void DutyThreads::ObserveUntilStopped() {
-  std::int64_t seen = -1;
-  while (!stopping_) {
+  for (std::int64_t seen = -1; !stopping_; objects_.WaitForChange(seen, kLook)) {
     const std::int64_t version = objects_.version();
-    if (version == seen) {
-      std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, kLook);
-      continue;
-    }
+    if (version == seen) continue;
     seen = version;
-    duties_.Observe(clock_.WallNow());
-    wake_.notify_all();
+    const WallTime now = clock_.WallNow();
+    duties_.Observe(now);
+    const auto due = duties_.NextDue();
+    if (due && *due <= now) wake_.notify_all();
   }
 }
 

@@ -128,6 +128,29 @@ TEST_F(ObjectStoreTest, OneVersionCountsTheChangesOfAllResources) {
   EXPECT_EQ(json::parse(objects_->Get(kPods, "a/a")->bytes), *objects_->Get(kPods, "a/a")->body);
 }
 
+TEST_F(ObjectStoreTest, TheTextIsThatOfTheObjectWithItsVersion) {
+  for (const char* text :
+       {R"({"metadata":{}})", R"({"metadata":{"name":"a","resourceVersion":"5","uid":"u"}})",
+        R"({"a":1,"data":{"resourceVersion":""},"metadata":{"zone":"\u00e9\"\\"},"z":[{"metadata":
+           {"resourceVersion":"x"}}]})"}) {
+    const auto stored = objects_->Change(kPods, "ns/a", [&](const ObjectPtr&) {
+      return absl::StatusOr<Edit>(Edit::Put(json::parse(text)));
+    });
+    ASSERT_TRUE(stored.ok());
+    EXPECT_EQ((*stored)->bytes, (*stored)->body->dump());
+    EXPECT_EQ((*stored)->body->at("metadata").at("resourceVersion"),
+              std::to_string((*stored)->version));
+  }
+}
+
+TEST_F(ObjectStoreTest, WaitingForAChangeEndsWithTheNextOneOfAnyResource) {
+  const std::int64_t version = objects_->version();
+  objects_->WaitForChange(version, 0ms);
+  objects_->WaitForChange(version - 1, 1h);  // has come already
+  std::jthread waiter([&] { objects_->WaitForChange(version, 1h); });
+  EXPECT_TRUE(Put("ns/a", 1, kGangs).ok());
+}
+
 TEST_F(ObjectStoreTest, AnEditThatWantsNothingOrFailsChangesNothing) {
   ASSERT_TRUE(Put("a/a", 1).ok());
   const std::int64_t version = objects_->version();

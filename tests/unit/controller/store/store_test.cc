@@ -132,6 +132,24 @@ TEST(StoreTest, AsynchronousCommitsAreAnsweredInTheirOrder) {
   EXPECT_EQ(*MustOpen({.dir = dir.path()})->Get(Keyspace::kLedger, "k"), "499");
 }
 
+TEST(StoreTest, TellsTheEndOfEachGroupAfterItsAnswers) {
+  const TempDir dir;
+  std::vector<int> told;  // only the store's thread, until it is closed
+  {
+    const auto store = MustOpen({.dir = dir.path()});
+    store->SetAfterGroup([&] { told.push_back(-1); });
+    for (int i = 0; i < 100; ++i) {
+      store->CommitAsync(PutOf(Keyspace::kApi, "k", "v"),
+                         [&told, i](const absl::Status&) { told.push_back(i); });
+    }
+  }
+  EXPECT_EQ(told.back(), -1);
+  EXPECT_NE(told.front(), -1);
+  EXPECT_EQ(std::adjacent_find(told.begin(), told.end()), told.end());  // no group is empty
+  std::erase(told, -1);
+  EXPECT_EQ(told.size(), 100U);
+}
+
 TEST(StoreTest, ManyThreadsCommitAtOnceAndNothingIsLost) {
   const TempDir dir;
   {
