@@ -47,6 +47,15 @@ std::string Text(const Json& object, std::string_view name) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
+ManagerKey KeyOf(const Json& entry) {
+  ManagerKey key{.is_update = Text(entry, "operation") != "Apply",
+                 .manager = Text(entry, "manager"),
+                 .api_version = {},
+                 .subresource = Text(entry, "subresource")};
+  if (key.is_update) key.api_version = Text(entry, "apiVersion");
+  return key;
+}
+
 Managers Decode(const Json& list) {
   Managers managers;
   if (!list.is_array()) return managers;
@@ -54,52 +63,69 @@ Managers Decode(const Json& list) {
     ManagerEntry entry{.fields = FieldSet::FromJson(At(one, "fieldsV1")),
                        .api_version = Text(one, "apiVersion"),
                        .time = Text(one, "time")};
-    if (entry.fields.empty()) continue;
-    ManagerKey key{.is_update = Text(one, "operation") != "Apply",
-                   .manager = Text(one, "manager"),
-                   .api_version = {},
-                   .subresource = Text(one, "subresource")};
-    if (key.is_update) key.api_version = entry.api_version;
-    managers[key] = std::move(entry);
+    if (!entry.fields.empty()) managers[KeyOf(one)] = std::move(entry);
   }
   return managers;
 }
 
-Json Encode(const Managers& managers) {
-  std::vector<std::pair<ManagerKey, const ManagerEntry*>> sorted;
+// Adds the managers to a list in its stored form and order.
+void EncodeInto(const Managers& managers, Json& list) {
   for (const auto& [key, entry] : managers) {
-    if (!entry.fields.empty()) sorted.emplace_back(key, &entry);
-  }
-  // Apply before Update, then by time (sortEncodedManagedFields).
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.first.is_update, a.second->time, a.first.manager) <
-           std::tie(b.first.is_update, b.second->time, b.first.manager);
-  });
-  Json list = Json::array();
-  for (const auto& [key, entry] : sorted) {
+    if (entry.fields.empty()) continue;
     Json one = {{"manager", key.manager},
                 {"operation", key.is_update ? "Update" : "Apply"},
-                {"apiVersion", entry->api_version},
+                {"apiVersion", entry.api_version},
                 {"fieldsType", "FieldsV1"},
-                {"fieldsV1", entry->fields.ToJson()}};
-    if (!entry->time.empty()) one["time"] = entry->time;
+                {"fieldsV1", entry.fields.ToJson()}};
+    if (!entry.time.empty()) one["time"] = entry.time;
     if (!key.subresource.empty()) one["subresource"] = key.subresource;
     list.push_back(std::move(one));
   }
+  // Apply before Update, then by time (sortEncodedManagedFields).
+  std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) {
+    const ManagerKey one = KeyOf(a);
+    const ManagerKey other = KeyOf(b);
+    if (one.is_update != other.is_update) return other.is_update;
+    const std::string time = Text(a, "time");
+    const std::string other_time = Text(b, "time");
+    return time != other_time ? time < other_time : one < other;
+  });
+}
+
+Json Encode(const Managers& managers) {
+  Json list = Json::array();
+  EncodeInto(managers, list);
   return list;
 }
 
-// Fields that nobody owns because the server does, and those of the other subresource.
-FieldSet Unowned(const Kind& kind, const std::string& subresource) {
-  Json fields = {{"f:apiVersion", Json::object()}, {"f:kind", Json::object()}};
-  fields["f:metadata"]["."] = Json::object();
-  for (const char* name : {"name", "namespace", "creationTimestamp", "selfLink", "uid",
-                           "generation", "managedFields", "resourceVersion"}) {
-    fields["f:metadata"][std::string("f:") + name] = Json::object();
+FieldSet MetadataFields(std::initializer_list<const char*> names) {
+  FieldSet set;
+  for (const char* name : names) {
+    set.children["f:metadata"].children[std::string("f:") + name].member = true;
   }
-  FieldSet unowned = FieldSet::FromJson(fields);
-  if (kind.has_status && subresource.empty()) unowned.children["f:status"].member = true;
-  return unowned;
+  return set;
+}
+
+// What the server counts, and the list of owners itself.
+const FieldSet& Uncompared() {
+  static const auto* const fields =
+      new FieldSet(MetadataFields({"managedFields", "resourceVersion", "generation"}));
+  return *fields;
+}
+
+// Fields that nobody owns because the server does, and those of the other subresource.
+const FieldSet& Unowned(const Kind& kind, const std::string& subresource) {
+  static const auto make = [](bool status) {
+    FieldSet set = MetadataFields({"name", "namespace", "creationTimestamp", "selfLink", "uid",
+                                   "generation", "managedFields", "resourceVersion"});
+    set.children["f:metadata"].member = true;
+    for (const char* type : {"f:apiVersion", "f:kind"}) set.children[type].member = true;
+    if (status) set.children["f:status"].member = true;
+    return new FieldSet(std::move(set));
+  };
+  static const FieldSet* const always = make(false);
+  static const FieldSet* const and_status = make(true);
+  return kind.has_status && subresource.empty() ? *and_status : *always;
 }
 
 // `set` without the members of `fields` and everything below them.
@@ -118,7 +144,7 @@ FieldSet Strip(const FieldSet& set, const FieldSet& fields) {
   return rest;
 }
 
-// What is not part of the comparison: the list of owners itself and what the server counts.
+// An object without what is not compared.
 Json Comparable(const Json& object) {
   Json copy = object.is_object() ? object : Json::object();
   if (copy.contains("metadata") && copy["metadata"].is_object()) {
@@ -259,16 +285,18 @@ void FoldOldUpdates(const Kind& kind, Managers& managers) {
   managers[{true, kAncient, kind.api_version(), {}}] = std::move(ancient);
 }
 
-// The managers an update starts from: the request may replace the list, or reset it by `[]` or
+// The owners an update starts from: the request may replace the list, or reset it by `[]` or
 // `[{}]`; without one it is the live object's.
-Managers ManagersForUpdate(const Json& old_object, const Json& new_object,
-                           const ApplyOptions& options) {
+Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOptions& options) {
   const Json& of_old = At(At(old_object, "metadata"), "managedFields");
-  const Json& of_new = At(At(new_object, "metadata"), "managedFields");
-  if (!options.subresource.empty() || !of_new.is_array()) return Decode(of_old);
-  if (of_new.empty() || (of_new.size() == 1 && of_new[0].empty())) return {};
-  Managers managers = Decode(of_new);
-  return managers.empty() ? Decode(of_old) : managers;
+  Json of_new = std::move(new_object["metadata"]["managedFields"]);
+  if (of_new.is_array() && of_new != of_old && options.subresource.empty()) {
+    if (of_new.empty() || (of_new.size() == 1 && of_new[0].empty())) return Json::array();
+    Json given = Encode(Decode(of_new));
+    if (!given.empty()) return given;
+  }
+  if (!of_old.is_array()) return Json::array();
+  return of_new == of_old ? std::move(of_new) : of_old;
 }
 
 // Removes what this manager applied before and nobody wants now.
@@ -345,22 +373,34 @@ std::string ConflictMessage(const std::vector<Cause>& conflicts) {
 
 void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                  const ApplyOptions& options) {
-  Managers managers = ManagersForUpdate(old_object, new_object, options);
-  const Json before = old_object.is_object() ? Comparable(old_object) : EmptyObject(kind);
-  const Comparison changed = Compare(*kind.schema, before, Comparable(new_object));
-  TakeOver(changed, nullptr, managers);
+  Json list = OwnersForUpdate(old_object, new_object, options);
+  const Json empty = old_object.is_object() ? Json() : EmptyObject(kind);
+  const Comparison changed =
+      Compare(*kind.schema, old_object.is_object() ? old_object : empty, new_object, Uncompared());
   // Metadata that every write may change belongs to its writer; status only where it is written.
-  const FieldSet mine =
-      Strip(changed.added.Union(changed.modified), Unowned(kind, options.subresource));
+  const FieldSet written = changed.added.Union(changed.modified);
+  const FieldSet mine = Strip(written, Unowned(kind, options.subresource));
+  const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
+  // Most entries stay as they are; only those that lose or gain fields are taken apart.
+  Json touched = Json::array();
+  for (auto at = list.begin(); at != list.end();) {
+    const Json& fields = At(*at, "fieldsV1");
+    const bool stays = list.size() + touched.size() < kMaxUpdateManagers &&
+                       !HasAnyOf(fields, written) && !HasAnyOf(fields, changed.removed) &&
+                       (mine.empty() || KeyOf(*at) != self);
+    if (!stays) touched.push_back(std::move(*at));
+    at = stays ? std::next(at) : list.erase(at);
+  }
+  Managers managers = Decode(touched);
+  TakeOver(changed, nullptr, managers);
   if (!mine.empty()) {
-    const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
     ManagerEntry& entry = managers[self];
     entry.fields = entry.fields.Union(mine);
     entry.api_version = kind.api_version();
     entry.time = options.time;
   }
   FoldOldUpdates(kind, managers);
-  Json list = Encode(managers);
+  EncodeInto(managers, list);
   if (list.empty()) {
     new_object["metadata"].erase("managedFields");
   } else {

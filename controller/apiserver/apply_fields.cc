@@ -1,5 +1,6 @@
 #include "controller/apiserver/apply_fields.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -64,21 +65,35 @@ struct Sets {
   }
 };
 
-void CompareAt(const Schema& schema, const Json& before, const Json& after, const Sets& sets);
+const FieldSet* ChildOf(const FieldSet* set, const std::string& name) {
+  if (set == nullptr) return nullptr;
+  const auto found = set->children.find("f:" + name);
+  return found == set->children.end() ? nullptr : &found->second;
+}
 
-void CompareMaps(const Schema& schema, const Json& before, const Json& after, const Sets& sets) {
-  for (const auto& [name, value] : before.items()) {
+// Of two values that differ.
+void CompareAt(const Schema& schema, const Json& before, const Json& after, const FieldSet* ignored,
+               const Sets& sets);
+
+void CompareMaps(const Schema& schema, const Json& before, const Json& after,
+                 const FieldSet* ignored, const Sets& sets) {
+  for (auto at = before.begin(); at != before.end(); ++at) {
+    const std::string& name = at.key();
+    const FieldSet* below = ChildOf(ignored, name);
+    if (below != nullptr && below->member) continue;
     const auto other = after.find(name);
     if (other == after.end()) {
-      AddSubtree(FieldOf(schema, name), value, sets.removed.children["f:" + name]);
-    } else if (*other != value) {
-      CompareAt(FieldOf(schema, name), value, *other, sets.Child("f:" + name));
+      AddSubtree(FieldOf(schema, name), *at, sets.removed.children["f:" + name]);
+    } else if (*other != *at) {
+      CompareAt(FieldOf(schema, name), *at, *other, below, sets.Child("f:" + name));
     }
   }
-  for (const auto& [name, value] : after.items()) {
-    if (!before.contains(name)) {
-      AddSubtree(FieldOf(schema, name), value, sets.added.children["f:" + name]);
-    }
+  for (auto at = after.begin(); at != after.end(); ++at) {
+    const std::string& name = at.key();
+    if (before.contains(name)) continue;
+    const FieldSet* below = ChildOf(ignored, name);
+    if (below != nullptr && below->member) continue;
+    AddSubtree(FieldOf(schema, name), *at, sets.added.children["f:" + name]);
   }
 }
 
@@ -96,7 +111,7 @@ void CompareLists(const Schema& schema, const Json& before, const Json& after, c
     if (other == new_items.end()) {
       AddSubtree(ItemOf(schema), *item, sets.removed.children[edge]);
     } else if (*other->second != *item) {
-      CompareAt(ItemOf(schema), *item, *other->second, sets.Child(edge));
+      CompareAt(ItemOf(schema), *item, *other->second, nullptr, sets.Child(edge));
     }
   }
   for (const auto& [edge, item] : new_items) {
@@ -104,10 +119,10 @@ void CompareLists(const Schema& schema, const Json& before, const Json& after, c
   }
 }
 
-void CompareAt(const Schema& schema, const Json& before, const Json& after, const Sets& sets) {
-  if (before == after) return;
+void CompareAt(const Schema& schema, const Json& before, const Json& after, const FieldSet* ignored,
+               const Sets& sets) {
   if (MergesAsMap(schema, before) && MergesAsMap(schema, after)) {
-    CompareMaps(schema, before, after, sets);
+    CompareMaps(schema, before, after, ignored, sets);
   } else if (MergesAsList(schema, before) && MergesAsList(schema, after)) {
     CompareLists(schema, before, after, sets);
   } else {
@@ -287,13 +302,25 @@ FieldSet FieldsOf(const Schema& schema, const Json& value) {
   return set;
 }
 
-Comparison Compare(const Schema& schema, const Json& before, const Json& after) {
+Comparison Compare(const Schema& schema, const Json& before, const Json& after,
+                   const FieldSet& ignored) {
   Comparison comparison;
-  CompareAt(schema, before, after, {comparison.added, comparison.modified, comparison.removed});
+  if (before != after) {
+    CompareAt(schema, before, after, &ignored,
+              {comparison.added, comparison.modified, comparison.removed});
+  }
   Trim(comparison.added);
   Trim(comparison.modified);
   Trim(comparison.removed);
   return comparison;
+}
+
+bool HasAnyOf(const Json& fields, const FieldSet& set) {
+  if (set.member && (fields.empty() || fields.contains("."))) return true;
+  return std::any_of(set.children.begin(), set.children.end(), [&](const auto& child) {
+    const auto at = fields.find(child.first);
+    return at != fields.end() && HasAnyOf(*at, child.second);
+  });
 }
 
 Json MergeFields(const Schema& schema, const Json& live, const Json& config) {

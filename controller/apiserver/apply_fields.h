@@ -51,7 +51,12 @@ struct Comparison {
   FieldSet modified;
   FieldSet removed;
 };
-Comparison Compare(const Schema& schema, const nlohmann::json& before, const nlohmann::json& after);
+// Nothing is looked at that is a member of `ignored` or below one.
+Comparison Compare(const Schema& schema, const nlohmann::json& before, const nlohmann::json& after,
+                   const FieldSet& ignored = {});
+
+// True when `fields` (FieldsV1 in the form of ToJson) has a member of `set`.
+bool HasAnyOf(const nlohmann::json& fields, const FieldSet& set);
 
 // `live` with the fields of `config` on top; items of lists that merge are matched by their edges.
 nlohmann::json MergeFields(const Schema& schema, const nlohmann::json& live,

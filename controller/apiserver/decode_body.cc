@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "controller/apiserver/schema.h"
+#include "controller/apiserver/json_text.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/status.h"
 #include "lib/kube/yaml.h"
@@ -18,23 +18,14 @@ using nlohmann::json;
 constexpr std::string_view kAccepted =
     "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-bool TooDeep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kNestingMax) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
+absl::StatusOr<JsonText> Read(std::string_view text) {
+  absl::StatusOr<JsonText> read = ReadJson(text);
+  if (read.ok()) return read;
+  if (absl::IsResourceExhausted(read.status())) {
+    return BadRequestError(fmt::format("the body is {}", Message(read.status())));
   }
-  return false;
+  return BadRequestError(
+      fmt::format("couldn't get version/kind; json parse error: {}", Message(read.status())));
 }
 
 }  // namespace
@@ -48,15 +39,8 @@ std::string MediaType(std::string_view content_type) {
 }
 
 absl::StatusOr<json> ParseJsonText(std::string_view text) {
-  if (TooDeep(text)) {
-    return BadRequestError(fmt::format("the body is nested deeper than {} levels", kNestingMax));
-  }
-  try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
-    return BadRequestError(
-        fmt::format("couldn't get version/kind; json parse error: {}", error.what()));
-  }
+  TAHOMA_ASSIGN_OR_RETURN(JsonText read, Read(text));
+  return std::move(*read.value);
 }
 
 absl::StatusOr<json> ParseYamlText(std::string_view text) {
@@ -78,10 +62,9 @@ absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request) {
   DecodedBody body;
   absl::StatusOr<json> parsed = json();
   if (type.empty() || type == "application/json" || type == "*/*") {
-    parsed = ParseJsonText(request.body);
-    if (parsed.ok()) {
-      TAHOMA_ASSIGN_OR_RETURN(body.duplicates, DuplicateFields(request.body));
-    }
+    TAHOMA_ASSIGN_OR_RETURN(JsonText read, Read(request.body));
+    parsed = std::move(*read.value);
+    body.duplicates = std::move(read.duplicates);
   } else if (type == "application/yaml") {
     parsed = ParseYamlText(request.body);
   } else if (type == "application/vnd.kubernetes.protobuf") {

@@ -19,8 +19,6 @@
 
 namespace tahoma::controller {
 
-// Deeper JSON is refused before it is parsed, so that no recursion goes deeper.
-inline constexpr int kNestingMax = 128;
 // The body limit of a Kubernetes API server.
 inline constexpr std::size_t kBodyBytesMax = 3UL << 20U;
 

@@ -27,6 +27,7 @@ void DefaultContainer(Json& container) {
   if (!container.contains("imagePullPolicy") && container.contains("image")) {
     container["imagePullPolicy"] = PullPolicy(TextAt(container, {"image"}));
   }
+  if (!ValueAt(container, {"resources", "limits"}).is_object()) return;
   const Json limits = ValueAt(container, {"resources", "limits"});
   for (const auto& [name, value] : limits.items()) {
     Json& requests = container["resources"]["requests"];
@@ -172,11 +173,29 @@ bool StatusWritesMetadata(const Kind& kind) {
   return IsCore(kind, "pods") || IsCore(kind, "nodes") || IsCore(kind, "namespaces");
 }
 
-void TakeField(const Json& from, const char* field, Json& to) {
-  if (from.contains(field)) {
-    to[field] = from[field];
-  } else {
+// Fields that are equal already, nearly all of them, are compared and not copied.
+void TakeField(const Json& from, const std::string& field, Json& to) {
+  const auto wanted = from.find(field);
+  const auto found = to.find(field);
+  if (wanted == from.end()) {
     to.erase(field);
+  } else if (found == to.end()) {
+    to[field] = *wanted;
+  } else if (*found != *wanted) {
+    *found = *wanted;
+  }
+}
+
+// Makes `to` equal to `from` in all fields but the named ones.
+void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, Json& to) {
+  const auto is_kept = [&](const std::string& field) {
+    return std::find(kept.begin(), kept.end(), field) != kept.end();
+  };
+  for (auto at = to.begin(); at != to.end();) {
+    at = is_kept(at.key()) || from.contains(at.key()) ? std::next(at) : to.erase(at);
+  }
+  for (auto at = from.begin(); at != from.end(); ++at) {
+    if (!is_kept(at.key())) TakeField(from, at.key(), to);
   }
 }
 
@@ -213,19 +232,11 @@ void PrepareCreate(const Kind& kind, std::string_view now, Json& object) {
 void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                    std::string_view subresource) {
   if (subresource == "status") {
-    Json merged = old_object;
-    TakeField(new_object, "status", merged);
-    if (StatusWritesMetadata(kind)) {
-      TakeField(new_object, "metadata", merged);
-    } else if (new_object.contains("metadata")) {
-      // The precondition still counts.
-      for (const char* field : {"resourceVersion", "uid"}) {
-        if (new_object["metadata"].contains(field)) {
-          merged["metadata"][field] = new_object["metadata"][field];
-        }
-      }
+    TakeAllBut({"status", "metadata"}, old_object, new_object);
+    // Elsewhere only the precondition counts.
+    if (!StatusWritesMetadata(kind) && new_object.contains("metadata")) {
+      TakeAllBut({"resourceVersion", "uid"}, old_object.at("metadata"), new_object["metadata"]);
     }
-    new_object = std::move(merged);
     return;
   }
   if (kind.has_status) TakeField(old_object, "status", new_object);
@@ -234,13 +245,17 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
 }
 
 bool SpecChanged(const Kind& kind, const Json& old_object, const Json& new_object) {
-  const auto spec_of = [&](const Json& object) {
-    Json copy = object;
-    copy.erase("metadata");
-    if (kind.has_status) copy.erase("status");
-    return copy;
+  const auto counts = [&](const std::string& field) {
+    return field != "metadata" && !(kind.has_status && field == "status");
   };
-  return spec_of(old_object) != spec_of(new_object);
+  for (auto at = new_object.begin(); at != new_object.end(); ++at) {
+    const auto old = old_object.find(at.key());
+    if (counts(at.key()) && (old == old_object.end() || *old != *at)) return true;
+  }
+  for (auto at = old_object.begin(); at != old_object.end(); ++at) {
+    if (counts(at.key()) && !new_object.contains(at.key())) return true;
+  }
+  return false;
 }
 
 }  // namespace tahoma::controller

@@ -5,46 +5,43 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "controller/apiserver/field_path.h"
+
 namespace tahoma::controller {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string Join(std::string_view path, std::string_view field) {
-  if (path.empty()) return std::string(field);
-  return fmt::format("{}.{}", path, field);
-}
-
 bool IsObjectMeta(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
 }
 
-void PruneAt(const Schema& schema, Json& value, const std::string& path, int depth,
+void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
              std::vector<std::string>& unknown);
 
-void PruneObject(const Schema& schema, Json& object, const std::string& path, int depth,
+void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int depth,
                  std::vector<std::string>& unknown) {
   for (auto it = object.begin(); it != object.end();) {
-    const std::string child = Join(path, it.key());
+    const FieldPath child(path, it.key());
     if (const Schema* field = schema.Field(it.key())) {
       PruneAt(*field, it.value(), child, depth + 1, unknown);
       ++it;
     } else if (schema.preserve_unknown || (schema.embedded_resource && IsObjectMeta(it.key()))) {
       ++it;
     } else {
-      unknown.push_back(child);
+      unknown.push_back(child.Text());
       it = object.erase(it);
     }
   }
 }
 
-void PruneAt(const Schema& schema, Json& value, const std::string& path, int depth,
+void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
              std::vector<std::string>& unknown) {
   if (depth > kMaxDepth || schema.type == Schema::Type::kAny) return;
   if (value.is_object()) return PruneObject(schema, value, path, depth, unknown);
   if (!value.is_array() || !schema.items) return;
   for (std::size_t i = 0; i < value.size(); ++i) {
-    PruneAt(*schema.items, value[i], fmt::format("{}[{}]", path, i), depth + 1, unknown);
+    PruneAt(*schema.items, value[i], FieldPath(path, i), depth + 1, unknown);
   }
 }
 
@@ -87,7 +84,7 @@ bool Schema::Requires(std::string_view field) const {
 
 std::vector<std::string> Prune(const Schema& schema, Json& object) {
   std::vector<std::string> unknown;
-  PruneAt(schema, object, "", 0, unknown);
+  PruneAt(schema, object, FieldPath(), 0, unknown);
   return unknown;
 }
 

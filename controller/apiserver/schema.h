@@ -131,8 +131,4 @@ std::vector<Cause> ValidateSchema(const Schema& schema, const nlohmann::json& ob
 // The text after "cannot be handled as a Pod: ", or nullopt when all types fit.
 std::optional<std::string> DecodeError(const Schema& schema, const nlohmann::json& object);
 
-// Paths of fields that occur twice in one object of a JSON text ("spec.members"), each once. Text
-// that is not JSON gives kInvalidArgument with the parser's position.
-absl::StatusOr<std::vector<std::string>> DuplicateFields(std::string_view text);
-
 }  // namespace tahoma::controller

@@ -1,10 +1,10 @@
 // What goes wrong while a body is decoded: wrong types of built-in kinds, in the words of Go's JSON
-// decoder, and fields that occur twice.
+// decoder.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "controller/apiserver/field_path.h"
 #include "controller/apiserver/schema.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -101,19 +101,21 @@ bool Decodes(const Schema& schema, const Json& value) {
   return false;
 }
 
-std::optional<std::string> DecodeAt(const Schema& schema, const Json& value,
-                                    const std::string& owner, const std::string& path, int depth) {
+// `owner` is the Go type that `value` is part of; `path` is as Go's decoder tells it: fields of
+// maps and indexes are not named.
+std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, const Schema& owner,
+                                    const FieldPath& path, int depth) {
   if (depth > kMaxDepth) return "json: exceeded max depth";
   if (!Decodes(schema, value)) {
     const std::string found = value.is_number() && schema.type == Type::kInteger
                                   ? fmt::format("number {}", value.dump())
                                   : Found(value);
-    if (path.empty()) {
+    if (depth == 0) {
       return fmt::format("json: cannot unmarshal {} into Go value of type {}", found,
                          GoType(schema));
     }
     return fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", found,
-                       owner, path, GoType(schema));
+                       GoName(owner.name, false), path.Text(), GoType(schema));
   }
   if (std::string wrong = TextError(schema, value); !wrong.empty()) return wrong;
   if (value.is_array() && schema.items) {
@@ -122,103 +124,20 @@ std::optional<std::string> DecodeAt(const Schema& schema, const Json& value,
     }
   }
   if (!value.is_object()) return std::nullopt;
-  const std::string inner = schema.name.empty() ? owner : GoName(schema.name, false);
-  for (const auto& [name, child] : value.items()) {
-    const Schema* field = schema.Field(name);
+  const Schema& inner = schema.name.empty() ? owner : schema;
+  for (auto at = value.begin(); at != value.end(); ++at) {
+    const Schema* field = schema.Field(at.key());
     if (field == nullptr) continue;
-    const std::string below = schema.additional ? path
-                              : path.empty()    ? name
-                                                : fmt::format("{}.{}", path, name);
-    if (auto error = DecodeAt(*field, child, inner, below, depth + 1)) return error;
+    const FieldPath below = schema.additional ? path : FieldPath(path, at.key());
+    if (auto error = DecodeAt(*field, *at, inner, below, depth + 1)) return error;
   }
   return std::nullopt;
 }
 
-// Follows the parser and remembers the keys of every object that is open.
-class DuplicateFinder : public nlohmann::json_sax<Json> {
- public:
-  bool null() override { return Value(); }
-  bool boolean(bool) override { return Value(); }
-  bool number_integer(number_integer_t) override { return Value(); }
-  bool number_unsigned(number_unsigned_t) override { return Value(); }
-  bool number_float(number_float_t, const string_t&) override { return Value(); }
-  bool string(string_t&) override { return Value(); }
-  bool binary(binary_t&) override { return Value(); }
-  bool start_object(std::size_t) override { return Open(false); }
-  bool start_array(std::size_t) override { return Open(true); }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
-  bool key(string_t& name) override {
-    Level& level = levels_.back();
-    level.key = name;
-    if (!level.keys.insert(name).second) Report();
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&,
-                   const nlohmann::detail::exception& error) override {
-    error_ = error.what();
-    return false;
-  }
-
-  const std::string& error() const { return error_; }
-  std::vector<std::string> Take() { return std::move(found_); }
-
- private:
-  struct Level {
-    bool array = false;
-    std::size_t index = 0;
-    std::string key;
-    std::set<std::string> keys;
-  };
-
-  bool Value() {
-    if (!levels_.empty() && levels_.back().array) ++levels_.back().index;
-    return true;
-  }
-  bool Open(bool array) {
-    if (levels_.size() > static_cast<std::size_t>(kMaxDepth)) {
-      error_ = fmt::format("nested deeper than {}", kMaxDepth);
-      return false;
-    }
-    levels_.push_back({.array = array, .index = 0, .key = {}, .keys = {}});
-    return true;
-  }
-  bool Close() {
-    levels_.pop_back();
-    return Value();
-  }
-  void Report() {
-    std::string path;
-    for (const Level& level : levels_) {
-      if (level.array) {
-        path += fmt::format("[{}]", level.index);
-      } else {
-        path += (path.empty() ? "" : ".") + level.key;
-      }
-    }
-    if (std::find(found_.begin(), found_.end(), path) == found_.end() &&
-        found_.size() < kMaxCauses) {
-      found_.push_back(std::move(path));
-    }
-  }
-
-  std::vector<Level> levels_;
-  std::vector<std::string> found_;
-  std::string error_;
-};
-
 }  // namespace
 
 std::optional<std::string> DecodeError(const Schema& schema, const Json& object) {
-  return DecodeAt(schema, object, GoName(schema.name, false), "", 0);
-}
-
-absl::StatusOr<std::vector<std::string>> DuplicateFields(std::string_view text) {
-  DuplicateFinder finder;
-  if (!Json::sax_parse(text.begin(), text.end(), &finder)) {
-    return InvalidArgument("{}", finder.error());
-  }
-  return finder.Take();
+  return DecodeAt(schema, object, schema, FieldPath(), 0);
 }
 
 }  // namespace tahoma::controller

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "controller/apiserver/field_path.h"
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/validation.h"
 #include "lib/base/clock.h"
@@ -84,9 +85,9 @@ class Validator {
  public:
   std::vector<Cause> TakeCauses() { return std::move(causes_); }
 
-  void Check(const Schema& schema, const Json& value, const std::string& path, int depth) {
+  void Check(const Schema& schema, const Json& value, const FieldPath& path, int depth) {
     if (causes_.size() >= kMaxCauses) return;
-    if (depth > kMaxDepth) return Add(Invalid(path, nullptr, "nested too deeply"));
+    if (depth > kMaxDepth) return Add(Invalid(path.Text(), nullptr, "nested too deeply"));
     if (!Fits(schema, value)) return AddTypeError(schema, value, path);
     if (value.is_null()) return;
     CheckEnum(schema, value, path);
@@ -101,18 +102,20 @@ class Validator {
     if (causes_.size() < kMaxCauses) causes_.push_back(std::move(cause));
   }
 
-  void AddInBody(const std::string& path, const Json& value, std::string_view rest) {
-    Add(Invalid(path, value, fmt::format("{} in body {}", path, rest)));
+  void AddInBody(const FieldPath& path, const Json& value, std::string_view rest) {
+    const std::string text = path.Text();
+    Add(Invalid(text, value, fmt::format("{} in body {}", text, rest)));
   }
 
-  void AddTypeError(const Schema& schema, const Json& value, const std::string& path) {
+  void AddTypeError(const Schema& schema, const Json& value, const FieldPath& path) {
     const std::string_view found = JsonTypeName(value);
-    const std::string detail =
-        fmt::format("{} in body must be of type {}: \"{}\"", path, TypeName(schema.type), found);
-    Add({"FieldValueTypeInvalid", fmt::format("Invalid value: \"{}\": {}", found, detail), path});
+    const std::string detail = fmt::format("{} in body must be of type {}: \"{}\"", path.Text(),
+                                           TypeName(schema.type), found);
+    Add({"FieldValueTypeInvalid", fmt::format("Invalid value: \"{}\": {}", found, detail),
+         path.Text()});
   }
 
-  void CheckEnum(const Schema& schema, const Json& value, const std::string& path) {
+  void CheckEnum(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& allowed = schema.enumeration;
     if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end())
       return;
@@ -120,17 +123,17 @@ class Validator {
     for (const Json& one : allowed) {
       texts.push_back(one.is_string() ? one.get<std::string>() : one.dump());
     }
-    Add(NotSupported(path, value, texts));
+    Add(NotSupported(path.Text(), value, texts));
   }
 
-  void CheckString(const Schema& schema, const Json& value, const std::string& path) {
+  void CheckString(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& text = value.get_ref<const std::string&>();
     // Lengths are in characters: bytes that do not continue a UTF-8 sequence.
     const auto length = std::count_if(text.begin(), text.end(), [](char c) {
       return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
     });
     if (schema.max_length && length > *schema.max_length) {
-      Add(TooLong(path, static_cast<std::size_t>(*schema.max_length)));
+      Add(TooLong(path.Text(), static_cast<std::size_t>(*schema.max_length)));
     }
     if (schema.min_length && length < *schema.min_length) {
       AddInBody(path, value, fmt::format("should be at least {} chars long", *schema.min_length));
@@ -139,16 +142,16 @@ class Validator {
     if (schema.format == "date-time" && !ParseTime(text).ok()) {
       const std::string printed = value.dump(-1, ' ', false, Json::error_handler_t::replace);
       Add({"FieldValueTypeInvalid",
-           fmt::format("Invalid value: {}: {} in body must be of type date-time: {}", printed, path,
-                       printed),
-           path});
+           fmt::format("Invalid value: {}: {} in body must be of type date-time: {}", printed,
+                       path.Text(), printed),
+           path.Text()});
     }
     if (schema.compiled_pattern && !RE2::PartialMatch(text, *schema.compiled_pattern)) {
       AddInBody(path, value, fmt::format("should match '{}'", schema.pattern));
     }
   }
 
-  void CheckNumber(const Schema& schema, const Json& value, const std::string& path) {
+  void CheckNumber(const Schema& schema, const Json& value, const FieldPath& path) {
     const double number = value.get<double>();
     if (schema.minimum) {
       const bool below =
@@ -167,17 +170,17 @@ class Validator {
     }
   }
 
-  void CheckArray(const Schema& schema, const Json& value, const std::string& path, int depth) {
+  void CheckArray(const Schema& schema, const Json& value, const FieldPath& path, int depth) {
     const auto size = static_cast<std::int64_t>(value.size());
     if (schema.max_items && size > *schema.max_items) {
-      Add(TooMany(path, value.size(), static_cast<std::size_t>(*schema.max_items)));
+      Add(TooMany(path.Text(), value.size(), static_cast<std::size_t>(*schema.max_items)));
     }
     if (schema.min_items && size < *schema.min_items) {
       AddInBody(path, size, fmt::format("should have at least {} items", *schema.min_items));
     }
     if (schema.items) {
       for (std::size_t i = 0; i < value.size(); ++i) {
-        Check(*schema.items, value[i], fmt::format("{}[{}]", path, i), depth + 1);
+        Check(*schema.items, value[i], FieldPath(path, i), depth + 1);
       }
     }
     if (schema.list_type == Schema::ListType::kMap) CheckKeys(schema, value, path);
@@ -186,7 +189,7 @@ class Validator {
     }
   }
 
-  void CheckKeys(const Schema& schema, const Json& value, const std::string& path) {
+  void CheckKeys(const Schema& schema, const Json& value, const FieldPath& path) {
     std::set<Json> seen;
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (!value[i].is_object()) continue;
@@ -194,8 +197,8 @@ class Validator {
       for (const std::string& name : schema.list_map_keys) {
         if (const auto it = value[i].find(name); it != value[i].end()) key[name] = *it;
       }
-      const std::string at = fmt::format("{}[{}]", path, i);
       if (seen.insert(key).second) continue;
+      const std::string at = FieldPath(path, i).Text();
       // Built-in lists with one key are checked by hand in Kubernetes, which names that field.
       const bool built_in = schema.items && schema.items->definition && key.size() == 1;
       if (built_in) {
@@ -206,34 +209,30 @@ class Validator {
     }
   }
 
-  void CheckUnique(const Json& value, const std::string& path) {
+  void CheckUnique(const Json& value, const FieldPath& path) {
     std::set<Json> seen;
     for (std::size_t i = 0; i < value.size(); ++i) {
-      if (!seen.insert(value[i]).second) Add(Duplicate(fmt::format("{}[{}]", path, i), value[i]));
+      if (!seen.insert(value[i]).second) Add(Duplicate(FieldPath(path, i).Text(), value[i]));
     }
   }
 
-  void CheckObject(const Schema& schema, const Json& value, const std::string& path, int depth) {
+  void CheckObject(const Schema& schema, const Json& value, const FieldPath& path, int depth) {
     const auto size = static_cast<std::int64_t>(value.size());
     if (schema.max_properties && size > *schema.max_properties) {
-      Add(TooMany(path, value.size(), static_cast<std::size_t>(*schema.max_properties)));
+      Add(TooMany(path.Text(), value.size(), static_cast<std::size_t>(*schema.max_properties)));
     }
     if (schema.min_properties && size < *schema.min_properties) {
       AddInBody(path, size,
                 fmt::format("should have at least {} properties", *schema.min_properties));
     }
     for (const std::string& name : schema.required) {
-      if (!value.contains(name)) Add(Required(Child(path, name)));
+      if (!value.contains(name)) Add(Required(FieldPath(path, name).Text()));
     }
     for (const auto& [name, child] : value.items()) {
       if (const Schema* field = schema.Field(name)) {
-        Check(*field, child, Child(path, name), depth + 1);
+        Check(*field, child, FieldPath(path, name), depth + 1);
       }
     }
-  }
-
-  static std::string Child(const std::string& path, std::string_view name) {
-    return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
   }
 
   std::vector<Cause> causes_;
@@ -243,7 +242,7 @@ class Validator {
 
 std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object, std::string_view path) {
   Validator validator;
-  validator.Check(schema, object, std::string(path), 0);
+  validator.Check(schema, object, FieldPath(path), 0);
   return validator.TakeCauses();
 }
 

@@ -321,13 +321,19 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
       context.objects.Change(
           request.resource(), request.key(), [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
             if (current == nullptr) return NotFoundError(*request.kind, request.name);
-            json live = *current->body;
-            live["apiVersion"] = request.kind->api_version();
-            TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, live));
+            // Under the name of the version that is asked for.
+            const json* live = current->body.get();
+            json renamed;
+            if (TextAt(*live, "apiVersion") != request.kind->api_version()) {
+              renamed = *live;
+              renamed["apiVersion"] = request.kind->api_version();
+              live = &renamed;
+            }
+            TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, *live));
             if (!patched.is_object()) return BadRequestError("the patch leaves no object");
             TAHOMA_RETURN_IF_ERROR(CheckBody(write, patched, {}, request.http->body));
             TAHOMA_ASSIGN_OR_RETURN(json next,
-                                    AdmitUpdate(context, write, live, std::move(patched)));
+                                    AdmitUpdate(context, write, *live, std::move(patched)));
             return EditOf(context, write, current, std::move(next), outcome);
           }));
   return Answer(context, write, 200, outcome ? *outcome : *stored);

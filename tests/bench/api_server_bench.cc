@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/apiserver/api_server.h"
+#include "controller/apiserver/json_text.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
@@ -51,15 +52,17 @@ Fixture& Shared() {
 const std::string kPods = "/api/v1/namespaces/default/pods";
 std::atomic<int> next_pod = 0;
 
+std::string NextPod() {
+  return R"({"metadata":{"name":"p)" + std::to_string(next_pod++) +
+         R"(","labels":{"tahoma.dev/gang":"g"}},"spec":{"schedulerName":"tahoma","containers":[)"
+         R"({"name":"main","image":"train","resources":{"claims":[{"name":"c"}]}}],)"
+         R"("resourceClaims":[{"name":"c","resourceClaimTemplateName":"t"}]}})";
+}
+
 void BM_CreatePods(benchmark::State& state) {
   Fixture& fixture = Shared();
   for (auto _ : state) {
-    const auto response = fixture.Call(
-        "POST", kPods,
-        R"({"metadata":{"name":"p)" + std::to_string(next_pod++) +
-            R"(","labels":{"tahoma.dev/gang":"g"}},"spec":{"schedulerName":"tahoma","containers":[)"
-            R"({"name":"main","image":"train","resources":{"claims":[{"name":"c"}]}}],)"
-            R"("resourceClaims":[{"name":"c","resourceClaimTemplateName":"t"}]}})");
+    const auto response = fixture.Call("POST", kPods, NextPod());
     TAHOMA_CHECK(response.status == 201);
   }
   state.SetItemsProcessed(state.iterations());
@@ -79,6 +82,38 @@ void BM_PatchStatus(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(BM_PatchStatus)->Threads(16)->Threads(64)->UseRealTime();
+
+// What a write costs the processor: everything but the commit.
+void BM_CreateWithoutCommit(benchmark::State& state) {
+  Fixture& fixture = Shared();
+  for (auto _ : state) {
+    const auto response = fixture.Call("POST", kPods + "?dryRun=All", NextPod());
+    TAHOMA_CHECK(response.status == 201);
+  }
+}
+BENCHMARK(BM_CreateWithoutCommit)->Unit(benchmark::kMicrosecond);
+
+void BM_PatchStatusWithoutCommit(benchmark::State& state) {
+  Fixture& fixture = Shared();
+  (void)fixture.Call("POST", kPods,
+                     R"({"metadata":{"name":"patched"},"spec":{"containers":[)"
+                     R"({"name":"main","image":"train"}]}})");
+  for (auto _ : state) {
+    const auto response = fixture.Call(
+        "PATCH", kPods + "/patched/status?dryRun=All",
+        R"({"status":{"conditions":[{"type":"PodScheduled","status":"True"}],"message":"m"}})",
+        "application/strategic-merge-patch+json");
+    TAHOMA_CHECK(response.status == 200);
+  }
+}
+BENCHMARK(BM_PatchStatusWithoutCommit)->Unit(benchmark::kMicrosecond);
+
+void BM_ReadJson(benchmark::State& state) {
+  const std::string text = NextPod();
+  for (auto _ : state) benchmark::DoNotOptimize(ReadJson(text));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
+}
+BENCHMARK(BM_ReadJson);
 
 void BM_ListPods(benchmark::State& state) {
   Fixture& fixture = Shared();

@@ -190,18 +190,6 @@ TEST(DecodeErrorTest, SaysWhatGoSays) {
             std::nullopt);
 }
 
-TEST(DuplicateFieldsTest, NamesEachPathOnce) {
-  EXPECT_EQ(*DuplicateFields(R"({"a": 1, "b": {"c": 1, "c": 2, "c": 3},
-                                 "l": [{"x": 1}, {"x": 1, "x": 2}], "a": 2})"),
-            (std::vector<std::string>{"b.c", "l[1].x", "a"}));
-  EXPECT_TRUE(DuplicateFields(R"({"a": {"x": 1}, "b": {"x": 1}})")->empty());
-}
-
-TEST(DuplicateFieldsTest, RefusesWhatIsNotJsonAndWhatIsTooDeep) {
-  EXPECT_FALSE(DuplicateFields("{\"a\": ").ok());
-  EXPECT_FALSE(DuplicateFields(std::string(100000, '[')).ok());
-}
-
 TEST(SchemaTableTest, NamesTheLineThatIsWrong) {
   const auto missing = ParseSchemaTables({"package p.v1\ntype A : x\n  b B : y\n"});
   EXPECT_EQ(Message(missing.status()), "p.v1 line 3: unknown type p.v1.B");

@@ -1,0 +1,35 @@
+// JSON text to a value, in one pass.
+//
+//   absl::StatusOr<JsonText> body = ReadJson(request.body);
+//   *body->value;         // of a key that comes twice, the last
+//   body->duplicates;     // {"spec.members"}: and which those were
+//
+// Scope: syntax. Nesting is bounded, so nothing that walks the value later recurses deeper.
+//
+// Thread safety: a pure function.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tahoma::controller {
+
+// Deeper JSON is refused.
+inline constexpr int kNestingMax = 128;
+
+struct JsonText {
+  std::shared_ptr<nlohmann::json> value;  // never null
+  std::vector<std::string> duplicates;    // paths, each once, at most kMaxCauses
+};
+
+// kResourceExhausted when it is nested too deeply, kInvalidArgument with the parser's words when it
+// is not JSON.
+absl::StatusOr<JsonText> ReadJson(std::string_view text);
+
+}  // namespace tahoma::controller
