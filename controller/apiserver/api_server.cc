@@ -154,6 +154,12 @@ rest::Response ApiServer::Handle(const rest::Request& request) {
   return response.ok() ? *std::move(response) : ResponseOf(response.status());
 }
 
+absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Request& request) {
+  TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, kinds_.Snapshot()));
+  if (!parsed.kind->Allows("watch")) return MethodNotAllowedError();
+  return controller::OpenWatch(context_, std::move(parsed));
+}
+
 absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request) {
   std::shared_ptr<const KindTable> kinds = kinds_.Snapshot();
   const auto slashes = std::count(request.path.begin(), request.path.end(), '/');

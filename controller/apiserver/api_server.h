@@ -24,6 +24,7 @@
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/object_store.h"
 #include "controller/apiserver/openapi.h"
+#include "controller/apiserver/watch_stream.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
@@ -47,6 +48,9 @@ class ApiServer {
   // Any request; never fails, errors are answers. A response with a source reads from this server
   // and must end before it.
   rest::Response Handle(const rest::Request& request);
+
+  // A watch request's stream itself, for readers of its events; an error is ResponseOf's.
+  absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const rest::Request& request);
 
   // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
   absl::Status InstallCrd(std::string_view text);

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/apiserver/status_error.h"
+
 namespace tahoma::controller {
 namespace {
 
@@ -30,7 +32,7 @@ bool TakeLines(std::string& text, const kube::LineSink& sink) {
 
 }  // namespace
 
-rest::Response InProcessTransport::Call(const kube::Request& request) {
+rest::Request InProcessTransport::RequestOf(const kube::Request& request) const {
   rest::Request call;
   call.method = request.method;
   call.target = request.target;
@@ -41,11 +43,11 @@ rest::Response InProcessTransport::Call(const kube::Request& request) {
   if (call.header("User-Agent").empty()) call.headers.emplace_back("User-Agent", user_agent_);
   call.body = request.body;
   call.peer = "in-process";
-  return server_.Handle(call);
+  return call;
 }
 
 absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& request) {
-  rest::Response response = Call(request);
+  rest::Response response = server_.Handle(RequestOf(request));
   kube::Response answer = HeadOf(response);
   answer.body = std::move(response.body);
   if (response.source) {
@@ -59,7 +61,7 @@ absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& req
 absl::StatusOr<kube::Response> InProcessTransport::Stream(const kube::Request& request,
                                                           const kube::LineSink& sink,
                                                           std::chrono::milliseconds idle_timeout) {
-  rest::Response response = Call(request);
+  rest::Response response = server_.Handle(RequestOf(request));
   kube::Response head = HeadOf(response);
   if (!response.source) {
     if (response.status == 200) {
@@ -81,6 +83,30 @@ absl::StatusOr<kube::Response> InProcessTransport::Stream(const kube::Request& r
   }
   if (response.closed) response.closed();
   return head;
+}
+
+absl::StatusOr<kube::Response> InProcessTransport::Watch(const kube::Request& request,
+                                                         const kube::EventSink& sink,
+                                                         std::chrono::milliseconds idle_timeout) {
+  const rest::Request call = RequestOf(request);
+  const auto watch = server_.OpenWatch(call);
+  if (!watch.ok()) {
+    rest::Response refusal = ResponseOf(watch.status());
+    kube::Response answer = HeadOf(refusal);
+    answer.body = std::move(refusal.body);
+    return answer;
+  }
+  MonotonicTime last = clock_.MonotonicNow();
+  const kube::EventSink seen = [&](std::string_view type, const nlohmann::json& object) {
+    last = clock_.MonotonicNow();
+    return sink(type, object);
+  };
+  while (!closed_ && (*watch)->ReadEvents(seen, std::min(kWaitAtOnce, idle_timeout)) &&
+         clock_.MonotonicNow() - last < idle_timeout) {
+  }
+  kube::Response ended;
+  ended.status = 200;
+  return ended;
 }
 
 }  // namespace tahoma::controller

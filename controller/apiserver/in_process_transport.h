@@ -25,12 +25,14 @@ class InProcessTransport final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override;
   absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
                                         std::chrono::milliseconds idle_timeout) override;
+  absl::StatusOr<kube::Response> Watch(const kube::Request& request, const kube::EventSink& sink,
+                                       std::chrono::milliseconds idle_timeout) override;
 
   // Ends running streams soon, and later ones at once.
   void Close() { closed_ = true; }
 
  private:
-  rest::Response Call(const kube::Request& request);
+  rest::Request RequestOf(const kube::Request& request) const;
 
   ApiServer& server_;
   const Clock& clock_;

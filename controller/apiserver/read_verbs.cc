@@ -12,7 +12,6 @@
 #include "controller/apiserver/selection.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
-#include "controller/apiserver/watch_stream.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -230,7 +229,8 @@ absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequ
   return JsonResponse(form.List(*request.kind, page, metadata, context.clock.WallNow()));
 }
 
-absl::StatusOr<rest::Response> Watch(const ApiContext& context, ApiRequest request) {
+absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const ApiContext& context,
+                                                       ApiRequest request) {
   if (!request.name.empty()) {
     std::string& fields = request.query["fieldSelector"];
     fields += (fields.empty() ? "metadata.name=" : ",metadata.name=") + request.name;
@@ -240,8 +240,12 @@ absl::StatusOr<rest::Response> Watch(const ApiContext& context, ApiRequest reque
   TAHOMA_ASSIGN_OR_RETURN(Selection selection, SelectionOf(request));
   TAHOMA_RETURN_IF_ERROR(CheckVersionMatch(request, true));
   TAHOMA_ASSIGN_OR_RETURN(WatchStream::Start start, StartOf(context, request, selection));
-  auto watch = std::make_shared<WatchStream>(context.objects, context.clock, request, form,
-                                             std::move(selection), std::move(start));
+  return std::make_shared<WatchStream>(context.objects, context.clock, request, form,
+                                       std::move(selection), std::move(start));
+}
+
+absl::StatusOr<rest::Response> Watch(const ApiContext& context, ApiRequest request) {
+  TAHOMA_ASSIGN_OR_RETURN(const auto watch, OpenWatch(context, std::move(request)));
   rest::Response response = rest::Response::Stream(
       "application/json",
       [watch](std::string& out, std::chrono::milliseconds wait) { return watch->Read(out, wait); });

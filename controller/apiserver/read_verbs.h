@@ -11,6 +11,7 @@
 
 #include "controller/apiserver/api_context.h"
 #include "controller/apiserver/api_request.h"
+#include "controller/apiserver/watch_stream.h"
 
 namespace tahoma::controller {
 
@@ -18,6 +19,8 @@ absl::StatusOr<rest::Response> GetOne(const ApiContext& context, const ApiReques
 absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequest& request);
 // `request` may name one object (the deprecated form); it is then watched alone.
 absl::StatusOr<rest::Response> Watch(const ApiContext& context, ApiRequest request);
+absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const ApiContext& context,
+                                                       ApiRequest request);
 
 // A continue token of page `start` (a key) at `version`, and back; 400 when it is not one.
 struct ContinueToken {

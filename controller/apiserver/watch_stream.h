@@ -6,7 +6,8 @@
 //   };
 //
 // A watch holds no queue of its own: it reads the resource's event log from its own position and
-// ends with an ERROR event (410) when the log has moved on past it. Lines are made once and shared.
+// ends with an ERROR event (410) when the log has moved on past it. Lines are made once and shared;
+// readers in this process take the objects themselves (ReadEvents).
 //
 // Thread safety: one reader.
 
@@ -24,6 +25,7 @@
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/selection.h"
 #include "lib/base/clock.h"
+#include "lib/kube/transport.h"
 
 namespace tahoma::controller {
 
@@ -43,11 +45,18 @@ class WatchStream {
 
   // As rest::StreamSource: appends lines to `out`, waiting at most `wait`; false when it is over.
   bool Read(std::string& out, std::chrono::milliseconds wait);
+  // The same events as whole objects; also over when `sink` has had enough.
+  bool ReadEvents(const kube::EventSink& sink, std::chrono::milliseconds wait);
 
  private:
-  void SendInitial(std::string& out);
-  void Send(const Event& event, std::string& out);
-  std::string Bookmark(bool initial_end) const;
+  class Output;
+  class TextOutput;
+  class ObjectOutput;
+
+  bool ReadInto(Output& out, std::chrono::milliseconds wait);
+  void SendInitial(Output& out);
+  void Send(const Event& event, Output& out);
+  nlohmann::json Bookmark(bool initial_end) const;
 
   const ObjectStore& objects_;
   const Clock& clock_;

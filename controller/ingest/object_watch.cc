@@ -100,14 +100,17 @@ absl::Status ObjectWatch::List() {
 
 absl::Status ObjectWatch::Watch() {
   absl::Status failure;
-  const auto answer = transport_.Stream(
+  const auto answer = transport_.Watch(
       {.method = "GET",
        .target = Query(
            fmt::format("watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
                        kWatchSeconds, kube::PercentEncode(version_))),
        .headers = {{"Accept", "application/json"}},
        .body = ""},
-      [&](std::string_view line) { return OnLine(line, failure) && !stopping_; }, kIdle);
+      [&](std::string_view type, const json& object) {
+        return OnEvent(type, object, failure) && !stopping_;
+      },
+      kIdle);
   if (!failure.ok()) return failure;
   if (!answer.ok()) return answer.status();
   if (answer->status == 410) return OutOfRange("the watch expired");
@@ -115,12 +118,8 @@ absl::Status ObjectWatch::Watch() {
   return absl::OkStatus();
 }
 
-bool ObjectWatch::OnLine(std::string_view line, absl::Status& failure) {
-  if (line.empty()) return true;
+bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Status& failure) {
   try {
-    const json event = json::parse(line);
-    const std::string type = event.at("type");
-    const json& object = event.at("object");
     if (type == "ERROR") {
       const int code = object.value("code", 0);
       failure = code == 410 ? OutOfRange("the watch expired")

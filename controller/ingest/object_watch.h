@@ -59,7 +59,7 @@ class ObjectWatch {
   absl::Status List();
   // OK when the watch ended in order and can go on from version_.
   absl::Status Watch();
-  bool OnLine(std::string_view line, absl::Status& failure);
+  bool OnEvent(std::string_view type, const nlohmann::json& object, absl::Status& failure);
   void See(const nlohmann::json& object);
   std::string Query(std::string_view more) const;
 

@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include <nlohmann/json.hpp>
+
 namespace tahoma::kube {
 
 std::string_view Response::header(std::string_view name) const {
@@ -11,6 +13,21 @@ std::string_view Response::header(std::string_view name) const {
     }
   }
   return "";
+}
+
+absl::StatusOr<Response> Transport::Watch(const Request& request, const EventSink& sink,
+                                          std::chrono::milliseconds idle_timeout) {
+  const auto on_line = [&](std::string_view line) {
+    if (line.empty()) return true;
+    const nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
+    const auto is_event = [&] {
+      return event.is_object() && event.contains("object") &&
+             event.value("type", nlohmann::json()).is_string();
+    };
+    if (!is_event()) return sink("", nullptr);
+    return sink(event["type"].get_ref<const std::string&>(), event["object"]);
+  };
+  return Stream(request, on_line, idle_timeout);
 }
 
 }  // namespace tahoma::kube

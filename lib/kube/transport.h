@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,10 @@ struct Response {
 // Receives the lines of a stream, without their newline. Returning false ends the stream.
 using LineSink = std::function<bool(std::string_view line)>;
 
+// Receives the events of a watch: "ADDED" and the object, which lives during the call; or "ERROR"
+// and a Status. Returning false ends the watch.
+using EventSink = std::function<bool(std::string_view type, const nlohmann::json& object)>;
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -59,6 +64,11 @@ class Transport {
   // `sink` returns false, or nothing at all arrived for `idle_timeout`.
   virtual absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
                                           std::chrono::milliseconds idle_timeout) = 0;
+
+  // As Stream, for a watch, event by event. A line that is not an event is given as "" and null. A
+  // server in the same process hands its objects over without making text of them.
+  virtual absl::StatusOr<Response> Watch(const Request& request, const EventSink& sink,
+                                         std::chrono::milliseconds idle_timeout);
 };
 
 }  // namespace tahoma::kube

@@ -183,6 +183,46 @@ TEST_F(WatchTest, AThousandWatchersOfAllFormsSeeTheSame) {
 
 // Random writes; watches with and without a selector, opened at random moments, must lead to what
 // a list with the same selector gives.
+// A reader in the same process gets the objects that the lines of the text say.
+TEST_F(WatchTest, EventsAsObjectsAreThoseOfTheText) {
+  Create("a");
+  Create("b", "blue");
+  const std::string query = "watch=1&allowWatchBookmarks=true&labelSelector=colour%3Dred";
+  rest::Request request;
+  request.method = "GET";
+  request.path = kMaps;
+  request.query = query;
+  const auto watch = server_->OpenWatch(request);
+  ASSERT_TRUE(watch.ok());
+  Answer text = Call("GET", kMaps + "?" + query);
+  std::vector<json> events;
+  const kube::EventSink sink = [&](std::string_view type, const json& object) {
+    events.push_back({{"type", type}, {"object", object}});
+    return true;
+  };
+  const auto read = [&] {
+    EXPECT_TRUE((*watch)->ReadEvents(sink, std::chrono::milliseconds(0)));
+    EXPECT_TRUE((*watch)->ReadEvents(sink, std::chrono::milliseconds(0)));
+  };
+  Create("c");
+  Paint("a", "blue");
+  Paint("b", "red");
+  Call("DELETE", kMaps + "/c");
+  read();
+  EXPECT_EQ(events, text.Read());
+  EXPECT_EQ(events.size(), 5U);
+  clock_.Advance(std::chrono::minutes(2));
+  read();
+  EXPECT_EQ(events.back().at("type"), "BOOKMARK");
+  Create("d");
+  Create("e");
+  EXPECT_FALSE(
+      (*watch)->ReadEvents([](auto, const auto&) { return false; }, std::chrono::milliseconds(0)))
+      << "the reader has had enough";
+  request.path = "/api/v1/namespaces/default/nothing";
+  EXPECT_EQ(ResponseOf(server_->OpenWatch(request).status()).status, 404);
+}
+
 TEST_F(WatchTest, ReplayingAnyWatchGivesTheList) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Rng rng(seed);

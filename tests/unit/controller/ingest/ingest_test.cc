@@ -240,6 +240,26 @@ TEST(ObjectWatchTest, ListsInPagesWatchesAndListsAgainWhenTheVersionExpired) {
   EXPECT_THAT(transport.targets.at(3), HasSubstr("resourceVersion=7"));
 }
 
+TEST(ObjectWatchTest, AnEventThatCannotBeReadMeansListingAgain) {
+  for (const char* line : {"{\"type\":", "[]", R"({"type":"ADDED"})", R"({"type":1,"object":{}})",
+                           R"({"type":"ADDED","object":{"metadata":{}}})"}) {
+    ScriptedTransport transport;
+    transport.lists = {List("5", {"a"}), List("9", {"a"})};
+    transport.watches = {{line}};
+    int failures = 0;
+    ObjectWatch::Handlers handlers;
+    handlers.seen = [](const json&) {};
+    handlers.gone = [](const std::string&, const std::string&, const std::string&) {};
+    handlers.listed = [] {};
+    handlers.failed = [&](const absl::Status&) { ++failures; };
+    ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = ""}, handlers);
+    transport.when_empty = [&] { watch.Stop(); };
+    watch.Run([](std::chrono::milliseconds) { return true; });
+    EXPECT_EQ(failures, 1) << line;
+    EXPECT_EQ(transport.targets.size(), 4U) << line;  // list, watch, list, watch
+  }
+}
+
 // Nodes and slices are one page each, everything else is empty; watches last until the end.
 class FleetTransport final : public kube::Transport {
  public:
