@@ -93,7 +93,9 @@ absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
 
 absl::StatusOr<std::string> TokenOf(const Options& options) {
   if (options.token_file.empty()) return std::string();
-  return ReadToken(options.token_file);
+  absl::StatusOr<std::string> token = ReadToken(options.token_file);
+  if (!token.ok()) return Annotate(token.status(), "tokenFile");
+  return token;
 }
 
 rest::ServerOptions AdminOptions(const Options& options, const std::string& token) {
@@ -108,8 +110,6 @@ rest::ServerOptions AdminOptions(const Options& options, const std::string& toke
 }
 
 absl::Status RunStandalone(const Options& options, const std::string& token) {
-  TAHOMA_RETURN_IF_ERROR(
-      Annotate(rest::Server::Check(AdminOptions(options, token)), "adminAddress"));
   const SystemClock clock;
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
@@ -196,6 +196,9 @@ absl::Status RunProgram(const Options& options) {
         "adminAddress {} can be reached from outside: give a tokenFile, or a loopback address",
         options.admin_address);
   }
+  // Before anything is written.
+  TAHOMA_RETURN_IF_ERROR(
+      Annotate(rest::Server::Check(AdminOptions(options, token)), "adminAddress"));
   return options.standalone ? RunStandalone(options, token) : RunCluster(options, token);
 }
 

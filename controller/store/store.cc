@@ -65,6 +65,18 @@ absl::Status InUse(const std::string& dir, std::string_view reason) {
       "the store in {} is in use by another process; stop it or use another dataDir", dir);
 }
 
+// RocksDB renames a folder's LOG before it asks for the folder's lock, also when a running
+// controller writes that LOG. So the lock is asked for before RocksDB is.
+absl::Status CheckUnused(rocksdb::Env* env, const std::string& dir) {
+  rocksdb::FileLock* lock = nullptr;
+  const rocksdb::Status locked = env->LockFile(dir + "/LOCK", &lock);
+  if (locked.ok()) return FromRocks(env->UnlockFile(lock), dir);
+  const std::string reason = locked.ToString();
+  // Nobody's lock is in the way of a file that cannot even be opened.
+  if (reason.find("open a file for lock") != std::string::npos) return FromRocks(locked, dir);
+  return InUse(dir, reason);
+}
+
 rocksdb::DBOptions DatabaseOptions(const StoreOptions& options, rocksdb::Env* env) {
   rocksdb::DBOptions db;
   db.env = env;
@@ -130,6 +142,7 @@ absl::Status Store::OpenDatabase() {
     env_ = rocksdb::NewCompositeEnv(options_.file_system);
     env = env_.get();
   }
+  TAHOMA_RETURN_IF_ERROR(CheckUnused(env, options_.dir));
   std::vector<rocksdb::ColumnFamilyDescriptor> wanted;
   for (const std::string_view name : kColumnNames) {
     wanted.emplace_back(std::string(name), ColumnOptions(options_));

@@ -1,6 +1,7 @@
 #include "sim-node/app/options.h"
 
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 #include "lib/wire/socket.h"
 
 namespace tahoma::sim {
@@ -66,6 +67,10 @@ config::Spec DeclareOptions(Options& options) {
 
 absl::Status CheckOptions(Options& options) {
   if (options.node_name.empty()) return InvalidArgument("nodeName is empty; name the node");
+  if (hw::FindInstanceType(options.instance_type) == nullptr) {
+    return InvalidArgument("instanceType \"{}\" is unknown; known are {}", options.instance_type,
+                           hw::InstanceTypeNames());
+  }
   if (options.workload_socket.empty()) options.workload_socket = options.node_socket + ".pods";
   for (const std::string* address : {&options.node_socket, &options.workload_socket}) {
     const absl::StatusOr<wire::Address> parsed = wire::ParseAddress(*address);

@@ -3,6 +3,8 @@
 #include <openssl/rand.h>
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -40,6 +42,7 @@ void Log(std::string_view line) { spdlog::info("{}", line); }
 absl::StatusOr<std::string> ReadToken(const std::string& file) {
   if (file.empty()) return std::string();
   std::ifstream in(file);
+  if (!in) return NotFound("adminTokenFile {} cannot be read: {}", file, std::strerror(errno));
   std::string token;
   if (!(in >> token)) return InvalidArgument("adminTokenFile {} holds no token", file);
   return token;

@@ -193,6 +193,10 @@ TEST(StoreTest, ASecondProcessIsToldWhichProcessHoldsTheFolder) {
   const auto second = Store::Open({.dir = dir.path()});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(second.status().ToString(), HasSubstr(fmt::format("in use by process {}", child)));
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    EXPECT_EQ(entry.path().filename().string().find("LOG.old"), std::string::npos)
+        << "the log that the first one writes was renamed";
+  }
   ASSERT_EQ(::write(finish[1], "x", 1), 1);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(Store::Open({.dir = dir.path()}).ok()) << "free again once that process has ended";
@@ -210,6 +214,14 @@ TEST(StoreTest, AnotherFormatIsRefusedAndNothingChanges) {
     EXPECT_THAT(opened.status().ToString(),
                 HasSubstr("has format 99, this program reads format 1"));
   }
+}
+
+TEST(StoreTest, ALockThatCannotBeOpenedIsNotSaidToBeHeld) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir.path() + "/LOCK");
+  const auto opened = Store::Open({.dir = dir.path()});
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(opened.status().ToString(), HasSubstr("Is a directory"));
 }
 
 TEST(StoreTest, ADamagedLogIsDataLossWithWhatToDo) {

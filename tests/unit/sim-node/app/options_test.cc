@@ -1,0 +1,90 @@
+// What sim-node can be told, and what does not go together.
+
+#include "sim-node/app/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/config/parse.h"
+
+namespace tahoma::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
+  Options options;
+  const absl::Status read = config::ParseFile(
+      "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n1\n"
+      "instanceType: trn2u.48xlarge\nlinkAddress: \"127.0.0.1:0\"\nnodeSocket: /run/n1.sock\n"
+      "ultraServer:\n  id: us-1\n  nodeId: 1\n  peers:\n  - {nodeId: 0, address: \"a:1\"}\n"
+      "  - {nodeId: 2, address: \"b:1\"}\nnetworkLayers: [nn-1, nn-2, nn-3]\n"
+      "podRunner:\n  enabled: true\n  kubeconfig: k\n  shutdownGrace: 3s\n  images:\n"
+      "    \"tools:1\":\n      entrypoint: /bin/true\n      commands: {sh: /bin/sh}\n",
+      "file", DeclareOptions(options));
+  ASSERT_TRUE(read.ok()) << read;
+  ASSERT_TRUE(CheckOptions(options).ok());
+  EXPECT_EQ(options.ultra_server.node_id, 1);
+  ASSERT_EQ(options.ultra_server.peers.size(), 2U);
+  EXPECT_EQ(options.ultra_server.peers[1].address, "b:1");
+  EXPECT_EQ(options.network_layers.size(), 3U);
+  EXPECT_EQ(options.pod_runner.shutdown_grace, std::chrono::seconds(3));
+  EXPECT_EQ(options.pod_runner.images.at("tools:1").commands.at("sh"), "/bin/sh");
+  EXPECT_EQ(options.workload_socket, "/run/n1.sock.pods") << "beside the node's";
+}
+
+TEST(SimNodeOptionsTest, AMistakeInAListIsNamedByItsPath) {
+  Options options;
+  const absl::Status read = config::ParseFile(
+      "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nultraServer:\n  peers:\n"
+      "  - {nodeId: 0, address: a}\n  - {nodeId: 4, address: b}\n",
+      "file", DeclareOptions(options));
+  EXPECT_THAT(Message(read), StartsWith("file:6: ultraServer.peers[1].nodeId: "));
+}
+
+TEST(SimNodeOptionsTest, WhatDoesNotGoTogetherIsRefusedWithTheReason) {
+  struct Case {
+    std::function<void(Options&)> set;
+    std::string says;  // empty: it is fine
+  };
+  const std::vector<Case> cases = {
+      {[](Options&) {}, ""},
+      {[](Options& o) { o.node_name.clear(); }, "nodeName is empty; name the node"},
+      {[](Options& o) { o.instance_type = "trn9"; },
+       "instanceType \"trn9\" is unknown; known are "},
+      {[](Options& o) { o.instance_type.clear(); }, "instanceType \"\" is unknown"},
+      {[](Options& o) { o.node_socket = "tcp:nowhere"; }, "nodeSocket or workloadSocket: "},
+      {[](Options& o) { o.pod_runner.enabled = true; },
+       "podRunner.kubeconfig is empty; the pod runner needs an API server"},
+      {[](Options& o) { o.ultra_server.peers = {{.node_id = 1, .address = "a:1"}}; },
+       "ultraServer.id is empty"},
+      {[](Options& o) {
+         o.ultra_server.peers = {{.node_id = 1, .address = "a:1"}};
+         o.ultra_server.id = "us-1";
+       },
+       "linkAddress is empty, but ultraServer.peers names other nodes"},
+      {[](Options& o) {
+         o.ultra_server.peers = {{.node_id = 1, .address = "a:1"}};
+         o.ultra_server.id = "us-1";
+         o.link_address = "127.0.0.1:0";
+       },
+       ""}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    Options options;
+    options.node_name = "n";
+    cases[i].set(options);
+    const absl::Status checked = CheckOptions(options);
+    EXPECT_EQ(checked.ok(), cases[i].says.empty()) << checked;
+    EXPECT_THAT(Message(checked), HasSubstr(cases[i].says));
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim
