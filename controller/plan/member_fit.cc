@@ -20,6 +20,21 @@ bool Tolerated(const Device& device, const DeviceRequest& request) {
 
 bool IsAll(const DeviceRequest& request) { return request.mode == AllocationMode::kAll; }
 
+bool IsFree(const Room& room, const DeviceRole& role) {
+  switch (role.kind) {
+    case DeviceKind::kCore:
+      return (room.busy_cores[role.chip] & role.cores) == 0 &&
+             (room.lnc[role.chip] == 0 || room.lnc[role.chip] == role.lnc) &&
+             (room.unhealthy & BitOf(role.chip)) == 0;
+    case DeviceKind::kChip:
+      return (room.chips & BitOf(role.chip)) != 0;
+    case DeviceKind::kNode:
+    case DeviceKind::kOther:
+      break;
+  }
+  return room.chips == room.node->family->devices->chip_mask;
+}
+
 }  // namespace
 
 Room RoomOf(const NodeState& state) {
@@ -70,14 +85,8 @@ std::optional<MemberFitter::Pick> MemberFitter::Open(const CompiledRequest& requ
     const Device& device = room.node->device(index);
     const DeviceRole& role = room.node->role(index);
     if (!Tolerated(device, *alternative.spec)) continue;
-    const bool free = role.kind == DeviceKind::kCore
-                          ? (room.busy_cores[role.chip] & role.cores) == 0 &&
-                                (room.lnc[role.chip] == 0 || room.lnc[role.chip] == role.lnc) &&
-                                (alternative.lnc == 0 || alternative.lnc == role.lnc) &&
-                                (room.unhealthy & BitOf(role.chip)) == 0
-                      : role.kind == DeviceKind::kChip
-                          ? (room.chips & BitOf(role.chip)) != 0
-                          : room.chips == room.node->family->devices->chip_mask;
+    const bool lnc_fits = alternative.lnc == 0 || alternative.lnc == role.lnc;
+    const bool free = IsFree(room, role) && (role.kind != DeviceKind::kCore || lnc_fits);
     if (free || any) pick.devices.push_back(index);
   }
   const std::size_t needed =
@@ -148,18 +157,21 @@ bool MemberFitter::Constrain(const CompiledMember& member, std::size_t index, co
 // distinctAttribute: one candidate per value, and none whose value another request of the
 // constraint has taken.
 void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks,
-                                   Pick& pick, const Node& node) const {
+                                   Pick& pick, const Room& room) const {
+  const bool any = pick.alternative->spec->admin_access;
   for (const CompiledConstraint& rule : claim.constraints) {
     if (!rule.distinct || !rule.Covers(pick.request->name, pick.alternative->name)) continue;
     std::vector<AttributeValue> used;
     const auto value_of = [&](std::uint16_t device) {
-      return node.Lookup(device, rule.attribute.domain, rule.attribute.id);
+      return room.node->Lookup(device, rule.attribute.domain, rule.attribute.id);
     };
     for (const Pick& other : picks) {
       if (!rule.Covers(other.request->name, other.alternative->name)) continue;
       for (const std::uint16_t device : other.taken) used.push_back(*value_of(device));
     }
     std::erase_if(pick.devices, [&](std::uint16_t device) {
+      // What another request of the claim took must not stand for its value.
+      if (!any && !IsFree(room, room.node->role(device))) return true;
       const AttributeValue* value = value_of(device);
       if (value == nullptr || std::find(used.begin(), used.end(), *value) != used.end()) {
         return true;
@@ -182,7 +194,7 @@ bool MemberFitter::TakeAll(const CompiledClaim& claim, std::vector<Pick>& picks,
   });
   std::size_t results = 0;
   for (const std::size_t i : order) {
-    DropTakenValues(claim, picks, picks[i], *room.node);
+    DropTakenValues(claim, picks, picks[i], room);
     if (!Take(picks[i], room)) return false;
     results += picks[i].taken.size();
   }

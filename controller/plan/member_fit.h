@@ -89,7 +89,7 @@ class MemberFitter {
   bool TakeNode(Pick& pick, Room& room) const;
   bool TakeCores(Pick& pick, Room& room) const;
   void DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks, Pick& pick,
-                       const Node& node) const;
+                       const Room& room) const;
   static ClaimPlacement Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
                               const Node& node);
 

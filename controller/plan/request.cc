@@ -246,6 +246,7 @@ absl::Status Compiler::CompileMember(const MemberSpec& spec, CompiledGang& gang)
   }
   for (const CompiledClaim& claim : made.claims) {
     for (const CompiledRequest& request : claim.requests) {
+      made.chooses = made.chooses || request.alternatives.size() > 1;
       for (const CompiledAlternative& alternative : request.alternatives) {
         made.reads_place = made.reads_place || alternative.selectors->reads_place;
         made.tolerates = made.tolerates || !alternative.spec->tolerations.empty() ||

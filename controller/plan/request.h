@@ -66,6 +66,7 @@ struct CompiledMember {
   std::size_t alike = 0;              // the first member of the gang that asks for the same
   bool reads_place = false;           // some selector does
   bool tolerates = false;             // some request tolerates taints of devices
+  bool chooses = false;               // some request has several alternatives
 };
 
 struct CompiledGang {

@@ -361,7 +361,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
     return node ? TryNode(member, *node) : std::nullopt;
   }
   std::optional<MemberPlacement> found;
-  bool scan = member.claims.empty() || member.tolerates || member.reads_place;
+  bool scan = member.claims.empty() || member.tolerates || member.reads_place || member.chooses;
   for (const Demand& demand : DemandsOf(member)) {
     for (const Keys& keys : KeysFor(demand)) {
       const auto accepts = [&](const FleetIndex::Class& nodes) {
@@ -376,7 +376,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
     scan = scan || demand.cores > 1 || demand.chips == 0;
   }
   // What the index does not know: pods without devices, cores spread over started chips, devices
-  // whose taints are tolerated.
+  // whose taints are tolerated, alternatives after the first.
   for (std::size_t i = 0; scan && i < state_.node_count(); ++i) {
     if (state_.node(NodeId(i)).node == nullptr) continue;
     if ((found = TryNode(member, NodeId(i)))) return found;
