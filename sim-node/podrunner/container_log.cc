@@ -178,9 +178,10 @@ void LogReader::Emit(std::string_view line, std::string& out) {
     if (time.ok() && *time < *options_.since) return;
   }
   std::string text;
-  if (options_.timestamps) text = fmt::format("{} ", parts.time);
+  if (options_.timestamps && !within_line_) text = fmt::format("{} ", parts.time);
   text.append(parts.text);
-  if (parts.tag == "F") text += '\n';
+  within_line_ = parts.tag == "P";
+  if (!within_line_) text += '\n';
   const auto bytes = std::min<std::int64_t>(left_, static_cast<std::int64_t>(text.size()));
   out.append(text, 0, static_cast<std::size_t>(bytes));
   left_ -= bytes;
@@ -188,7 +189,9 @@ void LogReader::Emit(std::string_view line, std::string& out) {
 
 bool LogReader::Next(std::string& out) {
   if (fd_ < 0 && !OpenNext()) return left_ > 0;
-  for (int i = 0; i < kReadsAtOnce && left_ > 0; ++i) {
+  const std::size_t before = out.size();
+  // Reads on while everything is left out, so that nothing appended means nothing there.
+  for (int i = 0; (i < kReadsAtOnce || out.size() == before) && left_ > 0; ++i) {
     char piece[kReadBytes];
     const ssize_t got = read(fd_, piece, sizeof piece);
     if (got <= 0) {

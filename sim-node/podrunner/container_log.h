@@ -77,7 +77,8 @@ class LogReader {
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
 
-  // Appends what can be read now, at most about 256 KiB. False once limit_bytes is used up.
+  // Appends what can be read now, at most about 256 KiB; nothing only when there is nothing to read
+  // now. False once limit_bytes is used up.
   bool Next(std::string& out);
   // kNotFound when there is no such log (yet).
   absl::Status status() const;
@@ -95,6 +96,7 @@ class LogReader {
   std::int64_t skip_lines_ = 0;
   std::int64_t left_ = 0;
   bool started_ = false;
+  bool within_line_ = false;  // the piece emitted last was not the end of its line
 };
 
 }  // namespace tahoma::sim

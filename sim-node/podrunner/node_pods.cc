@@ -315,7 +315,9 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
 void NodePods::FinishPreparing(Pod& pod, WallTime now) {
   for (const std::string& uid : pod.claims) {
     const auto claim = claims_.find(uid);
-    if (claim != claims_.end() && claim->second.waiting.contains(pod.ref.uid)) return;
+    if (claim == claims_.end()) continue;
+    // Waiting for the plugin's answer, or for the next try after a failed one.
+    if (claim->second.waiting.contains(pod.ref.uid) || !claim->second.known_devices) return;
   }
   Carry(pod, pod.machine->OnPrepared(now), now);
 }

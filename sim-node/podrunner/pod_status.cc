@@ -90,7 +90,6 @@ PodHistory ParseHistory(const json& pod) {
 // unprepared: whoever frees the devices acts on the phase (kubelet SyncTerminatingPod).
 std::string PodMachine::PhaseOfContainers() const {
   bool waiting = false;
-  bool running = false;
   for (std::size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
     const bool pending =
@@ -102,10 +101,8 @@ std::string PodMachine::PhaseOfContainers() const {
       continue;
     }
     if (pending && !container.last) waiting = true;
-    if (container.state == ContainerState::kRunning) running = true;
   }
-  if (waiting && !running) return "Pending";
-  return "Running";
+  return waiting ? "Pending" : "Running";
 }
 
 void PodMachine::RefreshPhase() {

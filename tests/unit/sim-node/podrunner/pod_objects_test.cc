@@ -1,0 +1,253 @@
+// Objects of the API server as the pod runner reads and writes them: pods, their history, the node.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "sim-node/podrunner/node_object.h"
+#include "sim-node/podrunner/pod_machine.h"
+#include "sim-node/podrunner/pod_spec.h"
+
+namespace tahoma::sim {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+json SmallPod() {
+  return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u-1"},
+                         "spec": {"nodeName": "n", "containers": [{"name": "main"}]}})");
+}
+
+// ---- Pods --------------------------------------------------------------------------------------
+
+TEST(PodSpecTest, WhatIsLeftOutHasKubernetesDefaults) {
+  const PodSpec pod = *ParsePod(SmallPod());
+  EXPECT_EQ(pod.full_name(), "ns/p");
+  EXPECT_EQ(pod.restart_policy, RestartPolicy::kAlways);
+  EXPECT_EQ(pod.grace, seconds(30));
+  EXPECT_EQ(pod.active_deadline, std::nullopt);
+  EXPECT_EQ(pod.deletion_grace, std::nullopt);
+  EXPECT_TRUE(pod.claims.empty() && pod.init_containers.empty() && pod.ignored.empty());
+}
+
+TEST(PodSpecTest, EveryFieldThatIsHonouredIsRead) {
+  json object = SmallPod();
+  object["metadata"]["labels"] = {{"app", "web"}, {"bad", 3}};
+  object["spec"].update(json::parse(R"({
+    "restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 5, "activeDeadlineSeconds": 60,
+    "serviceAccountName": "sa", "initContainers": [{"name": "init", "image": "i"}],
+    "containers": [{"name": "main", "image": "tools:1", "command": ["sh"], "args": ["-c", "true"],
+      "workingDir": "/tmp", "resources": {"claims": [{"name": "c", "request": "r"}, {"name": "c"}]},
+      "env": [{"name": "A", "value": "1"},
+              {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+              {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}},
+              {"name": "D", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k",
+                                                           "optional": true}}},
+              {"name": "E", "valueFrom": {"resourceFieldRef": {}}}],
+      "envFrom": [{"configMapRef": {"name": "all"}, "prefix": "P_"},
+                  {"secretRef": {"name": "hidden", "optional": true}}]}]})"));
+  const PodSpec pod = *ParsePod(object);
+  EXPECT_EQ(pod.restart_policy, RestartPolicy::kOnFailure);
+  EXPECT_EQ(pod.grace, seconds(5));
+  EXPECT_EQ(pod.active_deadline, seconds(60));
+  EXPECT_EQ(pod.labels, (std::map<std::string, std::string>{{"app", "web"}}));
+  ASSERT_NE(pod.FindContainer("init"), nullptr);
+  EXPECT_EQ(pod.FindContainer("none"), nullptr);
+  const ContainerSpec& main = pod.containers[0];
+  EXPECT_THAT(main.args, ElementsAre("-c", "true"));
+  ASSERT_EQ(main.env.size(), 5U);
+  using Source = EnvVar::Source;
+  const std::vector<Source> sources = {Source::kValue, Source::kField, Source::kConfigMapKey,
+                                       Source::kSecretKey, Source::kUnsupported};
+  for (std::size_t i = 0; i < sources.size(); ++i) EXPECT_EQ(main.env[i].source, sources[i]) << i;
+  EXPECT_TRUE(main.env[3].optional);
+  EXPECT_EQ(main.env[4].value, "resourceFieldRef");
+  EXPECT_EQ(main.env_from[0].prefix, "P_");
+  EXPECT_EQ(main.env_from[1].source, EnvFrom::Source::kSecret);
+  EXPECT_EQ(main.claims[0].request, "r");
+  EXPECT_EQ(main.claims[1].request, "");
+}
+
+TEST(PodSpecTest, ClaimsComeFromTheSpecOrFromTheStatus) {
+  json object = SmallPod();
+  object["spec"]["resourceClaims"] = json::parse(
+      R"([{"name": "given", "resourceClaimName": "g"},
+          {"name": "made", "resourceClaimTemplateName": "t"},
+          {"name": "not-yet", "resourceClaimTemplateName": "t"},
+          {"name": "none", "resourceClaimTemplateName": "t"}])");
+  object["status"]["resourceClaimStatuses"] = json::parse(
+      R"([{"name": "made", "resourceClaimName": "p-made-x"}, {"name": "none"},
+          {"name": "given", "resourceClaimName": "another"}])");
+  const PodSpec pod = *ParsePod(object);
+  std::vector<std::string> objects;
+  for (const PodClaim& claim : pod.claims) objects.push_back(claim.object);
+  EXPECT_THAT(objects, ElementsAre("g", "p-made-x", "", ""));
+  EXPECT_FALSE(pod.claims[2].not_needed);
+  EXPECT_TRUE(pod.claims[3].not_needed);
+}
+
+TEST(PodSpecTest, ADeletedPodHasTheGraceOfItsDeletionOrItsOwn) {
+  json object = SmallPod();
+  object["spec"]["terminationGracePeriodSeconds"] = 7;
+  object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  EXPECT_EQ(ParsePod(object)->deletion_grace, seconds(7));
+  object["metadata"]["deletionGracePeriodSeconds"] = 0;
+  EXPECT_EQ(ParsePod(object)->deletion_grace, seconds(0));
+  object["metadata"]["deletionGracePeriodSeconds"] = -5;
+  EXPECT_EQ(ParsePod(object)->deletion_grace, seconds(0));
+  object["metadata"]["deletionGracePeriodSeconds"] = std::int64_t{1} << 62;
+  EXPECT_EQ(ParsePod(object)->deletion_grace, seconds(365 * 24 * 3600)) << "bounded";
+}
+
+TEST(PodSpecTest, WhatALocalProcessCannotHonourIsListed) {
+  json object = SmallPod();
+  object["spec"]["containers"][0]["livenessProbe"] = json::object();
+  object["spec"]["initContainers"] = json::parse(R"([{"name": "i", "lifecycle": {}}])");
+  object["spec"]["volumes"] = json::parse(R"([{"name": "data"}, {"name": "kube-api-access-abc"}])");
+  EXPECT_THAT(ParsePod(object)->ignored,
+              ElementsAre("initContainers[i].lifecycle", "containers[main].livenessProbe",
+                          "volumes[data]"));
+}
+
+TEST(PodSpecTest, WhatCannotBeRunIsRefusedWithItsPath) {
+  struct Case {
+    const char* patch;  // merged into the pod
+    const char* says;
+  };
+  for (const Case& c :
+       std::vector<Case>{{R"({"metadata": {"uid": "../x"}})", "metadata.uid \"../x\" is no uid"},
+                         {R"({"metadata": {"uid": ".x"}})", "is no uid"},
+                         {R"({"metadata": {"name": null}})", "metadata.name or uid is missing"},
+                         {R"({"spec": {"containers": [{"name": "a/b"}]}})",
+                          "containers[0]: name \"a/b\" is not a DNS label"},
+                         {R"({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}})",
+                          "containers has two containers named a"},
+                         {R"({"spec": {"containers": [{"name": "a", "command": "sh"}]}})",
+                          "containers[0]: command is not a list"},
+                         {R"({"spec": {"containers": [{"name": "a", "args": [1]}]}})",
+                          "containers[0]: args has an entry that is not a string"},
+                         {R"({"spec": {"containers": [{"name": "a", "env": [{"value": "x"}]}]}})",
+                          "containers[0]: env has an entry without name"},
+                         {R"({"spec": {"restartPolicy": "Maybe"}})",
+                          "spec.restartPolicy is Maybe; expected Always, OnFailure or Never"}}) {
+    json object = SmallPod();
+    object.merge_patch(json::parse(c.patch));
+    const auto pod = ParsePod(object);
+    ASSERT_FALSE(pod.ok()) << c.patch;
+    EXPECT_THAT(Message(pod.status()), HasSubstr(c.says));
+  }
+  json many = SmallPod();
+  for (int i = 0; i < 65; ++i) {
+    many["spec"]["containers"][static_cast<std::size_t>(i)] = {{"name", fmt::format("c{}", i)}};
+  }
+  EXPECT_THAT(Message(ParsePod(many).status()),
+              HasSubstr("containers has 65 entries; at most 64 are taken"));
+}
+
+// ---- What a former runner wrote ----------------------------------------------------------------
+
+TEST(PodHistoryTest, AStatusIsReadBackAsItWasWritten) {
+  constexpr WallTime kStart{std::chrono::hours(24 * 365 * 50)};
+  json object = SmallPod();
+  object["spec"]["restartPolicy"] = "OnFailure";
+  PodMachine pod(*ParsePod(object), {}, {.host_ip = "h", .pod_ip = "p"});
+  pod.Start(kStart);
+  pod.OnStarted("main", 0, "tahoma://1", kStart + seconds(1));
+  pod.OnExited("main", 0, {.code = 3}, kStart + seconds(2));
+  pod.OnStarted("main", 1, "tahoma://2", kStart + seconds(3));
+  object["status"] = pod.Status();
+  const PodHistory history = ParseHistory(object);
+  EXPECT_EQ(history.phase, "Running");
+  EXPECT_EQ(history.start_time, kStart);
+  const PodHistory::Container& main = history.containers.at("main");
+  EXPECT_EQ(main.restarts, 1);
+  EXPECT_TRUE(main.was_running);
+  EXPECT_EQ(main.started, kStart + seconds(3));
+  EXPECT_EQ(main.container_id, "tahoma://2");
+  ASSERT_TRUE(main.terminated);
+  EXPECT_EQ(main.terminated->exit.code, 3);
+  EXPECT_EQ(main.terminated->finished, kStart + seconds(2));
+}
+
+TEST(PodHistoryTest, WhatCannotBeReadIsLeftOut) {
+  for (const char* status : {"null", "[]", "{}", R"({"startTime": "soon", "phase": 3})",
+                             R"({"containerStatuses": [3, {"name": "a", "state": []}]})"}) {
+    json object = SmallPod();
+    object["status"] = json::parse(status);
+    const PodHistory history = ParseHistory(object);
+    EXPECT_EQ(history.phase, "") << status;
+    EXPECT_EQ(history.start_time, std::nullopt);
+  }
+  EXPECT_TRUE(ParseHistory(json()).containers.empty());
+}
+
+TEST(PodPhaseTest, APodIsPendingWhileAContainerHasNeverRunWhateverTheOthersDo) {
+  json object = SmallPod();
+  object["spec"]["containers"].push_back({{"name", "side"}});
+  PodMachine pod(*ParsePod(object), {}, {});
+  pod.Start(WallTime{});
+  pod.OnStarted("main", 0, "1", WallTime{});
+  EXPECT_EQ(pod.phase(), "Pending") << "kubelet getPhase: waiting comes before running";
+  pod.OnStartFailed("side", 0, {"ErrImagePull", "no"}, WallTime{});
+  EXPECT_EQ(pod.phase(), "Pending");
+}
+
+// ---- The node ----------------------------------------------------------------------------------
+
+TEST(NodeObjectTest, AMemberOfAnUltraServerHasTheLabelsOfAws) {
+  const NodeFacts facts{.name = "n3",
+                        .instance_type = "trn2u.48xlarge",
+                        .ultra_server_id = "us-1",
+                        .ultra_server_node = 3,
+                        .network_layers = {"nn-1", "nn-2", "nn-3"},
+                        .capacity_block_id = "cr-1"};
+  const auto labels = NodeLabels(facts);
+  EXPECT_EQ(labels.at("node.kubernetes.io/instance-type"), "trn2u.48xlarge");
+  EXPECT_EQ(labels.at("topology.k8s.aws/network-node-layer-3"), "nn-3");
+  EXPECT_EQ(labels.at("topology.k8s.aws/capacity-block-id"), "cr-1");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-server-id-4"), "us-1");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-4"), "3");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-server-id-2"), "us-1-1") << "2 and 3";
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-2"), "1");
+}
+
+TEST(NodeObjectTest, ALoneInstanceHasNoneOfThem) {
+  for (const auto& [key, value] : NodeLabels({.name = "n", .instance_type = "trn2.3xlarge"})) {
+    EXPECT_EQ(key.find("aws"), std::string::npos) << key;
+  }
+}
+
+TEST(NodeObjectTest, TheNodeIsReadySinceItsRunnerStarted) {
+  const WallTime start = *ParseTime("2026-11-21T10:00:00Z");
+  const json node = MakeNode({.name = "n",
+                              .vcpus = 192,
+                              .memory_bytes = std::int64_t{2} << 40,
+                              .log_port = 10250,
+                              .ready_since = start},
+                             start + seconds(60));
+  EXPECT_EQ(node["status"]["capacity"]["cpu"], "192");
+  EXPECT_EQ(node["status"]["allocatable"]["memory"], "2147483648Ki");
+  EXPECT_EQ(node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"], 10250);
+  const json& ready = node["status"]["conditions"][3];
+  EXPECT_EQ(ready["type"], "Ready");
+  EXPECT_EQ(ready["status"], "True");
+  EXPECT_EQ(ready["lastTransitionTime"], "2026-11-21T10:00:00Z");
+  EXPECT_EQ(ready["lastHeartbeatTime"], "2026-11-21T10:01:00Z");
+}
+
+TEST(NodeObjectTest, ItsLeaseIsAKubelets) {
+  const json lease = MakeLease({.name = "n"}, *ParseTime("2026-11-21T10:00:00.5Z"));
+  EXPECT_EQ(lease["metadata"]["namespace"], "kube-node-lease");
+  EXPECT_EQ(lease["spec"]["leaseDurationSeconds"], 40);
+  EXPECT_EQ(lease["spec"]["renewTime"], "2026-11-21T10:00:00.500000Z");
+}
+
+}  // namespace
+}  // namespace tahoma::sim
