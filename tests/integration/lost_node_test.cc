@@ -1,0 +1,178 @@
+// An UltraServer of four sim-node programs, one of which dies while collectives run on all of them:
+// every rank of the job ends soon and says which node was lost, and the UltraServer works again
+// when the node is back.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/wire/call.h"
+#include "lib/wire/messages.h"
+#include "tests/support/child_program.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using testing::Bin;
+using testing::ChildProgram;
+using ::testing::HasSubstr;
+
+constexpr int kNodes = 4;
+constexpr int kVictim = 2;
+constexpr seconds kSoon{
+    20};  // far below the 120 s that a join and the 30 s that a message may take
+
+class LostNodeTest : public ::testing::Test {
+ protected:
+  LostNodeTest() {
+    for (int node = 0; node < kNodes; ++node) {
+      WriteConfig(node);
+      Start(node);
+    }
+    for (int node = 0; node < kNodes; ++node) EXPECT_TRUE(IsUp(node)) << nodes_[node]->log();
+    tokens_.resize(kNodes);
+    for (int node = 0; node < kNodes; ++node) Claim(node);
+  }
+
+  std::string Path(const std::string& name, int node) const {
+    return dir_.path() + "/" + name + std::to_string(node);
+  }
+  void WriteConfig(int node) const {
+    std::string peers;
+    for (int peer = 0; peer < kNodes; ++peer) {
+      if (peer == node) continue;
+      peers += fmt::format("  - {{nodeId: {}, address: \"unix:{}\"}}\n", peer, Path("link", peer));
+    }
+    std::ofstream(Path("config", node)) << fmt::format(
+        "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n{0}\n"
+        "instanceType: trn2u.48xlarge\nlinkAddress: unix:{1}\nnodeSocket: {2}\nstateDir: {3}\n"
+        "portFile: {4}\nultraServer:\n  id: us-1\n  nodeId: {0}\n  peers:\n{5}",
+        node, Path("link", node), Path("socket", node), Path("state", node), Path("ports", node),
+        peers);
+  }
+  void Start(int node) {
+    std::filesystem::remove(Path("ports", node));
+    nodes_[node] = std::make_unique<ChildProgram>(
+        std::vector<std::string>{Bin("sim-node"), "--config", Path("config", node)},
+        Path("log", node));
+  }
+  bool IsUp(int node) {
+    return Eventually(*nodes_[node], [&] { return std::filesystem::exists(Path("ports", node)); });
+  }
+  // What dra-plugin does for a claim of all chips of the node.
+  void Claim(int node) {
+    wire::ApplyParams params;
+    params.grant.claim_uid = "uid-" + std::to_string(node);
+    params.grant.name_space = "default";
+    params.grant.name = "claim-" + std::to_string(node);
+    params.grant.ultra_server_mode = kNodes;
+    for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
+    wire::Client client("unix:" + Path("socket", node));
+    const auto reply = client.Call(
+        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
+        kSoon);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    const auto token = wire::DecodeToken(reply->result);
+    ASSERT_TRUE(token.ok()) << token.status();
+    tokens_[static_cast<std::size_t>(node)] = *token;
+  }
+  // A pod's program on that node, as a rank of the job.
+  std::unique_ptr<ChildProgram> Rank(int node, const std::string& job,
+                                     const std::vector<std::string>& words) {
+    std::vector<std::string> command = {
+        "/usr/bin/env",
+        fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", node)),
+        "TAHOMA_CLAIM_TOKEN=" + tokens_[static_cast<std::size_t>(node)],
+        fmt::format("TAHOMA_RANK={}", node),
+        fmt::format("TAHOMA_WORLD_SIZE={}", kNodes),
+        "TAHOMA_COMM_ID=" + job,
+        Bin("nccom-test"),
+        "allr"};
+    command.insert(command.end(), words.begin(), words.end());
+    return std::make_unique<ChildProgram>(command, Path(job, node));
+  }
+  static bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
+    const SystemClock clock;
+    const MonotonicTime end = clock.MonotonicNow() + kSoon;
+    while (!holds()) {
+      if (clock.MonotonicNow() > end || program.WaitEnd(std::chrono::milliseconds(5))) {
+        return holds();
+      }
+    }
+    return true;
+  }
+  // All four ranks run once and find every element right.
+  void ExpectThatAJobRuns(const std::string& job) {
+    std::vector<std::unique_ptr<ChildProgram>> ranks;
+    for (int node = 0; node < kNodes; ++node) {
+      ranks.push_back(Rank(node, job, {"-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1", "-c"}));
+    }
+    for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
+  }
+
+  testing::TempDir dir_;
+  std::map<int, std::unique_ptr<ChildProgram>> nodes_;
+  std::vector<std::string> tokens_;
+};
+
+TEST_F(LostNodeTest, InMidCollectiveEveryRankEndsSoonAndTheUltraServerRecovers) {
+  // A thousand sizes: rank 0 prints a line for each, so the first line says that they have begun.
+  const std::vector<std::string> long_run = {"-b", "64K",  "-e", "128K", "-i", "128",
+                                             "-d", "fp32", "-n", "1",    "-c"};
+  std::vector<std::unique_ptr<ChildProgram>> ranks;
+  for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", long_run));
+  ASSERT_TRUE(Eventually(*ranks[0], [&] {
+    return ranks[0]->log().find("65536") != std::string::npos;
+  })) << ranks[0]->log();
+  nodes_[kVictim]->Kill(SIGKILL);
+  EXPECT_EQ(nodes_[kVictim]->Wait(), std::nullopt);
+  for (int rank = 0; rank < kNodes; ++rank) {
+    SCOPED_TRACE(rank);
+    ChildProgram& program = *ranks[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(program.WaitEnd(kSoon)) << program.log();
+    EXPECT_EQ(program.Wait(), 1);
+    EXPECT_THAT(program.log(), HasSubstr(fmt::format("nccom-test: rank {}: ", rank)));
+    if (rank == kVictim) continue;  // it has lost its own node and cannot know why
+    EXPECT_THAT(program.log(),
+                AllOf(HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"), HasSubstr("is gone")));
+  }
+  Start(kVictim);
+  ASSERT_TRUE(IsUp(kVictim)) << nodes_[kVictim]->log();
+  Claim(kVictim);
+  ExpectThatAJobRuns("again");
+}
+
+TEST_F(LostNodeTest, ARankThatWaitedOnALostNodeDoesNotCountAndMayJoinAgain) {
+  const std::vector<std::string> once = {"-b", "64K", "-e", "64K", "-n", "1", "-c"};
+  std::vector<std::unique_ptr<ChildProgram>> ranks;
+  for (int node = 0; node < kNodes - 1; ++node) ranks.push_back(Rank(node, "job", once));
+  nodes_[kVictim]->Kill(SIGKILL);
+  ASSERT_TRUE(ranks[kVictim]->WaitEnd(kSoon)) << "its node is gone";
+  EXPECT_EQ(ranks[kVictim]->Wait(), 1) << ranks[kVictim]->log();
+  Start(kVictim);
+  ASSERT_TRUE(IsUp(kVictim)) << nodes_[kVictim]->log();
+  Claim(kVictim);
+  for (const int node : {kVictim, kNodes - 1}) {
+    std::filesystem::remove(Path("job", node));
+    ranks.push_back(Rank(node, "job", once));
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    EXPECT_EQ(ranks[i]->Wait(), i == kVictim ? 1 : 0) << ranks[i]->log();
+  }
+}
+
+}  // namespace
+}  // namespace tahoma
