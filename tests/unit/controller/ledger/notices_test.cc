@@ -1,0 +1,243 @@
+// What people are told and when: good news at once, bad news after a grace, nothing twice.
+
+#include "controller/ledger/notices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tahoma::controller {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class NoticesTest : public ::testing::Test {
+ protected:
+  NoticesTest() {
+    gang_.key = {"default", "train"};
+    gang_.uid = "uid-train";
+    pod_.key = {"default", "p"};
+    pod_.uid = "uid-p";
+  }
+  static GangStatus Status(const std::string& phase, const std::string& reason = "") {
+    GangStatus status;
+    status.phase = phase;
+    status.reason = reason;
+    GangCondition& placed = status.conditions.emplace_back();
+    placed.type = "Placed";
+    placed.status = phase == "Pending" ? ConditionStatus::kFalse : ConditionStatus::kTrue;
+    placed.reason = placed.message = reason;
+    return status;
+  }
+  void Pass(std::chrono::nanoseconds by) {
+    now_.wall += by;
+    now_.monotonic += by;
+  }
+  // What is written now: "gang train Pending", "pod p message", "event FailedScheduling message".
+  std::vector<std::string> Flush() {
+    std::vector<ApiWrite> writes;
+    notices_.Flush(now_, attempts_, writes);
+    std::vector<std::string> told;
+    for (const ApiWrite& write : writes) {
+      if (write.kind == WriteKind::kGangStatus) {
+        told.push_back("gang " + write.name + " " + write.status->phase);
+        last_gang_ = write;
+      } else if (write.kind == WriteKind::kPodCondition) {
+        told.push_back("pod " + write.name + " " + write.message);
+        last_pod_ = write;
+      } else {
+        told.push_back("event " + write.event->reason + " " + write.event->message);
+      }
+    }
+    return told;
+  }
+  void Answer(const ApiWrite& write, WriteOutcome outcome = WriteOutcome::kDone) {
+    ApiResult result;
+    result.kind = write.kind;
+    result.attempt = write.attempt;
+    result.ns = write.ns;
+    result.name = write.name;
+    result.outcome = outcome;
+    notices_.OnResult(result, now_);
+  }
+
+  Notices notices_;
+  GangFact gang_;
+  PodFact pod_;
+  Now now_{WallTime(std::chrono::hours(24)), MonotonicTime(std::chrono::hours(1))};
+  std::uint64_t attempts_ = 0;
+  ApiWrite last_gang_;
+  ApiWrite last_pod_;
+};
+
+// ---- Gangs -------------------------------------------------------------------------------------
+
+TEST_F(NoticesTest, GoodNewsOfAGangIsToldAtOnce) {
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+  EXPECT_EQ(last_gang_.uid, "uid-train");
+  Answer(last_gang_);
+  EXPECT_THAT(Flush(), IsEmpty());
+  EXPECT_EQ(notices_.wake(), std::nullopt);
+}
+
+TEST_F(NoticesTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
+  notices_.SetGang(gang_, Status("Pending", "WaitingForPods"), now_);
+  EXPECT_THAT(Flush(), IsEmpty());
+  EXPECT_EQ(notices_.wake(), now_.monotonic + Notices::kGrace);
+  Pass(milliseconds(100));
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+}
+
+TEST_F(NoticesTest, BadNewsThatStaysIsToldAfterTheGraceAndThenSeldom) {
+  notices_.SetGang(gang_, Status("Pending", "a"), now_);
+  Pass(Notices::kGrace);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
+  Answer(last_gang_);
+  Pass(seconds(1));
+  notices_.SetGang(gang_, Status("Pending", "b"), now_);
+  Pass(Notices::kGrace);
+  EXPECT_THAT(Flush(), IsEmpty()) << "another reason, but told a moment ago";
+  Pass(Notices::kRepeat);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
+  EXPECT_EQ(last_gang_.status->reason, "b");
+}
+
+TEST_F(NoticesTest, TheSameStatusIsNotWrittenTwice) {
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  Flush();
+  Answer(last_gang_);
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  Pass(seconds(60));
+  EXPECT_THAT(Flush(), IsEmpty());
+}
+
+TEST_F(NoticesTest, AConditionKeepsItsTimeWhileItsStatusStays) {
+  notices_.SetGang(gang_, Status("Pending", "a"), now_);
+  const WallTime first = now_.wall;
+  Pass(seconds(10));
+  notices_.SetGang(gang_, Status("Pending", "b"), now_);
+  EXPECT_EQ(notices_.GangStatusOf(gang_.key)->conditions[0].since, first);
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  EXPECT_EQ(notices_.GangStatusOf(gang_.key)->conditions[0].since, now_.wall);
+}
+
+TEST_F(NoticesTest, NewsThatComesWhileAWriteIsUnderWayFollowsItsAnswer) {
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  Flush();
+  notices_.SetGang(gang_, Status("Running"), now_);
+  EXPECT_THAT(Flush(), IsEmpty()) << "one write at a time";
+  Answer(last_gang_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Running"));
+}
+
+TEST_F(NoticesTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothing) {
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  Flush();
+  const ApiWrite first = last_gang_;
+  Answer(first, WriteOutcome::kUnavailable);
+  EXPECT_THAT(Flush(), IsEmpty());
+  Pass(Notices::kRetry);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+  Answer(first);
+  Pass(seconds(60));
+  EXPECT_THAT(Flush(), IsEmpty()) << "the second is still under way";
+  Answer(last_gang_);
+  EXPECT_THAT(Flush(), IsEmpty());
+}
+
+TEST_F(NoticesTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew) {
+  notices_.SetGang(gang_, Status("Pending", "a"), now_);
+  notices_.ForgetGang(gang_.key);
+  EXPECT_EQ(notices_.GangStatusOf(gang_.key), nullptr);
+  EXPECT_EQ(notices_.wake(), std::nullopt);
+  notices_.ForgetGang(gang_.key);  // twice is once
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  Flush();
+  Answer(last_gang_);
+  gang_.uid = "uid-second";
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+  EXPECT_EQ(last_gang_.uid, "uid-second");
+}
+
+TEST_F(NoticesTest, AnObjectThatIsGoneIsNotWrittenToAgain) {
+  notices_.SetGang(gang_, Status("Placed"), now_);
+  Flush();
+  Answer(last_gang_, WriteOutcome::kGone);
+  Pass(seconds(60));
+  EXPECT_THAT(Flush(), IsEmpty());
+}
+
+// ---- Pods --------------------------------------------------------------------------------------
+
+TEST_F(NoticesTest, APodIsToldWhyItWaitsWithAnEvent) {
+  notices_.SetPod(pod_, "no room", now_);
+  const WallTime since = now_.wall;
+  EXPECT_THAT(Flush(), IsEmpty());
+  Pass(Notices::kGrace);
+  EXPECT_THAT(Flush(), ElementsAre("pod p no room", "event FailedScheduling no room"));
+  EXPECT_EQ(last_pod_.when, since) << "since it began to wait";
+  Answer(last_pod_);
+  Pass(seconds(1));
+  notices_.SetPod(pod_, "still none", now_);
+  Pass(Notices::kRepeat);
+  EXPECT_THAT(Flush(), ElementsAre("pod p still none", "event FailedScheduling still none"));
+  EXPECT_EQ(last_pod_.when, since);
+}
+
+TEST_F(NoticesTest, WhatAFormerControllerWroteIsNotWrittenAgain) {
+  pod_.unschedulable_message = "no room";
+  notices_.SetPod(pod_, "no room", now_);
+  Pass(seconds(10));
+  EXPECT_THAT(Flush(), IsEmpty());
+}
+
+TEST_F(NoticesTest, APodThatWaitsNoMoreIsToldNothing) {
+  notices_.SetPod(pod_, "no room", now_);
+  notices_.SetPod(pod_, "", now_);
+  Pass(seconds(10));
+  EXPECT_THAT(Flush(), IsEmpty());
+  EXPECT_EQ(notices_.wake(), std::nullopt);
+}
+
+TEST_F(NoticesTest, APodOfTheSameNameIsAnotherPod) {
+  notices_.SetPod(pod_, "no room", now_);
+  Pass(Notices::kGrace);
+  Flush();
+  pod_.uid = "uid-second";
+  notices_.SetPod(pod_, "no room", now_);
+  Answer(last_pod_);  // of the first
+  Pass(Notices::kGrace);
+  EXPECT_THAT(Flush(), ElementsAre("pod p no room", "event FailedScheduling no room"));
+  EXPECT_EQ(last_pod_.uid, "uid-second");
+}
+
+TEST_F(NoticesTest, AFailedConditionIsTriedAgain) {
+  notices_.SetPod(pod_, "no room", now_);
+  Pass(Notices::kGrace);
+  Flush();
+  Answer(last_pod_, WriteOutcome::kUnavailable);
+  Pass(Notices::kRetry);
+  EXPECT_EQ(Flush()[0], "pod p no room");
+}
+
+TEST_F(NoticesTest, EventsAreToldOnceInTheirOrder) {
+  for (const std::string reason : {"A", "B"}) {
+    EventNote note;
+    note.reason = reason;
+    note.message = "m";
+    notices_.Tell(note);
+  }
+  EXPECT_THAT(Flush(), ElementsAre("event A m", "event B m"));
+  EXPECT_THAT(Flush(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tahoma::controller
