@@ -2,6 +2,7 @@
 
 #include <absl/strings/escaping.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -23,11 +24,13 @@ constexpr std::size_t kFileBytesMax = 4 << 20;
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || fs::is_directory(path)) return NotFound("cannot read {}", path);
-  std::string text(kFileBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kFileBytesMax) {
-    return InvalidArgument("{} is larger than {} bytes", path, kFileBytesMax);
+  std::string text;
+  std::array<char, 16 << 10> piece;
+  while (file.read(piece.data(), piece.size()) || file.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kFileBytesMax) {
+      return InvalidArgument("{} is larger than {} bytes", path, kFileBytesMax);
+    }
   }
   return text;
 }
@@ -119,6 +122,11 @@ absl::Status AddUser(const Entry& user, std::string_view name, ServerAccess& acc
   }
   TAHOMA_ASSIGN_OR_RETURN(access.client_cert_pem, user.Content("client-certificate"));
   TAHOMA_ASSIGN_OR_RETURN(access.client_key_pem, user.Content("client-key"));
+  if (access.client_cert_pem.empty() != access.client_key_pem.empty()) {
+    return InvalidArgument("{}: the user \"{}\" has a {} without a {}", user.file->path, name,
+                           access.client_key_pem.empty() ? "client-certificate" : "client-key",
+                           access.client_key_pem.empty() ? "client-key" : "client-certificate");
+  }
   access.token = user.Text("token");
   // As in client-go, a token beside a token file is used while the file cannot be read; here the
   // file simply wins.

@@ -119,6 +119,10 @@ TEST_F(KubeconfigTest, WhatIsMissingOrMalformedIsNamed) {
   EXPECT_NE(
       Error(head + "clusters: [{name: c, cluster: {server: s}}]\n").find("there is no user \"u\""),
       std::string::npos);
+  EXPECT_NE(Error(head + "clusters: [{name: c, cluster: {server: s}}]\n"
+                         "users: [{name: u, user: {client-certificate-data: YQ==}}]\n")
+                .find("the user \"u\" has a client-certificate without a client-key"),
+            std::string::npos);
 }
 
 TEST_F(KubeconfigTest, InsideAClusterTheServiceAccountIsUsed) {
