@@ -47,6 +47,16 @@ TEST_F(WatchTest, WithoutAVersionItBeginsWithWhatIsThere) {
   }
 }
 
+TEST_F(WatchTest, ItIsAskedForInEveryWordThatGoTakesForTrue) {
+  Create("a");
+  for (const char* yes : {"watch=true", "watch=1", "watch=True", "watch=", "watch"}) {
+    EXPECT_NE(Call("GET", kMaps + "?" + yes).source, nullptr) << yes;
+  }
+  for (const char* no : {"watch=false", "watch=0", "watch=False", ""}) {
+    EXPECT_EQ(Call("GET", kMaps + "?" + no).source, nullptr) << no;
+  }
+}
+
 TEST_F(WatchTest, FromAVersionItTellsWhatCameAfter) {
   Create("a");
   const std::string version = Version();
