@@ -203,6 +203,7 @@ std::string TextAt(const json& object, std::string_view field) {
 
 absl::StatusOr<WriteRequest> WriteRequest::Of(const ApiContext& context,
                                               const ApiRequest& request) {
+  TAHOMA_RETURN_IF_ERROR(request.CheckManager());
   TAHOMA_ASSIGN_OR_RETURN(const bool dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(const FieldValidation validation, request.field_validation());
   return WriteRequest{.request = request,
@@ -212,6 +213,19 @@ absl::StatusOr<WriteRequest> WriteRequest::Of(const ApiContext& context,
                       .now = FormatTime(context.clock.WallNow()),
                       .apply = false,
                       .warnings = {}};
+}
+
+absl::Status CheckNameOfUrl(const ApiRequest& request, const json& metadata) {
+  const std::string name = TextAt(metadata, "name");
+  if (name == request.name) return absl::OkStatus();
+  if (name.empty()) {
+    return BadRequestError(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                    "provided",
+                    request.name));
+  }
+  return BadRequestError(fmt::format(
+      "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
 }
 
 absl::Status CheckBody(WriteRequest& write, json& object,

@@ -51,6 +51,9 @@ absl::StatusOr<nlohmann::json> AdmitCreate(const ApiContext& context, WriteReque
 absl::StatusOr<nlohmann::json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
                                            const nlohmann::json& old_object, nlohmann::json object);
 
+// 400 when the object's name is not the one of the URL.
+absl::Status CheckNameOfUrl(const ApiRequest& request, const nlohmann::json& metadata);
+
 // 404 for a create in a namespace that is not there, 403 in one that is being deleted.
 absl::Status CheckNamespace(const ApiContext& context, const ApiRequest& request,
                             std::string_view name);

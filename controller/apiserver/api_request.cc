@@ -1,5 +1,7 @@
 #include "controller/apiserver/api_request.h"
 
+#include <absl/strings/match.h>
+
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -87,8 +89,9 @@ std::string_view ApiRequest::parameter(std::string_view wanted) const {
 }
 
 bool ApiRequest::flag(std::string_view wanted) const {
-  const std::string_view value = parameter(wanted);
-  return value == "true" || value == "1";
+  const auto found = query.find(wanted);
+  return found != query.end() && found->second != "0" &&
+         !absl::EqualsIgnoreCase(found->second, "false");
 }
 
 absl::StatusOr<std::optional<std::int64_t>> ApiRequest::number(std::string_view wanted) const {
@@ -122,6 +125,26 @@ absl::StatusOr<FieldValidation> ApiRequest::field_validation() const {
   return InvalidError(
       "meta.k8s.io", options_kind(), "",
       {NotSupported("fieldValidation", std::string(value), {"", "Ignore", "Strict", "Warn"})});
+}
+
+absl::Status ApiRequest::CheckManager() const {
+  constexpr std::size_t kManagerMax = 128;
+  constexpr const char* kField = "fieldManager";
+  const std::string_view manager = parameter(kField);
+  std::vector<Cause> causes;
+  const bool apply = http->header("Content-Type").starts_with("application/apply-patch");
+  if (http->method == "PATCH" && !apply && query.contains("force")) {
+    causes.push_back(Forbidden("force", "may not be specified for non-apply patch"));
+  }
+  if (manager.size() > kManagerMax) causes.push_back(TooLong(kField, kManagerMax));
+  for (std::size_t i = 0; i < manager.size(); ++i) {
+    const auto c = static_cast<unsigned char>(manager[i]);
+    if (c >= 0x20 && c != 0x7F) continue;
+    causes.push_back(Invalid(kField, std::string(manager),
+                             fmt::format("invalid character U+{:04X} (at position {})", c, i)));
+  }
+  if (causes.empty()) return absl::OkStatus();
+  return InvalidError("meta.k8s.io", options_kind(), "", causes);
 }
 
 std::string_view ApiRequest::options_kind() const {

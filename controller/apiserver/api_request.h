@@ -49,13 +49,15 @@ struct ApiRequest {
   std::string key_prefix() const { return name_space.empty() ? "" : name_space + "/"; }
 
   std::string_view parameter(std::string_view name) const;  // empty when absent
-  bool flag(std::string_view name) const;                   // "true" or "1"
+  bool flag(std::string_view name) const;  // there, and neither "false" nor "0", as Go reads it
   // 400 when it is no number of 64 bits; nullopt when absent or empty.
   absl::StatusOr<std::optional<std::int64_t>> number(std::string_view name) const;
 
   // The parameter dryRun: absent or "All"; 422 otherwise.
   absl::StatusOr<bool> dry_run() const;
   absl::StatusOr<FieldValidation> field_validation() const;
+  // 422 for a fieldManager that is no name, and for `force` where nothing is applied.
+  absl::Status CheckManager() const;
   // "CreateOptions" and the like: whose parameters they are, for errors.
   std::string_view options_kind() const;
   // fieldManager, or the first part of User-Agent as Kubernetes does.

@@ -76,10 +76,17 @@ std::int64_t PodGrace(const json& pod, const DeleteOptions& options) {
   return part("spec").value("terminationGracePeriodSeconds", kPodGraceDefault);
 }
 
-void AddFinalizer(json& metadata, const char* finalizer) {
-  json& list = metadata["finalizers"];
-  if (list.is_null()) list = json::array();
-  if (std::find(list.begin(), list.end(), finalizer) == list.end()) list.push_back(finalizer);
+// What was asked for replaces what the object itself asked for.
+void SetPropagation(std::string_view policy, json& metadata) {
+  if (policy.empty()) return;
+  json kept = json::array();
+  for (json& one : metadata["finalizers"]) {
+    if (one != kOrphan && one != kForeground) kept.push_back(std::move(one));
+  }
+  if (policy == "Orphan") kept.push_back(kOrphan);
+  if (policy == "Foreground") kept.push_back(kForeground);
+  metadata["finalizers"] = std::move(kept);
+  if (metadata["finalizers"].empty()) metadata.erase("finalizers");
 }
 
 bool HasFinalizers(const Kind& kind, const json& object) {
@@ -104,8 +111,7 @@ Edit DeletionOf(const Kind& kind, const json& object, const DeleteOptions& optio
   json next = object;
   json& metadata = next["metadata"];
   const bool marked = metadata.contains("deletionTimestamp");
-  if (options.propagation == "Foreground") AddFinalizer(metadata, kForeground);
-  if (options.propagation == "Orphan") AddFinalizer(metadata, kOrphan);
+  SetPropagation(options.propagation, metadata);
   const std::int64_t grace = IsPod(kind) ? std::max<std::int64_t>(PodGrace(object, options), 0) : 0;
   const std::int64_t before = metadata.value("deletionGracePeriodSeconds", std::int64_t{0});
   if (marked && grace >= before && before > 0) return Edit::None();
@@ -142,7 +148,14 @@ absl::Status ReadOptions(const json& body, DeleteOptions& options) {
     options.grace_seconds = grace->get<std::int64_t>();
   }
   options.propagation = TextAt(body, "propagationPolicy");
-  if (body.value("orphanDependents", json()) == json(true)) options.propagation = "Orphan";
+  if (const json orphan = body.value("orphanDependents", json()); orphan.is_boolean()) {
+    if (!options.propagation.empty()) {
+      return InvalidError("meta.k8s.io", "DeleteOptions", "",
+                          {Invalid("propagationPolicy", options.propagation,
+                                   "orphanDependents and deletionPropagation cannot be both set")});
+    }
+    options.propagation = orphan.get<bool>() ? "Orphan" : "Background";
+  }
   if (const auto conditions = body.find("preconditions"); conditions != body.end()) {
     options.precondition_uid = TextAt(*conditions, "uid");
     options.precondition_version = TextAt(*conditions, "resourceVersion");

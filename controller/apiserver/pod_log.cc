@@ -75,20 +75,30 @@ absl::StatusOr<std::string> LogQuery(const ApiRequest& request) {
   for (const char* flag : {"follow", "previous", "timestamps"}) {
     if (request.flag(flag)) add(flag, "true");
   }
+  // Rules and texts: kubernetes/kubernetes pkg/apis/core/validation ValidatePodLogOptions.
+  std::vector<Cause> causes;
   for (const char* key : {"tailLines", "limitBytes", "sinceSeconds"}) {
     TAHOMA_ASSIGN_OR_RETURN(const auto value, request.number(key));
-    if (value && *value < 0) {
-      return InvalidError("", "PodLogOptions", request.name,
-                          {Invalid(key, *value, "must be greater than or equal to 0")});
+    if (!value) continue;
+    const int least = key == std::string_view("tailLines") ? 0 : 1;
+    if (*value < least) {
+      causes.push_back(
+          Invalid(key, *value,
+                  least == 0 ? "must be greater than or equal to 0" : "must be greater than 0"));
     }
-    if (value) add(key, std::to_string(*value));
+    add(key, std::to_string(*value));
   }
   if (const std::string_view since = request.parameter("sinceTime"); !since.empty()) {
     if (!ParseTime(since).ok()) {
       return BadRequestError(fmt::format("invalid sinceTime '{}'", since));
     }
+    if (request.query.contains("sinceSeconds")) {
+      causes.push_back(
+          Forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+    }
     add("sinceTime", since);
   }
+  if (!causes.empty()) return InvalidError("", "PodLogOptions", request.name, causes);
   return query;
 }
 

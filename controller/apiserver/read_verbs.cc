@@ -42,7 +42,7 @@ absl::StatusOr<std::optional<std::int64_t>> RequestedVersion(const ApiRequest& r
 constexpr const char* kMatch = "resourceVersionMatch";
 
 // Rules and texts: apimachinery pkg/apis/meta/internalversion/validation.
-std::vector<Cause> CheckWatchOptions(std::string_view match, bool send_initial) {
+std::vector<Cause> CheckWatchOptions(std::string_view match, bool send_initial, bool page) {
   std::vector<Cause> causes;
   if (send_initial && match != "NotOlderThan") {
     causes.push_back(Forbidden(
@@ -56,6 +56,10 @@ std::vector<Cause> CheckWatchOptions(std::string_view match, bool send_initial) 
   }
   if (!match.empty() && match != "NotOlderThan") {
     causes.push_back(NotSupported(kMatch, std::string(match), {"NotOlderThan"}));
+  }
+  if (!match.empty() && page) {
+    causes.push_back(
+        Forbidden(kMatch, "resourceVersionMatch is forbidden when continue is provided"));
   }
   return causes;
 }
@@ -89,7 +93,8 @@ std::vector<Cause> CheckListOptions(const ApiRequest& request, std::string_view 
 absl::Status CheckVersionMatch(const ApiRequest& request, bool watch) {
   const std::string_view match = request.parameter(kMatch);
   const std::vector<Cause> causes =
-      watch ? CheckWatchOptions(match, request.query.contains("sendInitialEvents"))
+      watch ? CheckWatchOptions(match, request.query.contains("sendInitialEvents"),
+                                !request.parameter("continue").empty())
             : CheckListOptions(request, match);
   if (causes.empty()) return absl::OkStatus();
   return InvalidError("meta.k8s.io", "ListOptions", "", causes);

@@ -73,6 +73,7 @@ absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
   if (current == nullptr) return NotFoundError(kind, request.name);
   const json scale = ScaleOf(*kind.scale, *current->body);
   TAHOMA_ASSIGN_OR_RETURN(const json wanted, WantedScale(request, scale));
+  TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, MetadataOf(wanted)));
   const json* replicas = At(wanted, {"spec", "replicas"});
   const json zero = 0;
   if (replicas == nullptr || replicas->is_null()) replicas = &zero;

@@ -161,9 +161,8 @@ absl::StatusOr<json> AppliedBody(WriteRequest& write) {
   TAHOMA_RETURN_IF_ERROR(CheckDeclared(request, applied));
   TAHOMA_RETURN_IF_ERROR(CheckBody(write, applied, {}));
   json& metadata = applied["metadata"];
-  if (const std::string name = TextAt(metadata, "name"); !name.empty() && name != request.name) {
-    return BadRequestError(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  if (!TextAt(metadata, "name").empty()) {
+    TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, metadata));
   }
   metadata["name"] = request.name;
   if (request.kind->namespaced) metadata["namespace"] = request.name_space;
@@ -278,10 +277,7 @@ absl::StatusOr<rest::Response> Update(const ApiContext& context, const ApiReques
   TAHOMA_ASSIGN_OR_RETURN(DecodedBody body, DecodeBody(*request.http));
   TAHOMA_RETURN_IF_ERROR(CheckBody(write, *body.object, body.duplicates));
   const json& metadata = MetadataOf(*body.object);
-  if (const std::string name = TextAt(metadata, "name"); name != request.name) {
-    return BadRequestError(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
-  }
+  TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, metadata));
   if (NeedsVersion(kind) && TextAt(metadata, "resourceVersion").empty() &&
       (!CreatesOnUpdate(kind) || context.objects.Get(request.resource(), request.key()))) {
     return InvalidError(kind.group, kind.plural, request.name,

@@ -162,7 +162,7 @@ Outcome Duties::KeepReservations(const std::string& claim_key) {
     if (Text(owner, {"kind"}) != "Pod" || Field(owner, {"controller"}) != true) continue;
     const ObjectPtr pod = objects_.Get(kPodResource, ObjectKey(space, Text(owner, {"name"})));
     if (pod != nullptr && UidOf(*pod->body) == Text(owner, {"uid"}) && IsFinished(*pod->body)) {
-      return Delete({kClaimResource, claim_key}, claim);
+      return Delete({kClaimResource, claim_key}, claim, "Background");
     }
   }
   return Outcome::kDone;

@@ -1,6 +1,7 @@
-// Garbage collection, namespaces, nodes. Foreground deletion is carried out as background: the
-// owner does not wait for its dependents to be gone.
+// Garbage collection, namespaces, nodes. The rules of garbage collection are those of Kubernetes
+// (pkg/controller/garbagecollector/garbagecollector.go).
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "controller/apiserver/duties/duties.h"
@@ -11,21 +12,29 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kOrphan[] = "orphan";
-constexpr char kForeground[] = "foregroundDeletion";
 constexpr std::chrono::milliseconds kNamespaceAgain{200};
 
 std::string NamespaceOfKey(const std::string& key) { return key.substr(0, key.find('/')); }
 
 }  // namespace
 
-bool Duties::OwnerExists(const Json& reference, const std::string& name_space) const {
+std::optional<ObjectId> Duties::OwnerId(const Json& reference,
+                                        const std::string& dependent_key) const {
   const auto kinds = kinds_();
   const Kind* kind = kinds->FindKind(Text(reference, {"apiVersion"}), Text(reference, {"kind"}));
-  if (kind == nullptr) return true;  // a kind that we do not serve: not ours to judge
-  const std::string key = ObjectKey(kind->namespaced ? name_space : "", Text(reference, {"name"}));
-  const ObjectPtr owner = objects_.Get({kind->group, kind->plural}, key);
-  return owner != nullptr && Text(*owner->body, {"metadata", "uid"}) == Text(reference, {"uid"});
+  if (kind == nullptr) return std::nullopt;
+  const std::string space = kind->namespaced ? NamespaceOfKey(dependent_key) : "";
+  return ObjectId{{kind->group, kind->plural}, ObjectKey(space, Text(reference, {"name"}))};
+}
+
+Duties::OwnerState Duties::StateOf(const Json& reference, const std::string& dependent_key) const {
+  const std::optional<ObjectId> id = OwnerId(reference, dependent_key);
+  if (!id) return OwnerState::kSolid;  // a kind that we do not serve: not ours to judge
+  const ObjectPtr owner = objects_.Get(id->resource, id->key);
+  if (owner == nullptr || Text(*owner->body, {"metadata", "uid"}) != Text(reference, {"uid"})) {
+    return OwnerState::kGone;
+  }
+  return WaitsForDependents(*owner->body) ? OwnerState::kWaits : OwnerState::kSolid;
 }
 
 Outcome Duties::Collect(const ObjectId& id) {
@@ -34,14 +43,24 @@ Outcome Duties::Collect(const ObjectId& id) {
   const Json& owners = Field(*current->body, {"metadata", "ownerReferences"});
   if (owners.empty()) return Outcome::kDone;
   Json solid = Json::array();
+  bool awaited = false;
   for (const Json& owner : owners) {
-    if (OwnerExists(owner, NamespaceOfKey(id.key))) solid.push_back(owner);
+    const OwnerState state = StateOf(owner, id.key);
+    if (state == OwnerState::kSolid) solid.push_back(owner);
+    awaited |= state == OwnerState::kWaits;
   }
   if (solid.size() == owners.size()) return Outcome::kDone;
-  if (solid.empty()) return Delete(id, *current->body);
   Json object = *current->body;
-  object["metadata"]["ownerReferences"] = std::move(solid);
-  return Send("PUT", PathOf(id.resource, id.key), object);
+  if (!solid.empty()) {
+    object["metadata"]["ownerReferences"] = std::move(solid);
+    return Send("PUT", PathOf(id.resource, id.key), object);
+  }
+  const auto dependents = index_.DependentsOf(Text(object, {"metadata", "uid"}));
+  if (awaited && !dependents.empty()) return DeleteInForeground(id, std::move(object), dependents);
+  // What the object's own finalizers ask for is done where they are found.
+  if (HasFinalizer(object, kOrphanFinalizer)) return Delete(id, object, "Orphan");
+  if (HasFinalizer(object, kForegroundFinalizer)) return Delete(id, object, "Foreground");
+  return Delete(id, object, "Background");
 }
 
 Outcome Duties::DropOwner(const ObjectId& dependent, const std::string& owner_uid) {
@@ -60,27 +79,59 @@ Outcome Duties::DropOwner(const ObjectId& dependent, const std::string& owner_ui
   return Send("PUT", PathOf(dependent.resource, dependent.key), object);
 }
 
+// A circle of owners that all wait would wait for ever: what waits for a dependent that waits
+// itself no longer holds up its owners.
+Outcome Duties::DeleteInForeground(const ObjectId& id, Json object,
+                                   const std::vector<ObjectId>& dependents) {
+  const bool circle = std::any_of(dependents.begin(), dependents.end(), [&](const ObjectId& one) {
+    const ObjectPtr held = objects_.Get(one.resource, one.key);
+    return held != nullptr && WaitsForDependents(*held->body);
+  });
+  if (circle) {
+    for (Json& owner : object["metadata"]["ownerReferences"]) {
+      if (owner.contains("blockOwnerDeletion")) owner["blockOwnerDeletion"] = false;
+    }
+    const Outcome outcome = Send("PUT", PathOf(id.resource, id.key), object);
+    if (outcome == Outcome::kRetry) return outcome;
+  }
+  return Delete(id, object, "Foreground");
+}
+
 Outcome Duties::Release(const ObjectId& id) {
   const ObjectPtr current = objects_.Get(id.resource, id.key);
   if (current == nullptr || !IsBeingDeleted(*current->body)) return Outcome::kDone;
   Json object = *current->body;
-  const bool orphan = HasFinalizer(object, kOrphan);
   const std::string uid = Text(object, {"metadata", "uid"});
-  for (const ObjectId& dependent : index_.DependentsOf(uid)) {
-    Outcome outcome = Outcome::kDone;
-    if (orphan) {
-      outcome = DropOwner(dependent, uid);
-    } else if (const ObjectPtr held = objects_.Get(dependent.resource, dependent.key)) {
-      if (!IsBeingDeleted(*held->body))
-        queue_.Add({Duty::kCollect, fmt::format("{}/{}|{}", dependent.resource.group,
-                                                dependent.resource.plural, dependent.key)},
-                   {});
+  const std::vector<ObjectId> dependents = index_.DependentsOf(uid);
+  if (HasFinalizer(object, kOrphanFinalizer)) {
+    for (const ObjectId& dependent : dependents) {
+      const Outcome outcome = DropOwner(dependent, uid);
+      if (outcome == Outcome::kRetry) return outcome;
     }
-    if (outcome == Outcome::kRetry) return outcome;
+    DropFinalizer(object, kOrphanFinalizer);
+  } else if (HasFinalizer(object, kForegroundFinalizer)) {
+    // Whoever goes, or lets go of its owner, brings us here again.
+    if (AnyHoldsUp(dependents, uid)) return Outcome::kDone;
+    DropFinalizer(object, kForegroundFinalizer);
+  } else {
+    return Outcome::kDone;
   }
-  DropFinalizer(object, kOrphan);
-  DropFinalizer(object, kForeground);
   return Send("PUT", PathOf(id.resource, id.key), object);
+}
+
+// Has the dependents deleted; whether one of them has still to go before its owner may.
+bool Duties::AnyHoldsUp(const std::vector<ObjectId>& dependents, const std::string& owner_uid) {
+  bool any = false;
+  for (const ObjectId& dependent : dependents) {
+    const ObjectPtr held = objects_.Get(dependent.resource, dependent.key);
+    if (held == nullptr) continue;
+    if (!IsBeingDeleted(*held->body)) queue_.Add({Duty::kCollect, WorkKey(dependent)}, {});
+    for (const Json& owner : Field(*held->body, {"metadata", "ownerReferences"})) {
+      any |=
+          Text(owner, {"uid"}) == owner_uid && Field(owner, {"blockOwnerDeletion"}) == Json(true);
+    }
+  }
+  return any;
 }
 
 Outcome Duties::EmptyNamespace(const std::string& name, WallTime now) {
@@ -93,7 +144,9 @@ Outcome Duties::EmptyNamespace(const std::string& name, WallTime now) {
     const ResourceName resource{kind->group, kind->plural};
     for (const ObjectPtr& object : objects_.List(resource, name + "/").objects) {
       left = true;
-      if (!IsBeingDeleted(*object->body)) Delete({resource, object->key}, *object->body);
+      if (!IsBeingDeleted(*object->body)) {
+        Delete({resource, object->key}, *object->body, "Background");
+      }
     }
   }
   if (left) {
@@ -137,7 +190,7 @@ Outcome Duties::RemoveLostPod(const std::string& pod_key, WallTime) {
   if (node.empty() || objects_.Get(kNodeResource, ObjectKey("", node)) != nullptr) {
     return Outcome::kDone;
   }
-  return Delete({kPodResource, pod_key}, *pod->body, 0);
+  return Delete({kPodResource, pod_key}, *pod->body, "Background", 0);
 }
 
 }  // namespace tahoma::controller

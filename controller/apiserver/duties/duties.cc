@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "controller/apiserver/duties/fields.h"
 
@@ -12,11 +13,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kEventsAtOnce = 4096;
 
-// "resource.k8s.io/resourceclaims|default/a"
-std::string WorkKey(const ObjectId& id) {
-  return fmt::format("{}/{}|{}", id.resource.group, id.resource.plural, id.key);
-}
-
 ObjectId IdOf(const std::string& work_key) {
   const auto slash = work_key.find('/');
   const auto bar = work_key.find('|');
@@ -25,6 +21,10 @@ ObjectId IdOf(const std::string& work_key) {
 }
 
 }  // namespace
+
+std::string WorkKey(const ObjectId& id) {
+  return fmt::format("{}/{}|{}", id.resource.group, id.resource.plural, id.key);
+}
 
 bool IsFinished(const Json& pod) {
   const std::string phase = Text(pod, {"status", "phase"});
@@ -42,6 +42,10 @@ bool HasFinalizer(const Json& object, std::string_view finalizer) {
   return false;
 }
 
+bool WaitsForDependents(const Json& object) {
+  return IsBeingDeleted(object) && HasFinalizer(object, kForegroundFinalizer);
+}
+
 void DropFinalizer(Json& object, std::string_view finalizer) {
   Json kept = Json::array();
   for (const Json& one : Field(object, {"metadata", "finalizers"})) {
@@ -54,7 +58,18 @@ void DropFinalizer(Json& object, std::string_view finalizer) {
   }
 }
 
+// An owner that is being deleted is looked at only when every dependent made before its deletion is
+// known, of whichever kind: orphans must not be forgotten. So the kinds are read once more after it
+// was seen.
 void Duties::Observe(WallTime now) {
+  do {
+    const std::vector<ObjectId> ripe = std::exchange(releases_, {});
+    ObserveOnce(now);
+    for (const ObjectId& owner : ripe) queue_.Add({Duty::kRelease, WorkKey(owner)}, now);
+  } while (!releases_.empty());
+}
+
+void Duties::ObserveOnce(WallTime now) {
   const auto kinds = kinds_();
   for (const auto& kind : kinds->kinds()) {
     if (!kind->storage) continue;
@@ -165,6 +180,16 @@ void Duties::QueueForPod(const std::string& key, const Json* previous, const Jso
 
 void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json* object,
                             WallTime now) {
+  static const Json kNone;
+  const Json& before = previous ? Field(*previous, {"metadata", "ownerReferences"}) : kNone;
+  const Json& after = object ? Field(*object, {"metadata", "ownerReferences"}) : kNone;
+  if (before != after) {
+    if (!after.empty()) queue_.Add({Duty::kCollect, WorkKey(id)}, now);
+    for (const Json& reference : before) {
+      const std::optional<ObjectId> owner = OwnerId(reference, id.key);
+      if (owner && StateOf(reference, id.key) == OwnerState::kWaits) releases_.push_back(*owner);
+    }
+  }
   if (object == nullptr) {
     if (previous == nullptr) return;
     for (const ObjectId& dependent : index_.DependentsOf(Text(*previous, {"metadata", "uid"}))) {
@@ -172,13 +197,9 @@ void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json
     }
     return;
   }
-  const Json& owners = Field(*object, {"metadata", "ownerReferences"});
-  const bool same =
-      previous != nullptr && Field(*previous, {"metadata", "ownerReferences"}) == owners;
-  if (!owners.empty() && !same) queue_.Add({Duty::kCollect, WorkKey(id)}, now);
   if (IsBeingDeleted(*object) &&
-      (HasFinalizer(*object, "orphan") || HasFinalizer(*object, "foregroundDeletion"))) {
-    queue_.Add({Duty::kRelease, WorkKey(id)}, now);
+      (HasFinalizer(*object, kOrphanFinalizer) || HasFinalizer(*object, kForegroundFinalizer))) {
+    releases_.push_back(id);
   }
 }
 
@@ -243,10 +264,11 @@ Outcome Duties::Send(const char* method, std::string target, const Json& body,
   return gone || answer->status / 100 == 2 ? Outcome::kDone : Outcome::kRetry;
 }
 
-Outcome Duties::Delete(const ObjectId& id, const Json& object, std::optional<int> grace) {
+Outcome Duties::Delete(const ObjectId& id, const Json& object, const char* propagation,
+                       std::optional<int> grace) {
   Json options = {{"kind", "DeleteOptions"},
                   {"apiVersion", "v1"},
-                  {"propagationPolicy", "Background"},
+                  {"propagationPolicy", propagation},
                   {"preconditions", {{"uid", Text(object, {"metadata", "uid"})}}}};
   if (grace) options["gracePeriodSeconds"] = *grace;
   return Send("DELETE", PathOf(id.resource, id.key), options);

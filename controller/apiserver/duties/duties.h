@@ -20,6 +20,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/apiserver/duties/cluster_index.h"
 #include "controller/apiserver/duties/work_queue.h"
@@ -35,6 +36,9 @@ namespace tahoma::controller {
 inline constexpr std::chrono::seconds kNodeGracePeriod{40};
 // How long after a node is gone its pods are removed (podgc's quarantine).
 inline constexpr std::chrono::seconds kLostPodDelay{40};
+
+// The key of work about an object of any kind: "resource.k8s.io/resourceclaims|default/a".
+std::string WorkKey(const ObjectId& id);
 
 class Duties {
  public:
@@ -59,6 +63,7 @@ class Duties {
   std::optional<WallTime> NextDue() const { return queue_.NextDue(); }
 
  private:
+  void ObserveOnce(WallTime now);
   void ObserveAll(const Kind& kind, WallTime now);
   void ObserveEverything(const KindTable& kinds, WallTime now);
   void ObserveOne(const ResourceName& resource, const std::string& key,
@@ -79,15 +84,23 @@ class Duties {
   absl::StatusOr<std::string> MakeClaim(const nlohmann::json& pod, const nlohmann::json& entry);
   std::optional<std::string> ExistingClaim(const nlohmann::json& pod, const std::string& name);
   Outcome WriteClaim(const std::string& key, nlohmann::json claim, bool deallocate);
-  bool OwnerExists(const nlohmann::json& reference, const std::string& name_space) const;
+  // Whom an owner reference of an object names; nullopt: of a kind that we do not serve.
+  std::optional<ObjectId> OwnerId(const nlohmann::json& reference,
+                                  const std::string& dependent_key) const;
+  enum class OwnerState : std::uint8_t { kGone, kSolid, kWaits };  // kWaits: for its dependents
+  OwnerState StateOf(const nlohmann::json& reference, const std::string& dependent_key) const;
   Outcome DropOwner(const ObjectId& dependent, const std::string& owner_uid);
+  Outcome DeleteInForeground(const ObjectId& id, nlohmann::json object,
+                             const std::vector<ObjectId>& dependents);
+  bool AnyHoldsUp(const std::vector<ObjectId>& dependents, const std::string& owner_uid);
 
   std::string PathOf(const ResourceName& resource, std::string_view key,
                      std::string_view subresource = "") const;
   // kDone for 2xx and 404; kRetry otherwise.
   Outcome Send(const char* method, std::string target, const nlohmann::json& body,
                const char* content_type = "application/json");
-  Outcome Delete(const ObjectId& id, const nlohmann::json& object, std::optional<int> grace = {});
+  Outcome Delete(const ObjectId& id, const nlohmann::json& object, const char* propagation,
+                 std::optional<int> grace = {});
 
   const KindSource kinds_;
   const ObjectStore& objects_;
@@ -95,6 +108,7 @@ class Duties {
   ClusterIndex index_;
   WorkQueue queue_;
   std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
+  std::vector<ObjectId> releases_;             // found by Observe, not yet queued
 };
 
 }  // namespace tahoma::controller

@@ -32,10 +32,16 @@ inline std::string Text(const nlohmann::json& object,
   return TextAt(object, path);
 }
 
+// What an owner that is being deleted waits for: that its dependents forget it, or that they go.
+inline constexpr std::string_view kOrphanFinalizer = "orphan";
+inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
+
 // Succeeded or Failed: the pod will run no more.
 bool IsFinished(const nlohmann::json& pod);
 bool IsBeingDeleted(const nlohmann::json& object);
 bool HasFinalizer(const nlohmann::json& object, std::string_view finalizer);
+// Whether it is being deleted in the foreground: it goes after its dependents.
+bool WaitsForDependents(const nlohmann::json& object);
 void DropFinalizer(nlohmann::json& object, std::string_view finalizer);
 
 }  // namespace tahoma::controller

@@ -107,7 +107,40 @@ TEST_F(ConformanceTest, OptionsAreNamedByTheirVerb) {
               HasSubstr("UpdateOptions.meta.k8s.io"));
 }
 
+TEST_F(ConformanceTest, AManagerHasAShortPrintableName) {
+  const std::string tail = std::string(129, 'm');
+  EXPECT_THAT(Call("POST", kMaps + "?fieldManager=" + tail, ConfigMapOf("m", "1")).message(),
+              HasSubstr("fieldManager: Too long: may not be more than 128 bytes"));
+  EXPECT_THAT(Call("POST", kMaps + "?fieldManager=a%07b", ConfigMapOf("m", "1")).message(),
+              HasSubstr("invalid character U+0007 (at position 1)"));
+  EXPECT_EQ(Call("POST", kMaps + "?fieldManager=m", ConfigMapOf("m", "1")).status, 201);
+}
+
+TEST_F(ConformanceTest, OnlyAnApplyMayUseForce) {
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("m", "1")).status, 201);
+  const Answer refused = Patch(kMaps + "/m?force=true", "merge-patch+json", json::object());
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_THAT(refused.message(), HasSubstr("force: Forbidden: may not be specified for non-apply"));
+  EXPECT_EQ(Patch(kMaps + "/n?force=true&fieldManager=m", "apply-patch+yaml",
+                  {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "n"}}}})
+                .status,
+            201);
+}
+
+TEST_F(ConformanceTest, AReplacementNamesItself) {
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("m", "1")).status, 201);
+  EXPECT_EQ(Call("PUT", kMaps + "/m", {{"metadata", json::object()}}).message(),
+            "the name of the object (m based on URL) was undeterminable: name must be provided");
+  EXPECT_EQ(Call("PUT", kMaps + "/m", ConfigMapOf("n", "1")).message(),
+            "the name of the object (n) does not match the name on the URL (m)");
+}
+
 TEST_F(ConformanceTest, SeveralWrongListOptionsAreAllNamed) {
+  EXPECT_THAT(Call("GET", kMaps + "?watch=1&sendInitialEvents=true&continue=x"
+                                  "&resourceVersionMatch=NotOlderThan")
+                  .message(),
+              HasSubstr("resourceVersionMatch is forbidden when continue is provided"));
+
   const Answer refused =
       Call("GET", kPods + "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
   EXPECT_EQ(refused.body.at("details").at("causes").size(), 2U);

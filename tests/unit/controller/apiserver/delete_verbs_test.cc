@@ -80,6 +80,34 @@ TEST_F(DeleteVerbsTest, FinalizersKeepTheObjectUntilTheLastIsRemoved) {
   EXPECT_EQ(Call("GET", kMaps + "/c").status, 404);
 }
 
+TEST_F(DeleteVerbsTest, APolicyThatIsAskedForReplacesTheObjectsOwn) {
+  const auto make = [&](const char* finalizer) {
+    json map = ConfigMapOf("c", "1");
+    map["metadata"]["finalizers"] = {finalizer};
+    ASSERT_EQ(Call("POST", kMaps, map).status, 201);
+  };
+  make("orphan");
+  EXPECT_EQ(Call("DELETE", kMaps + "/c", {{"propagationPolicy", "Background"}}).body.at("status"),
+            "Success");
+  make("orphan");
+  const Answer waits = Call("DELETE", kMaps + "/c", {{"propagationPolicy", "Foreground"}});
+  EXPECT_EQ(waits.body.at("metadata").at("finalizers"), json({"foregroundDeletion"}));
+  EXPECT_EQ(Call("DELETE", kMaps + "/c", {{"orphanDependents", false}}).status, 200);
+  make("foregroundDeletion");
+  const Answer own = Call("DELETE", kMaps + "/c");
+  EXPECT_EQ(own.body.at("metadata").at("finalizers"), json({"foregroundDeletion"}));
+}
+
+TEST_F(DeleteVerbsTest, TheOldAndTheNewWordForOrphansExcludeEachOther) {
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("c", "1")).status, 201);
+  const Answer both = Call("DELETE", kMaps + "/c",
+                           {{"orphanDependents", true}, {"propagationPolicy", "Foreground"}});
+  EXPECT_EQ(both.status, 422);
+  EXPECT_THAT(both.message(), HasSubstr("orphanDependents and deletionPropagation cannot be both"));
+  const Answer old = Call("DELETE", kMaps + "/c", {{"orphanDependents", true}});
+  EXPECT_EQ(old.body.at("metadata").at("finalizers"), json({"orphan"}));
+}
+
 TEST_F(DeleteVerbsTest, AnUnboundPodGoesAtOnce) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
   EXPECT_EQ(Call("DELETE", kPods + "/p").body.at("kind"), "Pod");
@@ -182,7 +210,13 @@ TEST_F(DeleteVerbsTest, LogsComeFromThePodsNode) {
   EXPECT_EQ(Call("GET", kPods + "/p/log?follow=true&tailLines=3&x=y").text,
             "10.0.0.7:10250/containerLogs/default/p/main?follow=true&tailLines=3");
   EXPECT_EQ(Call("GET", kPods + "/p/log?container=nope").status, 400);
-  EXPECT_EQ(Call("GET", kPods + "/p/log?tailLines=-1").status, 422);
+  for (const char* wrong :
+       {"tailLines=-1", "limitBytes=0", "sinceSeconds=0",
+        "sinceSeconds=1&sinceTime=2026-01-02T03:04:05Z", "tailLines=-1&limitBytes=0"}) {
+    const Answer refused = Call("GET", kPods + "/p/log?" + wrong);
+    EXPECT_EQ(refused.status, 422) << wrong;
+    EXPECT_THAT(refused.message(), HasSubstr("PodLogOptions \"p\" is invalid"));
+  }
   EXPECT_EQ(Call("GET", kPods + "/none/log").status, 404);
 }
 

@@ -104,14 +104,34 @@ class DutiesTest : public ::testing::Test {
          "application/merge-patch+json");
     EXPECT_EQ(status_, 200);
   }
-  Json Owned(const std::string& name, const Json& owner) {
-    return Call("POST", kConfigMaps,
-                {{"metadata",
-                  {{"name", name},
-                   {"ownerReferences", Json::array({{{"apiVersion", "v1"},
-                                                     {"kind", owner["kind"]},
-                                                     {"name", owner["metadata"]["name"]},
-                                                     {"uid", owner["metadata"]["uid"]}}})}}}});
+  static Json Reference(const Json& owner) {
+    return {{"apiVersion", "v1"},
+            {"kind", owner["kind"]},
+            {"name", owner["metadata"]["name"]},
+            {"uid", owner["metadata"]["uid"]}};
+  }
+  Json Owned(const std::string& name, const Json& owner, const Json& more = Json::object()) {
+    Json metadata = {{"name", name}, {"ownerReferences", Json::array({Reference(owner)})}};
+    metadata.update(more);
+    return Call("POST", kConfigMaps, {{"metadata", metadata}});
+  }
+  // A reference whose owner must not go before, if it is deleted in the foreground.
+  static Json Blocking(const Json& owner) {
+    Json reference = Reference(owner);
+    reference["blockOwnerDeletion"] = true;
+    return {{"ownerReferences", Json::array({reference})}};
+  }
+  static Json Held(Json metadata = Json::object()) {
+    metadata["finalizers"] = Json::array({"example.com/hold"});
+    return metadata;
+  }
+  void LetGo(const std::string& name) {
+    Call("PATCH", kConfigMaps + "/" + name, {{"metadata", {{"finalizers", nullptr}}}},
+         "application/merge-patch+json");
+    EXPECT_EQ(status_, 200);
+  }
+  bool IsMarked(const std::string& name) {
+    return Get(kConfigMaps + "/" + name)["metadata"].contains("deletionTimestamp");
   }
 
   static inline const std::string kPods = "/api/v1/namespaces/default/pods";
@@ -321,6 +341,78 @@ TEST_F(DutiesTest, ForegroundDeletionEndsWithBothGone) {
   Step();
   EXPECT_FALSE(Exists(kConfigMaps + "/root"));
   EXPECT_FALSE(Exists(kConfigMaps + "/child"));
+}
+
+TEST_F(DutiesTest, InTheForegroundAnOwnerWaitsForThoseThatBlockIt) {
+  const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
+  Owned("child", root, Held(Blocking(root)));
+  Owned("other", root, Held());  // does not block
+  Step();
+  Call("DELETE", kConfigMaps + "/root", {{"propagationPolicy", "Foreground"}});
+  Step();
+  EXPECT_TRUE(IsMarked("root"));
+  EXPECT_TRUE(IsMarked("child"));
+  EXPECT_TRUE(IsMarked("other"));
+  LetGo("child");
+  Step();
+  EXPECT_FALSE(Exists(kConfigMaps + "/root"));
+  EXPECT_FALSE(Exists(kConfigMaps + "/child"));
+  EXPECT_TRUE(Exists(kConfigMaps + "/other"));
+}
+
+TEST_F(DutiesTest, InTheForegroundTheWholeFamilyGoesFromItsLeavesUp) {
+  const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
+  const Json child = Owned("child", root, Blocking(root));
+  Owned("grandchild", child, Held(Blocking(child)));
+  Step();
+  Call("DELETE", kConfigMaps + "/root", {{"propagationPolicy", "Foreground"}});
+  Step();
+  EXPECT_TRUE(IsMarked("root"));
+  EXPECT_TRUE(IsMarked("child"));
+  LetGo("grandchild");
+  Step();
+  for (const char* name : {"root", "child", "grandchild"}) {
+    EXPECT_FALSE(Exists(kConfigMaps + "/" + name)) << name;
+  }
+}
+
+TEST_F(DutiesTest, ADependentWithAnotherOwnerOnlyForgetsTheOneThatGoes) {
+  const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
+  const Json other = Call("POST", kConfigMaps, {{"metadata", {{"name", "other"}}}});
+  Json owners = Blocking(root);
+  owners["ownerReferences"].push_back(Reference(other));
+  Owned("child", root, owners);
+  Step();
+  Call("DELETE", kConfigMaps + "/root", {{"propagationPolicy", "Foreground"}});
+  Step();
+  EXPECT_FALSE(Exists(kConfigMaps + "/root"));
+  const Json child = Get(kConfigMaps + "/child");
+  ASSERT_EQ(status_, 200);
+  EXPECT_EQ(child["metadata"]["ownerReferences"], Json::array({Reference(other)}));
+}
+
+TEST_F(DutiesTest, OwnersInACircleDoNotWaitForEver) {
+  const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
+  const Json child = Owned("child", root, Blocking(root));
+  Call("PATCH", kConfigMaps + "/root", {{"metadata", Blocking(child)}},
+       "application/merge-patch+json");
+  ASSERT_EQ(status_, 200);
+  Step();
+  Call("DELETE", kConfigMaps + "/root", {{"propagationPolicy", "Foreground"}});
+  Step();
+  EXPECT_FALSE(Exists(kConfigMaps + "/root"));
+  EXPECT_FALSE(Exists(kConfigMaps + "/child"));
+}
+
+TEST_F(DutiesTest, ALostWaitGoesOnAfterARestart) {
+  const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
+  Owned("child", root, Held(Blocking(root)));
+  Call("DELETE", kConfigMaps + "/root", {{"propagationPolicy", "Foreground"}});
+  Step();
+  LetGo("child");
+  Duties restarted([this] { return server_->Kinds(); }, server_->objects(), *api_);
+  restarted.Step(clock_.WallNow());
+  EXPECT_FALSE(Exists(kConfigMaps + "/root"));
 }
 
 TEST_F(DutiesTest, ADeletedNamespaceIsEmptiedAndGoes) {

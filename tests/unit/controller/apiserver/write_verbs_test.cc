@@ -262,6 +262,9 @@ TEST_F(WriteVerbsTest, ScaleIsReadPatchedAndReplacedWithoutAContentType) {
   EXPECT_EQ(Call("GET", kGangs + "/g").body.at("spec").at("members"), 2);
   next["spec"]["replicas"] = -1;
   EXPECT_EQ(Call("PUT", kGangs + "/g/scale", next).status, 422);
+  next["metadata"]["name"] = "h";
+  EXPECT_EQ(Call("PUT", kGangs + "/g/scale", next).message(),
+            "the name of the object (h) does not match the name on the URL (g)");
   EXPECT_EQ(Call("GET", kPods + "/p/scale").status, 404);
 }
 
