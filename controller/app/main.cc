@@ -5,6 +5,8 @@
 // Ends with status 0 on SIGTERM and SIGINT, 1 when something outside is wrong (the message on
 // stderr says what), 2 for a wrong command line or configuration.
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -14,6 +16,19 @@
 #include "controller/app/program.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
+
+namespace {
+
+// Every open watch is a file. The usual soft limit of 1,024 is there for programs that use
+// select(2); we do not.
+void RaiseFileLimit() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   tahoma::controller::Options options;
@@ -30,6 +45,7 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  RaiseFileLimit();
   const absl::Status status = tahoma::controller::RunProgram(options);
   if (status.ok()) return 0;
   fmt::print(stderr, "controller: {}\n", tahoma::Message(status));

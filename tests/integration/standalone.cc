@@ -41,12 +41,11 @@ Standalone::Standalone(const std::string& folder, const CommandLine& command_lin
   std::filesystem::remove(port_file);
   program_ =
       std::make_unique<ChildProgram>(command_line(folder + "/data", port_file), folder + "/log");
-  std::string address;
-  while (address.empty()) {
+  while (address_.empty()) {
     if (program_->WaitEnd(kPause)) return;
-    address = AddressIn(port_file);
+    address_ = AddressIn(port_file);
   }
-  auto api = kube::HttpTransport::Create({.server = "http://" + address});
+  auto api = kube::HttpTransport::Create({.server = "http://" + address_});
   TAHOMA_CHECK_OK(api.status());
   api_ = *std::move(api);
 }

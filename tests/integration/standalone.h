@@ -41,11 +41,13 @@ class Standalone {
   ChildProgram& program() { return *program_; }
   kube::Transport& api() { return *api_; }
   bool started() const { return api_ != nullptr; }
+  const std::string& address() const { return address_; }  // host:port of the API
   // Asks again and again until `holds`, the program has ended, or half a minute has passed.
   bool Eventually(const std::function<bool()>& holds);
 
  private:
   std::unique_ptr<ChildProgram> program_;
+  std::string address_;
   std::unique_ptr<kube::HttpTransport> api_;
 };
 

@@ -33,6 +33,7 @@ class ChildProgram {
   ChildProgram(const ChildProgram&) = delete;
   ChildProgram& operator=(const ChildProgram&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Kill(int signal);
   // Whether it has ended, after at most `timeout`.
   bool WaitEnd(std::chrono::milliseconds timeout);
