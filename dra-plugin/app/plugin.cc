@@ -144,10 +144,7 @@ absl::Status Plugin::Session() {
     return FailedPrecondition("it is node \"{}\"; this plugin serves node \"{}\"",
                               inventory.node_name, options_.node_name);
   }
-  {
-    TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, call_lock_.Acquire());
-    TAHOMA_RETURN_IF_ERROR(Annotate(claims_->Reconcile(), "giving it the prepared claims"));
-  }
+  TAHOMA_ASSIGN_OR_RETURN(std::size_t refused, GiveClaims());
   spdlog::info("following sim-node at {}", options_.node_socket);
   while (true) {
     TAHOMA_RETURN_IF_ERROR(TakeInventory(inventory));
@@ -158,7 +155,18 @@ absl::Status Plugin::Session() {
           inventory, ask(wire::kWatchInventory,
                          wire::EncodeWatchParams({.generation = seen, .timeout = kWatchPeriod})));
     }
+    // A chip may have been repaired.
+    if (refused != 0) {
+      TAHOMA_ASSIGN_OR_RETURN(refused, GiveClaims());
+    }
   }
+}
+
+absl::StatusOr<std::size_t> Plugin::GiveClaims() {
+  TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, call_lock_.Acquire());
+  auto refused = claims_->Reconcile();
+  if (!refused.ok()) return Annotate(refused.status(), "giving it the prepared claims");
+  return refused;
 }
 
 absl::Status Plugin::TakeInventory(const wire::Inventory& inventory) {

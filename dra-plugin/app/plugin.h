@@ -77,6 +77,8 @@ class Plugin {
 
   void FollowLoop();
   absl::Status Session();
+  // Claims::Reconcile under the lock between processes.
+  absl::StatusOr<std::size_t> GiveClaims();
   absl::Status TakeInventory(const wire::Inventory& inventory);
   void MarkLost();
   void SetPool(Pool pool);

@@ -69,8 +69,9 @@ class Claims {
   // nothing was changed.
   absl::Status Start();
 
-  // Makes sim-node hold exactly the prepared claims: after a (re)connect.
-  absl::Status Reconcile();
+  // Makes sim-node hold exactly the prepared claims: after a (re)connect. Gives how many of them it
+  // refused because a chip broke meanwhile; those are logged, and given to it by a later call.
+  absl::StatusOr<std::size_t> Reconcile();
 
   // kAlreadyExists when another claim holds a core of it. Idempotent.
   absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim);

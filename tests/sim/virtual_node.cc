@@ -188,11 +188,11 @@ void VirtualNode::PowerOn() {
 
 // A new sim-node is told what the plugin has prepared. It refuses chips that broke meanwhile.
 void VirtualNode::Reconcile() {
-  const absl::Status same = claims_->Reconcile();
-  if (absl::IsAlreadyExists(same)) {
-    world_.Fail("node {}: two prepared claims overlap: {}", plan_.name, Message(same));
+  const absl::StatusOr<std::size_t> refused = claims_->Reconcile();
+  if (absl::IsAlreadyExists(refused.status())) {
+    world_.Fail("node {}: two prepared claims overlap: {}", plan_.name, Message(refused.status()));
   }
-  if (same.ok()) return;
+  if (refused.ok() && *refused == 0) return;
   world_.Meet("reconcile refused");
   After(seconds(10), Urgency::kBackground, [this] { Reconcile(); });
 }

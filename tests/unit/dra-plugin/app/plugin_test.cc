@@ -274,6 +274,28 @@ TEST_F(PluginTest, ALostNodeIsUnhealthyAndComesBackWithItsClaims) {
   EXPECT_EQ(node_->held(), before) << "with the token its containers have";
 }
 
+TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipIsFollowedAndGetsThatClaimWithTheRepair) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-device-3"});
+  AddClaim("b", {"neuron-device-4"});
+  ASSERT_EQ(Prepare("a").error(), "");
+  ASSERT_EQ(Prepare("b").error(), "");
+  const auto before = node_->held();
+  node_->Kill();
+  node_->Break(3, "dma-error");
+  node_->Start();
+  EXPECT_TRUE(node_->WaitForHeld(1));
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return !devices.empty() && Unhealthy(devices.at("neuron-device-3")) == "dma-error" &&
+           Unhealthy(devices.at("neuron-device-4")).empty();
+  }));
+  node_->Break(3, "");
+  EXPECT_TRUE(PublishedHealthy());
+  EXPECT_TRUE(node_->WaitForHeld(2));
+  EXPECT_EQ(node_->held(), before);
+}
+
 TEST_F(PluginTest, ARestartedPluginAnswersFromItsCheckpoint) {
   Start();
   ASSERT_TRUE(PublishedHealthy());

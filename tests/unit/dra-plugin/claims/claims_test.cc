@@ -170,6 +170,25 @@ TEST(ClaimsTest, ANodeThatStartedAgainGetsItsClaimsWithTheirTokens) {
   EXPECT_EQ(world.node.held, before);
 }
 
+// The defect: the others were given nothing, and the plugin never followed its node again.
+TEST(ClaimsTest, AClaimOnAChipThatBrokeDoesNotKeepTheOthersFromTheirs) {
+  World world;
+  for (const char* name : {"a", "b", "c"}) {
+    const std::string device = fmt::format("neuron-device-{}", name[0] - 'a');
+    ASSERT_TRUE(world.claims->Prepare(world.Add(name, {device})).ok());
+  }
+  const auto before = world.node.held;
+  world.node.held.clear();
+  world.node.inventory.chips[0].healthy = false;
+  world.node.inventory.chips[0].reason = "dma-error";
+  EXPECT_EQ(*world.claims->Reconcile(), 1U);
+  EXPECT_EQ(world.node.held.size(), 2U);
+  EXPECT_FALSE(world.node.held.contains("uid-a"));
+  world.node.inventory.chips[0].healthy = true;
+  EXPECT_EQ(*world.claims->Reconcile(), 0U);
+  EXPECT_EQ(world.node.held, before) << "with the tokens their containers have";
+}
+
 TEST(ClaimsTest, UnprepareWhileTheNodeIsAwayIsReleasedLater) {
   World world;
   const ClaimRef claim = world.Add("a", {"neuron-device-0"});

@@ -86,6 +86,10 @@ class FakeNode final : public NodePort {
       }
       TAHOMA_RETURN_IF_ERROR(wire::CheckDisjoint(other.grant, grant));
     }
+    for (const int chip : grant.chips) {
+      const wire::Chip& state = inventory.chips.at(static_cast<std::size_t>(chip));
+      if (!state.healthy) return FailedPrecondition("chip {} is broken ({})", chip, state.reason);
+    }
     const std::string made = token.empty() ? fmt::format("{:032x}", ++tokens) : token;
     held[grant.claim_uid] = {grant, made};
     return made;
