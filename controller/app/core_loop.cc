@@ -39,7 +39,8 @@ absl::Status CoreLoop::Start() {
       transport_, clock_, PublisherOptions{.threads = options_.publish_threads}, std::move(parsers),
       [this](ApiResult result) { queue_.Push(std::move(result)); });
   ingest_ = std::make_unique<Ingest>(
-      transport_, [this](Command command) { queue_.Push(std::move(command)); },
+      transport_, options_.scheduler_names,
+      [this](Command command) { queue_.Push(std::move(command)); },
       [this](std::chrono::milliseconds duration) { return Pause(duration); }, options_.log);
   thread_ = std::thread([this] { Run(); });
   ingest_->Start();

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "controller/ingest/ingest.h"
 #include "controller/ledger/core.h"
@@ -37,6 +38,7 @@ namespace tahoma::controller {
 
 struct CoreLoopOptions {
   int publish_threads = 16;
+  std::vector<std::string> scheduler_names = {"tahoma"};  // whose pods are placed
   std::function<void(const std::string& line)> log;
 };
 

@@ -1,8 +1,27 @@
 #include "controller/app/options.h"
 
+#include <algorithm>
+
 #include "lib/base/status.h"
+#include "lib/kube/name.h"
 
 namespace tahoma::controller {
+namespace {
+
+absl::Status CheckSchedulerNames(const std::vector<std::string>& names) {
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (const auto wrong = kube::WrongDns1123Subdomain(*name)) {
+      return InvalidArgument("schedulerNames: \"{}\" is not the name of a scheduler: {}", *name,
+                             *wrong);
+    }
+    if (std::find(names.begin(), name, *name) != name) {
+      return InvalidArgument("schedulerNames: \"{}\" is named twice", *name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 config::Spec DeclareOptions(Options& options) {
   config::Spec spec({.program = "controller",
@@ -27,7 +46,16 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("tlsKeyFile", &options.tls_key_file, "its key, PEM");
   spec.String("clientCaFile", &options.client_ca_file,
               "CA of client certificates for the standalone API, PEM");
+  spec.Strings("schedulerNames", &options.scheduler_names,
+               "pods with one of these in spec.schedulerName are placed; none: tahoma, and "
+               "default-scheduler when standalone");
   return spec;
+}
+
+std::vector<std::string> SchedulerNames(const Options& options) {
+  if (!options.scheduler_names.empty()) return options.scheduler_names;
+  if (!options.standalone) return {"tahoma"};
+  return {"tahoma", "default-scheduler"};
 }
 
 absl::Status CheckOptions(const Options& options) {
@@ -45,7 +73,7 @@ absl::Status CheckOptions(const Options& options) {
   if (!options.standalone && !options.write_kubeconfig.empty()) {
     return InvalidArgument("writeKubeconfig is for standalone: a cluster has its own kubeconfig");
   }
-  return absl::OkStatus();
+  return CheckSchedulerNames(options.scheduler_names);
 }
 
 }  // namespace tahoma::controller

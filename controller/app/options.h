@@ -7,6 +7,7 @@
 #include <absl/status/status.h>
 
 #include <string>
+#include <vector>
 
 #include "lib/config/spec.h"
 
@@ -25,9 +26,14 @@ struct Options {
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string client_ca_file;
+  std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
 };
 
 config::Spec DeclareOptions(Options& options);
+
+// Whose pods (spec.schedulerName) the controller places. Not told: those for "tahoma" and, standing
+// alone, where there is no other scheduler, those for "default-scheduler".
+std::vector<std::string> SchedulerNames(const Options& options);
 
 // What the single values cannot say: combinations that make no sense.
 absl::Status CheckOptions(const Options& options);

@@ -114,7 +114,9 @@ absl::Status RunStandalone(const Options& options, const std::string& token) {
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
   CoreLoop loop(api->transport(), api->journal(), clock,
-                {.publish_threads = kStandaloneThreads, .log = Log});
+                {.publish_threads = kStandaloneThreads,
+                 .scheduler_names = SchedulerNames(options),
+                 .log = Log});
   AddMetrics(metrics, loop);
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);
@@ -153,7 +155,9 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir}));
   RocksJournal journal(*store);
   rest::Metrics metrics;
-  CoreLoop loop(*transport, journal, clock, {.publish_threads = kClusterThreads, .log = Log});
+  CoreLoop loop(
+      *transport, journal, clock,
+      {.publish_threads = kClusterThreads, .scheduler_names = SchedulerNames(options), .log = Log});
   AddMetrics(metrics, loop);
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);

@@ -14,8 +14,13 @@ namespace tahoma::controller {
 
 using nlohmann::json;
 
-Ingest::Ingest(kube::Transport& transport, Sink sink, ObjectWatch::Wait wait, Log log)
-    : transport_(transport), sink_(std::move(sink)), wait_(std::move(wait)), log_(std::move(log)) {}
+Ingest::Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
+               ObjectWatch::Wait wait, Log log)
+    : transport_(transport),
+      scheduler_names_(std::move(scheduler_names)),
+      sink_(std::move(sink)),
+      wait_(std::move(wait)),
+      log_(std::move(log)) {}
 
 std::size_t Ingest::StartStepping() {
   FollowNodes();
@@ -48,8 +53,9 @@ void Ingest::PushJoined(Join&& join) {
   if (std::optional<Command> command = join()) sink_(*std::move(command));
 }
 
-void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone) {
+void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wanted) {
   ObjectWatch::Handlers handlers;
+  handlers.wanted = std::move(wanted);
   handlers.seen = std::move(seen);
   handlers.gone = std::move(gone);
   handlers.listed = [this, first = std::make_shared<std::atomic<bool>>(true)] {
@@ -126,18 +132,23 @@ void Ingest::FollowGangs() {
 }
 
 void Ingest::FollowPods() {
+  // One name is selected by the server: a fleet has many pods that are not ours. A field selector
+  // cannot say "or", and news of one pod name on two watches could overtake each other (a pod that
+  // is deleted and made again under another scheduler's name): with more names all pods come on one
+  // watch, and the others are passed over here.
+  const bool one = scheduler_names_.size() == 1;
   Follow(
       {.path = "/api/v1/pods",
-       .field_selector = fmt::format("spec.schedulerName={}", kSchedulerName)},
+       .field_selector = one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : ""},
       [this](const json& object) {
-        if (!IsOurs(object)) return;
         auto pod = ParsePod(object);
         if (!pod.ok()) return log_(std::string(Message(pod.status())));
         sink_(PodSeen{*std::move(pod)});
       },
       [this](const std::string& ns, const std::string& name, const std::string& uid) {
         sink_(PodGone{{ns, name}, uid});
-      });
+      },
+      [this](const json& object) { return IsFor(scheduler_names_, object); });
 }
 
 }  // namespace tahoma::controller

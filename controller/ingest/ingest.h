@@ -1,10 +1,12 @@
 // Watches everything the core wants to know and turns it into commands.
 //
-//   Ingest ingest(transport, [&](Command command) { queue.Push(std::move(command)); }, log);
+//   Ingest ingest(transport, {"tahoma"}, [&](Command command) { queue.Push(std::move(command)); },
+//                 wait, log);
 //   ingest.Start();
 //
 // One thread per kind: nodes, slices, device classes, claims, gangs, pods. When each has given its
-// first list, WatchesSynced is pushed. Objects that cannot be read are logged and left out.
+// first list, WatchesSynced is pushed. Objects that cannot be read are logged and left out. Of the
+// pods, those for a scheduler of one of the given names (pod.spec.schedulerName) are followed.
 //
 // Thread safety: Start and Stop from one thread; the sink is called from many.
 
@@ -34,7 +36,8 @@ class Ingest {
   using Log = std::function<void(const std::string& line)>;
 
   // `transport` must outlive it.
-  Ingest(kube::Transport& transport, Sink sink, ObjectWatch::Wait wait, Log log);
+  Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
+         ObjectWatch::Wait wait, Log log);
   ~Ingest() { Stop(); }
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
@@ -50,7 +53,9 @@ class Ingest {
   using Seen = std::function<void(const nlohmann::json& object)>;
   using Gone = std::function<void(const std::string&, const std::string&, const std::string&)>;
 
-  void Follow(ObjectWatch::Target target, Seen seen, Gone gone);
+  using Wanted = std::function<bool(const nlohmann::json& object)>;
+
+  void Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wanted = nullptr);
   // Pushes what `join` answers, in the order in which the joins happened: nodes and slices come on
   // two threads, and an older fact of a node must never overtake a newer one.
   template <typename Join>
@@ -62,6 +67,7 @@ class Ingest {
   void FollowClasses();
 
   kube::Transport& transport_;
+  const std::vector<std::string> scheduler_names_;
   const Sink sink_;
   const ObjectWatch::Wait wait_;
   const Log log_;

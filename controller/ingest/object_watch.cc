@@ -131,9 +131,10 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
     if (type == "ADDED" || type == "MODIFIED") {
       See(object);
     } else if (type == "DELETED") {
-      known_.erase(NameKey(metadata));
-      handlers_.gone(metadata.value("namespace", ""), metadata.at("name"),
-                     metadata.value("uid", ""));
+      if (known_.erase(NameKey(metadata)) != 0) {
+        handlers_.gone(metadata.value("namespace", ""), metadata.at("name"),
+                       metadata.value("uid", ""));
+      }
     }
     version_ = version;
     return true;
@@ -144,6 +145,7 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
 }
 
 void ObjectWatch::See(const json& object) {
+  if (handlers_.wanted && !handlers_.wanted(object)) return;
   const json& metadata = object.at("metadata");
   known_[NameKey(metadata)] = {metadata.value("uid", ""), lists_};
   handlers_.seen(object);

@@ -4,7 +4,8 @@
 //   watch.Run(wait);        // on a thread of its own, until Stop
 //
 // Every object that exists is given to `seen` after each list, and every change after that.
-// Objects that a new list no longer has are given to `gone`. Only names and uids are kept.
+// Objects that a new list no longer has are given to `gone`. Only names and uids are kept; objects
+// that are not `wanted` are passed over as if they did not exist.
 //
 // Thread safety: Stop from any thread; handlers are called from Run's thread.
 
@@ -32,6 +33,7 @@ class ObjectWatch {
     std::string field_selector;  // empty: all
   };
   struct Handlers {
+    std::function<bool(const nlohmann::json& object)> wanted = nullptr;  // empty: all are
     std::function<void(const nlohmann::json& object)> seen;
     std::function<void(const std::string& ns, const std::string& name, const std::string& uid)>
         gone;

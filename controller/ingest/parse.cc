@@ -257,9 +257,10 @@ Device ParseDevice(const json& object, const std::string& driver) {
 
 }  // namespace
 
-bool IsOurs(const json& pod) {
+bool IsFor(const std::vector<std::string>& scheduler_names, const json& pod) {
   const json& name = Member(Member(pod, "spec"), "schedulerName");
-  return name.is_string() && name == kSchedulerName;
+  return name.is_string() &&
+         std::find(scheduler_names.begin(), scheduler_names.end(), name) != scheduler_names.end();
 }
 
 absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {

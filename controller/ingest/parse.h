@@ -23,7 +23,6 @@
 
 namespace tahoma::controller {
 
-inline constexpr std::string_view kSchedulerName = "tahoma";
 inline constexpr std::string_view kProtectionFinalizer = "resource.kubernetes.io/delete-protection";
 
 // What a Node object says.
@@ -58,7 +57,7 @@ absl::StatusOr<std::shared_ptr<const ClassFact>> ParseDeviceClass(const nlohmann
 absl::StatusOr<NodeObject> ParseNode(const nlohmann::json& object);
 absl::StatusOr<SliceObject> ParseSlice(const nlohmann::json& object);
 
-// Whether the pod is for us to place (spec.schedulerName).
-bool IsOurs(const nlohmann::json& pod);
+// Whether the pod is for a scheduler of one of these names (spec.schedulerName) to place.
+bool IsFor(const std::vector<std::string>& scheduler_names, const nlohmann::json& pod);
 
 }  // namespace tahoma::controller

@@ -61,6 +61,7 @@ void Core::Adopt() {
   facts_.pods.ForEach([&](const PodFact& pod) {
     const GangRef ref = GangOf(pod);
     if (run_of_gang_.contains(ref) || pod.finished) return;
+    if (!pod.node.empty() && pod.bound_gang_uid.empty()) return;  // somebody else bound it
     orphans[ref].push_back(facts_.pods.Find(pod.key));
   });
   for (auto& [ref, pods] : orphans) {

@@ -145,6 +145,8 @@ def start_controller(args, directory):
         "portFile": str(directory / "ports.yaml"),
         "crdDir": str(ROOT / "charts/tahoma/crds"),
     }
+    if args.scheduler_names:
+        config["schedulerNames"] = args.scheduler_names.split(",")
     if args.kubeconfig:
         config["kubeconfig"] = str(args.kubeconfig)
     else:
@@ -173,6 +175,7 @@ def parse_arguments():
                         default=pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")))
     parser.add_argument("--topology", type=pathlib.Path, default=HERE / "topology.json")
     parser.add_argument("--kubeconfig", type=pathlib.Path)
+    parser.add_argument("--scheduler-names", help="the controller's schedulerNames, between commas")
     parser.add_argument("--quiet", action="store_true")
     args = parser.parse_args()
     args.bin = args.bin.resolve()

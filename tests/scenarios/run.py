@@ -146,7 +146,8 @@ class Ground:
             done = subprocess.run([sys.executable, ROOT / "tests/cluster/control_plane.py", "up",
                                    self.directory / "k"], stdout=subprocess.PIPE, text=True, check=True)
             kubeconfig = pathlib.Path(done.stdout.strip())
-            command += ["--kubeconfig", kubeconfig]
+            # Nobody else places pods there: there is no kube-scheduler.
+            command += ["--kubeconfig", kubeconfig, "--scheduler-names", "tahoma,default-scheduler"]
             execute(f"kubectl apply --server-side -f charts/tahoma/crds -f examples/install",
                     {**os.environ, "KUBECONFIG": str(kubeconfig)})
         if subprocess.call([str(c) for c in command]) != 0:

@@ -62,7 +62,7 @@ bool ControllerHost::Open() {
   }
   if (!loaded.ok()) return false;
   ingest_ = std::make_unique<controller::Ingest>(
-      link_,
+      link_, std::vector<std::string>{"tahoma"},
       [this](controller::Command command) {
         commands_.push_back(std::move(command));
         WakeCore(world_.Latency());

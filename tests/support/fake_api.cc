@@ -88,6 +88,25 @@ void FakeApi::DeletePod(const std::string& name) {
   }
 }
 
+void FakeApi::BindByOther(const std::string& pod, const std::string& claim,
+                          const std::string& node) {
+  PodFact& bound = pods_.at(pod);
+  ClaimFact& given = claims_.at(claim);
+  Allocation allocation;
+  allocation.node = node;
+  allocation.results.resize(1);
+  allocation.results[0].request = "chips";
+  allocation.results[0].driver = std::string(kNeuronDriver);
+  allocation.results[0].pool = node;
+  allocation.results[0].device = "neuron-device-0";
+  given.allocation = std::make_shared<const Allocation>(std::move(allocation));
+  given.protected_by_finalizer = true;
+  given.reserved_for.push_back({"", "pods", pod, bound.uid});
+  Touch(given);
+  bound.node = node;
+  Touch(bound);
+}
+
 void FakeApi::FinishPod(const std::string& name, bool succeeded) {
   PodFact& pod = pods_.at(name);
   pod.finished = true;

@@ -15,6 +15,7 @@
 namespace tahoma::controller {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::Status Parse(Options& options, const std::vector<std::string>& arguments) {
@@ -54,13 +55,16 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
                             "--tls-key-file",
                             "tk",
                             "--client-ca-file",
-                            "ca"})
+                            "ca",
+                            "--scheduler-names",
+                            "s1,s2"})
                   .ok());
   Options file;
   const absl::Status read = config::ParseFile(
       "apiVersion: tahoma.dev/v1alpha1\nkind: ControllerConfig\nstandalone: true\ndataDir: d\n"
       "listenAddress: l\nadminAddress: a\nkubeconfig: k\ncrdDir: c\nwriteKubeconfig: w\n"
-      "portFile: p\ntokenFile: t\ntlsCertFile: tc\ntlsKeyFile: tk\nclientCaFile: ca\n",
+      "portFile: p\ntokenFile: t\ntlsCertFile: tc\ntlsKeyFile: tk\nclientCaFile: ca\n"
+      "schedulerNames: [s1, s2]\n",
       "file", DeclareOptions(file));
   ASSERT_TRUE(read.ok()) << read;
   for (const auto& member :
@@ -71,6 +75,8 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
     EXPECT_FALSE((flags.*member).empty());
   }
   EXPECT_TRUE(flags.standalone && file.standalone);
+  EXPECT_THAT(flags.scheduler_names, ElementsAre("s1", "s2"));
+  EXPECT_EQ(flags.scheduler_names, file.scheduler_names);
 }
 
 struct Combination {
@@ -114,6 +120,28 @@ TEST(OptionsTest, CombinationsThatMakeNoSenseAreRefusedWithTheReason) {
     EXPECT_EQ(Message(checked), combinations[i].says);
     EXPECT_EQ(checked.ok(), combinations[i].says.empty());
   }
+}
+
+TEST(SchedulerNamesTest, StandingAloneItTakesOrdinaryPodsToo) {
+  Options options;
+  EXPECT_THAT(SchedulerNames(options), ElementsAre("tahoma"));
+  options.standalone = true;
+  EXPECT_THAT(SchedulerNames(options), ElementsAre("tahoma", "default-scheduler"));
+  options.scheduler_names = {"mine"};
+  EXPECT_THAT(SchedulerNames(options), ElementsAre("mine"));
+}
+
+TEST(SchedulerNamesTest, WrongNamesAreRefusedAndNamed) {
+  const auto refusal = [](std::vector<std::string> names) {
+    Options options;
+    options.scheduler_names = std::move(names);
+    return std::string(Message(CheckOptions(options)));
+  };
+  EXPECT_EQ(refusal({"tahoma", "default-scheduler"}), "");
+  EXPECT_THAT(refusal({"tahoma", "My Scheduler"}),
+              HasSubstr("schedulerNames: \"My Scheduler\" is not the name of a scheduler: "));
+  EXPECT_THAT(refusal({""}), HasSubstr("schedulerNames: \"\" is not the name of a scheduler: "));
+  EXPECT_EQ(refusal({"a", "b", "a"}), "schedulerNames: \"a\" is named twice");
 }
 
 }  // namespace

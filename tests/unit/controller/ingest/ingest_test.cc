@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -50,7 +51,8 @@ TEST(ParsePodTest, ReadsWhatTheCoreNeeds) {
   EXPECT_EQ((*pod)->claims[2].claim, "");
   EXPECT_FALSE((*pod)->claims[2].none);
   EXPECT_EQ((*pod)->demand.all.at(0).key, "a");
-  EXPECT_TRUE(IsOurs(PodJson()));
+  EXPECT_TRUE(IsFor({"other", "tahoma"}, PodJson()));
+  EXPECT_FALSE(IsFor({"other"}, PodJson()));
 }
 
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
@@ -260,6 +262,32 @@ TEST(ObjectWatchTest, AnEventThatCannotBeReadMeansListingAgain) {
   }
 }
 
+TEST(ObjectWatchTest, ObjectsThatAreNotWantedDoNotExist) {
+  ScriptedTransport transport;
+  transport.lists = {List("5", {"a", "other"}), List("9", {"other"})};
+  transport.watches = {
+      {Event("ADDED", "other-2", "6"), Event("DELETED", "other", "7")},
+      {R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}})"}};
+  std::vector<std::string> log;
+  ObjectWatch::Handlers handlers;
+  handlers.wanted = [](const json& object) {
+    return !std::string(object["metadata"]["name"]).starts_with("other");
+  };
+  handlers.seen = [&](const json& object) {
+    log.push_back("+" + std::string(object["metadata"]["name"]));
+  };
+  handlers.gone = [&](const std::string&, const std::string& name, const std::string&) {
+    log.push_back("-" + name);
+  };
+  handlers.listed = [&] { log.push_back("listed"); };
+  handlers.failed = [&](const absl::Status&) { log.push_back("failed"); };
+  ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = ""}, handlers);
+  transport.when_empty = [&] { watch.Stop(); };
+  watch.Run([](std::chrono::milliseconds) { return true; });
+  EXPECT_THAT(log, ElementsAre("+a", "listed", "-a", "listed"));
+  EXPECT_THAT(transport.targets.at(2), HasSubstr("resourceVersion=7"));
+}
+
 // Nodes and slices are one page each, everything else is empty; watches last until the end.
 class FleetTransport final : public kube::Transport {
  public:
@@ -323,7 +351,8 @@ TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
     transport.changed.notify_all();
   };
   Ingest ingest(
-      transport, sink, [](std::chrono::milliseconds) { return false; }, [](const std::string&) {});
+      transport, {"tahoma"}, sink, [](std::chrono::milliseconds) { return false; },
+      [](const std::string&) {});
   ingest.Start();
   {
     std::unique_lock lock(transport.mutex);
@@ -333,6 +362,65 @@ TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
   }
   ingest.Stop();
   EXPECT_THAT(told, ElementsAre(ElementsAre(), ElementsAre("neurondevice0")));
+}
+
+// Answers every list with nothing but two pods, one for each of two schedulers.
+class PodsTransport final : public kube::Transport {
+ public:
+  std::vector<std::string> targets;
+
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    targets.push_back(request.target);
+    kube::Response answer = List("1", {});
+    if (request.target.starts_with("/api/v1/pods")) {
+      answer = List("1", {"ours", "aws", "foreign"});
+      json list = json::parse(answer.body);
+      const std::array names = {"tahoma", "default-scheduler", "volcano"};
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        list["items"][i]["spec"] = {{"schedulerName", names[i]}};
+      }
+      answer.body = list.dump();
+    }
+    return answer;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no watches here");
+  }
+};
+
+struct Followed {
+  std::vector<std::string> pods;
+  std::string target;
+};
+
+Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
+  PodsTransport transport;
+  Followed followed;
+  Ingest ingest(
+      transport, scheduler_names,
+      [&](const Command& command) {
+        if (const auto* pod = std::get_if<PodSeen>(&command)) {
+          followed.pods.push_back(pod->pod->key.name);
+        }
+      },
+      [](std::chrono::milliseconds) { return false; }, [](const std::string&) {});
+  const std::size_t watches = ingest.StartStepping();
+  for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
+  followed.target = transport.targets.back();
+  return followed;
+}
+
+TEST(IngestTest, OneSchedulerNameIsSelectedByTheServer) {
+  const Followed followed = PodsFollowed({"tahoma"});
+  EXPECT_THAT(followed.pods, ElementsAre("ours"));
+  EXPECT_THAT(followed.target, HasSubstr("fieldSelector=spec.schedulerName%3Dtahoma"));
+}
+
+TEST(IngestTest, SeveralSchedulerNamesAreFollowedOnOneWatch) {
+  const Followed followed = PodsFollowed({"tahoma", "default-scheduler"});
+  EXPECT_THAT(followed.pods, ElementsAre("ours", "aws"));
+  EXPECT_THAT(followed.target, ::testing::Not(HasSubstr("fieldSelector")));
 }
 
 }  // namespace

@@ -371,6 +371,20 @@ TEST(CoreTest, ABindOfAnEarlierProcessThatArrivesLateLeavesNoPodWithoutItsClaim)
   }
 }
 
+TEST(CoreTest, APodThatAnotherSchedulerHasBoundIsNotTakenOver) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddClaim("theirs", 2);
+  world.api.AddPod("old", "", {"theirs"});
+  world.api.BindByOther("old", "theirs", "node-a");
+  world.Settle();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(world.api.pods().at("old").node, "node-a");
+  EXPECT_TRUE(world.api.claims().at("theirs").ReservedFor(world.api.pods().at("old").uid));
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "its chip is not free";
+  EXPECT_EQ(world.journal.size(), 0U);
+}
+
 TEST(CoreTest, AnApiRestoredFromAnOlderBackupIsPublishedAgain) {
   for (const bool restart : {false, true}) {
     SCOPED_TRACE(restart);
