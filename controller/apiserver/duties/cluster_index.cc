@@ -12,7 +12,18 @@ struct ClusterIndex::Edges {
   std::set<std::string> claim_pods;
   std::set<std::string> templates;
   std::string node;
+  std::set<std::string> pools;  // of which a claim has devices, or a slice publishes some
+  bool evicts = false;          // a slice with a device that is tainted NoExecute
 };
+
+bool HasEvictingDevice(const nlohmann::json& slice) {
+  for (const auto& device : Field(slice, {"spec", "devices"})) {
+    for (const auto& taint : Field(device, {"taints"})) {
+      if (Text(taint, {"effect"}) == "NoExecute") return true;
+    }
+  }
+  return false;
+}
 
 ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const std::string& key,
                                           const nlohmann::json* object) {
@@ -26,6 +37,14 @@ ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const st
       edges.claim_pods.insert(Text(user, {"uid"}));
     }
     edges.claim_pods.insert(edges.owners.begin(), edges.owners.end());
+    for (const auto& result : Field(*object, {"status", "allocation", "devices", "results"})) {
+      edges.pools.insert(PoolKey(Text(result, {"driver"}), Text(result, {"pool"})));
+    }
+  }
+  if (resource == kSliceResource) {
+    edges.pools = {
+        PoolKey(Text(*object, {"spec", "driver"}), Text(*object, {"spec", "pool", "name"}))};
+    edges.evicts = HasEvictingDevice(*object);
   }
   if (resource == kPodResource) {
     edges.node = Text(*object, {"spec", "nodeName"});
@@ -68,6 +87,11 @@ void ClusterIndex::Apply(const ResourceName& resource, const std::string& key,
   for (const auto& uid : before.claim_pods) Unlink(claims_, uid, key);
   for (const auto& name : before.templates) Unlink(template_pods_, name, key);
   if (!before.node.empty()) Unlink(node_pods_, before.node, key);
+  Links& of_pool = resource == kSliceResource ? pool_slices_ : pool_claims_;
+  for (const auto& pool : before.pools) Unlink(of_pool, pool, key);
+  for (const auto& pool : after.pools) of_pool[pool].insert(key);
+  if (before.evicts) evicting_slices_.erase(key);
+  if (after.evicts) evicting_slices_.insert(key);
   for (const auto& uid : after.owners) dependents_[uid].insert(id);
   for (const auto& uid : after.claim_pods) claims_[uid].insert(key);
   for (const auto& name : after.templates) template_pods_[name].insert(key);
@@ -86,6 +110,9 @@ void ClusterIndex::TakeLinks(ClusterIndex& fresh) {
   claims_ = std::move(fresh.claims_);
   template_pods_ = std::move(fresh.template_pods_);
   node_pods_ = std::move(fresh.node_pods_);
+  pool_slices_ = std::move(fresh.pool_slices_);
+  pool_claims_ = std::move(fresh.pool_claims_);
+  evicting_slices_ = std::move(fresh.evicting_slices_);
 }
 
 std::vector<ObjectId> ClusterIndex::DependentsOf(const std::string& uid) const {
@@ -108,6 +135,21 @@ std::vector<std::string> ClusterIndex::PodsUsingTemplate(const std::string& temp
 std::vector<std::string> ClusterIndex::PodsOn(const std::string& node) const {
   const std::lock_guard lock(mutex_);
   return Listed(node_pods_, node);
+}
+
+std::vector<std::string> ClusterIndex::SlicesOfPool(const std::string& pool) const {
+  const std::lock_guard lock(mutex_);
+  return Listed(pool_slices_, pool);
+}
+
+std::vector<std::string> ClusterIndex::ClaimsOnPool(const std::string& pool) const {
+  const std::lock_guard lock(mutex_);
+  return Listed(pool_claims_, pool);
+}
+
+bool ClusterIndex::AnyPoolEvicts() const {
+  const std::lock_guard lock(mutex_);
+  return !evicting_slices_.empty();
 }
 
 std::optional<WallTime> ClusterIndex::LastHeartbeat(const std::string& node) const {

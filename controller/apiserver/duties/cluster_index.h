@@ -46,6 +46,12 @@ class ClusterIndex {
   // Pods (keys) that wait for the template "ns/name".
   std::vector<std::string> PodsUsingTemplate(const std::string& template_key) const;
   std::vector<std::string> PodsOn(const std::string& node) const;
+  // Slices (keys) that publish devices of the pool "driver/pool".
+  std::vector<std::string> SlicesOfPool(const std::string& pool) const;
+  // Claims (keys) that have devices of the pool.
+  std::vector<std::string> ClaimsOnPool(const std::string& pool) const;
+  // Whether a device of any pool is tainted NoExecute.
+  bool AnyPoolEvicts() const;
   // When a node's lease was last renewed, as seen by us; nullopt: never.
   std::optional<WallTime> LastHeartbeat(const std::string& node) const;
 
@@ -61,6 +67,9 @@ class ClusterIndex {
   Links claims_;
   Links template_pods_;
   Links node_pods_;
+  Links pool_slices_;
+  Links pool_claims_;
+  std::set<std::string> evicting_slices_;  // with a device that is tainted NoExecute
   absl::flat_hash_map<std::string, WallTime> heartbeats_;
 };
 

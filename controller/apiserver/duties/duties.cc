@@ -132,6 +132,7 @@ void Duties::ObserveOne(const ResourceName& resource, const std::string& key, co
   index_.Apply(resource, key, previous, object, now);
   QueueForOwners({resource, key}, previous, object, now);
   if (resource == kPodResource) QueueForPod(key, previous, object, now);
+  QueueForTaints(resource, key, previous, object, now);
   if (resource == kClaimResource && object != nullptr) {
     queue_.Add({Duty::kReservations, key}, now);
   }
@@ -219,6 +220,8 @@ Outcome Duties::Do(const Work& work, WallTime now) {
       return WatchNode(work.key, now);
     case Duty::kLostPod:
       return RemoveLostPod(work.key, now);
+    case Duty::kTaints:
+      return EvictFromTainted(work.key, now);
   }
   return Outcome::kDone;
 }

@@ -4,9 +4,10 @@
 //   duties.Step(clock.WallNow());               // the simulator: take in events, do what is due
 //
 // Claims from templates, reservations of pods that are gone, garbage collection by owner
-// references, emptying of deleted namespaces, nodes that fall silent, pods of deleted nodes.
-// Driven by the store's events; the cost of an event does not depend on how much the cluster holds.
-// Writes go through `api` like everybody's, so they are validated, and a conflict is tried again.
+// references, emptying of deleted namespaces, nodes that fall silent, pods of deleted nodes, pods
+// on devices that are tainted NoExecute. Driven by the store's events; the cost of an event does
+// not depend on how much the cluster holds. Writes go through `api` like everybody's, so they are
+// validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in duty_threads.h.
 //
@@ -17,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -80,6 +82,14 @@ class Duties {
   Outcome EmptyNamespace(const std::string& name, WallTime now);
   Outcome WatchNode(const std::string& name, WallTime now);
   Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
+  Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
+
+  void QueueForTaints(const ResourceName& resource, const std::string& key,
+                      const nlohmann::json* previous, const nlohmann::json* object, WallTime now);
+  std::optional<WallTime> EvictionTime(const std::string& claim_key, const nlohmann::json& claim,
+                                       WallTime now);
+  nlohmann::json TaintsOf(const nlohmann::json& result) const;
+  Outcome Evict(const nlohmann::json& pod, WallTime now);
 
   absl::StatusOr<std::string> MakeClaim(const nlohmann::json& pod, const nlohmann::json& entry);
   std::optional<std::string> ExistingClaim(const nlohmann::json& pod, const std::string& name);
@@ -107,6 +117,9 @@ class Duties {
   kube::Transport& api_;
   ClusterIndex index_;
   WorkQueue queue_;
+  std::mutex taints_mutex_;
+  // Since when, for each claim, the taints of its devices ("pool/device key=value") are known.
+  std::map<std::string, std::map<std::string, WallTime>> tainted_since_;
   std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
   std::vector<ObjectId> releases_;             // found by Observe, not yet queued
 };

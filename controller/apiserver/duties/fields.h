@@ -21,6 +21,7 @@ inline const ResourceName kNodeResource = {"", "nodes"};
 inline const ResourceName kNamespaceResource = {"", "namespaces"};
 inline const ResourceName kClaimResource = {"resource.k8s.io", "resourceclaims"};
 inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaimtemplates"};
+inline const ResourceName kSliceResource = {"resource.k8s.io", "resourceslices"};
 inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
 
 inline const nlohmann::json& Field(const nlohmann::json& object,
@@ -35,6 +36,14 @@ inline std::string Text(const nlohmann::json& object,
 // What an owner that is being deleted waits for: that its dependents forget it, or that they go.
 inline constexpr std::string_view kOrphanFinalizer = "orphan";
 inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
+
+// A pool of devices, over all drivers.
+inline std::string PoolKey(const std::string& driver, const std::string& pool) {
+  return driver + "/" + pool;
+}
+
+// Whether a slice has a device that is tainted NoExecute.
+bool HasEvictingDevice(const nlohmann::json& slice);
 
 // Succeeded or Failed: the pod will run no more.
 bool IsFinished(const nlohmann::json& pod);

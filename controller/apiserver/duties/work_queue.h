@@ -33,7 +33,8 @@ enum class Duty : std::uint8_t {
   kRelease,       // "group/plural|key": an owner being deleted waits for its dependents
   kNamespace,     // "ns": empty it and let it go
   kNode,          // "node": has it gone silent?
-  kLostPod        // "ns/pod": is its node still there?
+  kLostPod,       // "ns/pod": is its node still there?
+  kTaints         // "ns/claim": must its pods leave a device that is tainted?
 };
 
 struct Work {

@@ -79,7 +79,7 @@ class DutiesTest : public ::testing::Test {
     EXPECT_EQ(status_, 201) << made;
   }
   // Allocates the claim and reserves it for the pod, as our scheduler does.
-  void Allocate(const std::string& claim, const Json& pod) {
+  void Allocate(const std::string& claim, const Json& pod, const Json& tolerations = nullptr) {
     Json object = Get(kResource + "resourceclaims/" + claim);
     object["metadata"]["finalizers"] = {"resource.kubernetes.io/delete-protection"};
     object = Call("PUT", kResource + "resourceclaims/" + claim, object);
@@ -92,6 +92,9 @@ class DutiesTest : public ::testing::Test {
                         {"reservedFor", Json::array({{{"resource", "pods"},
                                                       {"name", pod["metadata"]["name"]},
                                                       {"uid", pod["metadata"]["uid"]}}})}};
+    if (!tolerations.is_null()) {
+      object["status"]["allocation"]["devices"]["results"][0]["tolerations"] = tolerations;
+    }
     const Json made = Call("PUT", kResource + "resourceclaims/" + claim + "/status", object);
     EXPECT_EQ(status_, 200) << made;
   }
@@ -207,6 +210,148 @@ TEST_F(DutiesTest, AFinishedPodGivesItsDevicesBackAndItsClaimGoes) {
   SetPhase("web", "Succeeded");
   Step();
   EXPECT_FALSE(Exists(kResource + "resourceclaims/" + claim));
+}
+
+// A pod that runs on neuron-device-0 of node n, which the test may taint.
+class TaintTest : public DutiesTest {
+ protected:
+  void Run(const Json& tolerations = nullptr) {
+    Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "n"}}}});
+    ASSERT_EQ(status_, 201);
+    Publish(1, nullptr);
+    MakeTemplate("t");
+    const Json pod = MakePod("web", kOneClaim);
+    Step();
+    claim_ = ClaimOf("web");
+    Allocate(claim_, pod, tolerations);
+    Bind("web");
+    Step();
+    ASSERT_TRUE(Exists(kPods + "/web"));
+  }
+  void Bind(const std::string& pod) {
+    Call("POST", kPods + "/" + pod + "/binding",
+         {{"metadata", {{"name", pod}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
+    EXPECT_EQ(status_, 201);
+  }
+  // The slice of node n in a new generation, its first device with the taint.
+  void Publish(int generation, const Json& taint) {
+    Json device = {{"name", "neuron-device-0"}};
+    if (!taint.is_null()) device["taints"] = Json::array({taint});
+    const std::string name = fmt::format("n-{}", generation);
+    const Json made =
+        Call("POST", kSlices,
+             {{"metadata", {{"name", name}}},
+              {"spec",
+               {{"driver", "neuron.aws.com"},
+                {"nodeName", "n"},
+                {"pool", {{"name", "n"}, {"generation", generation}, {"resourceSliceCount", 1}}},
+                {"devices", Json::array({device})}}}});
+    ASSERT_EQ(status_, 201) << made;
+  }
+  bool Evicted(const std::string& pod = "web") {
+    Step();
+    const Json object = Get(kPods + "/" + pod);
+    if (status_ == 404) return true;
+    return Field(object, {"metadata", "deletionTimestamp"}).is_string();
+  }
+
+  static Json Broken(const char* effect = "NoExecute") {
+    return {{"key", "tahoma.dev/unhealthy"}, {"value", "dma-error"}, {"effect", effect}};
+  }
+  static inline const std::string kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+  std::string claim_;
+};
+
+TEST_F(TaintTest, APodOnADeviceThatBreaksIsDeletedAndSaysWhy) {
+  Run();
+  Publish(2, Broken());
+  EXPECT_TRUE(Evicted());
+  const Json pod = Get(kPods + "/web");
+  ASSERT_EQ(status_, 200) << "it has its grace period";
+  Json told;
+  for (const Json& condition : pod["status"]["conditions"]) {
+    if (condition["type"] == "DisruptionTarget") told = condition;
+  }
+  ASSERT_TRUE(told.is_object()) << pod;
+  EXPECT_EQ(told["status"], "True");
+  EXPECT_EQ(told["reason"], "DeletionByDeviceTaintManager");
+  const Json events = Get("/api/v1/namespaces/default/events")["items"];
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0]["reason"], "DeviceTaintManagerEviction");
+  EXPECT_EQ(events[0]["involvedObject"]["uid"], pod["metadata"]["uid"]);
+  EXPECT_EQ(Step(), 0) << "nothing is left to do";
+}
+
+TEST_F(TaintTest, APodThatIsBoundToADeviceThatBrokeBeforeIsDeleted) {
+  Publish(1, Broken());
+  MakeTemplate("t");
+  const Json pod = MakePod("web", kOneClaim);
+  Step();
+  Allocate(ClaimOf("web"), pod);
+  EXPECT_FALSE(Evicted()) << "it is not bound";
+  Bind("web");
+  EXPECT_TRUE(Evicted());
+}
+
+TEST_F(TaintTest, OtherEffectsOtherDevicesAndOlderGenerationsEvictNobody) {
+  Run();
+  Publish(2, Broken("NoSchedule"));
+  EXPECT_FALSE(Evicted());
+  Publish(4, nullptr);
+  Publish(3, Broken());
+  EXPECT_FALSE(Evicted()) << "generation 4 says that it is repaired";
+}
+
+TEST_F(TaintTest, ATolerationKeepsThePod) {
+  Run(Json::array({{{"key", "tahoma.dev/unhealthy"}, {"operator", "Exists"}}}));
+  Publish(2, Broken());
+  EXPECT_FALSE(Evicted());
+  clock_.Advance(seconds(100000));
+  EXPECT_FALSE(Evicted());
+}
+
+TEST_F(TaintTest, ATolerationOfAnotherTaintDoesNot) {
+  Run(Json::array(
+      {{{"key", "tahoma.dev/managed"}, {"operator", "Exists"}, {"effect", "NoSchedule"}},
+       {{"key", "tahoma.dev/unhealthy"}, {"operator", "Equal"}, {"value", "other"}}}));
+  Publish(2, Broken());
+  EXPECT_TRUE(Evicted());
+}
+
+TEST_F(TaintTest, ATolerationOfSomeSecondsIsGrantedOnce) {
+  Run(Json::array({{{"key", "tahoma.dev/unhealthy"},
+                    {"operator", "Exists"},
+                    {"effect", "NoExecute"},
+                    {"tolerationSeconds", 60}}}));
+  Publish(2, Broken());
+  EXPECT_FALSE(Evicted());
+  clock_.Advance(seconds(59));
+  Publish(3, Broken());
+  EXPECT_FALSE(Evicted());
+  clock_.Advance(seconds(1));
+  EXPECT_TRUE(Evicted()) << "a new generation does not begin the time again";
+}
+
+TEST_F(TaintTest, ARepairWithinTheTimeKeepsThePodAndTheNextBreakBeginsAnew) {
+  Run(Json::array({{{"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 60}}}));
+  Publish(2, Broken());
+  EXPECT_FALSE(Evicted());
+  clock_.Advance(seconds(30));
+  Publish(3, nullptr);
+  EXPECT_FALSE(Evicted());
+  clock_.Advance(seconds(60));
+  EXPECT_FALSE(Evicted());
+  Publish(4, Broken());
+  EXPECT_FALSE(Evicted());
+  clock_.Advance(seconds(60));
+  EXPECT_TRUE(Evicted());
+}
+
+TEST_F(TaintTest, FinishedPodsAreLeftAlone) {
+  Run();
+  SetPhase("web", "Succeeded");
+  Publish(2, Broken());
+  EXPECT_FALSE(Evicted());
 }
 
 TEST_F(DutiesTest, AUsersOwnClaimIsReleasedButStays) {

@@ -1,0 +1,185 @@
+// Pods leave devices that are tainted NoExecute, unless the allocation tolerates it.
+// Source: Kubernetes' pkg/controller/devicetainteviction (behaviour), on by default from 1.36.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "controller/apiserver/duties/duties.h"
+#include "controller/apiserver/duties/fields.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kEvicts[] = "NoExecute";
+
+bool Tolerates(const Json& toleration, const Json& taint) {
+  const std::string effect = Text(toleration, {"effect"});
+  if (!effect.empty() && effect != kEvicts) return false;
+  const std::string key = Text(toleration, {"key"});
+  if (!key.empty() && key != Text(taint, {"key"})) return false;
+  if (Text(toleration, {"operator"}) == "Exists") return true;
+  return !key.empty() && Text(toleration, {"value"}) == Text(taint, {"value"});
+}
+
+// How long pods may stay on the device; nullopt: for ever.
+std::optional<std::chrono::seconds> Tolerated(const Json& result, const Json& taint) {
+  bool tolerated = false;
+  std::optional<std::chrono::seconds> shortest;
+  for (const Json& toleration : Field(result, {"tolerations"})) {
+    if (!Tolerates(toleration, taint)) continue;
+    tolerated = true;
+    const Json& seconds = Field(toleration, {"tolerationSeconds"});
+    if (!seconds.is_number_integer()) continue;
+    const std::chrono::seconds given(std::max<std::int64_t>(0, seconds.get<std::int64_t>()));
+    shortest = shortest ? std::min(*shortest, given) : given;
+  }
+  if (!tolerated) return std::chrono::seconds(0);
+  return shortest;
+}
+
+}  // namespace
+
+void Duties::QueueForTaints(const ResourceName& resource, const std::string& key,
+                            const Json* previous, const Json* object, WallTime now) {
+  if (object == nullptr && previous == nullptr) return;
+  const bool any_evicts = index_.AnyPoolEvicts();
+  if (resource == kSliceResource) {
+    // Also after a repair: the taint of before must not count for the next one.
+    const Json& slice = object != nullptr ? *object : *previous;
+    if (!any_evicts && (previous == nullptr || !HasEvictingDevice(*previous))) return;
+    const std::string pool =
+        PoolKey(Text(slice, {"spec", "driver"}), Text(slice, {"spec", "pool", "name"}));
+    for (const auto& claim : index_.ClaimsOnPool(pool)) queue_.Add({Duty::kTaints, claim}, now);
+    return;
+  }
+  if (!any_evicts) return;
+  if (resource == kClaimResource) queue_.Add({Duty::kTaints, key}, now);
+  if (resource != kPodResource || object == nullptr) return;
+  const std::string node = Text(*object, {"spec", "nodeName"});
+  if (node.empty() || (previous != nullptr && Text(*previous, {"spec", "nodeName"}) == node))
+    return;
+  for (const auto& claim : index_.ClaimsOf(Text(*object, {"metadata", "uid"}))) {
+    queue_.Add({Duty::kTaints, claim}, now);
+  }
+}
+
+// The NoExecute taints of an allocated device, as the newest generation of its pool has them.
+Json Duties::TaintsOf(const Json& result) const {
+  Json taints = Json::array();
+  std::int64_t newest = -1;
+  for (const auto& key :
+       index_.SlicesOfPool(PoolKey(Text(result, {"driver"}), Text(result, {"pool"})))) {
+    const ObjectPtr slice = objects_.Get(kSliceResource, key);
+    if (slice == nullptr) continue;
+    const Json& number = Field(*slice->body, {"spec", "pool", "generation"});
+    const std::int64_t generation = number.is_number_integer() ? number.get<std::int64_t>() : 0;
+    if (generation < newest) continue;
+    if (generation > newest) taints = Json::array();
+    newest = generation;
+    for (const Json& device : Field(*slice->body, {"spec", "devices"})) {
+      if (Text(device, {"name"}) != Text(result, {"device"})) continue;
+      for (const Json& taint : Field(device, {"taints"})) {
+        if (Text(taint, {"effect"}) == kEvicts) taints.push_back(taint);
+      }
+    }
+  }
+  return taints;
+}
+
+// When the claim's pods must leave; nullopt: not as things are. A taint counts from its timeAdded,
+// or from when it was first seen here.
+std::optional<WallTime> Duties::EvictionTime(const std::string& claim_key, const Json& claim,
+                                             WallTime now) {
+  std::map<std::string, WallTime> since;
+  std::optional<WallTime> earliest;
+  const std::lock_guard lock(taints_mutex_);
+  const auto before = tainted_since_.find(claim_key);
+  for (const Json& result : Field(claim, {"status", "allocation", "devices", "results"})) {
+    for (const Json& taint : TaintsOf(result)) {
+      const std::string name =
+          fmt::format("{}/{} {}={}", Text(result, {"pool"}), Text(result, {"device"}),
+                      Text(taint, {"key"}), Text(taint, {"value"}));
+      WallTime added = now;
+      if (const auto told = ParseTime(Text(taint, {"timeAdded"})); told.ok()) {
+        added = *told;
+      } else if (before != tainted_since_.end() && before->second.contains(name)) {
+        added = before->second.at(name);
+      }
+      since.emplace(name, added);
+      const auto tolerated = Tolerated(result, taint);
+      if (tolerated && (!earliest || added + *tolerated < *earliest)) earliest = added + *tolerated;
+    }
+  }
+  if (since.empty()) {
+    tainted_since_.erase(claim_key);
+  } else {
+    tainted_since_[claim_key] = std::move(since);
+  }
+  return earliest;
+}
+
+Outcome Duties::EvictFromTainted(const std::string& claim_key, WallTime now) {
+  const ObjectPtr current = objects_.Get(kClaimResource, claim_key);
+  const Json gone = Json::object();
+  const Json& claim = current == nullptr ? gone : *current->body;
+  const auto when = EvictionTime(claim_key, claim, now);
+  if (!when) return Outcome::kDone;
+  if (*when > now) {
+    queue_.Add({Duty::kTaints, claim_key}, *when);
+    return Outcome::kDone;
+  }
+  bool failed = false;
+  for (const Json& user : Field(claim, {"status", "reservedFor"})) {
+    if (Text(user, {"resource"}) != "pods") continue;
+    const ObjectPtr pod = objects_.Get(
+        kPodResource, ObjectKey(Text(claim, {"metadata", "namespace"}), Text(user, {"name"})));
+    if (pod == nullptr || Text(*pod->body, {"metadata", "uid"}) != Text(user, {"uid"})) continue;
+    // A pod that is not bound yet is its scheduler's to judge.
+    if (IsFinished(*pod->body) || IsBeingDeleted(*pod->body) ||
+        Text(*pod->body, {"spec", "nodeName"}).empty()) {
+      continue;
+    }
+    failed |= Evict(*pod->body, now) == Outcome::kRetry;
+  }
+  return failed ? Outcome::kRetry : Outcome::kDone;
+}
+
+// Condition, then deletion, then the event: with the names and texts of Kubernetes.
+Outcome Duties::Evict(const Json& pod, WallTime now) {
+  const std::string space = Text(pod, {"metadata", "namespace"});
+  const std::string name = Text(pod, {"metadata", "name"});
+  const std::string uid = Text(pod, {"metadata", "uid"});
+  const std::string key = ObjectKey(space, name);
+  const Json condition = {{"type", "DisruptionTarget"},
+                          {"status", "True"},
+                          {"reason", "DeletionByDeviceTaintManager"},
+                          {"message", "Device Taint manager: deleting due to NoExecute taint"},
+                          {"lastTransitionTime", FormatTime(now)}};
+  const Outcome told =
+      Send("PATCH", PathOf(kPodResource, key, "status"),
+           {{"metadata", {{"uid", uid}}}, {"status", {{"conditions", Json::array({condition})}}}},
+           "application/strategic-merge-patch+json");
+  if (told == Outcome::kRetry ||
+      Delete({kPodResource, key}, pod, "Background") == Outcome::kRetry) {
+    return Outcome::kRetry;
+  }
+  const Json event = {
+      {"metadata", {{"generateName", name + "-"}, {"namespace", space}}},
+      {"involvedObject",
+       {{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", space}, {"name", name}, {"uid", uid}}},
+      {"type", "Normal"},
+      {"reason", "DeviceTaintManagerEviction"},
+      {"message", "Marking for deletion"},
+      {"source", {{"component", "device-taint-eviction"}}},
+      {"firstTimestamp", FormatTime(now)},
+      {"lastTimestamp", FormatTime(now)},
+      {"count", 1}};
+  // An event that is lost is no reason to evict again.
+  (void)Send("POST", PathOf({"", "events"}, space + "/"), event);
+  return Outcome::kDone;
+}
+
+}  // namespace tahoma::controller
