@@ -157,7 +157,8 @@ std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, con
     sum += demand->chips;
   }
   if (sum != gang.chips_per_box()) {
-    obstacle_.chips_mismatch = {sum, gang.chips_per_box()};
+    const int least = obstacle_.chips_mismatch ? obstacle_.chips_mismatch->first : sum;
+    obstacle_.chips_mismatch = {std::min(sum, least), gang.chips_per_box()};
     return {};
   }
   std::vector<torus::Shape> sizes;
@@ -172,6 +173,28 @@ std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, con
   std::stable_sort(sizes.begin(), sizes.end(),
                    [](const auto& a, const auto& b) { return Bandwidth(a) > Bandwidth(b); });
   return sizes;
+}
+
+bool Search::BoxIsPossible(const CompiledGang& gang, int box) {
+  obstacle_.box = box;
+  obstacle_.chips_mismatch.reset();
+  obstacle_.spans_nodes = false;
+  bool possible = false;
+  const auto ask = [&](const Node& node) {
+    possible = possible || !SizesOn(gang, box, node).empty();
+  };
+  const bool reads_place = std::any_of(gang.members.begin(), gang.members.end(),
+                                       [](const CompiledMember& m) { return m.reads_place; });
+  for (std::size_t i = 0; reads_place && i < state_.node_count(); ++i) {
+    if (state_.node(NodeId(i)).node != nullptr) ask(*state_.node(NodeId(i)).node);
+  }
+  if (reads_place) return possible;
+  index_.ForEachClass([&](const FleetIndex::Class& nodes) {
+    for (const auto& node : nodes) {
+      if (node != nullptr) ask(*node);
+    }
+  });
+  return possible;
 }
 
 bool Search::PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement) {

@@ -34,7 +34,7 @@ struct Obstacle {
   std::size_t member = 0;       // the first that found no place, of gangs without boxes
   int box = 0;                  // the first that found no place, of gangs with boxes
   absl::Status selector_error;  // of a CEL selector on some device
-  // The claims of a box ask for `first` chips, the box has `second`.
+  // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
   std::optional<std::pair<int, int>> chips_mismatch;
   bool spans_nodes = false;  // no rotation leaves each pod within one node
 };
@@ -51,6 +51,9 @@ class Search {
   // nodes like this one; whether they are free does not matter. Best bandwidth first.
   std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
+  // Whether nodes of some kind could take the pods of the box, were everything free. If not,
+  // obstacle() says why, for this box and whatever the search has met before.
+  bool BoxIsPossible(const CompiledGang& gang, int box);
 
  private:
   using Demand = MemberFitter::Demand;

@@ -146,6 +146,10 @@ Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle,
 
 Blocked ExplainBoxes(const CompiledGang& gang, Search& search, const ClusterState& state) {
   const Obstacle obstacle = search.obstacle();
+  // What no free room would cure is said first, and the same however busy the fleet is.
+  for (int box = 0; box < gang.boxes; ++box) {
+    if (!search.BoxIsPossible(gang, box)) return ExplainNoUnit(gang, search.obstacle(), state);
+  }
   std::size_t eligible = 0;
   std::size_t able = 0;
   std::optional<Miss> miss;

@@ -234,6 +234,28 @@ TEST_F(PlannerTest, RefusesWhatContradictsItself) {
   EXPECT_NE(message(error).find("no such key: color"), std::string::npos);
 }
 
+// The defect: once the fleet was busy, the sentence was that no node had that many chips.
+TEST_F(PlannerTest, ClaimsThatDoNotAddUpToTheShapeAreAlwaysToldTheSame) {
+  AddUltraServer(state_, "us-0");
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  GangSpec second = Shaped("second", 4, "4x4", 8);
+  second.slices = 2;
+  second.members[3].claims[0].requests[0].alternatives[0].count = 4;
+  const std::string too_few =
+      "the claims of the pods of one box ask for 32 chips, but 4x4x4 has 64";
+  const std::string too_few_second =
+      "the claims of the pods of one box ask for 12 chips, but 4x4x1 has 16";
+  const auto both = [&] {
+    EXPECT_EQ(Where(Shaped("few", 2, "4x4x4", 16)), too_few);
+    EXPECT_EQ(Where(second), too_few_second);
+  };
+  both();
+  EXPECT_EQ(Where(Shaped("a", 4, "4x4x4", 16)), "us-0 4x4x4+0,0,0");
+  both();
+  EXPECT_EQ(Where(Shaped("b", 1, "4x4", 16)), "n0 4x4x1+0,0,0");
+  both();
+}
+
 TEST_F(PlannerTest, CoresShareStartedChipsAndNeverMixTheirSize) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   const auto cores = [&](const std::string& name, int lnc, std::int64_t count) {
