@@ -325,15 +325,34 @@ void Core::ShowPods(const GangRef& ref, const std::string& message) {
   for (const std::string& name : roster_.PodsOf(ref.key)) show({ref.key.ns, name});
 }
 
+// Its pods have ended and its run is over: the conditions say what was true of them.
+GangStatus Core::EndedStatus(const GangRef& ref, const GangFact& gang, bool succeeded) const {
+  bool all_bound = true;
+  for (const std::string& name : roster_.PodsOf(ref.key)) {
+    const auto pod = facts_.pods.Find(PodKey{ref.key.ns, name});
+    if (pod != nullptr && pod->finished) all_bound = all_bound && !pod->node.empty();
+  }
+  GangStatus status;
+  status.observed_generation = gang.generation;
+  status.phase = succeeded ? "Finished" : "Failed";
+  status.reason = "PodsEnded";
+  for (const char* type : {"PodsReady", "Placed", "Bound"}) {
+    const bool holds = all_bound || type == std::string_view("PodsReady");
+    status.conditions.push_back(Condition(type, holds, status.reason, "all pods have ended"));
+  }
+  return status;
+}
+
 GangStatus Core::StatusOf(const GangRef& ref, const GangFact& gang) const {
   GangStatus status;
   status.observed_generation = gang.generation;
   const auto found = run_of_gang_.find(ref);
   if (found == run_of_gang_.end()) {
     const Waiting& waiting = waiting_.at(ref);
+    if (waiting.finished) return EndedStatus(ref, gang, waiting.succeeded);
     const bool ready = waiting.spec != nullptr;
-    status.phase = !waiting.finished ? "Pending" : waiting.succeeded ? "Finished" : "Failed";
-    status.reason = waiting.finished ? "PodsEnded" : waiting.reason;
+    status.phase = "Pending";
+    status.reason = waiting.reason;
     status.conditions = {Condition("PodsReady", ready, ready ? "AllPodsExist" : waiting.reason,
                                    ready ? "" : waiting.message),
                          Condition("Placed", false, ready ? waiting.reason : "PodsNotReady",

@@ -200,7 +200,19 @@ TEST(CoreTest, AFinishedGangLeavesTheJournalEmptyAndAllChipsFree) {
   world.Settle();
   EXPECT_EQ(world.journal.size(), 0U);
   EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
-  EXPECT_EQ(world.api.statuses().at("train").phase, "Finished");
+  // The defect: the conditions said that 0 of 2 pods exist.
+  for (const bool restarted : {false, true}) {
+    if (restarted) world.Start();
+    world.Settle();
+    const GangStatus& status = world.api.statuses().at("train");
+    EXPECT_EQ(status.phase, "Finished");
+    ASSERT_EQ(status.conditions.size(), 3U);
+    for (const GangCondition& condition : status.conditions) {
+      EXPECT_EQ(condition.status, ConditionStatus::kTrue) << condition.type;
+      EXPECT_EQ(condition.reason, "PodsEnded");
+      EXPECT_EQ(condition.message, "all pods have ended");
+    }
+  }
 }
 
 TEST(CoreTest, ADeletedMemberBeforeTheFirstBindUndoesTheGang) {
