@@ -56,6 +56,7 @@ class PodRunner {
     std::chrono::seconds shutdown_grace{10};
     std::chrono::seconds lease_period{10};
     std::chrono::seconds node_status_period{300};
+    std::chrono::milliseconds write_retry{1000};  // after a write that failed
   };
   struct Ports {
     kube::Client& api;
@@ -109,7 +110,8 @@ class PodRunner {
   NodeActions Exited(NodePods& pods, const std::string& id, Exit exit, WallTime now);
   void SaveClaims(const std::string& checkpoint);
 
-  bool WriteOne(const Write& write);
+  enum class Written { kDone, kNewer, kFailed };
+  Written WriteOne(const Write& write);
   absl::Status WhyConflict(const PodRef& pod, const absl::Status& conflict);
   absl::Status PatchStatus(const PodRef& pod, const std::string& status);
   absl::Status PostEvent(const PodRef& pod, const RecordEvent& event);

@@ -10,7 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kRetryPause{1};
 constexpr std::size_t kMaxTold = 4096;
 constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer ones
 
@@ -38,21 +37,21 @@ void PodRunner::WriteLoop() {
     writes_.pop_front();
     writing_ = true;
     lock.unlock();
-    const bool done = WriteOne(write);
+    const Written written = WriteOne(write);
     lock.lock();
     writing_ = false;
-    if (!done) {
-      // In front again: what comes later for the same pod must not overtake it.
-      writes_.push_front(write);
-      write_wake_.wait_for(lock, kRetryPause, [this] { return stopping_; });
-    } else if (writes_.empty()) {
-      write_idle_.notify_all();
+    // In front again: what comes later for the same pod must not overtake it.
+    if (written != Written::kDone) writes_.push_front(write);
+    if (written == Written::kFailed) {
+      write_wake_.wait_for(lock, options_.write_retry, [this] { return stopping_; });
     }
+    if (writes_.empty()) write_idle_.notify_all();
   }
 }
 
-// False when it has to be tried again.
-bool PodRunner::WriteOne(const Write& write) {
+// kNewer: the status that was written is no longer the newest one; kFailed: to be tried again
+// later.
+PodRunner::Written PodRunner::WriteOne(const Write& write) {
   absl::Status status;
   switch (write.kind) {
     case Write::Kind::kStatus: {
@@ -66,7 +65,7 @@ bool PodRunner::WriteOne(const Write& write) {
       const std::lock_guard lock(write_mutex_);
       if (IsPassing(status)) break;
       const auto found = statuses_.find(write.pod.uid);
-      if (found->second != text) return false;  // a newer one came meanwhile
+      if (found->second != text) return Written::kNewer;
       statuses_.erase(found);
       break;
     }
@@ -84,14 +83,14 @@ bool PodRunner::WriteOne(const Write& write) {
   if (IsPassing(status)) {
     ports_.log(fmt::format("pod {}/{}: {}; trying again", write.pod.name_space, write.pod.name,
                            Message(status)));
-    return false;
+    return Written::kFailed;
   }
   // Gone, or another pod of the same name: nobody waits for this one any more.
   const bool over = absl::IsNotFound(status) || absl::IsAborted(status);
   if (!status.ok() && !over) {
     ports_.log(fmt::format("pod {}/{}: {}", write.pod.name_space, write.pod.name, Message(status)));
   }
-  return true;
+  return Written::kDone;
 }
 
 // A conflict is either another pod of the same name, which ends the matter, or somebody who wrote

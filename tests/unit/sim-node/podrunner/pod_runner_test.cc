@@ -28,9 +28,12 @@ using std::chrono::seconds;
 class FakeServer final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     const std::string path = request.target.substr(0, request.target.find('?'));
     const json body = json::parse(request.body, nullptr, false);
+    if (request.method == "PATCH" && path.ends_with("/status") && std::exchange(slow_, false)) {
+      changed_.wait_for(lock, std::chrono::milliseconds(300));  // time for a newer status
+    }
     if (request.method == "GET") {
       const auto found = objects_.find(path);
       return found == objects_.end() ? Answer(404, {{"kind", "Status"},
@@ -56,6 +59,11 @@ class FakeServer final : public kube::Transport {
     return Unimplemented("no streams here");
   }
 
+  // The next status of a pod or node takes a while to be written.
+  void BeSlowOnce() {
+    const std::lock_guard lock(mutex_);
+    slow_ = true;
+  }
   void Put(const std::string& path, json object) {
     const std::lock_guard lock(mutex_);
     objects_[path] = std::move(object);
@@ -103,6 +111,7 @@ class FakeServer final : public kube::Transport {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  bool slow_ = false;
   std::map<std::string, json> objects_;
   std::map<std::string, json> statuses_;
   std::map<std::string, json> deleted_;
@@ -221,7 +230,8 @@ class PodRunnerTest : public testing::Test {
                            .images = images,
                            .cdi_dir = folder_ / "cdi",
                            .state_dir = folder_ / "state",
-                           .shutdown_grace = seconds(2)},
+                           .shutdown_grace = seconds(2),
+                           .write_retry = std::chrono::hours(1)},
         PodRunner::Ports{.api = client_,
                          .plugins = [this](const auto& driver) { return registry_->Find(driver); },
                          .clock = clock_,
@@ -290,6 +300,13 @@ TEST_F(PodRunnerTest, APodRunsToItsEnd) {
   const json status = server_.AwaitPhase("a", "Failed");
   EXPECT_EQ(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
   EXPECT_EQ(Log("a"), "hi a\n");
+}
+
+// The defect: a newer status waited as long as one that could not be written.
+TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestAtOnce) {
+  server_.BeSlowOnce();
+  runner_->OnPod(Pod("a", "exit 0"));
+  server_.AwaitPhase("a", "Succeeded");
 }
 
 TEST_F(PodRunnerTest, AnUnknownImageWaitsAndSaysSo) {
