@@ -79,7 +79,6 @@ absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
   if (!options.write_kubeconfig.empty()) {
     TAHOMA_RETURN_IF_ERROR(
         WriteFile(options.write_kubeconfig, KubeconfigText({.url = api.url(),
-                                                            .admin_url = admin.url(),
                                                             .ca_file = options.tls_cert_file,
                                                             .token_file = options.token_file})));
   }
@@ -151,6 +150,9 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   const SystemClock clock;
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(options));
   const std::string ns = access.default_namespace;
+  // Of its own: the lease is renewed beside any amount of other requests, and given up after they
+  // have been ended.
+  TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport, kube::HttpTransport::Create(access));
   TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(std::move(access)));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir}));
   RocksJournal journal(*store);
@@ -169,7 +171,7 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
         WriteFile(options.port_file, fmt::format("adminAddress: {}\n", server.address())));
   }
   Rng rng(SeedFromMachine());
-  Leadership leadership(*transport, clock,
+  Leadership leadership(*lease_transport, clock,
                         {.ns = ns, .name = "tahoma-controller", .identity = NewUuid(rng)}, Log);
   Log("standing by for the lease");
   while (!leadership.Wait(std::chrono::milliseconds(200))) {

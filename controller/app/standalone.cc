@@ -118,8 +118,6 @@ absl::Status StandaloneApi::InstallDeviceClass(const std::string& name,
 std::string KubeconfigText(const KubeconfigParts& parts) {
   // JSON is YAML.
   json cluster = {{"server", parts.url}};
-  cluster["extensions"] = json::array(
-      {json{{"name", "tahoma.dev/admin"}, {"extension", {{"address", parts.admin_url}}}}});
   if (!parts.ca_file.empty()) {
     cluster["certificate-authority"] = std::filesystem::absolute(parts.ca_file).string();
   }

@@ -62,11 +62,9 @@ class StandaloneApi {
   std::unique_ptr<DutyThreads> duty_threads_;
 };
 
-// A kubeconfig with one context, "tahoma". `ca_file` and `token_file` may be empty. The admin API's
-// address is told in the cluster's extension "tahoma.dev/admin", for kubectl-tahoma.
+// A kubeconfig with one context, "tahoma". `ca_file` and `token_file` may be empty.
 struct KubeconfigParts {
   std::string url;
-  std::string admin_url;
   std::string ca_file;
   std::string token_file;
 };

@@ -108,16 +108,12 @@ TEST(KubeconfigTextTest, IsReadAsWrittenByAnyClient) {
   };
   const std::string token = write("token", "secret\n");
   const std::string ca = write("ca.pem", "not read here\n");
-  const std::string text = KubeconfigText({.url = "https://127.0.0.1:1",
-                                           .admin_url = "https://127.0.0.1:2",
-                                           .ca_file = ca,
-                                           .token_file = token});
+  const std::string text =
+      KubeconfigText({.url = "https://127.0.0.1:1", .ca_file = ca, .token_file = token});
   const json config = json::parse(text);
   EXPECT_EQ(config["current-context"], "tahoma");
   const json cluster = config["clusters"][0]["cluster"];
   EXPECT_EQ(cluster["certificate-authority"], ca);
-  EXPECT_EQ(cluster["extensions"][0]["name"], "tahoma.dev/admin");
-  EXPECT_EQ(cluster["extensions"][0]["extension"]["address"], "https://127.0.0.1:2");
   const auto access = kube::LoadKubeconfig(write("kubeconfig", text));
   ASSERT_TRUE(access.ok()) << access.status();
   EXPECT_EQ(access->server, "https://127.0.0.1:1");
@@ -126,15 +122,15 @@ TEST(KubeconfigTextTest, IsReadAsWrittenByAnyClient) {
 }
 
 TEST(KubeconfigTextTest, WithoutFilesItNamesNone) {
-  const json config = json::parse(KubeconfigText(
-      {.url = "http://a:1", .admin_url = "http://a:2", .ca_file = "", .token_file = ""}));
+  const json config =
+      json::parse(KubeconfigText({.url = "http://a:1", .ca_file = "", .token_file = ""}));
   EXPECT_FALSE(config["clusters"][0]["cluster"].contains("certificate-authority"));
   EXPECT_EQ(config["users"][0]["user"], json::object());
 }
 
 TEST(KubeconfigTextTest, PathsAreAbsoluteWhereverTheControllerWasStarted) {
-  const json config = json::parse(KubeconfigText(
-      {.url = "http://a:1", .admin_url = "", .ca_file = "ca.pem", .token_file = "token"}));
+  const json config = json::parse(
+      KubeconfigText({.url = "http://a:1", .ca_file = "ca.pem", .token_file = "token"}));
   EXPECT_EQ(config["clusters"][0]["cluster"]["certificate-authority"],
             fs::absolute("ca.pem").string());
   EXPECT_EQ(config["users"][0]["user"]["tokenFile"], fs::absolute("token").string());
