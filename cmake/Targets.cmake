@@ -132,6 +132,9 @@ function(tahoma_test_properties name timeout labels)
   if(NOT labels)
     set(labels unit)
   endif()
+  if(TAHOMA_SANITIZE)  # instrumented code is up to this much slower
+    math(EXPR timeout "${timeout} * 5")
+  endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "TAHOMA_BIN=${CMAKE_BINARY_DIR}/bin"
     TIMEOUT ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77)
 endfunction()
