@@ -15,29 +15,28 @@ using Json = nlohmann::json;
 
 constexpr char kEvicts[] = "NoExecute";
 
+// Unlike a scheduler, who takes a toleration without effect for one of every effect, eviction asks
+// for NoExecute by name.
 bool Tolerates(const Json& toleration, const Json& taint) {
-  const std::string effect = Text(toleration, {"effect"});
-  if (!effect.empty() && effect != kEvicts) return false;
+  if (Text(toleration, {"effect"}) != kEvicts) return false;
   const std::string key = Text(toleration, {"key"});
   if (!key.empty() && key != Text(taint, {"key"})) return false;
   if (Text(toleration, {"operator"}) == "Exists") return true;
   return !key.empty() && Text(toleration, {"value"}) == Text(taint, {"value"});
 }
 
-// How long pods may stay on the device; nullopt: for ever.
+// How long pods may stay on the device; nullopt: for ever. Of several tolerations one without
+// seconds counts, else the shortest.
 std::optional<std::chrono::seconds> Tolerated(const Json& result, const Json& taint) {
-  bool tolerated = false;
   std::optional<std::chrono::seconds> shortest;
   for (const Json& toleration : Field(result, {"tolerations"})) {
     if (!Tolerates(toleration, taint)) continue;
-    tolerated = true;
     const Json& seconds = Field(toleration, {"tolerationSeconds"});
-    if (!seconds.is_number_integer()) continue;
+    if (!seconds.is_number_integer()) return std::nullopt;
     const std::chrono::seconds given(std::max<std::int64_t>(0, seconds.get<std::int64_t>()));
     shortest = shortest ? std::min(*shortest, given) : given;
   }
-  if (!tolerated) return std::chrono::seconds(0);
-  return shortest;
+  return shortest.value_or(std::chrono::seconds(0));
 }
 
 }  // namespace

@@ -303,7 +303,9 @@ TEST_F(TaintTest, OtherEffectsOtherDevicesAndOlderGenerationsEvictNobody) {
 }
 
 TEST_F(TaintTest, ATolerationKeepsThePod) {
-  Run(Json::array({{{"key", "tahoma.dev/unhealthy"}, {"operator", "Exists"}}}));
+  Run(Json::array(
+      {{{"key", "tahoma.dev/unhealthy"}, {"operator", "Exists"}, {"effect", "NoExecute"}},
+       {{"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 1}}}));
   Publish(2, Broken());
   EXPECT_FALSE(Evicted());
   clock_.Advance(seconds(100000));
@@ -313,7 +315,16 @@ TEST_F(TaintTest, ATolerationKeepsThePod) {
 TEST_F(TaintTest, ATolerationOfAnotherTaintDoesNot) {
   Run(Json::array(
       {{{"key", "tahoma.dev/managed"}, {"operator", "Exists"}, {"effect", "NoSchedule"}},
-       {{"key", "tahoma.dev/unhealthy"}, {"operator", "Equal"}, {"value", "other"}}}));
+       {{"key", "tahoma.dev/unhealthy"},
+        {"operator", "Equal"},
+        {"value", "other"},
+        {"effect", "NoExecute"}}}));
+  Publish(2, Broken());
+  EXPECT_TRUE(Evicted());
+}
+
+TEST_F(TaintTest, ATolerationThatDoesNotNameTheEffectDoesNot) {
+  Run(Json::array({{{"key", "tahoma.dev/unhealthy"}, {"operator", "Exists"}}}));
   Publish(2, Broken());
   EXPECT_TRUE(Evicted());
 }
