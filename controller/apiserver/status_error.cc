@@ -7,6 +7,7 @@
 
 #include "controller/apiserver/validation.h"
 #include "lib/base/status.h"
+#include "lib/kube/client.h"
 
 namespace tahoma::controller {
 namespace {
@@ -15,27 +16,6 @@ using nlohmann::json;
 
 constexpr char kNoSuchPath[] = "the server could not find the requested resource";
 constexpr char kPayload[] = "tahoma.dev/kubernetes-status";
-
-absl::StatusCode CodeOf(int http) {
-  switch (http) {
-    case 400:
-    case 415:
-    case 422:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 409:
-      return absl::StatusCode::kAborted;
-    case 410:
-      return absl::StatusCode::kOutOfRange;
-    default:
-      return absl::StatusCode::kUnknown;
-  }
-}
 
 json Envelope(int code, std::string_view reason, std::string_view message, json details) {
   json status = {{"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", json::object()},
@@ -52,7 +32,7 @@ json Envelope(int code, std::string_view reason, std::string_view message, json 
 
 absl::Status Failure(int code, std::string_view reason, std::string_view message,
                      json details = nullptr) {
-  absl::Status status(CodeOf(code), {message.data(), message.size()});
+  absl::Status status(kube::StatusCodeOf(code, reason), {message.data(), message.size()});
   status.SetPayload(kPayload,
                     absl::Cord(Envelope(code, reason, message, std::move(details)).dump()));
   return status;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "controller/apiserver/kind.h"
+#include "lib/kube/name.h"
 
 namespace tahoma::controller {
 
@@ -32,12 +33,19 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const nlohmann::json& old_ob
 std::string InvalidMessage(std::string_view kind, std::string_view name,
                            const std::vector<Cause>& causes);
 
-// Names as in RFC 1123; the empty string when valid, else Kubernetes' own text.
-std::string CheckDnsLabel(std::string_view name);
-std::string CheckDnsSubdomain(std::string_view name);
-// "prefix/name" of labels, annotations and finalizers; values of labels.
-std::string CheckQualifiedName(std::string_view name);
-std::string CheckLabelValue(std::string_view value);
+// The rules of lib/kube/name.h: the empty string when valid, else Kubernetes' own text.
+inline std::string CheckDnsLabel(std::string_view name) {
+  return kube::WrongDns1123Label(name).value_or("");
+}
+inline std::string CheckDnsSubdomain(std::string_view name) {
+  return kube::WrongDns1123Subdomain(name).value_or("");
+}
+inline std::string CheckQualifiedName(std::string_view name) {
+  return kube::WrongQualifiedName(name).value_or("");
+}
+inline std::string CheckLabelValue(std::string_view value) {
+  return kube::WrongLabelValue(value).value_or("");
+}
 
 // The causes Kubernetes builds, with its texts: `Invalid value: "x": why`.
 Cause Required(std::string field, std::string_view detail = "");

@@ -124,20 +124,28 @@ void Notices::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrit
   events_.clear();
 }
 
+// The write that tells what the entry wants, from now on in flight.
+template <typename OneEntry>
+ApiWrite Notices::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
+                        std::uint64_t& attempts) {
+  entry.in_flight = ++attempts;
+  entry.sent = entry.wanted;
+  entry.told = now.monotonic;
+  ApiWrite write;
+  write.kind = kind;
+  write.attempt = entry.in_flight;
+  write.ns = key.ns;
+  write.name = key.name;
+  write.uid = entry.uid;
+  return write;
+}
+
 void Notices::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
                         std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
   entry.scheduled = false;
   if (entry.in_flight != 0) return;  // its result schedules the next
   if (entry.written != nullptr && *entry.written == *entry.wanted) return;
-  entry.in_flight = ++attempts;
-  entry.sent = entry.wanted;
-  entry.told = now.monotonic;
-  ApiWrite write;
-  write.kind = WriteKind::kGangStatus;
-  write.attempt = entry.in_flight;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.uid = entry.uid;
+  ApiWrite write = Begin(WriteKind::kGangStatus, key, entry, now, attempts);
   write.status = entry.wanted;
   writes.push_back(std::move(write));
 }
@@ -146,15 +154,7 @@ void Notices::FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std:
                        std::vector<ApiWrite>& writes) {
   entry.scheduled = false;
   if (entry.in_flight != 0 || entry.written == entry.wanted) return;
-  entry.in_flight = ++attempts;
-  entry.sent = entry.wanted;
-  entry.told = now.monotonic;
-  ApiWrite write;
-  write.kind = WriteKind::kPodCondition;
-  write.attempt = entry.in_flight;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.uid = entry.uid;
+  ApiWrite write = Begin(WriteKind::kPodCondition, key, entry, now, attempts);
   write.message = entry.wanted;
   write.when = entry.since;
   writes.push_back(std::move(write));

@@ -86,6 +86,9 @@ class Notices {
   using Due = std::pair<MonotonicTime, std::pair<bool, GangKey>>;  // true: a gang
 
   void Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when);
+  template <typename OneEntry>
+  ApiWrite Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
+                 std::uint64_t& attempts);
   void FlushGang(const GangKey& key, GangEntry& entry, const Now& now, std::uint64_t& attempts,
                  std::vector<ApiWrite>& writes);
   void FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std::uint64_t& attempts,

@@ -18,8 +18,7 @@
 
 namespace tahoma::dra {
 
-// 404 is kNotFound, 409 kAborted, 401 kUnauthenticated, 403 kPermissionDenied, 422 and 400
-// kInvalidArgument, 429 and 5xx kUnavailable, each with the server's message.
+// Refusals are kube::ToStatus's, with the request and the server's message.
 absl::StatusOr<nlohmann::json> CallApi(kube::Transport& transport, const kube::Request& request);
 
 // Reads ResourceClaims from the API server.

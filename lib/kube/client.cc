@@ -16,42 +16,6 @@ using nlohmann::json;
 constexpr const char* kPayload = "tahoma.dev/kube.ApiError";
 constexpr auto kLongestRetryAfter = std::chrono::seconds(60);
 
-absl::StatusCode CodeOf(int http, std::string_view reason) {
-  if (reason == "AlreadyExists") return absl::StatusCode::kAlreadyExists;
-  if (reason == "Timeout" || reason == "ServerTimeout") return absl::StatusCode::kDeadlineExceeded;
-  switch (http) {
-    case 400:
-    case 413:
-    case 422:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 405:
-    case 406:
-    case 415:
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 408:
-    case 504:
-      return absl::StatusCode::kDeadlineExceeded;
-    case 409:
-      return absl::StatusCode::kAborted;
-    case 410:
-      return absl::StatusCode::kOutOfRange;
-    case 429:
-      return absl::StatusCode::kResourceExhausted;
-    case 502:
-    case 503:
-      return absl::StatusCode::kUnavailable;
-    default:
-      return absl::StatusCode::kInternal;
-  }
-}
-
 std::string_view ContentType(PatchType type) {
   switch (type) {
     case PatchType::kMerge:
@@ -135,6 +99,42 @@ std::optional<ApiError> ApiErrorOf(const absl::Status& status) {
   return error;
 }
 
+absl::StatusCode StatusCodeOf(int http, std::string_view reason) {
+  if (reason == "AlreadyExists") return absl::StatusCode::kAlreadyExists;
+  if (reason == "Timeout" || reason == "ServerTimeout") return absl::StatusCode::kDeadlineExceeded;
+  switch (http) {
+    case 400:
+    case 413:
+    case 422:
+      return absl::StatusCode::kInvalidArgument;
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 405:
+    case 406:
+    case 415:
+    case 501:
+      return absl::StatusCode::kUnimplemented;
+    case 408:
+    case 504:
+      return absl::StatusCode::kDeadlineExceeded;
+    case 409:
+      return absl::StatusCode::kAborted;
+    case 410:
+      return absl::StatusCode::kOutOfRange;
+    case 429:
+      return absl::StatusCode::kResourceExhausted;
+    case 502:
+    case 503:
+      return absl::StatusCode::kUnavailable;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
 absl::Status ToStatus(const Response& response) {
   const json body = json::parse(response.body, nullptr, false);
   const json details = body.is_object() && body.contains("details") && body["details"].is_object()
@@ -153,7 +153,7 @@ absl::Status ToStatus(const Response& response) {
   std::string message = TextAt(body, "message");
   if (message.empty())
     message = fmt::format("HTTP {} {}", response.status, response.body.substr(0, 200));
-  absl::Status status(CodeOf(response.status, TextAt(body, "reason")), message);
+  absl::Status status(StatusCodeOf(response.status, TextAt(body, "reason")), message);
   status.SetPayload(kPayload, absl::Cord(Dump(payload)));
   return status;
 }

@@ -70,6 +70,9 @@ struct ApiError {
 // Nothing when the error did not come from an API server.
 std::optional<ApiError> ApiErrorOf(const absl::Status& status);
 
+// The code of an error with that HTTP status and Status.reason ("" when there is none).
+absl::StatusCode StatusCodeOf(int http, std::string_view reason);
+
 // The error that an answer from 400 on stands for.
 absl::Status ToStatus(const Response& response);
 

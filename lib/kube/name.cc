@@ -35,7 +35,11 @@ bool IsNamePart(std::string_view value) {
                      [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
+// Kubernetes counts bytes everywhere, and says characters of names in the DNS.
 std::string TooLong(std::size_t max) { return fmt::format("must be no more than {} bytes", max); }
+std::string TooLongForDns(std::size_t max) {
+  return fmt::format("must be no more than {} characters", max);
+}
 
 constexpr std::string_view kLabelRule =
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
@@ -57,13 +61,13 @@ constexpr std::string_view kValueRule =
 }  // namespace
 
 std::optional<std::string> WrongDns1123Label(std::string_view value) {
-  if (value.size() > kLabelBytesMax) return TooLong(kLabelBytesMax);
+  if (value.size() > kLabelBytesMax) return TooLongForDns(kLabelBytesMax);
   if (!IsDns1123Label(value)) return std::string(kLabelRule);
   return std::nullopt;
 }
 
 std::optional<std::string> WrongDns1123Subdomain(std::string_view value) {
-  if (value.size() > kSubdomainBytesMax) return TooLong(kSubdomainBytesMax);
+  if (value.size() > kSubdomainBytesMax) return TooLongForDns(kSubdomainBytesMax);
   if (!IsDns1123Subdomain(value)) return std::string(kSubdomainRule);
   return std::nullopt;
 }
@@ -76,7 +80,7 @@ std::optional<std::string> WrongQualifiedName(std::string_view key) {
     name.remove_prefix(slash + 1);
     if (name.find('/') != std::string_view::npos) {
       return fmt::format(
-          "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. "
+          "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. "
           "'example.com/MyName')",
           kQualifiedRule.substr(std::string_view("name part ").size()));
     }

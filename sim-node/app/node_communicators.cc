@@ -1,32 +1,19 @@
 #include "sim-node/app/node_communicators.h"
 
 #include "lib/base/status.h"
+#include "sim-node/serve/communicator_of_instance.h"
 
 namespace tahoma::sim {
-namespace {
 
-torus::Shape TorusOf(const Instance& node) {
-  return node.options().ultra_server ? torus::kUltraServerShape : node.type().torus;
-}
-
-}  // namespace
-
-NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live,
-                                     int first_chip)
-    : live_(live),
-      first_chip_(first_chip),
-      communicators_(std::move(options)),
-      calls_(communicators_) {}
+NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live)
+    : live_(live), communicators_(std::move(options)), calls_(communicators_) {}
 
 absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(const Options& options,
                                                                             LiveInstance& live,
                                                                             NodeServer& server) {
-  const int node_id = options.ultra_server.id.empty() ? 0 : options.ultra_server.node_id;
-  TorusLinks links = live.Read(
-      [](const Instance& node) { return TorusLinks(TorusOf(node), node.type().chip->links); });
-  const int chips = live.Read([](const Instance& node) { return node.chip_count(); });
-  std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
-      {.node_id = node_id, .links = std::move(links)}, live, node_id * chips));
+  const int node_id = live.Read(NodeIdOf);
+  std::unique_ptr<NodeCommunicators> made(
+      new NodeCommunicators({.node_id = node_id, .links = live.Read(LinksAround)}, live));
   if (!options.link_address.empty() && !options.ultra_server.id.empty()) {
     std::vector<PeerAddress> peers;
     for (const Options::Peer& peer : options.ultra_server.peers) {
@@ -42,35 +29,12 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
     made->link_ = *std::move(started);
     made->communicators_.Connect(*made->link_);
   }
-  for (const std::string_view method : {kCommJoin, kCommRun, kCommLeave}) {
-    server.AddWorkloadCall(std::string(method),
-                           [raw = made.get()](const Caller& caller, const wire::Request& request) {
-                             return raw->Serve(caller, request);
-                           });
-  }
+  AddCommunicatorCalls(server, live, made->calls_, [raw = made.get()](const std::string& token) {
+    const std::lock_guard lock(raw->mutex_);
+    raw->tokens_.insert(token);
+  });
   live.Listen([raw = made.get()] { raw->OnChange(); });
   return made;
-}
-
-absl::StatusOr<wire::Reply> NodeCommunicators::Serve(const Caller& caller,
-                                                     const wire::Request& request) {
-  std::vector<Member> cores;
-  live_.Read([&](const Instance& node) {
-    const int whole = hw::LogicalCores(*node.type().chip, caller.claim.lnc);
-    for (const int chip : caller.claim.TouchedChips()) {
-      int ranks = whole;
-      for (const CoresOfChip& part : caller.claim.cores) {
-        if (part.chip == chip) ranks = static_cast<int>(part.cores.size());
-      }
-      cores.push_back({.chip = torus::ChipIndex(first_chip_ + chip), .ranks = ranks});
-    }
-    return true;
-  });
-  {
-    const std::lock_guard lock(mutex_);
-    tokens_.insert(caller.token);
-  }
-  return calls_.Call(request, caller.token, cores);
 }
 
 void NodeCommunicators::Close() {
@@ -85,18 +49,7 @@ void NodeCommunicators::OnChange() {
   std::vector<std::string> gone;
   const std::lock_guard lock(mutex_);
   live_.Read([&](const Instance& node) {
-    for (int chip = 0; chip < node.chip_count(); ++chip) {
-      for (const torus::Axis axis : torus::kAxes) {
-        for (const torus::Direction direction : torus::kDirections) {
-          const std::uint16_t permille =
-              node.chip(chip).link_permille[PortIndex({axis, direction})];
-          if (permille == TorusLinks::kHealthy) continue;
-          unhealthy.push_back(
-              {.link = TorusLinks::IdOf(torus::ChipIndex(first_chip_ + chip), axis, direction),
-               .permille = permille});
-        }
-      }
-    }
+    unhealthy = UnhealthyLinks(node);
     for (const std::string& token : tokens_) {
       if (!node.FindClaim(token).ok()) gone.push_back(token);
     }

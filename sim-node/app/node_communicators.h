@@ -35,13 +35,11 @@ class NodeCommunicators {
   void Close();
 
  private:
-  NodeCommunicators(Communicators::Options options, LiveInstance& live, int first_chip);
+  NodeCommunicators(Communicators::Options options, LiveInstance& live);
 
-  absl::StatusOr<wire::Reply> Serve(const Caller& caller, const wire::Request& request);
   void OnChange();
 
   LiveInstance& live_;
-  const int first_chip_;  // of this instance in the torus of the UltraServer
   Communicators communicators_;
   CommunicatorCalls calls_;
   std::mutex mutex_;                // tokens_

@@ -54,14 +54,17 @@ std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& clai
   return members;
 }
 
-void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls) {
+void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
+                          std::function<void(const std::string& token)> called) {
   for (const std::string_view method : {kCommJoin, kCommRun, kCommLeave}) {
-    server.AddWorkloadCall(std::string(method), [&live, &calls](const Caller& caller,
-                                                                const wire::Request& request) {
-      const std::vector<Member> cores =
-          live.Read([&](const Instance& instance) { return CoresOfClaim(instance, caller.claim); });
-      return calls.Call(request, caller.token, cores);
-    });
+    server.AddWorkloadCall(
+        std::string(method),
+        [&live, &calls, called](const Caller& caller, const wire::Request& request) {
+          called(caller.token);
+          const std::vector<Member> cores = live.Read(
+              [&](const Instance& instance) { return CoresOfClaim(instance, caller.claim); });
+          return calls.Call(request, caller.token, cores);
+        });
   }
 }
 

@@ -12,6 +12,8 @@
 
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "sim-node/collective/plan.h"
@@ -34,8 +36,9 @@ std::vector<LinkState> UnhealthyLinks(const Instance& instance);
 // The logical cores of a claim by chip, ascending.
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);
 
-// Serves commJoin, commRun and commLeave to the bearers of claims' tokens. All must outlive
-// `server`.
-void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls);
+// Serves commJoin, commRun and commLeave to the bearers of claims' tokens; `called` hears of each
+// token before its call. All must outlive `server`.
+void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
+                          std::function<void(const std::string& token)> called);
 
 }  // namespace tahoma::sim

@@ -1,5 +1,7 @@
 #include "tests/sim/world.h"
 
+#include <array>
+
 namespace tahoma::simulation {
 namespace {
 
@@ -17,6 +19,25 @@ int Maybe(Rng& rng, int most) {
 int UpTo(Rng& rng, int most) {
   return static_cast<int>(rng.Below(static_cast<std::uint64_t>(most) + 1));
 }
+
+// What may happen in a world, and how likely at the most, in thousandths.
+struct Mishap {
+  int Swarm::*odds;
+  int most;
+};
+constexpr std::array kMessageMishaps = {
+    Mishap{&Swarm::lose_request, 60}, Mishap{&Swarm::lose_answer, 60},
+    Mishap{&Swarm::late_request, 40}, Mishap{&Swarm::repeat_answer, 60},
+    Mishap{&Swarm::touch_object, 60}, Mishap{&Swarm::break_watch, 60},
+    Mishap{&Swarm::repeat_event, 60}, Mishap{&Swarm::crash, 40},
+    Mishap{&Swarm::disk_fault, 400},
+};
+constexpr std::array kWorldMishaps = {
+    Mishap{&Swarm::break_chip, 400},  Mishap{&Swarm::break_link, 400},
+    Mishap{&Swarm::node_away, 300},   Mishap{&Swarm::node_removed, 200},
+    Mishap{&Swarm::delete_pod, 400},  Mishap{&Swarm::force_pod, 200},
+    Mishap{&Swarm::delete_gang, 300}, Mishap{&Swarm::delete_claim, 300},
+};
 
 }  // namespace
 
@@ -46,24 +67,9 @@ Swarm Swarm::Draw(Rng& rng) {
   swarm.one_process = rng.Chance(1, 2);
   swarm.submissions = 4 + UpTo(rng, 12);
   swarm.chaos = seconds(60 + UpTo(rng, 180));
-  swarm.lose_request = Maybe(rng, 60);
-  swarm.lose_answer = Maybe(rng, 60);
-  swarm.late_request = Maybe(rng, 40);
-  swarm.repeat_answer = Maybe(rng, 60);
-  swarm.touch_object = Maybe(rng, 60);
-  swarm.break_watch = Maybe(rng, 60);
-  swarm.repeat_event = Maybe(rng, 60);
-  swarm.crash = Maybe(rng, 40);
-  swarm.disk_fault = Maybe(rng, 400);
+  for (const Mishap& mishap : kMessageMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
   swarm.lost_disk = rng.Chance(1, 8) ? 150 : 0;
-  swarm.break_chip = Maybe(rng, 400);
-  swarm.break_link = Maybe(rng, 400);
-  swarm.node_away = Maybe(rng, 300);
-  swarm.node_removed = Maybe(rng, 200);
-  swarm.delete_pod = Maybe(rng, 400);
-  swarm.force_pod = Maybe(rng, 200);
-  swarm.delete_gang = Maybe(rng, 300);
-  swarm.delete_claim = Maybe(rng, 300);
+  for (const Mishap& mishap : kWorldMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
   return swarm;
 }
 

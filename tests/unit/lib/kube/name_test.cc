@@ -17,14 +17,14 @@ TEST(NameTest, SubdomainsAreLowerCaseLabelsJoinedByDots) {
     EXPECT_NE(WrongDns1123Subdomain(bad), std::nullopt) << bad;
   }
   EXPECT_EQ(WrongDns1123Subdomain(std::string(253, 'a')), std::nullopt);
-  EXPECT_EQ(*WrongDns1123Subdomain(std::string(254, 'a')), "must be no more than 253 bytes");
+  EXPECT_EQ(*WrongDns1123Subdomain(std::string(254, 'a')), "must be no more than 253 characters");
 }
 
 TEST(NameTest, LabelsHaveNoDotsAndAtMost63Characters) {
   EXPECT_EQ(WrongDns1123Label("a-1"), std::nullopt);
   EXPECT_NE(WrongDns1123Label("a.b"), std::nullopt);
   EXPECT_EQ(WrongDns1123Label(std::string(63, 'a')), std::nullopt);
-  EXPECT_EQ(*WrongDns1123Label(std::string(64, 'a')), "must be no more than 63 bytes");
+  EXPECT_EQ(*WrongDns1123Label(std::string(64, 'a')), "must be no more than 63 characters");
 }
 
 TEST(NameTest, QualifiedNamesMayHaveAPrefix) {
@@ -34,7 +34,7 @@ TEST(NameTest, QualifiedNamesMayHaveAPrefix) {
   EXPECT_EQ(*WrongQualifiedName("/a"), "prefix part must be non-empty");
   EXPECT_EQ(*WrongQualifiedName("example.com/"), "name part must be non-empty");
   EXPECT_TRUE(WrongQualifiedName("Example.com/a")->starts_with("prefix part a lowercase RFC 1123"));
-  EXPECT_TRUE(WrongQualifiedName("a/b/c")->starts_with("a qualified name must consist of"));
+  EXPECT_TRUE(WrongQualifiedName("a/b/c")->starts_with("a valid label key must consist of"));
   EXPECT_NE(WrongQualifiedName("-a"), std::nullopt);
   EXPECT_EQ(*WrongQualifiedName(std::string(64, 'a')), "name part must be no more than 63 bytes");
 }

@@ -63,7 +63,9 @@ TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   Communicators communicators({.node_id = 0, .links = live.Read(LinksAround)});
   CommunicatorCalls calls(communicators);
   NodeServer server(live, {});
-  AddCommunicatorCalls(server, live, calls);
+  std::vector<std::string> called;
+  AddCommunicatorCalls(server, live, calls,
+                       [&](const std::string& bearer) { called.push_back(bearer); });
   const auto call = [&](std::string method, nlohmann::json params) {
     return server.ServeWorkload({.method = std::move(method), .params = params.dump()});
   };
@@ -75,8 +77,10 @@ TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   const auto run = call("commRun", params);
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(nlohmann::json::parse(run->result)["wrongElements"], 0);
+  EXPECT_EQ(called, (std::vector<std::string>{*token, *token}));
   params["token"] = std::string(32, '0');
   EXPECT_EQ(call("commRun", params).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(called.size(), 2U) << "no claim's token";
 }
 
 }  // namespace
