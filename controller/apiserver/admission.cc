@@ -107,8 +107,8 @@ absl::Status CheckNamespaceField(const ApiRequest& request, json& metadata) {
 }
 
 // Schema defaults, then those no schema can state; a CRD's status is the server's own.
-void Complete(const WriteRequest& write, json& object) {
-  ApplyDefaults(*write.kind().schema, object);
+void Complete(const WriteRequest& write, json& object, const Parts& parts = {}) {
+  ApplyDefaults(*write.kind().schema, object, parts);
   ApplyKindDefaults(write.kind(), object);
   // An empty map is the same as none, as in Go's types.
   json& metadata = object["metadata"];
@@ -229,12 +229,13 @@ absl::Status CheckNameOfUrl(const ApiRequest& request, const json& metadata) {
 }
 
 absl::Status CheckBody(WriteRequest& write, json& object,
-                       const std::vector<std::string>& duplicates, std::string_view patch) {
+                       const std::vector<std::string>& duplicates, std::string_view patch,
+                       const Parts& parts) {
   TAHOMA_RETURN_IF_ERROR(CheckType(write, object));
   TAHOMA_RETURN_IF_ERROR(CheckMetadata(object));
   const Kind& kind = write.kind();
   if (kind.built_in) {
-    if (const auto wrong = DecodeError(*kind.schema, object)) {
+    if (const auto wrong = DecodeError(*kind.schema, object, parts)) {
       if (!patch.empty()) {
         return InvalidError(kind.group, kind.kind, "",
                             {Invalid("patch", std::string(patch.substr(0, 4096)), *wrong)});
@@ -247,7 +248,7 @@ absl::Status CheckBody(WriteRequest& write, json& object,
   for (const std::string& field : duplicates) {
     problems.push_back(fmt::format("duplicate field \"{}\"", field));
   }
-  for (const std::string& field : Prune(*kind.schema, object)) {
+  for (const std::string& field : Prune(*kind.schema, object, parts)) {
     problems.push_back(fmt::format("unknown field \"{}\"", field));
   }
   return ReportFields(write, problems, patch, TextAt(object["metadata"], "name"));
@@ -304,7 +305,7 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
   }
   TAHOMA_RETURN_IF_ERROR(CheckPreconditions(write, old_metadata, metadata));
   KeepServerFields(old_metadata, metadata);
-  Complete(write, object);
+  Complete(write, object, PartsToCheck(kind, old_object, object));
   const std::string_view subresource =
       write.request.subresource == "status" ? std::string_view("status") : std::string_view();
   PrepareUpdate(kind, old_object, object, subresource);

@@ -128,20 +128,19 @@ const FieldSet& Unowned(const Kind& kind, const std::string& subresource) {
   return kind.has_status && subresource.empty() ? *and_status : *always;
 }
 
-// `set` without the members of `fields` and everything below them.
-FieldSet Strip(const FieldSet& set, const FieldSet& fields) {
-  FieldSet rest;
-  rest.member = set.member && !fields.member;
-  for (const auto& [edge, child] : set.children) {
-    const auto it = fields.children.find(edge);
-    if (it == fields.children.end()) {
-      rest.children.emplace(edge, child);
-    } else if (edge == "f:metadata" || !it->second.member) {
-      FieldSet below = Strip(child, it->second);
-      if (!below.empty()) rest.children.emplace(edge, std::move(below));
+// Removes the members of `fields` and everything below them.
+void Strip(const FieldSet& fields, FieldSet& set) {
+  set.member = set.member && !fields.member;
+  for (const auto& [edge, below] : fields.children) {
+    const auto it = set.children.find(edge);
+    if (it == set.children.end()) continue;
+    if (below.member && edge != "f:metadata") {
+      set.children.erase(it);
+      continue;
     }
+    Strip(below, it->second);
+    if (it->second.empty()) set.children.erase(it);
   }
-  return rest;
 }
 
 // An object without what is not compared.
@@ -176,15 +175,15 @@ struct Conflict {
   FieldSet fields;
 };
 
-// Takes what changed away from every manager but `self`.
-std::vector<Conflict> TakeOver(const Comparison& changed, const ManagerKey* self,
-                               Managers& managers) {
+// Takes what was written or removed away from every manager but `self`.
+std::vector<Conflict> TakeOver(const FieldSet& written, const FieldSet& removed,
+                               const ManagerKey* self, Managers& managers) {
   std::vector<Conflict> conflicts;
-  const FieldSet written = changed.modified.Union(changed.added);
   for (auto& [key, entry] : managers) {
     if (self != nullptr && key == *self) continue;
     FieldSet lost = entry.fields.Intersection(written);
-    entry.fields = entry.fields.Difference(lost).Difference(changed.removed);
+    entry.fields.Remove(lost);
+    entry.fields.Remove(removed);
     if (!lost.empty()) conflicts.push_back({key, std::move(lost)});
   }
   return conflicts;
@@ -321,14 +320,17 @@ absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Jso
   Managers managers = Decode(At(At(live, "metadata"), "managedFields"));
   if (live.is_object() && managers.empty()) {
     managers[{true, "before-first-apply", kind.api_version(), {}}] = {
-        Strip(FieldsOf(*kind.schema, base), Unowned(kind, {})), kind.api_version(), options.time};
+        FieldsOf(*kind.schema, base), kind.api_version(), options.time};
+    Strip(Unowned(kind, {}), managers.begin()->second.fields);
   }
   const ManagerKey self{false, options.field_manager, {}, options.subresource};
   const FieldSet last = managers.contains(self) ? managers[self].fields : FieldSet();
   const std::string last_time = managers.contains(self) ? managers[self].time : "";
   managers[self] = {FieldsOf(*kind.schema, config), kind.api_version(), options.time};
   Json object = PruneUnwanted(kind, MergeFields(*kind.schema, base, config), last, managers);
-  const auto conflicts = TakeOver(Compare(*kind.schema, base, object), &self, managers);
+  Comparison changed = Compare(*kind.schema, base, object);
+  changed.modified.Add(std::move(changed.added));
+  const auto conflicts = TakeOver(changed.modified, changed.removed, &self, managers);
   if (!conflicts.empty() && !options.force) {
     std::vector<Conflict> left = conflicts;
     if (options.field_manager == "kubectl") {
@@ -339,7 +341,7 @@ absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Jso
     if (!left.empty()) return ApplyOutcome{std::make_shared<Json>(live), CausesOf(left)};
   }
   ManagerEntry& mine = managers[self];
-  mine.fields = Strip(mine.fields, Unowned(kind, options.subresource));
+  Strip(Unowned(kind, options.subresource), mine.fields);
   if (live.is_object() && object == base && mine.fields == last) {
     return ApplyOutcome{std::make_shared<Json>(live), {}};
   }
@@ -375,11 +377,13 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                  const ApplyOptions& options) {
   Json list = OwnersForUpdate(old_object, new_object, options);
   const Json empty = old_object.is_object() ? Json() : EmptyObject(kind);
-  const Comparison changed =
+  Comparison changed =
       Compare(*kind.schema, old_object.is_object() ? old_object : empty, new_object, Uncompared());
   // Metadata that every write may change belongs to its writer; status only where it is written.
-  const FieldSet written = changed.added.Union(changed.modified);
-  const FieldSet mine = Strip(written, Unowned(kind, options.subresource));
+  FieldSet written = std::move(changed.added);
+  written.Add(std::move(changed.modified));
+  FieldSet mine = written;
+  Strip(Unowned(kind, options.subresource), mine);
   const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
   // Most entries stay as they are; only those that lose or gain fields are taken apart.
   Json touched = Json::array();
@@ -392,10 +396,10 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
     at = stays ? std::next(at) : list.erase(at);
   }
   Managers managers = Decode(touched);
-  TakeOver(changed, nullptr, managers);
+  TakeOver(written, changed.removed, nullptr, managers);
   if (!mine.empty()) {
     ManagerEntry& entry = managers[self];
-    entry.fields = entry.fields.Union(mine);
+    entry.fields.Add(std::move(mine));
     entry.api_version = kind.api_version();
     entry.time = options.time;
   }

@@ -213,29 +213,39 @@ FieldSet FieldSet::FromJson(const Json& fields) {
 }
 
 Json FieldSet::ToJson() const {
-  Json fields = Json::object();
-  if (member && !children.empty()) fields["."] = Json::object();
-  for (const auto& [edge, child] : children) fields[edge] = child.ToJson();
+  Json::object_t fields;  // in its order: "." sorts before every edge
+  if (member && !children.empty()) fields.emplace_hint(fields.end(), ".", Json::object());
+  for (const auto& [edge, child] : children) {
+    fields.emplace_hint(fields.end(), edge, child.ToJson());
+  }
   return fields;
+}
+
+void FieldSet::Add(FieldSet other) {
+  member |= other.member;
+  children.merge(other.children);
+  for (auto& [edge, child] : other.children) children[edge].Add(std::move(child));
 }
 
 FieldSet FieldSet::Union(const FieldSet& other) const {
   FieldSet result = *this;
-  result.member |= other.member;
-  for (const auto& [edge, child] : other.children) {
-    result.children[edge] = result.children[edge].Union(child);
-  }
+  result.Add(other);
   return result;
 }
 
-FieldSet FieldSet::Difference(const FieldSet& other) const {
-  FieldSet result;
-  result.member = member && !other.member;
-  for (const auto& [edge, child] : children) {
-    const auto it = other.children.find(edge);
-    FieldSet rest = it == other.children.end() ? child : child.Difference(it->second);
-    if (!rest.empty()) result.children.emplace(edge, std::move(rest));
+void FieldSet::Remove(const FieldSet& other) {
+  member = member && !other.member;
+  for (const auto& [edge, below] : other.children) {
+    const auto it = children.find(edge);
+    if (it == children.end()) continue;
+    it->second.Remove(below);
+    if (it->second.empty()) children.erase(it);
   }
+}
+
+FieldSet FieldSet::Difference(const FieldSet& other) const {
+  FieldSet result = *this;
+  result.Remove(other);
   return result;
 }
 

@@ -29,6 +29,8 @@ struct FieldSet {
   nlohmann::json ToJson() const;
 
   bool empty() const { return !member && children.empty(); }
+  void Add(FieldSet other);
+  void Remove(const FieldSet& other);
   FieldSet Union(const FieldSet& other) const;
   FieldSet Difference(const FieldSet& other) const;
   FieldSet Intersection(const FieldSet& other) const;

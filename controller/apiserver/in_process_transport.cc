@@ -50,6 +50,7 @@ absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& req
   rest::Response response = server_.Handle(RequestOf(request));
   kube::Response answer = HeadOf(response);
   answer.body = std::move(response.body);
+  answer.parsed = std::move(response.parsed);
   if (response.source) {
     while (!closed_ && response.source(answer.body, kWaitAtOnce)) {
     }

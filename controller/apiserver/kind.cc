@@ -21,6 +21,19 @@ bool Kind::Allows(std::string_view verb) const {
   return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
 }
 
+Parts PartsToCheck(const Kind& kind, const nlohmann::json& before, const nlohmann::json& after) {
+  if (!kind.built_in) return std::nullopt;
+  Parts parts(std::in_place);
+  for (auto at = after.begin(); at != after.end(); ++at) {
+    const auto old = before.find(at.key());
+    if (old == before.end() || *old != *at) parts->insert(at.key());
+  }
+  for (auto at = before.begin(); at != before.end(); ++at) {
+    if (!after.contains(at.key())) parts->insert(at.key());
+  }
+  return parts;
+}
+
 KindTable::KindTable(std::vector<std::shared_ptr<const Kind>> kinds) : kinds_(std::move(kinds)) {
   std::sort(kinds_.begin(), kinds_.end(), [](const auto& a, const auto& b) {
     return std::tie(a->group, a->version, a->plural) < std::tie(b->group, b->version, b->plural);

@@ -101,6 +101,10 @@ struct Kind {
   bool Allows(std::string_view verb) const;
 };
 
+// The top-level fields in which `after` differs from `before`, which is stored: the others have
+// been checked already. Of a custom kind, whose schema may be another by now, everything.
+Parts PartsToCheck(const Kind& kind, const nlohmann::json& before, const nlohmann::json& after);
+
 // An immutable set of kinds.
 class KindTable {
  public:

@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -90,17 +91,14 @@ class CutText {
     for (auto at = object.begin(); at != object.end(); ++at) each(at.key(), at.value());
     *out_ += '}';
   }
-  static std::string Dump(const json& value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
-  }
   void Append(const std::string& name) {
     if (out_->back() != '{') *out_ += ',';
-    *out_ += Dump(name);
+    kube::AppendJsonString(name, *out_);
     *out_ += ':';
   }
   void Append(const std::string& name, const json& value) {
     Append(name);
-    *out_ += Dump(value);
+    kube::AppendJson(value, *out_);
   }
 
   std::string head_;

@@ -17,13 +17,15 @@ bool IsObjectMeta(std::string_view field) {
 }
 
 void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
-             std::vector<std::string>& unknown);
+             std::vector<std::string>& unknown, const Parts& parts = {});
 
 void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int depth,
-                 std::vector<std::string>& unknown) {
+                 std::vector<std::string>& unknown, const Parts& parts) {
   for (auto it = object.begin(); it != object.end();) {
     const FieldPath child(path, it.key());
-    if (const Schema* field = schema.Field(it.key())) {
+    if (!Has(parts, it.key())) {
+      ++it;
+    } else if (const Schema* field = schema.Field(it.key())) {
       PruneAt(*field, it.value(), child, depth + 1, unknown);
       ++it;
     } else if (schema.preserve_unknown || (schema.embedded_resource && IsObjectMeta(it.key()))) {
@@ -36,16 +38,16 @@ void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int 
 }
 
 void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
-             std::vector<std::string>& unknown) {
+             std::vector<std::string>& unknown, const Parts& parts) {
   if (depth > kMaxDepth || schema.type == Schema::Type::kAny) return;
-  if (value.is_object()) return PruneObject(schema, value, path, depth, unknown);
+  if (value.is_object()) return PruneObject(schema, value, path, depth, unknown, parts);
   if (!value.is_array() || !schema.items) return;
   for (std::size_t i = 0; i < value.size(); ++i) {
     PruneAt(*schema.items, value[i], FieldPath(path, i), depth + 1, unknown);
   }
 }
 
-void DefaultAt(const Schema& schema, Json& value, int depth) {
+void DefaultAt(const Schema& schema, Json& value, int depth, const Parts& parts = {}) {
   if (depth > kMaxDepth) return;
   if (value.is_array() && schema.items) {
     for (Json& item : value) DefaultAt(*schema.items, item, depth + 1);
@@ -61,8 +63,9 @@ void DefaultAt(const Schema& schema, Json& value, int depth) {
   for (const auto& [name, field] : schema.properties) {
     if (field->default_value && !value.contains(name)) value[name] = *field->default_value;
   }
-  for (auto& [name, child] : value.items()) {
-    if (const Schema* field = schema.Field(name)) DefaultAt(*field, child, depth + 1);
+  for (auto it = value.begin(); it != value.end(); ++it) {
+    const Schema* field = Has(parts, it.key()) ? schema.Field(it.key()) : nullptr;
+    if (field != nullptr) DefaultAt(*field, *it, depth + 1);
   }
 }
 
@@ -82,12 +85,14 @@ bool Schema::Requires(std::string_view field) const {
   return std::find(required.begin(), required.end(), field) != required.end();
 }
 
-std::vector<std::string> Prune(const Schema& schema, Json& object) {
+std::vector<std::string> Prune(const Schema& schema, Json& object, const Parts& parts) {
   std::vector<std::string> unknown;
-  PruneAt(schema, object, FieldPath(), 0, unknown);
+  PruneAt(schema, object, FieldPath(), 0, unknown, parts);
   return unknown;
 }
 
-void ApplyDefaults(const Schema& schema, Json& object) { DefaultAt(schema, object, 0); }
+void ApplyDefaults(const Schema& schema, Json& object, const Parts& parts) {
+  DefaultAt(schema, object, 0, parts);
+}
 
 }  // namespace tahoma::controller

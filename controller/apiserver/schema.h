@@ -23,6 +23,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,22 +114,31 @@ struct Schema {
 inline constexpr std::size_t kMaxCauses = 100;
 inline constexpr int kMaxDepth = 128;
 
+// Which top-level fields of an object are looked at, when the others have been looked at before and
+// are as they were. None given: all.
+using Parts = std::optional<std::set<std::string, std::less<>>>;
+inline bool Has(const Parts& parts, std::string_view field) {
+  return !parts || parts->contains(field);
+}
+
 // Removes the fields that the schema does not know and returns their paths ("spec.foo",
 // "spec.containers[0].imag"), in the order of the object. apiVersion, kind and metadata at the top
 // (and inside an embedded resource) are always kept; an unknown field inside metadata is reported.
-std::vector<std::string> Prune(const Schema& schema, nlohmann::json& object);
+std::vector<std::string> Prune(const Schema& schema, nlohmann::json& object,
+                               const Parts& parts = {});
 
 // Fills absent fields that have a default, parents before children; idempotent. A null in a field
 // that is not nullable and has a default becomes the default; other such nulls are dropped.
-void ApplyDefaults(const Schema& schema, nlohmann::json& object);
+void ApplyDefaults(const Schema& schema, nlohmann::json& object, const Parts& parts = {});
 
 // Everything that does not fit: types, required, enum, pattern, bounds, list types. Texts are those
 // of a real API server's custom resources. `path` is put before every field.
 std::vector<Cause> ValidateSchema(const Schema& schema, const nlohmann::json& object,
-                                  std::string_view path = "");
+                                  std::string_view path = "", const Parts& parts = {});
 
 // For built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.
 // The text after "cannot be handled as a Pod: ", or nullopt when all types fit.
-std::optional<std::string> DecodeError(const Schema& schema, const nlohmann::json& object);
+std::optional<std::string> DecodeError(const Schema& schema, const nlohmann::json& object,
+                                       const Parts& parts = {});
 
 }  // namespace tahoma::controller

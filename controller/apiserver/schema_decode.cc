@@ -104,7 +104,7 @@ bool Decodes(const Schema& schema, const Json& value) {
 // `owner` is the Go type that `value` is part of; `path` is as Go's decoder tells it: fields of
 // maps and indexes are not named.
 std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, const Schema& owner,
-                                    const FieldPath& path, int depth) {
+                                    const FieldPath& path, int depth, const Parts& parts = {}) {
   if (depth > kMaxDepth) return "json: exceeded max depth";
   if (!Decodes(schema, value)) {
     const std::string found = value.is_number() && schema.type == Type::kInteger
@@ -126,7 +126,7 @@ std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, con
   if (!value.is_object()) return std::nullopt;
   const Schema& inner = schema.name.empty() ? owner : schema;
   for (auto at = value.begin(); at != value.end(); ++at) {
-    const Schema* field = schema.Field(at.key());
+    const Schema* field = Has(parts, at.key()) ? schema.Field(at.key()) : nullptr;
     if (field == nullptr) continue;
     const FieldPath below = schema.additional ? path : FieldPath(path, at.key());
     if (auto error = DecodeAt(*field, *at, inner, below, depth + 1)) return error;
@@ -136,8 +136,9 @@ std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, con
 
 }  // namespace
 
-std::optional<std::string> DecodeError(const Schema& schema, const Json& object) {
-  return DecodeAt(schema, object, schema, FieldPath(), 0);
+std::optional<std::string> DecodeError(const Schema& schema, const Json& object,
+                                       const Parts& parts) {
+  return DecodeAt(schema, object, schema, FieldPath(), 0, parts);
 }
 
 }  // namespace tahoma::controller

@@ -83,6 +83,7 @@ bool Fits(const Schema& schema, const Json& value) {
 
 class Validator {
  public:
+  explicit Validator(const Parts& parts) : parts_(parts) {}
   std::vector<Cause> TakeCauses() { return std::move(causes_); }
 
   void Check(const Schema& schema, const Json& value, const FieldPath& path, int depth) {
@@ -228,20 +229,23 @@ class Validator {
     for (const std::string& name : schema.required) {
       if (!value.contains(name)) Add(Required(FieldPath(path, name).Text()));
     }
-    for (const auto& [name, child] : value.items()) {
-      if (const Schema* field = schema.Field(name)) {
-        Check(*field, child, FieldPath(path, name), depth + 1);
+    for (auto at = value.begin(); at != value.end(); ++at) {
+      if (depth == 0 && !Has(parts_, at.key())) continue;
+      if (const Schema* field = schema.Field(at.key())) {
+        Check(*field, *at, FieldPath(path, at.key()), depth + 1);
       }
     }
   }
 
+  const Parts& parts_;
   std::vector<Cause> causes_;
 };
 
 }  // namespace
 
-std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object, std::string_view path) {
-  Validator validator;
+std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object, std::string_view path,
+                                  const Parts& parts) {
+  Validator validator(parts);
   validator.Check(schema, object, FieldPath(path), 0);
   return validator.TakeCauses();
 }

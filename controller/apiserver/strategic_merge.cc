@@ -115,7 +115,13 @@ absl::Status Merger::Objects(const Schema& schema, Json& object, const Json& pat
 
 absl::Status Merger::Fields(const Schema& schema, Json& object, const Json& patch, int depth) {
   TAHOMA_RETURN_IF_ERROR(RetainKeys(object, patch));
-  const Json before = object;
+  // The lists that are to be ordered, as they were.
+  Json before = Json::object();
+  for (const auto& [name, value] : patch.items()) {
+    if (!std::string_view(name).starts_with(kSetElementOrder)) continue;
+    const std::string list = name.substr(kSetElementOrder.size());
+    if (const auto found = object.find(list); found != object.end()) before[list] = *found;
+  }
   for (const auto& [name, value] : patch.items()) {
     if (std::string_view(name).starts_with(kDeleteFromPrimitiveList)) {
       TAHOMA_RETURN_IF_ERROR(DeleteFromList(

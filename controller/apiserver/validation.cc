@@ -148,7 +148,8 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
   Causes causes;
   CheckMetadata(kind, new_object, causes);
   CheckMetadataUpdate(old_object, new_object, causes);
-  const Causes structure = ValidateSchema(*kind.schema, new_object);
+  const Causes structure =
+      ValidateSchema(*kind.schema, new_object, "", PartsToCheck(kind, old_object, new_object));
   causes.insert(causes.end(), structure.begin(), structure.end());
   if (!structure.empty()) return Bounded(std::move(causes));
   const Checks& checks = ChecksOf(kind);

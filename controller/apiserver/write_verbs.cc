@@ -241,6 +241,7 @@ absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequ
   TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(write.request));
   rest::Response response =
       rest::Response::Json(status, form.One(write.kind(), object, context.clock.WallNow()));
+  if (response.body == object.bytes) response.parsed = object.body;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   for (const std::string& warning : write.warnings) {
     response.headers.emplace_back("Warning", WarningHeader(warning));
@@ -327,7 +328,8 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
             }
             TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, *live));
             if (!patched.is_object()) return BadRequestError("the patch leaves no object");
-            TAHOMA_RETURN_IF_ERROR(CheckBody(write, patched, {}, request.http->body));
+            TAHOMA_RETURN_IF_ERROR(CheckBody(write, patched, {}, request.http->body,
+                                             PartsToCheck(write.kind(), *live, patched)));
             TAHOMA_ASSIGN_OR_RETURN(json next,
                                     AdmitUpdate(context, write, *live, std::move(patched)));
             return EditOf(context, write, current, std::move(next), outcome);

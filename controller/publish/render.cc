@@ -9,6 +9,7 @@
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -32,7 +33,7 @@ kube::Request JsonRequest(std::string method, std::string target, const json& bo
   return {.method = std::move(method),
           .target = std::move(target),
           .headers = {{"Content-Type", std::string(type)}, {"Accept", "application/json"}},
-          .body = body.dump(-1, ' ', false, json::error_handler_t::replace)};
+          .body = kube::JsonText(body)};
 }
 kube::Request MergePatch(std::string target, const json& body) {
   return JsonRequest("PATCH", std::move(target), body, "application/merge-patch+json");
@@ -344,14 +345,14 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   }
   const bool claim = write.kind <= WriteKind::kRemoveFinalizer;
   if (!claim && write.kind != WriteKind::kReadPod) return result;
-  const json body = json::parse(answer->body, nullptr, false);
+  const auto body = answer->Json();
   absl::Status status;
   if (claim) {
-    auto parsed = parsers.claim(body);
+    auto parsed = parsers.claim(*body);
     if (parsed.ok()) result.claim = *std::move(parsed);
     status = parsed.status();
   } else {
-    auto parsed = parsers.pod(body);
+    auto parsed = parsers.pod(*body);
     if (parsed.ok()) result.pod = *std::move(parsed);
     status = parsed.status();
   }

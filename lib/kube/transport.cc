@@ -15,6 +15,11 @@ std::string_view Response::header(std::string_view name) const {
   return "";
 }
 
+std::shared_ptr<const nlohmann::json> Response::Json() const {
+  if (parsed) return parsed;
+  return std::make_shared<const nlohmann::json>(nlohmann::json::parse(body, nullptr, false));
+}
+
 absl::StatusOr<Response> Transport::Watch(const Request& request, const EventSink& sink,
                                           std::chrono::milliseconds idle_timeout) {
   const auto on_line = [&](std::string_view line) {

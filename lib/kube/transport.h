@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -39,6 +40,10 @@ struct Response {
   int status = 0;
   Headers headers = {};
   std::string body = {};
+  std::shared_ptr<const nlohmann::json> parsed = {};  // `body`, from a server in this process
+
+  // The body as a value; a discarded one (nlohmann's) when it is not JSON.
+  std::shared_ptr<const nlohmann::json> Json() const;
 
   // The value of the first header of that name, compared without case; empty when there is none.
   std::string_view header(std::string_view name) const;

@@ -16,6 +16,8 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +65,9 @@ struct Response {
   Headers headers = {};
   std::string content_type;
   std::string body = {};
+  // The value that `body` is the text of, where the server has it at hand: for callers in the same
+  // process, which need not parse.
+  std::shared_ptr<const nlohmann::json> parsed = {};
   StreamSource source;           // when set, `body` is not used
   std::function<void()> closed;  // called once, when the stream is over or its reader has gone
 

@@ -108,6 +108,49 @@ void BM_PatchStatusWithoutCommit(benchmark::State& state) {
 }
 BENCHMARK(BM_PatchStatusWithoutCommit)->Unit(benchmark::kMicrosecond);
 
+// The six writes that bind a pod with one claim, as the standalone controller makes them.
+void BM_BindPod(benchmark::State& state) {
+  Fixture& fixture = Shared();
+  const std::string merge = "application/merge-patch+json";
+  const std::string claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+  const auto send = [&](const std::string& method, const std::string& target,
+                        const std::string& body, const std::string& type = "application/json") {
+    TAHOMA_CHECK(fixture.Call(method, target, body, type).status / 100 == 2);
+  };
+  for (auto _ : state) {
+    const std::string text = NextPod();
+    const std::string name = "p" + std::to_string(next_pod - 1);
+    const std::string pod = kPods + "/" + name;
+    const std::string claim = claims + "/" + name + "-c";
+    send("POST", kPods, text);
+    send("POST", claims,
+         R"({"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":")" +
+             name + R"(-c","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":")" + name +
+             R"(","uid":"u","controller":true,"blockOwnerDeletion":true}]},"spec":{"devices":)"
+             R"({"requests":[{"name":"r","exactly":{"deviceClassName":"neuron.aws.com",)"
+             R"("allocationMode":"ExactCount","count":1}}]}}})");
+    send("PATCH", pod + "/status?fieldManager=ResourceClaimController",
+         R"({"status":{"resourceClaimStatuses":[{"name":"c","resourceClaimName":")" + name +
+             R"(-c"}]}})",
+         "application/strategic-merge-patch+json");
+    send("PATCH", claim,
+         R"({"metadata":{"finalizers":["resource.kubernetes.io/delete-protection"]}})", merge);
+    send("PATCH", claim + "/status",
+         R"({"status":{"reservedFor":[{"resource":"pods","name":")" + name +
+             R"(","uid":"u"}],"allocation":{"devices":{"results":[{"request":"r","driver":)"
+             R"("neuron.aws.com","pool":"node-1","device":"neuron-device-0","tolerations":)"
+             R"([{"key":"tahoma.dev/managed","operator":"Exists","effect":"NoSchedule"}]}]},)"
+             R"("nodeSelector":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name",)"
+             R"("operator":"In","values":["node-1"]}]}]}}}})",
+         merge);
+    send("POST", pod + "/binding",
+         R"({"metadata":{"annotations":{"tahoma.dev/gang-uid":"u","tahoma.dev/rank":"0",)"
+         R"("tahoma.dev/world-size":"1"}},"target":{"kind":"Node","name":"node-1"}})");
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_BindPod)->Iterations(200)->Threads(1)->UseRealTime();
+
 void BM_ReadJson(benchmark::State& state) {
   const std::string text = NextPod();
   for (auto _ : state) benchmark::DoNotOptimize(ReadJson(text));

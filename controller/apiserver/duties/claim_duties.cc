@@ -6,6 +6,7 @@
 #include "controller/apiserver/duties/duties.h"
 #include "controller/apiserver/duties/fields.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -69,17 +70,18 @@ absl::StatusOr<std::string> Duties::MakeClaim(const Json& pod, const Json& entry
   const ObjectPtr claim_template = objects_.Get(
       kTemplateResource, ObjectKey(NamespaceOf(pod), Text(entry, {"resourceClaimTemplateName"})));
   if (claim_template == nullptr) return NotFound("no such template yet");
-  const auto answer = api_.Send({.method = "POST",
-                                 .target = PathOf(kClaimResource, NamespaceOf(pod) + "/"),
-                                 .headers = {{"Content-Type", "application/json"}},
-                                 .body = ClaimFor(pod, entry, *claim_template->body).dump()});
+  const auto answer =
+      api_.Send({.method = "POST",
+                 .target = PathOf(kClaimResource, NamespaceOf(pod) + "/"),
+                 .headers = {{"Content-Type", "application/json"}},
+                 .body = kube::JsonText(ClaimFor(pod, entry, *claim_template->body))});
   if (!answer.ok()) return answer.status();
-  const Json made = Json::parse(answer->body, nullptr, false);
   if (answer->status != 201) return Unavailable("HTTP {}", answer->status);
   // Known at once: the next look at this pod must not make a second claim before the event of the
   // first has been taken in.
-  const std::string made_name = Text(made, {"metadata", "name"});
-  index_.Apply(kClaimResource, ObjectKey(NamespaceOf(pod), made_name), nullptr, &made, {});
+  const auto made = answer->Json();
+  const std::string made_name = Text(*made, {"metadata", "name"});
+  index_.Apply(kClaimResource, ObjectKey(NamespaceOf(pod), made_name), nullptr, made.get(), {});
   return made_name;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/apiserver/duties/fields.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -261,7 +262,7 @@ Outcome Duties::Send(const char* method, std::string target, const Json& body,
   const auto answer = api_.Send({.method = method,
                                  .target = std::move(target),
                                  .headers = {{"Content-Type", content_type}},
-                                 .body = body.is_null() ? "" : body.dump()});
+                                 .body = body.is_null() ? "" : kube::JsonText(body)});
   if (!answer.ok()) return Outcome::kRetry;
   const bool gone = answer->status == 404;
   return gone || answer->status / 100 == 2 ? Outcome::kDone : Outcome::kRetry;

@@ -116,5 +116,24 @@ TEST(KindRegistryTest, ABadCrdChangesNothing) {
   EXPECT_EQ(registry.Snapshot(), before);
 }
 
+TEST(PartsToCheckTest, AreThoseThatWereChangedAddedOrRemoved) {
+  const KindRegistry registry;
+  const Kind& pods = *registry.Snapshot()->Find("", "v1", "pods");
+  const Json before = {{"metadata", {{"name", "a"}}}, {"spec", {{"x", 1}}}, {"old", 1}};
+  Json after = before;
+  EXPECT_EQ(PartsToCheck(pods, before, after), Parts(std::in_place));
+  after["spec"]["x"] = 2;
+  after["status"] = Json::object();
+  after.erase("old");
+  EXPECT_EQ(PartsToCheck(pods, before, after), Parts(Parts::value_type{"old", "spec", "status"}));
+}
+
+TEST(PartsToCheckTest, AreAllOfACustomKindWhoseSchemaMayHaveChanged) {
+  KindRegistry registry;
+  ASSERT_TRUE(registry.ApplyCrd(WidgetCrd()).ok());
+  const Kind& widgets = *registry.Snapshot()->Find("example.com", "v1", "widgets");
+  EXPECT_EQ(PartsToCheck(widgets, {{"spec", 1}}, {{"spec", 1}}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tahoma::controller

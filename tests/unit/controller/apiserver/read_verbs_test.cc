@@ -226,6 +226,8 @@ TEST_F(ReadVerbsTest, TheInProcessTransportSpeaksForClientsOfThisProcess) {
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made->status, 201);
   EXPECT_EQ(json::parse(made->body).at("metadata").at("managedFields").at(0).at("manager"), "ours");
+  ASSERT_NE(made->parsed, nullptr);  // the stored object itself, no parsing needed
+  EXPECT_EQ(*made->parsed, json::parse(made->body));
   std::vector<std::string> lines;
   const auto head = transport.Stream(
       {.method = "GET", .target = kMaps + "?watch=true", .headers = {}, .body = {}},

@@ -128,6 +128,29 @@ TEST(ApplyDefaultsTest, FillsAbsentFieldsAndNullsAndDropsOtherNulls) {
     "ports": [{"n": 1, "p": "TCP"}, {"n": 2, "p": "UDP"}]}})"));
 }
 
+TEST(PartsTest, OnlyTheNamedFieldsAreLookedAt) {
+  const Schema& pod = *BuiltInKinds().front()->schema;
+  const Json wrong = Json::parse(R"({"spec": {"members": 9999, "foo": 1, "queue": null}})");
+  const Parts none(std::in_place);
+  Json object = wrong;
+  EXPECT_TRUE(Prune(*Widget(), object, none).empty());
+  ApplyDefaults(*Widget(), object, none);
+  EXPECT_EQ(object, wrong);
+  EXPECT_TRUE(ValidateSchema(*Widget(), object, "", none).empty());
+  EXPECT_EQ(DecodeError(pod, {{"spec", 1}}, none), std::nullopt);
+
+  const Parts spec = Parts::value_type{"spec"};
+  EXPECT_EQ(Prune(*Widget(), object, spec), std::vector<std::string>{"spec.foo"});
+  ApplyDefaults(*Widget(), object, spec);
+  EXPECT_EQ(object["spec"]["queue"], "default");
+  EXPECT_EQ(ValidateSchema(*Widget(), object, "", spec).size(), 1U);
+  EXPECT_NE(DecodeError(pod, {{"spec", 1}}, spec), std::nullopt);
+}
+
+TEST(PartsTest, AFieldThatIsRequiredIsMissedWhateverIsLookedAt) {
+  EXPECT_EQ(ValidateSchema(*Widget(), Json::object(), "", Parts(std::in_place)).size(), 1U);
+}
+
 // Random objects over few field names, so that many of them are known to the schema.
 Json AnyJson(int depth) {
   const int kind = *rc::gen::inRange(0, depth > 3 ? 4 : 6);

@@ -1,0 +1,24 @@
+// A JSON value as compact text, the way of nlohmann's dump() and several times as fast.
+//
+//   std::string body = JsonText({{"kind", "Pod"}});     // {"kind":"Pod"}
+//   AppendJson(value, out);
+//
+// Bytes that are not UTF-8 become U+FFFD. Why not dump(): it looks at every byte by itself and puts
+// out every quote by itself, which was a fifth of what a write of the standalone API costs.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace tahoma::kube {
+
+void AppendJson(const nlohmann::json& value, std::string& out);
+void AppendJsonString(std::string_view text, std::string& out);
+
+std::string JsonText(const nlohmann::json& value);
+
+}  // namespace tahoma::kube
