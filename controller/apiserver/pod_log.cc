@@ -94,7 +94,7 @@ absl::StatusOr<std::string> LogQuery(const ApiRequest& request) {
     }
     if (request.query.contains("sinceSeconds")) {
       causes.push_back(
-          Forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+          Forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
     }
     add("sinceTime", since);
   }
@@ -112,7 +112,11 @@ absl::StatusOr<rest::Response> PodLog(const ApiContext& context, const ApiReques
   TAHOMA_ASSIGN_OR_RETURN(const std::string query, LogQuery(request));
   const std::string node_name = TextAt(Part(*pod->body, "spec"), "nodeName");
   // A pod without a node has written nothing.
-  if (node_name.empty()) return rest::Response::Text(200, "");
+  if (node_name.empty()) {
+    rest::Response nothing = rest::Response::Text(204, "");
+    nothing.content_type.clear();
+    return nothing;
+  }
   const ObjectPtr node = context.objects.Get({"", "nodes"}, ObjectKey("", node_name));
   const std::optional<NodeAddress> address =
       node == nullptr ? std::nullopt : AddressOf(*node->body);

@@ -197,4 +197,10 @@ std::string Representation::AddedLine(const Kind& kind, const Object& object, bo
                                                   : Text(kind, *object.body, first, now));
 }
 
+std::string Representation::BookmarkLine(const Kind& kind, const json& bookmark, bool first,
+                                         WallTime now) const {
+  return EventLine("BOOKMARK",
+                   form_ == Form::kWhole ? bookmark.dump() : Text(kind, bookmark, first, now));
+}
+
 }  // namespace tahoma::controller

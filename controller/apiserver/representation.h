@@ -50,6 +50,9 @@ class Representation {
                                           bool use_previous, bool first, WallTime now) const;
   // A synthetic ADDED of an existing object.
   std::string AddedLine(const Kind& kind, const Object& object, bool first, WallTime now) const;
+  // A BOOKMARK; in a Table it is a row of its own, as a real server has it.
+  std::string BookmarkLine(const Kind& kind, const nlohmann::json& bookmark, bool first,
+                           WallTime now) const;
 
  private:
   enum class Form : std::uint8_t { kWhole, kTable, kMetadata };

@@ -78,11 +78,6 @@ absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
   const json zero = 0;
   if (replicas == nullptr || replicas->is_null()) replicas = &zero;
   if (!replicas->is_number_integer()) return BadRequestError("spec.replicas must be an integer");
-  if (replicas->get<std::int64_t>() < 0) {
-    return InvalidError(
-        "autoscaling", "Scale", request.name,
-        {Invalid("spec.replicas", *replicas, "must be greater than or equal to 0")});
-  }
   json body = *current->body;
   body["apiVersion"] = kind.api_version();
   const json& metadata = MetadataOf(wanted);
@@ -94,8 +89,35 @@ absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
   return EditOf(context, write, current, std::move(next), outcome);
 }
 
+// How a Scale is shown as a Table.
+const Kind& ScaleKind() {
+  static const Kind* const kKind = [] {
+    auto* kind = new Kind;
+    kind->group = "autoscaling";
+    kind->version = "v1";
+    kind->kind = "Scale";
+    kind->columns = {
+        {.name = "Name", .type = "string", .format = "name", .description = "The object's name."},
+        {.name = "Desired",
+         .type = "integer",
+         .description = "Replicas that are wanted.",
+         .json_path = ".spec.replicas"},
+        {.name = "Available",
+         .type = "integer",
+         .description = "Replicas that there are.",
+         .json_path = ".status.replicas"},
+        {.name = "Age",
+         .type = "date",
+         .description = "Time since it was created.",
+         .json_path = ".metadata.creationTimestamp"}};
+    return kind;
+  }();
+  return *kKind;
+}
+
 absl::StatusOr<rest::Response> ServeScale(const ApiContext& context, const ApiRequest& request) {
   const Kind& kind = *request.kind;
+  TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
   ObjectPtr object;
   if (request.http->method == "GET") {
     object = context.objects.Get(request.resource(), request.key());
@@ -112,7 +134,10 @@ absl::StatusOr<rest::Response> ServeScale(const ApiContext& context, const ApiRe
   } else {
     return MethodNotAllowedError();
   }
-  return rest::Response::Json(200, ScaleOf(*kind.scale, *object->body).dump());
+  Object scale;
+  scale.body = std::make_shared<const json>(ScaleOf(*kind.scale, *object->body));
+  scale.bytes = scale.body->dump();
+  return rest::Response::Json(200, form.One(ScaleKind(), scale, context.clock.WallNow()));
 }
 
 absl::StatusOr<rest::Response> ServeStatus(const ApiContext& context, const ApiRequest& request) {

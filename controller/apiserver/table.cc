@@ -98,7 +98,7 @@ Json MakeTable(const Kind& kind, const std::vector<const Json*>& objects, const 
   return {{"kind", "Table"},
           {"apiVersion", "meta.k8s.io/v1"},
           {"metadata", std::move(metadata)},
-          {"columnDefinitions", with_columns ? TableColumns(kind) : Json::array()},
+          {"columnDefinitions", with_columns ? TableColumns(kind) : Json(nullptr)},
           {"rows", std::move(rows)}};
 }
 

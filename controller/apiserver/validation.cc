@@ -1,6 +1,7 @@
 #include "controller/apiserver/validation.h"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -106,7 +107,8 @@ const Checks& ChecksOf(const Kind& kind) {
   return it == ChecksByResource().end() ? *kNone : it->second;
 }
 
-// The replicas of a kind with a scale must be readable as such, whatever else the schema says.
+// The replicas of a kind with a scale must be readable as such, whatever else the schema says
+// (apiextensions-apiserver, pkg/registry/customresource/validator.go).
 void CheckScalePath(const Kind& kind, const Json& object, Causes& causes) {
   if (!kind.scale) return;
   const Json* value = &object;
@@ -115,6 +117,15 @@ void CheckScalePath(const Kind& kind, const Json& object, Causes& causes) {
     path += "." + part;
     if (!value->is_object() || !value->contains(part)) return;
     value = &value->at(part);
+  }
+  if (value->is_number_integer()) {
+    const auto replicas = value->get<std::int64_t>();
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    if (replicas < 0) causes.push_back(Invalid(path, *value, "should be a non-negative integer"));
+    if (replicas > kMost) {
+      causes.push_back(
+          Invalid(path, *value, fmt::format("should be less than or equal to {}", kMost)));
+    }
   }
   if (!value->is_string()) return;
   causes.push_back(Invalid(path, 0,
@@ -151,6 +162,7 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
   const Causes structure =
       ValidateSchema(*kind.schema, new_object, "", PartsToCheck(kind, old_object, new_object));
   causes.insert(causes.end(), structure.begin(), structure.end());
+  if (subresource != "status") CheckScalePath(kind, new_object, causes);
   if (!structure.empty()) return Bounded(std::move(causes));
   const Checks& checks = ChecksOf(kind);
   if (subresource == "status") {

@@ -24,7 +24,8 @@ class WatchStream::Output {
   virtual void Added(const Object& object) = 0;
   // `use_previous`: the object has left the selection and is told as it was before.
   virtual void Changed(const Event& event, Event::Type type, bool use_previous) = 0;
-  virtual void Tell(std::string_view type, const nlohmann::json& object) = 0;
+  virtual void Mark(const nlohmann::json& bookmark) = 0;
+  virtual void Fail(const nlohmann::json& status) = 0;
   virtual bool full() const = 0;
 };
 
@@ -39,8 +40,11 @@ class WatchStream::TextOutput final : public Output {
     out_ += *watch_.form_.Line(*watch_.kind_, event, type, use_previous, IsFirst(),
                                watch_.clock_.WallNow());
   }
-  void Tell(std::string_view type, const nlohmann::json& object) override {
-    out_ += fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, object.dump());
+  void Mark(const nlohmann::json& bookmark) override {
+    out_ += watch_.form_.BookmarkLine(*watch_.kind_, bookmark, IsFirst(), watch_.clock_.WallNow());
+  }
+  void Fail(const nlohmann::json& status) override {
+    out_ += fmt::format("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.dump());
   }
   bool full() const override { return out_.size() >= kBytesPerRead; }
 
@@ -60,12 +64,14 @@ class WatchStream::ObjectOutput final : public Output {
     TellVersion(EventTypeName(type), use_previous ? *event.previous->body : *event.object->body,
                 use_previous ? &event : nullptr);
   }
-  void Tell(std::string_view type, const nlohmann::json& object) override {
-    enough_ = enough_ || !sink_(type, object);
-  }
+  void Mark(const nlohmann::json& bookmark) override { Tell("BOOKMARK", bookmark); }
+  void Fail(const nlohmann::json& status) override { Tell("ERROR", status); }
   bool full() const override { return enough_; }
 
  private:
+  void Tell(std::string_view type, const nlohmann::json& object) {
+    enough_ = enough_ || !sink_(type, object);
+  }
   // Under the watched version's name, and with the version of the event that took it away.
   void TellVersion(std::string_view type, const nlohmann::json& body, const Event* taken_by) {
     if (taken_by == nullptr && body.at("apiVersion") == kind_.api_version()) {
@@ -122,8 +128,8 @@ bool WatchStream::ReadInto(Output& out, std::chrono::milliseconds wait) {
   const absl::StatusOr<ObjectStore::Batch> batch = objects_.Next(
       resource_, position_, kEventsPerRead, std::min(wait, left + std::chrono::milliseconds(1)));
   if (!batch.ok()) {
-    out.Tell("ERROR", StatusObject(ExpiredError(fmt::format("too old resource version: {} ({})",
-                                                            position_, objects_.version()))));
+    out.Fail(StatusObject(ExpiredError(
+        fmt::format("too old resource version: {} ({})", position_, objects_.version()))));
     return false;
   }
   for (const EventPtr& event : batch->events) {
@@ -133,7 +139,7 @@ bool WatchStream::ReadInto(Output& out, std::chrono::milliseconds wait) {
   }
   position_ = std::max(position_, batch->version);
   if (bookmarks_ && clock_.MonotonicNow() >= next_bookmark_) {
-    out.Tell("BOOKMARK", Bookmark(false));
+    out.Mark(Bookmark(false));
     next_bookmark_ = clock_.MonotonicNow() + kBookmarkEvery;
   }
   return true;
@@ -147,7 +153,7 @@ void WatchStream::SendInitial(Output& out) {
   if (initial_sent_ < initial_.size()) return;
   initial_done_ = true;
   initial_ = {};
-  if (end_bookmark_) out.Tell("BOOKMARK", Bookmark(true));
+  if (end_bookmark_) out.Mark(Bookmark(true));
 }
 
 void WatchStream::Send(const Event& event, Output& out) {

@@ -44,7 +44,10 @@ TEST_F(DeleteVerbsTest, WhatIsDeletedIsGoneAndTheAnswerSaysWhatItWas) {
 
 TEST_F(DeleteVerbsTest, PreconditionsProtectAnotherObjectOfTheSameName) {
   const Answer made = Call("POST", kMaps, ConfigMapOf("c", "1"));
-  EXPECT_EQ(Call("DELETE", kMaps + "/c", {{"preconditions", {{"uid", "x"}}}}).reason(), "Conflict");
+  const Answer another = Call("DELETE", kMaps + "/c", {{"preconditions", {{"uid", "x"}}}});
+  EXPECT_EQ(another.reason(), "Conflict");
+  EXPECT_THAT(another.message(), HasSubstr("ConfigMap \"c\": the UID in the precondition (x) does "
+                                           "not match the UID in record ("));
   EXPECT_EQ(Call("DELETE", kMaps + "/c", {{"preconditions", {{"resourceVersion", "1"}}}}).reason(),
             "Conflict");
   EXPECT_EQ(Call("DELETE", kMaps + "/c", {{"propagationPolicy", "Sideways"}}).status, 422);
@@ -197,7 +200,7 @@ TEST_F(DeleteVerbsTest, BindingsThatCannotBeAreRefused) {
 
 TEST_F(DeleteVerbsTest, LogsComeFromThePodsNode) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
-  EXPECT_EQ(Call("GET", kPods + "/p/log").text, "") << "nothing runs yet";
+  EXPECT_EQ(Call("GET", kPods + "/p/log").status, 204) << "nothing runs yet";
   ASSERT_EQ(Bind("p").status, 201);
   EXPECT_EQ(Call("GET", kPods + "/p/log").status, 500) << "there is no such node";
   ASSERT_EQ(Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "n1"}}}}).status, 201);

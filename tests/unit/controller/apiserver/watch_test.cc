@@ -178,6 +178,31 @@ TEST_F(WatchTest, ATableWatchBringsItsColumnsOnce) {
   EXPECT_EQ(events[1].at("object").at("rows").at(0).at("cells").at(0), "b");
 }
 
+TEST_F(WatchTest, ABookmarkHasTheFormOfItsWatch) {
+  Create("a");
+  const std::string all =
+      "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+  const auto last = [&](const std::string& path, const std::string& as) {
+    Answer watch = Call("GET", path + all, "",
+                        {{"Accept", "application/json;as=" + as + ";v=v1;g=meta.k8s.io"}});
+    const json event = watch.Read().back();
+    EXPECT_EQ(event.at("type"), "BOOKMARK") << path;
+    return event.at("object");
+  };
+  EXPECT_EQ(last(kMaps, "PartialObjectMetadata").at("kind"), "PartialObjectMetadata");
+  for (const char* path :
+       {"/api/v1/configmaps", "/api/v1/pods", "/api/v1/nodes", "/api/v1/events", "/api/v1/secrets",
+        "/api/v1/namespaces", "/apis/resource.k8s.io/v1/resourceclaims",
+        "/apis/resource.k8s.io/v1/resourceslices", "/apis/coordination.k8s.io/v1/leases",
+        "/apis/tahoma.dev/v1alpha1/gangs",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"}) {
+    const json table = last(path, "Table");
+    EXPECT_EQ(table.at("kind"), "Table") << path;
+    const json& metadata = table.at("rows").at(0).at("object").at("metadata");
+    EXPECT_EQ(metadata.at("annotations").at("k8s.io/initial-events-end"), "true") << path;
+  }
+}
+
 TEST_F(WatchTest, AThousandWatchersOfAllFormsSeeTheSame) {
   Create("a");
   std::vector<Answer> watches;

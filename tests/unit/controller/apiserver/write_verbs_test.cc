@@ -261,7 +261,14 @@ TEST_F(WriteVerbsTest, ScaleIsReadPatchedAndReplacedWithoutAContentType) {
   EXPECT_EQ(Call("PUT", kGangs + "/g/scale", next).status, 200);
   EXPECT_EQ(Call("GET", kGangs + "/g").body.at("spec").at("members"), 2);
   next["spec"]["replicas"] = -1;
-  EXPECT_EQ(Call("PUT", kGangs + "/g/scale", next).status, 422);
+  next["metadata"].erase("resourceVersion");
+  const Answer negative = Call("PUT", kGangs + "/g/scale", next);
+  EXPECT_EQ(negative.status, 422);
+  EXPECT_THAT(negative.message(), HasSubstr(".spec.members: Invalid value: -1: should be a "
+                                            "non-negative integer"));
+  const Answer table = Call("GET", kGangs + "/g/scale", "",
+                            {{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}});
+  EXPECT_EQ(table.body.at("rows").at(0).at("cells"), json({"g", 2, 0, "0s"}));
   next["metadata"]["name"] = "h";
   EXPECT_EQ(Call("PUT", kGangs + "/g/scale", next).message(),
             "the name of the object (h) does not match the name on the URL (g)");
