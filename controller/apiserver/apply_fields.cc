@@ -1,5 +1,7 @@
 #include "controller/apiserver/apply_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
