@@ -288,14 +288,14 @@ void FoldOldUpdates(const Kind& kind, Managers& managers) {
 // `[{}]`; without one it is the live object's.
 Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOptions& options) {
   const Json& of_old = At(At(old_object, "metadata"), "managedFields");
-  Json of_new = std::move(new_object["metadata"]["managedFields"]);
+  const Json of_new = std::move(new_object["metadata"]["managedFields"]);
   if (of_new.is_array() && of_new != of_old && options.subresource.empty()) {
     if (of_new.empty() || (of_new.size() == 1 && of_new[0].empty())) return Json::array();
     Json given = Encode(Decode(of_new));
     if (!given.empty()) return given;
   }
   if (!of_old.is_array()) return Json::array();
-  return of_new == of_old ? std::move(of_new) : of_old;
+  return of_old;
 }
 
 // Removes what this manager applied before and nobody wants now.

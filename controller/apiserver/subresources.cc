@@ -38,6 +38,16 @@ void Put(json& object, const std::vector<std::string>& path, json value) {
   *at = std::move(value);
 }
 
+// What a Binding and an Eviction answer.
+rest::Response CreatedStatus() {
+  return rest::Response::Json(201, json{{"kind", "Status"},
+                                        {"apiVersion", "v1"},
+                                        {"metadata", json::object()},
+                                        {"status", "Success"},
+                                        {"code", 201}}
+                                       .dump());
+}
+
 // autoscaling/v1 Scale of an object.
 json ScaleOf(const ScalePaths& paths, const json& object) {
   const json& from = MetadataOf(object);
@@ -273,12 +283,7 @@ absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest&
                                        return BindEdit(request, binding, dry_run, now, current);
                                      })
                              .status());
-  return rest::Response::Json(201, json{{"kind", "Status"},
-                                        {"apiVersion", "v1"},
-                                        {"metadata", json::object()},
-                                        {"status", "Success"},
-                                        {"code", 201}}
-                                       .dump());
+  return CreatedStatus();
 }
 
 absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest& request) {
@@ -297,12 +302,7 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
     }
   }
   TAHOMA_RETURN_IF_ERROR(DeleteObject(context, *request.kind, request.key(), options).status());
-  return rest::Response::Json(201, json{{"kind", "Status"},
-                                        {"apiVersion", "v1"},
-                                        {"metadata", json::object()},
-                                        {"status", "Success"},
-                                        {"code", 201}}
-                                       .dump());
+  return CreatedStatus();
 }
 
 // PUT namespaces/<n>/finalize: the only way to change spec.finalizers.
