@@ -4,8 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "controller/apiserver/apply_fields.h"
+#include "controller/apiserver/field_text.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -42,9 +44,13 @@ const Json& At(const Json& object, std::string_view name) {
   return it == object.end() ? kNull : *it;
 }
 
-std::string Text(const Json& object, std::string_view name) {
+std::string_view View(const Json& object, std::string_view name) {
   const Json& value = At(object, name);
-  return value.is_string() ? value.get<std::string>() : "";
+  return value.is_string() ? std::string_view(value.get_ref<const std::string&>()) : "";
+}
+
+std::string Text(const Json& object, std::string_view name) {
+  return std::string(View(object, name));
 }
 
 ManagerKey KeyOf(const Json& entry) {
@@ -60,7 +66,7 @@ Managers Decode(const Json& list) {
   Managers managers;
   if (!list.is_array()) return managers;
   for (const Json& one : list) {
-    ManagerEntry entry{.fields = FieldSet::FromJson(At(one, "fieldsV1")),
+    ManagerEntry entry{.fields = FieldsIn(At(one, "fieldsV1")),
                        .api_version = Text(one, "apiVersion"),
                        .time = Text(one, "time")};
     if (!entry.fields.empty()) managers[KeyOf(one)] = std::move(entry);
@@ -72,23 +78,25 @@ Managers Decode(const Json& list) {
 void EncodeInto(const Managers& managers, Json& list) {
   for (const auto& [key, entry] : managers) {
     if (entry.fields.empty()) continue;
-    Json one = {{"manager", key.manager},
-                {"operation", key.is_update ? "Update" : "Apply"},
-                {"apiVersion", entry.api_version},
-                {"fieldsType", "FieldsV1"},
-                {"fieldsV1", entry.fields.ToJson()}};
-    if (!entry.time.empty()) one["time"] = entry.time;
+    Json one = Json::object();
+    one["apiVersion"] = entry.api_version;
+    one["fieldsType"] = "FieldsV1";
+    one["fieldsV1"] = FieldText(entry.fields);
+    one["manager"] = key.manager;
+    one["operation"] = key.is_update ? "Update" : "Apply";
     if (!key.subresource.empty()) one["subresource"] = key.subresource;
+    if (!entry.time.empty()) one["time"] = entry.time;
     list.push_back(std::move(one));
   }
   // Apply before Update, then by time (sortEncodedManagedFields).
   std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) {
-    const ManagerKey one = KeyOf(a);
-    const ManagerKey other = KeyOf(b);
-    if (one.is_update != other.is_update) return other.is_update;
-    const std::string time = Text(a, "time");
-    const std::string other_time = Text(b, "time");
-    return time != other_time ? time < other_time : one < other;
+    const auto order = [](const Json& entry) {
+      const bool is_update = View(entry, "operation") != "Apply";
+      return std::tuple(is_update, View(entry, "time"), View(entry, "manager"),
+                        is_update ? View(entry, "apiVersion") : std::string_view(),
+                        View(entry, "subresource"));
+    };
+    return order(a) < order(b);
   });
 }
 
@@ -285,11 +293,13 @@ void FoldOldUpdates(const Kind& kind, Managers& managers) {
 }
 
 // The owners an update starts from: the request may replace the list, or reset it by `[]` or
-// `[{}]`; without one it is the live object's.
+// `[{}]`; without one it is the live object's. Taken out of `new_object`.
 Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOptions& options) {
   const Json& of_old = At(At(old_object, "metadata"), "managedFields");
-  const Json of_new = std::move(new_object["metadata"]["managedFields"]);
-  if (of_new.is_array() && of_new != of_old && options.subresource.empty()) {
+  CompactFields(new_object);
+  Json of_new = std::move(new_object["metadata"]["managedFields"]);
+  if (of_new.is_array() && of_new == of_old) return of_new;
+  if (of_new.is_array() && options.subresource.empty()) {
     if (of_new.empty() || (of_new.size() == 1 && of_new[0].empty())) return Json::array();
     Json given = Encode(Decode(of_new));
     if (!given.empty()) return given;

@@ -214,15 +214,6 @@ FieldSet FieldSet::FromJson(const Json& fields) {
   return FromJsonAt(fields, 0);
 }
 
-Json FieldSet::ToJson() const {
-  Json::object_t fields;  // in its order: "." sorts before every edge
-  if (member && !children.empty()) fields.emplace_hint(fields.end(), ".", Json::object());
-  for (const auto& [edge, child] : children) {
-    fields.emplace_hint(fields.end(), edge, child.ToJson());
-  }
-  return fields;
-}
-
 void FieldSet::Add(FieldSet other) {
   member |= other.member;
   children.merge(other.children);
@@ -325,14 +316,6 @@ Comparison Compare(const Schema& schema, const Json& before, const Json& after,
   Trim(comparison.modified);
   Trim(comparison.removed);
   return comparison;
-}
-
-bool HasAnyOf(const Json& fields, const FieldSet& set) {
-  if (set.member && (fields.empty() || fields.contains("."))) return true;
-  return std::any_of(set.children.begin(), set.children.end(), [&](const auto& child) {
-    const auto at = fields.find(child.first);
-    return at != fields.end() && HasAnyOf(*at, child.second);
-  });
 }
 
 Json MergeFields(const Schema& schema, const Json& live, const Json& config) {

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -23,10 +24,9 @@ namespace tahoma::controller {
 
 struct FieldSet {
   bool member = false;
-  std::map<std::string, FieldSet> children;
+  std::map<std::string, FieldSet, std::less<>> children;
 
   static FieldSet FromJson(const nlohmann::json& fields);
-  nlohmann::json ToJson() const;
 
   bool empty() const { return !member && children.empty(); }
   void Add(FieldSet other);
@@ -56,9 +56,6 @@ struct Comparison {
 // Nothing is looked at that is a member of `ignored` or below one.
 Comparison Compare(const Schema& schema, const nlohmann::json& before, const nlohmann::json& after,
                    const FieldSet& ignored = {});
-
-// True when `fields` (FieldsV1 in the form of ToJson) has a member of `set`.
-bool HasAnyOf(const nlohmann::json& fields, const FieldSet& set);
 
 // `live` with the fields of `config` on top; items of lists that merge are matched by their edges.
 nlohmann::json MergeFields(const Schema& schema, const nlohmann::json& live,

@@ -13,6 +13,7 @@
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -226,7 +227,7 @@ absl::StatusOr<Deletion> DeleteObject(const ApiContext& context, const Kind& kin
   deletion.object = result;
   if (would_be != nullptr) {
     auto object = std::make_shared<Object>(*result);
-    object->bytes = would_be->dump();
+    object->bytes = kube::JsonText(*would_be);
     object->body = would_be;
     deletion.object = std::move(object);
   }

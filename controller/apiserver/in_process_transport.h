@@ -1,4 +1,5 @@
-// A kube::Transport that calls the API server in the same process.
+// A kube::Transport that calls the API server in the same process. Objects come as they are stored:
+// in metadata.managedFields each fieldsV1 is a text (field_text.h), which kube::AppendJson prints.
 //
 //   InProcessTransport transport(*server);
 //   transport.Send({.method = "GET", .target = "/api/v1/nodes", .headers = {}, .body = {}});

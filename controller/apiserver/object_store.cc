@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/apiserver/field_text.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
@@ -56,6 +57,7 @@ absl::StatusOr<ObjectPtr> ParseObject(std::string key, std::string_view bytes) {
   TAHOMA_ASSIGN_OR_RETURN(object->version, ParseVersion(version->get_ref<const std::string&>()));
   object->key = std::move(key);
   object->bytes = bytes;
+  CompactFields(*body);
   object->body = std::move(body);
   return object;
 }

@@ -7,6 +7,7 @@
 
 #include "controller/apiserver/status_error.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -57,7 +58,7 @@ std::string WholeText(const Kind& kind, const Object& object) {
   if (object.body->value("apiVersion", "") == kind.api_version()) return object.bytes;
   json body = *object.body;
   body["apiVersion"] = kind.api_version();
-  return body.dump();
+  return kube::JsonText(body);
 }
 
 // As an item of a list: those of built-in kinds carry no type of their own, as from Go's types.
@@ -70,7 +71,7 @@ std::string ItemText(const Kind& kind, const Object& object) {
   json body = *object.body;
   body.erase("apiVersion");
   body.erase("kind");
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return kube::JsonText(body);
 }
 
 json MetadataOf(const ListMetadata& metadata) {
@@ -139,9 +140,9 @@ absl::StatusOr<Representation> Representation::Negotiate(const ApiRequest& reque
 
 std::string Representation::Text(const Kind& kind, const json& body, bool with_columns,
                                  WallTime now) const {
-  if (form_ == Form::kMetadata) return PartialObjectMetadata(body).dump();
+  if (form_ == Form::kMetadata) return kube::JsonText(PartialObjectMetadata(body));
   const json metadata = {{"resourceVersion", body.at("metadata").value("resourceVersion", "")}};
-  return MakeTable(kind, {&body}, metadata, include_, now, with_columns).dump();
+  return kube::JsonText(MakeTable(kind, {&body}, metadata, include_, now, with_columns));
 }
 
 std::string Representation::One(const Kind& kind, const Object& object, WallTime now) const {
@@ -153,7 +154,7 @@ std::string Representation::List(const Kind& kind, const std::vector<ObjectPtr>&
   if (form_ == Form::kTable) {
     std::vector<const json*> bodies;
     for (const ObjectPtr& object : objects) bodies.push_back(object->body.get());
-    return MakeTable(kind, bodies, MetadataOf(metadata), include_, now).dump();
+    return kube::JsonText(MakeTable(kind, bodies, MetadataOf(metadata), include_, now));
   }
   const bool whole = form_ == Form::kWhole;
   json list_metadata = MetadataOf(metadata);
@@ -166,7 +167,7 @@ std::string Representation::List(const Kind& kind, const std::vector<ObjectPtr>&
   for (const ObjectPtr& object : objects) {
     if (!first) text += ',';
     first = false;
-    text += whole ? ItemText(kind, *object) : PartialObjectMetadata(*object->body).dump();
+    text += whole ? ItemText(kind, *object) : kube::JsonText(PartialObjectMetadata(*object->body));
   }
   text += "]}\n";
   return text;
@@ -187,7 +188,8 @@ std::shared_ptr<const std::string> Representation::Line(const Kind& kind, const 
     json body = *event.previous->body;
     body["apiVersion"] = kind.api_version();
     body["metadata"]["resourceVersion"] = std::to_string(event.version());
-    return EventLine(name, form_ == Form::kWhole ? body.dump() : Text(kind, body, first, now));
+    return EventLine(name,
+                     form_ == Form::kWhole ? kube::JsonText(body) : Text(kind, body, first, now));
   });
 }
 
@@ -199,8 +201,8 @@ std::string Representation::AddedLine(const Kind& kind, const Object& object, bo
 
 std::string Representation::BookmarkLine(const Kind& kind, const json& bookmark, bool first,
                                          WallTime now) const {
-  return EventLine("BOOKMARK",
-                   form_ == Form::kWhole ? bookmark.dump() : Text(kind, bookmark, first, now));
+  return EventLine("BOOKMARK", form_ == Form::kWhole ? kube::JsonText(bookmark)
+                                                     : Text(kind, bookmark, first, now));
 }
 
 }  // namespace tahoma::controller

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "controller/apiserver/apply.h"
+#include "controller/apiserver/field_text.h"
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/strategic_merge.h"
 #include "controller/apiserver/validation.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 #include "lib/kube/patch.h"
 
 namespace tahoma::controller {
@@ -26,7 +28,7 @@ constexpr std::string_view kApplyType = "application/apply-patch+yaml";
 ObjectPtr Unstored(const std::string& key, json body) {
   auto object = std::make_shared<Object>();
   object->key = key;
-  object->bytes = body.dump();
+  object->bytes = kube::JsonText(body);
   object->body = std::make_shared<const json>(std::move(body));
   return object;
 }
@@ -318,15 +320,18 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
       context.objects.Change(
           request.resource(), request.key(), [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
             if (current == nullptr) return NotFoundError(*request.kind, request.name);
-            // Under the name of the version that is asked for.
+            // Under the name of the version that is asked for, its owners as the client sees them.
             const json* live = current->body.get();
-            json renamed;
-            if (TextAt(*live, "apiVersion") != request.kind->api_version()) {
-              renamed = *live;
-              renamed["apiVersion"] = request.kind->api_version();
-              live = &renamed;
+            json shown;
+            if (TextAt(*live, "apiVersion") != request.kind->api_version() ||
+                request.http->body.find("managedFields") != std::string::npos) {
+              shown = *live;
+              shown["apiVersion"] = request.kind->api_version();
+              ExpandFields(shown);
+              live = &shown;
             }
             TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, *live));
+            CompactFields(shown);
             if (!patched.is_object()) return BadRequestError("the patch leaves no object");
             TAHOMA_RETURN_IF_ERROR(CheckBody(write, patched, {}, request.http->body,
                                              PartsToCheck(write.kind(), *live, patched)));

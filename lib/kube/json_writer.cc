@@ -75,6 +75,9 @@ void AppendJson(const json& value, std::string& out) {
       return AppendInteger(value.get<std::int64_t>(), out);
     case json::value_t::number_unsigned:
       return AppendInteger(value.get<std::uint64_t>(), out);
+    case json::value_t::binary:
+      out.append(value.get_binary().begin(), value.get_binary().end());
+      return;
     default:
       out += value.dump();
   }

@@ -3,7 +3,8 @@
 //   std::string body = JsonText({{"kind", "Pod"}});     // {"kind":"Pod"}
 //   AppendJson(value, out);
 //
-// Bytes that are not UTF-8 become U+FFFD. Why not dump(): it looks at every byte by itself and puts
+// Bytes that are not UTF-8 become U+FFFD. A binary value, which no JSON text gives, is taken to be
+// JSON text and put out as it is. Why not dump(): it looks at every byte by itself and puts
 // out every quote by itself, which was a fifth of what a write of the standalone API costs.
 //
 // Thread safety: pure functions.

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/apiserver/apply_fields.h"
+#include "controller/apiserver/field_text.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 #include "tests/unit/controller/apiserver/gang_crd.h"
 
 namespace tahoma::controller {
@@ -39,7 +41,7 @@ std::vector<Cause> Conflicts(const Kind& kind, const Json& live, const Json& con
 
 Json Owned(const Json& object, const std::string& manager) {
   for (const Json& entry : object["metadata"]["managedFields"]) {
-    if (entry["manager"] == manager) return entry["fieldsV1"];
+    if (entry["manager"] == manager) return Json::parse(kube::JsonText(entry["fieldsV1"]));
   }
   return nullptr;
 }
@@ -301,10 +303,47 @@ RC_GTEST_PROP(FieldSetProperty, SetAlgebraHolds, ()) {
   RC_ASSERT(a.Intersection(b).Difference(b).empty());
 }
 
-RC_GTEST_PROP(FieldSetProperty, JsonKeepsTheSet, ()) {
+RC_GTEST_PROP(FieldSetProperty, TextKeepsTheSet, ()) {
   FieldSet set = AnySet(0);
   set.member = false;  // a whole object is never an element of a stored set
-  RC_ASSERT(FieldSet::FromJson(set.ToJson()) == set);
+  RC_ASSERT(FieldsIn(FieldText(set)) == set);
+  RC_ASSERT(FieldSet::FromJson(Json::parse(kube::JsonText(FieldText(set)))) == set);
+}
+
+RC_GTEST_PROP(FieldSetProperty, TextHasAnyOfASetWhenTheyMeet, ()) {
+  FieldSet held = AnySet(0);
+  held.member = false;
+  const FieldSet asked = AnySet(0);
+  RC_ASSERT(HasAnyOf(FieldText(held), asked) == !held.Intersection(asked).empty());
+}
+
+TEST(FieldText, KeepsEdgesThatJsonMustEscape) {
+  const Json fields = {
+      {"f:spec",
+       {{"k:{\"name\":\"a\\\"b\"}", {{".", Json::object()}, {"f:image", Json::object()}}},
+        {"v:\"\u00e9\\n\"", Json::object()},
+        {"f:\u0001", Json::object()}}}};
+  const FieldSet set = FieldSet::FromJson(fields);
+  EXPECT_EQ(FieldsIn(FieldText(set)), set);
+  EXPECT_EQ(Json::parse(kube::JsonText(FieldText(set))), fields);
+  EXPECT_TRUE(HasAnyOf(FieldText(set), set));
+}
+
+TEST(FieldText, IsMadeOfWhatClientsSendAndBack) {
+  const Json sent = {{"metadata",
+                      {{"managedFields",
+                        {{{"manager", "a"}, {"fieldsV1", {{"f:spec", {{"f:b", Json::object()}}}}}},
+                         {{"manager", "without fields"}},
+                         "not an entry"}}}}};
+  Json object = sent;
+  CompactFields(object);
+  EXPECT_TRUE(object["metadata"]["managedFields"][0]["fieldsV1"].is_binary());
+  EXPECT_EQ(Json::parse(kube::JsonText(object)), sent);
+  ExpandFields(object);
+  EXPECT_EQ(object, sent);
+  Json bare = {{"metadata", "none"}};
+  CompactFields(bare);
+  EXPECT_EQ(bare, Json({{"metadata", "none"}}));
 }
 
 }  // namespace

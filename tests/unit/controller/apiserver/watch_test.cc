@@ -7,6 +7,7 @@
 
 #include "controller/apiserver/status_error.h"
 #include "lib/base/rng.h"
+#include "lib/kube/json_writer.h"
 #include "tests/support/api_fixture.h"
 
 namespace tahoma::controller {
@@ -232,7 +233,7 @@ TEST_F(WatchTest, EventsAsObjectsAreThoseOfTheText) {
   Answer text = Call("GET", kMaps + "?" + query);
   std::vector<json> events;
   const kube::EventSink sink = [&](std::string_view type, const json& object) {
-    events.push_back({{"type", type}, {"object", object}});
+    events.push_back({{"type", type}, {"object", json::parse(kube::JsonText(object))}});
     return true;
   };
   const auto read = [&] {
