@@ -117,6 +117,7 @@ void ContainerLog::Close(WallTime now) {
 LogReader::LogReader(std::filesystem::path file, Options options)
     : file_(std::move(file)),
       options_(options),
+      piece_(kReadBytes, '\0'),
       left_(options.limit_bytes.value_or(std::numeric_limits<std::int64_t>::max())) {}
 
 LogReader::~LogReader() {
@@ -156,9 +157,8 @@ void LogReader::SkipToTail() {
   for (const std::filesystem::path& file : {Former(file_), file_}) {
     const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
-    char piece[kReadBytes];
-    for (ssize_t got = 0; (got = read(fd, piece, sizeof piece)) > 0;) {
-      std::string_view rest(piece, static_cast<std::size_t>(got));
+    for (ssize_t got = 0; (got = read(fd, piece_.data(), piece_.size())) > 0;) {
+      const std::string_view rest(piece_.data(), static_cast<std::size_t>(got));
       for (std::size_t at = 0; (at = rest.find('\n', at)) != std::string_view::npos; ++at) ++lines;
     }
     close(fd);
@@ -192,13 +192,12 @@ bool LogReader::Next(std::string& out) {
   const std::size_t before = out.size();
   // Reads on while everything is left out, so that nothing appended means nothing there.
   for (int i = 0; (i < kReadsAtOnce || out.size() == before) && left_ > 0; ++i) {
-    char piece[kReadBytes];
-    const ssize_t got = read(fd_, piece, sizeof piece);
+    const ssize_t got = read(fd_, piece_.data(), piece_.size());
     if (got <= 0) {
       if (!OpenNext()) break;
       continue;
     }
-    partial_.append(piece, static_cast<std::size_t>(got));
+    partial_.append(piece_.data(), static_cast<std::size_t>(got));
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos;
          begin = end + 1) {

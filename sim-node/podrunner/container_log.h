@@ -92,6 +92,7 @@ class LogReader {
   const Options options_;
   int fd_ = -1;
   std::uint64_t inode_ = 0;
+  std::string piece_;  // of the file, as read; not on the small stacks of those who serve requests
   std::string partial_;
   std::int64_t skip_lines_ = 0;
   std::int64_t left_ = 0;

@@ -91,7 +91,8 @@ TEST_F(RosterTest, MembersAreInTheOrderOfTheirNumbers) {
   AddGang(3);
   for (const char* name : {"train-10", "train-9", "train-1"}) Add(Pod(name));
   std::vector<std::string> order;
-  for (const MemberSpec& member : Assess().spec->members) order.push_back(member.pod.name);
+  const Readiness ready = Assess();
+  for (const MemberSpec& member : ready.spec->members) order.push_back(member.pod.name);
   EXPECT_THAT(order, ElementsAre("train-1", "train-9", "train-10"));
 }
 
