@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -29,6 +29,10 @@ bool MayEqual(CelType a, CelType b) {
   return a == b || a == CelType::kDyn || b == CelType::kDyn || a == CelType::kNull ||
          b == CelType::kNull || (IsMap(a) && IsMap(b));
 }
+bool IsKey(CelType type) {
+  return IsNumeric(type) || type == CelType::kDyn || type == CelType::kBool ||
+         type == CelType::kString;
+}
 CelType Joined(CelType a, CelType b) { return a == b ? a : CelType::kDyn; }
 
 class Checker {
@@ -42,7 +46,7 @@ class Checker {
 
  private:
   absl::StatusOr<CelType> Select(const CelExpr& e, CelType base);
-  absl::StatusOr<CelType> Index(const CelExpr& e, CelType base, CelType key);
+  absl::StatusOr<CelType> Index(const CelExpr& e, CelType base);
   absl::StatusOr<CelType> Arithmetic(const CelExpr& e, CelType a, CelType b);
   absl::StatusOr<CelType> Relation(const CelExpr& e, CelType a, CelType b);
   absl::StatusOr<CelType> Logic(const CelExpr& e, const std::vector<CelType>& types);
@@ -57,11 +61,32 @@ class Checker {
                                   e.name, ToString(a), ToString(b)));
   }
   void NotesUse(CelType type) { reads_unnamed_ = reads_unnamed_ || IsNames(type); }
+  // What an optional holds, where that is a part of the device.
+  CelType Held(const CelExpr& e) const {
+    const auto found = held_.find(&e);
+    return found == held_.end() ? CelType::kDyn : found->second;
+  }
+  // Notes a part of the device that goes, inside of an optional, where it is not followed.
+  void NotesHeld(const CelExpr& e) { NotesUse(Held(e)); }
+  absl::StatusOr<CelType> Entry(const CelExpr& e, CelType base);
 
   std::string_view source_;
   std::vector<CelType> slots_;
   bool reads_unnamed_ = false;
+  std::map<const CelExpr*, CelType> held_;
 };
+
+// The type of a selected or indexed entry, which is an optional where that was asked for.
+absl::StatusOr<CelType> Checker::Entry(const CelExpr& e, CelType base) {
+  const bool through = base == CelType::kOptional;
+  if (through) base = Held(*e.args[0]);
+  TAHOMA_ASSIGN_OR_RETURN(const CelType type,
+                          e.op == CelOp::kIndex ? Index(e, base) : Select(e, base));
+  if (e.op == CelOp::kHas) return CelType::kBool;
+  if (!through && !e.optional) return type;
+  if (IsNames(type)) held_[&e] = type;
+  return CelType::kOptional;
+}
 
 absl::StatusOr<CelType> Checker::Select(const CelExpr& e, CelType base) {
   CelType type = CelType::kDyn;
@@ -82,16 +107,15 @@ absl::StatusOr<CelType> Checker::Select(const CelExpr& e, CelType base) {
     type = CelType::kCapIds;
   } else if (base == CelType::kCapIds) {
     type = CelType::kQuantity;
-  } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kOptional &&
-             base != CelType::kIds) {
+  } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kIds) {
     return CelErrorAt(source_, e.at,
                       fmt::format("type '{}' does not support field selection", ToString(base)));
   }
-  if (e.op == CelOp::kHas) return CelType::kBool;
-  return e.optional || base == CelType::kOptional ? CelType::kOptional : type;
+  return type;
 }
 
-absl::StatusOr<CelType> Checker::Index(const CelExpr& e, CelType base, CelType key) {
+absl::StatusOr<CelType> Checker::Index(const CelExpr& e, CelType base) {
+  TAHOMA_ASSIGN_OR_RETURN(const CelType key, Check(*e.args[1]));
   NotesUse(key);
   if (base == CelType::kDevice) return CelErrorAt(source_, e.at, "a device has no index");
   if (IsNames(base)) {
@@ -100,11 +124,9 @@ absl::StatusOr<CelType> Checker::Index(const CelExpr& e, CelType base, CelType k
                         fmt::format("the key must be a string, not {}", ToString(key)));
     }
     reads_unnamed_ = reads_unnamed_ || e.args[1]->op != CelOp::kLiteral;
-  } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kList &&
-             base != CelType::kOptional) {
+  } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kList) {
     return CelErrorAt(source_, e.at, fmt::format("type '{}' has no index", ToString(base)));
   }
-  if (e.optional || base == CelType::kOptional) return CelType::kOptional;
   if (base == CelType::kDomains) return CelType::kIds;
   if (base == CelType::kCapDomains) return CelType::kCapIds;
   return base == CelType::kCapIds ? CelType::kQuantity : CelType::kDyn;
@@ -159,12 +181,18 @@ absl::StatusOr<CelType> Checker::Logic(const CelExpr& e, const std::vector<CelTy
   }
   if (e.op != CelOp::kConditional) return CelType::kBool;
   if (!MayEqual(types[1], types[2])) return NoOverload(e, types[1], types[2]);
-  return Joined(types[1], types[2]);
+  const CelType joined = Joined(types[1], types[2]);
+  if (joined == CelType::kDyn) {
+    NotesUse(types[1]);
+    NotesUse(types[2]);
+  }
+  return joined;
 }
 
 absl::StatusOr<CelType> Checker::Comprehension(const CelExpr& e) {
   TAHOMA_ASSIGN_OR_RETURN(const CelType range, Check(*e.args[0]));
   NotesUse(range);
+  NotesHeld(*e.args[0]);
   const bool iterable = e.macro == CelMacro::kOptMap ? range == CelType::kOptional
                                                      : range == CelType::kList || IsMap(range);
   if (range != CelType::kDyn && !iterable) {
@@ -179,6 +207,7 @@ absl::StatusOr<CelType> Checker::Comprehension(const CelExpr& e) {
   for (std::size_t i = 1; i < e.args.size(); ++i) {
     TAHOMA_ASSIGN_OR_RETURN(last, Check(*e.args[i]));
     NotesUse(last);
+    NotesHeld(*e.args[i]);
     const bool condition = e.macro != CelMacro::kMap && e.macro != CelMacro::kOptMap &&
                            !(e.macro == CelMacro::kMapFilter && i == 2);
     if (condition && last != CelType::kBool && last != CelType::kDyn) {
@@ -223,6 +252,11 @@ absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<C
   const std::size_t stride = e.op == CelOp::kMap ? 2 : 1;
   for (std::size_t i = 0; i < types.size(); ++i) {
     NotesUse(types[i]);
+    const bool is_key = stride == 2 && i % 2 == 0;
+    if (is_key && !IsKey(types[i])) {
+      return CelErrorAt(source_, e.args[i]->at,
+                        fmt::format("unsupported key type: {}", ToString(types[i])));
+    }
     const CelType first = types[i % stride];
     if (e.optional_args[i / stride] || e.optional_args[0] || MayEqual(first, types[i])) continue;
     return CelErrorAt(
@@ -234,11 +268,6 @@ absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<C
 
 absl::StatusOr<CelType> Checker::Apply(const CelExpr& e, const std::vector<CelType>& types) {
   switch (e.op) {
-    case CelOp::kSelect:
-    case CelOp::kHas:
-      return Select(e, types[0]);
-    case CelOp::kIndex:
-      return Index(e, types[0], types[1]);
     case CelOp::kList:
     case CelOp::kMap:
       return Aggregate(e, types);
@@ -275,7 +304,16 @@ absl::StatusOr<CelType> Checker::Check(const CelExpr& e) {
       return Comprehension(e);
     case CelOp::kBind: {
       TAHOMA_ASSIGN_OR_RETURN(slots_[e.slot], Check(*e.args[0]));
-      return Check(*e.args[1]);
+      TAHOMA_ASSIGN_OR_RETURN(const CelType type, Check(*e.args[1]));
+      NotesHeld(*e.args[0]);
+      NotesHeld(*e.args[1]);
+      return type;
+    }
+    case CelOp::kSelect:
+    case CelOp::kHas:
+    case CelOp::kIndex: {
+      TAHOMA_ASSIGN_OR_RETURN(const CelType base, Check(*e.args[0]));
+      return Entry(e, base);
     }
     default:
       break;
@@ -284,6 +322,7 @@ absl::StatusOr<CelType> Checker::Check(const CelExpr& e) {
   for (const auto& arg : e.args) {
     TAHOMA_ASSIGN_OR_RETURN(const CelType type, Check(*arg));
     types.push_back(type);
+    NotesHeld(*arg);
   }
   return Apply(e, types);
 }

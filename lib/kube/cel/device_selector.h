@@ -35,7 +35,9 @@
 namespace tahoma::kube {
 
 // resource/v1 types.go: CELSelectorExpressionMaxLength and CELSelectorExpressionMaxCost. Our cost
-// of an evaluation is an upper bound on its steps; the API server has estimated it before.
+// of an evaluation is an upper bound on its steps (texts that are copied, entries of entries that
+// are compared and patterns that are compiled count too); the API server has estimated it before.
+// Once it is used up the evaluation fails, whatever || or exists() would make of the error.
 inline constexpr std::size_t kSelectorBytesMax = 10 * 1024;
 inline constexpr std::uint64_t kSelectorCostMax = 1'000'000;
 

@@ -12,10 +12,57 @@ namespace {
 
 constexpr std::uint64_t kBytesPerStep = 10;  // Kubernetes: string traversal factor 0.1
 
+// A pattern that is known only now is compiled for the one call.
+constexpr std::uint64_t kStepsPerPattern = 10'000;
+
 std::string KeyText(const CelValue& key) {
   if (const auto* text = key.As<std::string>()) return *text;
   if (const auto* number = key.As<std::int64_t>()) return std::to_string(*number);
+  if (const auto* number = key.As<std::uint64_t>()) return std::to_string(*number);
+  if (const auto* number = key.As<double>()) return fmt::format("{}", *number);
+  if (const auto* flag = key.As<bool>()) return *flag ? "true" : "false";
   return std::string(ToString(key.type()));
+}
+
+bool IsKey(const CelValue& value) {
+  return value.IsNumber() || value.As<bool>() != nullptr || value.As<std::string>() != nullptr;
+}
+
+// The place in a list that a number of any type stands for.
+std::optional<std::size_t> PlaceIn(const CelValue::List& list, const CelValue& key) {
+  const CelValue end(static_cast<std::uint64_t>(list.size()));
+  if (!(Order(key, CelValue(std::int64_t{0})) >= 0) || !(Order(key, end) < 0)) return std::nullopt;
+  if (const auto* number = key.As<std::int64_t>()) return static_cast<std::size_t>(*number);
+  if (const auto* number = key.As<std::uint64_t>()) return static_cast<std::size_t>(*number);
+  const auto place = static_cast<std::size_t>(*key.As<double>());
+  const bool whole = Equal(key, CelValue(static_cast<std::uint64_t>(place)));
+  return whole ? std::optional(place) : std::nullopt;
+}
+
+// Entries of entries count each time that they are met: a list that holds another many times over
+// is small in memory and as long to look at as if it held copies. Counts no further than `limit`.
+std::uint64_t StepsOf(const CelValue& value, std::uint64_t limit) {
+  if (const auto* text = value.As<std::string>()) return text->size() / kBytesPerStep;
+  if (const auto* bytes = value.As<CelValue::Bytes>()) return bytes->bytes.size() / kBytesPerStep;
+  if (const auto* maybe = value.As<CelValue::Optional>()) {
+    return maybe->value == nullptr ? 0 : StepsOf(*maybe->value, limit);
+  }
+  std::uint64_t steps = 0;
+  if (const auto* list = value.AsList()) {
+    for (const CelValue& entry : *list) {
+      if (++steps > limit) break;
+      steps += StepsOf(entry, limit - steps);
+    }
+  }
+  if (const auto* map = value.AsMap()) {
+    // To compare maps is to look for each key among all keys.
+    const std::uint64_t keys = 1 + map->size() / kBytesPerStep;
+    for (const auto& [key, entry] : *map) {
+      if ((steps += keys) > limit) break;
+      steps += StepsOf(key, limit) + StepsOf(entry, limit - steps);
+    }
+  }
+  return steps;
 }
 
 absl::Status Overflow() { return OutOfRange("integer overflow"); }
@@ -62,6 +109,13 @@ absl::StatusOr<CelValue> RealArithmetic(CelOp op, double a, double b) {
   }
 }
 
+// What a copy of the value takes: lists and maps are shared, texts are not.
+std::uint64_t TextSteps(const CelValue& value) {
+  return value.As<std::string>() == nullptr && value.As<CelValue::Bytes>() == nullptr
+             ? 0
+             : StepsOf(value, 0);
+}
+
 CelValue Some(CelValue value) {
   return CelValue(CelValue::Optional{std::make_shared<const CelValue>(std::move(value))});
 }
@@ -74,6 +128,7 @@ absl::Status NoSuchOverload(std::string_view what) {
 
 absl::Status CelEvaluator::Spend(std::uint64_t steps) {
   if (steps > cost_left_) {
+    cost_left_ = 0;
     return ResourceExhausted("operation cancelled: actual cost limit exceeded");
   }
   cost_left_ -= steps;
@@ -81,13 +136,35 @@ absl::Status CelEvaluator::Spend(std::uint64_t steps) {
 }
 
 absl::Status CelEvaluator::SpendOn(const CelValue& value) {
-  if (const auto* text = value.As<std::string>()) return Spend(text->size() / kBytesPerStep);
-  if (const auto* bytes = value.As<CelValue::Bytes>()) {
-    return Spend(bytes->bytes.size() / kBytesPerStep);
+  return Spend(StepsOf(value, cost_left_));
+}
+
+absl::Status CelEvaluator::SpendOnCall(const CelExpr& call, const std::vector<CelValue>& args) {
+  for (const CelValue& arg : args) TAHOMA_RETURN_IF_ERROR(SpendOn(arg));
+  if (args.size() < 2) return absl::OkStatus();
+  switch (call.function) {
+    case CelFunction::kContains:
+    case CelFunction::kIndexOf:
+    case CelFunction::kLastIndexOf:
+    case CelFunction::kSplit:
+    case CelFunction::kReplace:
+      // At worst all of the second text is compared at each place of the first.
+      return args[0].As<std::string>() == nullptr
+                 ? absl::OkStatus()
+                 : Spend(StepsOf(args[0], cost_left_) * StepsOf(args[1], cost_left_));
+    case CelFunction::kSetsContains:
+    case CelFunction::kSetsIntersects:
+    case CelFunction::kSetsEquivalent:
+      // Each entry is compared with each.
+      return args[1].AsList() == nullptr
+                 ? absl::OkStatus()
+                 : Spend(StepsOf(args[0], cost_left_) * args[1].AsList()->size());
+    case CelFunction::kMatches:
+    case CelFunction::kFind:
+      return Spend(call.pattern == nullptr ? kStepsPerPattern : 0);
+    default:
+      return absl::OkStatus();
   }
-  if (const auto* list = value.AsList()) return Spend(list->size());
-  if (const auto* map = value.AsMap()) return Spend(map->size());
-  return absl::OkStatus();
 }
 
 CelValue CelEvaluator::IdsOf(const CelValue::DevicePart& part) const {
@@ -102,6 +179,8 @@ CelValue CelEvaluator::IdsOf(const CelValue::DevicePart& part) const {
 }
 
 CelValue CelEvaluator::Materialized(const CelValue& value) const {
+  const auto* maybe = value.As<CelValue::Optional>();
+  if (maybe != nullptr && maybe->value != nullptr) return Some(Materialized(*maybe->value));
   const auto* part = value.As<CelValue::DevicePart>();
   if (part == nullptr || part->type == CelType::kDevice) return value;
   if (part->type == CelType::kIds || part->type == CelType::kCapIds) return IdsOf(*part);
@@ -141,12 +220,9 @@ absl::StatusOr<CelValue::Optional> CelEvaluator::Find(const CelValue& base, cons
     return found != nullptr ? some(*found) : CelValue::Optional{};
   }
   if (const auto* list = base.AsList()) {
-    const auto order = Order(key, CelValue(std::int64_t{0}));
-    if (!key.IsNumber() || !order) return NoSuchOverload("an index that is not a number");
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      if (Equal(key, CelValue(static_cast<std::int64_t>(i)))) return some((*list)[i]);
-    }
-    return CelValue::Optional{};
+    if (!key.IsNumber()) return NoSuchOverload("an index that is not a number");
+    const auto place = PlaceIn(*list, key);
+    return place ? some((*list)[*place]) : CelValue::Optional{};
   }
   return NoSuchOverload(fmt::format("type '{}' has no entries", ToString(base.type())));
 }
@@ -254,6 +330,7 @@ CelEvaluator::Result CelEvaluator::Binary(const CelExpr& e) {
   a = Materialized(a);
   b = Materialized(b);
   TAHOMA_RETURN_IF_ERROR(SpendOn(a));
+  TAHOMA_RETURN_IF_ERROR(SpendOn(b));
   if (e.op == CelOp::kEqual) return CelValue(Equal(a, b));
   if (e.op == CelOp::kNotEqual) return CelValue(!Equal(a, b));
   const bool orderly = a.type() != CelType::kQuantity && a.type() != CelType::kSemver;
@@ -297,6 +374,10 @@ CelEvaluator::Result CelEvaluator::Aggregate(const CelExpr& e) {
       list.push_back(std::move(value));
       continue;
     }
+    if (!IsKey(values[i])) {
+      return InvalidArgument("unsupported key type: {}", ToString(values[i].type()));
+    }
+    TAHOMA_RETURN_IF_ERROR(Spend(map.size() / kBytesPerStep));
     if (FindKey(map, values[i]) != nullptr) {
       return InvalidArgument("repeated key: {}", KeyText(values[i]));
     }
@@ -305,13 +386,14 @@ CelEvaluator::Result CelEvaluator::Aggregate(const CelExpr& e) {
   return e.op == CelOp::kMap ? CelValue(std::move(map)) : CelValue(std::move(list));
 }
 
-absl::StatusOr<CelValue::List> CelEvaluator::RangeOf(const CelValue& value) {
-  const CelValue range = Materialized(value);
-  if (const auto* list = range.AsList()) return *list;
+absl::StatusOr<CelValue> CelEvaluator::RangeOf(const CelValue& value) {
+  CelValue range = Materialized(value);
+  if (range.AsList() != nullptr) return range;
   if (const auto* map = range.AsMap()) {
+    TAHOMA_RETURN_IF_ERROR(Spend(map->size()));
     CelValue::List keys;
     for (const auto& [key, unused] : *map) keys.push_back(key);
-    return keys;
+    return CelValue(std::move(keys));
   }
   return NoSuchOverload(fmt::format("got '{}', expected iterable type", ToString(value.type())));
 }
@@ -329,12 +411,12 @@ CelEvaluator::Result CelEvaluator::OptMap(const CelExpr& e) {
 CelEvaluator::Result CelEvaluator::Comprehension(const CelExpr& e) {
   if (e.macro == CelMacro::kOptMap) return OptMap(e);
   TAHOMA_ASSIGN_OR_RETURN(const CelValue over, Evaluate(*e.args[0]));
-  TAHOMA_ASSIGN_OR_RETURN(const CelValue::List range, RangeOf(over));
+  TAHOMA_ASSIGN_OR_RETURN(const CelValue range, RangeOf(over));
   CelValue::List kept;
   std::size_t hits = 0;
   absl::Status failure = absl::OkStatus();
-  for (const CelValue& entry : range) {
-    TAHOMA_RETURN_IF_ERROR(Spend(1));
+  for (const CelValue& entry : *range.AsList()) {
+    TAHOMA_RETURN_IF_ERROR(Spend(1 + TextSteps(entry)));
     slots_[e.slot] = entry;
     Result got = Evaluate(*e.args[1]);
     if (e.macro == CelMacro::kMap) {
@@ -368,6 +450,12 @@ CelEvaluator::Result CelEvaluator::Comprehension(const CelExpr& e) {
 
 CelEvaluator::Result CelEvaluator::Evaluate(const CelExpr& e) {
   TAHOMA_RETURN_IF_ERROR(Spend(1));
+  Result result = EvaluateNode(e);
+  if (result.ok()) TAHOMA_RETURN_IF_ERROR(Spend(TextSteps(*result)));
+  return result;
+}
+
+CelEvaluator::Result CelEvaluator::EvaluateNode(const CelExpr& e) {
   switch (e.op) {
     case CelOp::kLiteral:
       return e.literal;
@@ -391,11 +479,9 @@ CelEvaluator::Result CelEvaluator::Evaluate(const CelExpr& e) {
       for (const auto& arg : e.args) {
         TAHOMA_ASSIGN_OR_RETURN(const CelValue value, Evaluate(*arg));
         args.push_back(Materialized(value));
-        TAHOMA_RETURN_IF_ERROR(SpendOn(args.back()));
       }
-      TAHOMA_ASSIGN_OR_RETURN(CelValue result, CallCelFunction(e, args));
-      TAHOMA_RETURN_IF_ERROR(SpendOn(result));
-      return result;
+      TAHOMA_RETURN_IF_ERROR(SpendOnCall(e, args));
+      return CallCelFunction(e, args);
     }
     case CelOp::kBind: {
       TAHOMA_ASSIGN_OR_RETURN(slots_[e.slot], Evaluate(*e.args[0]));

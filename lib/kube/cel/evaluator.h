@@ -26,9 +26,14 @@ class CelEvaluator {
  private:
   using Result = absl::StatusOr<CelValue>;
 
-  // Fails when the budget is used up. One step, or one tenth of a step per byte looked at.
+  // Fails when the budget is used up, and from then on always: && and || absorb errors, but not
+  // this one. One step, or one tenth of a step per byte looked at.
   absl::Status Spend(std::uint64_t steps);
+  // As much as looking at all of the value takes.
   absl::Status SpendOn(const CelValue& value);
+  absl::Status SpendOnCall(const CelExpr& call, const std::vector<CelValue>& args);
+
+  Result EvaluateNode(const CelExpr& e);
 
   Result Select(const CelExpr& e);
   Result Index(const CelExpr& e);
@@ -42,7 +47,8 @@ class CelEvaluator {
   Result Aggregate(const CelExpr& e);
   Result Comprehension(const CelExpr& e);
   Result OptMap(const CelExpr& e);
-  absl::StatusOr<CelValue::List> RangeOf(const CelValue& value);
+  // The entries of a list, the keys of a map.
+  absl::StatusOr<CelValue> RangeOf(const CelValue& value);
   // Parts of the device as ordinary maps; other values as they are.
   CelValue Materialized(const CelValue& value) const;
   CelValue IdsOf(const CelValue::DevicePart& part) const;

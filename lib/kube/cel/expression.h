@@ -120,7 +120,7 @@ struct CelExpr {
   CelFunction function = CelFunction::kSize;
   std::vector<std::unique_ptr<CelExpr>> args;
   std::vector<bool> optional_args;
-  std::unique_ptr<re2::RE2> pattern;  // of kMatches with a literal pattern
+  std::unique_ptr<re2::RE2> pattern;  // of kMatches and kFind with a literal pattern
 };
 
 }  // namespace tahoma::kube::internal

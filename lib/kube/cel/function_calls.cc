@@ -8,6 +8,7 @@
 
 #include "lib/base/status.h"
 #include "lib/kube/cel/evaluator.h"
+#include "lib/kube/cel/functions.h"
 
 namespace tahoma::kube::internal {
 namespace {
@@ -55,20 +56,20 @@ std::string MapAscii(std::string text, char first, int shift) {
   return text;
 }
 
-Result Matches(const CelExpr& call, const std::string& text, const std::string& pattern) {
-  if (call.pattern != nullptr) return CelValue(re2::RE2::PartialMatch(text, *call.pattern));
-  if (pattern.size() > kPatternMax) return InvalidArgument("the pattern is too long");
-  const re2::RE2 compiled(pattern, re2::RE2::Quiet);
-  if (!compiled.ok()) return InvalidArgument("bad regular expression: {}", compiled.error());
-  return CelValue(re2::RE2::PartialMatch(text, compiled));
-}
-
-Result Find(const std::string& text, const std::string& pattern) {
-  if (pattern.size() > kPatternMax) return InvalidArgument("the pattern is too long");
-  const re2::RE2 compiled(pattern, re2::RE2::Quiet);
-  if (!compiled.ok()) return InvalidArgument("bad regular expression: {}", compiled.error());
+// matches() and find().
+Result Search(const CelExpr& call, const std::string& text, const std::string& pattern) {
+  std::unique_ptr<re2::RE2> made;
+  const re2::RE2* compiled = call.pattern.get();
+  if (compiled == nullptr) {
+    if (pattern.size() > kPatternMax) return InvalidArgument("the pattern is too long");
+    TAHOMA_ASSIGN_OR_RETURN(made, CompileCelPattern(pattern, kPatternMemoryInEvaluation));
+    compiled = made.get();
+  }
+  if (call.function == CelFunction::kMatches) {
+    return CelValue(re2::RE2::PartialMatch(text, *compiled));
+  }
   re2::StringPiece found;
-  if (!compiled.Match(text, 0, text.size(), re2::RE2::UNANCHORED, &found, 1)) {
+  if (!compiled->Match(text, 0, text.size(), re2::RE2::UNANCHORED, &found, 1)) {
     return CelValue(std::string());
   }
   return CelValue(std::string(found.data(), found.size()));
@@ -93,7 +94,14 @@ Result Split(const Args& args) {
   CelValue::List parts;
   if (limit == 0) return CelValue(std::move(parts));
   if (separator->empty()) {
-    for (const std::string& c : Characters(text)) parts.emplace_back(c);
+    std::vector<std::string> characters = Characters(text);
+    for (std::string& c : characters) {
+      const bool full = limit > 0 && static_cast<std::int64_t>(parts.size()) == limit;
+      if (full)  // the last part has the rest
+        parts.back() = CelValue(*parts.back().As<std::string>() + c);
+      else
+        parts.emplace_back(std::move(c));
+    }
     return CelValue(std::move(parts));
   }
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) + 1 < limit) {
@@ -148,8 +156,11 @@ Result Substring(const Args& args) {
   const auto first = Integer(args, 1);
   const auto last = args.size() == 3 ? Integer(args, 2) : std::optional(size);
   if (!first || !last) return NoSuchOverload("substring");
-  if (*first < 0 || *first > *last || *last > size) {
-    return OutOfRange("index out of range: {}", *first < 0 || *first > size ? *first : *last);
+  if (args.size() == 3 && *first > *last) {
+    return OutOfRange("invalid substring range. start: {}, end: {}", *first, *last);
+  }
+  for (const std::int64_t index : {*first, *last}) {
+    if (index < 0 || index > size) return OutOfRange("index out of range: {}", index);
   }
   std::string part;
   for (std::int64_t i = *first; i < *last; ++i) part += characters[static_cast<std::size_t>(i)];
@@ -167,39 +178,42 @@ Result CharAt(const Args& args) {
   return CelValue(index == characters.size() ? std::string() : characters[index]);
 }
 
+// Where the character with that number starts, or where the text ends; nullopt when it is shorter.
+std::optional<std::size_t> ByteOf(std::string_view text, std::int64_t character) {
+  std::size_t at = 0;
+  for (; character > 0; --character) {
+    if (at == text.size()) return std::nullopt;
+    do ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U);
+  }
+  return at;
+}
+
 // Position of a text in a text, or of an entry in a list; -1 when absent.
 Result IndexOf(const Args& args, bool last) {
-  CelValue::List in;
-  CelValue::List wanted;
   if (const auto* list = args[0].AsList()) {
     if (args.size() != 2) return NoSuchOverload("indexOf");
-    in = *list;
-    wanted.push_back(args[1]);
-  } else if (Text(args, 0) != nullptr && Text(args, 1) != nullptr) {
-    for (const std::string& c : Characters(*Text(args, 0))) in.emplace_back(c);
-    for (const std::string& c : Characters(*Text(args, 1))) wanted.emplace_back(c);
-  } else {
-    return NoSuchOverload("indexOf");
+    std::int64_t found = -1;
+    for (std::size_t at = 0; at < list->size() && (last || found < 0); ++at) {
+      if (Equal((*list)[at], args[1])) found = static_cast<std::int64_t>(at);
+    }
+    return CelValue(found);
   }
-  const std::size_t places = in.size() >= wanted.size() ? in.size() - wanted.size() + 1 : 0;
-  std::size_t from = 0;
-  std::size_t end = places;
+  const std::string* text = Text(args, 0);
+  const std::string* wanted = Text(args, 1);
+  if (text == nullptr || wanted == nullptr) return NoSuchOverload("indexOf");
+  std::size_t from = last ? std::string::npos : 0;
   if (args.size() == 3) {
     const auto offset = Integer(args, 2);
     if (!offset) return NoSuchOverload("indexOf");
-    if (*offset < 0 || *offset > static_cast<std::int64_t>(in.size())) {
-      return OutOfRange("index out of range: {}", *offset);
-    }
-    (last ? end : from) = std::min(places, static_cast<std::size_t>(*offset) + (last ? 1 : 0));
+    const auto place = *offset < 0 ? std::nullopt : ByteOf(*text, *offset);
+    if (!place) return OutOfRange("index out of range: {}", *offset);
+    from = *place;
   }
-  std::int64_t found = -1;
-  for (std::size_t at = from; at < end && (last || found < 0); ++at) {
-    const auto begin = in.begin() + static_cast<std::ptrdiff_t>(at);
-    if (std::equal(wanted.begin(), wanted.end(), begin, Equal)) {
-      found = static_cast<std::int64_t>(at);
-    }
-  }
-  return CelValue(found);
+  // In UTF-8 a text is found at the starts of characters only.
+  const std::size_t found = last ? text->rfind(*wanted, from) : text->find(*wanted, from);
+  if (found == std::string::npos) return CelValue(std::int64_t{-1});
+  return FromSize(CodePoints(std::string_view(*text).substr(0, found)));
 }
 
 Result MinOrMax(const CelValue& of, bool max) {
@@ -215,24 +229,27 @@ Result MinOrMax(const CelValue& of, bool max) {
   return *best;
 }
 
+template <typename T>
+Result SumOf(const CelValue::List& list) {
+  T sum = 0;
+  for (const CelValue& entry : list) {
+    const auto* number = entry.As<T>();
+    if (number == nullptr) return NoSuchOverload("sum");
+    if constexpr (std::is_integral_v<T>) {
+      if (__builtin_add_overflow(sum, *number, &sum)) return OutOfRange("integer overflow");
+    } else {
+      sum += *number;
+    }
+  }
+  return CelValue(sum);
+}
+
 Result Sum(const CelValue& of) {
   const auto* list = of.AsList();
   if (list == nullptr) return NoSuchOverload("sum");
-  std::int64_t whole = 0;
-  double real = 0;
-  bool has_real = false;
-  for (const CelValue& entry : *list) {
-    if (const auto* number = entry.As<std::int64_t>()) {
-      if (__builtin_add_overflow(whole, *number, &whole)) return OutOfRange("integer overflow");
-    } else if (const auto* fraction = entry.As<double>()) {
-      real += *fraction;
-      has_real = true;
-    } else {
-      return NoSuchOverload("sum");
-    }
-  }
-  if (has_real) return CelValue(real + static_cast<double>(whole));
-  return CelValue(whole);
+  if (!list->empty() && list->front().type() == CelType::kUint) return SumOf<std::uint64_t>(*list);
+  if (!list->empty() && list->front().type() == CelType::kDouble) return SumOf<double>(*list);
+  return SumOf<std::int64_t>(*list);
 }
 
 Result IsSorted(const CelValue& of) {
@@ -267,6 +284,20 @@ Result Sets(CelFunction function, const CelValue& a, const CelValue& b) {
                               [&](const CelValue& entry) { return HasEntry(*left, entry); }));
 }
 
+// std::from_chars, with the plus sign that Go's strconv also takes for all but unsigned numbers.
+template <typename T>
+Result FromText(const std::string& text) {
+  T value = 0;
+  std::string_view digits = text;
+  if (!std::is_unsigned_v<T> && digits.starts_with('+') && !digits.starts_with("+-")) {
+    digits.remove_prefix(1);
+  }
+  const char* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, value);
+  if (error == std::errc() && end == last) return CelValue(value);
+  return InvalidArgument("\"{}\" is not a number", text);
+}
+
 template <typename T>
 Result ToWhole(const CelValue& of, std::string_view name) {
   const auto overflow = [] { return OutOfRange("integer overflow"); };
@@ -285,13 +316,7 @@ Result ToWhole(const CelValue& of, std::string_view name) {
     if (!(whole >= least && whole < bound)) return overflow();
     return CelValue(static_cast<T>(whole));
   }
-  if (const auto* text = of.As<std::string>()) {
-    T value = 0;
-    const char* last = text->data() + text->size();
-    const auto [end, error] = std::from_chars(text->data(), last, value);
-    if (error == std::errc() && end == last) return CelValue(value);
-    return InvalidArgument("\"{}\" is not a number", *text);
-  }
+  if (const auto* text = of.As<std::string>()) return FromText<T>(*text);
   return NoSuchOverload(name);
 }
 
@@ -299,13 +324,7 @@ Result ToReal(const CelValue& of) {
   if (of.As<double>() != nullptr) return of;
   if (const auto* number = of.As<std::int64_t>()) return CelValue(static_cast<double>(*number));
   if (const auto* number = of.As<std::uint64_t>()) return CelValue(static_cast<double>(*number));
-  if (const auto* text = of.As<std::string>()) {
-    double value = 0;
-    const char* last = text->data() + text->size();
-    const auto [end, error] = std::from_chars(text->data(), last, value);
-    if (error == std::errc() && end == last) return CelValue(value);
-    return InvalidArgument("\"{}\" is not a number", *text);
-  }
+  if (const auto* text = of.As<std::string>()) return FromText<double>(*text);
   return NoSuchOverload("double");
 }
 
@@ -315,7 +334,12 @@ Result ToText(const CelValue& of) {
   if (const auto* number = of.As<std::int64_t>()) return CelValue(std::to_string(*number));
   if (const auto* number = of.As<std::uint64_t>()) return CelValue(std::to_string(*number));
   if (const auto* real = of.As<double>()) return CelValue(fmt::format("{}", *real));
-  if (const auto* bytes = of.As<CelValue::Bytes>()) return CelValue(bytes->bytes);
+  if (const auto* bytes = of.As<CelValue::Bytes>()) {
+    if (!IsUtf8(bytes->bytes)) {
+      return InvalidArgument("invalid UTF-8 in bytes, cannot convert to string");
+    }
+    return CelValue(bytes->bytes);
+  }
   return NoSuchOverload("string");
 }
 
@@ -370,9 +394,10 @@ Result CompareTo(CelFunction function, const Args& args) {
 Result VersionPart(CelFunction function, const CelValue& of) {
   const Semver* version = of.AsSemver();
   if (version == nullptr) return NoSuchOverload("a part of a version");
-  return CelValue(static_cast<std::int64_t>(function == CelFunction::kMajor   ? version->major
-                                            : function == CelFunction::kMinor ? version->minor
-                                                                              : version->patch));
+  return ToWhole<std::int64_t>(CelValue(function == CelFunction::kMajor   ? version->major
+                                        : function == CelFunction::kMinor ? version->minor
+                                                                          : version->patch),
+                               "int");
 }
 
 bool IsZero(const CelValue& value) {
@@ -442,10 +467,8 @@ Result TextCall(const CelExpr& call, const Args& args) {
       return CelValue(text->starts_with(*other));
     case CelFunction::kEndsWith:
       return CelValue(text->ends_with(*other));
-    case CelFunction::kFind:
-      return Find(*text, *other);
     default:
-      return Matches(call, *text, *other);
+      return Search(call, *text, *other);
   }
 }
 

@@ -1,6 +1,10 @@
 #include "lib/kube/cel/functions.h"
 
+#include <re2/re2.h>
+
 #include <array>
+
+#include "lib/base/status.h"
 
 namespace tahoma::kube::internal {
 namespace {
@@ -77,6 +81,15 @@ const CelSignature* FindCelFunction(std::string_view name, CelCallStyle style, s
 
 bool IsCelNamespace(std::string_view name) {
   return name == "sets" || name == "optional" || name == "cel";
+}
+
+absl::StatusOr<std::unique_ptr<re2::RE2>> CompileCelPattern(std::string_view pattern,
+                                                            std::int64_t memory) {
+  re2::RE2::Options options(re2::RE2::Quiet);
+  options.set_max_mem(memory);
+  auto compiled = std::make_unique<re2::RE2>(pattern, options);
+  if (!compiled->ok()) return InvalidArgument("bad regular expression: {}", compiled->error());
+  return compiled;
 }
 
 }  // namespace tahoma::kube::internal

@@ -4,8 +4,11 @@
 
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "lib/kube/cel/expression.h"
@@ -31,5 +34,12 @@ struct CelSignature {
 // nullptr when there is no such function at all.
 const CelSignature* FindCelFunction(std::string_view name, CelCallStyle style, std::size_t args);
 bool IsCelNamespace(std::string_view name);
+
+// Patterns of matches() and find(). The memory bounds the time that a few bytes of nested
+// repetitions take to compile: about 10 ms, and 50 ms.
+inline constexpr std::int64_t kPatternMemoryInEvaluation = 1 << 18;
+inline constexpr std::int64_t kPatternMemory = 1 << 20;
+absl::StatusOr<std::unique_ptr<re2::RE2>> CompileCelPattern(std::string_view pattern,
+                                                            std::int64_t memory);
 
 }  // namespace tahoma::kube::internal

@@ -35,6 +35,13 @@ void AppendUtf8(std::uint32_t code, std::string& into) {
   }
 }
 
+// The whole character that starts there, for messages: half of one is no text.
+std::string_view CharacterAt(std::string_view source, std::size_t at) {
+  std::size_t end = at + 1;
+  while (end < source.size() && (static_cast<unsigned char>(source[end]) & 0xC0U) == 0x80U) ++end;
+  return source.substr(at, end - at);
+}
+
 CelToken Literal(std::size_t at, CelValue value) {
   return {.kind = CelTokenKind::kLiteral, .at = at, .text = "", .literal = std::move(value)};
 }
@@ -44,8 +51,8 @@ CelToken Literal(std::size_t at, CelValue value) {
 absl::Status CelErrorAt(std::string_view source, std::size_t at, std::string_view message) {
   const std::string_view before = source.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const std::size_t newline = before.rfind('\n');
-  const std::size_t column = newline == std::string_view::npos ? at + 1 : at - newline;
+  // npos + 1 is 0: the start of the only line.
+  const std::size_t column = CodePoints(before.substr(before.rfind('\n') + 1)) + 1;
   return InvalidArgument("{}:{}: {}", line, column, message);
 }
 
@@ -80,7 +87,8 @@ absl::StatusOr<CelToken> CelLexer::Next() {
     at_ += symbol.size();
     return CelToken{.kind = CelTokenKind::kSymbol, .at = start, .text = std::string(symbol)};
   }
-  return CelErrorAt(source_, start, fmt::format("unexpected character '{}'", c));
+  return CelErrorAt(source_, start,
+                    fmt::format("unexpected character '{}'", CharacterAt(source_, start)));
 }
 
 absl::StatusOr<CelToken> CelLexer::Word() {
@@ -168,7 +176,7 @@ absl::StatusOr<CelToken> CelLexer::Quoted(bool raw, bool bytes) {
   at_ += tripled ? 3 : 1;
   std::string text;
   while (true) {
-    if (at_ >= source_.size() || (!tripled && source_[at_] == '\n')) {
+    if (at_ >= source_.size() || (!tripled && (source_[at_] == '\n' || source_[at_] == '\r'))) {
       return CelErrorAt(source_, start, "the string does not end");
     }
     if (tripled ? Rest(three) : source_[at_] == quote) break;
@@ -213,7 +221,8 @@ absl::Status CelLexer::Escape(bool bytes, std::string& into) {
     ++at_;
     TAHOMA_ASSIGN_OR_RETURN(code, Digits(c == 'u' ? 4 : c == 'U' ? 8 : 2, 16));
   } else {
-    return CelErrorAt(source_, start, fmt::format("unknown escape \"\\{}\"", c));
+    return CelErrorAt(source_, start,
+                      fmt::format("unknown escape \"\\{}\"", CharacterAt(source_, at_)));
   }
   if (bytes) {
     into += static_cast<char>(code);

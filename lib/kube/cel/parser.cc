@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -17,6 +18,12 @@ namespace {
 
 // Deepest nesting: keeps recursion far from the end of the stack (cel-go's limit is 250).
 constexpr int kDepthMax = 250;
+// Deepest tree: chains of operators nest too, so that parentheses with chains in them could reach
+// thousands of levels, each of which is a level of recursion in the checker and the evaluator.
+constexpr std::size_t kTreeDepthMax = 600;
+// Instructions of all patterns together: with it, compiling an expression takes well below a
+// second.
+constexpr int kPatternSizesMax = 50'000;
 
 using ExprPointer = std::unique_ptr<CelExpr>;
 using ExprOr = absl::StatusOr<ExprPointer>;
@@ -29,6 +36,7 @@ class Parser {
     TAHOMA_RETURN_IF_ERROR(Advance());
     TAHOMA_ASSIGN_OR_RETURN(ExprPointer root, Conditional());
     if (token_.kind != CelTokenKind::kEnd) return Unexpected("the end");
+    TAHOMA_RETURN_IF_ERROR(CheckDepth(*root));
     return CelParsed{.root = std::move(root), .slots = slots_};
   }
 
@@ -73,6 +81,7 @@ class Parser {
     return made;
   }
 
+  absl::Status CheckDepth(const CelExpr& root) const;
   ExprOr Conditional();
   ExprOr Binary(std::size_t level);
   ExprOr Unary();
@@ -98,7 +107,29 @@ class Parser {
   std::vector<Variable> scope_ = {{"device", 0}};
   std::size_t slots_ = 1;
   int depth_ = 0;
+  int pattern_sizes_ = 0;
 };
+
+// CEL specification, langdef.md "Syntax": RESERVED and the words of literals and operators.
+bool IsReserved(std::string_view name) {
+  static constexpr std::array<std::string_view, 21> kWords = {
+      "as",       "break",   "const",  "continue", "else", "false", "for",
+      "function", "if",      "import", "in",       "let",  "loop",  "namespace",
+      "null",     "package", "return", "true",     "var",  "void",  "while"};
+  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
+}
+
+// Without recursion, which is what it guards.
+absl::Status Parser::CheckDepth(const CelExpr& root) const {
+  std::vector<std::pair<const CelExpr*, std::size_t>> open = {{&root, 1}};
+  while (!open.empty()) {
+    const auto [e, depth] = open.back();
+    open.pop_back();
+    if (depth > kTreeDepthMax) return Error(e->at, "the expression is nested too deeply");
+    for (const auto& arg : e->args) open.emplace_back(arg.get(), depth + 1);
+  }
+  return absl::OkStatus();
+}
 
 ExprOr Parser::Conditional() {
   if (++depth_ > kDepthMax) return Error(token_.at, "the expression is nested too deeply");
@@ -311,6 +342,7 @@ ExprOr Parser::Identifier() {
     if (name != "null") made->literal = CelValue(name == "true");
     return made;
   }
+  if (IsReserved(name)) return Error(at, fmt::format("reserved identifier: {}", name));
   if (Is("(")) {
     if (name == "has") return Has(at);
     TAHOMA_ASSIGN_OR_RETURN(std::vector<ExprPointer> args, Arguments({}));
@@ -356,14 +388,18 @@ ExprOr Parser::Call(std::string name, CelCallStyle style, std::size_t at,
   made->name = std::move(name);
   made->function = found->function;
   made->args = std::move(args);
-  const auto* pattern =
-      found->function == CelFunction::kMatches && made->args[1]->op == CelOp::kLiteral
-          ? made->args[1]->literal.As<std::string>()
-          : nullptr;
+  const bool patterned =
+      found->function == CelFunction::kMatches || found->function == CelFunction::kFind;
+  const auto* pattern = patterned && made->args[1]->op == CelOp::kLiteral
+                            ? made->args[1]->literal.As<std::string>()
+                            : nullptr;
   if (pattern != nullptr) {
-    made->pattern = std::make_unique<re2::RE2>(*pattern, re2::RE2::Quiet);
-    if (!made->pattern->ok()) {
-      return Error(at, fmt::format("bad regular expression: {}", made->pattern->error()));
+    auto compiled = CompileCelPattern(*pattern, kPatternMemory);
+    if (!compiled.ok()) return Error(at, Message(compiled.status()));
+    made->pattern = *std::move(compiled);
+    pattern_sizes_ += made->pattern->ProgramSize();
+    if (pattern_sizes_ > kPatternSizesMax) {
+      return Error(at, "the regular expressions are too large together");
     }
   }
   return made;
@@ -382,6 +418,7 @@ ExprOr Parser::Has(std::size_t at) {
 absl::StatusOr<std::string> Parser::VariableName() {
   if (token_.kind != CelTokenKind::kIdentifier) return Unexpected("the name of a variable");
   std::string name = token_.text;
+  if (IsReserved(name)) return Error(token_.at, fmt::format("reserved identifier: {}", name));
   TAHOMA_RETURN_IF_ERROR(Advance());
   return name;
 }

@@ -59,6 +59,9 @@ absl::StatusOr<Semver> ParseText(std::string_view text, bool tolerant) {
   if (parts.size() > 3 || (parts.size() != 3 && !tolerant)) {
     return InvalidArgument("\"{}\" is not a version of the form 1.2.3", whole);
   }
+  if (parts.size() != 3 && whole.find_first_of("+-") != std::string_view::npos) {
+    return InvalidArgument("the short version \"{}\" cannot have a pre-release or a build", whole);
+  }
   const std::array<std::uint64_t*, 3> numbers = {&version.major, &version.minor, &version.patch};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const char* end = parts[i].data() + parts[i].size();

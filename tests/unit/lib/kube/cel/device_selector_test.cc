@@ -5,75 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "lib/base/status.h"
+#include "tests/unit/lib/kube/cel/expression_cases.h"
 
 namespace tahoma::kube {
 namespace {
-
-class FakeDevice final : public DeviceView {
- public:
-  using Values = std::map<std::pair<std::string, std::string>, CelValue>;
-
-  std::string_view Driver() const override { return "neuron.aws.com"; }
-  bool AllowsMultipleAllocations() const override { return true; }
-  std::optional<CelValue> Attribute(std::string_view domain, std::string_view id) const override {
-    return Get(attributes_, domain, id);
-  }
-  std::optional<CelValue> Capacity(std::string_view domain, std::string_view id) const override {
-    return Get(capacities_, domain, id);
-  }
-  Names AttributeNames() const override { return NamesOf(attributes_); }
-  Names CapacityNames() const override { return NamesOf(capacities_); }
-
- private:
-  static std::optional<CelValue> Get(const Values& values, std::string_view domain,
-                                     std::string_view id) {
-    const auto found = values.find({std::string(domain), std::string(id)});
-    return found == values.end() ? std::nullopt : std::optional(found->second);
-  }
-  static Names NamesOf(const Values& values) {
-    Names names;
-    for (const auto& [name, value] : values) names.push_back(name);
-    return names;
-  }
-
-  const Values attributes_ = {
-      {{"neuron.aws.com", "deviceId"}, CelValue(std::int64_t{6})},
-      {{"neuron.aws.com", "instanceType"}, CelValue(std::string("trn2.48xlarge"))},
-      {{"neuron.aws.com", "neuronDriverVersion"}, CelValue(std::string("2.26.10.0"))},
-      {{"neuron.aws.com", "draDriverVersion"}, CelValue(*Semver::Parse("1.2.0"))},
-      {{"neuron.aws.com", "resourceType"}, CelValue(std::string("neuron_device"))},
-      {{"resource.aws.com", "devicegroup4_id"}, CelValue(std::string("671622785349fddf"))},
-      {{"tahoma.dev", "x"}, CelValue(std::int64_t{2})},
-      {{"tahoma.dev", "spare"}, CelValue(false)},
-  };
-  const Values capacities_ = {
-      {{"tahoma.dev", "hbm"}, CelValue(*Quantity::Parse("96Gi"))},
-  };
-};
-
-struct Case {
-  std::string expression;
-  std::string expected;  // "true", "false", "compile: message", "error: message"
-};
-
-std::string Answer(const std::string& expression) {
-  const auto selector = DeviceSelector::Compile(expression);
-  if (!selector.ok()) return "compile: " + std::string(Message(selector.status()));
-  const auto matches = selector->Matches(FakeDevice());
-  if (!matches.ok()) return "error: " + std::string(Message(matches.status()));
-  return *matches ? "true" : "false";
-}
-
-void Check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) EXPECT_EQ(Answer(c.expression), c.expected) << c.expression;
-}
-
-const std::string kAws = "device.attributes['neuron.aws.com']";
 
 TEST(DeviceSelectorTest, ReadsTheDeviceAsKubernetesDefinesIt) {
   Check({
@@ -246,6 +184,46 @@ TEST(DeviceSelectorTest, KnowsWhatAnExpressionCannotDependOn) {
   EXPECT_TRUE(reads("device.attributes.exists(d, size(d) > 3)"));
   EXPECT_TRUE(reads(kAws + " == {}"));
   EXPECT_TRUE(reads("cel.bind(d, device, d.attributes['a'].size() > 2)"));
+}
+
+// What is not known to be an attribute's name must be taken for any of them: a scheduler that
+// believed otherwise would take devices for equal that the expression tells apart.
+TEST(DeviceSelectorTest, KnowsWhatMayBeReadThroughOptionalsAndMixedTypes) {
+  const auto reads = [](const std::string& source) {
+    const auto selector = DeviceSelector::Compile(source);
+    EXPECT_TRUE(selector.ok()) << source << selector.status();
+    return selector.ok() && selector->MayRead("ultraserverId");
+  };
+  for (const char* computes : {
+           "device.attributes[?'tahoma.dev'][?'ultra' + 'serverId'].orValue('') == 'us-1'",
+           "device.attributes.?tahoma['ultra' + 'serverId'].hasValue()",
+           "device.?attributes['tahoma.dev']['ultra' + 'serverId'].hasValue()",
+           "device.attributes[?'tahoma.dev'].orValue({})['ultra' + 'serverId'] == 'us-1'",
+           "device.attributes[?'tahoma.dev'].value().exists(id, id.startsWith('ultra'))",
+           "device.attributes[?'tahoma.dev'].optMap(ids, ids.size()).orValue(0) > 2",
+           "cel.bind(ids, device.attributes[?'tahoma.dev'], ids[?'ultra' + 'serverId'].hasValue())",
+           "device.attributes[?'tahoma.dev'] == optional.none()",
+           "[device.attributes[?'tahoma.dev']].exists(ids, ids['ultra' + 'serverId'].hasValue())",
+           "(true ? device.attributes['tahoma.dev'] : {'a': 'b'})['ultra' + 'serverId'] == 'us-1'",
+           "(true ? dyn(1) : device.attributes['tahoma.dev']['ultra' + 'serverId']) == 1",
+           "('ultra' + 'serverId') in device.attributes['tahoma.dev']",
+           "[1].map(x, device.attributes['tahoma.dev'])[0].size() > 2",
+           "dyn(device.attributes['tahoma.dev']).size() > 2",
+       }) {
+    EXPECT_TRUE(reads(computes)) << computes;
+  }
+  for (const char* names : {
+           "device.attributes[?'tahoma.dev'][?'rack'].orValue('') == 'r1'",
+           "device.attributes[?'other.com'].?nothing.orValue(true)",
+           "device.?attributes['tahoma.dev'].?rack.hasValue()",
+           "(true ? device.attributes['a'] : device.attributes['b']).rack == 'r1'",
+           "has(device.attributes[?'tahoma.dev'].rack)",
+           "'rack' in device.attributes['tahoma.dev']",
+           "[1, 2].map(x, x)[0 + 1] == 2",
+           "optional.of([1]).value()[1 - 1] == 1",
+       }) {
+    EXPECT_FALSE(reads(names)) << names;
+  }
 }
 
 TEST(DeviceSelectorTest, BoundsDepthLengthAndCost) {
