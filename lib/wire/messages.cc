@@ -102,6 +102,9 @@ absl::StatusOr<UltraServer> ReadUltraServer(const json& object) {
   out.id = fields.String("id", 1, kMaxTextBytes);
   out.node_id = static_cast<int>(fields.Int("nodeId", 0, 3));
   out.mode = static_cast<int>(fields.IntOr("mode", 1, 4, 4));
+  if (out.mode == 3) {
+    fields.Fail(InvalidArgument("{} is 3; expected 1, 2 or 4", fields.Path("mode")));
+  }
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return out;
 }
@@ -277,7 +280,9 @@ absl::StatusOr<ApplyParams> DecodeApplyParams(std::string_view text) {
   TAHOMA_ASSIGN_OR_RETURN(const json object, ParseJson(text, "claim"));
   ApplyParams out;
   TAHOMA_ASSIGN_OR_RETURN(out.grant, ReadClaimGrant(object, "claim"));
-  if (!object.contains("token")) return out;
+  if (const auto token = object.find("token"); token == object.end() || token->is_null()) {
+    return out;
+  }
   Fields fields(object, "claim");
   out.token = ReadToken(fields);
   TAHOMA_RETURN_IF_ERROR(fields.status());
