@@ -47,6 +47,7 @@ class Connection final {
   void BeginRequest();
   // From here on the bytes read are a body.
   void BeginBody() { in_body_ = true; }
+  bool in_body() const { return in_body_; }
   // Sends what was written. False when the peer has gone or took nothing for the write time-out.
   bool Flush();
   // Waits for the first byte of a request.

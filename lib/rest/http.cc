@@ -12,11 +12,15 @@
 #include <utility>
 
 #include "lib/base/clock.h"
+#include "lib/rest/head_check.h"
 
 namespace tahoma::rest {
 namespace {
 
 constexpr int kBacklog = 4096;
+// What ends a chunked body. httplib also takes a chunk for the last one when more bytes follow it
+// than it said, and would leave the rest for the next request.
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 bool Equals(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
@@ -69,7 +73,10 @@ struct Exchange {
 
   Connection& connection;
   Request request;
-  int refusal = 0;  // an HTTP status, when the request must not reach a handler
+  HeadCheck head;
+  bool chunked = false;
+  std::string body_end;  // the last bytes of a body as it was sent
+  int refusal = 0;       // an HTTP status, when the request must not reach a handler
   std::string refusal_detail;
   bool answered = false;
   bool close = false;
@@ -81,11 +88,24 @@ thread_local Exchange* current_exchange = nullptr;
 // A connection as the stream that httplib reads and writes.
 class ConnectionStream final : public httplib::Stream {
  public:
-  explicit ConnectionStream(Connection& connection) : connection_(connection) {}
+  explicit ConnectionStream(Exchange& exchange)
+      : exchange_(exchange), connection_(exchange.connection) {}
 
   bool is_readable() const override { return true; }
   bool is_writable() const override { return !connection_.is_broken(); }
-  ssize_t read(char* to, std::size_t size) override { return connection_.Read(to, size); }
+  ssize_t read(char* to, std::size_t size) override {
+    const ssize_t got = connection_.Read(to, size);
+    if (got <= 0) return got;
+    const std::string_view bytes(to, static_cast<std::size_t>(got));
+    if (!connection_.in_body()) {
+      exchange_.head.Take(bytes);
+    } else if (exchange_.chunked) {
+      std::string& end = exchange_.body_end;
+      end += bytes.substr(bytes.size() - std::min(bytes.size(), kLastChunk.size()));
+      end.erase(0, end.size() - std::min(end.size(), kLastChunk.size()));
+    }
+    return got;
+  }
   ssize_t write(const char* from, std::size_t size) override {
     return connection_.Write(from, size);
   }
@@ -102,6 +122,7 @@ class ConnectionStream final : public httplib::Stream {
   socket_t socket() const override { return 0; }
 
  private:
+  Exchange& exchange_;
   Connection& connection_;
 };
 
@@ -187,7 +208,7 @@ bool Http::Impl::ServeOne(Connection& connection) {
   current_exchange = &exchange;
   connection.BeginRequest();
   bool asked_to_close = false;
-  ConnectionStream stream(connection);
+  ConnectionStream stream(exchange);
   const bool served = process_request(stream, false, asked_to_close,
                                       [&](httplib::Request& parsed) { Inspect(parsed, exchange); });
   current_exchange = nullptr;
@@ -242,6 +263,7 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
     }
     request.headers.emplace_back(name, std::move(value));
   }
+  if (exchange.head.malformed()) refuse(400, std::string(DetailOf(400)));
   if (!request.path.starts_with('/')) refuse(400, "the path must begin with a slash");
   if (chunked && lengths > 0)
     refuse(400, "Content-Length and Transfer-Encoding exclude each other");
@@ -258,6 +280,7 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
     chunked = false;
     length = 0;
   }
+  exchange.chunked = chunked;
   if (chunked) {
     kept.emplace("Transfer-Encoding", "chunked");
   } else {
@@ -274,6 +297,11 @@ void Http::Impl::Respond(const httplib::Request& parsed, httplib::Response& out)
   Exchange& exchange = *current_exchange;
   if (exchange.refusal != 0) {
     Fill(exchange, Response::Problem(exchange.refusal, exchange.refusal_detail), out);
+    return;
+  }
+  if (exchange.chunked && exchange.body_end != kLastChunk) {
+    exchange.close = true;
+    Fill(exchange, Response::Problem(400, "a chunk of the body is longer than it says"), out);
     return;
   }
   if (parsed.body.size() > options_.max_body_bytes) {  // chunked: nobody said how long

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <openssl/crypto.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -328,7 +329,9 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
 std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
   if (options_.bearer_token.empty()) return std::nullopt;
   std::string_view given = request.header("Authorization");
-  const bool is_bearer = given.starts_with("Bearer ");
+  // The name of the scheme has no case (RFC 9110, 11.1).
+  const bool is_bearer =
+      given.size() > 6 && given[6] == ' ' && strncasecmp(given.data(), "Bearer", 6) == 0;
   given.remove_prefix(is_bearer ? 7 : given.size());
   const std::string& wanted = options_.bearer_token;
   if (given.size() == wanted.size() &&

@@ -1,0 +1,289 @@
+// Where one request ends and the next begins: whoever lets a client decide that in two ways lets
+// it smuggle requests past what stands before the server.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/rest/head_check.h"
+#include "lib/rest/server.h"
+#include "tests/unit/lib/rest/raw_client.h"
+
+namespace tahoma::rest {
+namespace {
+
+TEST(HeadCheckTest, WholeHeadsAreWellFormedHoweverTheyAreCut) {
+  const std::string whole =
+      "POST /a?b=%20 HTTP/1.1\r\nHost: a\r\nX-Empty:\r\nX-Tab:\ta\tb \xc3\xa9\r\n"
+      "content-length:5\r\n!#$%&'*+-.^_`|~09: x\r\n\r\n";
+  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+    HeadCheck check;
+    check.Take(whole.substr(0, cut));
+    EXPECT_FALSE(check.malformed()) << cut;
+    check.Take(whole.substr(cut));
+    EXPECT_FALSE(check.malformed()) << cut;
+  }
+}
+
+using testing::RawClient;
+
+constexpr std::string_view kSmuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+
+// Answers every path with what came: method, path, body.
+class FramingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ServerOptions options;
+    options.max_body_bytes = 1 << 20;
+    options.request_timeout = std::chrono::seconds(2);
+    server_ = std::make_unique<Server>(std::move(options), metrics_);
+    server_->Raw([this](const Request& request) {
+      const std::lock_guard lock(mutex_);
+      seen_.push_back(request.method + " " + request.path);
+      return Response::Text(200, request.body);
+    });
+    ASSERT_EQ(server_->Start(), absl::OkStatus());
+  }
+  std::vector<std::string> Seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+  // All answers to what is sent at once; the server or the end of sending ends the connection.
+  std::string AnswersTo(const std::string& bytes) {
+    RawClient client(server_->port());
+    client.Send(bytes);
+    client.EndSending();
+    return client.ReadAll();
+  }
+
+  Metrics metrics_;
+  std::mutex mutex_;
+  std::vector<std::string> seen_;
+  std::unique_ptr<Server> server_;
+};
+
+std::size_t Count(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(FramingTest, ALengthThatIsNoNumberEndsTheConnection) {
+  for (const std::string length :
+       {"+5", "-1", "5, 5", "5 5", "0x5", "5a", "", "18446744073709551616",
+        "5\r\nContent-Length: 5", "5\r\ncontent-length: 6"}) {
+    const std::string answer = AnswersTo("POST /a HTTP/1.1\r\nContent-Length: " + length +
+                                         "\r\n\r\nhello" + std::string(kSmuggled));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << length << "\n" << answer;
+    EXPECT_EQ(Count(answer, "HTTP/1.1 "), 1U) << length << "\n" << answer;
+  }
+  EXPECT_TRUE(Seen().empty());
+}
+
+TEST_F(FramingTest, TwoWaysToFrameABodyEndTheConnection) {
+  for (const std::string head : {
+           "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+           "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+           "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+           "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
+           "Transfer-Encoding: gzip, chunked\r\n",
+           "Transfer-Encoding: xchunked\r\n",
+           "Transfer-Encoding : chunked\r\n",
+           "Content-Length : 5\r\n",
+           "Content-Length\t: 5\r\n",
+           "X: y\r\n Content-Length: 5\r\n",
+           "Content-Length\r\n",
+           "Content-Length: 5\n",
+           "Content-Length: 5\rX: y\r\n",
+           "Transfer-Encoding:\r\n",
+           ": 5\r\n",
+       }) {
+    const std::string answer =
+        AnswersTo("POST /a HTTP/1.1\r\n" + head + "\r\n0\r\n\r\n" + std::string(kSmuggled));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 501 "))
+        << head << "\n"
+        << answer;
+    EXPECT_EQ(Count(answer, "HTTP/1.1 "), 1U) << head << "\n" << answer;
+  }
+  EXPECT_TRUE(Seen().empty());
+}
+
+TEST_F(FramingTest, DamagedChunksEndTheConnection) {
+  for (const std::string body : {
+           "xyz\r\n",
+           "-1\r\na\r\n0\r\n\r\n",
+           "5\r\nabc",
+           "3\r\nabcdef\r\n0\r\n\r\n",
+           "\r\n",
+           "ffffffffffffffff\r\na",
+           "10000000000000000\r\na",
+           "fffffffffffffff0\r\nabc\r\n0\r\n\r\n",
+       }) {
+    const std::string answer =
+        AnswersTo("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
+    EXPECT_LE(Count(answer, "HTTP/1.1 "), 1U) << body << "\n" << answer;
+    EXPECT_EQ(Count(answer, "HTTP/1.1 200 "), 0U) << body << "\n" << answer;
+  }
+  EXPECT_TRUE(Seen().empty());
+}
+
+TEST_F(FramingTest, AfterARequestToCloseNothingIsServed) {
+  const std::string answer =
+      AnswersTo("GET /a HTTP/1.1\r\nConnection: close\r\n\r\n" + std::string(kSmuggled));
+  EXPECT_EQ(Count(answer, "HTTP/1.1 200 "), 1U) << answer;
+  EXPECT_EQ(Seen(), std::vector<std::string>{"GET /a"});
+}
+
+TEST_F(FramingTest, AnOldClientsConnectionIsClosed) {
+  RawClient client(server_->port());
+  client.Send("GET /a HTTP/1.0\r\n\r\n");
+  EXPECT_TRUE(client.ReadAll().starts_with("HTTP/1."));
+}
+
+// Any bodies, framed in any way, cut into any pieces: each arrives as it was.
+TEST_F(FramingTest, BodiesArriveWholeHoweverTheyAreSent) {
+  rc::check([this] {
+    const auto bodies = *rc::gen::container<std::vector<std::string>>(
+        rc::gen::container<std::string>(rc::gen::element('a', '\r', '\n', '\0', '0', '\xff')));
+    std::string sent;
+    for (const std::string& body : bodies) {
+      sent += "POST /a HTTP/1.1\r\n";
+      if (*rc::gen::arbitrary<bool>()) {
+        sent += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+        continue;
+      }
+      sent += "Transfer-Encoding: chunked\r\n\r\n";
+      for (std::size_t at = 0; at < body.size();) {
+        const std::size_t size = *rc::gen::inRange<std::size_t>(1, body.size() - at + 1);
+        sent += fmt::format("{:x}\r\n", size) + body.substr(at, size) + "\r\n";
+        at += size;
+      }
+      sent += "0\r\n\r\n";
+    }
+    RawClient client(server_->port());
+    for (std::size_t at = 0; at < sent.size();) {
+      const std::size_t size = *rc::gen::inRange<std::size_t>(1, sent.size() - at + 1);
+      client.Send(std::string_view(sent).substr(at, size));
+      at += size;
+    }
+    for (const std::string& body : bodies) {
+      const std::string answer = client.ReadAnswer();
+      RC_ASSERT(answer.starts_with("HTTP/1.1 200 OK\r\n"));
+      RC_ASSERT(answer.ends_with("\r\n\r\n" + body));
+    }
+  });
+}
+
+TEST_F(FramingTest, HeadIsAnsweredLikeGetWithoutABody) {
+  RawClient client(server_->port());
+  client.Send("HEAD /a HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(client.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  // Whatever came after the head would stand before this answer.
+  EXPECT_TRUE(client.Ask("GET /b HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(FramingTest, UnknownMethodsAndTargetsAreAnsweredAndClosed) {
+  for (const std::string line : {"BREW /a HTTP/1.1", "GET /a HTTP/9.9", "GET a HTTP/1.1", "GET /a",
+                                 "GET  /a HTTP/1.1", "get /a HTTP/1.1", "GET /a b HTTP/1.1"}) {
+    const std::string answer = AnswersTo(line + "\r\n\r\n" + std::string(kSmuggled));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 4")) << line << "\n" << answer;
+    EXPECT_EQ(Count(answer, "HTTP/1.1 "), 1U) << line << "\n" << answer;
+  }
+  EXPECT_TRUE(Seen().empty());
+}
+
+TEST(GracefulStopTest, ARequestThatIsServedIsAnsweredWhole) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool inside = false;
+  bool go_on = false;
+  Metrics metrics;
+  Server server({}, metrics);
+  const std::string body(1 << 20, 'x');
+  server.Route("GET", "/slow", [&](const Request&) {
+    std::unique_lock lock(mutex);
+    inside = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return go_on; });
+    return Response::Text(200, body);
+  });
+  ASSERT_EQ(server.Start(), absl::OkStatus());
+  RawClient idle(server.port());
+  EXPECT_TRUE(idle.Ask("GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+  RawClient client(server.port());
+  client.Send("GET /slow HTTP/1.1\r\n\r\nGET /slow HTTP/1.1\r\n\r\n");
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return inside; });
+  }
+  std::thread stopper([&] { server.Stop(); });
+  EXPECT_EQ(idle.ReadAll(), "");  // closed: the stop has begun
+  {
+    const std::lock_guard lock(mutex);
+    go_on = true;
+    changed.notify_all();
+  }
+  const std::string answers = client.ReadAll();
+  stopper.join();
+  EXPECT_TRUE(answers.ends_with(body)) << answers.size();
+  EXPECT_EQ(Count(answers, "HTTP/1.1 200 OK"), 1U);
+  EXPECT_FALSE(RawClient(server.port()).connected());
+}
+
+TEST(StreamHeadTest, HeadOfAStreamEndsAtOnceAndClosesItsSource) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int closed = 0;
+  Metrics metrics;
+  Server server({}, metrics);
+  server.Route("GET", "/watch", [&](const Request&) {
+    return Response::Stream(
+        "application/json",
+        [](std::string& out, std::chrono::milliseconds) {
+          out = "line\n";
+          return false;
+        },
+        [&] {
+          const std::lock_guard lock(mutex);
+          ++closed;
+          changed.notify_all();
+        });
+  });
+  ASSERT_EQ(server.Start(), absl::OkStatus());
+  RawClient client(server.port());
+  client.Send("HEAD /watch HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(client.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(client.Ask("GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return closed == 1; }));
+}
+
+TEST(BearerTest, TheSchemesNameHasNoCase) {
+  Metrics metrics;
+  Server server({.bearer_token = "secret"}, metrics);
+  server.Route("GET", "/a", [](const Request&) { return Response::Text(200, "in"); });
+  ASSERT_EQ(server.Start(), absl::OkStatus());
+  const auto status = [&](const std::string& value) {
+    return RawClient(server.port())
+        .Ask("GET /a HTTP/1.1\r\nAuthorization: " + value + "\r\n\r\n")
+        .substr(9, 3);
+  };
+  for (const char* right : {"Bearer secret", "bearer secret", "BEARER secret"}) {
+    EXPECT_EQ(status(right), "200") << right;
+  }
+  for (const char* wrong :
+       {"Bearer secre", "Bearer secret2", "Bearer", "Basic secret", "secret", "Bearersecret"}) {
+    EXPECT_EQ(status(wrong), "401") << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::rest
