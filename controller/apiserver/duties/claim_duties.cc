@@ -15,17 +15,35 @@ using Json = nlohmann::json;
 
 constexpr char kPodClaimName[] = "resource.kubernetes.io/pod-claim-name";
 constexpr char kDeleteProtection[] = "resource.kubernetes.io/delete-protection";
+constexpr std::size_t kReservationCountMax = 256;
 constexpr char kMergePatch[] = "application/strategic-merge-patch+json";
 
 std::string NamespaceOf(const Json& object) { return Text(object, {"metadata", "namespace"}); }
 
 std::string UidOf(const Json& object) { return Text(object, {"metadata", "uid"}); }
 
-bool HasStatusEntry(const Json& pod, const std::string& name) {
-  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
-    if (Text(status, {"name"}) == name) return true;
+bool IsOwnedBy(const Json& claim, const Json& pod) {
+  for (const Json& owner : Field(claim, {"metadata", "ownerReferences"})) {
+    if (Text(owner, {"uid"}) == UidOf(pod)) return true;
   }
   return false;
+}
+
+bool IsReservedFor(const Json& claim, const Json& pod) {
+  for (const Json& user : Field(claim, {"status", "reservedFor"})) {
+    if (Text(user, {"uid"}) == UidOf(pod)) return true;
+  }
+  return false;
+}
+
+// The claim that stands for an entry of the pod's spec.resourceClaims; "" when there is none.
+std::string ClaimNameOf(const Json& pod, const Json& entry) {
+  const std::string given = Text(entry, {"resourceClaimName"});
+  if (!given.empty()) return given;
+  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
+    if (Text(status, {"name"}) == Text(entry, {"name"})) return Text(status, {"resourceClaimName"});
+  }
+  return "";
 }
 
 Json ClaimFor(const Json& pod, const Json& entry, const Json& claim_template) {
@@ -57,11 +75,21 @@ std::optional<std::string> Duties::ExistingClaim(const Json& pod, const std::str
     const ObjectPtr claim = objects_.Get(kClaimResource, key);
     if (claim == nullptr || IsBeingDeleted(*claim->body)) continue;
     if (Text(*claim->body, {"metadata", "annotations", kPodClaimName}) != name) continue;
-    for (const Json& owner : Field(*claim->body, {"metadata", "ownerReferences"})) {
-      if (Text(owner, {"uid"}) == UidOf(pod)) return Text(*claim->body, {"metadata", "name"});
-    }
+    if (IsOwnedBy(*claim->body, pod)) return Text(*claim->body, {"metadata", "name"});
   }
   return std::nullopt;
+}
+
+// Whether the pod's status names a claim for the entry, and it was not deleted since.
+bool Duties::HasItsClaim(const Json& pod, const std::string& name) const {
+  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
+    if (Text(status, {"name"}) != name) continue;
+    const std::string claim_name = Text(status, {"resourceClaimName"});
+    if (claim_name.empty()) return true;  // it needs none
+    const ObjectPtr claim = objects_.Get(kClaimResource, ObjectKey(NamespaceOf(pod), claim_name));
+    return claim != nullptr && IsOwnedBy(*claim->body, pod);
+  }
+  return false;
 }
 
 absl::StatusOr<std::string> Duties::MakeClaim(const Json& pod, const Json& entry) {
@@ -94,7 +122,7 @@ Outcome Duties::MakeClaims(const std::string& pod_key) {
   bool failed = false;
   for (const Json& entry : Field(pod, {"spec", "resourceClaims"})) {
     const std::string name = Text(entry, {"name"});
-    if (!entry.contains("resourceClaimTemplateName") || HasStatusEntry(pod, name)) continue;
+    if (!entry.contains("resourceClaimTemplateName") || HasItsClaim(pod, name)) continue;
     const auto claim = MakeClaim(pod, entry);
     // A template that comes later wakes the pod.
     if (claim.status().code() == absl::StatusCode::kNotFound) continue;
@@ -109,7 +137,30 @@ Outcome Duties::MakeClaims(const std::string& pod_key) {
         patch, kMergePatch);
     failed |= written == Outcome::kRetry;
   }
+  failed |= ReserveFor(pod) == Outcome::kRetry;
   return failed ? Outcome::kRetry : Outcome::kDone;
+}
+
+// A pod that was bound by hand, by no scheduler, uses claims that nobody has reserved for it.
+Outcome Duties::ReserveFor(const Json& pod) {
+  if (Text(pod, {"spec", "nodeName"}).empty()) return Outcome::kDone;
+  for (const Json& entry : Field(pod, {"spec", "resourceClaims"})) {
+    const std::string key = ObjectKey(NamespaceOf(pod), ClaimNameOf(pod, entry));
+    const ObjectPtr current = objects_.Get(kClaimResource, key);
+    if (current == nullptr || !Field(*current->body, {"status", "allocation"}).is_object() ||
+        IsReservedFor(*current->body, pod) ||
+        SizeAt(*current->body, {"status", "reservedFor"}) >= kReservationCountMax) {
+      continue;
+    }
+    if (!entry.contains("resourceClaimName") && !IsOwnedBy(*current->body, pod)) continue;
+    Json claim = *current->body;
+    claim["status"]["reservedFor"].push_back(
+        {{"resource", "pods"}, {"name", Text(pod, {"metadata", "name"})}, {"uid", UidOf(pod)}});
+    if (Send("PUT", PathOf(kClaimResource, key, "status"), claim) == Outcome::kRetry) {
+      return Outcome::kRetry;
+    }
+  }
+  return Outcome::kDone;
 }
 
 Outcome Duties::WriteClaim(const std::string& key, Json claim, bool deallocate) {

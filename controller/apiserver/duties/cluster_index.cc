@@ -99,8 +99,13 @@ void ClusterIndex::Apply(const ResourceName& resource, const std::string& key,
   constexpr std::string_view kLeases = "kube-node-lease/";
   if (resource == kLeaseResource && key.starts_with(kLeases)) {
     const std::string node = key.substr(kLeases.size());
-    if (object != nullptr) heartbeats_[node] = now;
-    if (object == nullptr) heartbeats_.erase(node);
+    if (object == nullptr) {
+      heartbeats_.erase(node);
+      return;
+    }
+    const std::string version = Text(*object, {"metadata", "resourceVersion"});
+    const auto [it, is_new] = heartbeats_.try_emplace(node);
+    if (is_new || it->second.version != version) it->second = {version, now};
   }
 }
 
@@ -113,6 +118,8 @@ void ClusterIndex::TakeLinks(ClusterIndex& fresh) {
   pool_slices_ = std::move(fresh.pool_slices_);
   pool_claims_ = std::move(fresh.pool_claims_);
   evicting_slices_ = std::move(fresh.evicting_slices_);
+  absl::erase_if(heartbeats_,
+                 [&](const auto& one) { return !fresh.heartbeats_.contains(one.first); });
 }
 
 std::vector<ObjectId> ClusterIndex::DependentsOf(const std::string& uid) const {
@@ -156,7 +163,7 @@ std::optional<WallTime> ClusterIndex::LastHeartbeat(const std::string& node) con
   const std::lock_guard lock(mutex_);
   const auto it = heartbeats_.find(node);
   if (it == heartbeats_.end()) return std::nullopt;
-  return it->second;
+  return it->second.seen;
 }
 
 }  // namespace tahoma::controller

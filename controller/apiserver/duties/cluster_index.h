@@ -37,7 +37,7 @@ class ClusterIndex {
  public:
   void Apply(const ResourceName& resource, const std::string& key, const nlohmann::json* previous,
              const nlohmann::json* object, WallTime now);
-  // Has the links of `fresh` instead of its own; heartbeats stay.
+  // Has the links of `fresh` instead of its own. Heartbeats stay, but of leases that are gone.
   void TakeLinks(ClusterIndex& fresh);
 
   std::vector<ObjectId> DependentsOf(const std::string& uid) const;
@@ -58,6 +58,11 @@ class ClusterIndex {
  private:
   using Links = absl::flat_hash_map<std::string, std::set<std::string>>;
 
+  // A lease that is only read again is no sign of life.
+  struct Heartbeat {
+    std::string version;
+    WallTime seen;
+  };
   struct Edges;
   static Edges EdgesOf(const ResourceName& resource, const std::string& key,
                        const nlohmann::json* object);
@@ -70,7 +75,7 @@ class ClusterIndex {
   Links pool_slices_;
   Links pool_claims_;
   std::set<std::string> evicting_slices_;  // with a device that is tainted NoExecute
-  absl::flat_hash_map<std::string, WallTime> heartbeats_;
+  absl::flat_hash_map<std::string, Heartbeat> heartbeats_;
 };
 
 }  // namespace tahoma::controller

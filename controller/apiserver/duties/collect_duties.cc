@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::chrono::milliseconds kNamespaceAgain{200};
+constexpr char kNamespaceFinalizer[] = "kubernetes";  // that it is empty; others have their own
 
 std::string NamespaceOfKey(const std::string& key) { return key.substr(0, key.find('/')); }
 
@@ -24,12 +25,13 @@ std::optional<ObjectId> Duties::OwnerId(const Json& reference,
   const Kind* kind = kinds->FindKind(Text(reference, {"apiVersion"}), Text(reference, {"kind"}));
   if (kind == nullptr) return std::nullopt;
   const std::string space = kind->namespaced ? NamespaceOfKey(dependent_key) : "";
+  if (kind->namespaced && space.empty()) return std::nullopt;
   return ObjectId{{kind->group, kind->plural}, ObjectKey(space, Text(reference, {"name"}))};
 }
 
 Duties::OwnerState Duties::StateOf(const Json& reference, const std::string& dependent_key) const {
   const std::optional<ObjectId> id = OwnerId(reference, dependent_key);
-  if (!id) return OwnerState::kSolid;  // a kind that we do not serve: not ours to judge
+  if (!id) return OwnerState::kSolid;  // not ours to judge
   const ObjectPtr owner = objects_.Get(id->resource, id->key);
   if (owner == nullptr || Text(*owner->body, {"metadata", "uid"}) != Text(reference, {"uid"})) {
     return OwnerState::kGone;
@@ -155,7 +157,12 @@ Outcome Duties::EmptyNamespace(const std::string& name, WallTime now) {
     return Outcome::kDone;
   }
   Json object = *current->body;
-  object["spec"]["finalizers"] = Json::array();
+  Json others = Json::array();
+  for (const Json& finalizer : Field(object, {"spec", "finalizers"})) {
+    if (finalizer != kNamespaceFinalizer) others.push_back(finalizer);
+  }
+  if (others.size() == SizeAt(object, {"spec", "finalizers"})) return Outcome::kDone;
+  object["spec"]["finalizers"] = std::move(others);
   return Send("PUT", PathOf(kNamespaceResource, name, "finalize"), object);
 }
 

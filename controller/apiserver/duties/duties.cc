@@ -117,6 +117,7 @@ void Duties::ObserveEverything(const KindTable& kinds, WallTime now) {
     }
     seen_[resource] = list.version;
   }
+  QueueTainted(now);
 }
 
 void Duties::ObserveAll(const Kind& kind, WallTime now) {
@@ -137,6 +138,14 @@ void Duties::ObserveOne(const ResourceName& resource, const std::string& key, co
   if (resource == kClaimResource && object != nullptr) {
     queue_.Add({Duty::kReservations, key}, now);
   }
+  if (resource == kClaimResource && object == nullptr && previous != nullptr) {
+    // Deleted by mistake, if its pod is still there.
+    for (const Json& owner : Field(*previous, {"metadata", "ownerReferences"})) {
+      if (Text(owner, {"kind"}) != "Pod") continue;
+      const std::string space = Text(*previous, {"metadata", "namespace"});
+      queue_.Add({Duty::kClaims, ObjectKey(space, Text(owner, {"name"}))}, now);
+    }
+  }
   if (resource == kTemplateResource && object != nullptr && previous == nullptr) {
     for (const auto& pod : index_.PodsUsingTemplate(key)) queue_.Add({Duty::kClaims, pod}, now);
   }
@@ -156,6 +165,12 @@ void Duties::ObserveOne(const ResourceName& resource, const std::string& key, co
 
 void Duties::QueueForPod(const std::string& key, const Json* previous, const Json* pod,
                          WallTime now) {
+  const std::string node = pod == nullptr ? "" : Text(*pod, {"spec", "nodeName"});
+  const bool newly_bound =
+      !node.empty() && (previous == nullptr || Text(*previous, {"spec", "nodeName"}) != node);
+  if (newly_bound && objects_.Get(kNodeResource, ObjectKey("", node)) == nullptr) {
+    queue_.Add({Duty::kLostPod, key}, now + kLostPodDelay);
+  }
   if (pod == nullptr || IsFinished(*pod) || IsBeingDeleted(*pod)) {
     const Json* last = pod != nullptr ? pod : previous;
     if (last == nullptr) return;
@@ -164,20 +179,14 @@ void Duties::QueueForPod(const std::string& key, const Json* previous, const Jso
     }
     return;
   }
+  const std::size_t claims = SizeAt(*pod, {"spec", "resourceClaims"});
+  if (claims == 0) return;
   bool templates = false;
   for (const Json& entry : Field(*pod, {"spec", "resourceClaims"})) {
     templates |= entry.contains("resourceClaimTemplateName");
   }
-  if (templates && SizeAt(*pod, {"status", "resourceClaimStatuses"}) <
-                       SizeAt(*pod, {"spec", "resourceClaims"})) {
-    queue_.Add({Duty::kClaims, key}, now);
-  }
-  const std::string node = Text(*pod, {"spec", "nodeName"});
-  const bool newly_bound = previous == nullptr || Text(*previous, {"spec", "nodeName"}) != node;
-  if (node.empty() || !newly_bound) return;
-  if (objects_.Get(kNodeResource, ObjectKey("", node)) == nullptr) {
-    queue_.Add({Duty::kLostPod, key}, now + kLostPodDelay);
-  }
+  const bool lacks = templates && SizeAt(*pod, {"status", "resourceClaimStatuses"}) < claims;
+  if (lacks || newly_bound || previous == nullptr) queue_.Add({Duty::kClaims, key}, now);
 }
 
 void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json* object,

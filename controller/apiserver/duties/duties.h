@@ -3,11 +3,11 @@
 //   Duties duties([&] { return server->Kinds(); }, server->objects(), api);
 //   duties.Step(clock.WallNow());               // the simulator: take in events, do what is due
 //
-// Claims from templates, reservations of pods that are gone, garbage collection by owner
-// references, emptying of deleted namespaces, nodes that fall silent, pods of deleted nodes, pods
-// on devices that are tainted NoExecute. Driven by the store's events; the cost of an event does
-// not depend on how much the cluster holds. Writes go through `api` like everybody's, so they are
-// validated, and a conflict is tried again.
+// Claims from templates, reservations of pods that are gone or were bound by hand, garbage
+// collection by owner references, emptying of deleted namespaces, nodes that fall silent, pods of
+// deleted nodes, pods on devices that are tainted NoExecute. Driven by the store's events; the cost
+// of an event does not depend on how much the cluster holds. Writes go through `api` like
+// everybody's, so they are validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in duty_threads.h.
 //
@@ -90,11 +90,15 @@ class Duties {
                                        WallTime now);
   nlohmann::json TaintsOf(const nlohmann::json& result) const;
   Outcome Evict(const nlohmann::json& pod, WallTime now);
+  void QueueTainted(WallTime now);
 
   absl::StatusOr<std::string> MakeClaim(const nlohmann::json& pod, const nlohmann::json& entry);
   std::optional<std::string> ExistingClaim(const nlohmann::json& pod, const std::string& name);
+  bool HasItsClaim(const nlohmann::json& pod, const std::string& name) const;
+  Outcome ReserveFor(const nlohmann::json& pod);
   Outcome WriteClaim(const std::string& key, nlohmann::json claim, bool deallocate);
-  // Whom an owner reference of an object names; nullopt: of a kind that we do not serve.
+  // Whom an owner reference of an object names; nullopt: of a kind that we do not serve, or in a
+  // namespace while the object is in none, which is no valid reference.
   std::optional<ObjectId> OwnerId(const nlohmann::json& reference,
                                   const std::string& dependent_key) const;
   enum class OwnerState : std::uint8_t { kGone, kSolid, kWaits };  // kWaits: for its dependents

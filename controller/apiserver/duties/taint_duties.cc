@@ -14,6 +14,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kEvicts[] = "NoExecute";
+// Times beyond this one would leave the range of the clock.
+constexpr std::chrono::seconds kForEver = std::chrono::hours(100 * 365 * 24);
 
 // Unlike a scheduler, who takes a toleration without effect for one of every effect, eviction asks
 // for NoExecute by name.
@@ -33,7 +35,8 @@ std::optional<std::chrono::seconds> Tolerated(const Json& result, const Json& ta
     if (!Tolerates(toleration, taint)) continue;
     const Json& seconds = Field(toleration, {"tolerationSeconds"});
     if (!seconds.is_number_integer()) return std::nullopt;
-    const std::chrono::seconds given(std::max<std::int64_t>(0, seconds.get<std::int64_t>()));
+    const std::chrono::seconds given(
+        std::clamp<std::int64_t>(seconds.get<std::int64_t>(), 0, kForEver.count()));
     shortest = shortest ? std::min(*shortest, given) : given;
   }
   return shortest.value_or(std::chrono::seconds(0));
@@ -63,6 +66,12 @@ void Duties::QueueForTaints(const ResourceName& resource, const std::string& key
   for (const auto& claim : index_.ClaimsOf(Text(*object, {"metadata", "uid"}))) {
     queue_.Add({Duty::kTaints, claim}, now);
   }
+}
+
+// Looks again at every claim of which taints are remembered: their end may have been missed.
+void Duties::QueueTainted(WallTime now) {
+  const std::lock_guard lock(taints_mutex_);
+  for (const auto& [claim, since] : tainted_since_) queue_.Add({Duty::kTaints, claim}, now);
 }
 
 // The NoExecute taints of an allocated device, as the newest generation of its pool has them.
@@ -99,11 +108,11 @@ std::optional<WallTime> Duties::EvictionTime(const std::string& claim_key, const
   for (const Json& result : Field(claim, {"status", "allocation", "devices", "results"})) {
     for (const Json& taint : TaintsOf(result)) {
       const std::string name =
-          fmt::format("{}/{} {}={}", Text(result, {"pool"}), Text(result, {"device"}),
-                      Text(taint, {"key"}), Text(taint, {"value"}));
+          fmt::format("{}/{}/{} {}={}", Text(result, {"driver"}), Text(result, {"pool"}),
+                      Text(result, {"device"}), Text(taint, {"key"}), Text(taint, {"value"}));
       WallTime added = now;
       if (const auto told = ParseTime(Text(taint, {"timeAdded"})); told.ok()) {
-        added = *told;
+        added = std::min(*told, now + kForEver);
       } else if (before != tainted_since_.end() && before->second.contains(name)) {
         added = before->second.at(name);
       }
