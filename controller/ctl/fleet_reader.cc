@@ -29,14 +29,22 @@ std::string Text(const json& object, const char* pointer) {
   const json::json_pointer path(pointer);
   if (!object.contains(path)) return "";
   const json& value = object[path];
+  if (value.is_null()) return "";
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// An answer that is no success, with the server's own words where it has some.
+absl::Status Refused(const std::string& path, const kube::Response& answer) {
+  const json body = json::parse(answer.body, nullptr, false);
+  const std::string why = body.is_object() ? Text(body, "/message") : "";
+  return Unavailable("{}: HTTP status {}{}{}", path, answer.status, why.empty() ? "" : ": ", why);
 }
 
 // One object; nullopt when it does not exist.
 absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport, const std::string& path) {
   TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer, Get(transport, path));
   if (answer.status == 404) return std::optional<json>();
-  if (answer.status != 200) return Unavailable("{}: HTTP status {}", path, answer.status);
+  if (answer.status != 200) return Refused(path, answer);
   json object = json::parse(answer.body, nullptr, false);
   if (!object.is_object()) return Unavailable("{}: the answer is no object", path);
   return std::optional<json>(std::move(object));
@@ -83,7 +91,7 @@ absl::Status ReadAll(kube::Transport& transport, const std::string& path,
     const std::string more = token.empty() ? "" : "&continue=" + kube::PercentEncode(token);
     TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer,
                             Get(transport, path + "?limit=500" + more));
-    if (answer.status != 200) return Unavailable("{}: HTTP status {}", path, answer.status);
+    if (answer.status != 200) return Refused(path, answer);
     try {
       const json page = json::parse(answer.body);
       for (const json& item : page.at("items")) each(item);

@@ -1,0 +1,167 @@
+// What kubectl-tahoma reads from an API server, page by page, and says of it.
+
+#include "controller/ctl/fleet_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kGang = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs/a";
+constexpr const char* kPod = "/api/v1/namespaces/default/pods/a-0";
+constexpr const char* kGangs = "/apis/tahoma.dev/v1alpha1/gangs?limit=500";
+
+// Answers by target; 404 for others.
+class Pages final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    asked.push_back(request.target);
+    const auto found = answers.find(request.target);
+    if (found == answers.end()) return kube::Response{.status = 404, .body = "{}"};
+    return found->second;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unimplemented("nothing is watched");
+  }
+  void Put(const std::string& target, const json& body, int status = 200) {
+    answers[target] = {.status = status, .body = body.dump()};
+  }
+
+  std::map<std::string, kube::Response> answers;
+  std::vector<std::string> asked;
+};
+
+json List(const std::vector<json>& items, const std::string& token = "") {
+  return {{"items", items}, {"metadata", {{"continue", token}}}};
+}
+json Named(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
+
+std::vector<std::string> NamesOf(Pages& pages, const std::string& path, absl::Status& status) {
+  std::vector<std::string> names;
+  status = ReadAll(pages, path, [&](const json& object) {
+    names.push_back(object["metadata"]["name"].get<std::string>());
+  });
+  return names;
+}
+
+TEST(ReadAllTest, FollowsContinueTokensWhateverTheyHold) {
+  Pages pages;
+  pages.Put("/x?limit=500", List({Named("a"), Named("b")}, "a+b/=&c"));
+  pages.Put("/x?limit=500&continue=a%2Bb%2F%3D%26c", List({Named("c")}));
+  absl::Status status;
+  EXPECT_THAT(NamesOf(pages, "/x", status), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST(ReadAllTest, AnEmptyListMayBeNull) {
+  Pages pages;
+  pages.Put("/x?limit=500", {{"items", nullptr}, {"metadata", json::object()}});
+  absl::Status status;
+  EXPECT_THAT(NamesOf(pages, "/x", status), ElementsAre());
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST(ReadAllTest, WhatCannotBeReadIsNamedWithItsPath) {
+  Pages pages;
+  absl::Status status;
+  for (const char* body : {"", "[]", "{}", R"({"items":[]})", "<html>"}) {
+    pages.answers["/x?limit=500"] = {.status = 200, .body = body};
+    NamesOf(pages, "/x", status);
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("/x: a list that cannot be read")) << body;
+  }
+}
+
+// A user without the rights must see which.
+TEST(ReadAllTest, ARefusalIsSaidInTheServersWords) {
+  Pages pages;
+  absl::Status status;
+  pages.Put("/x?limit=500",
+            {{"kind", "Status"}, {"message", "pods is forbidden: User \"eve\" cannot list"}}, 403);
+  NamesOf(pages, "/x", status);
+  EXPECT_EQ(Message(status), "/x: HTTP status 403: pods is forbidden: User \"eve\" cannot list");
+  pages.answers["/x?limit=500"] = {.status = 502, .body = "<html>bad gateway"};
+  NamesOf(pages, "/x", status);
+  EXPECT_EQ(Message(status), "/x: HTTP status 502");
+}
+
+json Gang() {
+  return {{"metadata", {{"namespace", "default"}, {"name", "a"}}},
+          {"spec", {{"members", 4}, {"shape", "4x4x1"}}},
+          {"status",
+           {{"phase", "Waiting"},
+            {"reason", "NoRoom"},
+            {"placement", nullptr},
+            {"conditions", json::array({json{{"type", "Placed"},
+                                             {"status", "False"},
+                                             {"reason", "NoRoom"},
+                                             {"message", "no 4 instances are free"}}})}}}};
+}
+
+TEST(ReadGangsTest, ColumnsAreAlignedAndWhatIsNotSetIsEmpty) {
+  Pages pages;
+  json other = Gang();
+  other["metadata"]["name"] = "a-gang-with-a-long-name";
+  other["status"] = json::object();
+  pages.Put(kGangs, List({Gang(), other}));
+  EXPECT_EQ(*ReadGangs(pages),
+            "NAMESPACE   NAME                      MEMBERS   SHAPE   PHASE     PLACEMENT\n"
+            "default     a                         4         4x4x1   Waiting\n"
+            "default     a-gang-with-a-long-name   4         4x4x1\n");
+}
+
+TEST(ReadWhyTest, AGangSaysItsReasonAndConditions) {
+  Pages pages;
+  pages.Put(kGang, Gang());
+  EXPECT_EQ(*ReadWhy(pages, "default", "a"),
+            "Gang a: Waiting, NoRoom\n  Placed False (NoRoom): no 4 instances are free\n");
+}
+
+TEST(ReadWhyTest, APodSaysItsOwnReasonAndItsGangs) {
+  Pages pages;
+  json pod = {{"metadata", {{"name", "a-0"}, {"labels", {{"tahoma.dev/gang", "a"}}}}},
+              {"spec", json::object()},
+              {"status",
+               {{"phase", "Pending"},
+                {"conditions",
+                 {{{"type", "Ready"}, {"status", "False"}},
+                  {{"type", "PodScheduled"},
+                   {"status", "False"},
+                   {"reason", "Unschedulable"},
+                   {"message", "waits for its gang"}}}}}}};
+  pages.Put(kPod, pod);
+  pages.Put(kGang, Gang());
+  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"),
+            "Pod a-0: Pending\n  PodScheduled False Unschedulable: waits for its gang\n"
+            "Gang a: Waiting, NoRoom\n  Placed False (NoRoom): no 4 instances are free\n");
+  pages.answers.erase(kGang);
+  pod["spec"]["nodeName"] = "node-a";
+  pod["status"] = {{"phase", "Running"}, {"conditions", nullptr}};
+  pages.Put(kPod, pod);
+  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Running on node node-a\n");
+}
+
+TEST(ReadWhyTest, NamesAreNoPathsAndWhatIsMissingIsNamed) {
+  Pages pages;
+  EXPECT_EQ(Message(ReadWhy(pages, "default", "../x?y").status()),
+            "no gang and no pod ../x?y in namespace default");
+  EXPECT_EQ(pages.asked.back(), "/api/v1/namespaces/default/pods/..%2Fx%3Fy");
+  pages.Put(kGang, {{"message", "gangs.tahoma.dev \"a\" is forbidden"}}, 403);
+  EXPECT_EQ(Message(ReadWhy(pages, "default", "a").status()),
+            std::string(kGang) + ": HTTP status 403: gangs.tahoma.dev \"a\" is forbidden");
+}
+
+}  // namespace
+}  // namespace tahoma::controller
