@@ -233,7 +233,8 @@ absl::Status CheckKeys(const Schema& schema, const Json& value, const std::strin
   if (value.is_object()) {
     for (const auto& [name, child] : value.items()) {
       if (const Schema* field = schema.Field(name)) {
-        TAHOMA_RETURN_IF_ERROR(CheckKeys(*field, child, path + "." + name, depth + 1));
+        TAHOMA_RETURN_IF_ERROR(
+            CheckKeys(*field, child, fmt::format("{}.{}", path, name), depth + 1));
       }
     }
     return absl::OkStatus();
@@ -241,7 +242,7 @@ absl::Status CheckKeys(const Schema& schema, const Json& value, const std::strin
   if (!value.is_array() || !schema.items) return absl::OkStatus();
   std::map<std::string, int> seen;
   for (const Json& item : value) {
-    TAHOMA_RETURN_IF_ERROR(CheckKeys(*schema.items, item, path + "[]", depth + 1));
+    TAHOMA_RETURN_IF_ERROR(CheckKeys(*schema.items, item, fmt::format("{}[]", path), depth + 1));
     if (schema.list_type == Schema::ListType::kAtomic) continue;
     const bool keyed = schema.list_type == Schema::ListType::kMap;
     const std::string edge = ItemEdge(schema, item);

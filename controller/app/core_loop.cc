@@ -71,7 +71,7 @@ void CoreLoop::Run() {
     std::vector<Command> commands = queue_.PopAllFor(kCommandsPerStep, timeout);
     const Now now{clock_.WallNow(), clock_.MonotonicNow()};
     const std::size_t wanted = commands.size();
-    StepOutput out = core_.Step(std::move(commands), now);
+    StepOutput out = core_.Step(commands, now);
     wake = out.wake;
     if (const absl::Status written = journal_.Write(out.journal); !written.ok()) {
       options_.log(fmt::format("the journal cannot be written: {}", Message(written)));

@@ -69,7 +69,7 @@ absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
   return absl::OkStatus();
 }
 
-StepOutput Core::Step(std::vector<Command> commands, const Now& now) {
+StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   now_ = now;
   out_ = StepOutput{};
   for (const Command& command : commands) {

@@ -77,7 +77,7 @@ class Core {
   // cannot be read or that contradicts the ones before.
   absl::Status Restore(Sequence sequence, std::string_view bytes);
 
-  StepOutput Step(std::vector<Command> commands, const Now& now);
+  StepOutput Step(const std::vector<Command>& commands, const Now& now);
 
   std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
 
