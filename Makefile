@@ -47,7 +47,7 @@ test-tsan: setup  ## everything but scenarios and simulation under ThreadSanitiz
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	cmake --preset tsan >/dev/null
 	cmake --build --preset tsan -j $(JOBS)
-	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp die_after_fork=0" ctest --preset tsan -LE 'scenario|simulation'
+	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp" ctest --preset tsan -LE 'scenario|simulation'
 
 tidy:  ## clang-format, clang-tidy and the repository's own rules
 	@.ci/setup tidy

@@ -4,10 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,12 +20,14 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "tests/support/child_program.h"
 #include "tests/support/fault_file_system.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::controller {
 namespace {
 
+using testing::ChildProgram;
 using testing::FaultFileSystem;
 using ::testing::HasSubstr;
 using testing::TempDir;
@@ -175,30 +180,34 @@ TEST(StoreTest, ASecondOpenInTheSameProcessSaysSo) {
               HasSubstr(dir.path() + " is already open in this process"));
 }
 
+// Not a test: what the next one runs as a process of its own. Forking is not enough, since threads
+// of this process hold locks that nobody would release in the child.
+TEST(StoreTest, DISABLED_HoldsTheFolderUntilItIsKilled) {
+  const auto store = MustOpen({.dir = std::getenv("TAHOMA_TEST_FOLDER"), .single_threaded = true});
+  std::fputs("held\n", stderr);
+  for (;;) ::pause();
+}
+
 TEST(StoreTest, ASecondProcessIsToldWhichProcessHoldsTheFolder) {
   const TempDir dir;
-  int ready[2], finish[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(finish), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto store = Store::Open({.dir = dir.path(), .single_threaded = true});
-    char byte = store.ok() ? 'y' : 'n';
-    if (::write(ready[1], &byte, 1) != 1 || ::read(finish[0], &byte, 1) != 1) ::_exit(1);
-    ::_exit(0);
+  const TempDir logs;
+  ChildProgram holder({"/usr/bin/env", "TAHOMA_TEST_FOLDER=" + dir.path(),
+                       std::filesystem::read_symlink("/proc/self/exe"),
+                       "--gtest_also_run_disabled_tests", "--gtest_filter=*HoldsTheFolder*"},
+                      logs.path() + "/log");
+  while (holder.log().find("held\n") == std::string::npos) {
+    ASSERT_FALSE(holder.WaitEnd(std::chrono::milliseconds(5))) << holder.log();
   }
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  ASSERT_EQ(byte, 'y');
   const auto second = Store::Open({.dir = dir.path()});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(second.status().ToString(), HasSubstr(fmt::format("in use by process {}", child)));
+  EXPECT_THAT(second.status().ToString(),
+              HasSubstr(fmt::format("in use by process {}", holder.pid())));
   for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
     EXPECT_EQ(entry.path().filename().string().find("LOG.old"), std::string::npos)
         << "the log that the first one writes was renamed";
   }
-  ASSERT_EQ(::write(finish[1], "x", 1), 1);
-  ::waitpid(child, nullptr, 0);
+  holder.Kill(SIGKILL);
+  EXPECT_EQ(holder.Wait(), std::nullopt);
   EXPECT_TRUE(Store::Open({.dir = dir.path()}).ok()) << "free again once that process has ended";
 }
 
