@@ -22,6 +22,7 @@ constexpr std::array<Unit, 6> kUnits{{{"ns", 1},
                                       {"m", 60'000'000'000},
                                       {"s", 1'000'000'000}}};
 constexpr std::int64_t kMaxNanoseconds = 100LL * 366 * 24 * 3'600 * 1'000'000'000;
+constexpr std::size_t kDigitsMost = 18;  // whose power of ten fits
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -29,7 +30,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool TakeDigits(std::string_view& text, std::int64_t& value, std::int64_t& scale) {
   std::size_t n = 0;
   for (; n < text.size() && IsDigit(text[n]); ++n) {
-    if (value > kMaxNanoseconds || n > 18) return false;
+    if (value > kMaxNanoseconds / 10 || n == kDigitsMost) return false;
     value = value * 10 + (text[n] - '0');
     scale *= 10;
   }

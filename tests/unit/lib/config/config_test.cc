@@ -281,8 +281,9 @@ TEST(DurationTest, OnlyDurationsAreRead) {
   EXPECT_EQ(*ParseDuration("1h2m3.5s"), seconds(3723) + std::chrono::milliseconds(500));
   EXPECT_EQ(*ParseDuration("0s"), nanoseconds(0));
   EXPECT_EQ(*ParseDuration("250us"), std::chrono::microseconds(250));
+  EXPECT_EQ(*ParseDuration("0.123456789012345678s"), nanoseconds(123'456'789));
   for (const char* text : {"", "1", "s", "-1s", "1 s", "1x", "1.s", ".5s", "99999999999999999999s",
-                           "9999999h", "1d"}) {
+                           "9999999h", "1d", "0.1234567890123456789s", "9000000000000000000ns"}) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;
   }
 }
