@@ -1,12 +1,26 @@
 #include "controller/ledger/gang_run.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
+namespace {
+
+// Whether a resourceVersion is of a state before another's. Those of one kind compare as numbers
+// (Kubernetes: KEP-5504); of what is no number nothing is said.
+bool IsOlder(std::string_view version, std::string_view than) {
+  const auto number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (!number(version) || !number(than)) return false;
+  return std::pair(version.size(), version) < std::pair(than.size(), than);
+}
+
+}  // namespace
 
 bool SameDevices(const Allocation& a, const Allocation& b) {
   return std::equal(a.results.begin(), a.results.end(), b.results.begin(), b.results.end(),
@@ -86,6 +100,9 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
 void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>& fact) {
   ClaimTrack& track = claims_[index];
   const DecidedClaim& claim = decision_->claims[index];
+  // The watch may lag behind what our own writes were answered; devices that an old word frees are
+  // still allocated.
+  if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
   track.live = fact != nullptr && fact->allocation != nullptr &&
                (claim.allocated_before || SameDevices(*fact->allocation, claim.allocation));
   if (fact == nullptr) {
@@ -135,6 +152,7 @@ void GangRun::OnClaimResult(ClaimTrack& track, const ApiResult& result, Monotoni
   switch (result.outcome) {
     case WriteOutcome::kDone:
       track.seen = result.claim;
+      if (result.claim != nullptr) track.answered = result.claim->resource_version;
       track.failures = 0;
       return;
     case WriteOutcome::kConflict:

@@ -91,6 +91,7 @@ class GangRun {
   };
   struct ClaimTrack : Track {
     std::shared_ptr<const ClaimFact> seen;  // the newest we know; nullptr: must be read
+    std::string answered;                   // the resourceVersion that an answer told last
     bool gone = false;
     bool settled = false;   // as this phase wants it
     bool live = true;       // Bound: still has our allocation

@@ -32,6 +32,9 @@ class World {
   // After this many journal writes and API writes together the program is gone; 0: never.
   int crash_after = 0;
   int writes = 0;
+  // What the watch of claims tells is held back. Afterwards it comes bit by bit, whenever nothing
+  // else is left to do.
+  bool claims_lag = false;
 
   World() { Start(); }
 
@@ -48,9 +51,13 @@ class World {
   bool Settle(int steps = 3000, bool duties = true) {
     int idle = 0;
     for (int i = 0; i < steps && idle < 3; ++i) {
-      std::vector<Command> commands = api.TakeEvents();
+      std::vector<Command> commands = Arrived(api.TakeEvents());
       for (ApiResult& result : results_) commands.emplace_back(std::move(result));
       results_.clear();
+      if (commands.empty() && !claims_lag && !lagging_.empty()) {
+        commands.push_back(lagging_.front());
+        lagging_.pop_front();
+      }
       const bool quiet = commands.empty();
       StepOutput out = core_->Step(std::move(commands), Time());
       if (!out.journal.empty()) {
@@ -99,6 +106,21 @@ class World {
     return result;
   }
 
+  std::vector<Command> Arrived(std::vector<Command> events) {
+    if (!claims_lag && lagging_.empty()) return events;
+    std::vector<Command> arrived;
+    for (Command& event : events) {
+      const bool lags =
+          std::holds_alternative<ClaimSeen>(event) || std::holds_alternative<ClaimGone>(event);
+      if (lags) {
+        lagging_.push_back(std::move(event));
+      } else {
+        arrived.push_back(std::move(event));
+      }
+    }
+    return arrived;
+  }
+
   // Writes that were given up long ago reach the API now.
   bool DeliverLate(bool quiet) {
     if (late_.empty() || (!quiet && ++waited_ < 4)) return false;
@@ -110,6 +132,7 @@ class World {
 
   std::unique_ptr<Core> core_;
   std::deque<ApiWrite> late_;
+  std::deque<Command> lagging_;
   std::vector<ApiResult> results_;
   std::chrono::nanoseconds clock_{0};
   int steps_ = 0;
@@ -259,6 +282,27 @@ TEST(CoreTest, ASharedClaimIsReservedForTheSecondPodOnTheSameNode) {
   world.Settle();
   EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
   EXPECT_THAT(world.api.faults, IsEmpty());
+}
+
+// Claims and pods come on two watches. What the slower one tells of the time before our own writes
+// is no news: the claim still has what we gave it, though its pods have ended already.
+TEST(CoreTest, AWatchOfClaimsThatLagsFreesNoChipThatIsStillAllocated) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.api.AddPodWithClaim("next", "", 16);
+  world.Settle(1);
+  world.claims_lag = true;
+  world.Settle(3000, false);
+  ASSERT_EQ(BoundPods(world.api), 2);
+  for (const char* pod : {"train-0", "train-1"}) world.api.FinishPod(pod, true);
+  world.Settle(3000, false);
+  world.claims_lag = false;
+  world.Settle(3000, false);
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(world.api.pods().at("next").node, "") << "nobody has given the chips back";
+  world.Settle();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_NE(world.api.pods().at("next").node, "");
 }
 
 // Every write of the commit fails once in every way; the gang is bound in the end all the same.
