@@ -1,5 +1,7 @@
 #include "controller/apiserver/discovery.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,8 @@
 // The built-in kinds: names, verbs, subresources and columns as a real API server has them.
 // Source: the discovery documents of Kubernetes 1.36 and its printers.
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "controller/apiserver/kind.h"
@@ -206,6 +208,7 @@ std::string TypePackage(const Kind& kind) {
 
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
   auto types = ParseSchemaTables(BuiltInSchemaTables());
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): once, for its message
   TAHOMA_CHECK_OK(types.status());
   std::vector<std::shared_ptr<const Kind>> made;
   for (const auto& group : {CoreKinds(), ResourceKinds(), OtherKinds()}) {

@@ -1,5 +1,6 @@
 #include "controller/apiserver/openapi.h"
 
+#include <fmt/format.h>
 #include <openssl/sha.h>
 
 #include <array>
@@ -204,13 +205,13 @@ class PathWriter {
   }
 
  private:
-  Json Operation(const char* action, const Json& answer, Json parameters) const {
+  Json Operation(const char* action, const Json& answer, const Json& parameters) const {
     return {
         {"operationId", fmt::format("{}{}{}{}", action, kind_.group, kind_.version, kind_.kind)},
         {"x-kubernetes-action", action},
         {"x-kubernetes-group-version-kind",
          {{"group", kind_.group}, {"version", kind_.version}, {"kind", kind_.kind}}},
-        {"parameters", std::move(parameters)},
+        {"parameters", parameters},
         {"responses",
          {{"200",
            {{"description", "OK"}, {"content", {{"application/json", {{"schema", answer}}}}}}}}}};

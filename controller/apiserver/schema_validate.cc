@@ -1,6 +1,7 @@
 // Texts as in k8s.io/apiextensions-apiserver's validation of custom resources, which go through
 // go-openapi: "<path> in body should be greater than or equal to 1".
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "controller/apiserver/table.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "controller/apiserver/table_cells.h"

@@ -1,5 +1,7 @@
 #include "controller/apiserver/table_cells.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -1,5 +1,7 @@
 // Pods and nodes, with the texts of Kubernetes' pkg/apis/core/validation.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>

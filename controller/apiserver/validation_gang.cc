@@ -1,5 +1,7 @@
 // Our own kind. In a real cluster the controller says the same in the Gang's status.
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 // metadata, with the texts of k8s.io/apimachinery pkg/api/validation/objectmeta.go.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>

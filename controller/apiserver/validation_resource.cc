@@ -1,6 +1,8 @@
 // resource.k8s.io, with the texts and limits of Kubernetes 1.36's pkg/apis/resource/validation.
 // CEL expressions are checked for length only; the controller reports those that do not compile.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

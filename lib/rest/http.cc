@@ -1,5 +1,6 @@
 #include "lib/rest/http.h"
 
+#include <fmt/format.h>
 #include <httplib.h>
 #include <strings.h>
 #include <sys/socket.h>

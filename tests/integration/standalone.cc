@@ -1,5 +1,7 @@
 #include "tests/integration/standalone.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>

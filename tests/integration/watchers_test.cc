@@ -3,6 +3,7 @@
 // grow without bound.
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>

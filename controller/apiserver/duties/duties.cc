@@ -1,5 +1,7 @@
 #include "controller/apiserver/duties/duties.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>

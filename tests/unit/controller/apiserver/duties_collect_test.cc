@@ -1,5 +1,6 @@
 // Garbage collection by owner references.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>

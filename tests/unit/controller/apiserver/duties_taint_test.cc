@@ -1,5 +1,6 @@
 // Pods leave devices that are tainted NoExecute, as Kubernetes' device taint eviction has it.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

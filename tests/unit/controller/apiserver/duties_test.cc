@@ -2,6 +2,7 @@
 
 #include "controller/apiserver/duties/duties.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -2,6 +2,7 @@
 
 #include "controller/apiserver/validation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

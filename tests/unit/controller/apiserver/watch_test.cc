@@ -1,6 +1,7 @@
 // Watches: where they begin, what selectors make of changes, when they end; and the property that
 // replaying a watch gives the list.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <map>

@@ -1,6 +1,7 @@
 // What a claim may say beside how many chips it wants: attributes that must match or differ,
 // alternatives in order, all devices, whole nodes, tolerations, and how long its gang will run.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
