@@ -103,8 +103,10 @@ void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>&
   // The watch may lag behind what our own writes were answered; devices that an old word frees are
   // still allocated.
   if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
+  // An allocation that only pods of others use is theirs: it is held as it is published.
   track.live = fact != nullptr && fact->allocation != nullptr &&
-               (claim.allocated_before || SameDevices(*fact->allocation, claim.allocation));
+               (claim.allocated_before || SameDevices(*fact->allocation, claim.allocation)) &&
+               AnyConsumerReserved(index, *fact);
   if (fact == nullptr) {
     if (track.in_flight == 0) track.gone = true;
   } else if (track.seen == nullptr && track.in_flight == 0 && phase_ == RunPhase::kPrepared &&

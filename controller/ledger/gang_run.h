@@ -94,7 +94,7 @@ class GangRun {
     std::string answered;                   // the resourceVersion that an answer told last
     bool gone = false;
     bool settled = false;   // as this phase wants it
-    bool live = true;       // Bound: still has our allocation
+    bool live = true;       // Bound: still has our allocation, for a pod of ours
     bool released = false;  // Bound: its devices were given back
   };
   struct PodTrack : Track {

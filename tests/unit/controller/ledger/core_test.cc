@@ -303,6 +303,35 @@ TEST(CoreTest, AWatchOfClaimsThatLagsFreesNoChipThatIsStillAllocated) {
   world.Settle();
   EXPECT_THAT(world.api.faults, IsEmpty());
   EXPECT_NE(world.api.pods().at("next").node, "");
+TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddClaim("shared", 4);
+  world.api.AddPod("one", "", {"shared"});
+  world.Settle();
+  world.api.AddPod("two", "", {"shared"});
+  world.Settle();
+  // First the pod that found the claim allocated, then the one for which it was.
+  for (const char* name : {"two", "one"}) {
+    SCOPED_TRACE(name);
+    world.api.DeletePod(name);
+    world.Settle();
+    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "the other runs on it";
+    world.api.AddPod(name, "", {"shared"});
+    world.Settle();
+    EXPECT_EQ(world.api.pods().at(name).node, "node-a");
+    EXPECT_EQ(world.api.claims().at("shared").reserved_for.size(), 2U);
+  }
+  world.api.AddPodWithClaim("most", "", 13);
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("most").node, "") << "4 of 16 chips are the shared claim's";
+  world.Start();
+  world.api.FinishPod("one", true);
+  world.api.FinishPod("two", true);
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("most").node, "node-a");
+  EXPECT_EQ(world.api.claims().at("shared").allocation, nullptr);
+  EXPECT_THAT(world.api.faults, IsEmpty());
 }
 
 // Every write of the commit fails once in every way; the gang is bound in the end all the same.
@@ -319,6 +348,69 @@ TEST(CoreTest, EveryWriteMayFailOnceInAnyWay) {
       EXPECT_THAT(world.api.faults, IsEmpty());
       EXPECT_EQ(BoundPods(world.api), 2);
     }
+  }
+}
+
+// A pod goes before a write, and that write meets every fate; then everything goes. (A finalizer
+// that comes after all of it holds no device and goes with the claim, so no write comes that late
+// here.)
+TEST(CoreTest, WhateverIsDeletedAndWhateverFailsNothingIsKept) {
+  for (const Fate what :
+       {Fate::kNormal, Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost}) {
+    for (int at = 1; at <= 12; ++at) {
+      for (const std::string name : {"train-0", "train-1"}) {
+        SCOPED_TRACE(fmt::format("{}: fate {} at write {}", name, static_cast<int>(what), at));
+        World world;
+        AddGangOfTwo(world.api);
+        world.fate = [&](int n) {
+          if (n != at) return Fate::kNormal;
+          if (world.api.pods().contains(name)) world.api.DeletePod(name);
+          return what;
+        };
+        world.Settle();
+        world.api.CheckAtRest();
+        for (const char* pod : {"train-0", "train-1"}) {
+          if (world.api.pods().contains(pod)) world.api.DeletePod(pod);
+        }
+        world.Settle();
+        EXPECT_THAT(world.api.faults, IsEmpty());
+        EXPECT_EQ(world.journal.size(), 0U);
+        EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+        for (const auto& [key, claim] : world.api.claims()) {
+          EXPECT_EQ(claim.allocation, nullptr) << key;
+          EXPECT_THAT(claim.reserved_for, IsEmpty()) << key;
+        }
+      }
+    }
+  }
+}
+
+// The gang's pods are deleted and made again, under the same names, before any of the writes.
+TEST(CoreTest, AGangThatIsMadeAgainAtAnyMomentIsBoundInTheEnd) {
+  World undisturbed;
+  AddGangOfTwo(undisturbed.api);
+  undisturbed.Settle();
+  ASSERT_GT(undisturbed.writes, 8);
+  for (int at = 1; at <= undisturbed.writes; ++at) {
+    SCOPED_TRACE(at);
+    World world;
+    AddGangOfTwo(world.api);
+    world.fate = [&](int n) {
+      if (n != at) return Fate::kNormal;
+      for (const char* pod : {"train-0", "train-1"}) {
+        if (world.api.pods().contains(pod)) world.api.DeletePod(pod);
+      }
+      return Fate::kNormal;
+    };
+    world.Settle();
+    for (const std::string pod : {"train-0", "train-1"}) {
+      ASSERT_FALSE(world.api.pods().contains(pod));
+      world.api.AddPod(pod, "train", {pod + "-chips"});
+    }
+    world.Settle();
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 2);
   }
 }
 
