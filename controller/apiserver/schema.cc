@@ -23,17 +23,18 @@ void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int 
                  std::vector<std::string>& unknown, const Parts& parts) {
   for (auto it = object.begin(); it != object.end();) {
     const FieldPath child(path, it.key());
-    if (!Has(parts, it.key())) {
-      ++it;
-    } else if (const Schema* field = schema.Field(it.key())) {
-      PruneAt(*field, it.value(), child, depth + 1, unknown);
-      ++it;
-    } else if (schema.preserve_unknown || (schema.embedded_resource && IsObjectMeta(it.key()))) {
-      ++it;
-    } else {
+    const Schema* field = schema.Field(it.key());
+    const bool stays = !Has(parts, it.key()) || field != nullptr || schema.preserve_unknown ||
+                       (schema.embedded_resource && IsObjectMeta(it.key()));
+    if (!stays) {
       unknown.push_back(child.Text());
       it = object.erase(it);
+      continue;
     }
+    if (field != nullptr && Has(parts, it.key())) {
+      PruneAt(*field, it.value(), child, depth + 1, unknown);
+    }
+    ++it;
   }
 }
 
