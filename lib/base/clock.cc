@@ -38,6 +38,10 @@ std::string FormatMicroTime(WallTime time) {
   return fmt::format("{}.{:06}Z", FormatSeconds(time), fraction.count() / 1000);
 }
 
+// Nanoseconds in 64 bits begin and end little outside of these; a year such as 9999 means "never".
+constexpr auto kFirstDay = std::chrono::year(1678) / 1 / 1;
+constexpr auto kLastDay = std::chrono::year(2261) / 12 / 31;
+
 absl::StatusOr<WallTime> ParseTime(std::string_view text) {
   const auto bad = [&] {
     return InvalidArgument("'{}' is not an RFC 3339 time in UTC such as 2026-11-21T09:35:00Z",
@@ -67,6 +71,8 @@ absl::StatusOr<WallTime> ParseTime(std::string_view text) {
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
   if (rest != "Z" || !date.ok() || hour > 23 || minute > 59 || second > 60) return bad();
+  if (date < kFirstDay) return WallTime(std::chrono::sys_days(kFirstDay));
+  if (date > kLastDay) return WallTime(std::chrono::sys_days(kLastDay));
   return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(hour) +
          std::chrono::minutes(minute) + seconds(second) + nanoseconds(fraction_ns);
 }

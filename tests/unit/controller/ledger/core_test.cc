@@ -303,340 +303,342 @@ TEST(CoreTest, AWatchOfClaimsThatLagsFreesNoChipThatIsStillAllocated) {
   world.Settle();
   EXPECT_THAT(world.api.faults, IsEmpty());
   EXPECT_NE(world.api.pods().at("next").node, "");
-  TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
-    World world;
-    world.api.AddNode("node-a");
-    world.api.AddClaim("shared", 4);
-    world.api.AddPod("one", "", {"shared"});
-    world.Settle();
-    world.api.AddPod("two", "", {"shared"});
-    world.Settle();
-    // First the pod that found the claim allocated, then the one for which it was.
-    for (const char* name : {"two", "one"}) {
-      SCOPED_TRACE(name);
-      world.api.DeletePod(name);
-      world.Settle();
-      EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "the other runs on it";
-      world.api.AddPod(name, "", {"shared"});
-      world.Settle();
-      EXPECT_EQ(world.api.pods().at(name).node, "node-a");
-      EXPECT_EQ(world.api.claims().at("shared").reserved_for.size(), 2U);
-    }
-    world.api.AddPodWithClaim("most", "", 13);
-    world.Settle();
-    EXPECT_EQ(world.api.pods().at("most").node, "") << "4 of 16 chips are the shared claim's";
-    world.Start();
-    world.api.FinishPod("one", true);
-    world.api.FinishPod("two", true);
-    world.Settle();
-    EXPECT_EQ(world.api.pods().at("most").node, "node-a");
-    EXPECT_EQ(world.api.claims().at("shared").allocation, nullptr);
-    EXPECT_THAT(world.api.faults, IsEmpty());
-  }
+}
 
-  // Every write of the commit fails once in every way; the gang is bound in the end all the same.
-  TEST(CoreTest, EveryWriteMayFailOnceInAnyWay) {
-    for (const Fate what :
-         {Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate}) {
-      for (int at = 1; at <= 12; ++at) {
-        SCOPED_TRACE(fmt::format("fate {} at write {}", static_cast<int>(what), at));
-        World world;
-        AddGangOfTwo(world.api);
-        world.fate = [&](int n) { return n == at ? what : Fate::kNormal; };
-        world.Settle();
-        world.api.CheckAtRest();
-        EXPECT_THAT(world.api.faults, IsEmpty());
-        EXPECT_EQ(BoundPods(world.api), 2);
-      }
-    }
+TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddClaim("shared", 4);
+  world.api.AddPod("one", "", {"shared"});
+  world.Settle();
+  world.api.AddPod("two", "", {"shared"});
+  world.Settle();
+  // First the pod that found the claim allocated, then the one for which it was.
+  for (const char* name : {"two", "one"}) {
+    SCOPED_TRACE(name);
+    world.api.DeletePod(name);
+    world.Settle();
+    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "the other runs on it";
+    world.api.AddPod(name, "", {"shared"});
+    world.Settle();
+    EXPECT_EQ(world.api.pods().at(name).node, "node-a");
+    EXPECT_EQ(world.api.claims().at("shared").reserved_for.size(), 2U);
   }
+  world.api.AddPodWithClaim("most", "", 13);
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("most").node, "") << "4 of 16 chips are the shared claim's";
+  world.Start();
+  world.api.FinishPod("one", true);
+  world.api.FinishPod("two", true);
+  world.Settle();
+  EXPECT_EQ(world.api.pods().at("most").node, "node-a");
+  EXPECT_EQ(world.api.claims().at("shared").allocation, nullptr);
+  EXPECT_THAT(world.api.faults, IsEmpty());
+}
 
-  // A pod goes before a write, and that write meets every fate; then everything goes. (A finalizer
-  // that comes after all of it holds no device and goes with the claim, so no write comes that late
-  // here.)
-  TEST(CoreTest, WhateverIsDeletedAndWhateverFailsNothingIsKept) {
-    for (const Fate what :
-         {Fate::kNormal, Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost}) {
-      for (int at = 1; at <= 12; ++at) {
-        for (const std::string name : {"train-0", "train-1"}) {
-          SCOPED_TRACE(fmt::format("{}: fate {} at write {}", name, static_cast<int>(what), at));
-          World world;
-          AddGangOfTwo(world.api);
-          world.fate = [&](int n) {
-            if (n != at) return Fate::kNormal;
-            if (world.api.pods().contains(name)) world.api.DeletePod(name);
-            return what;
-          };
-          world.Settle();
-          world.api.CheckAtRest();
-          for (const char* pod : {"train-0", "train-1"}) {
-            if (world.api.pods().contains(pod)) world.api.DeletePod(pod);
-          }
-          world.Settle();
-          EXPECT_THAT(world.api.faults, IsEmpty());
-          EXPECT_EQ(world.journal.size(), 0U);
-          EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
-          for (const auto& [key, claim] : world.api.claims()) {
-            EXPECT_EQ(claim.allocation, nullptr) << key;
-            EXPECT_THAT(claim.reserved_for, IsEmpty()) << key;
-          }
-        }
-      }
-    }
-  }
-
-  // The gang's pods are deleted and made again, under the same names, before any of the writes.
-  TEST(CoreTest, AGangThatIsMadeAgainAtAnyMomentIsBoundInTheEnd) {
-    World undisturbed;
-    AddGangOfTwo(undisturbed.api);
-    undisturbed.Settle();
-    ASSERT_GT(undisturbed.writes, 8);
-    for (int at = 1; at <= undisturbed.writes; ++at) {
-      SCOPED_TRACE(at);
+// Every write of the commit fails once in every way; the gang is bound in the end all the same.
+TEST(CoreTest, EveryWriteMayFailOnceInAnyWay) {
+  for (const Fate what :
+       {Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate}) {
+    for (int at = 1; at <= 12; ++at) {
+      SCOPED_TRACE(fmt::format("fate {} at write {}", static_cast<int>(what), at));
       World world;
       AddGangOfTwo(world.api);
-      world.fate = [&](int n) {
-        if (n != at) return Fate::kNormal;
+      world.fate = [&](int n) { return n == at ? what : Fate::kNormal; };
+      world.Settle();
+      world.api.CheckAtRest();
+      EXPECT_THAT(world.api.faults, IsEmpty());
+      EXPECT_EQ(BoundPods(world.api), 2);
+    }
+  }
+}
+
+// A pod goes before a write, and that write meets every fate; then everything goes. (A finalizer
+// that comes after all of it holds no device and goes with the claim, so no write comes that late
+// here.)
+TEST(CoreTest, WhateverIsDeletedAndWhateverFailsNothingIsKept) {
+  for (const Fate what :
+       {Fate::kNormal, Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost}) {
+    for (int at = 1; at <= 12; ++at) {
+      for (const std::string name : {"train-0", "train-1"}) {
+        SCOPED_TRACE(fmt::format("{}: fate {} at write {}", name, static_cast<int>(what), at));
+        World world;
+        AddGangOfTwo(world.api);
+        world.fate = [&](int n) {
+          if (n != at) return Fate::kNormal;
+          if (world.api.pods().contains(name)) world.api.DeletePod(name);
+          return what;
+        };
+        world.Settle();
+        world.api.CheckAtRest();
         for (const char* pod : {"train-0", "train-1"}) {
           if (world.api.pods().contains(pod)) world.api.DeletePod(pod);
         }
-        return Fate::kNormal;
-      };
-      world.Settle();
-      for (const std::string pod : {"train-0", "train-1"}) {
-        ASSERT_FALSE(world.api.pods().contains(pod));
-        world.api.AddPod(pod, "train", {pod + "-chips"});
+        world.Settle();
+        EXPECT_THAT(world.api.faults, IsEmpty());
+        EXPECT_EQ(world.journal.size(), 0U);
+        EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+        for (const auto& [key, claim] : world.api.claims()) {
+          EXPECT_EQ(claim.allocation, nullptr) << key;
+          EXPECT_THAT(claim.reserved_for, IsEmpty()) << key;
+        }
       }
-      world.Settle();
-      world.api.CheckAtRest();
-      EXPECT_THAT(world.api.faults, IsEmpty());
-      EXPECT_EQ(BoundPods(world.api), 2);
     }
   }
+}
 
-  TEST(CoreTest, AWriteThatIsRefusedForEverUndoesTheGang) {
+// The gang's pods are deleted and made again, under the same names, before any of the writes.
+TEST(CoreTest, AGangThatIsMadeAgainAtAnyMomentIsBoundInTheEnd) {
+  World undisturbed;
+  AddGangOfTwo(undisturbed.api);
+  undisturbed.Settle();
+  ASSERT_GT(undisturbed.writes, 8);
+  for (int at = 1; at <= undisturbed.writes; ++at) {
+    SCOPED_TRACE(at);
     World world;
     AddGangOfTwo(world.api);
-    int refused = 0;
     world.fate = [&](int n) {
-      if (n >= 3 && refused < GangRun::kRefusalsMost * 4) {
-        ++refused;
-        return Fate::kRefused;
+      if (n != at) return Fate::kNormal;
+      for (const char* pod : {"train-0", "train-1"}) {
+        if (world.api.pods().contains(pod)) world.api.DeletePod(pod);
       }
       return Fate::kNormal;
     };
+    world.Settle();
+    for (const std::string pod : {"train-0", "train-1"}) {
+      ASSERT_FALSE(world.api.pods().contains(pod));
+      world.api.AddPod(pod, "train", {pod + "-chips"});
+    }
     world.Settle();
     world.api.CheckAtRest();
     EXPECT_THAT(world.api.faults, IsEmpty());
-    EXPECT_EQ(BoundPods(world.api), 2);  // planned again after the trouble
-    EXPECT_GE(world.core().snapshot()->counters.gangs_undone, 1U);
+    EXPECT_EQ(BoundPods(world.api), 2);
   }
+}
 
-  int CountSteps() {
+TEST(CoreTest, AWriteThatIsRefusedForEverUndoesTheGang) {
+  World world;
+  AddGangOfTwo(world.api);
+  int refused = 0;
+  world.fate = [&](int n) {
+    if (n >= 3 && refused < GangRun::kRefusalsMost * 4) {
+      ++refused;
+      return Fate::kRefused;
+    }
+    return Fate::kNormal;
+  };
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 2);  // planned again after the trouble
+  EXPECT_GE(world.core().snapshot()->counters.gangs_undone, 1U);
+}
+
+int CountSteps() {
+  World world;
+  AddGangOfTwo(world.api);
+  int steps = 0;
+  for (int at = 1; at < 200; ++at) {
+    World trial;
+    AddGangOfTwo(trial.api);
+    trial.crash_after = at;
+    if (trial.Settle()) break;
+    steps = at;
+  }
+  return steps;
+}
+
+// The program dies before every journal write and before every API write in turn.
+TEST(CoreTest, ACrashAtAnyWriteLeavesAllOrNothing) {
+  const int steps = CountSteps();
+  EXPECT_GE(steps, 9);
+  for (int at = 1; at <= steps; ++at) {
+    SCOPED_TRACE(at);
     World world;
     AddGangOfTwo(world.api);
-    int steps = 0;
-    for (int at = 1; at < 200; ++at) {
-      World trial;
-      AddGangOfTwo(trial.api);
-      trial.crash_after = at;
-      if (trial.Settle()) break;
-      steps = at;
-    }
-    return steps;
-  }
-
-  // The program dies before every journal write and before every API write in turn.
-  TEST(CoreTest, ACrashAtAnyWriteLeavesAllOrNothing) {
-    const int steps = CountSteps();
-    EXPECT_GE(steps, 9);
-    for (int at = 1; at <= steps; ++at) {
-      SCOPED_TRACE(at);
-      World world;
-      AddGangOfTwo(world.api);
-      world.crash_after = at;
-      ASSERT_FALSE(world.Settle());
-      world.crash_after = 0;
-      world.Start();
-      ASSERT_TRUE(world.Settle());
-      world.api.CheckAtRest();
-      EXPECT_THAT(world.api.faults, IsEmpty());
-      EXPECT_EQ(BoundPods(world.api), 2);
-    }
-  }
-
-  // As before, but the journal is lost with the crash: what is published decides. When every claim
-  // is held and no pod bound, binds may be on their way: those pods are deleted, nothing else is
-  // safe.
-  TEST(CoreTest, ALostDiskIsRebuiltFromTheApi) {
-    const int steps = CountSteps();
-    int deleted = 0;
-    for (int at = 1; at <= steps + 1; ++at) {
-      SCOPED_TRACE(at);
-      World world;
-      AddGangOfTwo(world.api);
-      world.crash_after = at;
-      world.Settle();
-      world.crash_after = 0;
-      world.journal.Lose();
-      const bool unsafe = AllReserved(world.api) && BoundPods(world.api) == 0;
-      deleted += unsafe ? 1 : 0;
-      world.Start();
-      ASSERT_TRUE(world.Settle());
-      world.api.CheckAtRest();
-      EXPECT_THAT(world.api.faults, IsEmpty());
-      EXPECT_EQ(world.api.pods().size(), unsafe ? 0U : 2U);
-      EXPECT_EQ(BoundPods(world.api), unsafe ? 0 : 2);
-      EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), unsafe ? 0U : 2U);
-      EXPECT_EQ(world.journal.size() == 0, unsafe);
-    }
-    EXPECT_GT(deleted, 0);
-    EXPECT_LT(deleted, steps / 2);
-  }
-
-  // A process dies while its first bind is still on its way. A member goes before the next process
-  // starts, so that the gang must be undone; then the bind arrives.
-  TEST(CoreTest, ABindOfAnEarlierProcessThatArrivesLateLeavesNoPodWithoutItsClaim) {
-    for (const bool journal_lost : {false, true}) {
-      SCOPED_TRACE(journal_lost);
-      World world;
-      AddGangOfTwo(world.api);
-      world.fate = [&](int) {
-        if (!AllReserved(world.api)) return Fate::kNormal;
-        world.crash_after = 1;  // at the next write
-        return Fate::kLate;
-      };
-      ASSERT_FALSE(world.Settle());
-      world.crash_after = 0;
-      world.fate = [](int) { return Fate::kNormal; };
-      world.api.DeletePod("train-1");
-      if (journal_lost) world.journal.Lose();
-      world.Start();
-      ASSERT_TRUE(world.Settle());
-      world.api.CheckAtRest();
-      EXPECT_THAT(world.api.faults, IsEmpty());
-      EXPECT_EQ(BoundPods(world.api), 0);
-      EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
-    }
-  }
-
-  TEST(CoreTest, APodThatAnotherSchedulerHasBoundIsNotTakenOver) {
-    World world;
-    world.api.AddNode("node-a");
-    world.api.AddClaim("theirs", 2);
-    world.api.AddPod("old", "", {"theirs"});
-    world.api.BindByOther("old", "theirs", "node-a");
-    world.Settle();
-    EXPECT_THAT(world.api.faults, IsEmpty());
-    EXPECT_EQ(world.api.pods().at("old").node, "node-a");
-    EXPECT_TRUE(world.api.claims().at("theirs").ReservedFor(world.api.pods().at("old").uid));
-    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "its chip is not free";
-    EXPECT_EQ(world.journal.size(), 0U);
-  }
-
-  TEST(CoreTest, AnApiRestoredFromAnOlderBackupIsPublishedAgain) {
-    for (const bool restart : {false, true}) {
-      SCOPED_TRACE(restart);
-      World world;
-      AddGangOfTwo(world.api);
-      const FakeApi::Backup backup = world.api.Save();
-      world.Settle();
-      const std::string node = world.api.pods().at("train-1").node;
-      world.api.Restore(backup);
-      if (restart) world.Start();
-      world.Settle();
-      world.api.CheckAtRest();
-      EXPECT_THAT(world.api.faults, IsEmpty());
-      EXPECT_EQ(BoundPods(world.api), 2);
-      EXPECT_EQ(world.api.pods().at("train-1").node, node);
-      EXPECT_EQ(world.core().snapshot()->counters.gangs_prepared, restart ? 0U : 1U);
-    }
-  }
-
-  TEST(CoreTest, PodsThatEndedWhileTheControllerWasDownAreReleased) {
-    World world;
-    AddGangOfTwo(world.api);
-    world.Settle();
-    world.api.FinishPod("train-0", true);
-    world.api.DeletePod("train-1");
-    world.api.RunDuties();
+    world.crash_after = at;
+    ASSERT_FALSE(world.Settle());
+    world.crash_after = 0;
     world.Start();
-    world.Settle();
-    EXPECT_EQ(world.journal.size(), 0U);
-    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+    ASSERT_TRUE(world.Settle());
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 2);
   }
+}
 
-  TEST(CoreTest, ANodeThatVanishesBeforeTheBindUndoesTheGang) {
+// As before, but the journal is lost with the crash: what is published decides. When every claim
+// is held and no pod bound, binds may be on their way: those pods are deleted, nothing else is
+// safe.
+TEST(CoreTest, ALostDiskIsRebuiltFromTheApi) {
+  const int steps = CountSteps();
+  int deleted = 0;
+  for (int at = 1; at <= steps + 1; ++at) {
+    SCOPED_TRACE(at);
     World world;
     AddGangOfTwo(world.api);
-    bool removed = false;
-    world.fate = [&](int n) {
-      if (n == 3 && !removed) {
-        removed = true;
-        world.api.RemoveNode("node-b");
-      }
-      return Fate::kNormal;
-    };
+    world.crash_after = at;
     world.Settle();
+    world.crash_after = 0;
+    world.journal.Lose();
+    const bool unsafe = AllReserved(world.api) && BoundPods(world.api) == 0;
+    deleted += unsafe ? 1 : 0;
+    world.Start();
+    ASSERT_TRUE(world.Settle());
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(world.api.pods().size(), unsafe ? 0U : 2U);
+    EXPECT_EQ(BoundPods(world.api), unsafe ? 0 : 2);
+    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), unsafe ? 0U : 2U);
+    EXPECT_EQ(world.journal.size() == 0, unsafe);
+  }
+  EXPECT_GT(deleted, 0);
+  EXPECT_LT(deleted, steps / 2);
+}
+
+// A process dies while its first bind is still on its way. A member goes before the next process
+// starts, so that the gang must be undone; then the bind arrives.
+TEST(CoreTest, ABindOfAnEarlierProcessThatArrivesLateLeavesNoPodWithoutItsClaim) {
+  for (const bool journal_lost : {false, true}) {
+    SCOPED_TRACE(journal_lost);
+    World world;
+    AddGangOfTwo(world.api);
+    world.fate = [&](int) {
+      if (!AllReserved(world.api)) return Fate::kNormal;
+      world.crash_after = 1;  // at the next write
+      return Fate::kLate;
+    };
+    ASSERT_FALSE(world.Settle());
+    world.crash_after = 0;
+    world.fate = [](int) { return Fate::kNormal; };
+    world.api.DeletePod("train-1");
+    if (journal_lost) world.journal.Lose();
+    world.Start();
+    ASSERT_TRUE(world.Settle());
     world.api.CheckAtRest();
     EXPECT_THAT(world.api.faults, IsEmpty());
     EXPECT_EQ(BoundPods(world.api), 0);
-    EXPECT_EQ(world.journal.size(), 0U);
+    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
   }
+}
 
-  // Random worlds: arrivals, ends, deletions, crashes, lost disks and every kind of failed write.
-  TEST(CoreTest, ManyGangsUnderRandomFaultsAreWholeOrAbsent) {
-    for (std::uint64_t seed = 1; seed <= 25; ++seed) {
-      SCOPED_TRACE(fmt::format("seed {}", seed));
-      Rng rng(seed);
-      World world;
-      for (int i = 0; i < 3; ++i) world.api.AddNode(fmt::format("node-{}", i));
-      world.fate = [&](int) {
-        if (!rng.Chance(1, 6)) return Fate::kNormal;
-        constexpr Fate kFates[] = {Fate::kConflict, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate};
-        return kFates[rng.Below(4)];
-      };
-      int pods = 0;
-      for (int round = 0; round < 12; ++round) {
-        const std::string gang = fmt::format("g{}", round);
-        const int members = static_cast<int>(1 + rng.Below(4));
-        world.api.AddGang(gang, members);
-        for (int i = 0; i < members; ++i) {
-          world.api.AddPodWithClaim(fmt::format("p{}", ++pods), gang,
-                                    static_cast<int>(1 + rng.Below(8)));
-        }
-        std::vector<std::string> names;
-        for (const auto& [name, pod] : world.api.pods()) names.push_back(name);
-        const std::string& victim = names[rng.Below(names.size())];
-        switch (rng.Below(4)) {
-          case 0:
-            world.api.DeletePod(victim);
-            break;
-          case 1:
-            if (!world.api.pods().at(victim).node.empty()) world.api.FinishPod(victim, true);
-            break;
-          default:
-            break;
-        }
-        world.crash_after = 0;
-        if (rng.Chance(1, 3)) {
-          world.crash_after = world.writes + static_cast<int>(rng.Below(40));
-        }
-        if (!world.Settle(static_cast<int>(rng.Below(60)))) {
-          world.crash_after = 0;
-          world.Start();
-        }
+TEST(CoreTest, APodThatAnotherSchedulerHasBoundIsNotTakenOver) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddClaim("theirs", 2);
+  world.api.AddPod("old", "", {"theirs"});
+  world.api.BindByOther("old", "theirs", "node-a");
+  world.Settle();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(world.api.pods().at("old").node, "node-a");
+  EXPECT_TRUE(world.api.claims().at("theirs").ReservedFor(world.api.pods().at("old").uid));
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "its chip is not free";
+  EXPECT_EQ(world.journal.size(), 0U);
+}
+
+TEST(CoreTest, AnApiRestoredFromAnOlderBackupIsPublishedAgain) {
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    World world;
+    AddGangOfTwo(world.api);
+    const FakeApi::Backup backup = world.api.Save();
+    world.Settle();
+    const std::string node = world.api.pods().at("train-1").node;
+    world.api.Restore(backup);
+    if (restart) world.Start();
+    world.Settle();
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 2);
+    EXPECT_EQ(world.api.pods().at("train-1").node, node);
+    EXPECT_EQ(world.core().snapshot()->counters.gangs_prepared, restart ? 0U : 1U);
+  }
+}
+
+TEST(CoreTest, PodsThatEndedWhileTheControllerWasDownAreReleased) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  world.api.FinishPod("train-0", true);
+  world.api.DeletePod("train-1");
+  world.api.RunDuties();
+  world.Start();
+  world.Settle();
+  EXPECT_EQ(world.journal.size(), 0U);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+}
+
+TEST(CoreTest, ANodeThatVanishesBeforeTheBindUndoesTheGang) {
+  World world;
+  AddGangOfTwo(world.api);
+  bool removed = false;
+  world.fate = [&](int n) {
+    if (n == 3 && !removed) {
+      removed = true;
+      world.api.RemoveNode("node-b");
+    }
+    return Fate::kNormal;
+  };
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 0);
+  EXPECT_EQ(world.journal.size(), 0U);
+}
+
+// Random worlds: arrivals, ends, deletions, crashes, lost disks and every kind of failed write.
+TEST(CoreTest, ManyGangsUnderRandomFaultsAreWholeOrAbsent) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Rng rng(seed);
+    World world;
+    for (int i = 0; i < 3; ++i) world.api.AddNode(fmt::format("node-{}", i));
+    world.fate = [&](int) {
+      if (!rng.Chance(1, 6)) return Fate::kNormal;
+      constexpr Fate kFates[] = {Fate::kConflict, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate};
+      return kFates[rng.Below(4)];
+    };
+    int pods = 0;
+    for (int round = 0; round < 12; ++round) {
+      const std::string gang = fmt::format("g{}", round);
+      const int members = static_cast<int>(1 + rng.Below(4));
+      world.api.AddGang(gang, members);
+      for (int i = 0; i < members; ++i) {
+        world.api.AddPodWithClaim(fmt::format("p{}", ++pods), gang,
+                                  static_cast<int>(1 + rng.Below(8)));
+      }
+      std::vector<std::string> names;
+      for (const auto& [name, pod] : world.api.pods()) names.push_back(name);
+      const std::string& victim = names[rng.Below(names.size())];
+      switch (rng.Below(4)) {
+        case 0:
+          world.api.DeletePod(victim);
+          break;
+        case 1:
+          if (!world.api.pods().at(victim).node.empty()) world.api.FinishPod(victim, true);
+          break;
+        default:
+          break;
       }
       world.crash_after = 0;
-      world.fate = [](int) { return Fate::kNormal; };
-      ASSERT_TRUE(world.Settle());
-      // A member that was deleted by its user leaves its bound gang smaller; nothing else may.
-      world.api.CheckDevices();
-      EXPECT_THAT(world.api.faults, IsEmpty());
-      EXPECT_EQ(world.core().snapshot()->runs_in_flight, 0U);
-      if (::testing::Test::HasFailure()) break;
+      if (rng.Chance(1, 3)) {
+        world.crash_after = world.writes + static_cast<int>(rng.Below(40));
+      }
+      if (!world.Settle(static_cast<int>(rng.Below(60)))) {
+        world.crash_after = 0;
+        world.Start();
+      }
     }
+    world.crash_after = 0;
+    world.fate = [](int) { return Fate::kNormal; };
+    ASSERT_TRUE(world.Settle());
+    // A member that was deleted by its user leaves its bound gang smaller; nothing else may.
+    world.api.CheckDevices();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(world.core().snapshot()->runs_in_flight, 0U);
+    if (::testing::Test::HasFailure()) break;
   }
+}
 
 }  // namespace
 }  // namespace tahoma::controller

@@ -26,6 +26,13 @@ TEST(ClockTest, TimeIsWrittenAndReadAsKubernetesDoes) {
   EXPECT_EQ(*ParseTime("2026-11-21T09:35:00Z"), WallTime(seconds(1'795'253'700)));
 }
 
+TEST(ClockTest, TimesThatTheClockCannotHoldAreTheNearestThatItCan) {
+  const WallTime last = *ParseTime("9999-12-31T23:59:59Z");
+  EXPECT_EQ(FormatTime(last), "2261-12-31T00:00:00Z");
+  EXPECT_LT(last, last + std::chrono::hours(24));
+  EXPECT_EQ(FormatTime(*ParseTime("0001-01-01T00:00:00Z")), "1678-01-01T00:00:00Z");
+}
+
 TEST(ClockTest, AnythingElseThanUtcTimeIsRefused) {
   for (const char* text : {"", "yesterday", "2026-11-21", "2026-02-30T00:00:00Z",
                            "2026-11-21T25:00:00Z", "2026-11-21T09:35:00", "2026-11-21T09:35:00.Z",
