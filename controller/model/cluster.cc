@@ -227,7 +227,8 @@ void ClusterState::Hold(std::shared_ptr<const Holding> holding) {
     nodes_.Mutable(id.value()).holdings.push_back(holding);
     RecountNode(id);
   }
-  holdings_.Put(holding->claim_uid, holding);
+  const std::string claim_uid = holding->claim_uid;
+  holdings_.Put(claim_uid, std::move(holding));
 }
 
 void ClusterState::Release(const std::string& claim_uid) {

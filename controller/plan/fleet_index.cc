@@ -161,7 +161,8 @@ bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& ac
     Ranked::const_iterator end;
   };
   std::vector<Run> runs;
-  for (const auto& [key, entry] : classes_) {
+  for (const auto& one : classes_) {
+    const auto& entry = one.second;  // clang 14 captures no structured binding
     const bool any = std::any_of(keys.begin(), keys.end(),
                                  [&](std::size_t k) { return !entry->rooms[k].empty(); });
     if (!any || !accepts(entry->nodes)) continue;

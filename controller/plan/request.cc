@@ -262,14 +262,15 @@ std::shared_ptr<const CompiledGang> Compiler::Compile(std::shared_ptr<const Gang
   if (const auto found = gangs_.find(spec.get()); found != gangs_.end()) return found->second;
   if (gangs_.size() >= kGangsMax) gangs_.clear();
   auto made = std::make_shared<CompiledGang>();
-  made->spec = spec;
-  made->valid = CompileShape(*spec, *made);
-  for (const MemberSpec& member : spec->members) {
+  made->spec = std::move(spec);
+  const GangSpec& gang = *made->spec;
+  made->valid = CompileShape(gang, *made);
+  for (const MemberSpec& member : gang.members) {
     if (made->valid.ok()) made->valid = CompileMember(member, *made);
   }
-  if (made->valid.ok() && spec->members.empty()) made->valid = InvalidArgument("it has no pods");
-  made->signature = fmt::format("{}|{}|{}|{}|", spec->shape_text, spec->chips.value_or(0),
-                                spec->slices, spec->max_runtime.has_value());
+  if (made->valid.ok() && gang.members.empty()) made->valid = InvalidArgument("it has no pods");
+  made->signature = fmt::format("{}|{}|{}|{}|", gang.shape_text, gang.chips.value_or(0),
+                                gang.slices, gang.max_runtime.has_value());
   absl::flat_hash_map<std::string, std::size_t> first;
   for (std::size_t i = 0; i < made->members.size(); ++i) {
     const std::string text = MemberText(made->members[i]);
@@ -277,7 +278,7 @@ std::shared_ptr<const CompiledGang> Compiler::Compile(std::shared_ptr<const Gang
     made->members[i].alike = at->second;
     made->signature += added ? text + "\n" : fmt::format("={}\n", at->second);
   }
-  gangs_.emplace(spec.get(), made);
+  gangs_.emplace(&gang, made);
   return made;
 }
 

@@ -349,12 +349,12 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   absl::Status status;
   if (claim) {
     auto parsed = parsers.claim(*body);
-    if (parsed.ok()) result.claim = *std::move(parsed);
     status = parsed.status();
+    if (parsed.ok()) result.claim = *std::move(parsed);
   } else {
     auto parsed = parsers.pod(*body);
-    if (parsed.ok()) result.pod = *std::move(parsed);
     status = parsed.status();
+    if (parsed.ok()) result.pod = *std::move(parsed);
   }
   if (!status.ok()) {
     result.outcome = WriteOutcome::kUnavailable;

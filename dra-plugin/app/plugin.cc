@@ -135,7 +135,7 @@ absl::Status Plugin::Session() {
                        std::string params) -> absl::StatusOr<wire::Inventory> {
     TAHOMA_ASSIGN_OR_RETURN(
         const wire::Reply reply,
-        wire::Call(*connection, ++id, {.method = std::string(method), .params = params},
+        wire::Call(*connection, ++id, {.method = std::string(method), .params = std::move(params)},
                    kWatchTimeout));
     return wire::DecodeInventory(reply.result);
   };

@@ -92,11 +92,10 @@ class Fields {
 
   // Decimal integers, also with binary units ("64Mi", "2Gi": Kubernetes' spelling).
   template <std::integral T>
-  Fields& Int(std::string key, T* value, IntRange range, std::string description) {
+  Fields& Int(const std::string& key, T* value, IntRange range, const std::string& description) {
     return AddInt(
-        std::move(key), static_cast<std::int64_t>(*value),
-        [value](std::int64_t v) { *value = static_cast<T>(v); }, Narrow<T>(range),
-        std::move(description));
+        key, static_cast<std::int64_t>(*value),
+        [value](std::int64_t v) { *value = static_cast<T>(v); }, Narrow<T>(range), description);
   }
 
   Fields& Number(std::string key, double* value, NumberRange range, std::string description);
@@ -118,10 +117,10 @@ class Fields {
   // A list of structs; as a flag inline YAML: '[{nodeId: 1, address: "a:1"}]'. A list that is
   // given replaces the default.
   template <typename T>
-  Fields& List(std::string key, std::vector<T>* value, std::string description,
+  Fields& List(const std::string& key, std::vector<T>* value, const std::string& description,
                std::function<void(Fields&, T&)> declare) {
     return AddStructs(
-        std::move(key), std::move(description), Value::Kind::kList, [value] { value->clear(); },
+        key, description, Value::Kind::kList, [value] { value->clear(); },
         [value, declare](const std::string&) {
           Fields fields;
           declare(fields, value->emplace_back());
@@ -132,10 +131,10 @@ class Fields {
 
   // Structs by name; as a flag inline YAML.
   template <typename T>
-  Fields& MapOf(std::string key, std::map<std::string, T>* value, std::string description,
-                std::function<void(Fields&, T&)> declare) {
+  Fields& MapOf(const std::string& key, std::map<std::string, T>* value,
+                const std::string& description, std::function<void(Fields&, T&)> declare) {
     return AddStructs(
-        std::move(key), std::move(description), Value::Kind::kMap, [value] { value->clear(); },
+        key, description, Value::Kind::kMap, [value] { value->clear(); },
         [value, declare](const std::string& name) {
           Fields fields;
           declare(fields, (*value)[name]);

@@ -92,7 +92,7 @@ class CelValue {
   explicit CelValue(List value) : value_(std::make_shared<const List>(std::move(value))) {}
   explicit CelValue(Map value) : value_(std::make_shared<const Map>(std::move(value))) {}
   explicit CelValue(Optional value) : value_(std::move(value)) {}
-  explicit CelValue(Quantity value) : value_(std::move(value)) {}
+  explicit CelValue(Quantity value) : value_(value) {}
   explicit CelValue(Semver value) : value_(std::make_shared<const Semver>(std::move(value))) {}
   explicit CelValue(DevicePart value) : value_(std::move(value)) {}
 
