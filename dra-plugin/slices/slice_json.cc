@@ -45,7 +45,7 @@ void CollectDropped(const json& sent, const json& kept, const std::string& path,
                     std::set<std::string>& out) {
   if (sent.is_object() && kept.is_object()) {
     for (const auto& [key, value] : sent.items()) {
-      const std::string below = path.empty() ? key : path + "." + key;
+      const std::string below = path.empty() ? key : fmt::format("{}.{}", path, key);
       const auto found = kept.find(key);
       if (found == kept.end()) {
         out.insert(below);

@@ -52,14 +52,16 @@ Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count)
   });
   for (json& slice : slices) {
     plan.newest = std::max(plan.newest, Number(slice, kGeneration));
-    bool used = false;
-    for (std::size_t i = 0; i < count && !used; ++i) {
-      if (plan.existing[i].has_value()) continue;
-      if (!Text(slice, kName).starts_with(SliceGenerateName(owner, i))) continue;
-      plan.existing[i] = std::move(slice);
-      used = true;
+    std::size_t place = 0;
+    while (place < count && (plan.existing[place].has_value() ||
+                             !Text(slice, kName).starts_with(SliceGenerateName(owner, place)))) {
+      ++place;
     }
-    if (!used) plan.obsolete.push_back(std::move(slice));
+    if (place < count) {
+      plan.existing[place] = std::move(slice);
+    } else {
+      plan.obsolete.push_back(std::move(slice));
+    }
   }
   return plan;
 }

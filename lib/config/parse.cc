@@ -38,7 +38,7 @@ std::vector<Flag> AllFlags(const Spec& spec) {
 std::string NamesOf(const Flag& flag, const Spec& spec) {
   std::string names = flag.name;
   for (const auto& [alias, key] : spec.aliases()) {
-    if (key == flag.field->key) names = alias + "," + names;
+    if (key == flag.field->key) names = fmt::format("{},{}", alias, names);
   }
   return names;
 }
@@ -68,7 +68,7 @@ absl::StatusOr<Value> FlagValue(const Field& field, const std::string& text) {
     if (equals == std::string::npos) {
       return InvalidArgument("\"{}\" is not a pair; expected name=value,name=value", word);
     }
-    value.entries.emplace_back(word.substr(0, equals), Scalar(word.substr(equals + 1)));
+    value.entries.push_back({std::string(word.substr(0, equals)), Scalar(word.substr(equals + 1))});
   }
   return value;
 }
@@ -78,14 +78,13 @@ absl::Status CheckHead(Value& file, const std::string& name, const Spec& spec) {
   const std::map<std::string, std::string> head{{"apiVersion", std::string(kApiVersion)},
                                                 {"kind", spec.about().kind}};
   for (const auto& [key, wanted] : head) {
-    const auto at =
-        std::ranges::find_if(file.entries, [&](const auto& e) { return e.first == key; });
+    const auto at = std::ranges::find(file.entries, key, &Entry::key);
     if (at == file.entries.end()) {
       return where.Error(file, fmt::format("{} is missing; expected \"{}: {}\"", key, key, wanted));
     }
-    if (at->second.scalar != wanted) {
-      return where.Below(key).Error(at->second, fmt::format("\"{}\" is not supported; expected {}",
-                                                            at->second.scalar, wanted));
+    if (at->value.scalar != wanted) {
+      return where.Below(key).Error(
+          at->value, fmt::format("\"{}\" is not supported; expected {}", at->value.scalar, wanted));
     }
     file.entries.erase(at);
   }

@@ -133,7 +133,8 @@ Fields& Fields::AddInt(std::string key, std::int64_t default_value,
   Field& field = Add(std::move(key), std::move(description));
   field.kind = IntKind(range);
   field.default_text = fmt::format("{}", default_value);
-  field.set = [store, range, kind = field.kind](const Value& given, const Where& where) {
+  field.set = [store = std::move(store), range, kind = field.kind](const Value& given,
+                                                                   const Where& where) {
     if (given.kind != Value::Kind::kScalar || given.quoted) return Wrong(given, where, kind);
     const std::optional<std::int64_t> number = ReadInt(given.scalar);
     if (!number) return Wrong(given, where, kind);
@@ -218,7 +219,7 @@ Fields& Fields::Map(std::string key, std::map<std::string, std::string>* value,
   Field& field = Add(std::move(key), std::move(description));
   field.kind = "map of strings";
   std::vector<std::string> pairs;
-  for (const auto& [name, text] : *value) pairs.push_back(name + "=" + text);
+  for (const auto& [name, text] : *value) pairs.push_back(fmt::format("{}={}", name, text));
   field.default_text = fmt::format("{}", fmt::join(pairs, ","));
   field.form = FlagForm::kPairs;
   field.set = [value](const Value& given, const Where& where) {
@@ -256,7 +257,8 @@ Fields& Fields::AddStructs(std::string key, std::string description, Value::Kind
   Field& field = Add(std::move(key), std::move(description));
   field.kind = fmt::format(fmt::runtime(is_list ? "list of {{{}}}" : "map of {{{}}}"), keys);
   field.form = FlagForm::kYaml;
-  field.set = [=](const Value& given, const Where& where) {
+  field.set = [kind, is_list, clear = std::move(clear), append = std::move(append)](
+                  const Value& given, const Where& where) {
     if (given.kind != kind) return Wrong(given, where, is_list ? "a list" : "a map");
     clear();
     for (std::size_t i = 0; i < given.items.size(); ++i) {
@@ -282,7 +284,7 @@ absl::Status Fields::Set(const Value& map, const Where& where) const {
     return Wrong(map, where, fmt::format("a map of {}", KeyList()));
   }
   for (const auto& [key, value] : map.entries) {
-    const auto field = std::ranges::find_if(fields_, [&](const Field& f) { return f.key == key; });
+    const auto field = std::ranges::find(fields_, key, &Field::key);
     if (field == fields_.end()) {
       std::vector<std::string> known;
       for (const Field& f : fields_) known.push_back(f.key);

@@ -114,7 +114,7 @@ class Builder final : public YAML::EventHandler {
       parent.has_key = true;
     } else {
       value.line = parent.key_line;
-      parent.value.entries.emplace_back(std::move(parent.key), std::move(value));
+      parent.value.entries.push_back({std::move(parent.key), std::move(value)});
       parent.has_key = false;
     }
   }

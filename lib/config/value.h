@@ -1,7 +1,7 @@
 // A parsed YAML text as plain values that remember their line.
 //
 //   absl::StatusOr<Value> file = ParseYaml("listenAddress: 127.0.0.1:8001\n");
-//   file->entries[0].second.line;      // 1
+//   file->entries[0].value.line;       // 1
 //
 // Scope: the only place where this library meets yaml-cpp. Text, depth and the number of values
 // are bounded, so aliases that multiply ("billion laughs") are an error and not a full memory.
@@ -24,6 +24,8 @@ inline constexpr std::size_t kMaxTextBytes = 4 << 20;
 inline constexpr int kMaxDepth = 32;
 inline constexpr int kMaxValues = 20'000;
 
+struct Entry;
+
 struct Value {
   enum class Kind { kNull, kScalar, kList, kMap };
 
@@ -32,7 +34,12 @@ struct Value {
   bool quoted = false;  // "30" in quotes is a string only
   int line = 0;         // 1-based; 0 when it did not come from a file
   std::vector<Value> items;
-  std::vector<std::pair<std::string, Value>> entries;  // in the file's order, keys unique
+  std::vector<Entry> entries;  // in the file's order, keys unique
+};
+
+struct Entry {
+  std::string key;
+  Value value;
 };
 
 // Reads one YAML document; an empty one is kNull. kInvalidArgument names the line.

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/kube/cel/functions.h"
 #include "lib/kube/cel/lexer.h"
@@ -238,6 +239,7 @@ absl::StatusOr<CelType> Checker::Call(const CelExpr& e, const std::vector<CelTyp
     const CelSignature* found = FindCelFunction(e.name, style, types.size());
     if (found != nullptr && found->function == e.function) signature = found;
   }
+  TAHOMA_CHECK(signature != nullptr);  // the parser has found it
   if (!types.empty() && signature->receiver != CelType::kDyn && types[0] != CelType::kDyn &&
       types[0] != signature->receiver) {
     return CelErrorAt(source_, e.at,

@@ -272,7 +272,7 @@ TEST(ConfigTest, StrayTextAfterTheDocumentIsRefused) {
 TEST(ConfigTest, AliasesAreCopies) {
   const auto value = ParseYaml("a: &x {b: 1}\nc: *x\n");
   ASSERT_TRUE(value.ok()) << value.status();
-  EXPECT_EQ(value->entries[1].second.entries[0].second.scalar, "1");
+  EXPECT_EQ(value->entries[1].value.entries[0].value.scalar, "1");
   EXPECT_FALSE(ParseYaml("a: &x [*x]\n").ok());
   EXPECT_FALSE(ParseYaml("a: *x\n").ok());
 }
