@@ -261,13 +261,13 @@ absl::StatusOr<json> Client::Write(std::string_view method, std::string path,
 }
 
 absl::StatusOr<json> Client::Create(const Resource& resource, std::string_view ns,
-                                    const json& object, WriteOptions options) {
+                                    const json& object, const WriteOptions& options) {
   return Write("POST", resource.CollectionPath(ns), "application/json", object, options,
                Repeat::kMustNot);
 }
 
 absl::StatusOr<json> Client::Update(const Resource& resource, const json& object,
-                                    WriteOptions options) {
+                                    const WriteOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(const ObjectKey key, KeyFor(object));
   return Write("PUT", resource.ObjectPath(key, options.subresource), "application/json", object,
                options, Repeat::kMay);
@@ -276,11 +276,11 @@ absl::StatusOr<json> Client::Update(const Resource& resource, const json& object
 absl::StatusOr<json> Client::UpdateStatus(const Resource& resource, const json& object,
                                           WriteOptions options) {
   options.subresource = "status";
-  return Update(resource, object, std::move(options));
+  return Update(resource, object, options);
 }
 
 absl::StatusOr<json> Client::Patch(const Resource& resource, const ObjectKey& key, PatchType type,
-                                   const json& patch, WriteOptions options) {
+                                   const json& patch, const WriteOptions& options) {
   return Write("PATCH", resource.ObjectPath(key, options.subresource), ContentType(type), patch,
                options, type == PatchType::kJson ? Repeat::kMustNot : Repeat::kMay);
 }

@@ -124,16 +124,17 @@ class Client {
   absl::Status ForEach(const Resource& resource, ListOptions options,
                        const std::function<absl::Status(const nlohmann::json& item)>& each);
   absl::StatusOr<nlohmann::json> Create(const Resource& resource, std::string_view ns,
-                                        const nlohmann::json& object, WriteOptions options = {});
+                                        const nlohmann::json& object,
+                                        const WriteOptions& options = {});
   // Key from the object's metadata; with its resourceVersion the server checks for conflicts.
   absl::StatusOr<nlohmann::json> Update(const Resource& resource, const nlohmann::json& object,
-                                        WriteOptions options = {});
+                                        const WriteOptions& options = {});
   absl::StatusOr<nlohmann::json> UpdateStatus(const Resource& resource,
                                               const nlohmann::json& object,
                                               WriteOptions options = {});
   absl::StatusOr<nlohmann::json> Patch(const Resource& resource, const ObjectKey& key,
                                        PatchType type, const nlohmann::json& patch,
-                                       WriteOptions options = {});
+                                       const WriteOptions& options = {});
   // The answer is the object as it is being deleted, or a Status.
   absl::StatusOr<nlohmann::json> Delete(const Resource& resource, const ObjectKey& key,
                                         const DeleteOptions& options = {});

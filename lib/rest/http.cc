@@ -180,10 +180,11 @@ Http::Impl::Impl(const ServerOptions& options, Metrics& metrics, Answer answer)
     out.headers.erase("Keep-Alive");
     out.headers.erase("Accept-Ranges");
   });
-  set_exception_handler([](const httplib::Request&, httplib::Response& out, std::exception_ptr) {
-    out.status = 500;
-    out.body.clear();
-  });
+  set_exception_handler(
+      [](const httplib::Request&, httplib::Response& out, const std::exception_ptr&) {
+        out.status = 500;
+        out.body.clear();
+      });
   // httplib's default would let two programs share a port without an error.
   set_socket_options([](int fd) {
     const int yes = 1;

@@ -9,7 +9,6 @@
 namespace tahoma::sim {
 namespace {
 
-using torus::Axis;
 using torus::ChipIndex;
 
 // Part `part` of `parts` of block `block`, as a send of those bytes.

@@ -36,7 +36,7 @@ ChildImage MakeImage(const Launch& launch) {
   }
   image.argv.push_back(nullptr);
   for (const auto& [name, value] : launch.environment) {
-    image.variables.push_back(name + "=" + value);
+    image.variables.push_back(fmt::format("{}={}", name, value));
   }
   image.variables.push_back(fmt::format("{}={}", kContainerIdVariable, launch.id));
   for (std::string& variable : image.variables) image.envp.push_back(variable.data());

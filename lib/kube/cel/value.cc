@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "lib/base/check.h"
+
 namespace tahoma::kube {
 namespace {
 
@@ -50,6 +52,8 @@ std::optional<int> OrderNumbers(const CelValue& a, const CelValue& b) {
   const auto* bu = b.As<std::uint64_t>();
   const auto* ad = a.As<double>();
   const auto* bd = b.As<double>();
+  TAHOMA_CHECK(ai != nullptr || au != nullptr || ad != nullptr);
+  TAHOMA_CHECK(bi != nullptr || bu != nullptr || bd != nullptr);
   if (ai != nullptr && bi != nullptr) return *ai < *bi ? -1 : *ai > *bi ? 1 : 0;
   if (au != nullptr && bu != nullptr) return *au < *bu ? -1 : *au > *bu ? 1 : 0;
   if (ad != nullptr && bd != nullptr) return OrderDouble(*ad, *bd);
