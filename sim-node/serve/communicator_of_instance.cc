@@ -55,7 +55,7 @@ std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& clai
 }
 
 void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
-                          std::function<void(const std::string& token)> called) {
+                          const std::function<void(const std::string& token)>& called) {
   for (const std::string_view method : {kCommJoin, kCommRun, kCommLeave}) {
     server.AddWorkloadCall(
         std::string(method),

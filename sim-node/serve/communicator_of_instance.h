@@ -39,6 +39,6 @@ std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& clai
 // Serves commJoin, commRun and commLeave to the bearers of claims' tokens; `called` hears of each
 // token before its call. All must outlive `server`.
 void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
-                          std::function<void(const std::string& token)> called);
+                          const std::function<void(const std::string& token)>& called);
 
 }  // namespace tahoma::sim

@@ -172,7 +172,7 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   if (stopped_ || incoming_.size() >= kMaxIncoming) return;
   Incoming& incoming = incoming_.emplace_back();
   incoming.connection = connection;
-  incoming.thread = std::jthread([this, connection, &incoming] {
+  incoming.thread = std::jthread([this, connection = std::move(connection), &incoming] {
     ReadLoop(*connection);
     const std::lock_guard ending(mutex_);
     incoming.done = true;

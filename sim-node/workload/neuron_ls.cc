@@ -101,7 +101,8 @@ std::string Grid(const DeviceList& list) {
     if (device.index < kGridSide * kGridSide) held[static_cast<std::size_t>(device.index)] = true;
   }
   const auto at = [&](int row, int column) {
-    return static_cast<bool>(held[static_cast<std::size_t>(row * kGridSide + column)]);
+    const int place = row * kGridSide + column;
+    return static_cast<bool>(held[static_cast<std::size_t>(place)]);
   };
   std::string out = "\nNeuron Device Topology\n";
   const std::string stars = "      *        *        *        *\n";
