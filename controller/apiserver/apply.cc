@@ -53,13 +53,26 @@ std::string Text(const Json& object, std::string_view name) {
   return std::string(View(object, name));
 }
 
+// The same, of an entry that stays where it is.
+struct ManagerView {
+  bool is_update = false;
+  std::string_view manager;
+  std::string_view api_version;
+  std::string_view subresource;
+
+  friend auto operator<=>(const ManagerView&, const ManagerView&) = default;
+};
+
+ManagerView ViewOf(const Json& entry) {
+  const bool is_update = View(entry, "operation") != "Apply";
+  return {is_update, View(entry, "manager"),
+          is_update ? View(entry, "apiVersion") : std::string_view(), View(entry, "subresource")};
+}
+
 ManagerKey KeyOf(const Json& entry) {
-  ManagerKey key{.is_update = Text(entry, "operation") != "Apply",
-                 .manager = Text(entry, "manager"),
-                 .api_version = {},
-                 .subresource = Text(entry, "subresource")};
-  if (key.is_update) key.api_version = Text(entry, "apiVersion");
-  return key;
+  const ManagerView view = ViewOf(entry);
+  return {view.is_update, std::string(view.manager), std::string(view.api_version),
+          std::string(view.subresource)};
 }
 
 Managers Decode(const Json& list) {
@@ -91,10 +104,8 @@ void EncodeInto(const Managers& managers, Json& list) {
   // Apply before Update, then by time (sortEncodedManagedFields).
   std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) {
     const auto order = [](const Json& entry) {
-      const bool is_update = View(entry, "operation") != "Apply";
-      return std::tuple(is_update, View(entry, "time"), View(entry, "manager"),
-                        is_update ? View(entry, "apiVersion") : std::string_view(),
-                        View(entry, "subresource"));
+      const ManagerView view = ViewOf(entry);
+      return std::tuple(view.is_update, View(entry, "time"), view);
     };
     return order(a) < order(b);
   });

@@ -1,12 +1,12 @@
 #include "controller/apiserver/decode_body.h"
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/json_text.h"
 #include "controller/apiserver/status_error.h"
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 #include "lib/kube/yaml.h"
 
@@ -33,8 +33,7 @@ absl::StatusOr<JsonText> Read(std::string_view text) {
 std::string MediaType(std::string_view content_type) {
   std::string type(content_type.substr(0, content_type.find(';')));
   while (!type.empty() && type.back() == ' ') type.pop_back();
-  std::transform(type.begin(), type.end(), type.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(type, type.begin(), AsciiLower);
   return type;
 }
 

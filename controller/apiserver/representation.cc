@@ -1,11 +1,11 @@
 #include "controller/apiserver/representation.h"
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/status_error.h"
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
@@ -35,8 +35,7 @@ MediaRange ParseRange(std::string_view element) {
     element = end == std::string_view::npos ? std::string_view() : element.substr(end + 1);
     if (first) {
       range.type = part;
-      std::transform(range.type.begin(), range.type.end(), range.type.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      std::ranges::transform(range.type, range.type.begin(), AsciiLower);
       first = false;
     } else if (part.starts_with("as=")) {
       range.as = part.substr(3);

@@ -18,6 +18,9 @@ namespace tahoma::controller {
 
 using Causes = std::vector<Cause>;
 
+// resource/v1 types.go: ResourceClaimReservedForMaxSize.
+inline constexpr std::size_t kReservedForMax = 256;
+
 // The value at a path of field names; null when something on the way is missing.
 const nlohmann::json& ValueAt(const nlohmann::json& object,
                               std::initializer_list<std::string_view> path);

@@ -18,7 +18,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kListMax = 32;  // requests, constraints, configs, selectors, results
 constexpr std::size_t kFirstAvailableMax = 8;
 constexpr std::size_t kTolerationsMax = 16;
-constexpr std::size_t kReservedForMax = 256;
 constexpr std::size_t kExpressionMax = 10 * 1024;  // bytes of one CEL expression
 constexpr std::size_t kOpaqueMax = 10 * 1024;      // bytes of one opaque configuration
 constexpr std::size_t kDriverMax = 63;

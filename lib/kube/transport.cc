@@ -1,16 +1,14 @@
 #include "lib/kube/transport.h"
 
-#include <strings.h>
-
 #include <nlohmann/json.hpp>
+
+#include "lib/base/ascii.h"
 
 namespace tahoma::kube {
 
 std::string_view Response::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
-    if (key.size() == name.size() && strncasecmp(key.data(), name.data(), name.size()) == 0) {
-      return value;
-    }
+    if (EqualsIgnoringCase(key, name)) return value;
   }
   return "";
 }

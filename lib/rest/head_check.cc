@@ -1,6 +1,6 @@
 #include "lib/rest/head_check.h"
 
-#include <strings.h>
+#include "lib/base/ascii.h"
 
 namespace tahoma::rest {
 namespace {
@@ -67,9 +67,7 @@ void HeadCheck::Take(char c) {
 void HeadCheck::EndLine() {
   part_ = Part::kLineEnd;
   for (const std::string_view framing : {kLength, kEncoding}) {
-    const bool same = name_.size() == framing.size() &&
-                      strncasecmp(name_.data(), framing.data(), framing.size()) == 0;
-    malformed_ = malformed_ || (same && !has_value_);
+    malformed_ = malformed_ || (EqualsIgnoringCase(name_, framing) && !has_value_);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <chrono>
 #include <utility>
 
+#include "lib/base/ascii.h"
 #include "lib/base/clock.h"
 #include "lib/rest/head_check.h"
 
@@ -23,18 +23,14 @@ constexpr int kBacklog = 4096;
 // than it said, and would leave the rest for the next request.
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
-bool Equals(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
 bool TakesBody(std::string_view method) {
   return method == "POST" || method == "PUT" || method == "PATCH" || method == "DELETE";
 }
 
 // httplib adds these to every request's headers; a client's own are not to be believed either.
 bool IsHttplibs(std::string_view name) {
-  return Equals(name, "REMOTE_ADDR") || Equals(name, "REMOTE_PORT") || Equals(name, "LOCAL_ADDR") ||
-         Equals(name, "LOCAL_PORT");
+  return EqualsIgnoringCase(name, "REMOTE_ADDR") || EqualsIgnoringCase(name, "REMOTE_PORT") ||
+         EqualsIgnoringCase(name, "LOCAL_ADDR") || EqualsIgnoringCase(name, "LOCAL_PORT");
 }
 
 int StatusOf(Connection::Trouble trouble, int otherwise) {
@@ -249,18 +245,19 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
   bool chunked = false;
   for (auto& [name, value] : parsed.headers) {
     if (IsHttplibs(name)) continue;
-    if (Equals(name, "Content-Length")) {
+    if (EqualsIgnoringCase(name, "Content-Length")) {
       const char* end = value.data() + value.size();
       const auto [rest, error] = std::from_chars(value.data(), end, length);
       if (error != std::errc() || rest != end || ++lengths > 1) {
         refuse(400, "Content-Length must be one number");
       }
-    } else if (Equals(name, "Transfer-Encoding")) {
-      chunked = Equals(value, "chunked");
+    } else if (EqualsIgnoringCase(name, "Transfer-Encoding")) {
+      chunked = EqualsIgnoringCase(value, "chunked");
       if (!chunked) refuse(501, "the only Transfer-Encoding is chunked");
-    } else if (Equals(name, "Content-Encoding") && !Equals(value, "identity")) {
+    } else if (EqualsIgnoringCase(name, "Content-Encoding") &&
+               !EqualsIgnoringCase(value, "identity")) {
       refuse(415, "bodies must not be compressed");
-    } else if (Equals(name, "Connection") || Equals(name, "Expect")) {
+    } else if (EqualsIgnoringCase(name, "Connection") || EqualsIgnoringCase(name, "Expect")) {
       kept.emplace(name, value);
     }
     request.headers.emplace_back(name, std::move(value));

@@ -1,17 +1,12 @@
 #include "lib/rest/message.h"
 
-#include <strings.h>
-
 #include <nlohmann/json.hpp>
 
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 
 namespace tahoma::rest {
 namespace {
-
-bool EqualsWithoutCase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -54,7 +49,7 @@ int HttpStatus(absl::StatusCode code) {
 
 std::string_view Request::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
-    if (EqualsWithoutCase(key, name)) return value;
+    if (EqualsIgnoringCase(key, name)) return value;
   }
   return "";
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <openssl/crypto.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "lib/base/ascii.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -330,8 +330,7 @@ std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
   if (options_.bearer_token.empty()) return std::nullopt;
   std::string_view given = request.header("Authorization");
   // The name of the scheme has no case (RFC 9110, 11.1).
-  const bool is_bearer =
-      given.size() > 6 && given[6] == ' ' && strncasecmp(given.data(), "Bearer", 6) == 0;
+  const bool is_bearer = EqualsIgnoringCase(given.substr(0, 7), "Bearer ");
   given.remove_prefix(is_bearer ? 7 : given.size());
   const std::string& wanted = options_.bearer_token;
   if (given.size() == wanted.size() &&

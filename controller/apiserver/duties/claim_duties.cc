@@ -1,6 +1,7 @@
 // Claims: made from templates, taken back from pods that are gone.
 // Source: Kubernetes' pkg/controller/resourceclaim/controller.go (behaviour).
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "controller/apiserver/duties/duties.h"
@@ -15,35 +16,40 @@ using Json = nlohmann::json;
 
 constexpr char kPodClaimName[] = "resource.kubernetes.io/pod-claim-name";
 constexpr char kDeleteProtection[] = "resource.kubernetes.io/delete-protection";
-constexpr std::size_t kReservationCountMax = 256;
 constexpr char kMergePatch[] = "application/strategic-merge-patch+json";
 
 std::string NamespaceOf(const Json& object) { return Text(object, {"metadata", "namespace"}); }
 
 std::string UidOf(const Json& object) { return Text(object, {"metadata", "uid"}); }
 
+// Whether one of `references` is to the pod.
+bool HasReferenceTo(const Json& pod, const Json& references) {
+  return std::any_of(references.begin(), references.end(),
+                     [&](const Json& reference) { return Text(reference, {"uid"}) == UidOf(pod); });
+}
+
 bool IsOwnedBy(const Json& claim, const Json& pod) {
-  for (const Json& owner : Field(claim, {"metadata", "ownerReferences"})) {
-    if (Text(owner, {"uid"}) == UidOf(pod)) return true;
-  }
-  return false;
+  return HasReferenceTo(pod, Field(claim, {"metadata", "ownerReferences"}));
 }
 
 bool IsReservedFor(const Json& claim, const Json& pod) {
-  for (const Json& user : Field(claim, {"status", "reservedFor"})) {
-    if (Text(user, {"uid"}) == UidOf(pod)) return true;
+  return HasReferenceTo(pod, Field(claim, {"status", "reservedFor"}));
+}
+
+// What the pod's status says of an entry of its spec.resourceClaims; null when nothing.
+const Json& ClaimStatusOf(const Json& pod, const std::string& entry) {
+  static const Json kNone;
+  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
+    if (Text(status, {"name"}) == entry) return status;
   }
-  return false;
+  return kNone;
 }
 
 // The claim that stands for an entry of the pod's spec.resourceClaims; "" when there is none.
 std::string ClaimNameOf(const Json& pod, const Json& entry) {
   const std::string given = Text(entry, {"resourceClaimName"});
   if (!given.empty()) return given;
-  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
-    if (Text(status, {"name"}) == Text(entry, {"name"})) return Text(status, {"resourceClaimName"});
-  }
-  return "";
+  return Text(ClaimStatusOf(pod, Text(entry, {"name"})), {"resourceClaimName"});
 }
 
 Json ClaimFor(const Json& pod, const Json& entry, const Json& claim_template) {
@@ -82,14 +88,12 @@ std::optional<std::string> Duties::ExistingClaim(const Json& pod, const std::str
 
 // Whether the pod's status names a claim for the entry, and it was not deleted since.
 bool Duties::HasItsClaim(const Json& pod, const std::string& name) const {
-  for (const Json& status : Field(pod, {"status", "resourceClaimStatuses"})) {
-    if (Text(status, {"name"}) != name) continue;
-    const std::string claim_name = Text(status, {"resourceClaimName"});
-    if (claim_name.empty()) return true;  // it needs none
-    const ObjectPtr claim = objects_.Get(kClaimResource, ObjectKey(NamespaceOf(pod), claim_name));
-    return claim != nullptr && IsOwnedBy(*claim->body, pod);
-  }
-  return false;
+  const Json& status = ClaimStatusOf(pod, name);
+  if (status.is_null()) return false;
+  const std::string claim_name = Text(status, {"resourceClaimName"});
+  if (claim_name.empty()) return true;  // it needs none
+  const ObjectPtr claim = objects_.Get(kClaimResource, ObjectKey(NamespaceOf(pod), claim_name));
+  return claim != nullptr && IsOwnedBy(*claim->body, pod);
 }
 
 absl::StatusOr<std::string> Duties::MakeClaim(const Json& pod, const Json& entry) {
@@ -149,7 +153,7 @@ Outcome Duties::ReserveFor(const Json& pod) {
     const ObjectPtr current = objects_.Get(kClaimResource, key);
     if (current == nullptr || !Field(*current->body, {"status", "allocation"}).is_object() ||
         IsReservedFor(*current->body, pod) ||
-        SizeAt(*current->body, {"status", "reservedFor"}) >= kReservationCountMax) {
+        SizeAt(*current->body, {"status", "reservedFor"}) >= kReservedForMax) {
       continue;
     }
     if (!entry.contains("resourceClaimName") && !IsOwnedBy(*current->body, pod)) continue;

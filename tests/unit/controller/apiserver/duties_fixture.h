@@ -113,6 +113,12 @@ class DutiesTest : public ::testing::Test {
     return Text(Get(kPods + "/" + pod)["status"]["resourceClaimStatuses"][0],
                 {"resourceClaimName"});
   }
+  // To node n.
+  void Bind(const std::string& pod) {
+    Call("POST", kPods + "/" + pod + "/binding",
+         {{"metadata", {{"name", pod}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
+    EXPECT_EQ(status_, 201);
+  }
   void SetPhase(const std::string& pod, const char* phase) {
     Call("PATCH", kPods + "/" + pod + "/status", {{"status", {{"phase", phase}}}},
          "application/merge-patch+json");

@@ -30,11 +30,6 @@ class TaintTest : public DutiesTest {
     Step();
     ASSERT_TRUE(Exists(kPods + "/web"));
   }
-  void Bind(const std::string& pod) {
-    Call("POST", kPods + "/" + pod + "/binding",
-         {{"metadata", {{"name", pod}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
-    EXPECT_EQ(status_, 201);
-  }
   // The slice of node n in a new generation, its first device with the taint.
   void Publish(int generation, const Json& taint, const char* driver = "neuron.aws.com") {
     Json device = {{"name", "neuron-device-0"}};

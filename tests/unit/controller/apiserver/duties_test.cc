@@ -196,9 +196,7 @@ TEST_F(NodeDutiesTest, ASilentNodeIsUnknownAfterFortySeconds) {
 
 TEST_F(NodeDutiesTest, PodsOfADeletedNodeGoAfterAWhile) {
   MakePod("web");
-  Call("POST", kPods + "/web/binding",
-       {{"metadata", {{"name", "web"}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
-  ASSERT_EQ(status_, 201);
+  Bind("web");
   Step();
   Call("DELETE", "/api/v1/nodes/n");
   Step();
@@ -308,9 +306,7 @@ TEST_F(DutiesTest, APodThatIsBoundByHandGetsItsAllocatedClaimReserved) {
   Step();
   const std::string path = kResource + "resourceclaims/" + ClaimOf("web");
   Allocate(ClaimOf("web"), nullptr);
-  Call("POST", kPods + "/web/binding",
-       {{"metadata", {{"name", "web"}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
-  ASSERT_EQ(status_, 201);
+  Bind("web");
   Step();
   const Json users = Field(Get(path), {"status", "reservedFor"});
   ASSERT_EQ(users.size(), 1U) << users;
@@ -338,9 +334,7 @@ TEST_F(DutiesTest, ADeletedNamespaceKeepsTheFinalizersOfOthers) {
 TEST_F(NodeDutiesTest, ARestartFindsPodsInDeletionAndFinishedOnesOfANodeThatIsGone) {
   for (const char* name : {"going", "done"}) {
     MakePod(name);
-    Call("POST", kPods + "/" + name + "/binding",
-         {{"metadata", {{"name", name}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
-    ASSERT_EQ(status_, 201);
+    Bind(name);
   }
   SetPhase("done", "Succeeded");
   Call("DELETE", kPods + "/going");
@@ -356,9 +350,7 @@ TEST_F(NodeDutiesTest, ARestartFindsPodsInDeletionAndFinishedOnesOfANodeThatIsGo
 
 TEST_F(NodeDutiesTest, ANodeThatComesBackInTimeKeepsItsPods) {
   MakePod("web");
-  Call("POST", kPods + "/web/binding",
-       {{"metadata", {{"name", "web"}}}, {"target", {{"kind", "Node"}, {"name", "n"}}}});
-  ASSERT_EQ(status_, 201);
+  Bind("web");
   Step();
   Call("DELETE", "/api/v1/nodes/n");
   Step();
