@@ -1,7 +1,6 @@
 #include "sim-node/collective/algorithms.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "lib/base/check.h"
 #include "lib/torus/path.h"
@@ -11,28 +10,35 @@ namespace {
 
 using torus::ChipIndex;
 
-// Part `part` of `parts` of block `block`, as a send of those bytes.
+// Cuts each block into parts in proportion to their weights, and makes sends of them.
 class Cutter {
  public:
-  Cutter(const Layout& layout, std::uint64_t parts) : layout_(layout), parts_(parts) {}
+  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights) : layout_(layout) {
+    for (const std::uint32_t weight : weights) ends_.push_back(ends_.back() + weight);
+  }
 
-  void Append(Step& step, ChipIndex from, ChipIndex to, std::size_t block, std::uint64_t part,
+  void Append(Step& step, ChipIndex from, ChipIndex to, std::size_t block, std::size_t part,
               Action action) const {
     const std::uint64_t begin = layout_.bounds[block];
     const std::uint64_t count = layout_.bounds[block + 1] - begin;
-    const std::uint64_t first = begin + count * part / parts_;
-    const std::uint64_t last = begin + count * (part + 1) / parts_;
+    const std::uint64_t first = begin + Share(count, ends_[part]);
+    const std::uint64_t last = begin + Share(count, ends_[part + 1]);
     if (first == last) return;
     step.push_back({.from = from,
                     .to = to,
                     .offset = first * layout_.element_bytes,
+                    .to_offset = first * layout_.element_bytes,
                     .bytes = (last - first) * layout_.element_bytes,
                     .action = action});
   }
 
  private:
+  std::uint64_t Share(std::uint64_t count, std::uint64_t end) const {
+    return static_cast<std::uint64_t>(static_cast<Wide>(count) * end / ends_.back());
+  }
+
   const Layout& layout_;
-  const std::uint64_t parts_;
+  std::vector<std::uint64_t> ends_ = {0};  // of each part, in units of weight
 };
 
 Action ActionOf(Phase phase) {
@@ -40,7 +46,7 @@ Action ActionOf(Phase phase) {
 }
 
 std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layout) {
-  const Cutter cutter(layout, 1);
+  const Cutter cutter(layout, {1});
   Step step;
   for (std::size_t to = 0; to < set.size(); ++to) {
     for (std::size_t from = 0; from < set.size(); ++from) {
@@ -61,7 +67,7 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
     lanes.push_back(std::move(ring));
   }
   const std::size_t n = set.size();
-  const Cutter cutter(layout, lanes.size());
+  const Cutter cutter(layout, std::vector<std::uint32_t>(lanes.size(), 1));
   std::vector<Step> steps(n - 1);
   for (std::size_t t = 0; t + 1 < n; ++t) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -72,35 +78,6 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
         const ChipIndex owner = lanes[lane][(i + n - behind) % n];
         cutter.Append(steps[t], lanes[lane][i], lanes[lane][(i + 1) % n], set.PlaceOf(owner), lane,
                       ActionOf(phase));
-      }
-    }
-  }
-  return steps;
-}
-
-std::vector<Step> RdhSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                           const Layout& layout) {
-  const std::vector<ChipIndex> chips = torus::BoxChips(*set.box(), torus);
-  std::vector<std::size_t> place;
-  for (const ChipIndex chip : chips) place.push_back(set.PlaceOf(chip));
-  const auto orders = DimensionOrders(*set.box(), torus);
-  const Cutter cutter(layout, orders.size());
-  const auto dimensions = static_cast<std::size_t>(std::countr_zero(chips.size()));
-  std::vector<Step> steps(dimensions);
-  for (std::size_t t = 0; t < dimensions; ++t) {
-    // All-gather undoes reduce-scatter: last exchange first.
-    const std::size_t depth = phase == Phase::kReduceScatter ? t : dimensions - 1 - t;
-    for (std::size_t part = 0; part < orders.size(); ++part) {
-      std::size_t fixed = 0;  // dimensions on which the sent blocks agree with their side
-      for (std::size_t d = 0; d <= depth; ++d) fixed |= std::size_t{1} << orders[part][d];
-      const std::size_t across = std::size_t{1} << orders[part][depth];
-      for (std::size_t from = 0; from < chips.size(); ++from) {
-        const std::size_t to = from ^ across;
-        const std::size_t side = phase == Phase::kReduceScatter ? to : from;
-        for (std::size_t block = 0; block < chips.size(); ++block) {
-          if (((block ^ side) & fixed) != 0) continue;
-          cutter.Append(steps[t], chips[from], chips[to], place[block], part, ActionOf(phase));
-        }
       }
     }
   }
@@ -135,46 +112,40 @@ Layout Layout::Weighted(const std::vector<int>& weights, std::uint64_t elements,
   return layout;
 }
 
-std::vector<std::vector<int>> DimensionOrders(const torus::Box& box, const torus::Shape& torus) {
-  const std::vector<ChipIndex> chips = torus::BoxChips(box, torus);
-  std::vector<int> fast, slow;
-  for (int d = 0; d < std::countr_zero(chips.size()); ++d) {
-    const torus::Coord from = torus.CoordOf(chips[0]);
-    const torus::Coord to = torus.CoordOf(chips[std::size_t{1} << d]);
-    (from.z == to.z ? fast : slow).push_back(d);
+std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
+                               const Layout& layout, const std::vector<Lane>& lanes) {
+  const std::vector<ChipIndex> chips = torus::BoxChips(*set.box(), torus);
+  std::vector<std::size_t> place;
+  for (const ChipIndex chip : chips) place.push_back(set.PlaceOf(chip));
+  std::vector<std::uint32_t> weights;
+  int last = -1;
+  for (const Lane& lane : lanes) {
+    weights.push_back(lane.weight);
+    if (!lane.step.empty()) last = std::max(last, lane.step.back());
   }
-  const auto rotated = [](const std::vector<int>& list, std::size_t by) {
-    std::vector<int> order = list;
-    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(by), order.end());
-    return order;
-  };
-  std::vector<std::vector<int>> orders;
-  if (fast.empty() || slow.empty()) {
-    const std::vector<int>& only = fast.empty() ? slow : fast;
-    for (std::size_t r = 0; r < only.size(); ++r) orders.push_back(rotated(only, r));
-    if (orders.empty()) orders.emplace_back();
-    return orders;
-  }
-  // Row i of the Latin square has the first slow dimension in step i and each fast one once.
-  const std::size_t n = fast.size() + 1;
-  for (std::size_t s = 0; s < slow.size(); ++s) {
-    const std::vector<int> slow_order = rotated(slow, s);
-    for (std::size_t i = 0; i < n; ++i) {
-      std::vector<int>& order = orders.emplace_back();
-      for (std::size_t j = 0; j < n; ++j) {
-        const std::size_t symbol = (i + n - j) % n;
-        order.push_back(symbol == 0 ? slow_order[0] : fast[symbol - 1]);
+  const Cutter cutter(layout, weights);
+  std::vector<Step> steps(static_cast<std::size_t>(last + 1));
+  for (std::size_t part = 0; part < lanes.size(); ++part) {
+    const Lane& lane = lanes[part];
+    std::size_t fixed = 0;  // dimensions on which the sent blocks agree with their side
+    for (std::size_t depth = 0; depth < lane.order.size(); ++depth) {
+      const std::size_t across = std::size_t{1} << lane.order[depth];
+      fixed |= across;
+      // All-gather undoes reduce-scatter: last exchange first.
+      const int at = phase == Phase::kReduceScatter ? lane.step[depth] : last - lane.step[depth];
+      for (std::size_t from = 0; from < chips.size(); ++from) {
+        const std::size_t to = from ^ across;
+        const std::size_t side = phase == Phase::kReduceScatter ? to : from;
+        for (std::size_t block = 0; block < chips.size(); ++block) {
+          if (((block ^ side) & fixed) != 0) continue;
+          cutter.Append(steps[static_cast<std::size_t>(at)], chips[from], chips[to], place[block],
+                        part, ActionOf(phase));
+        }
       }
-      order.insert(order.end(), slow_order.begin() + 1, slow_order.end());
     }
   }
-  // A Z link has half the rate of an X/Y link. Two Z dimensions together carry what one X/Y
-  // dimension does, so the square is balanced; a single one needs as many parts again without it.
-  for (std::size_t r = 0; slow.size() == 1 && r < fast.size(); ++r) {
-    std::vector<int>& order = orders.emplace_back(rotated(fast, r));
-    order.push_back(slow[0]);
-  }
-  return orders;
+  std::erase_if(steps, [](const Step& step) { return step.empty(); });
+  return steps;
 }
 
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
@@ -188,7 +159,8 @@ std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
       break;
     case Algorithm::kRdh:
       TAHOMA_CHECK(set.box() != nullptr);
-      steps = RdhSteps(phase, set, links.torus(), layout);
+      steps =
+          HalvingSteps(phase, set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
       break;
     case Algorithm::kRing:
       steps = RingSteps(phase, set, links, layout);

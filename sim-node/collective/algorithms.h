@@ -9,11 +9,7 @@
 //
 // mesh   every chip sends to every other directly, one step; the hardware forwards
 // rdh    recursive halving and doubling over the dimensions of the hypercube that a box is, one
-// link
-//        per step. Each block is cut into parts, one per order of the dimensions, such that in
-//        every step the parts together load all links in proportion to their rates (reference:
-//        torus-and-links 2.2 c): on a 4x4 plane, four rotated orders; with slow Z dimensions a
-//        Latin square over the X/Y dimensions and one Z, the other Z last
+//        link per step; lanes.h says how that fills all links
 // ring   round Hamiltonian cycles in both directions, n - 1 steps (2.2 a)
 //
 // Thread safety: pure functions.
@@ -25,6 +21,7 @@
 #include <vector>
 
 #include "sim-node/collective/chip_set.h"
+#include "sim-node/collective/lanes.h"
 #include "sim-node/collective/schedule.h"
 #include "sim-node/link/torus_links.h"
 
@@ -46,12 +43,12 @@ struct Layout {
                          std::uint64_t element_bytes);
 };
 
-// Orders of the dimensions that the parts of rdh use; dimensions are bits of the address in
-// torus::BoxChips. Exposed for the tests of their balance.
-std::vector<std::vector<int>> DimensionOrders(const torus::Box& box, const torus::Shape& torus);
-
-// Empty steps are left out. kRdh needs set.box().
+// Empty steps are left out. kRdh needs set.box() and uses BalancedLanes.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
                         const TorusLinks& links, const Layout& layout);
+
+// rdh with these lanes.
+std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
+                               const Layout& layout, const std::vector<Lane>& lanes);
 
 }  // namespace tahoma::sim

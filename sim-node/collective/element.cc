@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -16,12 +17,15 @@ struct Row {
   ElementType type;
   std::string_view name;
   std::size_t size;
+  int significant_bits;
 };
 constexpr std::array kTypes = {
-    Row{ElementType::kUint8, "uint8", 1},   Row{ElementType::kInt8, "int8", 1},
-    Row{ElementType::kUint16, "uint16", 2}, Row{ElementType::kInt16, "int16", 2},
-    Row{ElementType::kBf16, "bf16", 2},     Row{ElementType::kUint32, "uint32", 4},
-    Row{ElementType::kInt32, "int32", 4},   Row{ElementType::kFp32, "fp32", 4},
+    Row{ElementType::kUint8, "uint8", 1, 0},      Row{ElementType::kInt8, "int8", 1, 0},
+    Row{ElementType::kFp8E3m4, "fp8_e3m4", 1, 5}, Row{ElementType::kFp8E4m3, "fp8_e4m3", 1, 4},
+    Row{ElementType::kFp8E5m2, "fp8_e5m2", 1, 3}, Row{ElementType::kUint16, "uint16", 2, 0},
+    Row{ElementType::kInt16, "int16", 2, 0},      Row{ElementType::kFp16, "fp16", 2, 11},
+    Row{ElementType::kBf16, "bf16", 2, 8},        Row{ElementType::kUint32, "uint32", 4, 0},
+    Row{ElementType::kInt32, "int32", 4, 0},      Row{ElementType::kFp32, "fp32", 4, 24},
 };
 constexpr std::array kOps = {std::pair{ReduceOp::kSum, std::string_view("sum")},
                              std::pair{ReduceOp::kMax, std::string_view("max")},
@@ -29,26 +33,68 @@ constexpr std::array kOps = {std::pair{ReduceOp::kSum, std::string_view("sum")},
 
 const Row& RowOf(ElementType type) { return kTypes.at(static_cast<std::size_t>(type)); }
 
-// bf16 is the upper half of an fp32.
-struct Bf16 {
-  std::uint16_t bits = 0;
+constexpr int kFp32MantissaBits = 23;
+constexpr int kFp32Bias = 127;
+
+// A floating type shorter than fp32, laid out as IEEE's are: sign, exponent, mantissa.
+template <typename Bits, int kExponentBits, int kMantissaBits>
+struct ShortFloat {
+  static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
+  static constexpr std::uint32_t kInfinity = ((1U << kExponentBits) - 1U) << kMantissaBits;
+  static constexpr std::uint32_t kSign = 1U << (kExponentBits + kMantissaBits);
+
+  Bits bits = 0;
+
+  float Widen() const {
+    const bool negative = (bits & kSign) != 0;
+    const std::uint32_t size = bits & (kSign - 1U);
+    const auto exponent = static_cast<int>(size >> kMantissaBits);
+    float value = 0;
+    if (size >= kInfinity) {
+      value = std::bit_cast<float>((255U << kFp32MantissaBits) |
+                                   ((size - kInfinity) << (kFp32MantissaBits - kMantissaBits)));
+    } else if (exponent != 0) {
+      value = std::bit_cast<float>(
+          (size << (kFp32MantissaBits - kMantissaBits)) +
+          (static_cast<std::uint32_t>(kFp32Bias - kBias) << kFp32MantissaBits));
+    } else {
+      value = std::ldexp(static_cast<float>(size), 1 - kBias - kMantissaBits);
+    }
+    return negative ? -value : value;
+  }
+
+  static ShortFloat Narrow(float value) {
+    const auto wide = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = (wide >> 31U) != 0 ? kSign : 0;
+    if (value != value) {  // a quiet NaN
+      return {static_cast<Bits>(sign | kInfinity | (1U << (kMantissaBits - 1)))};
+    }
+    const auto field = static_cast<int>((wide >> kFp32MantissaBits) & 255U);
+    std::uint32_t significand = wide & ((1U << kFp32MantissaBits) - 1U);
+    if (field != 0) significand |= 1U << kFp32MantissaBits;
+    const int exponent = std::max(field, 1) - kFp32Bias;
+    const int lost = kFp32MantissaBits - kMantissaBits + std::max(0, 1 - kBias - exponent);
+    std::uint32_t size = 0;
+    if (lost < 32) {
+      const std::uint32_t half = (1U << (lost - 1)) - 1U;
+      size = (significand + half + ((significand >> lost) & 1U)) >> lost;
+      // The hidden bit counts itself as one step of the exponent.
+      size += static_cast<std::uint32_t>(std::max(exponent + kBias - 1, 0)) << kMantissaBits;
+    }
+    return {static_cast<Bits>(sign | std::min(size, kInfinity))};
+  }
 };
 
-float Widen(Bf16 value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U);
-}
-
-Bf16 Narrow(float value) {
-  auto bits = std::bit_cast<std::uint32_t>(value);
-  if (value != value) return {static_cast<std::uint16_t>((bits >> 16U) | 0x40U)};  // quiet NaN
-  bits += 0x7fffU + ((bits >> 16U) & 1U);
-  return {static_cast<std::uint16_t>(bits >> 16U)};
-}
+using Fp8E3m4 = ShortFloat<std::uint8_t, 3, 4>;
+using Fp8E4m3 = ShortFloat<std::uint8_t, 4, 3>;
+using Fp8E5m2 = ShortFloat<std::uint8_t, 5, 2>;
+using Fp16 = ShortFloat<std::uint16_t, 5, 10>;
+using Bf16 = ShortFloat<std::uint16_t, 8, 7>;
 
 template <typename T>
 T Apply(ReduceOp op, T a, T b) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    return Narrow(Apply(op, Widen(a), Widen(b)));
+  if constexpr (std::is_class_v<T>) {
+    return T::Narrow(Apply(op, a.Widen(), b.Widen()));
   } else {
     if (op == ReduceOp::kMax) return std::max(a, b);
     if (op == ReduceOp::kMin) return std::min(a, b);
@@ -91,6 +137,7 @@ absl::StatusOr<ElementType> ParseElementType(std::string_view name) {
 
 std::string_view Name(ElementType type) { return RowOf(type).name; }
 std::size_t Size(ElementType type) { return RowOf(type).size; }
+int SignificantBits(ElementType type) { return RowOf(type).significant_bits; }
 
 absl::StatusOr<ReduceOp> ParseReduceOp(std::string_view name) {
   for (const auto& [op, spelled] : kOps) {
@@ -109,10 +156,18 @@ void Combine(ReduceOp op, ElementType type, std::span<std::byte> into,
       return CombineAs<std::uint8_t>(op, into, from);
     case ElementType::kInt8:
       return CombineAs<std::int8_t>(op, into, from);
+    case ElementType::kFp8E3m4:
+      return CombineAs<Fp8E3m4>(op, into, from);
+    case ElementType::kFp8E4m3:
+      return CombineAs<Fp8E4m3>(op, into, from);
+    case ElementType::kFp8E5m2:
+      return CombineAs<Fp8E5m2>(op, into, from);
     case ElementType::kUint16:
       return CombineAs<std::uint16_t>(op, into, from);
     case ElementType::kInt16:
       return CombineAs<std::int16_t>(op, into, from);
+    case ElementType::kFp16:
+      return CombineAs<Fp16>(op, into, from);
     case ElementType::kBf16:
       return CombineAs<Bf16>(op, into, from);
     case ElementType::kUint32:
@@ -126,8 +181,16 @@ void Combine(ReduceOp op, ElementType type, std::span<std::byte> into,
 
 void StoreInteger(ElementType type, std::int64_t value, std::byte* at) {
   switch (type) {
+    case ElementType::kFp8E3m4:
+      return StoreAs(Fp8E3m4::Narrow(static_cast<float>(value)), at);
+    case ElementType::kFp8E4m3:
+      return StoreAs(Fp8E4m3::Narrow(static_cast<float>(value)), at);
+    case ElementType::kFp8E5m2:
+      return StoreAs(Fp8E5m2::Narrow(static_cast<float>(value)), at);
+    case ElementType::kFp16:
+      return StoreAs(Fp16::Narrow(static_cast<float>(value)), at);
     case ElementType::kBf16:
-      return StoreAs(Narrow(static_cast<float>(value)), at);
+      return StoreAs(Bf16::Narrow(static_cast<float>(value)), at);
     case ElementType::kFp32:
       return StoreAs(static_cast<float>(value), at);
     default:

@@ -11,16 +11,17 @@
 namespace tahoma::sim {
 namespace {
 
-absl::Status CheckSpec(const RunSpec& spec, std::size_t chips) {
+// `held` is what the fullest participant needs for buffers.
+absl::Status CheckSpec(const RunSpec& spec, std::uint64_t held) {
   if (spec.request.bytes == 0 || spec.request.bytes > kMaxRequestBytes) {
     return InvalidArgument("a buffer has {} bytes; expected 1 to {}", spec.request.bytes,
                            kMaxRequestBytes);
   }
-  if (spec.check && spec.request.bytes > kMaxBufferBytes / chips) {
+  if (spec.check && held > kMaxBufferBytes) {
     return ResourceExhausted(
-        "{} chips with {} bytes each are more than the {} bytes that a participant may hold; ask "
-        "for less or without a check",
-        chips, spec.request.bytes, kMaxBufferBytes);
+        "the buffers of one participant take {} bytes, it may hold {}; ask for less or without a "
+        "check",
+        held, kMaxBufferBytes);
   }
   if (spec.warmup < 0 || spec.iterations < 1 || spec.warmup > kMaxRepeats ||
       spec.iterations > kMaxRepeats) {
@@ -78,7 +79,6 @@ Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods
       owner_(static_cast<std::size_t>(healthy_.torus().chip_count()), -1) {
   TAHOMA_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < pods_.size());
   for (std::size_t pod = 0; pod < pods_.size(); ++pod) {
-    fullest_pod_ = std::max(fullest_pod_, pods_[pod].size());
     for (const Member& member : pods_[pod]) {
       members_.push_back(member);
       total_ranks_ += member.ranks;
@@ -90,7 +90,7 @@ Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods
 absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<NodeLinks> views) {
   operation_ = next_operation_++;
   TAHOMA_RETURN_IF_ERROR(Open(spec, views));
-  TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, fullest_pod_));
+  TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
   TorusLinks links = healthy_;
   for (const NodeLinks& view : Newest(std::move(views))) {
     for (const LinkState& state : view.unhealthy) {
@@ -111,6 +111,16 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
                    .ranks = total_ranks_,
                    .chips = static_cast<int>(members_.size()),
                    .wrong_elements = wrong};
+}
+
+std::uint64_t Participant::FullestPod(const Request& request) const {
+  std::uint64_t most = 0;
+  for (const std::vector<Member>& pod : pods_) {
+    std::uint64_t held = 0;
+    for (const Member& member : pod) held += ChipBufferBytes(request, member.ranks);
+    most = std::max(most, held);
+  }
+  return most;
 }
 
 // Tells the others and adds what they know to `views`; moves the clock to the latest of all.
@@ -136,7 +146,7 @@ absl::Status Participant::Open(const RunSpec& spec, std::vector<NodeLinks>& view
 }
 
 absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const Plan& plan) {
-  const TestPattern pattern(spec.request, spec.op, total_ranks_, spec.seed);
+  const TestPattern pattern(spec.request, spec.op, total_ranks_, spec.seed, plan.sources);
   Buffers buffers;
   int first = 0;
   std::vector<std::pair<torus::ChipIndex, RankRange>> own;
@@ -145,7 +155,7 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
     first += member.ranks;
     if (OwnerOf(member.chip) != rank_) continue;
     own.emplace_back(member.chip, range);
-    buffers.storage.emplace_back(spec.request.bytes);
+    buffers.storage.emplace_back(ChipBufferBytes(spec.request, member.ranks));
     buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
     pattern.FillChip(range, buffers.storage.back());
   }

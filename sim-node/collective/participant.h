@@ -116,6 +116,8 @@ class Participant {
   absl::Status SendStep(const Plan& plan, std::size_t step, const Buffers& buffers);
   absl::StatusOr<std::string> ReceiveFrom(int rank, const Plan& plan, std::size_t step,
                                           std::uint64_t bytes, VirtualTime arrival);
+  // Bytes of buffers that the pod with the most of them holds for a checked request.
+  std::uint64_t FullestPod(const Request& request) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
   int OwnerOf(torus::ChipIndex chip) const {
     return owner_[static_cast<std::size_t>(chip.value())];
@@ -128,7 +130,6 @@ class Participant {
   std::vector<Member> members_;  // of all participants
   std::vector<int> owner_;       // participant by chip; -1 = nobody
   int total_ranks_ = 0;
-  std::size_t fullest_pod_ = 0;  // chips
   std::uint64_t next_operation_ = 0;
   std::uint64_t operation_ = 0;  // the one under way
   VirtualTime now_;

@@ -1,34 +1,18 @@
 #include "sim-node/collective/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "lib/base/status.h"
+#include "sim-node/collective/moves.h"
 
 namespace tahoma::sim {
 namespace {
 
 // Physical cores of a chip: with LNC 1 each is a rank (trainium2-hardware 3).
 constexpr int kMaxRanksPerChip = 8;
-
-struct OperationName {
-  Operation operation;
-  std::string_view name;
-};
-constexpr std::array kOperations = {
-    OperationName{Operation::kAllReduce, "all_reduce"},
-    OperationName{Operation::kAllReduce, "allreduce"},
-    OperationName{Operation::kAllReduce, "allr"},
-    OperationName{Operation::kAllGather, "all_gather"},
-    OperationName{Operation::kAllGather, "allgather"},
-    OperationName{Operation::kAllGather, "allg"},
-    OperationName{Operation::kReduceScatter, "reduce_scatter"},
-    OperationName{Operation::kReduceScatter, "reducescatter"},
-    OperationName{Operation::kReduceScatter, "redsct"},
-};
 
 absl::Status Check(const Request& request, const std::vector<Member>& members,
                    const TorusLinks& links) {
@@ -61,6 +45,10 @@ ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links) {
   return {links, std::move(chips)};
 }
 
+VirtualDuration HbmTime(const TorusLinks& links, std::uint64_t touched) {
+  return links.timing().step + TransferTime(touched, kHbmBytesPerSecond);
+}
+
 // The fullest chip decides: it reads every rank's buffer and writes one, or the other way round.
 void AddOnChipWork(const Request& request, const std::vector<Member>& members,
                    const TorusLinks& links, Schedule& schedule) {
@@ -68,49 +56,86 @@ void AddOnChipWork(const Request& request, const std::vector<Member>& members,
   for (const Member& member : members) ranks = std::max(ranks, member.ranks);
   if (ranks == 1) return;
   const VirtualDuration work =
-      links.timing().step +
-      TransferTime(request.bytes * static_cast<std::uint64_t>(ranks + 1), kHbmBytesPerSecond);
-  if (request.operation != Operation::kAllGather) schedule.before = work;
+      HbmTime(links, request.bytes * static_cast<std::uint64_t>(ranks + 1));
+  if (Combines(request.operation)) schedule.before = work;
   if (request.operation != Operation::kReduceScatter) schedule.after = work;
 }
 
-absl::StatusOr<Plan> Timed(Algorithm algorithm, const Request& request, const ChipSet& set,
-                           const std::vector<Member>& members, const TorusLinks& links) {
+Layout LayoutOf(const Request& request, const std::vector<Member>& members) {
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);
-  const Layout layout =
-      Layout::Weighted(weights, request.bytes / Size(request.type), Size(request.type));
-  Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
-  plan.schedule.through = set.through();
-  for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
-    if (phase == Phase::kReduceScatter && request.operation == Operation::kAllGather) continue;
-    if (phase == Phase::kAllGather && request.operation == Operation::kReduceScatter) continue;
-    std::vector<Step> steps = Steps(algorithm, phase, set, links, layout);
-    std::move(steps.begin(), steps.end(), std::back_inserter(plan.schedule.steps));
-  }
-  AddOnChipWork(request, members, links, plan.schedule);
+  return Layout::Weighted(weights, request.bytes / Size(request.type), Size(request.type));
+}
+
+// The phases that the operation needs, each as `steps_of(phase)`.
+template <typename StepsOf>
+std::vector<Step> Phases(Operation operation, const StepsOf& steps_of) {
+  std::vector<Step> steps;
+  if (operation != Operation::kAllGather) steps = steps_of(Phase::kReduceScatter);
+  if (operation == Operation::kReduceScatter) return steps;
+  std::vector<Step> more = steps_of(Phase::kAllGather);
+  std::move(more.begin(), more.end(), std::back_inserter(steps));
+  return steps;
+}
+
+absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
   TAHOMA_ASSIGN_OR_RETURN(auto times, TimeSchedules({&plan.schedule}, links));
   plan.times = std::move(times[0]);
   return plan;
 }
 
+absl::StatusOr<Plan> PlanExchange(const Request& request, const ChipSet& set,
+                                  const std::vector<Member>& members, const TorusLinks& links) {
+  TAHOMA_ASSIGN_OR_RETURN(Exchange exchange, ExchangeOf(request, members, set, links));
+  Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
+  plan.schedule.through = set.through();
+  plan.schedule.steps.push_back(std::move(exchange.step));
+  plan.sources = std::move(exchange.sources);
+  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), links));
+  // Ranks on one chip copy beside the messages; each byte is read and written.
+  const VirtualDuration copies = HbmTime(links, 2 * exchange.on_chip_bytes);
+  const VirtualDuration messages = plan.times.end - plan.times.start;
+  plan.schedule.after = std::max(copies - messages, VirtualDuration(0));
+  plan.times.end += plan.schedule.after;
+  return plan;
+}
+
+absl::StatusOr<Plan> PlanSteps(Algorithm algorithm, const Request& request, const ChipSet& set,
+                               const std::vector<Member>& members, const TorusLinks& links) {
+  const Layout layout = LayoutOf(request, members);
+  Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
+  plan.schedule.through = set.through();
+  AddOnChipWork(request, members, links, plan.schedule);
+  if (request.operation == Operation::kBroadcast) {
+    plan.schedule.steps = BroadcastSteps(algorithm, set, links, layout);
+    return Timed(std::move(plan), links);
+  }
+  plan.schedule.steps = Phases(
+      request.operation, [&](Phase phase) { return Steps(algorithm, phase, set, links, layout); });
+  if (algorithm != Algorithm::kRdh) return Timed(std::move(plan), links);
+  const std::vector<Lane> lanes = StaggeredLanes(*set.box(), links.torus());
+  Plan staggered = plan;
+  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), links));
+  if (lanes.empty()) return plan;
+  staggered.schedule.steps = Phases(request.operation, [&](Phase phase) {
+    return HalvingSteps(phase, set, links.torus(), layout, lanes);
+  });
+  TAHOMA_ASSIGN_OR_RETURN(staggered, Timed(std::move(staggered), links));
+  return staggered.times.end < plan.times.end ? staggered : plan;
+}
+
+absl::StatusOr<Plan> Fastest(const Request& request, const ChipSet& set,
+                             const std::vector<Member>& members, const TorusLinks& links) {
+  std::optional<Plan> best;
+  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+    if (algorithm == Algorithm::kRdh && set.box() == nullptr) continue;
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanSteps(algorithm, request, set, members, links));
+    if (!best || plan.times.end < best->times.end) best = std::move(plan);
+  }
+  return *std::move(best);
+}
+
 }  // namespace
-
-std::string_view Name(Operation operation) {
-  for (const OperationName& row : kOperations) {
-    if (row.operation == operation) return row.name;
-  }
-  return "";
-}
-
-absl::StatusOr<Operation> ParseOperation(std::string_view name) {
-  std::string known;
-  for (const OperationName& row : kOperations) {
-    if (row.name == name) return row.operation;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  }
-  return InvalidArgument("unknown operation \"{}\"; expected one of {}", name, known);
-}
 
 absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
                               const std::vector<Member>& members, const TorusLinks& links) {
@@ -120,28 +145,28 @@ absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
     return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",
                            set.size());
   }
-  return Timed(algorithm, request, set, members, links);
+  if (IsExchange(request.operation) && algorithm != Algorithm::kMesh) {
+    return InvalidArgument("{} is no algorithm of {}; expected mesh", Name(algorithm),
+                           Name(request.operation));
+  }
+  if (IsExchange(request.operation)) return PlanExchange(request, set, members, links);
+  return PlanSteps(algorithm, request, set, members, links);
 }
 
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, std::span<const AlgorithmRule> rules) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
   const ChipSet set = SetOf(members, links);
-  if (links.Unhealthy(set.through()).empty()) {
-    Algorithm chosen = Algorithm::kRing;
-    for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
-      if (request.bytes <= rule->max_bytes) chosen = rule->algorithm;
-    }
-    if (chosen == Algorithm::kRdh && set.box() == nullptr) chosen = Algorithm::kRing;
-    return Timed(chosen, request, set, members, links);
+  if (IsExchange(request.operation)) return PlanExchange(request, set, members, links);
+  if (request.operation == Operation::kBroadcast || !links.Unhealthy(set.through()).empty()) {
+    return Fastest(request, set, members, links);
   }
-  std::optional<Plan> best;
-  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
-    if (algorithm == Algorithm::kRdh && set.box() == nullptr) continue;
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, Timed(algorithm, request, set, members, links));
-    if (!best || plan.times.end < best->times.end) best = std::move(plan);
+  Algorithm chosen = Algorithm::kRing;
+  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
+    if (request.bytes <= rule->max_bytes) chosen = rule->algorithm;
   }
-  return *std::move(best);
+  if (chosen == Algorithm::kRdh && set.box() == nullptr) chosen = Algorithm::kRing;
+  return PlanSteps(chosen, request, set, members, links);
 }
 
 }  // namespace tahoma::sim

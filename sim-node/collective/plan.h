@@ -5,9 +5,8 @@
 //   Name(plan->algorithm);                    // "mesh"
 //   plan->times.end - plan->times.start;      // virtual time
 //
-// A member is a chip with its ranks (logical cores). Ranks on one chip combine on the chip first
-// and get their copies there last, through HBM; between chips only chips take part. Ranks are
-// numbered through the members in order.
+// Ranks on one chip combine on the chip first and get their copies there last, through HBM; between
+// chips only chips take part.
 //
 // Scope: pure functions of the request, the members and the state of the links: every process that
 // takes part plans for itself and gets the same.
@@ -20,38 +19,15 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "lib/torus/shape.h"
 #include "sim-node/collective/algorithms.h"
-#include "sim-node/collective/element.h"
+#include "sim-node/collective/request.h"
 #include "sim-node/collective/schedule.h"
 #include "sim-node/collective/timing.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
-
-enum class Operation : std::uint8_t { kAllReduce, kAllGather, kReduceScatter };
-
-// "all_reduce", "all_gather", "reduce_scatter".
-std::string_view Name(Operation operation);
-// The names above and nccom-test's short ones ("allr", "allg", "redsct"), with or without
-// underscores. kInvalidArgument lists the known ones.
-absl::StatusOr<Operation> ParseOperation(std::string_view name);
-
-struct Request {
-  Operation operation = Operation::kAllReduce;
-  // Of one rank's buffer; for all-gather, of everything gathered. A multiple of the element's size.
-  std::uint64_t bytes = 0;
-  ElementType type = ElementType::kFp32;
-};
-
-struct Member {
-  torus::ChipIndex chip;
-  int ranks = 1;
-  friend bool operator==(const Member&, const Member&) = default;
-};
 
 // Sizes up to `max_bytes` use `algorithm`. Where an algorithm does not fit the set (rdh needs a
 // box), ring takes its place.
@@ -73,12 +49,15 @@ struct Plan {
   Algorithm algorithm = Algorithm::kMesh;
   Schedule schedule;
   ScheduleTimes times;  // from virtual time 0
+  // Send-receive and permute: whose buffer each rank gets.
+  std::vector<int> sources = {};
 };
 
-// kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, or a
-// size that is no multiple of the element's. kFailedPrecondition when links that are down cut
-// members off. When a link that the members may use is not healthy, the rules step back and the
-// fastest algorithm wins.
+// kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, a size
+// that is no multiple of the element's, or what moves.h says. kFailedPrecondition when links that
+// are down cut members off. The rules are those of the operations that reduce or gather; an
+// exchange is always "mesh". For a broadcast, and when a link that the members may use is not
+// healthy, the fastest algorithm wins.
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links,
                                     std::span<const AlgorithmRule> rules = kDefaultRules);

@@ -9,8 +9,8 @@ namespace tahoma::sim {
 
 void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byte> buffer,
              std::span<const std::byte> received) {
-  TAHOMA_CHECK(received.size() == send.bytes && send.offset + send.bytes <= buffer.size());
-  const std::span<std::byte> place = buffer.subspan(send.offset, send.bytes);
+  TAHOMA_CHECK(received.size() == send.bytes && send.to_offset + send.bytes <= buffer.size());
+  const std::span<std::byte> place = buffer.subspan(send.to_offset, send.bytes);
   if (send.action == Action::kReduce) {
     Combine(op, type, place, received);
   } else if (!received.empty()) {

@@ -4,8 +4,9 @@
 //   Execute(schedule, type, op, buffers);              // really moves and reduces
 //   TimeSchedules({&schedule}, links);                 // what it costs on the links
 //
-// Every chip has a buffer of the same layout; a send takes bytes [offset, offset + bytes) of the
-// sender's buffer to the same place of the receiver's. Within a step all sends leave from what the
+// A send takes bytes [offset, offset + bytes) of the sender's buffer to to_offset of the
+// receiver's; the two differ only in exchanges (moves.h), elsewhere all buffers are laid out alike.
+// A chip may send to itself: ranks that share it. Within a step all sends leave from what the
 // buffers held before it: no chip sends bytes that the same step writes. Receipts are applied in
 // the order of the list, which fixes the order of floating-point additions for every run and every
 // way of distributing the work.
@@ -33,6 +34,7 @@ struct Send {
   torus::ChipIndex from;
   torus::ChipIndex to;
   std::uint64_t offset = 0;
+  std::uint64_t to_offset = 0;
   std::uint64_t bytes = 0;
   Action action = Action::kCopy;
   friend bool operator==(const Send&, const Send&) = default;

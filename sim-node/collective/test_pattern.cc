@@ -1,30 +1,31 @@
 #include "sim-node/collective/test_pattern.h"
 
 #include <algorithm>
+#include <array>
+#include <climits>
 #include <cstring>
+#include <utility>
 
 #include "lib/base/check.h"
 
 namespace tahoma::sim {
 namespace {
 
-// bf16 has 8 significant bits: integers up to 256 are exact, and so are sums of 128 elements of at
-// most 2.
-constexpr int kBf16Contributors = 128;
-
 constexpr std::uint64_t kIndexStream = 1;
 constexpr std::uint64_t kRankStream = 2;
 
 }  // namespace
 
-TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::uint64_t seed)
+TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::uint64_t seed,
+                         std::vector<int> sources)
     : request_(request),
       op_(op),
       ranks_(ranks),
       seed_(seed),
-      elements_(request.bytes / Size(request.type)) {
+      elements_(request.bytes / Size(request.type)),
+      sources_(std::move(sources)) {
   TAHOMA_CHECK(ranks > 0);
-  const bool sums = op == ReduceOp::kSum && request.operation != Operation::kAllGather;
+  const bool sums = op == ReduceOp::kSum && Combines(request.operation);
   switch (request.type) {
     case ElementType::kUint8:
       span_ = 126;
@@ -33,15 +34,24 @@ TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::ui
       low_ = -100;
       span_ = 101;
       break;
-    case ElementType::kBf16:
+    case ElementType::kFp8E3m4:
+    case ElementType::kFp8E4m3:
+    case ElementType::kFp8E5m2:
+    case ElementType::kFp16:
+    case ElementType::kBf16: {
+      // Of 8 significant bits, integers up to 256 are exact, and so are sums of 128 elements of at
+      // most 2. e3m4 alone ends before its exact integers do, at 15.5.
+      const int exact = std::min(1 << SignificantBits(request.type),
+                                 request.type == ElementType::kFp8E3m4 ? 15 : INT_MAX);
       if (sums) {
         span_ = 2;
-        every_ = (ranks + kBf16Contributors - 1) / kBf16Contributors;
+        every_ = (ranks + exact / 2 - 1) / (exact / 2);
       } else {
-        low_ = -128;
-        span_ = 129;
+        low_ = -exact / 2;
+        span_ = static_cast<std::uint64_t>(exact / 2) + 1;
       }
       break;
+    }
     case ElementType::kUint16:
     case ElementType::kUint32:
       span_ = 501;
@@ -83,38 +93,54 @@ std::int64_t TestPattern::Combined(std::uint64_t index) const {
   return contributors_ * common + rank_sum_;
 }
 
-void TestPattern::FillChip(RankRange ranks, std::span<std::byte> buffer) const {
-  TAHOMA_CHECK(buffer.size() == request_.bytes && ranks.count > 0);
+void TestPattern::FillBuffer(int rank, std::span<std::byte> buffer) const {
   const std::size_t size = Size(request_.type);
-  if (request_.operation == Operation::kAllGather) {
-    std::fill(buffer.begin(), buffer.end(), std::byte{0});
-    for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
-      for (std::uint64_t i = BlockBegin(rank); i < BlockBegin(rank + 1); ++i) {
-        StoreInteger(request_.type, Value(rank, i), &buffer[i * size]);
-      }
-    }
-    return;
+  for (std::uint64_t i = 0; i < elements_; ++i) {
+    StoreInteger(request_.type, Value(rank, i), &buffer[i * size]);
   }
-  // Each rank's buffer in ascending order, as the chip combines them.
-  std::vector<std::byte> next(ranks.count > 1 ? buffer.size() : 0);
+}
+
+// Each rank's block of what is gathered; the blocks of others are not there yet.
+void TestPattern::FillGathered(RankRange ranks, std::span<std::byte> buffer) const {
+  const std::size_t size = Size(request_.type);
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
-    const std::span<std::byte> into = rank == ranks.first ? buffer : std::span<std::byte>(next);
-    for (std::uint64_t i = 0; i < elements_; ++i) {
-      StoreInteger(request_.type, Value(rank, i), &into[i * size]);
+    for (std::uint64_t i = BlockBegin(rank); i < BlockBegin(rank + 1); ++i) {
+      StoreInteger(request_.type, Value(rank, i), &buffer[i * size]);
     }
-    if (rank != ranks.first) Combine(op_, request_.type, buffer, next);
+  }
+}
+
+void TestPattern::FillChip(RankRange ranks, std::span<std::byte> buffer) const {
+  TAHOMA_CHECK(ranks.count > 0 && buffer.size() == ChipBufferBytes(request_, ranks.count));
+  if (!Combines(request_.operation)) std::fill(buffer.begin(), buffer.end(), std::byte{0});
+  if (IsExchange(request_.operation)) {
+    for (int i = 0; i < ranks.count; ++i) {
+      const std::size_t at = request_.bytes * static_cast<std::size_t>(i);
+      FillBuffer(ranks.first + i, buffer.subspan(at, request_.bytes));
+    }
+  } else if (request_.operation == Operation::kAllGather) {
+    FillGathered(ranks, buffer);
+  } else if (request_.operation == Operation::kBroadcast) {
+    if (ranks.first == 0) FillBuffer(0, buffer);
+  } else {
+    // Each rank's buffer in ascending order, as the chip combines them.
+    FillBuffer(ranks.first, buffer);
+    std::vector<std::byte> next(ranks.count > 1 ? buffer.size() : 0);
+    for (int rank = ranks.first + 1; rank < ranks.first + ranks.count; ++rank) {
+      FillBuffer(rank, next);
+      Combine(op_, request_.type, buffer, next);
+    }
   }
 }
 
 std::vector<std::byte> TestPattern::Expected() const {
+  if (IsExchange(request_.operation)) return {};
   const std::size_t size = Size(request_.type);
   std::vector<std::byte> expected(request_.bytes);
   if (request_.operation == Operation::kAllGather) {
-    for (int rank = 0; rank < ranks_; ++rank) {
-      for (std::uint64_t i = BlockBegin(rank); i < BlockBegin(rank + 1); ++i) {
-        StoreInteger(request_.type, Value(rank, i), &expected[i * size]);
-      }
-    }
+    FillGathered({.first = 0, .count = ranks_}, expected);
+  } else if (request_.operation == Operation::kBroadcast) {
+    FillBuffer(0, expected);
   } else {
     for (std::uint64_t i = 0; i < elements_; ++i) {
       StoreInteger(request_.type, Combined(i), &expected[i * size]);
@@ -123,14 +149,48 @@ std::vector<std::byte> TestPattern::Expected() const {
   return expected;
 }
 
+std::uint64_t TestPattern::ResultElements() const {
+  const auto ranks = static_cast<std::uint64_t>(ranks_);
+  return request_.operation == Operation::kAllToAll ? elements_ / ranks * ranks : elements_;
+}
+
+TestPattern::Origin TestPattern::OriginOf(int rank, std::uint64_t index) const {
+  if (request_.operation != Operation::kAllToAll) {
+    return {.rank = sources_.at(static_cast<std::size_t>(rank)), .index = index};
+  }
+  const std::uint64_t block = elements_ / static_cast<std::uint64_t>(ranks_);
+  return {.rank = static_cast<int>(index / block),
+          .index = static_cast<std::uint64_t>(rank) * block + index % block};
+}
+
+std::uint64_t TestPattern::CountWrongResult(int rank, std::span<const std::byte> result) const {
+  const std::size_t size = Size(request_.type);
+  std::array<std::byte, sizeof(std::uint32_t)> element;
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < ResultElements(); ++i) {
+    const Origin origin = OriginOf(rank, i);
+    StoreInteger(request_.type, Value(origin.rank, origin.index), element.data());
+    if (std::memcmp(&result[i * size], element.data(), size) != 0) ++wrong;
+  }
+  return wrong;
+}
+
 std::uint64_t TestPattern::CountWrong(RankRange ranks, std::span<const std::byte> buffer,
                                       std::span<const std::byte> expected) const {
-  TAHOMA_CHECK(buffer.size() == expected.size() && buffer.size() == request_.bytes);
+  TAHOMA_CHECK(buffer.size() == ChipBufferBytes(request_, ranks.count));
+  std::uint64_t wrong = 0;
+  if (IsExchange(request_.operation)) {
+    for (int i = 0; i < ranks.count; ++i) {
+      const std::size_t at = request_.bytes * static_cast<std::size_t>(ranks.count + i);
+      wrong += CountWrongResult(ranks.first + i, buffer.subspan(at, request_.bytes));
+    }
+    return wrong;
+  }
+  TAHOMA_CHECK(buffer.size() == expected.size());
   const std::size_t size = Size(request_.type);
   const bool own_block = request_.operation == Operation::kReduceScatter;
   const std::uint64_t begin = own_block ? BlockBegin(ranks.first) : 0;
   const std::uint64_t end = own_block ? BlockBegin(ranks.first + ranks.count) : elements_;
-  std::uint64_t wrong = 0;
   for (std::uint64_t i = begin; i < end; ++i) {
     if (std::memcmp(&buffer[i * size], &expected[i * size], size) != 0) ++wrong;
   }

@@ -33,16 +33,18 @@ struct RankRange {
 
 class TestPattern {
  public:
-  TestPattern(const Request& request, ReduceOp op, int ranks, std::uint64_t seed);
+  // `sources` as in Plan.
+  TestPattern(const Request& request, ReduceOp op, int ranks, std::uint64_t seed,
+              std::vector<int> sources = {});
 
-  // What the chip with these ranks holds before the schedule; `buffer` has request.bytes.
+  // What the chip with these ranks holds before the schedule; `buffer` has ChipBufferBytes.
   void FillChip(RankRange ranks, std::span<std::byte> buffer) const;
 
   // What a whole buffer holds at the end; the same for every chip, though after reduce-scatter only
-  // the chip's own block counts.
+  // the chip's own block counts. Empty for an exchange, where each rank gets something else.
   std::vector<std::byte> Expected() const;
 
-  // Elements of the result that differ from `expected`.
+  // Elements of the result that differ from `expected`, or from what an exchange brings.
   std::uint64_t CountWrong(RankRange ranks, std::span<const std::byte> buffer,
                            std::span<const std::byte> expected) const;
 
@@ -54,12 +56,23 @@ class TestPattern {
     return elements_ * static_cast<std::uint64_t>(rank) / static_cast<std::uint64_t>(ranks_);
   }
   std::int64_t Combined(std::uint64_t index) const;
+  void FillBuffer(int rank, std::span<std::byte> buffer) const;
+  void FillGathered(RankRange ranks, std::span<std::byte> buffer) const;
+  // Elements of a rank's result that an exchange brings, and where each comes from.
+  struct Origin {
+    int rank = 0;
+    std::uint64_t index = 0;
+  };
+  std::uint64_t ResultElements() const;
+  Origin OriginOf(int rank, std::uint64_t index) const;
+  std::uint64_t CountWrongResult(int rank, std::span<const std::byte> result) const;
 
   const Request request_;
   const ReduceOp op_;
   const int ranks_;
   const std::uint64_t seed_;
   const std::uint64_t elements_;
+  const std::vector<int> sources_;
   std::int64_t low_ = 0;    // smallest value
   std::uint64_t span_ = 1;  // each of the two drawn numbers is below this
   int every_ = 1;           // only every so many-th rank is not zero throughout

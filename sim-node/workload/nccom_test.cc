@@ -94,13 +94,16 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
 }
 
 std::size_t ElementBytes(std::string_view type) {
-  if (type.ends_with("8")) return 1;
+  if (type.ends_with("8") || type.starts_with("fp8")) return 1;
   return type.ends_with("16") ? 2 : 4;
 }
 
 // Bytes on the busiest rank's wire per byte of the buffer (NCCL tests' "bus bandwidth", which
 // nccom-test takes over).
 double BusFactor(std::string_view operation, int ranks) {
+  for (const std::string_view whole : {"sendrecv", "permute", "broadcast"}) {
+    if (operation == whole) return 1;
+  }
   const double share = static_cast<double>(ranks - 1) / ranks;
   return operation.starts_with("allr") || operation.starts_with("all_r") ? 2 * share : share;
 }
@@ -248,7 +251,7 @@ absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>&
   }
   if (options.help) return options;
   if (optind != argc - 1) {
-    return InvalidArgument("expected one operation (allr, allg or redsct), got {}; see --help",
+    return InvalidArgument("expected one operation (allr, allg, redsct, ...), got {}; see --help",
                            argc - optind);
   }
   options.operation = argv[static_cast<std::size_t>(optind)];
@@ -258,7 +261,9 @@ absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>&
 std::string NccomHelp() {
   return R"(nccom-test OPERATION [options]
 
-OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct)
+OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), all_to_all (alltoall),
+           sendrecv (each rank to the next, the last to the first), permute (from chip to chip round
+           a ring of links), broadcast (from rank 0)
 
   -r, --nworkers N        workers (logical cores) in all; default: all of the claim
   -N, --nnodes N          pods; must be the size of the gang
@@ -268,7 +273,8 @@ OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct)
   -f, --stepfactor N      multiplies from size to size
   -n, --iters N           operations measured, default 20
   -w, --warmup_iters N    operations before, default 5
-  -d, --datatype TYPE     uint8 int8 uint16 int16 bf16 uint32 int32 fp32, default uint8
+  -d, --datatype TYPE     uint8 int8 fp8_e3m4 fp8_e4m3 fp8_e5m2 uint16 int16 fp16 bf16 uint32 int32
+                          fp32, default uint8
   -c, --check             move real data and compare every element
       --redop OP          sum, max or min, default sum
       --report-to-json-file FILE

@@ -29,14 +29,18 @@ std::uint16_t Bf16(float value) {  // exact for the values used here
 }
 
 TEST(ElementTest, EveryTypeReadsBackItsNameAndHasItsSize) {
-  const std::array<std::pair<std::string_view, std::size_t>, 8> types = {{{"uint8", 1},
-                                                                          {"int8", 1},
-                                                                          {"uint16", 2},
-                                                                          {"int16", 2},
-                                                                          {"bf16", 2},
-                                                                          {"uint32", 4},
-                                                                          {"int32", 4},
-                                                                          {"fp32", 4}}};
+  const std::array<std::pair<std::string_view, std::size_t>, 12> types = {{{"uint8", 1},
+                                                                           {"int8", 1},
+                                                                           {"fp8_e3m4", 1},
+                                                                           {"fp8_e4m3", 1},
+                                                                           {"fp8_e5m2", 1},
+                                                                           {"uint16", 2},
+                                                                           {"int16", 2},
+                                                                           {"fp16", 2},
+                                                                           {"bf16", 2},
+                                                                           {"uint32", 4},
+                                                                           {"int32", 4},
+                                                                           {"fp32", 4}}};
   for (const auto& [name, size] : types) {
     const auto type = ParseElementType(name);
     ASSERT_TRUE(type.ok()) << name;
@@ -47,8 +51,8 @@ TEST(ElementTest, EveryTypeReadsBackItsNameAndHasItsSize) {
 
 TEST(ElementTest, AnUnknownNameIsRefusedWithTheKnownOnes) {
   EXPECT_EQ(Message(ParseElementType("fp64").status()),
-            "unknown data type \"fp64\"; expected one of uint8, int8, uint16, int16, bf16, uint32, "
-            "int32, fp32");
+            "unknown data type \"fp64\"; expected one of uint8, int8, fp8_e3m4, fp8_e4m3, "
+            "fp8_e5m2, uint16, int16, fp16, bf16, uint32, int32, fp32");
   EXPECT_EQ(Message(ParseReduceOp("avg").status()),
             "unknown reduce operation \"avg\"; expected sum, max or min");
   EXPECT_EQ(Name(*ParseReduceOp("min")), "min");
@@ -87,6 +91,90 @@ TEST(ElementTest, ABf16InfinityStaysAndANanStaysQuiet) {
   const std::uint16_t nan = CombineOne<std::uint16_t>(ReduceOp::kSum, ElementType::kBf16,
                                                       Bf16(infinity), Bf16(-infinity));
   EXPECT_TRUE(std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(nan) << 16U)));
+}
+
+// A short floating type as IEEE 754 describes it, by its two widths alone.
+struct Format {
+  ElementType type;
+  int exponent_bits;
+  int mantissa_bits;
+
+  int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  std::uint32_t infinity() const { return ((1U << exponent_bits) - 1U) << mantissa_bits; }
+  // Of a pattern without sign, below infinity().
+  double ValueOf(std::uint32_t pattern) const {
+    const auto exponent = static_cast<int>(pattern >> mantissa_bits);
+    const auto mantissa = static_cast<double>(pattern & ((1U << mantissa_bits) - 1U));
+    const double unit = std::ldexp(1.0, -mantissa_bits);
+    if (exponent == 0) return std::ldexp(mantissa * unit, 1 - bias());
+    return std::ldexp(1 + mantissa * unit, exponent - bias());
+  }
+  // By looking at all patterns: the nearest, of two the even one; beyond the largest by half a step
+  // or more, infinity.
+  std::uint32_t Nearest(double value) const {
+    std::uint32_t best = 0;
+    double distance = value;
+    for (std::uint32_t pattern = 0; pattern < infinity(); ++pattern) {
+      const double other = std::abs(ValueOf(pattern) - value);
+      if (other < distance || (other == distance && pattern % 2 == 0)) {
+        best = pattern;
+        distance = other;
+      }
+    }
+    const double largest = ValueOf(infinity() - 1);
+    const double step = largest - ValueOf(infinity() - 2);
+    return value >= largest + step / 2 ? infinity() : best;
+  }
+};
+constexpr Format kShortFormats[] = {{ElementType::kFp8E3m4, 3, 4},
+                                    {ElementType::kFp8E4m3, 4, 3},
+                                    {ElementType::kFp8E5m2, 5, 2},
+                                    {ElementType::kFp16, 5, 10}};
+
+std::uint32_t CombinePatterns(ReduceOp op, const Format& format, std::uint32_t a, std::uint32_t b) {
+  if (Size(format.type) == 1) {
+    return CombineOne(op, format.type, static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b));
+  }
+  return CombineOne(op, format.type, static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b));
+}
+
+TEST(ElementTest, EveryShortFloatIsReadAndWrittenAsItIs) {
+  for (const Format& format : kShortFormats) {
+    const std::uint32_t sign = 1U << (format.exponent_bits + format.mantissa_bits);
+    for (std::uint32_t pattern = 0; pattern <= format.infinity(); ++pattern) {
+      EXPECT_EQ(CombinePatterns(ReduceOp::kMax, format, pattern, pattern), pattern);
+      EXPECT_EQ(CombinePatterns(ReduceOp::kMin, format, pattern | sign, pattern), pattern | sign);
+    }
+    const std::uint32_t nan = format.infinity() | 1U;
+    EXPECT_GT(CombinePatterns(ReduceOp::kSum, format, nan, 0), format.infinity());
+    EXPECT_GT(CombinePatterns(ReduceOp::kSum, format, format.infinity(), format.infinity() | sign) &
+                  ~sign,
+              format.infinity());
+  }
+}
+
+TEST(ElementTest, SumsOfShortFloatsAreTheNearestToTheTrueSum) {
+  Rng rng(11);
+  for (const Format& format : kShortFormats) {
+    const bool every = Size(format.type) == 1;
+    for (std::uint64_t i = 0; i < (every ? 128 * 128 : 400); ++i) {
+      const std::uint64_t drawn = every ? i : rng.Next();
+      const auto a =
+          static_cast<std::uint32_t>(drawn % 128 * (every ? 1 : 251)) % format.infinity();
+      const auto b =
+          static_cast<std::uint32_t>(drawn / 128 % 128 * (every ? 1 : 247)) % format.infinity();
+      EXPECT_EQ(CombinePatterns(ReduceOp::kSum, format, a, b),
+                format.Nearest(format.ValueOf(a) + format.ValueOf(b)))
+          << Name(format.type) << " " << a << " + " << b;
+    }
+  }
+}
+
+TEST(ElementTest, TheLargestShortFloatsAreThoseOfTheHardware) {
+  const double largest[] = {15.5, 240, 57344, 65504};
+  for (std::size_t i = 0; i < std::size(kShortFormats); ++i) {
+    EXPECT_EQ(kShortFormats[i].ValueOf(kShortFormats[i].infinity() - 1), largest[i]);
+  }
 }
 
 TEST(ElementTest, UnalignedBuffersOfManyElementsCombineOneByOne) {

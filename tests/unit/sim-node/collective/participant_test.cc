@@ -111,9 +111,14 @@ RunSpec Checked(std::uint64_t bytes, Operation operation = Operation::kAllReduce
 
 TEST(ParticipantTest, FourProcessesGetTheDataAndTheTimesOfOne) {
   const Pods pods = WholeUltraServer(4);
-  const std::vector<RunSpec> specs = {Checked(4 * 5000), Checked(4 * 300'000),
+  const std::vector<RunSpec> specs = {Checked(4 * 5000),
+                                      Checked(4 * 300'000),
                                       Checked(4 * 3333, Operation::kAllGather),
-                                      Checked(4 * 3333, Operation::kReduceScatter)};
+                                      Checked(4 * 3333, Operation::kReduceScatter),
+                                      Checked(4 * 3333, Operation::kAllToAll),
+                                      Checked(4 * 3333, Operation::kSendReceive),
+                                      Checked(4 * 3333, Operation::kPermute),
+                                      Checked(4 * 3333, Operation::kBroadcast)};
   Exchange exchange;
   const auto results =
       RunAll(pods, std::vector(4, specs), std::vector(4, std::vector<NodeLinks>{}), exchange);
@@ -250,6 +255,9 @@ TEST(ParticipantTest, AnImpossibleRequestIsRefusedByAllAndTheNextOneWorks) {
       EXPECT_EQ(code(Checked(0)), absl::StatusCode::kInvalidArgument);
       EXPECT_EQ(code(Checked(kMaxRequestBytes + 4)), absl::StatusCode::kInvalidArgument);
       EXPECT_EQ(code(Checked(128 << 20)), absl::StatusCode::kResourceExhausted);
+      // Each rank of an exchange has a buffer and a result of its own.
+      EXPECT_EQ(code(Checked(40 << 20, Operation::kAllToAll)),
+                absl::StatusCode::kResourceExhausted);
       EXPECT_EQ(code(Checked(402)), absl::StatusCode::kInvalidArgument);
       RunSpec spec = Checked(400);
       spec.iterations = 0;

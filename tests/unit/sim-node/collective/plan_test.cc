@@ -74,10 +74,9 @@ TEST(PlanTest, NoAllReduceBeatsThePhysicalBound) {
     const double bound = 2.0 * 64.0 * static_cast<double>(kMiB) * (n - 1) / n / ingress * 1e6;
     const double time = Time(Algorithm::kRdh, 64 * kMiB, box.mask, links);
     EXPECT_GE(time, bound) << box.ToString();
-    // Step by step, one Z dimension beside few X/Y dimensions leaves links idle; whole planes and
-    // the UltraServer do not.
-    const bool balanced = box.size.extent(torus::Axis::kZ) == 1 || n == 64;
-    EXPECT_LE(time, bound * (balanced ? 1.064 : 1.32) + 12 * 1.5) << box.ToString();
+    // One Z dimension beside one or two X/Y dimensions leaves links idle.
+    const bool few = box.size.extent(torus::Axis::kZ) > 1 && n < 32;
+    EXPECT_LE(time, bound * (few ? 1.32 : 1.064) + 16 * 1.5) << box.ToString();
   }
 }
 
@@ -211,7 +210,11 @@ TEST(PlanTest, ImpossibleRequestsAreRefused) {
   EXPECT_EQ(Message(PlanWith(Algorithm::kRdh, {.bytes = 4}, MembersOf(0b111), links).status()),
             "rdh needs a box with sides 1, 2 and 4; 3 chips here are none");
   EXPECT_EQ(Name(*ParseOperation("allr")), "all_reduce");
-  EXPECT_EQ(ParseOperation("alltoall").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      Message(ParseOperation("gather").status()),
+      "unknown operation \"gather\"; expected one of all_reduce, allreduce, allr, all_gather, "
+      "allgather, allg, reduce_scatter, reducescatter, redsct, all_to_all, alltoall, sendrecv, "
+      "permute, broadcast");
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST_F(CommunicatorCallsTest, WrongFieldsAreNamed) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << key;
     return std::string(Message(status));
   };
-  EXPECT_NE(message("op", "alltoall").find("unknown operation"), std::string::npos);
+  EXPECT_NE(message("op", "gather").find("unknown operation"), std::string::npos);
   EXPECT_NE(message("dtype", "fp64").find("unknown data type"), std::string::npos);
   EXPECT_NE(message("redOp", "avg").find("unknown reduce operation"), std::string::npos);
   EXPECT_NE(message("bytes", 0).find("bytes"), std::string::npos);

@@ -78,6 +78,22 @@ TEST_F(NccomTestTest, AllGatherCountsHalfTheBusTrafficOfAllReduce) {
   EXPECT_NE(out_.str().find("937.50"), std::string::npos) << out_.str();
 }
 
+TEST_F(NccomTestTest, OperationsThatPassWholeBuffersOnCountEveryByteOnce) {
+  for (const std::string operation : {"sendrecv", "permute", "broadcast"}) {
+    out_.str("");
+    EXPECT_EQ(Run({operation, "-b", "1G", "-e", "1G"}), 0);
+    EXPECT_THAT(out_.str(), ::testing::HasSubstr("Avg bus bandwidth:      1000.0000GB/s"));
+  }
+  out_.str("");
+  EXPECT_EQ(Run({"alltoall", "-b", "1G", "-e", "1G"}), 0);
+  EXPECT_THAT(out_.str(), ::testing::HasSubstr("Avg bus bandwidth:      937.5000GB/s"));
+}
+
+TEST_F(NccomTestTest, AnElementOfFp8HasOneByte) {
+  EXPECT_EQ(Run({"allr", "-b", "1K", "-e", "1K", "-d", "fp8_e4m3"}), 0);
+  EXPECT_THAT(out_.str(), ::testing::HasSubstr("            1024            1024 fp8_e4m3"));
+}
+
 TEST_F(NccomTestTest, AWrongElementOrAnErrorEndsWithStatusOne) {
   node_.wrong = 3;
   EXPECT_EQ(Run({"allr", "-c"}), 1);
@@ -142,9 +158,9 @@ TEST(NccomArgumentsTest, WrongOptionsAreNamed) {
   };
   EXPECT_EQ(message({"allr", "--frob"}), "unknown option --frob; see --help");
   EXPECT_EQ(message({"allr", "-b"}), "-b needs a value");
-  EXPECT_EQ(message({}), "expected one operation (allr, allg or redsct), got 0; see --help");
+  EXPECT_EQ(message({}), "expected one operation (allr, allg, redsct, ...), got 0; see --help");
   EXPECT_EQ(message({"a", "b"}),
-            "expected one operation (allr, allg or redsct), got 2; see --help");
+            "expected one operation (allr, allg, redsct, ...), got 2; see --help");
   EXPECT_EQ(message({"allr", "-n", "0"}), "--iters is \"0\"; expected 1 to 1000000");
   EXPECT_EQ(message({"allr", "-b", "12q"}),
             "--minbytes: \"12q\" is no size; expected for example 8, 1K, 64MB or 1G");

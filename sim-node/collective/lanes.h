@@ -1,0 +1,48 @@
+// How recursive halving and doubling spreads a buffer over the dimensions of a box.
+//
+//   for (const Lane& lane : BalancedLanes(box, torus)) ...   // as many steps as dimensions
+//   for (const Lane& lane : StaggeredLanes(box, torus)) ...  // more steps, fuller links
+//
+// A box with sides 1, 2 and 4 is a hypercube. Halving goes through its dimensions one after the
+// other and sends half of what is left each time, so one order alone would use one dimension's
+// links at a time. Each block is therefore cut into lanes, each with an order of its own, such that
+// all links are busy in every step in proportion to their rates (reference: torus-and-links 2.2 c):
+// on an X/Y plane the rotated orders; with slow Z dimensions a Latin square over the X/Y dimensions
+// and one Z, the other Z last.
+//
+// Beside f X/Y dimensions, a single Z dimension has so small a part of the box's rate that it
+// cannot be filled step by step: 1/9 of all bytes in each of five steps for f = 4. Staggered lanes
+// do not all work in the same step: of 2 f steps, the slow dimension serves one lane in each, and a
+// lane that used it early waits until lanes that use it last have caught up. The shares are the
+// solution of a linear programme (least sum of step times, a step being as long as its busiest
+// link).
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/torus/box.h"
+#include "lib/torus/shape.h"
+
+namespace tahoma::sim {
+
+struct Lane {
+  // Dimensions in the order in which halving uses them: bits of the address in torus::BoxChips.
+  std::vector<int> order;
+  // The step in which each is used, ascending from 0. Doubling counts from the end.
+  std::vector<int> step;
+  // Its share of each block, relative to the other lanes'.
+  std::uint32_t weight = 1;
+};
+
+// One lane without dimensions for a box of one chip.
+std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus);
+
+// Empty where staggering gains nothing: unless the box has one Z dimension and three or four X/Y
+// dimensions.
+std::vector<Lane> StaggeredLanes(const torus::Box& box, const torus::Shape& torus);
+
+}  // namespace tahoma::sim

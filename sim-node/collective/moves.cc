@@ -1,0 +1,161 @@
+#include "sim-node/collective/moves.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+using torus::ChipIndex;
+
+// Where a rank's two buffers lie in its chip's memory.
+struct Place {
+  ChipIndex chip;
+  std::uint64_t buffer = 0;
+  std::uint64_t result = 0;
+};
+
+std::vector<Place> PlacesOf(const Request& request, const std::vector<Member>& members) {
+  std::vector<Place> places;
+  for (const Member& member : members) {
+    const std::uint64_t all = request.bytes * static_cast<std::uint64_t>(member.ranks);
+    for (int rank = 0; rank < member.ranks; ++rank) {
+      const std::uint64_t at = request.bytes * static_cast<std::uint64_t>(rank);
+      places.push_back({.chip = member.chip, .buffer = at, .result = all + at});
+    }
+  }
+  return places;
+}
+
+void Append(Exchange& exchange, const Place& from, std::uint64_t from_offset, const Place& to,
+            std::uint64_t to_offset, std::uint64_t bytes) {
+  exchange.step.push_back({.from = from.chip,
+                           .to = to.chip,
+                           .offset = from.buffer + from_offset,
+                           .to_offset = to.result + to_offset,
+                           .bytes = bytes,
+                           .action = Action::kCopy});
+}
+
+absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Place>& places) {
+  const std::uint64_t elements = request.bytes / Size(request.type);
+  const std::uint64_t block = elements / places.size() * Size(request.type);
+  if (block == 0) {
+    return InvalidArgument("an all_to_all of {} elements among {} ranks; expected one for each",
+                           elements, places.size());
+  }
+  Exchange exchange;
+  for (std::size_t to = 0; to < places.size(); ++to) {
+    for (std::size_t from = 0; from < places.size(); ++from) {
+      Append(exchange, places[from], to * block, places[to], from * block, block);
+    }
+  }
+  return exchange;
+}
+
+// The chip before each on a closed way over links.
+absl::StatusOr<std::map<ChipIndex, ChipIndex>> Predecessors(const ChipSet& set,
+                                                            const TorusLinks& links) {
+  const std::vector<ChipIndex> ring = set.Rings(links).front();
+  std::map<ChipIndex, ChipIndex> before;
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const ChipIndex from = ring[i];
+    const ChipIndex to = ring[(i + 1) % ring.size()];
+    TAHOMA_ASSIGN_OR_RETURN(const auto route, links.FindRoute(from, to, set.through()));
+    if (route.size() > 1) {
+      return FailedPrecondition(
+          "permute needs a ring of chips that are one link apart; the {} chips here have none",
+          set.size());
+    }
+    before.emplace(to, from);
+  }
+  return before;
+}
+
+absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& members,
+                                                const ChipSet& set, const TorusLinks& links) {
+  std::map<ChipIndex, int> first_rank;
+  int ranks = 0;
+  for (const Member& member : members) {
+    if (member.ranks != members[0].ranks) {
+      return InvalidArgument(
+          "permute needs as many ranks on every chip; chip {} has {}, chip {} {}",
+          members[0].chip.value(), members[0].ranks, member.chip.value(), member.ranks);
+    }
+    first_rank.emplace(member.chip, ranks);
+    ranks += member.ranks;
+  }
+  TAHOMA_ASSIGN_OR_RETURN(const auto before, Predecessors(set, links));
+  std::vector<int> sources;
+  for (const Member& member : members) {
+    for (int rank = 0; rank < member.ranks; ++rank) {
+      sources.push_back(first_rank.at(before.at(member.chip)) + rank);
+    }
+  }
+  return sources;
+}
+
+std::uint64_t OnChipBytes(const Step& step) {
+  std::map<ChipIndex, std::uint64_t> bytes;
+  std::uint64_t most = 0;
+  for (const Send& send : step) {
+    if (send.from == send.to) most = std::max(most, bytes[send.to] += send.bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
+absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
+                                    const ChipSet& set, const TorusLinks& links) {
+  TAHOMA_CHECK(IsExchange(request.operation));
+  const std::vector<Place> places = PlacesOf(request, members);
+  Exchange exchange;
+  if (request.operation == Operation::kAllToAll) {
+    TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));
+  } else {
+    if (request.operation == Operation::kPermute) {
+      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, set, links));
+    } else {
+      const auto ranks = static_cast<int>(places.size());
+      for (int rank = 0; rank < ranks; ++rank)
+        exchange.sources.push_back((rank + ranks - 1) % ranks);
+    }
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+      const Place& from = places[static_cast<std::size_t>(exchange.sources[rank])];
+      Append(exchange, from, 0, places[rank], 0, request.bytes);
+    }
+  }
+  exchange.on_chip_bytes = OnChipBytes(exchange.step);
+  return exchange;
+}
+
+std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
+                                 const Layout& layout) {
+  if (set.size() == 1) return {};
+  const bool whole = algorithm == Algorithm::kMesh;
+  std::vector<Step> steps(1);
+  for (std::size_t to = 1; to < set.size(); ++to) {
+    const std::uint64_t begin = whole ? 0 : layout.bounds[to] * layout.element_bytes;
+    const std::uint64_t end =
+        (whole ? layout.bounds.back() : layout.bounds[to + 1]) * layout.element_bytes;
+    if (begin == end) continue;
+    steps[0].push_back({.from = set.chips()[0],
+                        .to = set.chips()[to],
+                        .offset = begin,
+                        .to_offset = begin,
+                        .bytes = end - begin,
+                        .action = Action::kCopy});
+  }
+  if (steps[0].empty()) steps.clear();
+  if (whole) return steps;
+  std::vector<Step> spread = Steps(algorithm, Phase::kAllGather, set, links, layout);
+  std::move(spread.begin(), spread.end(), std::back_inserter(steps));
+  return steps;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,51 @@
+// Operations that move buffers without combining them, as steps.
+//
+//   all_to_all  block s of rank r's buffer becomes block r of rank s's result
+//   sendrecv    rank r's buffer becomes the result of rank r + 1, the last rank's that of the first
+//   permute     rank k of a chip sends its buffer to rank k of the next chip on a ring of links
+//   broadcast   rank 0's buffer becomes everybody's
+//
+//   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange, ExchangeOf(request, members, set, links));
+//
+// The first three are one step of messages on their dimension-order routes: on every box with sides
+// 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
+// (reference: torus-and-links 2.1). A broadcast is one step to everybody (mesh), or each chip gets
+// a block and an all-gather spreads them (rdh, ring).
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sim-node/collective/algorithms.h"
+#include "sim-node/collective/chip_set.h"
+#include "sim-node/collective/request.h"
+#include "sim-node/collective/schedule.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+struct Exchange {
+  Step step;
+  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all.
+  std::vector<int> sources;
+  // What the fullest chip copies from one of its ranks to another (or to itself).
+  std::uint64_t on_chip_bytes = 0;
+};
+
+// `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
+// An all-to-all moves as many elements of each buffer as divide among the ranks.
+// kInvalidArgument: fewer elements than ranks (all-to-all), chips with different numbers of ranks
+// (permute). kFailedPrecondition: the chips are not on a ring of links that are up (permute).
+absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
+                                    const ChipSet& set, const TorusLinks& links);
+
+// From the first chip of the set to all. kRdh needs set.box().
+std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
+                                 const Layout& layout);
+
+}  // namespace tahoma::sim

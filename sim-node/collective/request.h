@@ -1,0 +1,62 @@
+// What is asked of a collective, and who takes part.
+//
+//   const Request request{.operation = *ParseOperation("allr"), .bytes = 1 << 20};
+//   ChipBufferBytes(request, /*ranks=*/4);      // what a chip with four ranks holds for it
+//
+// A member is a chip with its ranks (logical cores). Ranks are numbered through the members in
+// order.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "lib/torus/shape.h"
+#include "sim-node/collective/element.h"
+
+namespace tahoma::sim {
+
+enum class Operation : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kSendReceive,
+  kPermute,
+  kBroadcast,
+};
+
+// "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "sendrecv", "permute", "broadcast".
+std::string_view Name(Operation operation);
+// The names above and nccom-test's short ones ("allr", "allg", "redsct", "alltoall"), with or
+// without underscores. kInvalidArgument lists the known ones.
+absl::StatusOr<Operation> ParseOperation(std::string_view name);
+
+// Whether ranks send their buffers to one another as they are: all-to-all, send-receive, permute
+// (moves.h says which to whom).
+bool IsExchange(Operation operation);
+// Whether what several ranks hold is combined: all-reduce and reduce-scatter.
+bool Combines(Operation operation);
+
+struct Request {
+  Operation operation = Operation::kAllReduce;
+  // Of one rank's buffer; for all-gather, of everything gathered. A multiple of the element's size.
+  std::uint64_t bytes = 0;
+  ElementType type = ElementType::kFp32;
+};
+
+struct Member {
+  torus::ChipIndex chip;
+  int ranks = 1;
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+// A chip's memory for the request. Ranks of one chip share one buffer; in an exchange each has its
+// own, and one for the result: first all buffers in order of rank, then all results.
+std::uint64_t ChipBufferBytes(const Request& request, int ranks);
+
+}  // namespace tahoma::sim
