@@ -32,6 +32,7 @@ LAYERS = {
     "sim-node/engine": [],
     "sim-node/link": ["sim-node/engine", "lib/hw", "lib/torus"],
     "sim-node/collective": ["sim-node/engine", "sim-node/link", "lib/hw", "lib/torus"],
+    "sim-node/trace": ["sim-node/collective", "sim-node/link", "sim-node/engine", "lib/config", "lib/hw", "lib/torus"],
     "sim-node/node": ["sim-node/engine", "sim-node/link", "sim-node/collective", "lib/hw", "lib/torus", "lib/wire"],
     "sim-node/serve": ["sim-node/node", "sim-node/collective", "sim-node/link", "sim-node/engine",
                        "lib/wire", "lib/rest", "lib/hw", "lib/torus"],

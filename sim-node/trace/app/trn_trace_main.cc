@@ -1,0 +1,42 @@
+// The program trn-trace: prints how busy each link is, and writes the timeline and the picture.
+
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "lib/base/status.h"
+#include "lib/config/parse.h"
+#include "sim-node/trace/formats.h"
+#include "sim-node/trace/trace_options.h"
+
+namespace {
+
+using namespace tahoma;
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  if (path.empty()) return absl::OkStatus();
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return file ? absl::OkStatus() : Unavailable("cannot write {}", path);
+}
+
+absl::Status Run(const sim::TraceOptions& options) {
+  TAHOMA_ASSIGN_OR_RETURN(const sim::Traced traced, sim::TraceOf(options));
+  std::cout << traced.title << "\n\n" << sim::HeatMapText(traced.use, traced.links);
+  TAHOMA_RETURN_IF_ERROR(
+      WriteFile(options.trace_file, sim::ChromeTrace(traced.use, traced.links, traced.title)));
+  return WriteFile(options.svg_file, sim::HeatMapSvg(traced.use, traced.links, traced.title));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sim::TraceOptions options;
+  const config::Spec spec = sim::DeclareTraceOptions(options);
+  if (const auto exit = config::Parse(argc, argv, spec)) return *exit;
+  const absl::Status status = Run(options);
+  if (status.ok()) return 0;
+  std::cerr << "trn-trace: " << Message(status) << "\n";
+  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+}

@@ -1,0 +1,32 @@
+// A collective's use of the links, for people.
+//
+//   ChromeTrace(use, links, "all_reduce …");     // opens in ui.perfetto.dev, chrome://tracing
+//   HeatMapText(use, links);                     // one table a plane, per cent by link
+//   HeatMapSvg(use, links, "all_reduce …");      // the planes side by side, links coloured
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim-node/trace/occupancy.h"
+
+namespace tahoma::sim {
+
+// The Trace Event Format's JSON: a process for each chip, a thread for each of its links, a slice
+// for each step in which the link is busy, with the bytes it carried; counters would repeat them.
+// Times are microseconds of virtual time.
+std::string ChromeTrace(const Occupancy& use, const TorusLinks& links, std::string_view title);
+
+// A table for each plane with a link that carries anything, in it a line for each chip with the
+// utilisation of the links on which it sends: "-" where there is none, "down" where it is broken.
+// "no link is used" for a single chip.
+std::string HeatMapText(const Occupancy& use, const TorusLinks& links);
+
+// X and Y links as lines between chips (from each chip halfway to its neighbour), Z links as dots
+// beside them; white is idle, dark red full, grey down.
+std::string HeatMapSvg(const Occupancy& use, const TorusLinks& links, std::string_view title);
+
+}  // namespace tahoma::sim

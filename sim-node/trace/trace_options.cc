@@ -1,0 +1,101 @@
+#include "sim-node/trace/trace_options.h"
+
+#include <bit>
+#include <charconv>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
+#include "sim-node/collective/bound.h"
+
+namespace tahoma::sim {
+namespace {
+
+using torus::ChipIndex;
+
+absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options) {
+  TAHOMA_ASSIGN_OR_RETURN(const torus::Shape shape, torus::Shape::Parse(options.box));
+  TAHOMA_RETURN_IF_ERROR(torus::CheckOffered(shape));
+  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).Rotations(shape)) {
+    if (box.size == shape && torus::ToString(box.origin) == options.at) return box;
+  }
+  return InvalidArgument("no box of {} begins at {} in a torus of {}; expected for example 0,0,0",
+                         options.box, options.at, torus::kUltraServerShape.ToString());
+}
+
+// "5:x+": the cable on chip 5's x+ port.
+absl::StatusOr<LinkId> ParseCable(std::string_view text) {
+  int chip = -1;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, chip);
+  const std::string_view port(end, static_cast<std::size_t>(last - end));
+  constexpr std::string_view kPorts = ":x-:x+:y-:y+:z-:z+";
+  const std::size_t found = port.size() == 3 ? kPorts.find(port) : std::string_view::npos;
+  if (error != std::errc() || chip < 0 || chip >= torus::kUltraServerShape.chip_count() ||
+      found == std::string_view::npos) {
+    return InvalidArgument("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+",
+                           text);
+  }
+  return static_cast<LinkId>(chip) * 6 + static_cast<LinkId>(found / 3);
+}
+
+absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Member>& members,
+                            const TorusLinks& links, Request& request) {
+  TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
+  TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
+  request.bytes = static_cast<std::uint64_t>(options.bytes);
+  if (options.algorithm == "auto") return PlanCollective(request, members, links);
+  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+    if (options.algorithm == Name(algorithm)) return PlanWith(algorithm, request, members, links);
+  }
+  return InvalidArgument("unknown algorithm \"{}\"; expected auto, mesh, rdh or ring",
+                         options.algorithm);
+}
+
+}  // namespace
+
+config::Spec DeclareTraceOptions(TraceOptions& options) {
+  config::Spec spec({.program = "trn-trace",
+                     .kind = "TraceConfig",
+                     .version = "0.1.0",
+                     .summary = "Shows which links of an UltraServer a collective keeps busy."});
+  spec.String("operation", &options.operation, "as nccom-test names it");
+  spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
+  spec.String("type", &options.type, "of the elements, as nccom-test names it");
+  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh or ring");
+  spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
+  spec.String("at", &options.at, "its first corner, \"x,y,z\"");
+  spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");
+  spec.Strings("down", &options.down, "broken cables, each a chip and a port, \"5:x+\"");
+  spec.String("traceFile", &options.trace_file, "timeline to write, for Perfetto or Chrome");
+  spec.String("svgFile", &options.svg_file, "picture of the links' utilisation to write");
+  return spec;
+}
+
+absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
+  TAHOMA_ASSIGN_OR_RETURN(const torus::Box box, BoxOf(options));
+  TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  for (const std::string& cable : options.down) {
+    TAHOMA_ASSIGN_OR_RETURN(const LinkId link, ParseCable(cable));
+    TAHOMA_RETURN_IF_ERROR(links.SetCablePermille(link, 0));
+  }
+  std::vector<Member> members;
+  std::vector<ChipIndex> chips;
+  for (torus::ChipMask left = box.mask; left != 0; left &= left - 1) {
+    chips.emplace_back(std::countr_zero(left));
+    members.push_back({.chip = chips.back(), .ranks = static_cast<int>(options.ranks)});
+  }
+  Request request;
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, members, links, request));
+  TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, links));
+  const double time = Nanoseconds(plan.times.end - plan.times.start) / 1e3;
+  const double bound =
+      Nanoseconds(LowerBound(request.operation, ChipSet(links, chips), request.bytes, links)) / 1e3;
+  std::string title =
+      fmt::format("{} of {} bytes {} on {}, {}: {:.2f} us, {} steps; the links allow {:.2f} us",
+                  Name(request.operation), request.bytes, Name(request.type), box.ToString(),
+                  Name(plan.algorithm), time, plan.schedule.steps.size(), bound);
+  return Traced{.title = std::move(title), .links = std::move(links), .use = std::move(use)};
+}
+
+}  // namespace tahoma::sim

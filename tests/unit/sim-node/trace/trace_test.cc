@@ -1,0 +1,197 @@
+// What the timeline says must be what the plan did: bytes are conserved, no link is busier than it
+// can be, and the formats are what their readers expect.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
+#include "sim-node/trace/formats.h"
+#include "sim-node/trace/occupancy.h"
+#include "sim-node/trace/trace_options.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using testing::Instance;
+using testing::MembersOf;
+using testing::UltraServer;
+using torus::ChipIndex;
+
+TEST(OccupancyTest, EveryByteOfEveryMessageIsOnEveryLinkOfItsRoute) {
+  const TorusLinks links = UltraServer();
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllToAll, Operation::kBroadcast}) {
+    const auto plan =
+        PlanCollective({.operation = operation, .bytes = 1 << 20}, MembersOf(0xffff'ffff), links);
+    ASSERT_TRUE(plan.ok());
+    std::uint64_t sent = 0;
+    for (const Step& step : plan->schedule.steps) {
+      for (const Send& send : step) {
+        sent += send.bytes * links.FindRoute(send.from, send.to, plan->schedule.through)->size();
+      }
+    }
+    const auto use = OccupancyOf(*plan, links);
+    ASSERT_TRUE(use.ok());
+    std::uint64_t carried = 0;
+    for (const LinkUse& one : use->uses) carried += one.bytes;
+    EXPECT_EQ(carried, sent) << Name(operation);
+  }
+}
+
+TEST(OccupancyTest, NoLinkCarriesMoreThanItsRateInAnyStepOrOverall) {
+  TorusLinks links = UltraServer();
+  ASSERT_TRUE(links.SetPermille(7, 300).ok());
+  ASSERT_TRUE(links.SetCablePermille(20, 0).ok());
+  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+    const auto plan = PlanWith(algorithm, {.bytes = 4 << 20}, MembersOf(kAllChips), links);
+    ASSERT_TRUE(plan.ok());
+    const auto use = OccupancyOf(*plan, links);
+    ASSERT_TRUE(use.ok());
+    for (const LinkUse& one : use->uses) {
+      EXPECT_GE(one.begin, use->start);
+      EXPECT_LE(one.end, use->end);
+      EXPECT_GE(one.end - one.begin, TransferTime(one.bytes, links.capacity(one.link)))
+          << TorusLinks::Name(one.link) << " step " << one.step;
+    }
+    for (const double share : use->utilisation) EXPECT_LE(share, 1.0);
+    EXPECT_EQ(use->utilisation[20], 0);
+  }
+}
+
+TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
+  const TorusLinks links = Instance();
+  const auto plan =
+      PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff), links);
+  const auto use = OccupancyOf(*plan, links);
+  for (LinkId link = 0; link < links.id_count(); ++link) {
+    if (links.Exists(link)) {
+      EXPECT_NEAR(use->utilisation[link], 0.997, 0.001) << link;
+    } else {
+      EXPECT_EQ(use->utilisation[link], 0);
+    }
+  }
+}
+
+TEST(OccupancyTest, OneChipUsesNoLink) {
+  const TorusLinks links = Instance();
+  const auto plan = PlanCollective({.bytes = 64}, MembersOf(1), links);
+  const auto use = OccupancyOf(*plan, links);
+  ASSERT_TRUE(use.ok());
+  EXPECT_TRUE(use->uses.empty());
+}
+
+TEST(FormatsTest, TheTimelineHasASliceForEveryUseAndANameForEveryLink) {
+  const TorusLinks links = Instance();
+  const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xff), links);
+  const auto use = OccupancyOf(*plan, links);
+  const Json trace = Json::parse(ChromeTrace(*use, links, "a \"title\""));
+  EXPECT_EQ(trace.at("otherData").at("title"), "a \"title\"");
+  std::size_t slices = 0;
+  std::map<std::string, int> names;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "M") {
+      ++names[event.at("name").get<std::string>()];
+      continue;
+    }
+    const LinkUse& one = use->uses.at(slices++);
+    EXPECT_EQ(event.at("pid").get<LinkId>() * 6 + event.at("tid").get<LinkId>(), one.link);
+    EXPECT_EQ(event.at("args").at("bytes"), one.bytes);
+    EXPECT_NEAR(event.at("ts").get<double>() * 1e3, Nanoseconds(one.begin.time_since_epoch()),
+                1e-3);
+    EXPECT_GT(event.at("dur").get<double>(), 0);
+  }
+  EXPECT_EQ(slices, use->uses.size());
+  EXPECT_EQ(names.at("process_name"), 16);
+  EXPECT_EQ(names.at("thread_name"), 64);
+}
+
+TEST(FormatsTest, TheHeatMapHasATableForEachPlaneInUseAndMarksBrokenLinks) {
+  TorusLinks links = UltraServer();
+  const LinkId broken = TorusLinks::IdOf(ChipIndex(5), torus::Axis::kX, torus::Direction::kPlus);
+  ASSERT_TRUE(links.SetCablePermille(broken, 0).ok());
+  const auto map = [&](torus::ChipMask mask) {
+    return HeatMapText(*OccupancyOf(*PlanCollective({.bytes = 8}, MembersOf(mask), links), links),
+                       links);
+  };
+  const std::string header = "  chip     x-     x+     y-     y+     z-     z+\n";
+  const std::string one = map(0xffff);
+  EXPECT_TRUE(one.starts_with("plane z=0\n" + header + "     0     0%     0%"));
+  EXPECT_EQ(std::count(one.begin(), one.end(), '\n'), 2 + 16);
+  EXPECT_THAT(one, HasSubstr("\n     5     0%   down     0%     0%     0%     0%\n"));
+  EXPECT_THAT(map(0xffff'ffff), HasSubstr("\n\nplane z=1\n" + header));
+  EXPECT_EQ(map(1), "no link is used\n");
+}
+
+TEST(FormatsTest, ThePictureIsWellFormedAndEscapesItsTitle) {
+  const TorusLinks links = Instance();
+  const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xffff), links);
+  const std::string svg = HeatMapSvg(*OccupancyOf(*plan, links), links, "a < b & c");
+  EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c</text>"));
+  const auto count = [&](std::string_view what) {
+    std::size_t found = 0;
+    for (std::size_t at = svg.find(what); at != std::string::npos; at = svg.find(what, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("<line "), 64u);
+  EXPECT_EQ(count("<circle "), 0u);  // an instance has no Z links
+  EXPECT_EQ(count("<title>"), count("</title>"));
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST(TraceOptionsTest, TheTitleSaysWhatWasAskedAndWhatTheLinksAllow) {
+  TraceOptions options;
+  options.operation = "alltoall";
+  options.box = "4x4";
+  options.bytes = 1 << 20;
+  const auto traced = TraceOf(options);
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  EXPECT_THAT(traced->title, HasSubstr("all_to_all of 1048576 bytes fp32 on 4x4x1+0,0,0, mesh: "));
+  EXPECT_THAT(traced->title, HasSubstr("1 steps; the links allow 4.10 us"));
+}
+
+TEST(TraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
+  const auto message = [](auto set) {
+    TraceOptions options;
+    set(options);
+    return std::string(Message(TraceOf(options).status()));
+  };
+  EXPECT_THAT(message([](TraceOptions& o) { o.operation = "gather"; }),
+              HasSubstr("unknown operation \"gather\"; expected one of all_reduce"));
+  EXPECT_THAT(message([](TraceOptions& o) { o.box = "3x4"; }), HasSubstr("3"));
+  EXPECT_EQ(message([](TraceOptions& o) {
+              o.box = "4x4x2";
+              o.at = "9,0,0";
+            }),
+            "no box of 4x4x2 begins at 9,0,0 in a torus of 4x4x4; expected for example 0,0,0");
+  for (const std::string cable : {"64:x+", "5", "5:w+", "-1:x+", "5:x", "x+", ""}) {
+    EXPECT_EQ(message([&](TraceOptions& o) { o.down = {cable}; }),
+              fmt::format("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+",
+                          cable));
+  }
+  EXPECT_EQ(message([](TraceOptions& o) { o.algorithm = "tree"; }),
+            "unknown algorithm \"tree\"; expected auto, mesh, rdh or ring");
+  EXPECT_THAT(message([](TraceOptions& o) { o.bytes = 3; }), HasSubstr("3 bytes are not"));
+}
+
+TEST(TraceOptionsTest, ABrokenCableIsFollowedAround) {
+  TraceOptions options;
+  options.box = "4x4";
+  options.bytes = 1 << 20;
+  const auto whole = TraceOf(options);
+  options.down = {"5:x+"};
+  const auto broken = TraceOf(options);
+  ASSERT_TRUE(broken.ok());
+  EXPECT_GT(broken->use.end, whole->use.end);
+}
+
+}  // namespace
+}  // namespace tahoma::sim
