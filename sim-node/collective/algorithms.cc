@@ -112,35 +112,97 @@ Layout Layout::Weighted(const std::vector<int>& weights, std::uint64_t elements,
   return layout;
 }
 
+namespace {
+
+// One swap of halving: over the dimension `across`, after those of `before`.
+struct Swap {
+  std::size_t lane;
+  std::size_t step;
+  std::size_t before;
+  std::size_t across;
+};
+
+std::vector<Swap> SwapsOf(const std::vector<Lane>& lanes) {
+  std::vector<Swap> swaps;
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    std::size_t before = 0;
+    for (std::size_t depth = 0; depth < lanes[lane].order.size(); ++depth) {
+      const std::size_t across = std::size_t{1} << lanes[lane].order[depth];
+      swaps.push_back({.lane = lane,
+                       .step = static_cast<std::size_t>(lanes[lane].step[depth]),
+                       .before = before,
+                       .across = across});
+      before |= across;
+    }
+  }
+  return swaps;
+}
+
+std::vector<std::uint32_t> WeightsOf(const std::vector<Lane>& lanes) {
+  std::vector<std::uint32_t> weights;
+  for (const Lane& lane : lanes) weights.push_back(lane.weight);
+  return weights;
+}
+
+// The places of the set's chips by hypercube address.
+std::vector<std::size_t> PlacesOf(const ChipSet& set, const torus::Shape& torus) {
+  std::vector<std::size_t> places;
+  for (const ChipIndex chip : torus::BoxChips(*set.box(), torus)) {
+    places.push_back(set.PlaceOf(chip));
+  }
+  return places;
+}
+
+std::size_t StepCount(const std::vector<Swap>& swaps) {
+  std::size_t count = 0;
+  for (const Swap& swap : swaps) count = std::max(count, swap.step + 1);
+  return count;
+}
+
+}  // namespace
+
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
                                const Layout& layout, const std::vector<Lane>& lanes) {
-  const std::vector<ChipIndex> chips = torus::BoxChips(*set.box(), torus);
-  std::vector<std::size_t> place;
-  for (const ChipIndex chip : chips) place.push_back(set.PlaceOf(chip));
-  std::vector<std::uint32_t> weights;
-  int last = -1;
-  for (const Lane& lane : lanes) {
-    weights.push_back(lane.weight);
-    if (!lane.step.empty()) last = std::max(last, lane.step.back());
+  const std::vector<std::size_t> places = PlacesOf(set, torus);
+  const std::vector<Swap> swaps = SwapsOf(lanes);
+  const Cutter cutter(layout, WeightsOf(lanes));
+  std::vector<Step> steps(StepCount(swaps));
+  for (const Swap& swap : swaps) {
+    // All-gather undoes reduce-scatter: last exchange first.
+    const bool gathers = phase == Phase::kAllGather;
+    Step& step = steps[gathers ? steps.size() - 1 - swap.step : swap.step];
+    const std::size_t fixed = swap.before | swap.across;
+    for (std::size_t from = 0; from < places.size(); ++from) {
+      const std::size_t to = from ^ swap.across;
+      const std::size_t side = gathers ? from : to;
+      for (std::size_t block = 0; block < places.size(); ++block) {
+        if (((block ^ side) & fixed) != 0) continue;
+        cutter.Append(step, set.chips()[places[from]], set.chips()[places[to]], places[block],
+                      swap.lane, ActionOf(phase));
+      }
+    }
   }
-  const Cutter cutter(layout, weights);
-  std::vector<Step> steps(static_cast<std::size_t>(last + 1));
-  for (std::size_t part = 0; part < lanes.size(); ++part) {
-    const Lane& lane = lanes[part];
-    std::size_t fixed = 0;  // dimensions on which the sent blocks agree with their side
-    for (std::size_t depth = 0; depth < lane.order.size(); ++depth) {
-      const std::size_t across = std::size_t{1} << lane.order[depth];
-      fixed |= across;
-      // All-gather undoes reduce-scatter: last exchange first.
-      const int at = phase == Phase::kReduceScatter ? lane.step[depth] : last - lane.step[depth];
-      for (std::size_t from = 0; from < chips.size(); ++from) {
-        const std::size_t to = from ^ across;
-        const std::size_t side = phase == Phase::kReduceScatter ? to : from;
-        for (std::size_t block = 0; block < chips.size(); ++block) {
-          if (((block ^ side) & fixed) != 0) continue;
-          cutter.Append(steps[static_cast<std::size_t>(at)], chips[from], chips[to], place[block],
-                        part, ActionOf(phase));
-        }
+  std::erase_if(steps, [](const Step& step) { return step.empty(); });
+  return steps;
+}
+
+std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
+                               const std::vector<Lane>& lanes) {
+  const std::vector<std::size_t> places = PlacesOf(set, torus);
+  const auto root = static_cast<std::size_t>(
+      std::find(places.begin(), places.end(), std::size_t{0}) - places.begin());
+  const std::vector<Swap> swaps = SwapsOf(lanes);
+  const Cutter cutter(layout, WeightsOf(lanes));
+  std::vector<Step> steps(StepCount(swaps));
+  for (const Swap& swap : swaps) {
+    const std::size_t fixed = swap.before | swap.across;
+    for (std::size_t from = 0; from < places.size(); ++from) {
+      if (((from ^ root) & ~swap.before) != 0) continue;  // has nothing yet
+      const std::size_t to = from ^ swap.across;
+      for (std::size_t block = 0; block < places.size(); ++block) {
+        if (((block ^ to) & fixed) != 0) continue;
+        cutter.Append(steps[swap.step], set.chips()[places[from]], set.chips()[places[to]],
+                      places[block], swap.lane, Action::kCopy);
       }
     }
   }

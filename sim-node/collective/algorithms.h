@@ -51,4 +51,9 @@ std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
                                const Layout& layout, const std::vector<Lane>& lanes);
 
+// What the first chip of the set has goes block by block to its owners: halving, in which only
+// chips that have got something send. Needs set.box().
+std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
+                               const std::vector<Lane>& lanes);
+
 }  // namespace tahoma::sim

@@ -137,6 +137,13 @@ absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Me
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
                                  const Layout& layout) {
   if (set.size() == 1) return {};
+  if (algorithm == Algorithm::kRdh) {
+    const std::vector<Lane> lanes = BalancedLanes(*set.box(), links.torus());
+    std::vector<Step> steps = ScatterSteps(set, links.torus(), layout, lanes);
+    std::vector<Step> spread = HalvingSteps(Phase::kAllGather, set, links.torus(), layout, lanes);
+    std::move(spread.begin(), spread.end(), std::back_inserter(steps));
+    return steps;
+  }
   const bool whole = algorithm == Algorithm::kMesh;
   std::vector<Step> steps(1);
   for (std::size_t to = 1; to < set.size(); ++to) {

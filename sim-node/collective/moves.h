@@ -10,7 +10,7 @@
 // The first three are one step of messages on their dimension-order routes: on every box with sides
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
 // (reference: torus-and-links 2.1). A broadcast is one step to everybody (mesh), or each chip gets
-// a block and an all-gather spreads them (rdh, ring).
+// a block, directly (ring) or by halving (rdh), and an all-gather spreads them: twice the bound.
 //
 // Thread safety: pure functions.
 

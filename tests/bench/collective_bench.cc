@@ -1,22 +1,34 @@
-// What the emulator needs to cost a collective: planned and timed, no data moved.
+// What the emulator needs to cost a collective, and how close its collectives come to what is
+// physically possible. No data is moved.
 
 #include <benchmark/benchmark.h>
 
 #include <bit>
+#include <string>
 
 #include "lib/hw/catalogue.h"
+#include "lib/torus/path.h"
+#include "sim-node/collective/bound.h"
 #include "sim-node/collective/plan.h"
+#include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {
 namespace {
 
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+std::vector<Member> MembersOf(int chips) {
+  std::vector<Member> members;
+  for (int chip = 0; chip < chips; ++chip) members.push_back({.chip = torus::ChipIndex(chip)});
+  return members;
+}
+
 // An all-reduce of 1 GiB over the 64 chips of an UltraServer.
 void AllReduce64Chips1GibWall(benchmark::State& state) {
   const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  std::vector<Member> members;
-  for (int chip = 0; chip < 64; ++chip) members.push_back({.chip = torus::ChipIndex(chip)});
+  const std::vector<Member> members = MembersOf(64);
   for (auto _ : state) {
-    auto plan = PlanCollective({.bytes = std::uint64_t{1} << 30}, members, links);
+    auto plan = PlanCollective({.bytes = kGiB}, members, links);
     benchmark::DoNotOptimize(plan);
   }
 }
@@ -24,7 +36,66 @@ BENCHMARK(AllReduce64Chips1GibWall)
     ->Name("allreduce_64_chips_1gib_wall_ms")
     ->Unit(benchmark::kMillisecond);
 
+// Rates of all 4,032 dimension-order flows between the 64 chips of an UltraServer.
+void SolveAllFlows(benchmark::State& state) {
+  const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  std::vector<std::vector<LinkId>> routes;
+  for (int from = 0; from < 64; ++from) {
+    for (int to = 0; to < 64; ++to) {
+      if (from == to) continue;
+      routes.push_back(*links.FindRoute(torus::ChipIndex(from), torus::ChipIndex(to), kAllChips));
+    }
+  }
+  const std::vector<std::span<const LinkId>> paths(routes.begin(), routes.end());
+  for (auto _ : state) {
+    auto rates = MaxMinRates(paths, links.capacities());
+    benchmark::DoNotOptimize(rates);
+  }
+}
+BENCHMARK(SolveAllFlows)->Name("solve_4032_flows_us")->Unit(benchmark::kMicrosecond);
+
+// Emulated time of 1 GiB, start-up included, as a multiple of the physical bound.
+void OverBound(benchmark::State& state, Operation operation, int chips) {
+  const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  const std::vector<Member> members = MembersOf(chips);
+  std::vector<torus::ChipIndex> set;
+  for (const Member& member : members) set.push_back(member.chip);
+  const VirtualDuration bound = LowerBound(operation, ChipSet(links, set), kGiB, links);
+  double ratio = 0;
+  for (auto _ : state) {
+    const auto plan = PlanCollective({.operation = operation, .bytes = kGiB}, members, links);
+    ratio = Nanoseconds(plan->times.end - plan->times.start) / Nanoseconds(bound);
+  }
+  state.counters["over_bound"] = ratio;
+}
+
+void RegisterOverBound() {
+  struct Named {
+    const char* name;
+    Operation operation;
+  };
+  struct Box {
+    const char* shape;
+    int chips;
+  };
+  for (const Named& named :
+       {Named{"allreduce", Operation::kAllReduce}, Named{"allgather", Operation::kAllGather},
+        Named{"reducescatter", Operation::kReduceScatter},
+        Named{"alltoall", Operation::kAllToAll}}) {
+    for (const Box& box : {Box{"4x4", 16}, Box{"4x4x2", 32}, Box{"4x4x4", 64}}) {
+      const std::string name = std::string(named.name) + "_" + box.shape + "_1gib_over_bound";
+      benchmark::RegisterBenchmark(name.c_str(), OverBound, named.operation, box.chips)
+          ->Iterations(1);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  tahoma::sim::RegisterOverBound();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

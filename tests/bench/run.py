@@ -113,6 +113,10 @@ ROWS = [
     ("controller_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("controller")),
     ("sim_node_16_chips_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("sim-node")),
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
+    ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
+    ("solve_4032_flows_us", "us", 200, "lower", google_benchmark("collective_bench", None)),
+    *((f"{operation}_{shape}_1gib_over_bound", "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
+      for operation in ("allreduce", "allgather", "reducescatter", "alltoall") for shape in ("4x4", "4x4x2", "4x4x4")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
 ]
 
@@ -130,7 +134,7 @@ def main():
             failed += 1
             continue
         goal = f"target {'≥' if better == 'higher' else '≤'} {target}" if target is not None else ""
-        print(f"{name:40} {value:12,.1f} {unit:9} {goal}", flush=True)
+        print(f"{name:40} {value:12,.{1 if value >= 10 else 3}f} {unit:9} {goal}", flush=True)
         lines.append("\t".join([name, f"{value:.3f}", unit, "" if target is None else str(target), better]))
     path = ROOT / "build/bench.tsv"
     path.write_text("\n".join(lines) + "\n")
