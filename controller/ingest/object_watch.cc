@@ -84,15 +84,11 @@ absl::Status ObjectWatch::List() {
       return Internal("a list that cannot be read: {}", e.what());
     }
   } while (!token.empty() && !stopping_);
-  std::vector<std::pair<std::string, std::string>> vanished;  // key, uid
+  std::vector<std::string> vanished;
   for (const auto& [key, known] : known_) {
-    if (known.list != lists_) vanished.emplace_back(key, known.uid);
+    if (known.list != lists_) vanished.push_back(key);
   }
-  for (const auto& [key, uid] : vanished) {
-    known_.erase(key);
-    const std::size_t slash = key.find('/');
-    handlers_.gone(key.substr(0, slash), key.substr(slash + 1), uid);
-  }
+  for (const std::string& key : vanished) Forget(key);
   version_ = std::move(version);
   handlers_.listed();
   return absl::OkStatus();
@@ -131,10 +127,7 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
     if (type == "ADDED" || type == "MODIFIED") {
       See(object);
     } else if (type == "DELETED") {
-      if (known_.erase(NameKey(metadata)) != 0) {
-        handlers_.gone(metadata.value("namespace", ""), metadata.at("name"),
-                       metadata.value("uid", ""));
-      }
+      Forget(NameKey(metadata));
     }
     version_ = version;
     return true;
@@ -145,10 +138,23 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
 }
 
 void ObjectWatch::See(const json& object) {
-  if (handlers_.wanted && !handlers_.wanted(object)) return;
   const json& metadata = object.at("metadata");
-  known_[NameKey(metadata)] = {metadata.value("uid", ""), lists_};
+  const std::string key = NameKey(metadata);
+  const std::string uid = metadata.value("uid", "");
+  const bool wanted = !handlers_.wanted || handlers_.wanted(object);
+  const auto known = known_.find(key);
+  // Another uid: deleted and made again while nobody watched.
+  if (known != known_.end() && (!wanted || known->second.uid != uid)) Forget(key);
+  if (!wanted) return;
+  known_[key] = {uid, lists_};
   handlers_.seen(object);
+}
+
+void ObjectWatch::Forget(const std::string& key) {
+  const auto known = known_.extract(key);
+  if (known.empty()) return;
+  const std::size_t slash = key.find('/');
+  handlers_.gone(key.substr(0, slash), key.substr(slash + 1), known.mapped().uid);
 }
 
 }  // namespace tahoma::controller

@@ -4,8 +4,9 @@
 //   watch.Run(wait);        // on a thread of its own, until Stop
 //
 // Every object that exists is given to `seen` after each list, and every change after that.
-// Objects that a new list no longer has are given to `gone`. Only names and uids are kept; objects
-// that are not `wanted` are passed over as if they did not exist.
+// Objects that a new list no longer has are given to `gone`, and so is an object that was deleted
+// and made again between two lists, before its successor is given to `seen`. Only names and uids
+// are kept; objects that are not `wanted` are passed over as if they did not exist.
 //
 // Thread safety: Stop from any thread; handlers are called from Run's thread.
 
@@ -63,6 +64,8 @@ class ObjectWatch {
   absl::Status Watch();
   bool OnEvent(std::string_view type, const nlohmann::json& object, absl::Status& failure);
   void See(const nlohmann::json& object);
+  // Tells `gone` of the object of that key, if it is known.
+  void Forget(const std::string& key);
   std::string Query(std::string_view more) const;
 
   kube::Transport& transport_;
