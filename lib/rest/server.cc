@@ -188,10 +188,13 @@ void Server::Impl::Stop() {
   waiter_.join();
   {
     std::unique_lock lock(mutex_);
+    connections_.Add(-static_cast<std::int64_t>(parked_.size()));
     parked_.clear();
     none_active_.wait_for(lock, options_.stop_grace, [&] { return active_.empty(); });
     for (const ConnectionPtr& connection : active_) connection->Cut();
   }
+  // Without a bound: a thread cannot be ended from outside, and its handler uses our owner's
+  // things.
   workers_.Stop();
   http_.CloseListener();
   ::close(epoll_);

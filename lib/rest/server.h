@@ -59,6 +59,7 @@ struct ServerOptions {
   std::chrono::milliseconds keep_alive = std::chrono::seconds(120);
   // How long a stream's source may wait at once; also how fast a reader that has gone is noticed.
   std::chrono::milliseconds stream_wait = std::chrono::milliseconds(500);
+  // How long running requests may take to end at Stop before their connections are cut.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(5);
 };
 
@@ -90,8 +91,10 @@ class Server {
   // Binds and serves on threads of its own. kInvalidArgument for an unusable address or
   // certificate, kUnavailable when the address is in use.
   absl::Status Start();
-  // Stops accepting, lets running requests end (streams are told to), and returns when all did,
-  // at latest after `stop_grace`. The destructor calls it.
+  // Stops accepting, closes idle connections, tells streams to end and lets running requests end.
+  // After `stop_grace` the connections of those that still run are cut, which ends whatever waits
+  // for a client. Returns when every handler has returned: one that never does holds Stop for
+  // ever, for it may use what the caller is about to destroy. The destructor calls it.
   void Stop();
 
   int port() const;             // the bound one, after Start
