@@ -76,9 +76,10 @@ absl::Status ObjectWatch::List() {
     if (answer->status != 200) return Unavailable("list answered {}", answer->status);
     try {
       const json page = json::parse(answer->body);
-      for (const json& item : page.at("items")) See(item);
       const json& metadata = page.at("metadata");
       version = metadata.at("resourceVersion").get<std::string>();
+      TAHOMA_RETURN_IF_ERROR(Admit(version));
+      for (const json& item : page.at("items")) See(item);
       token = metadata.value("continue", "");
     } catch (const std::exception& e) {
       return Internal("a list that cannot be read: {}", e.what());
@@ -91,6 +92,19 @@ absl::Status ObjectWatch::List() {
   for (const std::string& key : vanished) Forget(key);
   version_ = std::move(version);
   handlers_.listed();
+  return absl::OkStatus();
+}
+
+absl::Status ObjectWatch::Admit(const std::string& version) {
+  switch (newest_.Admit(version)) {
+    case kube::NewestVersion::Verdict::kTake:
+      break;
+    case kube::NewestVersion::Verdict::kRefuse:
+      return Unavailable("the list is of version {}, older than {}, which was seen", version,
+                         newest_.version());
+    case kube::NewestVersion::Verdict::kHistoryLost:
+      for (auto& [key, known] : known_) known.version.clear();
+  }
   return absl::OkStatus();
 }
 
@@ -127,9 +141,11 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
     if (type == "ADDED" || type == "MODIFIED") {
       See(object);
     } else if (type == "DELETED") {
-      Forget(NameKey(metadata));
+      const std::string key = NameKey(metadata);
+      if (!IsOutdated(key, version, metadata.value("uid", ""))) Forget(key);
     }
-    version_ = version;
+    if (!kube::IsOlderVersion(version, version_)) version_ = version;
+    newest_.See(version);
     return true;
   } catch (const std::exception& e) {
     failure = Internal("a watch event that cannot be read: {}", e.what());
@@ -137,16 +153,32 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
   }
 }
 
+// Whether an event about that uid is of the past of what is known by that name. A delete of the
+// known object itself never is: it does not come back.
+bool ObjectWatch::IsOutdated(const std::string& key, const std::string& version,
+                             const std::string& deleted_uid) const {
+  const auto known = known_.find(key);
+  return known != known_.end() && known->second.uid != deleted_uid &&
+         kube::IsOlderVersion(version, known->second.version);
+}
+
 void ObjectWatch::See(const json& object) {
   const json& metadata = object.at("metadata");
   const std::string key = NameKey(metadata);
   const std::string uid = metadata.value("uid", "");
+  const std::string version = metadata.value("resourceVersion", "");
   const bool wanted = !handlers_.wanted || handlers_.wanted(object);
   const auto known = known_.find(key);
-  // Another uid: deleted and made again while nobody watched.
-  if (known != known_.end() && (!wanted || known->second.uid != uid)) Forget(key);
+  if (known != known_.end()) {
+    if (kube::IsOlderVersion(version, known->second.version)) {
+      known->second.list = lists_;
+      return;
+    }
+    // Another uid: deleted and made again while nobody watched.
+    if (!wanted || known->second.uid != uid) Forget(key);
+  }
   if (!wanted) return;
-  known_[key] = {uid, lists_};
+  known_[key] = {uid, version, lists_};
   handlers_.seen(object);
 }
 

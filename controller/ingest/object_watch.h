@@ -5,8 +5,11 @@
 //
 // Every object that exists is given to `seen` after each list, and every change after that.
 // Objects that a new list no longer has are given to `gone`, and so is an object that was deleted
-// and made again between two lists, before its successor is given to `seen`. Only names and uids
-// are kept; objects that are not `wanted` are passed over as if they did not exist.
+// and made again between two lists, before its successor is given to `seen`. Only names, uids and
+// versions are kept; objects that are not `wanted` are passed over as if they did not exist.
+//
+// Time does not go back: a list that is older than what was seen is refused and asked for again
+// (lib/kube/resource_version.h), and of an object the newer version is kept.
 //
 // Thread safety: Stop from any thread; handlers are called from Run's thread.
 
@@ -23,6 +26,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/kube/resource_version.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
@@ -56,13 +60,18 @@ class ObjectWatch {
  private:
   struct Known {
     std::string uid;
+    std::string version;
     std::uint64_t list = 0;  // the list that saw it last
   };
 
   absl::Status List();
+  // kUnavailable for a list whose version is older than what was seen.
+  absl::Status Admit(const std::string& version);
   // OK when the watch ended in order and can go on from version_.
   absl::Status Watch();
   bool OnEvent(std::string_view type, const nlohmann::json& object, absl::Status& failure);
+  bool IsOutdated(const std::string& key, const std::string& version,
+                  const std::string& deleted_uid) const;
   void See(const nlohmann::json& object);
   // Tells `gone` of the object of that key, if it is known.
   void Forget(const std::string& key);
@@ -73,6 +82,7 @@ class ObjectWatch {
   const Handlers handlers_;
   std::atomic<bool> stopping_ = false;
   std::string version_;  // where the watch goes on; empty: list first
+  kube::NewestVersion newest_;
   std::uint64_t lists_ = 0;
   absl::flat_hash_map<std::string, Known> known_;  // by "ns/name"
 };

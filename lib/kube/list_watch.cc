@@ -24,6 +24,7 @@ bool WatchCache::Store(const json& object) {
   const auto [at, is_new] = known_.try_emplace(key);
   Known& known = at->second;
   known.generation = generation_;
+  if (!is_new && IsOlderVersion(version, known.resource_version)) return true;
   if (!is_new && known.uid == uid && known.resource_version == version) return true;
   Type type = is_new ? Type::kAdded : Type::kModified;
   if (!is_new && known.uid != uid) {
@@ -43,6 +44,11 @@ bool WatchCache::Remove(const json& object) {
   const auto at = known_.find(key);
   if (at == known_.end()) return true;
   const std::string uid = at->second.uid;
+  // The delete of a predecessor; that of the known object itself is final, whatever its version.
+  const bool is_other = uid != UidOf(object);
+  if (is_other && IsOlderVersion(ResourceVersionOf(object), at->second.resource_version)) {
+    return true;
+  }
   known_.erase(at);
   sink_({.type = Type::kDeleted, .key = key, .uid = uid, .object = &object});
   return true;
@@ -65,6 +71,15 @@ absl::StatusOr<std::string> WatchCache::AddPage(const json& page) {
   // Go servers write an empty list as null.
   const bool is_list = items != nullptr && (items->is_array() || items->is_null());
   if (!is_list || version.empty()) return Unavailable("the answer is not a list");
+  switch (newest_.Admit(version)) {
+    case NewestVersion::Verdict::kTake:
+      break;
+    case NewestVersion::Verdict::kRefuse:
+      return Unavailable("the list is of version {}, older than {}, which was seen", version,
+                         newest_.version());
+    case NewestVersion::Verdict::kHistoryLost:
+      for (auto& [key, known] : known_) known.resource_version.clear();
+  }
   for (const json& item : *items) {
     if (!Store(item)) return Unavailable("an item of the list has no name or resourceVersion");
   }
@@ -99,7 +114,8 @@ WatchCache::Next WatchCache::AddLine(std::string_view line) {
     understood = false;
   }
   if (!understood) return Next::kListAgain;
-  resource_version_ = version;
+  if (!IsOlderVersion(version, resource_version_)) resource_version_ = version;
+  newest_.See(version);
   return Next::kContinue;
 }
 

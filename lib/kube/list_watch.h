@@ -8,6 +8,9 @@
 // kSynced after each complete list. Deletes that happened while the watch was broken are found by
 // comparing the next list with what was known, and are then told without an object.
 //
+// Time does not go back: a list that is older than what was seen is refused and asked for again
+// (resource_version.h), and of an object the newer version is kept.
+//
 // Nothing of an object is kept but its key, uid and resourceVersion: what the owner needs, it takes
 // from the event. At 62,500 nodes that is some 15 MB, not gigabytes of JSON.
 //
@@ -33,6 +36,7 @@
 #include "lib/base/rng.h"
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
+#include "lib/kube/resource_version.h"
 #include "lib/kube/sleeper.h"
 #include "lib/kube/transport.h"
 
@@ -61,7 +65,8 @@ class WatchCache {
   // A new list begins; what is known is kept for comparison.
   void BeginList() { ++generation_; }
   // One page. Returns the token of the next page; with the last one (empty token) deletes are
-  // found and kSynced is told. kUnavailable for what is not a list: begin again.
+  // found and kSynced is told. kUnavailable for what is not a list, or is older than what was
+  // seen: begin again.
   absl::StatusOr<std::string> AddPage(const nlohmann::json& page);
   // One line of a watch.
   Next AddLine(std::string_view line);
@@ -86,6 +91,7 @@ class WatchCache {
   absl::flat_hash_map<ObjectKey, Known> known_;
   std::uint32_t generation_ = 0;
   std::string resource_version_;
+  NewestVersion newest_;
 };
 
 struct ReflectorOptions {

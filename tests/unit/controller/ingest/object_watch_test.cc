@@ -119,5 +119,171 @@ TEST_F(ObjectWatchStepTest, ADeleteOfASuccessorThatWasNeverSeenTakesTheKnownOneA
   EXPECT_THAT(Take(), ElementsAre("-a(first)"));
 }
 
+TEST_F(ObjectWatchStepTest, AListOlderThanWhatWasSeenIsRefused) {
+  transport_.Will(200, List(5, {Object("a", 3)}));
+  transport_.WillStream({Event("MODIFIED", Object("a", 7)), kExpired});
+  transport_.Will(200, List(6, {Object("a", 3), Object("b", 6)}));
+  transport_.Will(200, List(7, {Object("a", 7)}));
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
+  Take();
+  EXPECT_EQ(watch_.Step(), Unavailable("the list is of version 6, older than 7, which was seen"));
+  EXPECT_THAT(Take(), IsEmpty());
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@7", "listed"));
+}
+
+TEST_F(ObjectWatchStepTest, ASecondPageOlderThanTheFirstIsRefused) {
+  transport_.Will(200, List(9, {Object("a", 8)}, "more"));
+  transport_.Will(200, List(6, {Object("b", 2)}));
+  EXPECT_TRUE(absl::IsUnavailable(watch_.Step()));
+  EXPECT_THAT(Take(), ElementsAre("+a@8"));
+}
+
+TEST_F(ObjectWatchStepTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+  transport_.Will(200, List(500, {Object("a", 300), Object("b", 400)}));
+  transport_.WillStream({kExpired});
+  for (int i = 0; i <= kube::NewestVersion::kRefusalsMax; ++i) {
+    transport_.Will(200, List(20, {Object("a", 12)}));
+  }
+  transport_.WillStream({Event("MODIFIED", Object("a", 21))});
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
+  Take();
+  for (int i = 0; i < kube::NewestVersion::kRefusalsMax; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(watch_.Step())) << i;
+  }
+  EXPECT_THAT(Take(), IsEmpty());
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@12", "-b(u)", "listed"));
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@21"));
+}
+
+TEST_F(ObjectWatchStepTest, OfAnObjectTheNewerVersionIsKept) {
+  transport_.Will(200, List(5, {Object("a", 3), Object("b", 4)}));
+  transport_.WillStream({Event("MODIFIED", Object("a", 8)), kExpired});
+  transport_.Will(200, List(9, {Object("a", 6, "older"), Object("b", 4)}));
+  transport_.WillStream({Event("DELETED", Object("a", 7, "older")),
+                         Event("ADDED", Object("b", 2, "older")),
+                         Event("MODIFIED", Object("a", 10)), Event("DELETED", Object("b", 1))});
+  transport_.WillStream({});
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
+  Take();
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+b@4", "listed")) << "a is neither seen again nor gone";
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@10", "-b(u)")) << "a delete of the known object is final";
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(transport_.requests.back().target, HasSubstr("resourceVersion=10")) << "not 1";
+}
+
+TEST_F(ObjectWatchStepTest, ListsAskForTheMostRecentState) {
+  transport_.Will(200, List(5, {}));
+  transport_.WillStream({kExpired});
+  transport_.Will(200, List(6, {}));
+  for (int i = 0; i < 3; ++i) (void)watch_.Step();
+  // A resourceVersion would let the server answer from a cache.
+  EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods?limit=500");
+}
+
+// A server of which every list may come from a replica that is behind.
+class LaggingServer final : public kube::Transport {
+ public:
+  explicit LaggingServer(std::uint64_t seed) : rng_(seed) { history_.emplace_back(); }
+
+  void Change() {
+    std::map<std::string, json> next = history_.back();
+    const int version = static_cast<int>(history_.size()) + 1;
+    const std::string name(1, static_cast<char>('a' + rng_.Below(4)));
+    if (next.contains(name) && rng_.Chance(1, 2)) {
+      next.erase(name);
+    } else {
+      const bool made = !next.contains(name);
+      next[name] = Object(
+          name, version,
+          made ? std::to_string(version) : next[name].at("metadata").at("uid").get<std::string>());
+    }
+    history_.push_back(std::move(next));
+  }
+  const std::map<std::string, json>& now() const { return history_.back(); }
+  bool lags = true;
+
+  absl::StatusOr<kube::Response> Send(const kube::Request&) override {
+    const bool late = lags && rng_.Chance(1, 3);
+    const std::size_t behind = late ? rng_.Below(std::min<std::size_t>(history_.size(), 6)) : 0;
+    const std::size_t at = history_.size() - 1 - behind;
+    std::vector<json> items;
+    for (const auto& [name, object] : history_[at]) items.push_back(object);
+    kube::Response answer;
+    answer.status = 200;
+    answer.body = List(static_cast<int>(at) + 1, items);
+    return answer;
+  }
+  // A few of the changes since then, and then the end, in order or as 410.
+  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
+                                        milliseconds) override {
+    const std::string& target = request.target;
+    auto at =
+        static_cast<std::size_t>(std::stoi(target.substr(target.find("&resourceVersion=") + 17)));
+    for (; at < history_.size() && !rng_.Chance(1, 8); ++at) {
+      for (const auto& [name, object] : history_[at]) {
+        const auto before = history_[at - 1].find(name);
+        if (before != history_[at - 1].end() && before->second == object) continue;
+        sink(Event(before == history_[at - 1].end() ? "ADDED" : "MODIFIED", object));
+      }
+      for (auto [name, object] : history_[at - 1]) {
+        if (history_[at].contains(name)) continue;
+        object["metadata"]["resourceVersion"] = std::to_string(at + 1);
+        sink(Event("DELETED", object));
+      }
+    }
+    if (rng_.Chance(1, 3)) sink(kExpired);
+    kube::Response answer;
+    answer.status = 200;
+    return answer;
+  }
+
+ private:
+  Rng rng_;
+  std::vector<std::map<std::string, json>> history_;  // version - 1 is the index
+};
+
+TEST(ObjectWatchPropertyTest, NeverGoesBackInTimeAndEndsWithTheTruth) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    LaggingServer server(seed);
+    std::map<std::string, json> view;
+    std::map<std::string, int> newest;  // by name, what was told last, deletes included
+    ObjectWatch::Handlers handlers;
+    handlers.seen = [&](const json& object) {
+      const json& metadata = object.at("metadata");
+      const std::string name = metadata.at("name");
+      const int version = std::stoi(metadata.at("resourceVersion").get<std::string>());
+      EXPECT_GE(version, newest[name]) << seed;
+      newest[name] = version;
+      if (view.contains(name)) {
+        EXPECT_EQ(view[name].at("metadata").at("uid"), metadata.at("uid")) << seed;
+      }
+      view[name] = object;
+    };
+    handlers.gone = [&](const std::string&, const std::string& name, const std::string& uid) {
+      ASSERT_TRUE(view.contains(name)) << seed;
+      EXPECT_EQ(view[name].at("metadata").at("uid"), uid) << seed;
+      view.erase(name);
+    };
+    handlers.listed = [] {};
+    ObjectWatch watch(server, {.path = "/p", .field_selector = ""}, handlers);
+    Rng rng(seed);
+    for (int turn = 0; turn < 60; ++turn) {
+      for (std::uint64_t changes = rng.Below(4); changes > 0; --changes) server.Change();
+      (void)watch.Step();
+    }
+    server.lags = false;
+    for (int turn = 0; turn < 200 && view != server.now(); ++turn) (void)watch.Step();
+    EXPECT_EQ(view, server.now()) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::controller

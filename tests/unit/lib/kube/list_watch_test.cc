@@ -123,6 +123,47 @@ TEST_F(WatchCacheTest, WhatIsNotAListIsRefused) {
       cache_.AddPage(json::parse(R"({"items":null,"metadata":{"resourceVersion":"1"}})")).ok());
 }
 
+TEST_F(WatchCacheTest, AListOlderThanWhatWasSeenIsRefused) {
+  cache_.BeginList();
+  ASSERT_TRUE(cache_.AddPage(List(5, {Node("a", 1)})).ok());
+  EXPECT_EQ(cache_.AddLine(Line("MODIFIED", Node("a", 7))), WatchCache::Next::kContinue);
+  Take();
+  cache_.BeginList();
+  EXPECT_TRUE(absl::IsUnavailable(cache_.AddPage(List(6, {Node("a", 1), Node("b", 6)})).status()));
+  EXPECT_TRUE(Take().empty());
+  EXPECT_EQ(*cache_.AddPage(List(7, {Node("a", 7)})), "");
+  EXPECT_EQ(Take(), (Strings{"synced"}));
+}
+
+TEST_F(WatchCacheTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+  cache_.BeginList();
+  ASSERT_TRUE(cache_.AddPage(List(500, {Node("a", 300), Node("b", 400)})).ok());
+  Take();
+  for (int i = 0; i < NewestVersion::kRefusalsMax; ++i) {
+    cache_.BeginList();
+    EXPECT_FALSE(cache_.AddPage(List(20, {Node("a", 12)})).ok());
+  }
+  cache_.BeginList();
+  EXPECT_TRUE(cache_.AddPage(List(20, {Node("a", 12)})).ok());
+  EXPECT_EQ(cache_.resource_version(), "20");
+  EXPECT_EQ(cache_.AddLine(Line("MODIFIED", Node("a", 21))), WatchCache::Next::kContinue);
+  EXPECT_EQ(Take(), (Strings{"~a@12", "-b?", "synced", "~a@21"}));
+}
+
+TEST_F(WatchCacheTest, OfAnObjectTheNewerVersionIsKept) {
+  cache_.BeginList();
+  ASSERT_TRUE(cache_.AddPage(List(5, {Node("a", 1), Node("b", 4)})).ok());
+  EXPECT_EQ(cache_.AddLine(Line("MODIFIED", Node("a", 8))), WatchCache::Next::kContinue);
+  Take();
+  cache_.BeginList();
+  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 6, "older"), Node("b", 4)})).ok());
+  EXPECT_EQ(cache_.AddLine(Line("DELETED", Node("a", 7, "older"))), WatchCache::Next::kContinue);
+  EXPECT_EQ(cache_.AddLine(Line("DELETED", Node("b", 1))), WatchCache::Next::kContinue);
+  EXPECT_EQ(cache_.AddLine(Line("BOOKMARK", Node("", 2))), WatchCache::Next::kContinue);
+  EXPECT_EQ(Take(), (Strings{"synced", "-b"})) << "a delete of the known object is final";
+  EXPECT_EQ(cache_.resource_version(), "9");
+}
+
 // Whatever is lost on the way, after a list the owner knows what the server has.
 RC_GTEST_PROP(WatchCacheProperty, TheOwnersViewFollowsTheServer, (std::uint64_t seed)) {
   Rng rng(seed);

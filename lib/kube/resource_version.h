@@ -1,0 +1,52 @@
+// The order of resourceVersions, and the oldest list that may be believed.
+//
+//   if (IsOlderVersion("99", "100")) …            // as numbers, not as text
+//   NewestVersion newest;
+//   newest.See(version);                          // of every event
+//   switch (newest.Admit(list_version)) { case Verdict::kTake: … case Verdict::kRefuse: … }
+//
+// Since 1.35 Kubernetes promises that resourceVersions of one resource are decimal numbers that
+// grow (apimachinery pkg/util/resourceversion). A list without resourceVersion is the most recent
+// state, which is more than client-go's "not older than what I saw"; but a server in between, a
+// cache or a replica that breaks the promise could still show the past. Going back would undo
+// what was told already, so an older list is refused, and asked for again. Only when it stays
+// old, lists are believed: then history was lost, as when etcd is restored from a backup.
+//
+// Scope: one resource of one server. Versions that are no numbers have no order: nothing is older.
+//
+// Thread safety: a value.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tahoma::kube {
+
+// True when both are such numbers and `a` came before `b`.
+bool IsOlderVersion(std::string_view a, std::string_view b);
+
+class NewestVersion {
+ public:
+  // So many older lists in a row are refused; with the followers' back-off that is about a minute.
+  static constexpr int kRefusalsMax = 10;
+
+  enum class Verdict : std::uint8_t {
+    kTake,
+    kRefuse,      // older than what was seen
+    kHistoryLost  // older too, but it stayed so: forget the versions that are known, and take it
+  };
+
+  void See(std::string_view version);
+  // Of a list's metadata. What is taken counts as seen.
+  Verdict Admit(std::string_view version);
+
+  const std::string& version() const { return version_; }
+
+ private:
+  std::string version_;
+  int refusals_ = 0;
+};
+
+}  // namespace tahoma::kube
