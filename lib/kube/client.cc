@@ -187,7 +187,7 @@ absl::StatusOr<json> Client::Call(const Request& request, Repeat repeat) {
   for (int attempt = 1;; ++attempt) {
     const absl::StatusOr<Response> response = transport_.Send(request);
     absl::Status error = response.status();
-    if (response.ok() && response->status < 400) {
+    if (response.ok() && response->status < 300) {
       json body = response->body.empty() ? json() : json::parse(response->body, nullptr, false);
       if (!body.is_discarded()) return body;
       error = Unavailable("{} {}: the answer is not JSON", request.method, request.target);
@@ -231,11 +231,13 @@ absl::Status Client::ForEach(const Resource& resource, ListOptions options,
     if (absl::IsOutOfRange(page.status()) && may_start_anew && !options.continue_token.empty()) {
       may_start_anew = false;
       options.continue_token.clear();
+      options.limit = 0;
       continue;
     }
     TAHOMA_RETURN_IF_ERROR(page.status());
-    const auto items = page->is_object() ? page->find("items") : page->end();
-    if (items == page->end() || !items->is_array()) {
+    const json* items = ValueAt(*page, {"items"});
+    // Go servers write an empty list as null.
+    if (items == nullptr || !(items->is_array() || items->is_null())) {
       return Unavailable("{}: the answer is not a list", resource.CollectionPath(options.ns));
     }
     for (const json& item : *items) TAHOMA_RETURN_IF_ERROR(each(item));

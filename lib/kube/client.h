@@ -73,7 +73,7 @@ std::optional<ApiError> ApiErrorOf(const absl::Status& status);
 // The code of an error with that HTTP status and Status.reason ("" when there is none).
 absl::StatusCode StatusCodeOf(int http, std::string_view reason);
 
-// The error that an answer from 400 on stands for.
+// The error that an answer from 300 on stands for: redirects are not followed.
 absl::Status ToStatus(const Response& response);
 
 enum class PatchType { kMerge, kJson, kStrategicMerge, kApply };
@@ -119,8 +119,8 @@ class Client {
   absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key);
   // One page. Its items may lack apiVersion and kind.
   absl::StatusOr<nlohmann::json> List(const Resource& resource, const ListOptions& options);
-  // All pages, item by item; starts anew once when the pages' version expires in between, so
-  // `each` may see an item twice. Stops at the first error of `each`.
+  // All pages, item by item; starts anew once, and without pages, when their version expires in
+  // between, so `each` may see an item twice. Stops at the first error of `each`.
   absl::Status ForEach(const Resource& resource, ListOptions options,
                        const std::function<absl::Status(const nlohmann::json& item)>& each);
   absl::StatusOr<nlohmann::json> Create(const Resource& resource, std::string_view ns,

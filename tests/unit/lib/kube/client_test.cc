@@ -181,6 +181,57 @@ TEST_F(ClientTest, PagesAreFollowedAndAnExpiredListStartsAnew) {
   EXPECT_FALSE(client_.ForEach(kPods, {}, [](const json&) { return absl::OkStatus(); }).ok());
 }
 
+TEST_F(ClientTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
+  transport_.Will(200, R"({"metadata":{"continue":"c"},"items":[{"a":1}]})");
+  transport_.Will(410, StatusBody(410, "Expired"));
+  transport_.Will(200, R"({"metadata":{},"items":[{"a":1},{"a":2}]})");
+  int count = 0;
+  const auto each = [&](const json&) {
+    ++count;
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(client_.ForEach(kPods, {.ns = "ns", .limit = 1}, each), absl::OkStatus());
+  EXPECT_EQ(transport_.requests[2].target, "/api/v1/namespaces/ns/pods");
+  EXPECT_EQ(count, 3);
+}
+
+TEST_F(ClientTest, GoServersWriteAnEmptyListAsNull) {
+  transport_.Will(200, R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":null})");
+  EXPECT_EQ(client_.ForEach(kPods, {}, [](const json&) { return absl::OkStatus(); }),
+            absl::OkStatus());
+}
+
+TEST_F(ClientTest, ARedirectIsAnErrorAndNotAnAnswer) {
+  for (const int status : {301, 302, 307, 308}) {
+    transport_.Will(status, "", {{"Location", "https://elsewhere/"}});
+    const absl::Status error = client_.Get(kPods, {"ns", "p"}).status();
+    ASSERT_FALSE(error.ok()) << status;
+    EXPECT_EQ(ApiErrorOf(error)->code, status);
+  }
+  EXPECT_TRUE(sleeper_.sleeps.empty()) << "asking again would not help";
+}
+
+TEST_F(ClientTest, APageOfAProxyIsNotTakenForAnAnswer) {
+  for (int i = 0; i < 6; ++i) transport_.Will(200, "<html>Please log in</html>");
+  EXPECT_TRUE(absl::IsUnavailable(client_.Get(kPods, {"ns", "p"}).status()));
+  transport_.Will(403, "<html>\xff\xfe</html>");
+  EXPECT_TRUE(absl::IsPermissionDenied(client_.Get(kPods, {"ns", "p"}).status()));
+}
+
+TEST_F(ClientTest, ErrorsOfAnyShapeAreRead) {
+  for (const char* body :
+       {"", "null", "[]", "3", "\"x\"", R"({"details":7})", R"({"details":{"causes":{}}})",
+        R"({"details":{"causes":[1,null,{"field":4}]}})", R"({"reason":5,"message":[]})",
+        R"({"details":{"retryAfterSeconds":-9223372036854775808}})",
+        R"({"details":{"retryAfterSeconds":18446744073709551615}})"}) {
+    transport_.Will(404, body, {{"Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"}});
+    const absl::Status error = client_.Get(kPods, {"ns", "p"}).status();
+    EXPECT_TRUE(absl::IsNotFound(error)) << body;
+    EXPECT_EQ(ApiErrorOf(error)->code, 404) << body;
+    EXPECT_EQ(ApiErrorOf(error)->retry_after.value_or(seconds(0)), seconds(0)) << body;
+  }
+}
+
 TEST_F(ClientTest, AnObjectWithoutANameIsNotSent) {
   EXPECT_TRUE(absl::IsInvalidArgument(client_.Update(kPods, json::object()).status()));
   EXPECT_TRUE(transport_.requests.empty());
