@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/kube/client.h"
 #include "lib/kube/url.h"
 
 namespace tahoma::controller {
@@ -19,6 +21,13 @@ constexpr int kWatchSeconds = 300;
 constexpr std::chrono::seconds kIdle{kWatchSeconds + 30};
 constexpr std::chrono::milliseconds kWaitFirst{100};
 constexpr std::chrono::milliseconds kWaitMost{10'000};
+constexpr std::chrono::seconds kNoWait{0};
+constexpr std::chrono::seconds kRetryAfterMost{60};
+
+std::chrono::milliseconds RetryAfter(const absl::Status& status) {
+  const std::optional<kube::ApiError> error = kube::ApiErrorOf(status);
+  return error ? std::min(error->retry_after.value_or(kNoWait), kRetryAfterMost) : kNoWait;
+}
 
 std::string NameKey(const json& metadata) {
   return metadata.value("namespace", "") + "/" + metadata.at("name").get<std::string>();
@@ -32,17 +41,17 @@ ObjectWatch::ObjectWatch(kube::Transport& transport, Target target, Handlers han
 void ObjectWatch::Run(const Wait& wait) {
   std::chrono::milliseconds pause = kWaitFirst;
   while (!stopping_) {
+    const bool lists = version_.empty();
+    events_ = 0;
     const absl::Status status = Step();
-    if (status.ok()) {
-      pause = kWaitFirst;
-      continue;
-    }
     if (stopping_) return;
-    if (!absl::IsOutOfRange(status)) {  // 410 is the ordinary end of an old watch
-      handlers_.failed(Annotate(status, target_.path));
-      if (!wait(pause)) return;
-      pause = std::min(pause * 2, kWaitMost);
-    }
+    // A list alone is no success: a server whose watches end at once would be listed for ever.
+    if (events_ > 0) pause = kWaitFirst;
+    const bool is_expected = status.ok() || absl::IsOutOfRange(status);  // 410 ends an old watch
+    if (!is_expected) handlers_.failed(Annotate(status, target_.path));
+    if (is_expected && (events_ > 0 || (lists && status.ok()))) continue;
+    if (!wait(std::max(pause, RetryAfter(status)))) return;
+    pause = std::min(pause * 2, kWaitMost);
   }
 }
 
@@ -65,15 +74,16 @@ absl::Status ObjectWatch::List() {
   std::string token;
   std::string version;
   do {
-    std::string more = fmt::format("limit={}", kPage);
+    std::string more = fmt::format("limit={}", in_pages_ ? kPage : 0);
     if (!token.empty()) more += "&continue=" + kube::PercentEncode(token);
     auto answer = transport_.Send({.method = "GET",
                                    .target = Query(more),
                                    .headers = {{"Accept", "application/json"}},
                                    .body = ""});
     if (!answer.ok()) return answer.status();
-    if (answer->status == 410) return OutOfRange("the list expired");
-    if (answer->status != 200) return Unavailable("list answered {}", answer->status);
+    // Pages that expire before the last one came would do so again.
+    if (answer->status == 410 && !token.empty()) in_pages_ = false;
+    if (answer->status != 200) return kube::ToStatus(*answer);
     try {
       const json page = json::parse(answer->body);
       const json& metadata = page.at("metadata");
@@ -91,6 +101,7 @@ absl::Status ObjectWatch::List() {
   }
   for (const std::string& key : vanished) Forget(key);
   version_ = std::move(version);
+  in_pages_ = true;
   handlers_.listed();
   return absl::OkStatus();
 }
@@ -123,8 +134,7 @@ absl::Status ObjectWatch::Watch() {
       kIdle);
   if (!failure.ok()) return failure;
   if (!answer.ok()) return answer.status();
-  if (answer->status == 410) return OutOfRange("the watch expired");
-  if (answer->status != 200) return Unavailable("watch answered {}", answer->status);
+  if (answer->status != 200) return kube::ToStatus(*answer);
   return absl::OkStatus();
 }
 
@@ -146,6 +156,7 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
     }
     if (!kube::IsOlderVersion(version, version_)) version_ = version;
     newest_.See(version);
+    ++events_;
     return true;
   } catch (const std::exception& e) {
     failure = Internal("a watch event that cannot be read: {}", e.what());

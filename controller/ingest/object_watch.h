@@ -83,6 +83,8 @@ class ObjectWatch {
   std::atomic<bool> stopping_ = false;
   std::string version_;  // where the watch goes on; empty: list first
   kube::NewestVersion newest_;
+  bool in_pages_ = true;      // false: the next list comes whole
+  std::uint64_t events_ = 0;  // that a watch brought, in this turn of Run
   std::uint64_t lists_ = 0;
   absl::flat_hash_map<std::string, Known> known_;  // by "ns/name"
 };

@@ -1,6 +1,8 @@
 #include "lib/kube/list_watch.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,21 @@ namespace {
 
 using nlohmann::json;
 using Type = WatchEvent::Type;
+
+constexpr std::chrono::seconds kLongestRetryAfter{60};
+
+// A Status after which watching from the same version cannot work: it is too old, or the server
+// has not come so far, as one that is behind, or that was restored from a backup.
+bool IsPlaceLost(const json& status) {
+  const json* code = ValueAt(status, {"code"});
+  const std::string_view reason = StringAt(status, {"reason"});
+  if (reason == "Expired" || reason == "Gone" || (code != nullptr && *code == 410)) return true;
+  const json* causes = ValueAt(status, {"details", "causes"});
+  return causes != nullptr && causes->is_array() &&
+         std::any_of(causes->begin(), causes->end(), [](const json& cause) {
+           return StringAt(cause, {"reason"}) == "ResourceVersionTooLarge";
+         });
+}
 
 }  // namespace
 
@@ -96,13 +113,7 @@ WatchCache::Next WatchCache::AddLine(std::string_view line) {
   const json* object = ValueAt(event, {"object"});
   const std::string_view type = StringAt(event, {"type"});
   if (object == nullptr || !object->is_object()) return Next::kListAgain;
-  if (type == "ERROR") {
-    const json* code = ValueAt(*object, {"code"});
-    const std::string_view reason = StringAt(*object, {"reason"});
-    const bool expired =
-        reason == "Expired" || reason == "Gone" || (code != nullptr && *code == 410);
-    return expired ? Next::kListAgain : Next::kWatchAgain;
-  }
+  if (type == "ERROR") return IsPlaceLost(*object) ? Next::kListAgain : Next::kWatchAgain;
   const std::string version(ResourceVersionOf(*object));
   if (version.empty()) return Next::kListAgain;
   bool understood = true;
@@ -141,9 +152,18 @@ void Reflector::Stop() {
 }
 
 void Reflector::Loop() {
-  for (int failures = 0; !stopping_;) {
-    failures = RunOnce().ok() ? 0 : failures + 1;
-    if (stopping_ || !sleeper_.Sleep(Backoff(options_.backoff, failures + 1, rng_))) return;
+  for (int fruitless = 0; !stopping_;) {
+    events_ = 0;
+    const absl::Status status = RunOnce();
+    // A list alone is no success: a server whose watches end at once would be listed for ever.
+    fruitless = events_ > 0 ? 0 : fruitless + 1;
+    std::chrono::nanoseconds pause = Backoff(options_.backoff, fruitless + 1, rng_);
+    const std::optional<ApiError> error = ApiErrorOf(status);
+    if (error && error->retry_after) {
+      pause = std::max<std::chrono::nanoseconds>(
+          pause, std::min<std::chrono::nanoseconds>(*error->retry_after, kLongestRetryAfter));
+    }
+    if (stopping_ || !sleeper_.Sleep(pause)) return;
   }
 }
 
@@ -158,12 +178,16 @@ absl::Status Reflector::ListAll() {
   ListOptions list{.ns = options_.ns,
                    .label_selector = options_.label_selector,
                    .field_selector = options_.field_selector,
-                   .limit = options_.page_size};
+                   .limit = in_pages_ ? options_.page_size : 0};
   cache_.BeginList();
   do {
-    TAHOMA_ASSIGN_OR_RETURN(const json page, client.List(options_.resource, list));
-    TAHOMA_ASSIGN_OR_RETURN(list.continue_token, cache_.AddPage(page));
+    const absl::StatusOr<json> page = client.List(options_.resource, list);
+    // Pages that expire before the last one came would do so again.
+    if (absl::IsOutOfRange(page.status()) && !list.continue_token.empty()) in_pages_ = false;
+    TAHOMA_RETURN_IF_ERROR(page.status());
+    TAHOMA_ASSIGN_OR_RETURN(list.continue_token, cache_.AddPage(*page));
   } while (!list.continue_token.empty() && !stopping_);
+  in_pages_ = true;
   return absl::OkStatus();
 }
 
@@ -184,13 +208,17 @@ absl::Status Reflector::WatchFrom() {
        .headers = {{"Accept", "application/json"}}},
       [&](std::string_view line) {
         if (!line.empty()) next = cache_.AddLine(line);
+        if (next == WatchCache::Next::kContinue) ++events_;
         return next == WatchCache::Next::kContinue && !stopping_;
       },
       options_.idle_timeout);
   if (next == WatchCache::Next::kListAgain) cache_.ForgetPlace();
   if (!ended.ok()) return ended.status();
-  if (ended->status == 410) cache_.ForgetPlace();
-  if (ended->status != 200) return ToStatus(*ended);
+  if (ended->status != 200) {
+    const json status = json::parse(ended->body, nullptr, false);
+    if (ended->status == 410 || IsPlaceLost(status)) cache_.ForgetPlace();
+    return ToStatus(*ended);
+  }
   if (next == WatchCache::Next::kWatchAgain) return Unavailable("the server broke the watch off");
   return absl::OkStatus();
 }

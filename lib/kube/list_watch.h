@@ -57,7 +57,7 @@ class WatchCache {
   enum class Next {
     kContinue,
     kWatchAgain,  // the server ended this watch with an error; the place is still good
-    kListAgain    // the place is lost: 410, or a line that cannot be read
+    kListAgain    // the place is lost: 410, not yet known there, or a line that cannot be read
   };
 
   explicit WatchCache(WatchSink sink) : sink_(std::move(sink)) {}
@@ -138,6 +138,8 @@ class Reflector {
   Rng rng_;
   const ReflectorOptions options_;
   WatchCache cache_;
+  bool in_pages_ = true;      // false: the next list comes whole
+  std::uint64_t events_ = 0;  // that a watch brought, in this turn of Loop
   std::atomic<bool> synced_ = false;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

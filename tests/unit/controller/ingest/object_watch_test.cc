@@ -188,6 +188,84 @@ TEST_F(ObjectWatchStepTest, ListsAskForTheMostRecentState) {
   EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods?limit=500");
 }
 
+// How long Run waits, until it was asked to `count` times.
+class ObjectWatchWaitsTest : public ObjectWatchStepTest {
+ protected:
+  std::vector<milliseconds> Waits(std::size_t count) {
+    std::vector<milliseconds> waits;
+    watch_.Run([&](milliseconds pause) {
+      waits.push_back(pause);
+      return waits.size() < count;
+    });
+    return waits;
+  }
+};
+
+TEST_F(ObjectWatchWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAndLessOften) {
+  for (const std::vector<std::string>& lines :
+       {std::vector<std::string>{"<html>"}, std::vector<std::string>{kExpired}, {}}) {
+    ObjectWatch watch(transport_, {.path = "/api/v1/pods", .field_selector = ""}, Handlers());
+    for (int i = 0; i < 8; ++i) {
+      transport_.Will(200, List(5, {}));  // to a watch: one that ends at once
+      transport_.WillStream(lines);
+    }
+    std::vector<milliseconds> waits;
+    watch.Run([&](milliseconds pause) {
+      waits.push_back(pause);
+      return waits.size() < 4;
+    });
+    EXPECT_THAT(waits, ElementsAre(milliseconds(100), milliseconds(200), milliseconds(400),
+                                   milliseconds(800)))
+        << json(lines);
+    while (!transport_.done()) (void)transport_.Send({});
+  }
+}
+
+TEST_F(ObjectWatchWaitsTest, AWatchThatBroughtSomethingGoesOnAtOnce) {
+  transport_.Will(200, List(5, {}));
+  for (int i = 0; i < 5; ++i) {
+    transport_.WillStream({Event("BOOKMARK", Object("", 6 + i))});
+    transport_.WillStream({Event("ADDED", Object("a", 20 + i)), kExpired});
+    transport_.Will(200, List(30 + i, {}));
+  }
+  EXPECT_THAT(Waits(1), ElementsAre(milliseconds(100)));
+  EXPECT_THAT(failures_, ElementsAre("/api/v1/pods: the script is over"));
+  EXPECT_EQ(transport_.requests.size(), 17U);
+}
+
+TEST_F(ObjectWatchWaitsTest, TheServersRetryAfterIsHonouredWithinReason) {
+  transport_.Will(429, "", {{"Retry-After", "7"}});
+  transport_.Will(503, R"({"details":{"retryAfterSeconds":9}})");
+  transport_.Will(429, "", {{"Retry-After", "86400"}});
+  EXPECT_THAT(Waits(3),
+              ElementsAre(milliseconds(7'000), milliseconds(9'000), milliseconds(60'000)));
+}
+
+TEST_F(ObjectWatchWaitsTest, AFailureSaysWhatTheServerSaid) {
+  transport_.Will(
+      403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"pods is forbidden"})");
+  transport_.Will(200, "<html>Please log in</html>");
+  (void)Waits(2);
+  ASSERT_EQ(failures_.size(), 2U);
+  EXPECT_EQ(failures_[0], "/api/v1/pods: pods is forbidden");
+  EXPECT_THAT(failures_[1], HasSubstr("a list that cannot be read"));
+}
+
+TEST_F(ObjectWatchStepTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
+  transport_.Will(200, List(5, {Object("a", 1)}, "c1"));
+  transport_.Will(410, R"({"code":410,"reason":"Expired"})");
+  transport_.Will(200, List(6, {Object("a", 1), Object("b", 6)}));
+  transport_.WillStream({kExpired});
+  transport_.Will(200, List(7, {}));
+  EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@1", "+a@1", "+b@6", "listed"));
+  EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods?limit=0");
+  (void)watch_.Step();
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_EQ(transport_.requests.at(4).target, "/api/v1/pods?limit=500");
+}
+
 // A server of which every list may come from a replica that is behind.
 class LaggingServer final : public kube::Transport {
  public:

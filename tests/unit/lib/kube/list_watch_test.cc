@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -275,6 +276,109 @@ TEST_F(ReflectorTest, FailuresAreWaitedOutLongerAndLonger) {
   for (std::size_t i = 0; i < sleeper.sleeps.size(); ++i) {
     EXPECT_LE(sleeper.sleeps[i], milliseconds(100) * (2 << i));
   }
+}
+
+TEST_F(ReflectorTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
+  transport_.Will(200, List(5, {Node("a", 1), Node("b", 2)}, "c1").dump());
+  transport_.Will(410, R"({"code":410,"reason":"Expired"})");
+  transport_.Will(200, List(6, {Node("b", 2), Node("c", 3), Node("d", 4)}).dump());
+  transport_.WillStream({Line("ERROR", {{"code", 410}})});
+  transport_.Will(200, List(7, {}).dump());
+  transport_.WillStream({});
+  EXPECT_FALSE(reflector_.RunOnce().ok());
+  EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
+  EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
+  EXPECT_EQ(Targets(),
+            (Strings{kList, "/api/v1/nodes?labelSelector=a%3Db&continue=c1&limit=2",
+                     "/api/v1/nodes?labelSelector=a%3Db", WatchAt(6), kList, WatchAt(7)}))
+      << "pages again once a list was whole";
+}
+
+TEST_F(ReflectorTest, AWatchFromAVersionThatTheServerDoesNotHaveIsListedAgain) {
+  const char* too_large = R"({"kind":"Status","code":504,"reason":"Timeout",
+      "message":"Too large resource version: 500, current: 20",
+      "details":{"causes":[{"reason":"ResourceVersionTooLarge"}],"retryAfterSeconds":1}})";
+  transport_.Will(200, List(500, {Node("a", 1)}).dump());
+  transport_.Will(504, too_large);
+  transport_.Will(200, List(501, {Node("a", 1)}).dump());
+  transport_.WillStream({Line("ERROR", json::parse(too_large))});
+  transport_.Will(200, List(502, {Node("a", 1)}).dump());
+  transport_.WillStream({});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(reflector_.RunOnce()));
+  (void)reflector_.RunOnce();
+  EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
+  EXPECT_EQ(Targets(), (Strings{kList, WatchAt(500), kList, WatchAt(501), kList, WatchAt(502)}));
+}
+
+TEST_F(ReflectorTest, OtherErrorsOfAWatchKeepThePlace) {
+  transport_.Will(200, List(5, {Node("a", 1)}).dump());
+  transport_.Will(500, "<html>oops</html>");
+  transport_.Will(429, "");
+  transport_.WillStream({Line("BOOKMARK", Node("", 30))});
+  transport_.WillStream({});
+  for (int i = 0; i < 4; ++i) (void)reflector_.RunOnce();
+  EXPECT_EQ(Targets(), (Strings{kList, WatchAt(5), WatchAt(5), WatchAt(5), WatchAt(30)}));
+}
+
+// Waits for nothing, and tells when it was asked to for the last time.
+class EndingSleeper final : public Sleeper {
+ public:
+  explicit EndingSleeper(std::size_t last) : last_(last) {}
+  bool Sleep(std::chrono::nanoseconds duration) override {
+    sleeps.push_back(duration);
+    if (sleeps.size() < last_) return true;
+    over.set_value();
+    return false;
+  }
+  std::vector<std::chrono::nanoseconds> sleeps;
+  std::promise<void> over;
+
+ private:
+  const std::size_t last_;
+};
+
+// What a reflector's thread waits for, the first `count` times.
+std::vector<std::chrono::nanoseconds> WaitsOf(ScriptedTransport& transport, std::size_t count) {
+  EndingSleeper sleeper(count);
+  Reflector reflector(transport, sleeper, Rng(1), {.resource = kNodes}, [](const WatchEvent&) {});
+  reflector.Start();
+  sleeper.over.get_future().wait();
+  reflector.Stop();
+  return sleeper.sleeps;
+}
+
+TEST(ReflectorWaitsTest, TheServersRetryAfterIsHonoured) {
+  ScriptedTransport transport;
+  transport.Will(429, "", {{"Retry-After", "7"}});
+  transport.Will(200, List(5, {}).dump());
+  transport.Will(429, "", {{"Retry-After", "9"}});
+  transport.Will(429, "", {{"Retry-After", "86400"}});
+  const auto waits = WaitsOf(transport, 3);
+  EXPECT_EQ(waits[0], std::chrono::seconds(7));
+  EXPECT_EQ(waits[1], std::chrono::seconds(9));
+  EXPECT_EQ(waits[2], std::chrono::seconds(60)) << "as the client does";
+}
+
+TEST(ReflectorWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAndLessOften) {
+  const std::string expired = Line("ERROR", {{"code", 410}});
+  for (const Strings& watch : {Strings{"<html>", "Please log in"}, Strings{expired}, Strings{}}) {
+    ScriptedTransport transport;
+    for (int i = 0; i < 8; ++i) {
+      transport.Will(200, List(5, {}).dump());  // to a watch: one that ends at once
+      transport.WillStream(watch);
+    }
+    // The sixth of a doubling from 0.1 s, of which half is random.
+    EXPECT_GE(WaitsOf(transport, 6).back(), milliseconds(1600)) << json(watch);
+  }
+}
+
+TEST(ReflectorWaitsTest, AWatchThatBroughtSomethingBeginsTheWaitsAnew) {
+  ScriptedTransport transport;
+  transport.Will(200, List(5, {}).dump());
+  for (int i = 0; i < 6; ++i) {
+    transport.WillStream({Line("ADDED", Node("a", 6 + i))}, Unavailable("reset"));
+  }
+  for (const auto wait : WaitsOf(transport, 6)) EXPECT_LE(wait, milliseconds(200));
 }
 
 TEST(ReflectorOverHttpTest, FollowsARealServerAndStops) {
