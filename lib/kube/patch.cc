@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::kube {
 namespace {
@@ -26,6 +27,22 @@ std::string WrongOperation(const Json& operation) {
   if (op != "add" && op != "replace" && op != "test")
     return "has the unknown \"op\" \"" + op + "\"";
   return operation.contains("value") ? "" : "has no \"value\"";
+}
+
+// Whether the value that `path` adds to, or removes from, can have members. nlohmann takes a number
+// there, or a text, for a mistake of its own, and ends the program or does nothing.
+bool HasContainer(const Json& document, const std::string& path) {
+  const Json::json_pointer at(path);
+  if (at.empty()) return true;
+  const Json& parent = document.at(at.parent_pointer());
+  return parent.is_object() || parent.is_array();
+}
+
+// The bytes that the operation copies.
+std::size_t Copies(const Json& document, const Json& operation) {
+  if (operation["op"] != "copy") return 0;
+  const Json::json_pointer from(operation["from"].get_ref<const std::string&>());
+  return JsonText(document.at(from)).size();
 }
 
 }  // namespace
@@ -59,19 +76,31 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
                              kPatchOperationsMax, operations.size());
   }
   Json result = target;
+  std::size_t copied = 0;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (const std::string wrong = WrongOperation(operations[i]); !wrong.empty()) {
       return InvalidArgument("operation {} of the JSON patch {}", i, wrong);
     }
     const auto& op = operations[i]["op"].get_ref<const std::string&>();
     const auto& path = operations[i]["path"].get_ref<const std::string&>();
+    const auto missing = [&] {
+      return FailedPrecondition(
+          "{} operation does not apply: doc is missing path: \"{}\": missing value", op, path);
+    };
     try {
+      if (op != "test" && !HasContainer(result, path)) return missing();
+      copied += Copies(result, operations[i]);
+      if (copied > kPatchCopyBytesMax) {
+        return FailedPrecondition(
+            "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding "
+            "the limit {}",
+            copied, kPatchCopyBytesMax);
+      }
       Json one = Json::array();
       one.push_back(operations[i]);
       result.patch_inplace(one);
     } catch (const Json::out_of_range&) {
-      return FailedPrecondition(
-          "{} operation does not apply: doc is missing path: \"{}\": missing value", op, path);
+      return missing();
     } catch (const Json::other_error&) {
       return FailedPrecondition("testing path {} failed", path);
     } catch (const Json::exception& error) {

@@ -17,6 +17,8 @@ namespace tahoma::kube {
 
 // Kubernetes' bound on the operations of one JSON patch.
 inline constexpr std::size_t kPatchOperationsMax = 10'000;
+// And on what its copies add together: forty that copy the whole into itself make a terabyte.
+inline constexpr std::size_t kPatchCopyBytesMax = 3 << 20;
 
 nlohmann::json MergePatch(nlohmann::json target, const nlohmann::json& patch);
 
@@ -25,7 +27,8 @@ nlohmann::json MergePatch(nlohmann::json target, const nlohmann::json& patch);
 nlohmann::json MergeDiff(const nlohmann::json& before, const nlohmann::json& after);
 
 // kInvalidArgument for what is no JSON patch (operation and reason named), kFailedPrecondition when
-// a path does not exist or a test does not hold, kResourceExhausted for too many operations.
+// a path does not exist, a test does not hold or copies add too much, kResourceExhausted for too
+// many operations.
 absl::StatusOr<nlohmann::json> JsonPatch(const nlohmann::json& target,
                                          const nlohmann::json& operations);
 

@@ -100,5 +100,80 @@ TEST(JsonPatchTest, AFailureNamesTheOperationAndChangesNothing) {
   EXPECT_EQ(JsonPatch(target, many).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(JsonPatchTest, PathsWithEscapesAndArrayEndsAreFollowed) {
+  struct Case {
+    const char* target;
+    const char* patch;
+    const char* result;
+  };
+  for (const Case& c :
+       {Case{R"({"a/b":1,"m~n":2})", R"([{"op":"replace","path":"/a~1b","value":3},
+                {"op":"remove","path":"/m~0n"}])",
+             R"({"a/b":3})"},
+        Case{R"({"~1":1})", R"([{"op":"test","path":"/~01","value":1}])", R"({"~1":1})"},
+        Case{R"({"":{"":1}})", R"([{"op":"replace","path":"//","value":2}])", R"({"":{"":2}})"},
+        Case{R"({"l":[]})", R"([{"op":"add","path":"/l/0","value":1},
+                {"op":"add","path":"/l/1","value":2}])",
+             R"({"l":[1,2]})"},
+        Case{R"({"l":[1,2,3]})", R"([{"op":"move","from":"/l/0","path":"/l/-"}])",
+             R"({"l":[2,3,1]})"},
+        Case{R"({"l":[1,2,3]})", R"([{"op":"move","from":"/l/2","path":"/l/0"}])",
+             R"({"l":[3,1,2]})"},
+        Case{R"({"a":1})", R"([{"op":"add","path":"/a","value":null}])", R"({"a":null})"},
+        Case{R"({"a":1})", R"([{"op":"replace","path":"","value":{"b":2}}])", R"({"b":2})"},
+        Case{R"({"a":1})", R"([{"op":"test","path":"/a","value":1.0}])", R"({"a":1})"},
+        Case{R"({"a":{"x":1,"y":[1]}})", R"([{"op":"test","path":"/a","value":{"y":[1],"x":1}}])",
+             R"({"a":{"x":1,"y":[1]}})"}}) {
+    const auto result = JsonPatch(Read(c.target), Read(c.patch));
+    ASSERT_TRUE(result.ok()) << c.patch << result.status();
+    EXPECT_EQ(*result, Read(c.result)) << c.patch;
+  }
+}
+
+TEST(JsonPatchTest, PathsThatLeadNowhereAreRefused) {
+  for (const char* patch : {R"([{"op":"add","path":"/n/x","value":1}])",
+                            R"([{"op":"add","path":"/s/x","value":1}])",
+                            R"([{"op":"add","path":"/z/x","value":1}])",
+                            R"([{"op":"add","path":"/b/0","value":1}])",
+                            R"([{"op":"remove","path":"/n/x"}])",
+                            R"([{"op":"remove","path":"/s/0"}])",
+                            R"([{"op":"replace","path":"/n/x","value":1}])",
+                            R"([{"op":"copy","from":"/n","path":"/s/x"}])",
+                            R"([{"op":"move","from":"/n","path":"/s/x"}])",
+                            R"([{"op":"move","from":"/o","path":"/o/p"}])",
+                            R"([{"op":"move","from":"/n/x","path":"/y"}])",
+                            R"([{"op":"remove","path":"/l/2"}])",
+                            R"([{"op":"add","path":"/l/3","value":1}])",
+                            R"([{"op":"replace","path":"/l/2","value":1}])",
+                            R"([{"op":"test","path":"/l/-","value":1}])",
+                            R"([{"op":"remove","path":"/l/-"}])",
+                            R"([{"op":"add","path":"/l/x","value":1}])",
+                            R"([{"op":"add","path":"/l/-1","value":1}])",
+                            R"([{"op":"add","path":"/l/99999999999999999999","value":1}])",
+                            R"([{"op":"add","path":"/a~2","value":1}])",
+                            R"([{"op":"add","path":"/a~","value":1}])",
+                            R"([{"op":"remove","path":""}])",
+                            R"([{"op":"test","path":"/s","value":1}])",
+                            R"([{"op":"add","path":"/missing/x","value":1}])"}) {
+    const auto result =
+        JsonPatch(Read(R"({"n":1,"s":"t","z":null,"b":true,"o":{},"l":[1,2]})"), Read(patch));
+    EXPECT_FALSE(result.ok()) << patch << " gave " << *result;
+  }
+}
+
+TEST(JsonPatchTest, CopiesOfTheWholeIntoItselfAreBounded) {
+  Json doubling = Json::array();
+  for (int i = 0; i < 64; ++i) {
+    doubling.push_back({{"op", "copy"}, {"from", ""}, {"path", "/a" + std::to_string(i)}});
+  }
+  EXPECT_EQ(JsonPatch(Read(R"({"x":"some text"})"), doubling).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  Json many = Json::array();
+  for (int i = 0; i < 1000; ++i) {
+    many.push_back({{"op", "copy"}, {"from", "/x"}, {"path", "/a" + std::to_string(i)}});
+  }
+  EXPECT_EQ(JsonPatch(Json{{"x", std::string(1000, 'x')}}, many)->size(), 1001U);
+}
+
 }  // namespace
 }  // namespace tahoma::kube
