@@ -151,7 +151,10 @@ absl::StatusOr<Quantity> Quantity::Parse(std::string_view text) {
   }
   if (text.front() != 'e' && text.front() != 'E') return bad();
   text.remove_prefix(1);
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return bad();
+  }
   int exponent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
   if (error != std::errc() || end != text.data() + text.size() || std::abs(exponent) > 1000) {
@@ -179,15 +182,15 @@ double Quantity::AsDouble() const {
 }
 
 std::string Quantity::ToString() const {
-  // Small binary numbers are printed as decimal ones, which loses nothing (quantity.go,
-  // CanonicalizeBytes).
+  // Small binary numbers, and those with a fraction, are printed as decimal ones, which loses
+  // nothing (quantity.go, CanonicalizeBytes).
   const Int128 limit = 1024 * kNanosPerUnit;
   const bool small = nanos_ > -limit && nanos_ < limit;
-  return format_ == Format::kBinarySi && !small ? BinaryText() : DecimalText();
+  return format_ == Format::kBinarySi && !small && IsInteger() ? BinaryText() : DecimalText();
 }
 
 std::string Quantity::BinaryText() const {
-  Int128 value = DivideRoundingUp(nanos_, kNanosPerUnit);
+  Int128 value = nanos_ / kNanosPerUnit;
   std::size_t steps = 0;
   while (value % 1024 == 0 && steps < kBinarySuffixes.size()) {
     value /= 1024;

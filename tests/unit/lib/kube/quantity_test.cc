@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/rng.h"
 
@@ -53,6 +55,30 @@ TEST(QuantityTest, IsPrintedInItsCanonicalForm) {
     ASSERT_TRUE(quantity.ok()) << c.text;
     EXPECT_EQ(quantity->ToString(), c.canonical) << c.text;
     EXPECT_EQ(*Quantity::Parse(quantity->ToString()), *quantity) << c.text;
+  }
+}
+
+// What apimachinery 0.36 makes of the same text.
+TEST(QuantityTest, ABinaryNumberWithAFractionLosesNothing) {
+  for (const auto& [text, canonical] :
+       std::vector<std::pair<std::string, std::string>>{{"1.0005Ki", "1024512m"},
+                                                        {"-1.0005Ki", "-1024512m"},
+                                                        {"1.1Mi", "1153433600m"},
+                                                        {"1.5Ki", "1536"},
+                                                        {"0.1Ki", "102400m"},
+                                                        {"1.0000000001Gi", "1073741824107374183n"},
+                                                        {"7.5Gi", "7680Mi"},
+                                                        {"1.5Ei", "1536Pi"}}) {
+    const Quantity quantity = *Quantity::Parse(text);
+    EXPECT_EQ(quantity.ToString(), canonical) << text;
+    EXPECT_EQ(*Quantity::Parse(quantity.ToString()), quantity) << text;
+  }
+}
+
+TEST(QuantityTest, AnExponentHasOneSign) {
+  EXPECT_EQ(Quantity::Parse("1e+3")->ToString(), "1e3");
+  for (const char* text : {"1e+-3", "1e-+3", "1e--3", "1e++3", "1e+", "1e-", "1E+-3", "1e 3"}) {
+    EXPECT_FALSE(Quantity::Parse(text).ok()) << text;
   }
 }
 
