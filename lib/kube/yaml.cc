@@ -3,11 +3,14 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -42,14 +45,14 @@ Json ParseInteger(std::string_view digits, int base, bool negative) {
 Json ReadInteger(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
-  if (text.starts_with("0x")) return ParseInteger(text.substr(2), 16, negative);
-  if (text.starts_with("0o")) return ParseInteger(text.substr(2), 8, negative);
-  if (text.starts_with("0b")) return ParseInteger(text.substr(2), 2, negative);
-  if (!AllOf(text, "0123456789")) return nullptr;
-  if (text.size() > 1 && text.front() == '0' && AllOf(text, "01234567")) {
-    return ParseInteger(text.substr(1), 8, negative);
+  if (text.size() > 1 && text.front() == '0') {
+    const char letter = text[1];
+    if (letter == 'x' || letter == 'X') return ParseInteger(text.substr(2), 16, negative);
+    if (letter == 'o' || letter == 'O') return ParseInteger(text.substr(2), 8, negative);
+    if (letter == 'b' || letter == 'B') return ParseInteger(text.substr(2), 2, negative);
+    if (AllOf(text, "01234567")) return ParseInteger(text.substr(1), 8, negative);
   }
-  return ParseInteger(text, 10, negative);
+  return AllOf(text, "0123456789") ? ParseInteger(text, 10, negative) : Json(nullptr);
 }
 
 // "1.5", ".5", "1e3", "-2.E+4" and nothing else; JSON has no infinities.
@@ -64,21 +67,39 @@ Json ReadFloat(const std::string& text) {
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) {
     return nullptr;
   }
-  return text.front() == '-' ? -value : value;
+  if (text.front() == '-') value = -value;
+  // Go writes it to JSON without a point, and so it is an integer to whoever reads that.
+  constexpr double kIntegers = 9.2e18;
+  if (value == std::floor(value) && std::abs(value) < kIntegers) {
+    return static_cast<std::int64_t>(value);
+  }
+  return value;
+}
+
+// The booleans of YAML 1.1, all of which go-yaml reads as such.
+std::optional<bool> ReadBoolean(std::string_view text) {
+  constexpr std::array<std::string_view, 11> kTrue = {"y",    "Y",    "yes", "Yes", "YES", "true",
+                                                      "True", "TRUE", "on",  "On",  "ON"};
+  constexpr std::array<std::string_view, 11> kFalse = {
+      "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"};
+  if (std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end()) return true;
+  if (std::find(kFalse.begin(), kFalse.end(), text) != kFalse.end()) return false;
+  return std::nullopt;
 }
 
 Json ReadPlain(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
   }
-  if (text == "true" || text == "True" || text == "TRUE") return true;
-  if (text == "false" || text == "False" || text == "FALSE") return false;
+  if (const std::optional<bool> value = ReadBoolean(text)) return *value;
   const char first = text.front();
   const bool maybe_number =
       (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.';
   if (maybe_number) {
-    if (Json value = ReadInteger(text); !value.is_null()) return value;
-    if (Json value = ReadFloat(text); !value.is_null()) return value;
+    std::string digits = text;
+    std::erase(digits, '_');
+    if (Json value = ReadInteger(digits); !value.is_null()) return value;
+    if (Json value = ReadFloat(digits); !value.is_null()) return value;
   }
   return text;
 }
@@ -106,11 +127,10 @@ class Builder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     if (WantsKey()) {
-      open_.back().key = text;
-      open_.back().has_key = true;
+      OpenKey(mark, tag, text);
       return;
     }
-    Place(mark, anchor, ReadScalar(mark, tag, text), 1);
+    Place(mark, anchor, ReadScalar(mark, tag, text), 1 + TextWeight(text));
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -138,6 +158,7 @@ class Builder final : public YAML::EventHandler {
     Json merged;
     std::string key;
     bool has_key = false;
+    bool merges = false;     // the key is <<
     std::size_t values = 1;  // how many this one has, itself included
   };
   struct Anchored {
@@ -154,6 +175,28 @@ class Builder final : public YAML::EventHandler {
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
     if (tag.empty() || tag == "?" || tag.starts_with("tag:yaml.org,2002:")) return ReadPlain(text);
     Fail(mark, fmt::format("the tag {} is not used in Kubernetes manifests", tag));
+  }
+
+  // Long text counts as several values: what aliases copy is bounded by its bytes too.
+  static std::size_t TextWeight(const std::string& text) { return text.size() / 64; }
+
+  void Count(const YAML::Mark& mark, std::size_t values) {
+    total_ += values;
+    if (total_ > kYamlNodesMax) {
+      Fail(mark, fmt::format("more than {} values (aliases expand to too much)", kYamlNodesMax));
+    }
+  }
+
+  // JSON's keys are text: what a plain scalar means, written the way of Go.
+  void OpenKey(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
+    const Json key = ReadScalar(mark, tag, text);
+    if (key.is_null()) Fail(mark, "a key is not text");
+    Level& level = open_.back();
+    level.key = key.is_string() ? key.get<std::string>() : key.dump();
+    level.has_key = true;
+    level.merges = tag == "?" && text == "<<";
+    level.values += TextWeight(text);
+    Count(mark, TextWeight(text));
   }
 
   bool WantsKey() const {
@@ -182,10 +225,8 @@ class Builder final : public YAML::EventHandler {
   void Place(const YAML::Mark& mark, YAML::anchor_t anchor, Json value, std::size_t values,
              bool count = true) {
     if (WantsKey()) Fail(mark, "a key is not text");
-    if (count) total_ += values;
-    if (total_ > kYamlNodesMax) {
-      Fail(mark, fmt::format("more than {} values (aliases expand to too much)", kYamlNodesMax));
-    }
+    // What has a name is kept a second time.
+    Count(mark, (count ? values : 0) + (anchor != 0 ? values : 0));
     if (anchor != 0) anchors_.insert_or_assign(anchor, Anchored{value, values});
     if (open_.empty()) {
       root_ = std::move(value);
@@ -202,9 +243,12 @@ class Builder final : public YAML::EventHandler {
 
   static void PlaceInMap(const YAML::Mark& mark, Level& level, Json value) {
     level.has_key = false;
-    if (level.key == "<<") {
-      if (!value.is_object()) Fail(mark, "a merge key (<<) needs a mapping");
-      level.merged = std::move(value);
+    if (level.merges) {
+      if (!value.is_array()) value = Json::array({std::move(value)});
+      for (const Json& one : value) {
+        if (!one.is_object()) Fail(mark, "a merge key (<<) needs a mapping, or a list of them");
+        level.merged.insert(one.begin(), one.end());  // what is there already stays
+      }
       return;
     }
     if (level.value.contains(level.key)) {

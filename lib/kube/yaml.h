@@ -3,10 +3,12 @@
 //   TAHOMA_ASSIGN_OR_RETURN(const Json pod, YamlToJson(text));
 //   TAHOMA_ASSIGN_OR_RETURN(const std::vector<Json> all, YamlDocuments(text));   // "---" between
 //
-// Plain scalars are typed as sigs.k8s.io/yaml does: null and ~, true and false (not yes or on),
-// decimal, octal (0o, 0) and hexadecimal integers, floats; what is quoted stays text. JSON is YAML
-// too. Bounded: depth, size, and how much aliases may expand. Anchors and aliases are expanded,
-// merge keys (<<) too; duplicate keys and other tags are errors.
+// Plain scalars are typed as sigs.k8s.io/yaml does, which is YAML 1.1 in part: null and ~; true,
+// yes, on, y and their opposites are booleans; decimal, octal (0o, 0), hexadecimal and binary
+// integers, with _ between digits; floats, which without a fraction are integers. Keys are typed
+// in the same way and then made text. What is quoted stays text. JSON is YAML too. Bounded: depth,
+// size, and how much aliases may expand. Anchors and aliases are expanded, merge keys (<<) too;
+// duplicate keys and other tags are errors, and infinities stay text.
 //
 // Thread safety: pure functions.
 
@@ -24,7 +26,8 @@ namespace tahoma::kube {
 inline constexpr std::size_t kYamlBytesMax = 3 << 20;  // Kubernetes' bound on a request body
 inline constexpr int kYamlDepthMax = 100;
 inline constexpr std::size_t kYamlDocumentsMax = 1000;
-inline constexpr std::size_t kYamlNodesMax = 1'000'000;  // after aliases are expanded
+// With aliases expanded; 64 bytes of text count as one, and what has an anchor counts twice.
+inline constexpr std::size_t kYamlNodesMax = 1'000'000;
 
 // Exactly one document (an empty one is null). kInvalidArgument with line and reason.
 absl::StatusOr<nlohmann::json> YamlToJson(std::string_view text);
