@@ -257,6 +257,7 @@ absl::StatusOr<HttpTransport::Impl::ClientPtr> HttpTransport::Impl::Borrow() {
   }
   ClientPtr client = Make();
   const std::lock_guard lock(mutex_);
+  if (shut_down_) return Unavailable("{}: the client was shut down", access_.server);
   busy_.insert(client.get());
   return client;
 }
@@ -290,6 +291,8 @@ absl::StatusOr<std::string> HttpTransport::Impl::Token() {
   std::ifstream file(access_.token_file);
   std::string token;
   file >> token;
+  // Its successor is being written: the last one still serves, as in client-go.
+  if (token.empty() && !token_.empty()) return token_;
   if (token.empty()) return Unauthenticated("the token file {} is empty", access_.token_file);
   token_ = token;
   token_time_ = now.st_mtim;

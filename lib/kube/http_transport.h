@@ -5,7 +5,8 @@
 //   (*transport)->Send({.method = "GET", .target = "/version"});
 //
 // Connections are kept and used again, at most `max_idle_connections` of them. An answer that did
-// not arrive whole is kUnavailable. A token file is read again when it changes.
+// not arrive whole is kUnavailable. A token file is read again when it changes; while
+// it is empty the last token serves.
 //
 // Scope: bytes to one server. Proxies and redirects are not followed.
 //

@@ -291,6 +291,25 @@ TEST_F(HttpTransportTest, ATokenFileIsReadAgainWhenItChanges) {
   EXPECT_TRUE(absl::IsUnauthenticated(transport->Send(kRoot).status()));
 }
 
+TEST_F(HttpTransportTest, ATokenFileThatIsBeingRewrittenLeavesTheLastToken) {
+  std::string seen;
+  Serve({}, [&](const rest::Request& request) {
+    seen = std::string(request.header("Authorization"));
+    return rest::Response::Text(200, "");
+  });
+  const std::string file = Write("token", "first");
+  const auto transport = Connect({.token_file = file});
+  for (const char* nothing : {"", "\n", "  \n"}) {
+    Write("token", nothing);
+    seen.clear();
+    ASSERT_TRUE(transport->Send(kRoot).ok());
+    EXPECT_EQ(seen, "Bearer first");
+  }
+  Write("token", "second\nand more");
+  ASSERT_TRUE(transport->Send(kRoot).ok());
+  EXPECT_EQ(seen, "Bearer second");
+}
+
 TEST_F(HttpTransportTest, TlsNeedsATrustedServerAndShowsTheClient) {
   const Certificate ca = MakeCertificate("ca", "", "", nullptr);
   const Certificate other_ca = MakeCertificate("other", "", "", nullptr);
