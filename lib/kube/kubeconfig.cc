@@ -35,6 +35,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
 struct ConfigFile {
   std::string path;
   json content;
@@ -49,6 +56,11 @@ struct Entry {
   bool Flag(std::string_view key) const {
     const json* at = ValueAt(*value, {key});
     return at != nullptr && *at == true;
+  }
+  // Something is there that is neither null nor empty.
+  bool Has(std::string_view key) const {
+    const json* at = ValueAt(*value, {key});
+    return at != nullptr && !at->empty() && *at != "";
   }
   // The path in `key`, relative to the file's folder; empty without the key.
   std::string Path(std::string_view key) const {
@@ -109,16 +121,24 @@ absl::StatusOr<Entry> Find(const std::vector<ConfigFile>& files, std::string_vie
 
 absl::Status AddUser(const Entry& user, std::string_view name, ServerAccess& access) {
   for (const std::string_view program : {"exec", "auth-provider"}) {
-    if (user.value->contains(program)) {
+    if (user.Has(program)) {
       return Unimplemented(
           "{}: the user \"{}\" gets its credentials from a program ({}), which is not supported; "
           "use a token or a client certificate",
           user.file->path, name, program);
     }
   }
-  if (user.value->contains("username")) {
+  if (user.Has("username")) {
     return Unimplemented("{}: the user \"{}\" has a password; use a token or a client certificate",
                          user.file->path, name);
+  }
+  // Passed over, every request would be made with the rights of the user behind it.
+  for (const std::string_view other : {"as", "as-uid", "as-groups", "as-user-extra"}) {
+    if (user.Has(other)) {
+      return Unimplemented(
+          "{}: the user \"{}\" acts in the name of another ({}), which is not supported",
+          user.file->path, name, other);
+    }
   }
   TAHOMA_ASSIGN_OR_RETURN(access.client_cert_pem, user.Content("client-certificate"));
   TAHOMA_ASSIGN_OR_RETURN(access.client_key_pem, user.Content("client-key"));
@@ -145,12 +165,20 @@ absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_
   if (name.empty()) return NotFound("kubeconfig {}: no current-context", files.front().path);
   TAHOMA_ASSIGN_OR_RETURN(const Entry chosen, Find(files, "contexts", "context", name));
   const std::string cluster_name = chosen.Text("cluster"), user_name = chosen.Text("user");
+  if (cluster_name.empty()) {
+    return InvalidArgument("{}: the context \"{}\" names no cluster", chosen.file->path, name);
+  }
   TAHOMA_ASSIGN_OR_RETURN(const Entry cluster, Find(files, "clusters", "cluster", cluster_name));
 
   ServerAccess access{.server = cluster.Text("server")};
   if (access.server.empty()) {
     return InvalidArgument("{}: the cluster \"{}\" has no server", cluster.file->path,
                            cluster_name);
+  }
+  if (cluster.Has("proxy-url")) {
+    return Unimplemented(
+        "{}: the cluster \"{}\" is behind a proxy (proxy-url), which is not supported",
+        cluster.file->path, cluster_name);
   }
   access.insecure_skip_tls_verify = cluster.Flag("insecure-skip-tls-verify");
   access.tls_server_name = cluster.Text("tls-server-name");
@@ -189,7 +217,10 @@ absl::StatusOr<ServerAccess> InClusterAccess(std::string_view host, std::string_
     return FailedPrecondition("not a pod with a service account: {}", Message(token.status()));
   }
   const absl::StatusOr<std::string> ns = ReadFile(folder + "/namespace");
-  if (ns.ok() && !ns->empty()) access.default_namespace = *ns;
+  if (ns.ok()) {
+    const std::string_view name = Trimmed(*ns);
+    if (!name.empty()) access.default_namespace = std::string(name);
+  }
   return access;
 }
 

@@ -25,7 +25,8 @@ namespace tahoma::kube {
 // files of several are passed over. `context` empty: the current one. Relative paths inside a file
 // are relative to its folder.
 // kNotFound when no file can be read or a name is missing, kInvalidArgument for a malformed file,
-// kUnimplemented for users whose credentials come from a program (exec, auth-provider).
+// kUnimplemented for users whose credentials come from a program (exec, auth-provider), that have a
+// password or act in the name of another, and for clusters behind a proxy.
 absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context = "");
 
 inline constexpr std::string_view kServiceAccountFolder =

@@ -125,6 +125,98 @@ TEST_F(KubeconfigTest, WhatIsMissingOrMalformedIsNamed) {
             std::string::npos);
 }
 
+// A file of one context, cluster and user; the user's and the cluster's fields are given.
+std::string OneOfEach(const std::string& user, const std::string& cluster = "") {
+  return "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+         "clusters: [{name: c, cluster: {server: 'https://x'" +
+         cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n";
+}
+
+TEST_F(KubeconfigTest, WhatWouldChangeWhoActsOrWhereIsRefusedAndNotPassedOver) {
+  struct Case {
+    const char* user;
+    const char* cluster;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{"token: t, as: admin", "", "acts in the name of another (as)"},
+        Case{"token: t, as-groups: [g]", "", "acts in the name of another (as-groups)"},
+        Case{"token: t, as-uid: x", "", "acts in the name of another (as-uid)"},
+        Case{"auth-provider: {name: gcp}", "", "from a program (auth-provider)"},
+        Case{"username: a, password: b", "", "has a password"},
+        Case{"token: t", ", proxy-url: 'http://p:1'", "is behind a proxy (proxy-url)"}}) {
+    const auto access = LoadKubeconfig(Write("config", OneOfEach(c.user, c.cluster)));
+    EXPECT_TRUE(absl::IsUnimplemented(access.status())) << c.user << access.status();
+    EXPECT_NE(Message(access.status()).find(c.reason), std::string::npos) << access.status();
+    EXPECT_TRUE(Message(access.status()).starts_with(folder_ + "/config: ")) << access.status();
+  }
+}
+
+TEST_F(KubeconfigTest, EmptyFieldsAreNotThere) {
+  const auto access = LoadKubeconfig(
+      Write("config", OneOfEach("token: t, exec: null, auth-provider: ~, username: '', as: '', "
+                                "as-groups: [], client-certificate: '', tokenFile: ''",
+                                ", proxy-url: '', certificate-authority-data: ''")));
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->token, "t");
+  EXPECT_EQ(access->token_file, "");
+}
+
+TEST_F(KubeconfigTest, AContextWithoutAClusterIsNamed) {
+  EXPECT_NE(Error("current-context: x\ncontexts: [{name: x, context: {user: u}}]\n")
+                .find("the context \"x\" names no cluster"),
+            std::string::npos);
+}
+
+TEST_F(KubeconfigTest, DataWinsOverAFileAndMayBeFolded) {
+  const auto access = LoadKubeconfig(
+      Write("config", OneOfEach("client-certificate-data: Y2VydA==, client-certificate: none.pem, "
+                                "client-key: key.pem",
+                                ", certificate-authority: none, "
+                                "certificate-authority-data: \"dGhl\\n  IGNh\"")));
+  EXPECT_TRUE(absl::IsNotFound(access.status())) << access.status();
+  EXPECT_NE(Message(access.status()).find(folder_ + "/key.pem"), std::string::npos);
+  Write("key.pem", "key");
+  const auto again = LoadKubeconfig(folder_ + "/config");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->client_cert_pem, "cert");
+  EXPECT_EQ(again->client_key_pem, "key");
+  EXPECT_EQ(again->ca_pem, "the ca");
+}
+
+TEST_F(KubeconfigTest, PartsMayStandInDifferentFilesEachWithItsOwnFolder) {
+  fs::create_directory(folder_ + "/sub");
+  Write("sub/ca.pem", "sub ca");
+  const std::string clusters = Write(
+      "sub/clusters",
+      "clusters: [{name: c, cluster: {server: 'https://x', certificate-authority: ca.pem}}]\n");
+  const std::string users =
+      Write("users", "users: [{name: u, user: {tokenFile: sub/../token}}]\ncurrent-context: ''\n");
+  const std::string contexts = Write(
+      "contexts", "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n");
+  const auto access = LoadKubeconfig(users + ":" + contexts + ":" + clusters);
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->ca_pem, "sub ca");
+  EXPECT_EQ(access->token_file, folder_ + "/sub/../token");
+}
+
+TEST_F(KubeconfigTest, ListsOfAnotherShapeAreAsGoodAsMissing) {
+  for (const char* odd : {"contexts: {a: 1}", "contexts: 7", "contexts: [1, null, {name: 5}]"}) {
+    EXPECT_NE(Error("current-context: x\n" + std::string(odd) + "\n").find("no context \"x\""),
+              std::string::npos)
+        << odd;
+  }
+}
+
+TEST_F(KubeconfigTest, TheNamespaceOfAServiceAccountIsReadWithoutItsLineEnd) {
+  Write("ca.crt", "ca");
+  Write("token", "t\n");
+  Write("namespace", " tahoma\n");
+  EXPECT_EQ(InClusterAccess("a", "443", folder_)->default_namespace, "tahoma");
+  Write("namespace", "\n");
+  EXPECT_EQ(InClusterAccess("a", "443", folder_)->default_namespace, "default");
+}
+
 TEST_F(KubeconfigTest, InsideAClusterTheServiceAccountIsUsed) {
   Write("ca.crt", "ca");
   Write("token", "t");
