@@ -1,6 +1,8 @@
 #include "lib/kube/lease.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/status.h"
@@ -30,7 +32,10 @@ std::string LeaderElection::Desired(WallTime wall) const {
   if (holder_ != options_.identity) {
     const json* transitions = ValueAt(lease, {"spec", "leaseTransitions"});
     const bool counted = transitions != nullptr && transitions->is_number_integer();
-    spec["leaseTransitions"] = exists_ ? (counted ? transitions->get<std::int64_t>() : 0) + 1 : 0;
+    const std::int64_t before = counted ? transitions->get<std::int64_t>() : 0;
+    // 32 bits in the API; a number that somebody made up must not keep us from leading.
+    const bool is_sound = before >= 0 && before < std::numeric_limits<std::int32_t>::max();
+    spec["leaseTransitions"] = exists_ ? (is_sound ? before : 0) + 1 : 0;
     spec["acquireTime"] = FormatMicroTime(wall);
   }
   spec["holderIdentity"] = options_.identity;

@@ -126,6 +126,89 @@ TEST(LeaderElectionTest, ALeaseThatMakesNoSenseDoesNotLockUsOut) {
   }
 }
 
+TEST(LeaderElectionTest, ACountThatCannotBeCountedOnBeginsAnew) {
+  ManualClock clock;
+  for (const json& count : {json(INT64_MAX), json(UINT64_MAX), json(INT32_MAX), json(-7), json(2.5),
+                            json("3"), json(nullptr)}) {
+    LeaderElection election({.ns = "n", .name = "l", .identity = "me"});
+    election.OnRead(json{{"metadata", {{"name", "l"}, {"resourceVersion", "5"}}},
+                         {"spec", {{"holderIdentity", ""}, {"leaseTransitions", count}}}},
+                    clock.MonotonicNow());
+    const auto step = election.Next(clock.MonotonicNow(), clock.WallNow());
+    ASSERT_EQ(step.action, Action::kUpdate) << count;
+    EXPECT_EQ(json::parse(step.lease)["spec"]["leaseTransitions"], 1) << count;
+  }
+}
+
+TEST(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate a("a");
+  a.Act(server, clock, false);
+  a.Act(server, clock, false);
+  clock.Advance(seconds(3));
+  const auto renewal = a.election_.Next(clock.MonotonicNow(), clock.WallNow());
+  ASSERT_EQ(renewal.action, Action::kUpdate);
+  const auto answer = server.Write(renewal.lease, renewal.action);
+  clock.Advance(milliseconds(9'999));
+  a.election_.OnWritten(answer, clock.MonotonicNow());
+  EXPECT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
+  clock.Advance(milliseconds(1));
+  EXPECT_FALSE(a.election_.IsLeader(clock.MonotonicNow())) << "ten seconds after it was sent";
+  EXPECT_EQ(a.election_.Release(clock.MonotonicNow(), clock.WallNow()), std::nullopt);
+}
+
+TEST(LeaderElectionTest, ARenewalThatLostAgainstAnotherEndsTheLeadOnceThatIsSeen) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate a("a");
+  a.Act(server, clock, false);
+  a.Act(server, clock, false);
+  server.lease_["spec"]["holderIdentity"] = "b";  // an administrator's hand
+  server.lease_["metadata"]["resourceVersion"] = "99";
+  clock.Advance(seconds(2));
+  a.Act(server, clock, false);  // conflict
+  clock.Advance(seconds(2));
+  a.Act(server, clock, false);  // reads
+  EXPECT_FALSE(a.election_.IsLeader(clock.MonotonicNow()));
+  EXPECT_EQ(a.election_.holder(), "b");
+  EXPECT_EQ(a.election_.Next(clock.MonotonicNow(), clock.WallNow()).action, Action::kWait);
+}
+
+// The walls of the two differ by decades, and so do the origins of their monotonic clocks.
+TEST(LeaderElectionTest, ClocksNeedNotAgree) {
+  LeaseServer server;
+  ManualClock ours, theirs;
+  theirs.Advance(std::chrono::hours(24 * 365 * 20));
+  Candidate a("a"), b("b");
+  const auto pass = [&](milliseconds time) {
+    ours.Advance(time);
+    theirs.Advance(time);
+  };
+  for (int i = 0; i < 300; ++i) {
+    a.Act(server, ours, false);
+    b.Act(server, theirs, false);
+    pass(milliseconds(100));
+    EXPECT_FALSE(b.election_.IsLeader(theirs.MonotonicNow()));
+  }
+  ASSERT_TRUE(a.election_.IsLeader(ours.MonotonicNow()));
+  int ticks = 0;  // until b leads, now that a is silent
+  for (; !b.election_.IsLeader(theirs.MonotonicNow()) && ticks < 400; ++ticks) {
+    b.Act(server, theirs, false);
+    pass(milliseconds(100));
+  }
+  EXPECT_GE(ticks, 130);
+  EXPECT_LE(ticks, 200);
+  EXPECT_FALSE(a.election_.IsLeader(ours.MonotonicNow()));
+  // b's renewals come out of a's future, and a waits for them all the same.
+  for (int i = 0; i < 300; ++i) {
+    b.Act(server, theirs, false);
+    a.Act(server, ours, false);
+    pass(milliseconds(100));
+    EXPECT_FALSE(a.election_.IsLeader(ours.MonotonicNow()));
+  }
+}
+
 RC_GTEST_PROP(LeaderElectionProperty, NeverTwoLeadersAndAlwaysOneAgain, (std::uint64_t seed)) {
   Rng rng(seed);
   ManualClock clock;
