@@ -38,6 +38,21 @@ bool HasContainer(const Json& document, const std::string& path) {
   return parent.is_object() || parent.is_array();
 }
 
+// kube-apiserver's JSON patch is not the RFC's in two places on which clients rely: "replace" of a
+// member that an object lacks adds it, and "test" for null holds when the member is not there.
+Json AsKubernetesReads(const Json& document, Json operation) {
+  const Json::json_pointer at(operation["path"].get_ref<const std::string&>());
+  if (at.empty() || document.contains(at) || !document.contains(at.parent_pointer()) ||
+      !document.at(at.parent_pointer()).is_object()) {
+    return operation;
+  }
+  if (operation["op"] == "replace") operation["op"] = "add";
+  if (operation["op"] == "test" && operation["value"].is_null()) {
+    return {{"op", "test"}, {"path", ""}, {"value", document}};  // what always holds
+  }
+  return operation;
+}
+
 // The bytes that the operation copies.
 std::size_t Copies(const Json& document, const Json& operation) {
   if (operation["op"] != "copy") return 0;
@@ -97,7 +112,7 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
             copied, kPatchCopyBytesMax);
       }
       Json one = Json::array();
-      one.push_back(operations[i]);
+      one.push_back(AsKubernetesReads(result, operations[i]));
       result.patch_inplace(one);
     } catch (const Json::out_of_range&) {
       return missing();

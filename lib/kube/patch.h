@@ -1,5 +1,8 @@
 // JSON merge patch (RFC 7386) and JSON patch (RFC 6902).
 //
+// As in kube-apiserver, and unlike the RFC, "replace" adds a member that an object lacks, and
+// "test" for null holds for one.
+//
 //   TAHOMA_ASSIGN_OR_RETURN(const Json changed, JsonPatch(object, operations));
 //   const Json patch = MergeDiff(before, after);     // MergePatch(before, patch) == after
 //

@@ -130,6 +130,21 @@ TEST(JsonPatchTest, PathsWithEscapesAndArrayEndsAreFollowed) {
   }
 }
 
+// As evanphx/json-patch v4 does, which kube-apiserver uses.
+TEST(JsonPatchTest, AMemberThatIsNotThereCanBeReplacedAndTestedForNull) {
+  const Json target = Read(R"({"a":{},"l":[1],"n":1})");
+  EXPECT_EQ(*JsonPatch(target, Read(R"([{"op":"test","path":"/a/x","value":null},
+      {"op":"replace","path":"/a/x","value":5},{"op":"test","path":"/a/x","value":5}])")),
+            Read(R"({"a":{"x":5},"l":[1],"n":1})"));
+  for (const char* patch :
+       {R"([{"op":"test","path":"/a/x","value":1}])", R"([{"op":"test","path":"/n","value":null}])",
+        R"([{"op":"test","path":"/l/5","value":null}])",
+        R"([{"op":"replace","path":"/b/x","value":1}])",
+        R"([{"op":"replace","path":"/l/1","value":1}])"}) {
+    EXPECT_FALSE(JsonPatch(target, Read(patch)).ok()) << patch;
+  }
+}
+
 TEST(JsonPatchTest, PathsThatLeadNowhereAreRefused) {
   for (const char* patch : {R"([{"op":"add","path":"/n/x","value":1}])",
                             R"([{"op":"add","path":"/s/x","value":1}])",
