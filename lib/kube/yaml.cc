@@ -62,6 +62,8 @@ Json ReadFloat(const std::string& text) {
   }
   std::string_view digits = text;
   if (digits.starts_with('-') || digits.starts_with('+')) digits.remove_prefix(1);
+  // from_chars would take a second sign: "--2" is text.
+  if (digits.starts_with('-')) return nullptr;
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) {
@@ -97,7 +99,7 @@ Json ReadPlain(const std::string& text) {
       (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.';
   if (maybe_number) {
     std::string digits = text;
-    std::erase(digits, '_');
+    if (first != '.') std::erase(digits, '_');
     if (Json value = ReadInteger(digits); !value.is_null()) return value;
     if (Json value = ReadFloat(digits); !value.is_null()) return value;
   }

@@ -70,6 +70,10 @@ TEST(YamlTest, ScalarsAreReadAsKubectlReadsThem) {
                         Case{"0_", "0"},
                         Case{"1__0", "10"},
                         Case{"_1", R"("_1")"},
+                        Case{".2_5", R"(".2_5")"},
+                        Case{"--2", R"("--2")"},
+                        Case{"+-8", R"("+-8")"},
+                        Case{"-+8", R"("-+8")"},
                         Case{"0x_10", "16"},
                         Case{"1_0.5", "10.5"},
                         Case{"0X1F", "31"},
@@ -230,9 +234,9 @@ TEST(YamlTest, AnchorsAroundAnchorsAreNotCopiedWithoutEnd) {
 TEST(YamlTest, AsMuchAsABodyMayHoldIsReadWhenNothingExpands) {
   EXPECT_TRUE(YamlToJson("a: " + std::string(kYamlBytesMax - 10, 'x')).ok());
   std::string pairs;
-  for (int i = 0; i < 150'000; ++i)
+  for (int i = 0; i < 40'000; ++i)
     pairs += "k" + std::to_string(i) + ": v" + std::to_string(i) + "\n";
-  EXPECT_EQ(YamlToJson(pairs)->size(), 150'000U);
+  EXPECT_EQ(YamlToJson(pairs)->size(), 40'000U);
 }
 
 }  // namespace
