@@ -5,7 +5,8 @@
 //   (memory + *Quantity::Parse("1Gi")).ToString();   // "97Gi"
 //
 // Values are exact to 10^-9 and rounded up (away from zero) below it; at most 2^63 - 1, larger
-// ones are capped, as Kubernetes does (source: apimachinery pkg/api/resource/quantity.go).
+// ones are capped (source: apimachinery pkg/api/resource/quantity.go, which caps binary ones so and
+// keeps larger decimal ones, whose Value() then overflows).
 //
 // Thread safety: a value.
 

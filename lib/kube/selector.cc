@@ -233,7 +233,9 @@ absl::StatusOr<std::vector<FieldTerm>> ParseFieldSelector(std::string_view text)
   }
   std::vector<FieldTerm> terms;
   for (const std::string_view part : SplitTerms(text)) {
-    const std::size_t at = part.find_first_of("!=");
+    // A '!' counts only before a '='.
+    std::size_t at = part.find('=');
+    if (at != std::string_view::npos && at > 0 && part[at - 1] == '!') --at;
     const std::string_view rest = at == std::string_view::npos ? "" : part.substr(at);
     std::size_t length = 0;
     for (const std::string_view op : {"!=", "==", "="}) {

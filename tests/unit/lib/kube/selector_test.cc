@@ -59,6 +59,43 @@ TEST(LabelSelectorTest, MalformedTextIsRefusedWithAReason) {
   EXPECT_FALSE(LabelSelector::Parse(std::string(LabelSelector::kBytesMax + 1, 'a')).ok());
 }
 
+// What apimachinery 0.36 makes of the same text.
+TEST(LabelSelectorTest, SpacesEmptyValuesAndOperatorsAsNamesAreRead) {
+  const Labels labels = {{"app", "train"}, {"in", "notin"}, {"empty", ""}};
+  for (const char* yes : {"  ",
+                          "\tapp\n",
+                          " app  =  train ",
+                          "app  in  (  train  )",
+                          "app in(train)",
+                          "app\tnotin\r\n(x)",
+                          "in",
+                          "in=notin",
+                          "in in (notin)",
+                          "in in (in,notin)",
+                          "notin!=in",
+                          "!notin",
+                          "! notin",
+                          "empty=,app",
+                          "empty in (,)",
+                          "empty in (,,)",
+                          "empty notin (a)",
+                          "app in (train,)",
+                          "app in (,train)",
+                          "old notin ()",
+                          "app=train , in"}) {
+    EXPECT_TRUE(Matches(yes, labels)) << yes;
+  }
+  for (const char* no : {"app in ()", "app in (,)", "empty notin ()", "empty notin (,a)", "!in",
+                         "app=", "empty!=", "in notin (notin)"}) {
+    EXPECT_FALSE(Matches(no, labels)) << no;
+  }
+  for (const char* bad : {"app in", "app in ((", "app in (a b)", "app in (a,b", ",app", "app,,in",
+                          "app=a b", "app>", "app>=5", "!app=a", "!", "!!app", "a=b=c", "app <> 5",
+                          "app in (a)in", "()", "app(a)", "a=\xff"}) {
+    EXPECT_FALSE(LabelSelector::Parse(bad).ok()) << bad;
+  }
+}
+
 TEST(LabelSelectorTest, SetsAgreeWithABruteForceReadingOfRandomLabels) {
   Rng rng(11);
   const std::vector<std::string> values = {"", "a", "b", "c"};
@@ -87,6 +124,8 @@ TEST(FieldSelectorTest, IsReadIntoTerms) {
   EXPECT_TRUE(ParseFieldSelector("")->empty());
   EXPECT_EQ(*ParseFieldSelector("spec.nodeName="),
             (std::vector<FieldTerm>{{"spec.nodeName", "", true}}));
+  EXPECT_EQ(*ParseFieldSelector(",a!b=c,,d!!=e,"),
+            (std::vector<FieldTerm>{{"a!b", "c", true}, {"d!", "e", false}}));
 }
 
 TEST(FieldSelectorTest, OtherTextIsRefused) {
