@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
+
+#include "lib/base/rng.h"
 
 namespace tahoma::kube {
 namespace {
@@ -37,6 +40,34 @@ TEST(NameTest, QualifiedNamesMayHaveAPrefix) {
   EXPECT_TRUE(WrongQualifiedName("a/b/c")->starts_with("a valid label key must consist of"));
   EXPECT_NE(WrongQualifiedName("-a"), std::nullopt);
   EXPECT_EQ(*WrongQualifiedName(std::string(64, 'a')), "name part must be no more than 63 bytes");
+}
+
+// The expressions that Kubernetes names in its messages, as the oracle.
+TEST(NameTest, AgreesWithKubernetesExpressionsOnRandomText) {
+  const std::string label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+  const std::string qualified = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+  const std::regex is_label(label), is_subdomain(label + "(\\." + label + ")*"),
+      is_value("(" + qualified + ")?"), is_name("(" + label + "(\\." + label + ")*/)?" + qualified);
+  Rng rng(3);
+  constexpr std::string_view kCharacters = "aZ09-._/ \n\x80";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (std::uint64_t left = rng.Below(7); left > 0; --left) {
+      text += kCharacters[rng.Below(rng.Chance(1, 8) ? kCharacters.size() : 8)];
+    }
+    EXPECT_EQ(!WrongDns1123Label(text), std::regex_match(text, is_label)) << text;
+    EXPECT_EQ(!WrongDns1123Subdomain(text), std::regex_match(text, is_subdomain)) << text;
+    EXPECT_EQ(!WrongLabelValue(text), std::regex_match(text, is_value)) << text;
+    EXPECT_EQ(!WrongQualifiedName(text), std::regex_match(text, is_name)) << text;
+  }
+}
+
+TEST(NameTest, LengthsAreCountedInBytesAndOfEachPart) {
+  const std::string prefix(253, 'a');
+  EXPECT_EQ(WrongQualifiedName(prefix + "/" + std::string(63, 'b')), std::nullopt);
+  EXPECT_NE(WrongQualifiedName(prefix + "a/b"), std::nullopt);
+  EXPECT_EQ(WrongDns1123Subdomain(std::string(100, 'a') + ".b"), std::nullopt)
+      << "a label of a subdomain may be longer than 63";
 }
 
 TEST(NameTest, LabelValuesMayBeEmpty) {

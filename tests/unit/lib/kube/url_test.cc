@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
 
 namespace tahoma::kube {
 namespace {
@@ -36,6 +39,32 @@ TEST(UrlTest, TargetsAreSplitIntoPathAndQuery) {
 TEST(UrlTest, QueriesAreReadBackAsTheyWere) {
   const Query query = {{"a b", "c&d"}, {"e", ""}, {"f", "=?+%"}};
   EXPECT_EQ(ParseTarget("/?" + EncodeQuery(query))->query, query);
+}
+
+TEST(UrlTest, RandomQueriesAreReadBackAsTheyWere) {
+  Rng rng(9);
+  const auto text = [&](std::uint64_t least) {
+    std::string bytes;
+    for (std::uint64_t left = least + rng.Below(8); left > 0; --left) {
+      bytes += static_cast<char>(rng.Below(256));
+    }
+    return bytes;
+  };
+  for (int i = 0; i < 3000; ++i) {
+    Query query;
+    for (std::uint64_t left = rng.Below(4); left > 0; --left) query.emplace_back(text(1), text(0));
+    EXPECT_EQ(ParseTarget("/p?" + EncodeQuery(query))->query, query);
+    const std::string segment = text(1);
+    EXPECT_EQ(*PercentDecode(PercentEncode(segment)), segment);
+  }
+}
+
+TEST(UrlTest, EscapesAreReadInEitherCaseAndPlusIsASpaceOnlyInQueries) {
+  EXPECT_EQ(*PercentDecode("%c3%A4+"), "\xc3\xa4+");
+  EXPECT_EQ(ParseTarget("/a+b?c=%2B+%2b")->query, (Query{{"c", "+ +"}}));
+  EXPECT_EQ(ParseTarget("/a+b?c")->path, "/a+b");
+  EXPECT_EQ(ParseTarget("/?=v&&a==b&?")->query, (Query{{"", "v"}, {"a", "=b"}, {"?", ""}}));
+  EXPECT_EQ(*SplitPath("/a+b/%7Ec"), (std::vector<std::string>{"a+b", "~c"}));
 }
 
 TEST(UrlTest, PathsThatHideSomethingAreRefused) {
