@@ -89,6 +89,17 @@ std::optional<bool> ReadBoolean(std::string_view text) {
   return std::nullopt;
 }
 
+// Every underscore stands between two digits.
+bool SeparatesDigits(std::string_view text) {
+  const auto digit = [&](std::size_t at) {
+    return at < text.size() && text[at] >= '0' && text[at] <= '9';
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '_' && (i == 0 || !digit(i - 1) || !digit(i + 1))) return false;
+  }
+  return true;
+}
+
 Json ReadPlain(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
@@ -99,7 +110,8 @@ Json ReadPlain(const std::string& text) {
       (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.';
   if (maybe_number) {
     std::string digits = text;
-    if (first != '.') std::erase(digits, '_');
+    // go-yaml is looser with what does not begin with a point.
+    if (first != '.' || SeparatesDigits(text)) std::erase(digits, '_');
     if (Json value = ReadInteger(digits); !value.is_null()) return value;
     if (Json value = ReadFloat(digits); !value.is_null()) return value;
   }
