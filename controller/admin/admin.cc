@@ -28,9 +28,7 @@ std::string HolderOfChip(const NodeState& node, std::size_t chip) {
   for (const auto& holding : node.holdings) {
     for (const Holding::HeldDevice& held : holding->devices) {
       if (node.node == nullptr || held.node != node.node->name || held.admin_access) continue;
-      const auto device = node.node->family->devices->by_name.find(held.device);
-      if (device == node.node->family->devices->by_name.end()) continue;
-      const DeviceRole& role = node.node->role(device->second);
+      const DeviceRole role = node.node->RoleNamed(held.device);
       const bool covers =
           role.kind == DeviceKind::kNode || (role.kind != DeviceKind::kOther && role.chip == chip);
       if (!covers || holder == holding->holder) continue;

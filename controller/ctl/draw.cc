@@ -36,10 +36,7 @@ std::string HolderOf(const NodeState& node, std::size_t chip) {
   for (const auto& holding : node.holdings) {
     for (const Holding::HeldDevice& held : holding->devices) {
       if (held.node != node.node->name || held.admin_access) continue;
-      const auto& by_name = node.node->family->devices->by_name;
-      const auto device = by_name.find(held.device);
-      if (device == by_name.end()) continue;
-      const DeviceRole& role = node.node->role(device->second);
+      const DeviceRole role = node.node->RoleNamed(held.device);
       if (role.kind == DeviceKind::kNode) return holding->holder;
       if (role.kind != DeviceKind::kOther && role.chip == chip) return holding->holder;
     }

@@ -14,9 +14,7 @@ constexpr std::uint8_t kAllCores = 0xff;
 void Occupy(const Node& node, const Holding& holding, NodeState& state) {
   for (const Holding::HeldDevice& held : holding.devices) {
     if (held.admin_access || held.node != node.name) continue;
-    const auto found = node.family->devices->by_name.find(held.device);
-    if (found == node.family->devices->by_name.end()) continue;
-    const DeviceRole& role = node.role(found->second);
+    const DeviceRole role = node.RoleNamed(held.device);
     switch (role.kind) {
       case DeviceKind::kChip:
         state.busy_cores[role.chip] = kAllCores;

@@ -1,5 +1,6 @@
 #include "controller/model/inventory.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <absl/hash/hash.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/hw/device_name.h"
 
 namespace tahoma::controller {
 namespace {
@@ -36,18 +38,21 @@ const std::string* LabelOf(const Labels& labels, std::string_view key) {
   return nullptr;
 }
 
+DeviceRole RoleOfCore(int chip, int lnc, int core) {
+  const int cores = ((1 << lnc) - 1) << (core * lnc);
+  return {.kind = DeviceKind::kCore,
+          .chip = static_cast<std::uint8_t>(chip),
+          .lnc = static_cast<std::uint8_t>(lnc),
+          .core = static_cast<std::uint8_t>(core),
+          .cores = static_cast<std::uint8_t>(cores)};
+}
+
 DeviceRole CoreRole(const Device& device) {
   const auto chip = IntOf(device, kTahomaDomain, "chip", kChipsPerNode);
   const auto lnc = IntOf(device, kTahomaDomain, "lnc", 3);
   if (!chip || !lnc || *lnc == 0) return {};
   const auto core = IntOf(device, kTahomaDomain, "core", kCoresPerChip / *lnc);
-  if (!core) return {};
-  const int cores = ((1 << *lnc) - 1) << (*core * *lnc);
-  return {.kind = DeviceKind::kCore,
-          .chip = static_cast<std::uint8_t>(*chip),
-          .lnc = static_cast<std::uint8_t>(*lnc),
-          .core = static_cast<std::uint8_t>(*core),
-          .cores = static_cast<std::uint8_t>(cores)};
+  return core ? RoleOfCore(*chip, *lnc, *core) : DeviceRole{};
 }
 
 bool KeepsWorkAway(const Taint& taint) {
@@ -75,30 +80,85 @@ void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, No
   }
 }
 
-// The positions of chips, cores and the whole node among the devices.
-void IndexDevices(const std::vector<Device>& devices, NodeTemplate& into) {
+// An allocation names a device; it could not say which of two it means (resource/v1: the pool is
+// invalid as a whole).
+bool RepeatsAName(const std::vector<Device>& devices) {
+  absl::flat_hash_set<std::string_view> names;
+  return !std::all_of(devices.begin(), devices.end(),
+                      [&](const Device& device) { return names.insert(device.name).second; });
+}
+
+// What each device stands for. Of two that are the same piece of hardware only the first is placed.
+std::vector<DeviceRole> RolesOf(const std::vector<Device>& devices) {
+  std::vector<DeviceRole> roles;
+  absl::flat_hash_set<std::array<std::uint8_t, 4>> seen;
+  for (const Device& device : devices) {
+    DeviceRole role = RoleOf(device);
+    const std::array<std::uint8_t, 4> piece = {static_cast<std::uint8_t>(role.kind), role.chip,
+                                               role.lnc, role.core};
+    if (!seen.insert(piece).second) role = {};
+    roles.push_back(role);
+  }
+  return roles;
+}
+
+// Chips that some devices stand for, and those of them that one healthy device stands for.
+struct ChipsSeen {
+  std::uint16_t all = 0;
+  std::uint16_t healthy = 0;
+
+  void Add(std::uint16_t chips, bool are_healthy) {
+    all |= chips;
+    if (are_healthy) healthy |= chips;
+  }
+  // What `other` says of chips that these do not speak of.
+  void AddMissing(const ChipsSeen& other) {
+    healthy |= static_cast<std::uint16_t>(other.healthy & ~all);
+    all |= other.all;
+  }
+};
+
+// The positions of chips, cores and the whole node among the devices. A chip is there when it, a
+// core of it or, where neither is published, its whole node is.
+void IndexDevices(const std::vector<Device>& devices, std::uint16_t chips_of_type,
+                  NodeTemplate& into) {
   into.chips.fill(kNone);
   for (auto& chip : into.cores) {
     for (auto& lnc : chip) lnc.fill(kNone);
   }
+  ChipsSeen chips;
+  ChipsSeen by_cores;
+  ChipsSeen by_node;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto index = static_cast<std::uint16_t>(i);
     const Device& device = devices[i];
     const DeviceRole& role = into.devices[i]->role;
+    const auto bit = static_cast<std::uint16_t>(1U << role.chip);
     into.by_name.emplace(device.name, index);
     const bool healthy = std::none_of(device.taints.begin(), device.taints.end(), KeepsWorkAway);
-    if (role.kind == DeviceKind::kNode) into.whole_node = index;
+    if (role.kind == DeviceKind::kNode) {
+      into.whole_node = index;
+      by_node.Add(chips_of_type, healthy);
+    }
     if (role.kind == DeviceKind::kCore) {
       into.cores[role.chip][role.lnc - 1U][role.core] = index;
+      by_cores.Add(bit, healthy);
     }
     if (role.kind != DeviceKind::kChip) continue;
-    const auto bit = static_cast<std::uint16_t>(1U << role.chip);
     into.chips[role.chip] = index;
-    into.chip_mask |= bit;
-    if (healthy) into.healthy_mask |= bit;
+    chips.Add(bit, healthy);
     AddLinksDown(TextOf(device, kTahomaDomain, "linksDown"), torus::kInstanceShape, role.chip,
                  into);
   }
+  chips.AddMissing(by_cores);
+  if (chips.all == 0) chips = by_node;
+  into.chip_mask = chips.all;
+  into.healthy_mask = chips.healthy;
+}
+
+std::uint16_t ChipsOfType(const hw::InstanceType* type) {
+  const int count = type == nullptr ? kChipsPerNode : type->chip_count();
+  return static_cast<std::uint16_t>((1U << count) - 1U);
 }
 
 // Attributes with a single value among the devices that have them.
@@ -174,9 +234,27 @@ DeviceRole RoleOf(const Device& device) {
   return {.kind = DeviceKind::kChip, .chip = static_cast<std::uint8_t>(*chip)};
 }
 
+DeviceRole Node::RoleNamed(const std::string& device) const {
+  const auto& by_name = family->devices->by_name;
+  if (const auto found = by_name.find(device); found != by_name.end()) return role(found->second);
+  const auto spelt = hw::ParseDeviceName(device);
+  if (!spelt.ok()) return {};
+  const auto chip = static_cast<std::uint8_t>(spelt->chip);
+  switch (spelt->kind) {
+    case hw::DeviceKind::kChip:
+      return {.kind = DeviceKind::kChip, .chip = chip};
+    case hw::DeviceKind::kNode:
+      return {.kind = DeviceKind::kNode};
+    case hw::DeviceKind::kCore:
+      break;
+  }
+  return RoleOfCore(chip, spelt->lnc, spelt->core);
+}
+
 const AttributeValue* Node::Lookup(std::uint16_t device, std::string_view domain,
                                    std::string_view id) const {
   const NodeTemplate& all = *family->devices;
+  if (device >= all.devices.size()) return nullptr;
   const DeviceTemplate& one = *all.devices[device];
   for (const std::uint16_t slot : one.slots) {
     const QualifiedName& slot_name = all.slot_names[slot];
@@ -246,11 +324,12 @@ void Inventory::SweepSometimes() {
 std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   SweepSometimes();
 
-  // Names within a pool are unique; more than 65,534 devices do not fit in one node's pool.
-  constexpr std::size_t kDevicesMax = 4096;
+  constexpr std::size_t kDevicesMax = 4096;  // far above a node's 209; an index has 16 bits
   if (facts.devices.size() > kDevicesMax) facts.devices.resize(kDevicesMax);
+  if (RepeatsAName(facts.devices)) facts.devices.clear();
   std::sort(facts.labels.begin(), facts.labels.end());
 
+  const std::vector<DeviceRole> roles = RolesOf(facts.devices);
   const auto shared = SharedAttributes(facts.devices);
   NodeTemplate all;
   NodeFamily family;
@@ -265,7 +344,7 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   std::size_t hash = absl::HashOf(all.slot_names);
   for (const Device& published : facts.devices) {
     DeviceTemplate one;
-    one.role = RoleOf(published);
+    one.role = roles[all.devices.size()];
     one.device = published;
     std::erase_if(one.device.attributes, [&](const Attribute& attribute) {
       const auto at = shared.find(attribute.name);
@@ -283,8 +362,8 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
       family.instance_type = TextOf(published, kNeuronDriver, "instanceType");
     }
   }
-  IndexDevices(facts.devices, all);
   family.type = hw::FindInstanceType(family.instance_type);
+  IndexDevices(facts.devices, ChipsOfType(family.type), all);
   FindUltraServer(facts, node);
 
   family.devices = Share(nodes_, hash, std::move(all), SameNode);

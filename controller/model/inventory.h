@@ -76,7 +76,7 @@ struct NodeTemplate {
   std::uint16_t whole_node = kNone;
   // By chip, lnc - 1, logical core.
   std::array<std::array<std::array<std::uint16_t, kCoresPerChip>, 2>, kChipsPerNode> cores;
-  std::uint16_t chip_mask = 0;  // chips that have a device
+  std::uint16_t chip_mask = 0;  // chips that a device stands for: their own, a core, the whole node
   std::uint16_t healthy_mask =
       0;                 // without a taint that keeps work away, but for tahoma.dev/managed
   torus::LinkMask down;  // from linksDown, in the node's own 4x4 (z: both directions apart)
@@ -124,7 +124,11 @@ struct Node {
     return family->devices->devices[index]->role;
   }
 
-  // The value of an attribute as published; nullptr when the device does not have it.
+  // What a device of that name stands for, also when it is not published now: what is held does not
+  // become free when its node publishes less.
+  DeviceRole RoleNamed(const std::string& device) const;
+
+  // The value of an attribute as published; nullptr when the device does not have it, or for kNone.
   const AttributeValue* Lookup(std::uint16_t device, std::string_view domain,
                                std::string_view id) const;
   // All attributes of a device, as published, in no particular order.

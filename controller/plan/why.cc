@@ -31,13 +31,11 @@ std::vector<std::string> Blockers(const ClusterState& state, const UnitState& un
     const NodeId id = unit.nodes[static_cast<std::size_t>(z)];
     if (!id.valid()) continue;
     const NodeState& node = state.node(id);
-    const auto& devices = *node.node->family->devices;
     for (const auto& holding : node.holdings) {
       for (const Holding::HeldDevice& held : holding->devices) {
-        const auto found = devices.by_name.find(held.device);
         if (held.admin_access || held.node != node.node->name) continue;
-        if (found == devices.by_name.end()) continue;
-        const DeviceRole& role = node.node->role(found->second);
+        const DeviceRole role = node.node->RoleNamed(held.device);
+        if (role.kind == DeviceKind::kOther) continue;
         for (int chip = 0; chip < kChipsPerNode; ++chip) {
           const bool holds = role.kind == DeviceKind::kNode || role.chip == chip;
           const int bit = 16 * z + chip;

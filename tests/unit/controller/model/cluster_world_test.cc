@@ -1,0 +1,233 @@
+// What nodes, slices and allocations can do to the fleet's state beside appearing and vanishing in
+// order: publish less than before, repeat names, take one another's place.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/model/cluster.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+std::shared_ptr<const Holding> Held(const std::string& uid, const std::string& node,
+                                    const std::vector<std::string>& devices) {
+  Holding holding;
+  holding.claim = {"default", uid};
+  holding.claim_uid = uid;
+  holding.holder = "pod default/" + uid;
+  for (const std::string& device : devices) {
+    holding.devices.push_back({.node = node, .device = device});
+  }
+  return std::make_shared<const Holding>(std::move(holding));
+}
+
+FleetNode MemberOf(const std::string& name, const std::string& ultra_server, int z) {
+  return {
+      .name = name, .type = "trn2u.48xlarge", .ultra_server = ultra_server, .z = z, .cores = false};
+}
+
+// The node's devices whose names begin so.
+NodeFacts Only(NodeFacts facts, const std::string& prefix) {
+  std::erase_if(facts.devices, [&](const Device& d) { return !d.name.starts_with(prefix); });
+  return facts;
+}
+
+const NodeState& NodeNamed(const ClusterState& state, const std::string& name) {
+  return state.node(*state.FindNode(name));
+}
+
+torus::ChipMask FreeOn(const ClusterState& state, const std::string& name) {
+  const NodeState& node = NodeNamed(state, name);
+  if (!node.unit.valid()) return 0;
+  return state.unit(node.unit).free >> (16 * node.z) & 0xffffU;
+}
+
+// ---- Nodes that do not publish everything ------------------------------------------------------
+
+TEST(PartialPoolTest, ANodeThatPublishesOnlyCoresHasChipsThatItsCoresKeepBusy) {
+  ClusterState state;
+  state.PutNode(Only(NodeFactsOf({.name = "n"}), "neuron-core-"));
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU);
+  state.Hold(Held("c", "n", {"neuron-core-3-lnc2-1"}));
+  EXPECT_EQ(NodeNamed(state, "n").busy_cores[3], 0x0c);
+  EXPECT_EQ(FreeOn(state, "n"), 0xfff7U);
+  state.Release("c");
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU);
+}
+
+TEST(PartialPoolTest, ANodeThatPublishesOnlyItselfIsBusyOnceItIsHeld) {
+  ClusterState state;
+  state.PutNode(Only(NodeFactsOf(MemberOf("n", "us", 2)), "neuron-node"));
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU);
+  state.Hold(Held("c", "n", {"neuron-node"}));
+  EXPECT_EQ(FreeOn(state, "n"), 0U);
+  EXPECT_EQ(NodeNamed(state, "n").BusyChips(), 0xffffU);
+}
+
+TEST(PartialPoolTest, ABrokenWholeNodeWithoutChipsIsBroken) {
+  ClusterState state;
+  NodeFacts facts = Only(NodeFactsOf(MemberOf("n", "us", 0)), "neuron-node");
+  facts.devices[0].taints.push_back(
+      {.key = "tahoma.dev/unhealthy", .value = "hbm", .effect = TaintEffect::kNoExecute});
+  state.PutNode(facts);
+  EXPECT_EQ(FreeOn(state, "n"), 0U);
+  EXPECT_EQ(state.Count().broken, 16U);
+}
+
+TEST(PartialPoolTest, ChipsWhoseCoresAreAllBrokenAreBroken) {
+  ClusterState state;
+  NodeFacts facts = Only(NodeFactsOf({.name = "n"}), "neuron-core-");
+  for (Device& device : facts.devices) {
+    if (device.name.starts_with("neuron-core-5-")) {
+      device.taints.push_back(
+          {.key = "tahoma.dev/unhealthy", .value = "hbm", .effect = TaintEffect::kNoExecute});
+    }
+  }
+  state.PutNode(facts);
+  EXPECT_EQ(FreeOn(state, "n"), 0xffdfU);
+}
+
+// A plugin that is configured anew, or a slice that is not there yet, frees nothing that runs.
+TEST(PartialPoolTest, WhatIsHeldStaysBusyWhenItsDeviceIsNoLongerPublished) {
+  ClusterState state;
+  state.PutNode(NodeFactsOf(MemberOf("n", "us", 0)));
+  FleetNode with_cores = MemberOf("m", "us", 1);
+  with_cores.cores = true;
+  state.PutNode(NodeFactsOf(with_cores));
+  state.Hold(Held("whole", "n", {"neuron-node"}));
+  state.Hold(Held("core", "m", {"neuron-core-3-lnc2-1"}));
+  state.PutNode(Only(NodeFactsOf(MemberOf("n", "us", 0)), "neuron-device-"));
+  state.PutNode(Only(NodeFactsOf(MemberOf("m", "us", 1)), "neuron-device-"));
+  EXPECT_EQ(FreeOn(state, "n"), 0U);
+  EXPECT_EQ(FreeOn(state, "m"), 0xfff7U);
+  EXPECT_EQ(NodeNamed(state, "m").lnc[3], 2);
+}
+
+TEST(PartialPoolTest, AChipThatVanishesWhileItIsHeldIsStillHeldWhenItReturns) {
+  ClusterState state;
+  state.PutNode(NodeFactsOf({.name = "n", .cores = false}));
+  state.Hold(Held("c", "n", {"neuron-device-7"}));
+  NodeFacts without = NodeFactsOf({.name = "n", .cores = false});
+  std::erase_if(without.devices, [](const Device& d) { return d.name == "neuron-device-7"; });
+  state.PutNode(without);
+  EXPECT_EQ(FreeOn(state, "n"), 0xff7fU);
+  EXPECT_EQ(state.Count().chips, 15U);
+  state.PutNode(NodeFactsOf({.name = "n", .cores = false}));
+  EXPECT_EQ(FreeOn(state, "n"), 0xff7fU);
+  state.Release("c");
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU);
+}
+
+TEST(PartialPoolTest, AllDevicesMayGoAndComeBackWhileSomeAreHeld) {
+  ClusterState state;
+  AddUltraServer(state, "us", false);
+  state.Hold(Held("c", "us-n2", {"neuron-device-0"}));
+  NodeFacts nothing = NodeFactsOf(MemberOf("us-n2", "us", 2));
+  const NodeFacts everything = nothing;
+  nothing.devices.clear();
+  state.PutNode(nothing);
+  EXPECT_FALSE(NodeNamed(state, "us-n2").unit.valid());
+  EXPECT_EQ(state.Count().chips, 48U);
+  state.PutNode(everything);
+  EXPECT_EQ(FreeOn(state, "us-n2"), 0xfffeU);
+  EXPECT_EQ(state.Count().free, 63U);
+}
+
+// ---- Pools that contradict themselves ----------------------------------------------------------
+
+// resource.k8s.io: a pool with two devices of one name is invalid as a whole. An allocation could
+// not say which of them it means.
+TEST(InvalidPoolTest, TwoDevicesOfOneNameMakeThePoolUseless) {
+  ClusterState state;
+  NodeFacts facts = NodeFactsOf({.name = "n", .cores = false});
+  facts.devices[4].name = "neuron-device-3";
+  state.PutNode(facts);
+  EXPECT_EQ(state.Count().chips, 0U);
+  state.PutNode(NodeFactsOf({.name = "n", .cores = false}));
+  EXPECT_EQ(state.Count().free, 16U);
+}
+
+TEST(InvalidPoolTest, OfTwoDevicesThatAreTheSameChipOnlyTheFirstIsPlaced) {
+  Inventory inventory;
+  NodeFacts facts = NodeFactsOf({.name = "n"});
+  Device twin = facts.devices[3];
+  twin.name = "another-device-3";
+  facts.devices.push_back(twin);
+  for (const Device& device : NodeFactsOf({.name = "n"}).devices) {
+    if (device.name != "neuron-core-3-lnc2-1") continue;
+    facts.devices.push_back(device);
+    facts.devices.back().name = "another-core";
+  }
+  const auto node = inventory.Intern(facts);
+  const NodeTemplate& devices = *node->family->devices;
+  EXPECT_EQ(node->device(devices.chips[3]).name, "neuron-device-3");
+  EXPECT_EQ(node->device(devices.cores[3][1][1]).name, "neuron-core-3-lnc2-1");
+  EXPECT_EQ(node->role(devices.by_name.at("another-device-3")).kind, DeviceKind::kOther);
+  EXPECT_EQ(node->role(devices.by_name.at("another-core")).kind, DeviceKind::kOther);
+}
+
+TEST(DeviceRoleTest, NumbersThatAreNoChipOrCoreAreNotOurs) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const auto chip = [](AttributeValue id) {
+    Device device = NodeFactsOf({.name = "n"}).devices[0];
+    for (Attribute& a : device.attributes) {
+      if (a.name.id == "deviceId") a.value = id;
+    }
+    return RoleOf(device).kind;
+  };
+  // 65536 + 3 and 2^32 + 3 would be chip 3 in a narrower number.
+  for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{16}, std::int64_t{65539},
+                                std::int64_t{4294967299}, kMost, kLeast}) {
+    EXPECT_EQ(chip(id), DeviceKind::kOther) << id;
+  }
+  EXPECT_EQ(chip(std::string("3")), DeviceKind::kOther);
+  EXPECT_EQ(chip(true), DeviceKind::kOther);
+  const auto core = [](std::int64_t number, std::int64_t lnc, std::int64_t of_chip) {
+    Device device;
+    device.attributes = {{{"neuron.aws.com", "resourceType"}, std::string("neuron_core")},
+                         {{"tahoma.dev", "chip"}, of_chip},
+                         {{"tahoma.dev", "lnc"}, lnc},
+                         {{"tahoma.dev", "core"}, number}};
+    return RoleOf(device);
+  };
+  EXPECT_EQ(core(3, 2, 15).cores, 0xc0);
+  EXPECT_EQ(core(7, 1, 15).cores, 0x80);
+  for (const auto& [number, lnc, of_chip] :
+       std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>{{4, 2, 0},
+                                                                         {8, 1, 0},
+                                                                         {0, 0, 0},
+                                                                         {0, 3, 0},
+                                                                         {0, 4294967297, 0},
+                                                                         {4294967296, 1, 0},
+                                                                         {0, 1, 16},
+                                                                         {-1, 1, 0},
+                                                                         {kMost, 1, 0}}) {
+    EXPECT_EQ(core(number, lnc, of_chip).kind, DeviceKind::kOther) << number << " of " << lnc;
+  }
+}
+
+TEST(CordonTest, ACordonedNodeKeepsWhatItHoldsAndOffersNothing) {
+  ClusterState state;
+  AddUltraServer(state, "us", false);
+  state.Hold(Held("c", "us-n1", {"neuron-device-4"}));
+  NodeFacts cordoned = NodeFactsOf(MemberOf("us-n1", "us", 1));
+  cordoned.schedulable = false;
+  state.PutNode(cordoned);
+  EXPECT_EQ(FreeOn(state, "us-n1"), 0U);
+  EXPECT_EQ(state.Count().nodes, 4U);
+  EXPECT_EQ(state.Count().free, 48U);
+  state.Release("c");
+  cordoned.schedulable = true;
+  state.PutNode(cordoned);
+  EXPECT_EQ(state.Count().free, 64U);
+}
+
+}  // namespace
+}  // namespace tahoma::controller
