@@ -37,6 +37,16 @@ bool BelongsToUltraServer(const Node& node) {
          node.family->type->ultra_server;
 }
 
+// Whether the node stays where it is when it is seen as `next`: leaving first would give the place
+// to a node that waits for it.
+bool KeepsPlace(const NodeState& state, const Node& next) {
+  return state.unit.valid() && BelongsToUltraServer(*state.node) && BelongsToUltraServer(next) &&
+         next.family->devices->chip_mask != 0 &&
+         next.ultraserver_id == state.node->ultraserver_id && next.z == state.node->z;
+}
+
+std::string UnitKey(const std::string& name, bool ultra) { return (ultra ? "u/" : "n/") + name; }
+
 // Adds a node's chips and links to its unit's masks.
 void AddNode(const NodeState& state, UnitState& unit) {
   const NodeTemplate& devices = *state.node->family->devices;
@@ -95,9 +105,12 @@ void ClusterState::ForgetIfUnused(NodeId id, const std::string& name) {
 NodeId ClusterState::PutNode(NodeFacts facts) {
   const std::string name = facts.name;
   const NodeId id = NodeIdOf(name);
-  if (nodes_[id.value()].unit.valid()) LeaveUnit(id);
-  nodes_.Mutable(id.value()).node = inventory_->Intern(std::move(facts));
-  JoinUnit(id);
+  auto next = inventory_->Intern(std::move(facts));
+  const bool keeps = KeepsPlace(nodes_[id.value()], *next);
+  if (!keeps && nodes_[id.value()].unit.valid()) LeaveUnit(id);
+  nodes_.Mutable(id.value()).node = std::move(next);
+  if (keeps) RecountNode(id);
+  if (!keeps) JoinUnit(id);
   return id;
 }
 
@@ -114,9 +127,8 @@ void ClusterState::JoinUnit(NodeId id) {
   const Node& node = *nodes_[id.value()].node;
   if (node.family->devices->chip_mask == 0) return;
   if (BelongsToUltraServer(node)) {
-    const UnitId unit_id = UnitIdOf(node.ultraserver_id);
+    const UnitId unit_id = UnitIdOf(node.ultraserver_id, true);
     UnitState& unit = units_.Mutable(unit_id.value());
-    unit.ultra = true;
     unit.torus_known = true;
     if (!unit.nodes[node.z].valid()) {
       unit.nodes[node.z] = id;
@@ -129,7 +141,7 @@ void ClusterState::JoinUnit(NodeId id) {
     // stands alone.
     unit.waiting.push_back(id);
   }
-  const UnitId unit_id = UnitIdOf(node.name);
+  const UnitId unit_id = UnitIdOf(node.name, false);
   UnitState& unit = units_.Mutable(unit_id.value());
   unit.torus_known = node.family->type != nullptr;
   unit.single_chip = node.family->type != nullptr && node.family->type->chip_count() == 1;
@@ -147,7 +159,7 @@ void ClusterState::LeaveUnit(NodeId id) {
   unit.nodes[z] = NodeId();
   const Node& node = *nodes_[id.value()].node;
   if (!unit.ultra && BelongsToUltraServer(node)) {
-    if (const UnitId* wanted = unit_ids_.Find(node.ultraserver_id)) {
+    if (const UnitId* wanted = unit_ids_.Find(UnitKey(node.ultraserver_id, true))) {
       std::erase(units_.Mutable(wanted->value()).waiting, id);
     }
   }
@@ -162,8 +174,9 @@ void ClusterState::LeaveUnit(NodeId id) {
   ForgetUnitIfUnused(unit_id);
 }
 
-UnitId ClusterState::UnitIdOf(const std::string& name) {
-  if (const UnitId* known = unit_ids_.Find(name)) return *known;
+UnitId ClusterState::UnitIdOf(const std::string& name, bool ultra) {
+  const std::string key = UnitKey(name, ultra);
+  if (const UnitId* known = unit_ids_.Find(key)) return *known;
   UnitId id(units_.size());
   if (unused_units_.empty()) {
     units_.PushBack({});
@@ -172,7 +185,8 @@ UnitId ClusterState::UnitIdOf(const std::string& name) {
     unused_units_.pop_back();
   }
   units_.Mutable(id.value()).name = name;
-  unit_ids_.Put(name, id);
+  units_.Mutable(id.value()).ultra = ultra;
+  unit_ids_.Put(key, id);
   return id;
 }
 
@@ -182,7 +196,7 @@ void ClusterState::ForgetUnitIfUnused(UnitId id) {
   for (const NodeId node : unit.nodes) {
     if (node.valid()) return;
   }
-  unit_ids_.Erase(std::string(unit.name));
+  unit_ids_.Erase(UnitKey(unit.name, unit.ultra));
   units_.Mutable(id.value()) = {};
   unused_units_.push_back(id);
 }
@@ -250,7 +264,8 @@ std::optional<NodeId> ClusterState::FindNode(const std::string& name) const {
 }
 
 std::optional<UnitId> ClusterState::FindUnit(const std::string& name) const {
-  const UnitId* id = unit_ids_.Find(name);
+  const UnitId* id = unit_ids_.Find(UnitKey(name, true));
+  if (id == nullptr) id = unit_ids_.Find(UnitKey(name, false));
   return id == nullptr ? std::nullopt : std::optional(*id);
 }
 

@@ -101,6 +101,7 @@ class ClusterState {
   const UnitState& unit(UnitId id) const { return units_[id.value()]; }
 
   std::optional<NodeId> FindNode(const std::string& name) const;
+  // The UltraServer of that name, else the lone instance.
   std::optional<UnitId> FindUnit(const std::string& name) const;
   // nullptr when that claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
@@ -128,7 +129,7 @@ class ClusterState {
 
  private:
   NodeId NodeIdOf(const std::string& name);
-  UnitId UnitIdOf(const std::string& name);
+  UnitId UnitIdOf(const std::string& name, bool ultra);
   void ForgetIfUnused(NodeId id, const std::string& name);
   void ForgetUnitIfUnused(UnitId id);
   void JoinUnit(NodeId id);
@@ -140,7 +141,8 @@ class ClusterState {
   PersistentVector<NodeState> nodes_;
   PersistentVector<UnitState> units_;
   PersistentMap<std::string, NodeId> node_ids_;
-  PersistentMap<std::string, UnitId> unit_ids_;
+  PersistentMap<std::string, UnitId>
+      unit_ids_;  // by UnitKey: an UltraServer may be named as a node
   PersistentMap<std::string, std::shared_ptr<const Holding>> holdings_;
   std::vector<NodeId> unused_nodes_;
   std::vector<UnitId> unused_units_;

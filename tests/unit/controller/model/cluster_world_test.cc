@@ -213,6 +213,103 @@ TEST(DeviceRoleTest, NumbersThatAreNoChipOrCoreAreNotOurs) {
   }
 }
 
+// ---- Places in an UltraServer ------------------------------------------------------------------
+
+TEST(PlaceTest, AnUltraServerMayHaveTheNameOfANode) {
+  for (const bool node_first : {true, false}) {
+    ClusterState state;
+    if (node_first) state.PutNode(NodeFactsOf({.name = "us-0", .cores = false}));
+    AddUltraServer(state, "us-0", false);
+    if (!node_first) state.PutNode(NodeFactsOf({.name = "us-0", .cores = false}));
+    EXPECT_EQ(state.Count().nodes, 5U);
+    EXPECT_EQ(state.Count().free, 80U);
+    EXPECT_EQ(state.Count().ultra_servers, 1U);
+    state.RemoveNode("us-0");
+    EXPECT_EQ(state.Count().free, 64U);
+    state.PutNode(NodeFactsOf({.name = "us-0", .cores = false}));
+    for (int z = 0; z < 4; ++z) state.RemoveNode("us-0-n" + std::to_string(z));
+    EXPECT_EQ(state.Count().free, 16U);
+  }
+}
+
+TEST(PlaceTest, AMemberMayHaveTheNameOfItsUltraServer) {
+  ClusterState state;
+  state.PutNode(NodeFactsOf(MemberOf("us", "us", 1)));
+  state.PutNode(NodeFactsOf(MemberOf("late", "us", 1)));
+  EXPECT_EQ(state.Count().free, 32U);
+  state.RemoveNode("us");
+  EXPECT_EQ(state.Count().free, 16U);
+  EXPECT_EQ(NodeNamed(state, "late").z, 1);
+  state.PutNode(NodeFactsOf(MemberOf("us", "us", 1)));
+  EXPECT_EQ(state.Count().free, 32U);
+  EXPECT_EQ(state.Count().nodes, 2U);
+}
+
+TEST(PlaceTest, AMemberThatIsSeenAgainKeepsItsPlaceFromTheOneThatWaits) {
+  ClusterState state;
+  AddUltraServer(state, "us", false);
+  state.PutNode(NodeFactsOf(MemberOf("new", "us", 1)));
+  NodeFacts again = NodeFactsOf(MemberOf("us-n1", "us", 1));
+  again.labels.emplace_back("seen", "again");
+  state.PutNode(again);
+  const UnitState& unit = state.unit(*state.FindUnit("us"));
+  EXPECT_EQ(state.node(unit.nodes[1]).node->name, "us-n1");
+  EXPECT_FALSE(state.unit(NodeNamed(state, "new").unit).ultra);
+  EXPECT_EQ(state.Count().free, 80U);
+}
+
+TEST(PlaceTest, ANodeThatReturnsElsewhereLeavesItsOldPlaceToAnother) {
+  ClusterState state;
+  AddUltraServer(state, "a", false);
+  AddUltraServer(state, "b", false);
+  state.Hold(Held("c", "a-n1", {"neuron-device-2"}));
+  state.RemoveNode("b-n3");
+  state.RemoveNode("a-n1");
+  state.PutNode(NodeFactsOf(MemberOf("a-n1", "b", 3)));
+  EXPECT_EQ(state.unit(*state.FindUnit("a")).free, ~(std::uint64_t{0xffff} << 16));
+  EXPECT_EQ(state.unit(*state.FindUnit("b")).free, ~(std::uint64_t{1} << 50))
+      << "what it holds comes with it";
+  state.PutNode(NodeFactsOf(MemberOf("b-n3", "a", 1)));
+  EXPECT_EQ(state.unit(*state.FindUnit("a")).free, ~std::uint64_t{0});
+  // Without having been removed, and to a place that is taken: it stands alone.
+  state.PutNode(NodeFactsOf(MemberOf("a-n1", "a", 1)));
+  EXPECT_EQ(state.unit(*state.FindUnit("b")).free, ~std::uint64_t{0} >> 16);
+  EXPECT_EQ(state.unit(*state.FindUnit("a-n1")).free, 0xfffbU);
+  // As a lone instance of another type it is no member at all, and nothing waits for it.
+  state.PutNode(NodeFactsOf({.name = "a-n1", .type = "trn2.3xlarge", .cores = false}));
+  state.RemoveNode("b-n3");
+  EXPECT_EQ(state.unit(*state.FindUnit("a")).free, ~(std::uint64_t{0xffff} << 16));
+  EXPECT_TRUE(state.FindUnit("a-n1").has_value());
+}
+
+TEST(PlaceTest, OfThreeNodesForOnePlaceEachGetsItInTurn) {
+  ClusterState state;
+  for (const char* name : {"a", "b", "c"}) state.PutNode(NodeFactsOf(MemberOf(name, "us", 2)));
+  EXPECT_EQ(state.Count().nodes, 3U);
+  const auto member = [&] {
+    return state.node(state.unit(*state.FindUnit("us")).nodes[2]).node->name;
+  };
+  EXPECT_EQ(member(), "a");
+  state.RemoveNode("a");
+  EXPECT_EQ(member(), "b");
+  EXPECT_EQ(state.Count().free, 32U);
+  state.RemoveNode("c");
+  state.RemoveNode("b");
+  EXPECT_FALSE(state.FindUnit("us").has_value());
+  EXPECT_EQ(state.Count().nodes, 0U);
+}
+
+TEST(PlaceTest, IdsOfWhatIsGoneAreGivenAgain) {
+  ClusterState state;
+  for (int round = 0; round < 50; ++round) {
+    const std::string id = "us-" + std::to_string(round);
+    AddUltraServer(state, id, false);
+    for (int z = 0; z < 4; ++z) state.RemoveNode(id + "-n" + std::to_string(z));
+  }
+  EXPECT_EQ(state.node_count(), 4U);
+  EXPECT_EQ(state.unit_count(), 1U);
+}
+
 TEST(CordonTest, ACordonedNodeKeepsWhatItHoldsAndOffersNothing) {
   ClusterState state;
   AddUltraServer(state, "us", false);
