@@ -68,9 +68,8 @@ absl::StatusOr<bool> Selects(const SelectorSet& set, const Node& node, std::uint
   for (const auto& selector : set.selectors) {
     const auto matches = selector->Matches(device);
     if (!matches.ok()) {
-      return Annotate(matches.status(), fmt::format("device {} of node {}: CEL selector \"{}\"",
-                                                    node.device(index).name, node.name,
-                                                    selector->source().substr(0, 200)));
+      return Annotate(matches.status(),
+                      fmt::format("CEL selector \"{}\"", selector->source().substr(0, 200)));
     }
     if (!*matches) return false;
   }
@@ -86,6 +85,7 @@ Eligible Evaluate(const SelectorSet& set, const Node& node) {
     const auto selected = Selects(set, node, index);
     if (!selected.ok()) {
       made.error = selected.status();
+      made.error_device = index;
       return made;
     }
     if (*selected) made.devices.push_back(index);

@@ -25,6 +25,7 @@ namespace tahoma::controller {
 
 struct Eligible {
   absl::Status error;                    // of a selector, on the first device that had one
+  std::uint16_t error_device = 0;        // that device
   std::vector<std::uint16_t> devices;    // selected, in the order in which they are published
   DeviceKind kind = DeviceKind::kOther;  // what the request gets here: chips before whole nodes
                                          // before cores; kOther when nothing is selected

@@ -1,8 +1,12 @@
 #include "controller/plan/member_fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
@@ -18,14 +22,26 @@ bool Tolerated(const Device& device, const DeviceRequest& request) {
   });
 }
 
+// Whether a chip behind the device is unhealthy and only the chip says so.
+bool IsQuietlyUnhealthy(const Room& room, const Device& device, const DeviceRole& role) {
+  const bool core = role.kind == DeviceKind::kCore && (room.unhealthy & BitOf(role.chip)) != 0;
+  const bool node = role.kind == DeviceKind::kNode && room.unhealthy != 0;
+  const bool says_so =
+      std::any_of(device.taints.begin(), device.taints.end(), [](const Taint& taint) {
+        return taint.effect != TaintEffect::kNone && !Tolerates(ManagedToleration(), taint);
+      });
+  return (core || node) && !says_so;
+}
+
+}  // namespace
+
 bool IsAll(const DeviceRequest& request) { return request.mode == AllocationMode::kAll; }
 
 bool IsFree(const Room& room, const DeviceRole& role) {
   switch (role.kind) {
     case DeviceKind::kCore:
       return (room.busy_cores[role.chip] & role.cores) == 0 &&
-             (room.lnc[role.chip] == 0 || room.lnc[role.chip] == role.lnc) &&
-             (room.unhealthy & BitOf(role.chip)) == 0;
+             (room.lnc[role.chip] == 0 || room.lnc[role.chip] == role.lnc);
     case DeviceKind::kChip:
       return (room.chips & BitOf(role.chip)) != 0;
     case DeviceKind::kNode:
@@ -34,8 +50,6 @@ bool IsFree(const Room& room, const DeviceRole& role) {
   }
   return room.chips == room.node->family->devices->chip_mask;
 }
-
-}  // namespace
 
 Room RoomOf(const NodeState& state) {
   Room room;
@@ -55,8 +69,15 @@ std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const R
   if (!member.spec->node.Admits(*room.node) || !room.node->schedulable) return std::nullopt;
   tries_ = 0;
   MemberFit fit;
-  if (!FitClaims(member, 0, room, fit)) return std::nullopt;
-  return fit;
+  if (FitClaims(member, 0, room, fit)) return fit;
+  std::size_t requests = 0;
+  std::size_t rules = 0;
+  for (const CompiledClaim& claim : member.claims) {
+    requests += claim.requests.size();
+    rules += claim.constraints.size();
+  }
+  // One request under one rule was tried in every way.
+  return requests > 1 || rules > 1 ? FitExactly(member, room) : std::nullopt;
 }
 
 bool MemberFitter::FitClaims(const CompiledMember& member, std::size_t index, const Room& room,
@@ -85,6 +106,7 @@ std::optional<MemberFitter::Pick> MemberFitter::Open(const CompiledRequest& requ
     const Device& device = room.node->device(index);
     const DeviceRole& role = room.node->role(index);
     if (!Tolerated(device, *alternative.spec)) continue;
+    if (!any && IsQuietlyUnhealthy(room, device, role)) continue;
     const bool lnc_fits = alternative.lnc == 0 || alternative.lnc == role.lnc;
     const bool free = IsFree(room, role) && (role.kind != DeviceKind::kCore || lnc_fits);
     if (free || any) pick.devices.push_back(index);
@@ -249,7 +271,7 @@ bool MemberFitter::TakeChips(Pick& pick, Room& room) const {
 
 bool MemberFitter::TakeNode(Pick& pick, Room& room) const {
   const std::uint16_t all = room.node->family->devices->chip_mask;
-  if (pick.devices.empty() || room.chips != all || (room.unhealthy & all) != 0) return false;
+  if (pick.devices.empty() || room.chips != all) return false;
   if (!IsAll(*pick.alternative->spec) && pick.alternative->spec->count != 1) return false;
   pick.taken.push_back(pick.devices.front());
   room.chips = 0;
@@ -344,7 +366,11 @@ std::optional<MemberFitter::Demand> MemberFitter::RequestDemand(const CompiledRe
                                                                 absl::Status& error) {
   for (const CompiledAlternative& alternative : request.alternatives) {
     const Eligible& eligible = eligibility_.Of(alternative.selectors, node);
-    if (!eligible.error.ok()) error = eligible.error;
+    if (!eligible.error.ok()) {
+      error = Annotate(
+          eligible.error,
+          fmt::format("device {} of node {}", node.device(eligible.error_device).name, node.name));
+    }
     const auto count = IsAll(*alternative.spec) ? eligible.devices.size()
                                                 : static_cast<std::size_t>(alternative.spec->count);
     if (!eligible.error.ok() || count == 0 || count > eligible.devices.size()) continue;

@@ -4,8 +4,10 @@
 //   Room room = RoomOf(state, unit);
 //   if (auto fit = fitter.Fit(member, room)) fit->claims;    // complete allocations
 //
-// Exact for constraints: every combination of attribute values and of alternatives is tried, in
-// the order of the devices, up to kTriesMax.
+// First each request takes the chips that hurt others least, one after the other; every combination
+// of attribute values and of alternatives is tried so, up to kTriesMax. Where requests compete for
+// devices that may fail though the pod fits: then every assignment is tried, as kube-scheduler
+// does, up to kStepsMax.
 //
 // Thread safety: one thread.
 
@@ -46,11 +48,16 @@ class MemberFitter {
   // Combinations tried before it gives up on a node; far above what 16 values an attribute make
   // of usual claims.
   static constexpr int kTriesMax = 2000;
+  // Devices that are tried one by one, on one node and for one gang.
+  static constexpr int kStepsMax = 5000;
+  static constexpr int kStepsPerDecision = 100000;
 
   MemberFitter(Eligibility& eligibility, const ChipChoice& choice)
       : eligibility_(eligibility), choice_(choice) {}
 
   std::optional<MemberFit> Fit(const CompiledMember& member, const Room& room);
+  // The steps of the gangs before are forgotten.
+  void StartDecision() { steps_left_ = kStepsPerDecision; }
 
   // What the member takes on such a node when everything is free; nullopt when its requests do not
   // select enough there. `error` receives a selector's error.
@@ -93,12 +100,25 @@ class MemberFitter {
   static ClaimPlacement Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
                               const Node& node);
 
+  // Every assignment; in member_fit_exact.cc.
+  struct Exact;
+  std::optional<MemberFit> FitExactly(const CompiledMember& member, const Room& room);
+  bool Prepare(Exact& exact);
+  bool NextRequest(Exact& exact, std::size_t turn);
+  bool NextDevice(Exact& exact, std::size_t turn, std::size_t from);
+
   std::optional<Demand> RequestDemand(const CompiledRequest& request, const Node& node,
                                       absl::Status& error);
 
   Eligibility& eligibility_;
   const ChipChoice& choice_;
   int tries_ = 0;
+  int steps_left_ = kStepsPerDecision;
 };
+
+bool IsAll(const DeviceRequest& request);
+// Whether nobody holds what the device stands for; for a core, whether its size fits its chip's
+// too.
+bool IsFree(const Room& room, const DeviceRole& role);
 
 }  // namespace tahoma::controller

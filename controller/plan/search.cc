@@ -82,6 +82,7 @@ const CompiledMember& Search::Member(const CompiledGang& gang, int box, std::siz
 std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   obstacle_ = {};
   demands_.clear();
+  fitter_.StartDecision();
   if (!Resolve(gang)) return std::nullopt;
   const ClusterState before = state_;
   Placement placement;

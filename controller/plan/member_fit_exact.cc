@@ -1,0 +1,213 @@
+// Every assignment of devices to the requests of a pod, in the order of requests and devices.
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "controller/plan/member_fit.h"
+
+namespace tahoma::controller {
+namespace {
+
+std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
+
+// Chips that a request needs, and those that it may have.
+struct Need {
+  int count = 0;
+  std::uint16_t chips = 0;
+};
+
+// More requests than this are not looked at together.
+constexpr std::size_t kTogether = 6;
+
+// Hall's condition for the needs from `first` on, of which the first has `taken` already: together
+// any of them may have at least as many chips as they need.
+bool EnoughFor(const std::vector<Need>& needs, std::size_t first, int taken, std::uint16_t free) {
+  const std::size_t count = std::min(needs.size() - first, kTogether);
+  for (unsigned some = 1; some < 1U << count; ++some) {
+    int sum = 0;
+    std::uint16_t chips = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if ((some >> i & 1U) == 0) continue;
+      sum += needs[first + i].count - (i == 0 ? taken : 0);
+      chips |= needs[first + i].chips;
+    }
+    if (sum > std::popcount(static_cast<std::uint16_t>(chips & free))) return false;
+  }
+  return true;
+}
+
+void Occupy(const DeviceRole& role, Room& room) {
+  switch (role.kind) {
+    case DeviceKind::kChip:
+      room.busy_cores[role.chip] = 0xff;
+      break;
+    case DeviceKind::kCore:
+      room.busy_cores[role.chip] |= role.cores;
+      room.lnc[role.chip] = role.lnc;
+      break;
+    case DeviceKind::kNode:
+    case DeviceKind::kOther:
+      room.busy_cores.fill(0xff);
+      room.chips = 0;
+      return;
+  }
+  room.chips &= static_cast<std::uint16_t>(~BitOf(role.chip));
+}
+
+}  // namespace
+
+struct MemberFitter::Exact {
+  // A request on its way, of which claim it is and what it needs.
+  struct Turn {
+    std::size_t claim;
+    std::size_t request;
+    bool chips;  // in some alternative
+  };
+
+  const CompiledMember& member;
+  Room room;
+  std::vector<Turn> turns;  // those for chips before those for cores, which find room anywhere
+  std::vector<Need> needs;  // by turn
+  std::vector<std::vector<std::optional<Pick>>> picks;  // by claim and request
+  int steps = 0;
+
+  std::size_t wanted(const Pick& pick) const {
+    const DeviceRequest& spec = *pick.alternative->spec;
+    return IsAll(spec) ? pick.selected : static_cast<std::size_t>(spec.count);
+  }
+
+  // Whether the device may be the next of its request.
+  bool Allows(std::size_t claim, const Pick& pick, std::uint16_t device) const {
+    const DeviceRole& role = room.node->role(device);
+    if (!pick.alternative->spec->admin_access) {
+      if (!IsFree(room, role)) return false;
+      // Logical cores of one size for a request.
+      if (!pick.taken.empty() && room.node->role(pick.taken.front()).lnc != role.lnc) return false;
+    }
+    const auto& rules = member.claims[claim].constraints;
+    return std::all_of(rules.begin(), rules.end(), [&](const CompiledConstraint& rule) {
+      return !rule.Covers(pick.request->name, pick.alternative->name) ||
+             Keeps(rule, picks[claim], device);
+    });
+  }
+
+  bool Keeps(const CompiledConstraint& rule, const std::vector<std::optional<Pick>>& others,
+             std::uint16_t device) const {
+    const auto value_of = [&](std::uint16_t one) {
+      return room.node->Lookup(one, rule.attribute.domain, rule.attribute.id);
+    };
+    const AttributeValue* value = value_of(device);
+    if (value == nullptr) return false;
+    return std::all_of(others.begin(), others.end(), [&](const std::optional<Pick>& other) {
+      if (!other || !rule.Covers(other->request->name, other->alternative->name)) return true;
+      return std::all_of(other->taken.begin(), other->taken.end(), [&](std::uint16_t taken) {
+        return (*value_of(taken) == *value) != rule.distinct;
+      });
+    });
+  }
+};
+
+// Whether each request has devices of its own; fills turns and needs.
+bool MemberFitter::Prepare(Exact& exact) {
+  for (std::size_t c = 0; c < exact.member.claims.size(); ++c) {
+    const auto& requests = exact.member.claims[c].requests;
+    exact.picks.emplace_back(requests.size());
+    for (std::size_t r = 0; r < requests.size(); ++r) exact.turns.push_back({c, r, false});
+  }
+  std::vector<std::pair<Exact::Turn, Need>> both;
+  for (Exact::Turn turn : exact.turns) {
+    const CompiledRequest& request = exact.member.claims[turn.claim].requests[turn.request];
+    Need need{.count = kChipsPerNode, .chips = 0};
+    bool opens = false;
+    for (const CompiledAlternative& alternative : request.alternatives) {
+      const auto pick = Open(request, alternative, exact.room);
+      if (!pick) continue;
+      opens = true;
+      const bool takes = pick->kind == DeviceKind::kChip && !alternative.spec->admin_access;
+      turn.chips = turn.chips || takes;
+      need.count = takes ? std::min(need.count, static_cast<int>(exact.wanted(*pick))) : 0;
+      for (const std::uint16_t device : pick->devices) {
+        need.chips |= BitOf(exact.room.node->role(device).chip);
+      }
+    }
+    if (!opens) return false;
+    both.emplace_back(turn, need);
+  }
+  std::stable_sort(both.begin(), both.end(),
+                   [](const auto& a, const auto& b) { return a.first.chips && !b.first.chips; });
+  exact.turns.clear();
+  for (const auto& [turn, need] : both) {
+    exact.turns.push_back(turn);
+    exact.needs.push_back(need);
+  }
+  return true;
+}
+
+std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, const Room& room) {
+  Exact exact{.member = member, .room = room, .turns = {}, .needs = {}, .picks = {}};
+  if (!Prepare(exact)) return std::nullopt;
+  const int allowed = std::min(kStepsMax, steps_left_);
+  exact.steps = allowed;
+  const bool fits = NextRequest(exact, 0);
+  steps_left_ -= allowed - std::max(exact.steps, 0);
+  if (!fits) return std::nullopt;
+  MemberFit fit;
+  for (std::size_t i = 0; i < member.claims.size(); ++i) {
+    std::vector<Pick> picks;
+    for (auto& pick : exact.picks[i]) picks.push_back(*std::move(pick));
+    fit.claims.push_back(Write(member.claims[i], picks, *room.node));
+  }
+  fit.left = exact.room;
+  return fit;
+}
+
+bool MemberFitter::NextRequest(Exact& exact, std::size_t turn) {
+  if (turn == exact.turns.size()) {
+    return std::all_of(exact.picks.begin(), exact.picks.end(), [](const auto& picks) {
+      std::size_t results = 0;
+      for (const auto& pick : picks) results += pick->taken.size();
+      return results <= static_cast<std::size_t>(kResultsMax);
+    });
+  }
+  const auto [claim, number, chips] = exact.turns[turn];
+  const CompiledRequest& request = exact.member.claims[claim].requests[number];
+  std::optional<Pick>& pick = exact.picks[claim][number];
+  for (const CompiledAlternative& alternative : request.alternatives) {
+    pick = Open(request, alternative, exact.room);
+    if (pick && NextDevice(exact, turn, 0)) return true;
+  }
+  pick.reset();
+  return false;
+}
+
+// The next device of the request, from that of its candidates on.
+bool MemberFitter::NextDevice(Exact& exact, std::size_t turn, std::size_t from) {
+  const std::size_t claim = exact.turns[turn].claim;
+  Pick& pick = *exact.picks[claim][exact.turns[turn].request];
+  const std::size_t wanted = exact.wanted(pick);
+  const std::size_t taken = pick.taken.size();
+  if (taken == wanted) return NextRequest(exact, turn + 1);
+  const int of_need = exact.needs[turn].count == 0 ? 0 : static_cast<int>(taken);
+  if (!EnoughFor(exact.needs, turn, of_need, exact.room.chips)) return false;
+  std::vector<std::size_t> open;
+  for (std::size_t i = from; i < pick.devices.size(); ++i) {
+    if (exact.Allows(claim, pick, pick.devices[i])) open.push_back(i);
+  }
+  if (open.size() + taken < wanted) return false;
+  for (const std::size_t i : open) {
+    if (--exact.steps < 0) return false;
+    const Room before = exact.room;
+    const std::uint16_t device = pick.devices[i];
+    pick.taken.push_back(device);
+    if (!pick.alternative->spec->admin_access) {
+      Occupy(exact.room.node->role(device), exact.room);
+    }
+    if (NextDevice(exact, turn, i + 1)) return true;
+    exact.room = before;
+    pick.taken.pop_back();
+  }
+  return false;
+}
+
+}  // namespace tahoma::controller
