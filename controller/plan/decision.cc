@@ -6,6 +6,11 @@
 
 namespace tahoma::controller {
 
+WallTime EndOf(WallTime now, std::chrono::seconds runtime) {
+  const auto left = std::chrono::floor<std::chrono::seconds>(WallTime::max() - now);
+  return runtime < left ? now + runtime : WallTime::max();
+}
+
 std::string SlicePlacement::ToString() const { return fmt::format("{} {}", unit, box.ToString()); }
 
 std::string Placement::ToString() const {
@@ -34,7 +39,7 @@ std::vector<std::shared_ptr<const Holding>> Placement::Holdings(const GangSpec& 
       made.claim = claim.claim;
       made.claim_uid = claim.uid;
       made.holder = gang.Describe();
-      if (gang.max_runtime) made.end = now + *gang.max_runtime;
+      if (gang.max_runtime) made.end = EndOf(now, *gang.max_runtime);
       for (const DeviceResult& result : claim.allocation.results) {
         made.devices.push_back({.node = claim.allocation.node,
                                 .device = result.device,

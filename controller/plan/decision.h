@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,10 @@
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
+
+// When something that starts now ends at the latest; the end of time when that is farther away than
+// can be said. `now` is not before 1970.
+WallTime EndOf(WallTime now, std::chrono::seconds runtime);
 
 struct ClaimPlacement {
   ClaimKey claim;

@@ -50,14 +50,17 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       decision.blocked = ExplainInvalid(gang->valid);
       continue;
     }
-    if (const auto known = blocked.find(gang->signature); known != blocked.end()) {
+    // Who has something already is not like others that ask for the same.
+    const bool holds_some = search.HoldsSome(*gang);
+    const auto known = holds_some ? blocked.end() : blocked.find(gang->signature);
+    if (known != blocked.end()) {
       decision.blocked = known->second;
       continue;
     }
     decision.placement = search.Place(*gang, now);
     if (decision.placement) continue;
     decision.blocked = Explain(*gang, search, fitter, state);
-    blocked.emplace(gang->signature, *decision.blocked);
+    if (!holds_some) blocked.emplace(gang->signature, *decision.blocked);
   }
   return decisions;
 }

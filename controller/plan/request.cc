@@ -18,6 +18,10 @@ namespace {
 constexpr std::size_t kSelectorsMax = 8192;
 constexpr std::size_t kGangsMax = 1 << 17;
 
+// Bounds of the Gang's CRD; a gang may come from elsewhere.
+constexpr int kSlicesMax = 1024;
+constexpr std::int64_t kChipsMax = 65536;
+
 bool NamesRequest(const std::vector<std::string>& names, const std::string& request,
                   const std::string& result) {
   if (names.empty()) return true;
@@ -26,7 +30,9 @@ bool NamesRequest(const std::vector<std::string>& names, const std::string& requ
 }
 
 absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
-  if (spec.slices < 1) return InvalidArgument("slices is {}; it must be at least 1", spec.slices);
+  if (spec.slices < 1 || spec.slices > kSlicesMax) {
+    return InvalidArgument("slices is {}; it must be 1 to {}", spec.slices, kSlicesMax);
+  }
   gang.boxes = spec.slices;
   if (!spec.shape_text.empty()) {
     TAHOMA_ASSIGN_OR_RETURN(const torus::Shape shape, torus::Shape::Parse(spec.shape_text));
@@ -41,12 +47,14 @@ absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
   } else if (spec.chips) {
     constexpr std::int64_t kUnitChips = 64;
     std::int64_t chips = *spec.chips;
-    if (chips > kUnitChips && chips % kUnitChips == 0) {
+    if (chips > kUnitChips && chips <= kChipsMax && chips % kUnitChips == 0) {
       gang.boxes_per_slice = static_cast<int>(chips / kUnitChips);
       gang.boxes = spec.slices * gang.boxes_per_slice;
       chips = kUnitChips;
     }
-    if (chips <= kUnitChips) gang.shapes = torus::ShapesOf(static_cast<int>(chips));
+    if (chips > 0 && chips <= kUnitChips) {
+      gang.shapes = torus::ShapesOf(static_cast<int>(chips));
+    }
     if (gang.shapes.empty()) {
       return InvalidArgument(
           "{} chips form no box; a slice has 1, 2, 4, 8, 16, 32 or 64 chips or a multiple of 64",
@@ -60,6 +68,14 @@ absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
   return absl::OkStatus();
 }
 
+// Separates what texts are made of: no name or value contains it.
+constexpr char kMark = '\x1f';
+
+std::string TolerationText(const Toleration& t) {
+  return fmt::format("{}{}{}{}{}{}{}{}", t.key, kMark, static_cast<int>(t.op), kMark, t.value,
+                     kMark, t.effect ? static_cast<int>(*t.effect) : -1, kMark);
+}
+
 std::string DemandText(const NodeDemand& demand) {
   std::string text;
   const auto add = [&text](const std::vector<NodeRequirement>& requirements) {
@@ -71,10 +87,7 @@ std::string DemandText(const NodeDemand& demand) {
   };
   add(demand.all);
   for (const auto& term : demand.any_term) add(term);
-  for (const Toleration& t : demand.tolerations) {
-    text += fmt::format("{}{}{}{}", t.key, static_cast<int>(t.op), t.value,
-                        t.effect ? static_cast<int>(*t.effect) : -1);
-  }
+  for (const Toleration& t : demand.tolerations) text += TolerationText(t);
   return text;
 }
 
@@ -84,11 +97,8 @@ std::string ClaimText(const ClaimSpec& claim) {
     for (const DeviceRequest& r : request.alternatives) {
       text += fmt::format("{}/{}:{}:{}:{}:{}:[{}][{}]", request.name, r.name, r.device_class,
                           static_cast<int>(r.mode), r.count, r.admin_access,
-                          fmt::join(r.class_selectors, "\n"), fmt::join(r.selectors, "\n"));
-      for (const Toleration& t : r.tolerations) {
-        text += fmt::format("{}{}{}{}", t.key, static_cast<int>(t.op), t.value,
-                            t.effect ? static_cast<int>(*t.effect) : -1);
-      }
+                          fmt::join(r.class_selectors, "\x1f"), fmt::join(r.selectors, "\x1f"));
+      for (const Toleration& t : r.tolerations) text += TolerationText(t);
     }
   }
   for (const Constraint& c : claim.constraints) {
@@ -102,9 +112,48 @@ std::string ClaimText(const ClaimSpec& claim) {
 
 // What a member asks for, without the names of its pod and claims.
 std::string MemberText(const CompiledMember& member) {
-  std::string text = DemandText(member.spec->node) + member.pinned_node;
+  std::string text = DemandText(member.spec->node) + kMark + member.pinned_node + kMark;
+  text += fmt::format("{}", fmt::join(member.beside, ","));
   for (const CompiledClaim& claim : member.claims) text += ClaimText(*claim.spec);
   return text;
+}
+
+// A claim that an earlier member has too is asked for once; the later member follows that one.
+absl::Status ShareClaims(CompiledGang& gang) {
+  absl::flat_hash_map<std::string, std::size_t> owners;
+  const std::size_t per_box = gang.shapes.empty() ? gang.members.size() : gang.members_per_box();
+  for (std::size_t i = 0; i < gang.members.size(); ++i) {
+    CompiledMember& member = gang.members[i];
+    for (auto claim = member.claims.begin(); claim != member.claims.end();) {
+      const auto [at, added] = owners.emplace(claim->spec->uid, i);
+      const std::size_t owner = at->second;
+      if (added) {
+        ++claim;
+        continue;
+      }
+      if (owner / per_box != i / per_box) {
+        return InvalidArgument("pods {} and {} share claim {}, but are in different boxes",
+                               ToString(gang.members[owner].spec->pod), ToString(member.spec->pod),
+                               ToString(claim->spec->key));
+      }
+      if (owner != i) member.beside.push_back(owner);
+      claim = member.claims.erase(claim);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The fewest devices that the claim can be given; All takes at least one.
+std::int64_t FewestDevices(const ClaimSpec& claim) {
+  std::int64_t sum = 0;
+  for (const ClaimRequest& request : claim.requests) {
+    std::int64_t fewest = kResultsMax;
+    for (const DeviceRequest& one : request.alternatives) {
+      fewest = std::min(fewest, one.mode == AllocationMode::kAll ? 1 : one.count);
+    }
+    sum += fewest;
+  }
+  return sum;
 }
 
 bool IsPlainNeuron(const DeviceConfig& config) { return config.driver == kNeuronDriver; }
@@ -216,6 +265,10 @@ absl::StatusOr<CompiledClaim> Compiler::CompileClaim(const ClaimSpec& spec) {
     }
     made.requests.push_back(std::move(compiled));
   }
+  if (const std::int64_t fewest = FewestDevices(spec); fewest > kResultsMax) {
+    return InvalidArgument("claim {} asks for {} devices; a claim can have 1 to {}",
+                           ToString(spec.key), fewest, kResultsMax);
+  }
   for (const Constraint& constraint : spec.constraints) {
     if (constraint.attribute.find('/') == std::string::npos) {
       return InvalidArgument("claim {}: constraint attribute \"{}\" has no domain",
@@ -269,6 +322,7 @@ std::shared_ptr<const CompiledGang> Compiler::Compile(std::shared_ptr<const Gang
     if (made->valid.ok()) made->valid = CompileMember(member, *made);
   }
   if (made->valid.ok() && gang.members.empty()) made->valid = InvalidArgument("it has no pods");
+  if (made->valid.ok()) made->valid = ShareClaims(*made);
   made->signature = fmt::format("{}|{}|{}|{}|", gang.shape_text, gang.chips.value_or(0),
                                 gang.slices, gang.max_runtime.has_value());
   absl::flat_hash_map<std::string, std::size_t> first;

@@ -63,6 +63,7 @@ struct CompiledMember {
   const MemberSpec* spec = nullptr;
   std::vector<CompiledClaim> claims;  // those that are not allocated yet
   std::string pinned_node;            // where a claim of it is allocated already; empty when free
+  std::vector<std::size_t> beside;    // earlier members that share a claim, which only they ask for
   std::size_t alike = 0;              // the first member of the gang that asks for the same
   bool reads_place = false;           // some selector does
   bool tolerates = false;             // some request tolerates taints of devices

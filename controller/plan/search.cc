@@ -5,6 +5,8 @@
 #include <functional>
 #include <tuple>
 
+#include "lib/base/status.h"
+
 namespace tahoma::controller {
 namespace {
 
@@ -55,10 +57,26 @@ std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int lay
   return of_member;
 }
 
-// Claims that this state knows to be held belong to their members already, and pin them. False when
+bool Search::HoldsSome(const CompiledGang& gang) const {
+  return std::any_of(gang.members.begin(), gang.members.end(), [&](const CompiledMember& member) {
+    return std::any_of(member.claims.begin(), member.claims.end(), [&](const CompiledClaim& claim) {
+      return state_.FindHolding(claim.spec->uid) != nullptr;
+    });
+  });
+}
+
+// Claims that this state knows to be held belong to their members already, and pin them. Fails when
 // one member is pinned to two nodes.
-bool Search::Resolve(const CompiledGang& gang) {
+absl::Status Search::Resolve(const CompiledGang& gang) {
   members_ = gang.members;
+  const auto pin = [](CompiledMember& member, const std::string& node) {
+    if (!member.pinned_node.empty() && member.pinned_node != node) {
+      return InvalidArgument("claims of pod {} are allocated on different nodes, {} and {}",
+                             ToString(member.spec->pod), member.pinned_node, node);
+    }
+    member.pinned_node = node;
+    return absl::OkStatus();
+  };
   for (CompiledMember& member : members_) {
     for (auto claim = member.claims.begin(); claim != member.claims.end();) {
       const Holding* held = state_.FindHolding(claim->spec->uid);
@@ -66,13 +84,17 @@ bool Search::Resolve(const CompiledGang& gang) {
         ++claim;
         continue;
       }
-      const std::string& node = held->devices.front().node;
-      if (!member.pinned_node.empty() && member.pinned_node != node) return false;
-      member.pinned_node = node;
+      TAHOMA_RETURN_IF_ERROR(pin(member, held->devices.front().node));
       claim = member.claims.erase(claim);
     }
   }
-  return true;
+  for (auto member = members_.rbegin(); member != members_.rend(); ++member) {
+    for (const std::size_t other : member->beside) {
+      if (member->pinned_node.empty()) continue;
+      TAHOMA_RETURN_IF_ERROR(pin(members_[other], member->pinned_node));
+    }
+  }
+  return absl::OkStatus();
 }
 
 const CompiledMember& Search::Member(const CompiledGang& gang, int box, std::size_t index) const {
@@ -83,15 +105,17 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   obstacle_ = {};
   demands_.clear();
   fitter_.StartDecision();
-  if (!Resolve(gang)) return std::nullopt;
+  obstacle_.contradiction = Resolve(gang);
+  if (!obstacle_.contradiction.ok()) return std::nullopt;
   const ClusterState before = state_;
   Placement placement;
   // Claims that are allocated already keep their places, and the shape with them.
   const bool kept = std::any_of(members_.begin(), members_.end(), [](const CompiledMember& member) {
     return !member.pinned_node.empty();
   });
-  const bool placed = gang.shapes.empty() || kept ? PlaceMembers(gang, now, placement)
-                                                  : PlaceBoxes(gang, now, placement);
+  boxed_ = !gang.shapes.empty() && !kept;
+  const bool placed =
+      boxed_ ? PlaceBoxes(gang, now, placement) : PlaceMembers(gang, now, placement);
   if (placed) return placement;
   state_ = before;
   index_.Sync(state_);
@@ -111,7 +135,7 @@ bool Search::Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsC
   if (!gang.max_runtime) {
     return index_.Visit(keys, accepts, [&](UnitId unit, int) { return attempt(unit); });
   }
-  const WallTime end = now + *gang.max_runtime;
+  const WallTime end = EndOf(now, *gang.max_runtime);
   std::vector<UnitId> batch;
   int batch_cost = -1;
   const auto flush = [&] {
@@ -153,7 +177,11 @@ std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, con
         members_.empty() ? gang.members[static_cast<std::size_t>(box) * gang.members_per_box() + i]
                          : Member(gang, box, i);
     const auto demand = DemandOf(member, node);
-    if (!demand) return {};
+    if (!demand) {
+      const std::size_t index = static_cast<std::size_t>(box) * gang.members_per_box() + i;
+      obstacle_.member = std::max(obstacle_.member, index);
+      return {};
+    }
     demands.push_back(demand->chips);
     sum += demand->chips;
   }
@@ -178,6 +206,7 @@ std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, con
 
 bool Search::BoxIsPossible(const CompiledGang& gang, int box) {
   obstacle_.box = box;
+  obstacle_.member = static_cast<std::size_t>(box) * gang.members_per_box();
   obstacle_.chips_mismatch.reset();
   obstacle_.spans_nodes = false;
   bool possible = false;
@@ -295,20 +324,22 @@ std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, 
     fit.slice.nodes.push_back(rooms.back().node->name);
   }
   std::size_t layer = 0;
+  std::vector<std::size_t> of_members;
+  const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
   for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
     const CompiledMember& member = Member(gang, box, i);
     const auto demand = DemandOf(member, *rooms[layer].node);
     if (!demand || demand->cores > 0) return std::nullopt;
-    if (demand->chips > 0 && rooms[layer].chips == 0 && ++layer == rooms.size()) {
-      return std::nullopt;
-    }
-    auto member_fit = fitter_.Fit(member, rooms[layer]);
+    const auto its = LayerOf(member, first, demand->chips, rooms, layer, of_members);
+    if (!its) return std::nullopt;
+    of_members.push_back(*its);
+    auto member_fit = fitter_.Fit(member, rooms[*its]);
     if (!member_fit) return std::nullopt;
-    rooms[layer] = member_fit->left;
+    rooms[*its] = member_fit->left;
     MemberPlacement placed;
     placed.pod = member.spec->pod;
     placed.uid = member.spec->uid;
-    placed.node = rooms[layer].node->name;
+    placed.node = rooms[*its].node->name;
     placed.claims = std::move(member_fit->claims);
     fit.members.push_back(std::move(placed));
   }
@@ -317,20 +348,77 @@ std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, 
   return filled ? std::optional(std::move(fit)) : std::nullopt;
 }
 
+std::optional<std::size_t> Search::LayerOf(const CompiledMember& member, std::size_t first,
+                                           int chips, const std::vector<Room>& rooms,
+                                           std::size_t& layer,
+                                           const std::vector<std::size_t>& layers) const {
+  if (chips > 0 && rooms[layer].chips == 0 && ++layer == rooms.size()) return std::nullopt;
+  std::size_t its = layer;
+  // Without chips of its own it goes where its claim is.
+  if (chips == 0 && !member.beside.empty()) its = layers[member.beside.front() - first];
+  const bool together =
+      std::all_of(member.beside.begin(), member.beside.end(),
+                  [&](std::size_t other) { return layers[other - first] == its; });
+  return together ? std::optional(its) : std::nullopt;
+}
+
 bool Search::PlaceMembers(const CompiledGang& gang, WallTime now, Placement& placement) {
-  for (std::size_t i = 0; i < gang.members.size(); ++i) {
+  std::vector<std::size_t> order(gang.members.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const ClusterState before = state_;
+  if (PlaceInOrder(gang, order, now, placement)) return true;
+  const std::vector<std::size_t> hardest = HardestFirst();
+  if (hardest == order) return false;
+  const Obstacle obstacle = obstacle_;
+  state_ = before;
+  index_.Sync(state_);
+  if (Resolve(gang).ok() && PlaceInOrder(gang, hardest, now, placement)) return true;
+  obstacle_ = obstacle;
+  return false;
+}
+
+bool Search::PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_t>& order,
+                          WallTime now, Placement& placement) {
+  placement.members.assign(gang.members.size(), {});
+  for (const std::size_t i : order) {
     obstacle_.member = i;
-    // A claim that an earlier member shares is held by now.
-    if (i > 0 && !Resolve(gang)) return false;
-    auto placed = FindNode(gang, members_[i], now);
+    CompiledMember& member = members_[i];
+    for (const std::size_t other : member.beside) {
+      const std::string& node = placement.members[other].node;
+      if (!member.pinned_node.empty() && member.pinned_node != node) return false;
+      member.pinned_node = node;
+    }
+    auto placed = FindNode(gang, member, now);
     if (!placed) return false;
     placed->rank = static_cast<int>(i);
     placed->slice =
         static_cast<int>(i * static_cast<std::size_t>(gang.spec->slices) / gang.members.size());
     Hold(*gang.spec, {*placed}, now);
-    placement.members.push_back(*std::move(placed));
+    placement.members[i] = *std::move(placed);
   }
   return true;
+}
+
+// Those that are tied to nodes, then those that take most; who shares a claim comes after the one
+// that asks for it.
+std::vector<std::size_t> Search::HardestFirst() {
+  std::vector<std::tuple<bool, bool, int, int, std::size_t>> ranked;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const CompiledMember& member = members_[i];
+    const NodeDemand& node = member.spec->node;
+    const bool tied = !member.pinned_node.empty() || !node.all.empty() || !node.any_term.empty();
+    int chips = 0;
+    int cores = 0;
+    for (const Demand& demand : DemandsOf(member)) {
+      chips = std::max(chips, demand.chips);
+      cores = std::max(cores, demand.cores);
+    }
+    ranked.emplace_back(!member.beside.empty(), !tied, -chips, -cores, i);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::size_t> order;
+  for (const auto& one : ranked) order.push_back(std::get<4>(one));
+  return order;
 }
 
 std::vector<MemberFitter::Demand> Search::DemandsOf(const CompiledMember& member) {
@@ -413,7 +501,7 @@ bool Search::HasRoom(const NodeState& node, std::span<const std::size_t> keys) c
   if (keys.front() >= FleetIndex::kBoxKeys || node.node->family->type == nullptr) return true;
   const torus::BoxTable& table = torus::BoxTable::Of(node.node->family->type->torus);
   return std::any_of(table.all().begin(), table.all().end(), [&](const torus::Box& box) {
-    return (box.mask & ~free) == 0 &&
+    return (box.mask & ~free) == 0 && !node.node->family->devices->down.Intersects(box.links) &&
            std::find(keys.begin(), keys.end(), FleetIndex::BoxKey(box.size)) != keys.end();
   });
 }

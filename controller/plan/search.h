@@ -31,8 +31,9 @@ namespace tahoma::controller {
 // What stood in the way, for the reason that users get.
 struct Obstacle {
   std::size_t units_tried = 0;  // looked at closely
-  std::size_t member = 0;       // the first that found no place, of gangs without boxes
+  std::size_t member = 0;       // the first that found no place; of a box, that no node can serve
   int box = 0;                  // the first that found no place, of gangs with boxes
+  absl::Status contradiction;   // of what the gang holds already: no fleet would cure it
   absl::Status selector_error;  // of a CEL selector on some device
   // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
   std::optional<std::pair<int, int>> chips_mismatch;
@@ -46,6 +47,12 @@ class Search {
 
   std::optional<Placement> Place(const CompiledGang& gang, WallTime now);
   const Obstacle& obstacle() const { return obstacle_; }
+  // The gang's members as the last Place saw them: without the claims that are held by now.
+  const std::vector<CompiledMember>& members() const { return members_; }
+  // Whether it looked for a box: not for gangs of which some claims are held.
+  bool boxed() const { return boxed_; }
+  // Whether a claim of the gang is held already.
+  bool HoldsSome(const CompiledGang& gang) const;
 
   // The sizes, as placed, of the gang's boxes that leave each pod of that box within one node, on
   // nodes like this one; whether they are free does not matter. Best bandwidth first.
@@ -63,7 +70,7 @@ class Search {
     std::vector<MemberPlacement> members;
   };
 
-  bool Resolve(const CompiledGang& gang);
+  absl::Status Resolve(const CompiledGang& gang);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
   bool PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement);
@@ -72,7 +79,15 @@ class Search {
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
                                const torus::Box& place);
 
+  // Each member on some node: in the order of ranks and, if that fails, the hardest first.
   bool PlaceMembers(const CompiledGang& gang, WallTime now, Placement& placement);
+  bool PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_t>& order, WallTime now,
+                    Placement& placement);
+  std::vector<std::size_t> HardestFirst();
+  // The layer of the box that the member goes to, of those that the members before it have.
+  std::optional<std::size_t> LayerOf(const CompiledMember& member, std::size_t first, int chips,
+                                     const std::vector<Room>& rooms, std::size_t& layer,
+                                     const std::vector<std::size_t>& layers) const;
   std::optional<MemberPlacement> FindNode(const CompiledGang& gang, const CompiledMember& member,
                                           WallTime now);
   std::vector<Demand> DemandsOf(const CompiledMember& member);
@@ -100,6 +115,7 @@ class Search {
   ClusterState& state_;
   Obstacle obstacle_;
   std::vector<CompiledMember> members_;  // as they are now, see Resolve
+  bool boxed_ = false;
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };
 

@@ -1,0 +1,361 @@
+// Gangs whose members differ or share claims, pools that change, numbers at their bounds, and the
+// sentence that each cause gets.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/plan/planner.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PlannerWorldTest : public ::testing::Test {
+ protected:
+  std::vector<Decision> Plan(const std::vector<GangSpec>& gangs) {
+    Queue queue;
+    for (const GangSpec& gang : gangs) queue.push_back(std::make_shared<const GangSpec>(gang));
+    return planner_.Plan(state_, queue, now_);
+  }
+  Decision PlanOne(const GangSpec& gang) { return Plan({gang})[0]; }
+  Decision Run(const GangSpec& gang) {
+    Decision decision = PlanOne(gang);
+    if (decision.placement) {
+      for (auto& h : decision.placement->Holdings(*decision.gang, now_)) state_.Hold(h);
+    }
+    return decision;
+  }
+  std::string Why(const GangSpec& gang) {
+    const Decision decision = PlanOne(gang);
+    if (!decision.blocked) return "placed on " + decision.placement->ToString();
+    return fmt::format("{}: {}", ToString(decision.blocked->reason), decision.blocked->message);
+  }
+  void Occupy(const std::string& node, const std::vector<std::string>& devices) {
+    Holding holding;
+    holding.claim_uid = fmt::format("held-{}", ++held_);
+    holding.holder = "pod default/other";
+    for (const std::string& device : devices) {
+      holding.devices.push_back({.node = node, .device = device});
+    }
+    state_.Hold(std::make_shared<const Holding>(std::move(holding)));
+  }
+  NodeFacts Lone(const std::string& name) { return NodeFactsOf({.name = name}); }
+
+  ClusterState state_;
+  Planner planner_;
+  WallTime now_ = WallTime(std::chrono::hours(24));
+  int held_ = 0;
+};
+
+GangSpec Pods(const std::string& name, const std::vector<std::int64_t>& chips,
+              const std::string& shape = "") {
+  std::size_t next = 0;
+  GangSpec gang = GangOf(name, static_cast<int>(chips.size()),
+                         [&](const std::string& pod) { return ChipClaim(pod, chips[next++]); });
+  gang.shape_text = shape;
+  return gang;
+}
+
+NodeRequirement NodeIs(const std::string& name) {
+  return {.key = "metadata.name", .op = NodeOperator::kIn, .values = {name}, .field = true};
+}
+
+// Chips of the fleet by node that a placement gives.
+std::set<std::string> Given(const Decision& decision) {
+  std::set<std::string> given;
+  for (const MemberPlacement& member : decision.placement->members) {
+    for (const ClaimPlacement& claim : member.claims) {
+      EXPECT_EQ(claim.allocation.node, member.node);
+      for (const DeviceResult& result : claim.allocation.results) {
+        EXPECT_TRUE(given.insert(member.node + "/" + result.device).second);
+      }
+    }
+  }
+  return given;
+}
+
+// ---- Nodes that publish a part -----------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, CoresOfANodeThatPublishesNothingElseAreGivenOnce) {
+  NodeFacts facts = Lone("n0");
+  std::erase_if(facts.devices, [](const Device& d) { return !d.name.starts_with("neuron-core-"); });
+  state_.PutNode(facts);
+  std::set<std::string> given;
+  for (int i = 0; i < 17; ++i) {
+    const Decision decision = Run(GangOf(
+        fmt::format("p{}", i), 1, [](const std::string& pod) { return CoreClaim(pod, 2, 4); }));
+    ASSERT_EQ(decision.placement.has_value(), i < 16) << i;
+    if (!decision.placement) continue;
+    for (const std::string& device : Given(decision)) EXPECT_TRUE(given.insert(device).second);
+  }
+  EXPECT_EQ(given.size(), 64U);
+}
+
+TEST_F(PlannerWorldTest, AWholeNodeThatPublishesNothingElseIsGivenOnce) {
+  NodeFacts facts =
+      NodeFactsOf({.name = "n0", .type = "trn2u.48xlarge", .ultra_server = "us-0", .z = 3});
+  std::erase_if(facts.devices, [](const Device& d) { return d.name != "neuron-node"; });
+  state_.PutNode(facts);
+  const auto pod = [](const std::string& name) {
+    return GangOf(name, 1, [](const std::string& p) { return NodeClaim(p); });
+  };
+  EXPECT_TRUE(Run(pod("a")).placement);
+  const Decision second = Run(pod("b"));
+  ASSERT_TRUE(second.blocked);
+  EXPECT_EQ(second.blocked->reason, BlockedReason::kWaitsForCapacity);
+  EXPECT_THAT(second.blocked->message, HasSubstr("pod default/a (16 chips)"));
+}
+
+TEST_F(PlannerWorldTest, ACoreThatIsNoLongerPublishedKeepsItsChipFromOthers) {
+  state_.PutNode(Lone("n0"));
+  Occupy("n0", {"neuron-core-0-lnc2-0"});
+  state_.PutNode(NodeFactsOf({.name = "n0", .cores = false}));
+  EXPECT_THAT(Why(Pods("a", {16})), HasSubstr("in the way: pod default/other (1 chip)"));
+  const Decision fifteen = Run(Pods("b", {15}));
+  ASSERT_TRUE(fifteen.placement);
+  EXPECT_FALSE(Given(fifteen).contains("n0/neuron-device-0"));
+}
+
+// ---- Claims that pods share --------------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, AClaimThatPodsOfABoxShareIsGivenOnceAndKeepsThemTogether) {
+  AddUltraServer(state_, "us-0", false);
+  GangSpec gang = GangOf("g", 4, [](const std::string& pod) { return ChipClaim(pod, 16); });
+  gang.members[1].claims = gang.members[0].claims;
+  gang.members[3].claims = gang.members[2].claims;
+  gang.shape_text = "4x4x2";
+  const Decision decision = Run(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(Given(decision).size(), 32U);
+  const auto& members = decision.placement->members;
+  EXPECT_EQ(members[0].node, members[1].node);
+  EXPECT_EQ(members[2].node, members[3].node);
+  EXPECT_NE(members[0].node, members[2].node);
+  EXPECT_TRUE(members[1].claims.empty());
+  EXPECT_EQ(state_.Count().free, 32U);
+}
+
+TEST_F(PlannerWorldTest, PodsThatShareAClaimAreInOneBoxAndOnOneNode) {
+  AddUltraServer(state_, "us-0", false);
+  GangSpec apart = Pods("g", {16, 16}, "4x4");
+  apart.slices = 2;
+  apart.members[1].claims.push_back(apart.members[0].claims[0]);
+  EXPECT_EQ(Why(apart),
+            "Invalid: pods default/g-0 and default/g-1 share claim default/g-0-claim, but are in "
+            "different boxes");
+  // Two nodes' worth of chips, and one claim for both pods: no rotation helps.
+  GangSpec torn = Pods("h", {16, 16}, "4x4x2");
+  const ClaimSpec shared = [] {
+    ClaimSpec claim = ChipClaim("shared", 1);
+    claim.requests[0].alternatives[0].admin_access = true;
+    return claim;
+  }();
+  for (MemberSpec& member : torn.members) member.claims.push_back(shared);
+  EXPECT_FALSE(PlanOne(torn).placement);
+}
+
+TEST_F(PlannerWorldTest, PodsWithoutABoxFollowTheClaimThatTheyShare) {
+  for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
+  GangSpec gang = Pods("g", {12, 4, 12});
+  gang.members[2].claims = {gang.members[0].claims[0]};
+  gang.members[1].claims.push_back(gang.members[0].claims[0]);
+  const Decision decision = Run(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(Given(decision).size(), 16U);
+  for (const MemberPlacement& m : decision.placement->members) {
+    EXPECT_EQ(m.node, decision.placement->members[0].node);
+  }
+}
+
+TEST_F(PlannerWorldTest, AGangThatSharesIsNotAnsweredLikeOneThatDoesNot) {
+  state_.PutNode(Lone("n0"));
+  Occupy("n0", {"neuron-device-0", "neuron-device-1", "neuron-device-2", "neuron-device-3"});
+  GangSpec apart = Pods("a", {8, 8});
+  GangSpec together = Pods("b", {8, 8});
+  together.members[1].claims = together.members[0].claims;
+  const auto decisions = Plan({apart, together});
+  EXPECT_TRUE(decisions[0].blocked);
+  EXPECT_TRUE(decisions[1].placement) << decisions[1].blocked->message;
+}
+
+TEST_F(PlannerWorldTest, APodWhoseClaimIsHeldIsNotAnsweredLikeOneWhoseIsNot) {
+  state_.PutNode(Lone("n0"));
+  const Decision first = Run(Pods("first", {16}));
+  ASSERT_TRUE(first.placement);
+  GangSpec waits = Pods("a", {16});
+  GangSpec shares = Pods("b", {16});
+  shares.members[0].claims = first.gang->members[0].claims;
+  const auto decisions = Plan({waits, shares});
+  EXPECT_TRUE(decisions[0].blocked);
+  ASSERT_TRUE(decisions[1].placement) << decisions[1].blocked->message;
+  EXPECT_EQ(decisions[1].placement->members[0].node, "n0");
+}
+
+// ---- Members that differ -----------------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, AnUnchoosyMemberDoesNotTakeThePlaceOfAChoosyOne) {
+  for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
+  GangSpec gang = Pods("g", {1, 16});
+  gang.members[1].node.all = {NodeIs("n0")};
+  const Decision decision = Run(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(decision.placement->members[0].node, "n1");
+  EXPECT_EQ(decision.placement->members[1].node, "n0");
+  EXPECT_EQ(decision.placement->members[1].rank, 1);
+}
+
+TEST_F(PlannerWorldTest, SmallMembersDoNotBreakUpTheNodesThatLargeOnesNeed) {
+  for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
+  const Decision decision = Run(Pods("g", {6, 6, 10, 10}));
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(Given(decision).size(), 32U);
+}
+
+// ---- Sentences ---------------------------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, MoreDevicesThanAClaimCanHaveAreRefusedWithThatNumber) {
+  state_.PutNode(Lone("n0"));
+  GangSpec gang = GangOf("p", 1, [](const std::string& pod) { return CoreClaim(pod, 1, 20); });
+  gang.members[0].claims[0].requests.push_back(gang.members[0].claims[0].requests[0]);
+  gang.members[0].claims[0].requests[1].name = "more";
+  EXPECT_EQ(Why(gang),
+            "Invalid: claim default/p-0-claim asks for 40 devices; a claim can have 1 to 32");
+}
+
+// ---- Numbers at their bounds -------------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, ChipsThatOverflowAreRefused) {
+  AddUltraServer(state_, "us-0", false);
+  for (const std::int64_t chips :
+       {std::int64_t{64} << 32, std::numeric_limits<std::int64_t>::max() / 64 * 64,
+        std::numeric_limits<std::int64_t>::min() + 1, std::int64_t{-64}, std::int64_t{0},
+        (std::int64_t{1} << 32) + 16}) {
+    GangSpec gang = Pods("g", {16, 16, 16, 16});
+    gang.chips = chips;
+    EXPECT_EQ(Why(gang).substr(0, 8), "Invalid:") << chips;
+  }
+  GangSpec many = Pods("g", {16, 16, 16, 16});
+  many.chips = 65536;
+  many.slices = std::numeric_limits<int>::max();
+  EXPECT_EQ(Why(many).substr(0, 8), "Invalid:");
+}
+
+TEST_F(PlannerWorldTest, ARuntimeOfAMillionYearsIsFarAwayNotPast) {
+  state_.PutNode(Lone("n0"));
+  GangSpec gang = Pods("g", {4});
+  gang.max_runtime = std::chrono::seconds(std::numeric_limits<std::int64_t>::max());
+  const Decision decision = Run(gang);
+  ASSERT_TRUE(decision.placement);
+  EXPECT_EQ(decision.placement->Holdings(gang, now_)[0]->end, WallTime::max());
+  EXPECT_TRUE(Run(Pods("h", {4})).placement);
+  GangSpec again = gang;
+  again.members = Pods("i", {4}).members;
+  EXPECT_TRUE(Run(again).placement);
+}
+
+// ---- Choice ------------------------------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, AWorkingBoxOfTheUnitIsPreferredToOneWithABrokenLink) {
+  for (const int z : {0, 1}) {
+    FleetNode node{.name = fmt::format("n{}", z),
+                   .type = "trn2u.48xlarge",
+                   .ultra_server = "us-0",
+                   .z = z,
+                   .cores = false};
+    if (z == 0) node.links_down = {"x+"};
+    state_.PutNode(NodeFactsOf(node));
+  }
+  std::vector<std::string> busy;
+  for (int chip = 0; chip < 16; ++chip) {
+    if (chip != 0 && chip != 1 && chip != 4 && chip != 5) {
+      busy.push_back(fmt::format("neuron-device-{}", chip));
+    }
+  }
+  Occupy("n0", busy);
+  const Decision decision = Run(Pods("p", {4}));
+  ASSERT_TRUE(decision.placement);
+  EXPECT_EQ(decision.placement->members[0].node, "n1");
+}
+
+TEST_F(PlannerWorldTest, TolerationsWithSecondsTolerateAndAreCopied) {
+  state_.PutNode(NodeFactsOf({.name = "n0", .broken = 0xffff}));
+  GangSpec gang = Pods("p", {2});
+  Toleration toleration{.key = "tahoma.dev/unhealthy",
+                        .op = TolerationOperator::kExists,
+                        .value = "",
+                        .effect = TaintEffect::kNoExecute,
+                        .seconds = 0};
+  gang.members[0].claims[0].requests[0].alternatives[0].tolerations = {toleration};
+  const Decision decision = Run(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(decision.placement->members[0].claims[0].allocation.results[0].tolerations[0],
+            toleration);
+}
+
+TEST_F(PlannerWorldTest, CoresOfABrokenChipAreGivenToThoseWhoTolerateIt) {
+  NodeFacts facts = NodeFactsOf({.name = "n0", .broken = 0xffff});
+  for (Device& device : facts.devices) {
+    if (!device.name.starts_with("neuron-core-")) continue;
+    device.taints.push_back(
+        {.key = "tahoma.dev/unhealthy", .value = "hbm", .effect = TaintEffect::kNoExecute});
+  }
+  state_.PutNode(facts);
+  GangSpec gang = GangOf("p", 1, [](const std::string& pod) { return CoreClaim(pod, 2, 2); });
+  EXPECT_TRUE(PlanOne(gang).blocked);
+  gang.members[0].claims[0].requests[0].alternatives[0].tolerations = {
+      {.key = "tahoma.dev/unhealthy",
+       .op = TolerationOperator::kExists,
+       .value = "",
+       .effect = std::nullopt,
+       .seconds = std::nullopt}};
+  const Decision decision = Run(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(Given(decision).size(), 2U);
+}
+
+TEST_F(PlannerWorldTest, WhetherAGangFitsDoesNotDependOnTheOrderInWhichNodesCame) {
+  std::vector<NodeFacts> nodes;
+  for (const char* id : {"us-0", "us-1"}) {
+    for (int z = 0; z < 4; ++z) {
+      nodes.push_back(NodeFactsOf({.name = fmt::format("{}-n{}", id, z),
+                                   .type = "trn2u.48xlarge",
+                                   .ultra_server = id,
+                                   .z = z,
+                                   .cores = false,
+                                   .broken = static_cast<std::uint16_t>(z == 1 ? 0x0011 : 0)}));
+    }
+  }
+  nodes.push_back(NodeFactsOf({.name = "lone", .cores = false}));
+  const std::vector<GangSpec> gangs = {Pods("a", {16, 16}, "4x4x2"), Pods("b", {8}, "2x4"),
+                                       Pods("c", {16, 16, 16}), Pods("d", {4, 8, 4}),
+                                       Pods("e", {16, 16, 16, 16}, "4x4x4")};
+  std::set<std::string> answers;
+  std::sort(nodes.begin(), nodes.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (int round = 0; round < 20; ++round) {
+    std::rotate(nodes.begin(), nodes.begin() + 2, nodes.end());
+    if (round % 3 == 0) std::reverse(nodes.begin(), nodes.end());
+    ClusterState state;
+    for (const NodeFacts& facts : nodes) state.PutNode(facts);
+    std::string answer;
+    for (const GangSpec& gang : gangs) {
+      const Decision decision =
+          Planner().Plan(state, {std::make_shared<const GangSpec>(gang)}, now_)[0];
+      answer += decision.placement ? "+" : std::string(ToString(decision.blocked->reason));
+    }
+    answers.insert(answer);
+  }
+  EXPECT_EQ(answers.size(), 1U) << ::testing::PrintToString(answers);
+}
+
+}  // namespace
+}  // namespace tahoma::controller
