@@ -96,13 +96,27 @@ Blocked Refused(BlockedReason reason, std::string message) {
   return why;
 }
 
+// The error of a selector on the first node that has one.
+absl::Status SelectorError(const CompiledMember& member, MemberFitter& fitter,
+                           const ClusterState& state) {
+  absl::Status error;
+  for (std::size_t i = 0; i < state.node_count() && error.ok(); ++i) {
+    const NodeState& node = state.node(NodeId(i));
+    if (node.node != nullptr) fitter.DemandOn(member, *node.node, error);
+  }
+  return error;
+}
+
 // Nothing has what the claims select, however free it is.
 Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Obstacle& obstacle,
-                          const ClusterState& state) {
+                          MemberFitter& fitter, const ClusterState& state) {
   if (!obstacle.selector_error.ok()) {
-    return Refused(BlockedReason::kNeverFits,
-                   fmt::format("no node has the devices that {} asks for: {}",
-                               PodText(gang, member), Message(obstacle.selector_error)));
+    const absl::Status error = SelectorError(gang.members[member], fitter, state);
+    if (!error.ok()) {
+      return Refused(BlockedReason::kNeverFits,
+                     fmt::format("no node has the devices that {} asks for: {}",
+                                 PodText(gang, member), Message(error)));
+    }
   }
   std::string asked;
   for (const CompiledClaim& claim : gang.members[member].claims) {
@@ -124,7 +138,7 @@ Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Ob
 }
 
 // No unit has nodes on which the members fill a box, however free they are.
-Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle,
+Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle, MemberFitter& fitter,
                       const ClusterState& state) {
   if (obstacle.chips_mismatch) {
     return Refused(BlockedReason::kInvalid,
@@ -138,69 +152,149 @@ Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle,
         fmt::format("no rotation of {} leaves each of {} within one node",
                     gang.shapes.front().ToString(), Plural(gang.members_per_box(), "pod")));
   }
-  return ExplainNoHardware(gang, static_cast<std::size_t>(obstacle.box) * gang.members_per_box(),
-                           obstacle, state);
+  return ExplainNoHardware(gang, obstacle.member, obstacle, fitter, state);
 }
 
-Blocked ExplainBoxes(const CompiledGang& gang, Search& search, const ClusterState& state) {
-  const Obstacle obstacle = search.obstacle();
-  // What no free room would cure is said first, and the same however busy the fleet is.
-  for (int box = 0; box < gang.boxes; ++box) {
-    if (!search.BoxIsPossible(gang, box)) return ExplainNoUnit(gang, search.obstacle(), state);
-  }
-  std::size_t eligible = 0;
-  std::size_t able = 0;
-  std::optional<Miss> miss;
+// What the units that have the box's devices could do with it.
+struct BoxSurvey {
+  std::size_t units = 0;     // that have the devices
+  std::size_t known = 0;     // of them, those whose links are known
+  std::size_t large = 0;     // of them, those in which the shape fits
+  std::size_t working = 0;   // of them, those with such a box that works
+  std::size_t able = 0;      // of them, those that the pods may use, were everything free
+  std::size_t boxes = 0;     // that the large ones have room for at most, were everything free
+  std::optional<Miss> miss;  // the nearest
   const torus::Box* largest = nullptr;
   UnitId largest_unit;
+};
+
+// Chips of the unit that work, and those of them on nodes that some pod of the box may use.
+std::pair<torus::ChipMask, torus::ChipMask> Usable(const CompiledGang& gang, int box,
+                                                   const UnitState& unit,
+                                                   const ClusterState& state) {
+  torus::ChipMask working = 0;
+  torus::ChipMask open = 0;
+  const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
+  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
+    if (!unit.nodes[z].valid()) continue;
+    const Node& node = *state.node(unit.nodes[z]).node;
+    const torus::ChipMask chips = torus::ChipMask{node.family->devices->healthy_mask} << (16 * z);
+    working |= chips;
+    bool admits = false;
+    for (std::size_t i = 0; i < gang.members_per_box() && node.schedulable && !admits; ++i) {
+      admits = gang.members[first + i].spec->node.Admits(node);
+    }
+    if (admits) open |= chips;
+  }
+  return {working, open};
+}
+
+void SurveyUnit(const CompiledGang& gang, int box, const std::vector<torus::Shape>& sizes,
+                UnitId id, const ClusterState& state, BoxSurvey& survey) {
+  const UnitState& unit = state.unit(id);
+  const auto [working, open] = Usable(gang, box, unit, state);
+  survey.boxes +=
+      static_cast<std::size_t>(torus::ChipCount(open) / std::max(1, gang.chips_per_box()));
+  if (++survey.large > kUnitsCompared && survey.able > 0) return;
+  const torus::Box* free = LargestFree(unit);
+  if (free != nullptr && (survey.largest == nullptr ||
+                          torus::ChipCount(free->mask) > torus::ChipCount(survey.largest->mask))) {
+    survey.largest = free;
+    survey.largest_unit = id;
+  }
+  bool works = false;
+  bool fits = false;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
+      if ((place.mask & ~working) != 0 || unit.down.Intersects(place.links)) continue;
+      works = true;
+      if ((place.mask & ~open) != 0) continue;
+      fits = true;
+      const int busy = torus::ChipCount(place.mask & ~unit.free);
+      if (!survey.miss || busy < survey.miss->busy) survey.miss = Miss{id, place.mask, busy};
+    }
+  }
+  survey.working += works ? 1U : 0U;
+  survey.able += fits ? 1U : 0U;
+}
+
+BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const ClusterState& state) {
+  BoxSurvey survey;
   for (std::size_t i = 0; i < state.unit_count(); ++i) {
     const UnitState& unit = state.unit(UnitId(i));
     std::vector<torus::Shape> sizes;
     for (const NodeId node : unit.nodes) {
-      if (!node.valid() || !sizes.empty() || !unit.torus_known) continue;
-      sizes = search.SizesOn(gang, obstacle.box, *state.node(node).node);
+      if (node.valid() && sizes.empty()) sizes = search.SizesOn(gang, box, *state.node(node).node);
     }
     if (sizes.empty()) continue;
-    if (++eligible > kUnitsCompared && able > 0) continue;
-    const torus::Box* free = LargestFree(unit);
-    if (free != nullptr &&
-        (largest == nullptr || torus::ChipCount(free->mask) > torus::ChipCount(largest->mask))) {
-      largest = free;
-      largest_unit = UnitId(i);
-    }
-    bool fits = false;
-    for (const torus::Shape& shape : gang.shapes) {
-      for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-        if (std::find(sizes.begin(), sizes.end(), box.size) == sizes.end()) continue;
-        if ((box.mask & ~unit.present) != 0 || unit.down.Intersects(box.links)) continue;
-        fits = true;
-        const int busy = torus::ChipCount(box.mask & ~unit.free);
-        if (!miss || busy < miss->busy) miss = Miss{UnitId(i), box.mask, busy};
-      }
-    }
-    able += fits ? 1U : 0U;
+    ++survey.units;
+    if (!unit.torus_known) continue;
+    ++survey.known;
+    const torus::BoxTable& table = torus::BoxTable::Of(unit.shape());
+    const bool large = std::any_of(gang.shapes.begin(), gang.shapes.end(),
+                                   [&](const torus::Shape& shape) { return table.Fits(shape); });
+    if (large) SurveyUnit(gang, box, sizes, UnitId(i), state, survey);
   }
-  if (eligible == 0) return ExplainNoUnit(gang, obstacle, state);
+  return survey;
+}
+
+// Why no unit could hold the box even with nothing running; empty when one could.
+std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey) {
+  const std::string have =
+      fmt::format("; {} {} its devices, but none is", Plural(survey.units, "unit"),
+                  survey.units == 1 ? "has" : "have");
+  if (survey.known == 0) return have + " of an instance type whose links are known";
+  if (survey.large == 0) return have + " that large";
+  if (survey.working == 0) {
+    return fmt::format(
+        "; {} of the right kind, but none has such a box with all chips and links working",
+        Plural(survey.large, "unit"));
+  }
+  if (survey.able == 0) {
+    return fmt::format(
+        "; {} could hold it, but the node selector, node affinity or tolerations of its pods, or "
+        "cordons, leave none",
+        Plural(survey.working, "unit"));
+  }
+  if (survey.boxes < static_cast<std::size_t>(gang.boxes)) {
+    return fmt::format(
+        "; the {} of the right kind {} room for {} of them, even with nothing running",
+        Plural(survey.large, "unit"), survey.large == 1 ? "has" : "have", survey.boxes);
+  }
+  return "";
+}
+
+Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fitter,
+                     const ClusterState& state) {
+  const Obstacle obstacle = search.obstacle();
+  // What no free room would cure is said first, and the same however busy the fleet is.
+  for (int box = 0; box < gang.boxes; ++box) {
+    if (!search.BoxIsPossible(gang, box)) {
+      return ExplainNoUnit(gang, search.obstacle(), fitter, state);
+    }
+  }
+  const BoxSurvey survey = Survey(gang, obstacle.box, search, state);
+  if (survey.units == 0) return ExplainNoUnit(gang, search.obstacle(), fitter, state);
   Blocked why;
-  why.reason = able == 0 ? BlockedReason::kNeverFits : BlockedReason::kWaitsForCapacity;
   why.units_tried = static_cast<int>(obstacle.units_tried);
-  why.units_eligible = static_cast<int>(eligible);
+  why.units_eligible = static_cast<int>(survey.large);
+  if (survey.largest != nullptr) {
+    why.largest_free = survey.largest->size;
+    why.largest_free_unit = state.unit(survey.largest_unit).name;
+  }
   why.message = fmt::format("needs {}", gang.Describe());
   if (gang.boxes > 1) why.message += fmt::format(", found {} of {}", obstacle.box, gang.boxes);
-  why.message += able == 0 ? fmt::format(
-                                 "; {} of the right kind, but none has such a box with all chips "
-                                 "and links working",
-                                 Plural(eligible, "unit"))
-                           : fmt::format("; {} could hold it", Plural(eligible, "unit"));
-  if (largest != nullptr) {
-    why.largest_free = largest->size;
-    why.largest_free_unit = state.unit(largest_unit).name;
-    why.message += fmt::format("; the largest free box is {} on {}", largest->size.ToString(),
-                               why.largest_free_unit);
-  } else {
-    why.message += "; no chip of them is free";
+  if (const std::string never = NeverBecause(gang, survey); !never.empty()) {
+    why.reason = BlockedReason::kNeverFits;
+    why.message += never;
+    return why;
   }
-  if (able > 0) Finish(state, miss, why);
+  why.message += fmt::format("; {} could hold it; ", Plural(survey.large, "unit"));
+  why.message += why.largest_free ? fmt::format("the largest free box is {} on {}",
+                                                why.largest_free->ToString(), why.largest_free_unit)
+                                  : "no chip of them is free";
+  Finish(state, survey.miss, why);
   return why;
 }
 
@@ -211,64 +305,127 @@ Room EmptyRoom(const NodeState& node) {
   return RoomOf(empty);
 }
 
-Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fitter,
-                      const ClusterState& state) {
-  const Obstacle obstacle = search.obstacle();
-  const CompiledMember& member = gang.members[obstacle.member];
-  std::size_t eligible = 0;
-  std::size_t admitted = 0;
-  std::size_t able = 0;
-  int most_free = -1;
-  std::string most_free_node;
+// What the nodes could do with a member.
+struct NodeSurvey {
+  std::size_t eligible = 0;    // nodes that have its devices
+  std::size_t admitted = 0;    // of them, those that it may use
+  std::size_t able = 0;        // of them, those that it fits, were everything free
+  std::size_t pods = 0;        // such members that these hold at most, were everything free
+  int most_free = -1;          // chips
+  std::string most_free_node;  // of those that it fits
+  int nearest_free = -1;       // chips of those where too few are free
   std::optional<Miss> miss;
+};
+
+// How many such members the node holds at most when everything is free.
+std::size_t PodsOn(const Node& node, const MemberFitter::Demand& demand) {
+  const int chips = std::popcount(node.family->devices->healthy_mask);
+  if (demand.cores > 0) {
+    return static_cast<std::size_t>(chips * kCoresPerChip / (demand.lnc1 ? 1 : 2) / demand.cores);
+  }
+  return static_cast<std::size_t>(chips / std::max(1, demand.chips));
+}
+
+void SurveyNode(const CompiledMember& member, std::size_t before, const NodeState& node,
+                const MemberFitter::Demand& demand, const ClusterState& state, NodeSurvey& survey) {
+  ++survey.able;
+  survey.pods += PodsOn(*node.node, demand);
+  const UnitState& unit = state.unit(node.unit);
+  const torus::ChipMask chips = kInstance << (16 * node.z);
+  const int free = torus::ChipCount(unit.free & chips);
+  const Miss miss{node.unit, unit.present & chips, 0};
+  if (free > survey.most_free) {
+    survey.most_free = free;
+    survey.most_free_node = node.node->name;
+    if (survey.nearest_free < 0) survey.miss = miss;
+  }
+  // Pods before it may have the nodes that are free now: others are in the way where too few are.
+  if (before == 0 || member.tolerates || free >= demand.chips || free <= survey.nearest_free)
+    return;
+  survey.nearest_free = free;
+  survey.miss = miss;
+}
+
+NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, MemberFitter& fitter,
+                  const ClusterState& state) {
+  const CompiledMember& member = search.members()[rank];
+  const std::size_t before = rank;
+  NodeSurvey survey;
   std::map<const NodeFamily*, bool> fits_empty;
   for (std::size_t i = 0; i < state.node_count(); ++i) {
     const NodeState& node = state.node(NodeId(i));
-    if (node.node == nullptr || !search.DemandOf(member, *node.node)) continue;
-    ++eligible;
-    if (!node.node->schedulable || !member.spec->node.Admits(*node.node)) continue;
-    ++admitted;
+    if (node.node == nullptr) continue;
+    const auto demand = search.DemandOf(member, *node.node);
+    if (!demand) continue;
+    ++survey.eligible;
+    if (!node.node->schedulable || !gang.members[rank].spec->node.Admits(*node.node)) continue;
+    ++survey.admitted;
     const auto known = fits_empty.find(node.node->family.get());
     const bool fits = known != fits_empty.end() && !member.reads_place
                           ? known->second
                           : fitter.Fit(member, EmptyRoom(node)).has_value();
     fits_empty[node.node->family.get()] = fits;
-    if (!fits || !node.unit.valid()) continue;
-    ++able;
-    const UnitState& unit = state.unit(node.unit);
-    const torus::ChipMask chips = kInstance << (16 * node.z);
-    const int free = torus::ChipCount(unit.free & chips);
-    if (free <= most_free) continue;
-    most_free = free;
-    most_free_node = node.node->name;
-    miss = Miss{node.unit, unit.present & chips, 0};
+    if (fits && node.unit.valid()) SurveyNode(member, before, node, *demand, state, survey);
   }
-  if (eligible == 0) return ExplainNoHardware(gang, obstacle.member, obstacle, state);
-  const std::string pod = PodText(gang, obstacle.member);
-  if (admitted == 0) {
-    return Refused(
-        BlockedReason::kNeverFits,
-        fmt::format("{} the devices that {} asks for, but its node selector, node "
-                    "affinity or tolerations, or cordons, leave none of them",
-                    eligible == 1 ? "1 node has" : fmt::format("{} nodes have", eligible), pod));
+  return survey;
+}
+
+std::string AmountOf(const MemberFitter::Demand& demand) {
+  return demand.cores > 0 ? Plural(static_cast<std::size_t>(demand.cores), "logical core")
+                          : Plural(static_cast<std::size_t>(demand.chips), "chip");
+}
+
+// Why such members never fit, all of them; empty when they might.
+std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeSurvey& survey) {
+  const std::string pod = PodText(gang, rank);
+  if (survey.admitted == 0) {
+    return fmt::format(
+        "{} the devices that {} asks for, but its node selector, node affinity or tolerations, or "
+        "cordons, leave none of them",
+        survey.eligible == 1 ? "1 node has" : fmt::format("{} nodes have", survey.eligible), pod);
   }
-  if (able == 0) {
+  if (survey.able == 0) {
+    return fmt::format(
+        "{}: no node can meet all its requests and constraints at once, even with nothing running "
+        "({} tried)",
+        pod, Plural(survey.admitted, "node"));
+  }
+  return "";
+}
+
+Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fitter,
+                      const ClusterState& state) {
+  const Obstacle obstacle = search.obstacle();
+  const std::size_t rank = obstacle.member;
+  const CompiledMember& member = search.members()[rank];
+  const NodeSurvey survey = Survey(gang, rank, search, fitter, state);
+  if (survey.eligible == 0) return ExplainNoHardware(gang, rank, obstacle, fitter, state);
+  if (const std::string never = NeverBecause(gang, rank, survey); !never.empty()) {
+    return Refused(BlockedReason::kNeverFits, never);
+  }
+  const auto demand =
+      search.DemandOf(member, *state.node(*state.FindNode(survey.most_free_node)).node);
+  const std::string amount = AmountOf(*demand);
+  const auto alike = static_cast<std::size_t>(std::count_if(
+      search.members().begin(), search.members().end(),
+      [&](const auto& other) { return other.alike == member.alike && other.pinned_node.empty(); }));
+  if (alike > survey.pods && !member.chooses && demand->chips + demand->cores > 0) {
     return Refused(BlockedReason::kNeverFits,
-                   fmt::format("{}: no node can meet all its requests and constraints at once, "
-                               "even with nothing running ({} tried)",
-                               pod, Plural(admitted, "node")));
+                   fmt::format("{} need {} of one node each; the nodes that have them can hold {} "
+                               "of these pods, even with nothing running",
+                               Plural(alike, "pod"), amount, survey.pods));
   }
   Blocked why;
   why.units_tried = static_cast<int>(obstacle.units_tried);
-  why.units_eligible = static_cast<int>(able);
-  const auto demand = search.DemandOf(member, *state.node(*state.FindNode(most_free_node)).node);
-  const std::string amount = demand->cores > 0
-                                 ? Plural(static_cast<std::size_t>(demand->cores), "logical core")
-                                 : Plural(static_cast<std::size_t>(demand->chips), "chip");
-  why.message =
-      fmt::format("{} needs {} of one node; {} could give them, the most free chips are {} on {}",
-                  pod, amount, Plural(able, "node"), most_free, most_free_node);
-  Finish(state, miss, why);
+  why.units_eligible = static_cast<int>(survey.able);
+  why.message = fmt::format("{} needs {} of one node", PodText(gang, rank), amount);
+  if (rank > 0) why.message += fmt::format(", beside those of {} before it", Plural(rank, "pod"));
+  why.message += fmt::format("; {} could give them, the most free chips are {} on {}",
+                             Plural(survey.able, "node"), survey.most_free, survey.most_free_node);
+  if (rank == 0 && demand->cores == 0 && survey.most_free >= demand->chips) {
+    why.message += ", but not such as its selectors and constraints ask for";
+  }
+  Finish(state, survey.miss, why);
   return why;
 }
 
@@ -281,14 +438,16 @@ Blocked ExplainInvalid(const absl::Status& status) {
 Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                 const ClusterState& state) {
   const Obstacle& obstacle = search.obstacle();
-  const std::string& pinned = gang.members[obstacle.member].pinned_node;
+  if (!obstacle.contradiction.ok()) return ExplainInvalid(obstacle.contradiction);
+  fitter.StartDecision();
+  if (search.boxed()) return ExplainBoxes(gang, search, fitter, state);
+  const std::string& pinned = search.members()[obstacle.member].pinned_node;
   if (!pinned.empty()) {
     return Refused(BlockedReason::kWaitsForCapacity,
                    fmt::format("{} has a claim that is allocated on node {}, which cannot give "
                                "it the rest now",
                                PodText(gang, obstacle.member), pinned));
   }
-  if (!gang.shapes.empty()) return ExplainBoxes(gang, search, state);
   return ExplainMember(gang, search, fitter, state);
 }
 

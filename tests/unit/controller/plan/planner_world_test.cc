@@ -200,6 +200,24 @@ TEST_F(PlannerWorldTest, APodWhoseClaimIsHeldIsNotAnsweredLikeOneWhoseIsNot) {
   EXPECT_EQ(decisions[1].placement->members[0].node, "n0");
 }
 
+TEST_F(PlannerWorldTest, APodThatIsTiedToANodeByAHeldClaimIsToldSo) {
+  for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
+  const Decision first = Run(Pods("first", {16}));
+  ASSERT_TRUE(first.placement);
+  const std::string node = first.placement->members[0].node;
+  GangSpec more = Pods("b", {4});
+  more.members[0].claims.push_back(first.gang->members[0].claims[0]);
+  EXPECT_EQ(Why(more), fmt::format("WaitsForCapacity: the pod has a claim that is allocated on "
+                                   "node {}, which cannot give it the rest now",
+                                   node));
+  Run(Pods("second", {16}));
+  GangSpec torn = Pods("c", {1});
+  torn.members[0].claims = {first.gang->members[0].claims[0],
+                            Pods("second", {16}).members[0].claims[0]};
+  EXPECT_EQ(Why(torn),
+            "Invalid: claims of pod default/c-0 are allocated on different nodes, n0 and n1");
+}
+
 // ---- Members that differ -----------------------------------------------------------------------
 
 TEST_F(PlannerWorldTest, AnUnchoosyMemberDoesNotTakeThePlaceOfAChoosyOne) {
@@ -220,7 +238,120 @@ TEST_F(PlannerWorldTest, SmallMembersDoNotBreakUpTheNodesThatLargeOnesNeed) {
   EXPECT_EQ(Given(decision).size(), 32U);
 }
 
+TEST_F(PlannerWorldTest, AGangOfMorePodsThanTheFleetCanHoldNeverFits) {
+  for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
+  EXPECT_EQ(Why(Pods("g", {16, 16, 16})),
+            "NeverFits: 3 pods need 16 chips of one node each; the nodes that have them can hold 2 "
+            "of these pods, even with nothing running");
+  EXPECT_EQ(Why(Pods("h", {9, 9, 9})).substr(0, 10), "NeverFits:");
+  Occupy("n0", {"neuron-device-0"});
+  EXPECT_EQ(Why(Pods("i", {16, 16})),
+            "WaitsForCapacity: the pod of rank 1 needs 16 chips of one node, beside those of 1 "
+            "pod before it; 2 nodes could give them, the most free chips are 16 on n1; in the way: "
+            "pod default/other (1 chip)");
+}
+
+TEST_F(PlannerWorldTest, MoreBoxesThanTheFleetHasNeverFit) {
+  AddUltraServer(state_, "us-0", false);
+  GangSpec gang = Pods("g", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
+  gang.slices = 2;
+  EXPECT_EQ(
+      Why(gang),
+      "NeverFits: needs 2 times 4x4x4 = 64 chips of one unit, found 1 of 2; the 1 unit of the "
+      "right kind has room for 1 of them, even with nothing running");
+  AddUltraServer(state_, "us-1", false);
+  Occupy("us-1-n0", {"neuron-device-0"});
+  EXPECT_THAT(Why(gang), HasSubstr("WaitsForCapacity: needs 2 times 4x4x4"));
+}
+
 // ---- Sentences ---------------------------------------------------------------------------------
+
+TEST_F(PlannerWorldTest, ABoxOnACordonedNodeIsNotCalledBroken) {
+  NodeFacts facts = Lone("n0");
+  facts.schedulable = false;
+  state_.PutNode(facts);
+  const std::string cordoned =
+      "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit could hold it, but the node selector, "
+      "node affinity or tolerations of its pods, or cordons, leave none";
+  EXPECT_EQ(Why(Pods("g", {16}, "4x4")), cordoned);
+  state_.PutNode(Lone("n0"));
+  GangSpec elsewhere = Pods("h", {16}, "4x4");
+  elsewhere.members[0].node.all = {NodeIs("n7")};
+  EXPECT_EQ(Why(elsewhere), cordoned);
+  facts = Lone("n0");
+  facts.taints = {{.key = "team", .value = "red"}};
+  state_.PutNode(facts);
+  EXPECT_EQ(Why(Pods("i", {16}, "4x4")), cordoned);
+}
+
+TEST_F(PlannerWorldTest, ABoxThatIsLargerThanEveryUnitIsCalledSo) {
+  for (const char* name : {"n0", "n1", "n2", "n3"}) state_.PutNode(Lone(name));
+  EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
+            "NeverFits: needs 4x4x4 = 64 chips of one unit; 4 units have its devices, but none is "
+            "that large");
+}
+
+TEST_F(PlannerWorldTest, AnInstanceTypeThatIsNotKnownHasNoShapes) {
+  NodeFacts facts = NodeFactsOf({.name = "n0", .cores = false});
+  for (Device& device : facts.devices) {
+    for (Attribute& a : device.attributes) {
+      if (a.name.id == "instanceType") a.value = std::string("trn9.48xlarge");
+    }
+  }
+  state_.PutNode(facts);
+  EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
+            "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit has its devices, but none is of "
+            "an instance type whose links are known");
+  EXPECT_TRUE(Run(Pods("h", {16})).placement) << "chips without a shape are chips";
+}
+
+TEST_F(PlannerWorldTest, TheMemberThatNothingMatchesIsTheOneNamed) {
+  AddUltraServer(state_, "us-0", false);
+  GangSpec gang = Pods("g", {16, 16}, "4x4x2");
+  gang.members[1].claims[0].requests[0].alternatives[0].selectors = {
+      "device.attributes['neuron.aws.com'].instanceType == 'trn3'"};
+  EXPECT_THAT(Why(gang), HasSubstr("NeverFits: the pod of rank 1 asks for 16 devices"));
+}
+
+TEST_F(PlannerWorldTest, FreeChipsThatDoNotMeetTheConstraintsAreNotCalledTooFew) {
+  state_.PutNode(Lone("n0"));
+  Occupy("n0", {"neuron-device-0", "neuron-device-5", "neuron-device-10", "neuron-device-15"});
+  GangSpec gang = Pods("p", {4});
+  gang.members[0].claims[0].constraints = {
+      {.requests = {}, .attribute = "resource.aws.com/devicegroup4_id"}};
+  EXPECT_EQ(Why(gang),
+            "WaitsForCapacity: the pod needs 4 chips of one node; 1 node could give them, the most "
+            "free chips are 12 on n0, but not such as its selectors and constraints ask for; in "
+            "the way: pod default/other (4 chips)");
+}
+
+TEST_F(PlannerWorldTest, AGangWhoseRestHasNoPlaceBesideWhatItHasIsNotToldOfBoxes) {
+  AddUltraServer(state_, "us-0", false);
+  GangSpec gang = Pods("g", {16, 16, 16, 16}, "4x4x4");
+  for (std::size_t i = 0; i < 3; ++i) {
+    gang.members[i].claims[0].allocated_node = fmt::format("us-0-n{}", i);
+    Holding kept;
+    kept.claim_uid = gang.members[i].claims[0].uid;
+    kept.holder = "gang default/g";
+    kept.devices = {{.node = fmt::format("us-0-n{}", i), .device = "neuron-node"}};
+    state_.Hold(std::make_shared<const Holding>(kept));
+  }
+  Occupy("us-0-n3", {"neuron-device-0"});
+  const std::string why = Why(gang);
+  EXPECT_THAT(why, HasSubstr("the pod of rank 3 needs 16 chips of one node"));
+  EXPECT_THAT(why, HasSubstr("in the way: "));
+}
+
+TEST_F(PlannerWorldTest, ASelectorsErrorNamesADeviceThatExists) {
+  state_.PutNode(Lone("gone"));
+  GangSpec gang = Pods("p", {1});
+  gang.members[0].claims[0].requests[0].alternatives[0].selectors = {
+      "device.attributes['neuron.aws.com'].color == 'red'"};
+  EXPECT_THAT(Why(gang), HasSubstr("of node gone"));
+  state_.RemoveNode("gone");
+  state_.PutNode(Lone("here"));
+  EXPECT_THAT(Why(gang), HasSubstr("of node here"));
+}
 
 TEST_F(PlannerWorldTest, MoreDevicesThanAClaimCanHaveAreRefusedWithThatNumber) {
   state_.PutNode(Lone("n0"));
