@@ -115,7 +115,7 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   });
   boxed_ = !gang.shapes.empty() && !kept;
   const bool placed =
-      boxed_ ? PlaceBoxes(gang, now, placement) : PlaceMembers(gang, now, placement);
+      boxed_ ? PlaceBoxes(gang, now, placement) : PlaceMembers(gang, before, now, placement);
   if (placed) return placement;
   state_ = before;
   index_.Sync(state_);
@@ -362,10 +362,10 @@ std::optional<std::size_t> Search::LayerOf(const CompiledMember& member, std::si
   return together ? std::optional(its) : std::nullopt;
 }
 
-bool Search::PlaceMembers(const CompiledGang& gang, WallTime now, Placement& placement) {
+bool Search::PlaceMembers(const CompiledGang& gang, const ClusterState& before, WallTime now,
+                          Placement& placement) {
   std::vector<std::size_t> order(gang.members.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const ClusterState before = state_;
   if (PlaceInOrder(gang, order, now, placement)) return true;
   const std::vector<std::size_t> hardest = HardestFirst();
   if (hardest == order) return false;

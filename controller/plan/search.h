@@ -80,7 +80,8 @@ class Search {
                                const torus::Box& place);
 
   // Each member on some node: in the order of ranks and, if that fails, the hardest first.
-  bool PlaceMembers(const CompiledGang& gang, WallTime now, Placement& placement);
+  bool PlaceMembers(const CompiledGang& gang, const ClusterState& before, WallTime now,
+                    Placement& placement);
   bool PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_t>& order, WallTime now,
                     Placement& placement);
   std::vector<std::size_t> HardestFirst();

@@ -168,31 +168,41 @@ struct BoxSurvey {
   UnitId largest_unit;
 };
 
+// Of pods that ask for the same one stands for all.
+std::vector<const NodeDemand*> DemandsOf(const CompiledGang& gang, int box) {
+  std::vector<const NodeDemand*> demands;
+  std::set<std::size_t> seen;
+  const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
+  for (std::size_t i = first; i < first + gang.members_per_box(); ++i) {
+    if (seen.insert(gang.members[i].alike).second) demands.push_back(&gang.members[i].spec->node);
+  }
+  return demands;
+}
+
 // Chips of the unit that work, and those of them on nodes that some pod of the box may use.
-std::pair<torus::ChipMask, torus::ChipMask> Usable(const CompiledGang& gang, int box,
+std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeDemand*>& demands,
                                                    const UnitState& unit,
                                                    const ClusterState& state) {
   torus::ChipMask working = 0;
   torus::ChipMask open = 0;
-  const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
   for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
     if (!unit.nodes[z].valid()) continue;
     const Node& node = *state.node(unit.nodes[z]).node;
     const torus::ChipMask chips = torus::ChipMask{node.family->devices->healthy_mask} << (16 * z);
     working |= chips;
-    bool admits = false;
-    for (std::size_t i = 0; i < gang.members_per_box() && node.schedulable && !admits; ++i) {
-      admits = gang.members[first + i].spec->node.Admits(node);
-    }
+    const bool admits =
+        node.schedulable && std::any_of(demands.begin(), demands.end(),
+                                        [&](const NodeDemand* one) { return one->Admits(node); });
     if (admits) open |= chips;
   }
   return {working, open};
 }
 
-void SurveyUnit(const CompiledGang& gang, int box, const std::vector<torus::Shape>& sizes,
-                UnitId id, const ClusterState& state, BoxSurvey& survey) {
+void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& demands,
+                const std::vector<torus::Shape>& sizes, UnitId id, const ClusterState& state,
+                BoxSurvey& survey) {
   const UnitState& unit = state.unit(id);
-  const auto [working, open] = Usable(gang, box, unit, state);
+  const auto [working, open] = Usable(demands, unit, state);
   survey.boxes +=
       static_cast<std::size_t>(torus::ChipCount(open) / std::max(1, gang.chips_per_box()));
   if (++survey.large > kUnitsCompared && survey.able > 0) return;
@@ -221,6 +231,7 @@ void SurveyUnit(const CompiledGang& gang, int box, const std::vector<torus::Shap
 
 BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const ClusterState& state) {
   BoxSurvey survey;
+  const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
   for (std::size_t i = 0; i < state.unit_count(); ++i) {
     const UnitState& unit = state.unit(UnitId(i));
     std::vector<torus::Shape> sizes;
@@ -234,7 +245,7 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
     const torus::BoxTable& table = torus::BoxTable::Of(unit.shape());
     const bool large = std::any_of(gang.shapes.begin(), gang.shapes.end(),
                                    [&](const torus::Shape& shape) { return table.Fits(shape); });
-    if (large) SurveyUnit(gang, box, sizes, UnitId(i), state, survey);
+    if (large) SurveyUnit(gang, demands, sizes, UnitId(i), state, survey);
   }
   return survey;
 }
