@@ -24,6 +24,8 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
     link.ultra_server = options.ultra_server.id;
     link.listen_address = options.link_address;
     link.peers = std::move(peers);
+    link.silence =
+        std::chrono::duration_cast<std::chrono::milliseconds>(options.ultra_server.peer_timeout);
     auto started = PeerLink::Start(std::move(link), made->communicators_);
     if (!started.ok()) return Annotate(started.status(), "linkAddress");
     made->link_ = *std::move(started);

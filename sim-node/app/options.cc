@@ -15,6 +15,9 @@ void DeclareUltraServer(config::Fields& fields, Options::UltraServer& ultra_serv
         f.Int("nodeId", &p.node_id, {.min = 0, .max = 3}, "its place in the ring");
         f.String("address", &p.address, "its linkAddress");
       });
+  fields.Duration("peerTimeout", &ultra_server.peer_timeout,
+                  {.min = std::chrono::milliseconds(100), .max = std::chrono::minutes(10)},
+                  "how long a member may be silent before it counts as lost");
 }
 
 void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {

@@ -31,6 +31,8 @@ struct Options {
     std::string id{};  // empty: the node is in none
     int node_id = 0;
     std::vector<Peer> peers{};
+    // NRT gives a collective 30 s; a hung node is to be named before that.
+    std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
   };
   struct Runner {
     bool enabled = false;

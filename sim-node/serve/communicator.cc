@@ -299,7 +299,9 @@ absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMess
   if (group.gone.contains(to)) return group.gone.at(to);
   lock.unlock();
   const absl::Status sent = link_->Send(node, EncodeData(group.key, from, to, std::move(message)));
-  return sent.ok() ? sent : Gone(to, node, Message(sent));
+  if (sent.ok()) return sent;
+  lock.lock();  // by now it may be known why
+  return group.gone.contains(to) ? group.gone.at(to) : Gone(to, node, Message(sent));
 }
 
 absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from, int to) {
@@ -309,8 +311,10 @@ absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from
     return !inbox.empty() || group.gone.contains(from) || group.gone.contains(to);
   });
   if (!woken) {
-    return DeadlineExceeded("NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} sent nothing for {} ms",
-                            kNrtExecHwErrCollectives, from, options_.run_timeout.count());
+    return DeadlineExceeded(
+        "NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on node {} sent nothing for {} ms",
+        kNrtExecHwErrCollectives, from, group.ranks[static_cast<std::size_t>(from)].node,
+        options_.run_timeout.count());
   }
   if (inbox.empty()) return group.gone.contains(from) ? group.gone.at(from) : group.gone.at(to);
   PeerMessage message = std::move(inbox.front());

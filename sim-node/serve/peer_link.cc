@@ -1,5 +1,6 @@
 #include "sim-node/serve/peer_link.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +11,10 @@ namespace tahoma::sim {
 namespace {
 
 constexpr std::string_view kHello = "peerHello";
+constexpr std::string_view kAlive = "peerAlive";
+// How often a peer is heard within the silence that loses it: one late word is no reason yet.
+constexpr int kBeats = 4;
+constexpr std::int64_t kMaxAliveMs = 3'600'000;
 // Frames waiting for one peer: of 1 MiB at most when they carry data.
 constexpr std::size_t kQueuedFrames = 64;
 // Two connections at a time from each of three peers would do; the rest is for restarts.
@@ -61,7 +66,7 @@ PeerLink::~PeerLink() {
     stopped_ = true;
     for (Incoming& incoming : incoming_) incoming.connection->Shutdown();
   }
-  stopping_.notify_all();
+  changed_.notify_all();
   listener_->Close();
   for (auto& [node, outgoing] : outgoing_) {
     const std::lock_guard lock(outgoing->mutex);
@@ -113,7 +118,7 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
 // True when it is time to dial again, false when stopped.
 bool PeerLink::WaitToRedial() {
   std::unique_lock lock(mutex_);
-  return !stopping_.wait_for(lock, options_.redial, [this] { return stopped_; });
+  return !changed_.wait_for(lock, options_.redial, [this] { return stopped_; });
 }
 
 // Greets and sends what is queued until the connection breaks.
@@ -124,8 +129,10 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
     return connection.Send(frame, options_.io_timeout);
   };
   std::uint64_t id = 0;
+  const std::chrono::milliseconds beat = options_.silence / kBeats;
   const nlohmann::json hello = {{"nodeId", options_.node_id},
-                                {"ultraServer", options_.ultra_server}};
+                                {"ultraServer", options_.ultra_server},
+                                {"aliveMs", beat.count()}};
   TAHOMA_RETURN_IF_ERROR(send(id++, {.method = std::string(kHello), .params = hello.dump()}));
   {
     // Whoever calls Send after this point is queued behind what must be told first.
@@ -143,8 +150,11 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
     if (status.ok()) status = send(id++, first);
   }
   while (status.ok()) {
-    const std::vector<wire::Request> batch = queue->PopAll(kQueuedFrames);
-    if (batch.empty()) status = Unavailable("the connection was closed");
+    std::vector<wire::Request> batch = queue->PopAllFor(kQueuedFrames, beat);
+    if (batch.empty()) {
+      if (queue->closed()) status = Unavailable("the connection was closed");
+      batch.push_back({.method = std::string(kAlive), .params = "{}"});
+    }
     for (const wire::Request& message : batch) {
       if (status.ok()) status = send(id++, message);
     }
@@ -171,36 +181,69 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   incoming_.remove_if([](const Incoming& incoming) { return incoming.done; });
   if (stopped_ || incoming_.size() >= kMaxIncoming) return;
   Incoming& incoming = incoming_.emplace_back();
-  incoming.connection = connection;
-  incoming.thread = std::jthread([this, connection = std::move(connection), &incoming] {
-    ReadLoop(*connection);
+  incoming.connection = std::move(connection);
+  incoming.thread = std::jthread([this, &incoming] {
+    ReadLoop(incoming);
     const std::lock_guard ending(mutex_);
     incoming.done = true;
+    changed_.notify_all();
   });
 }
 
-void PeerLink::ReadLoop(wire::Connection& connection) {
-  const absl::StatusOr<int> node = Greeting(connection);
-  if (!node.ok()) return connection.Shutdown();
-  absl::Status ended;
-  while (ended.ok()) {
-    auto frame = connection.Receive();
-    if (!frame.ok()) {
-      ended = frame.status();
-      break;
-    }
-    auto message = wire::DecodeRequest(*std::move(frame));
-    if (message.ok()) {
-      events_.OnPeerMessage(*node, std::move(message->request));
-    } else {
-      ended = message.status();
-    }
-  }
+void PeerLink::ReadLoop(Incoming& incoming) {
+  wire::Connection& connection = *incoming.connection;
+  const absl::StatusOr<Hello> peer = Greeting(connection);
+  if (!peer.ok()) return connection.Shutdown();
+  EndFormer(incoming, peer->node);
+  const absl::Status ended = ReadMessages(*peer, connection);
   connection.Shutdown();
-  events_.OnPeerLost(*node, LostWay::kFromPeer, ended);
+  events_.OnPeerLost(peer->node, LostWay::kFromPeer, ended);
+  if (absl::IsDeadlineExceeded(ended)) HangUp(peer->node);
 }
 
-absl::StatusOr<int> PeerLink::Greeting(wire::Connection& connection) {
+// Why the connection ended; kDeadlineExceeded when the peer was silent for too long.
+absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connection) {
+  while (true) {
+    auto frame = connection.Receive(peer.patience);
+    if (absl::IsDeadlineExceeded(frame.status())) {
+      return DeadlineExceeded("nothing was heard of it for {} ms", peer.patience.count());
+    }
+    TAHOMA_RETURN_IF_ERROR(frame.status());
+    TAHOMA_ASSIGN_OR_RETURN(wire::NumberedRequest message, wire::DecodeRequest(*std::move(frame)));
+    if (message.request.method != kAlive) {
+      events_.OnPeerMessage(peer.node, std::move(message.request));
+    }
+  }
+}
+
+// A peer that dialled again has given up what it said before. That must be over, and told as lost,
+// before the first word of the new connection is heard.
+void PeerLink::EndFormer(Incoming& incoming, int node) {
+  std::unique_lock lock(mutex_);
+  incoming.node = node;
+  const auto former_runs = [&] {
+    for (const Incoming& other : incoming_) {
+      if (&other == &incoming) return false;  // those after it wait for it in turn
+      if (other.node == node && !other.done) return true;
+    }
+    return false;
+  };
+  for (const Incoming& other : incoming_) {
+    if (&other == &incoming) break;
+    if (other.node == node && !other.done) other.connection->Shutdown();
+  }
+  changed_.wait(lock, [&] { return stopped_ || !former_runs(); });
+}
+
+// Ends our own connection to the peer, so that nobody waits to send to it; it is dialled again.
+void PeerLink::HangUp(int node) {
+  Outgoing& outgoing = *outgoing_.at(node);
+  const std::lock_guard lock(outgoing.mutex);
+  if (outgoing.connection) outgoing.connection->Shutdown();
+  if (outgoing.queue) outgoing.queue->Close();
+}
+
+absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection) {
   TAHOMA_ASSIGN_OR_RETURN(wire::Frame frame, connection.Receive(options_.io_timeout));
   TAHOMA_ASSIGN_OR_RETURN(const wire::NumberedRequest hello, wire::DecodeRequest(std::move(frame)));
   if (hello.request.method != kHello) {
@@ -210,11 +253,14 @@ absl::StatusOr<int> PeerLink::Greeting(wire::Connection& connection) {
   wire::Fields fields(json, std::string(kHello));
   const int node = static_cast<int>(fields.Int("nodeId", 0, 3));
   const std::string ultra_server = fields.String("ultraServer", 0, 128);
+  const std::chrono::milliseconds beat(fields.IntOr("aliveMs", 0, kMaxAliveMs, 0));
   TAHOMA_RETURN_IF_ERROR(fields.status());
   if (ultra_server != options_.ultra_server || !outgoing_.contains(node)) {
     return PermissionDenied("node {} of UltraServer \"{}\" is no peer", node, ultra_server);
   }
-  return node;
+  // A peer that does not say how often it will be heard (an older one) is not waited for.
+  if (beat.count() == 0) return Hello{.node = node, .patience = wire::kForever};
+  return Hello{.node = node, .patience = std::max(options_.silence, kBeats * beat)};
 }
 
 }  // namespace tahoma::sim

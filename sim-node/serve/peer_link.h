@@ -8,8 +8,10 @@
 // Every node dials every other, so there are two connections between two nodes: a node writes only
 // on the one it dialled and reads only on the one it accepted. When the first breaks, the peer may
 // miss what was sent last; dialling begins again and OnPeerConnected tells it everything anew. When
-// the second breaks, we may miss something, and the peer does the same. The messages are requests
-// without reply in frames of lib/wire (docs/formats/wire.md).
+// the second breaks, we may miss something, and the peer does the same. Whoever has nothing to say
+// says that it is alive: a process that is stopped keeps its connections, and only its silence
+// tells. A peer that is silent for too long is lost both ways. The messages are requests without
+// reply in frames of lib/wire (docs/formats/wire.md).
 //
 // Thread safety: every member may be called from any thread; events come from several.
 
@@ -63,6 +65,8 @@ class PeerLink {
     std::chrono::milliseconds redial{200};
     // For one frame to be taken by the peer's system, and for its greeting to come.
     std::chrono::milliseconds io_timeout{30'000};
+    // A peer of which nothing is heard for so long is lost. We are heard four times as often.
+    std::chrono::milliseconds silence{10'000};
   };
 
   // Listens and begins to dial. Fails as wire::Listener::Open does, and with kInvalidArgument for a
@@ -88,15 +92,23 @@ class PeerLink {
   struct Incoming {
     std::shared_ptr<wire::Connection> connection;
     std::jthread thread;
+    int node = -1;  // once it has greeted
     bool done = false;
+  };
+  struct Hello {
+    int node = 0;
+    std::chrono::milliseconds patience{};  // how long it may be silent
   };
 
   PeerLink(Options options, PeerEvents& events, std::unique_ptr<wire::Listener> listener);
 
   void AcceptLoop();
   void Admit(std::shared_ptr<wire::Connection> connection);
-  void ReadLoop(wire::Connection& connection);
-  absl::StatusOr<int> Greeting(wire::Connection& connection);
+  void ReadLoop(Incoming& incoming);
+  absl::Status ReadMessages(const Hello& peer, wire::Connection& connection);
+  absl::StatusOr<Hello> Greeting(wire::Connection& connection);
+  void EndFormer(Incoming& incoming, int node);
+  void HangUp(int node);
   void WriteLoop(Outgoing& outgoing);
   absl::Status Converse(Outgoing& outgoing, wire::Connection& connection);
   bool WaitToRedial();
@@ -106,8 +118,8 @@ class PeerLink {
   const std::unique_ptr<wire::Listener> listener_;
   std::map<int, std::unique_ptr<Outgoing>> outgoing_;  // fixed after Start
 
-  std::mutex mutex_;  // the members below
-  std::condition_variable stopping_;
+  std::mutex mutex_;                 // the members below
+  std::condition_variable changed_;  // stopped_, and done of incoming_
   bool stopped_ = false;
   std::list<Incoming> incoming_;
 

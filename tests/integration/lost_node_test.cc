@@ -1,6 +1,6 @@
-// An UltraServer of four sim-node programs, one of which dies while collectives run on all of them:
-// every rank of the job ends soon and says which node was lost, and the UltraServer works again
-// when the node is back.
+// An UltraServer of four sim-node programs, one of which dies or hangs while collectives run on all
+// of them: every rank of the job ends soon and says which node was lost, and the UltraServer works
+// again when the node is back.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ constexpr seconds kSoon{
 
 class LostNodeTest : public ::testing::Test {
  protected:
-  LostNodeTest() {
+  explicit LostNodeTest(std::string peer_timeout = "10s") : peer_timeout_(std::move(peer_timeout)) {
     for (int node = 0; node < kNodes; ++node) {
       WriteConfig(node);
       Start(node);
@@ -59,9 +59,9 @@ class LostNodeTest : public ::testing::Test {
     std::ofstream(Path("config", node)) << fmt::format(
         "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n{0}\n"
         "instanceType: trn2u.48xlarge\nlinkAddress: unix:{1}\nnodeSocket: {2}\nstateDir: {3}\n"
-        "portFile: {4}\nultraServer:\n  id: us-1\n  nodeId: {0}\n  peers:\n{5}",
+        "portFile: {4}\nultraServer:\n  id: us-1\n  nodeId: {0}\n  peerTimeout: {5}\n  peers:\n{6}",
         node, Path("link", node), Path("socket", node), Path("state", node), Path("ports", node),
-        peers);
+        peer_timeout_, peers);
   }
   void Start(int node) {
     std::filesystem::remove(Path("ports", node));
@@ -91,13 +91,14 @@ class LostNodeTest : public ::testing::Test {
   }
   // A pod's program on that node, as a rank of the job.
   std::unique_ptr<ChildProgram> Rank(int node, const std::string& job,
-                                     const std::vector<std::string>& words) {
+                                     const std::vector<std::string>& words,
+                                     int world_size = kNodes) {
     std::vector<std::string> command = {
         "/usr/bin/env",
         fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", node)),
         "TAHOMA_CLAIM_TOKEN=" + tokens_[static_cast<std::size_t>(node)],
         fmt::format("TAHOMA_RANK={}", node),
-        fmt::format("TAHOMA_WORLD_SIZE={}", kNodes),
+        fmt::format("TAHOMA_WORLD_SIZE={}", world_size),
         "TAHOMA_COMM_ID=" + job,
         Bin("nccom-test"),
         "allr"};
@@ -123,20 +124,22 @@ class LostNodeTest : public ::testing::Test {
     for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
   }
 
+  const std::string peer_timeout_;
   testing::TempDir dir_;
   std::map<int, std::unique_ptr<ChildProgram>> nodes_;
   std::vector<std::string> tokens_;
 };
 
+// A thousand sizes: rank 0 prints a line for each, so the first line says that they have begun.
+const std::vector<std::string> kLongRun = {"-b", "64K",  "-e", "128K", "-i", "128",
+                                           "-d", "fp32", "-n", "1",    "-c"};
+
+bool HasBegun(const ChildProgram& rank) { return rank.log().find("65536") != std::string::npos; }
+
 TEST_F(LostNodeTest, InMidCollectiveEveryRankEndsSoonAndTheUltraServerRecovers) {
-  // A thousand sizes: rank 0 prints a line for each, so the first line says that they have begun.
-  const std::vector<std::string> long_run = {"-b", "64K",  "-e", "128K", "-i", "128",
-                                             "-d", "fp32", "-n", "1",    "-c"};
   std::vector<std::unique_ptr<ChildProgram>> ranks;
-  for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", long_run));
-  ASSERT_TRUE(Eventually(*ranks[0], [&] {
-    return ranks[0]->log().find("65536") != std::string::npos;
-  })) << ranks[0]->log();
+  for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
+  ASSERT_TRUE(Eventually(*ranks[0], [&] { return HasBegun(*ranks[0]); })) << ranks[0]->log();
   nodes_[kVictim]->Kill(SIGKILL);
   EXPECT_EQ(nodes_[kVictim]->Wait(), std::nullopt);
   for (int rank = 0; rank < kNodes; ++rank) {
@@ -172,6 +175,45 @@ TEST_F(LostNodeTest, ARankThatWaitedOnALostNodeDoesNotCountAndMayJoinAgain) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     EXPECT_EQ(ranks[i]->Wait(), i == kVictim ? 1 : 0) << ranks[i]->log();
   }
+}
+
+// A node that hangs keeps its sockets open: only its silence tells.
+class HungNodeTest : public LostNodeTest {
+ protected:
+  HungNodeTest() : LostNodeTest("3s") {}
+  // Before the programs are waited for: a stopped one takes no other signal.
+  ~HungNodeTest() override { nodes_[kVictim]->Kill(SIGCONT); }
+};
+
+TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItContinues) {
+  std::vector<std::unique_ptr<ChildProgram>> ranks;
+  for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
+  ASSERT_TRUE(Eventually(*ranks[0], [&] { return HasBegun(*ranks[0]); })) << ranks[0]->log();
+  nodes_[kVictim]->Kill(SIGSTOP);
+  for (int rank = 0; rank < kNodes; ++rank) {
+    if (rank == kVictim) continue;
+    SCOPED_TRACE(rank);
+    ChildProgram& program = *ranks[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(program.WaitEnd(kSoon)) << program.log();
+    EXPECT_EQ(program.Wait(), 1);
+    EXPECT_THAT(program.log(),
+                AllOf(HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"),
+                      HasSubstr("rank 2 on node 2 is gone: nothing was heard of it for 3000 ms")));
+  }
+  EXPECT_FALSE(ranks[kVictim]->WaitEnd(std::chrono::milliseconds(0))) << "it hangs with its node";
+
+  // Those that are left serve the next job, before, while and after the node continues.
+  std::vector<std::string> some_sizes = kLongRun;
+  some_sizes[3] = "80K";
+  std::vector<std::unique_ptr<ChildProgram>> two;
+  for (int node = 0; node < 2; ++node) two.push_back(Rank(node, "two", some_sizes, 2));
+  ASSERT_TRUE(Eventually(*two[0], [&] { return HasBegun(*two[0]); })) << two[0]->log();
+  nodes_[kVictim]->Kill(SIGCONT);
+  ASSERT_TRUE(ranks[kVictim]->WaitEnd(kSoon)) << ranks[kVictim]->log();
+  EXPECT_EQ(ranks[kVictim]->Wait(), 1);
+  EXPECT_THAT(ranks[kVictim]->log(), HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"));
+  for (const auto& rank : two) EXPECT_EQ(rank->Wait(), 0) << rank->log();
+  ExpectThatAJobRuns("again");
 }
 
 }  // namespace

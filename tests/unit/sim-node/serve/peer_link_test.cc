@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <memory>
+#include <string>
 
 #include "lib/base/status.h"
 
@@ -134,6 +136,108 @@ TEST_F(PeerLinkTest, ImpossiblePeersAreRefused) {
   EXPECT_EQ(Message(start({{1, Address(1)}, {1, Address(2)}})), "peer 1 is named twice");
   a_ = Start(0, at_a_);
   EXPECT_EQ(a_->Send(3, {.method = "x"}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// ---- Silence -----------------------------------------------------------------------------------
+
+// A peer made by hand: what it sends is written out here.
+class ByHand {
+ public:
+  explicit ByHand(const std::string& address, int alive_ms) {
+    auto dialled = wire::Connection::Dial(address, std::chrono::seconds(20));
+    EXPECT_TRUE(dialled.ok()) << dialled.status();
+    connection_ = *std::move(dialled);
+    Say("peerHello",
+        fmt::format(R"({{"nodeId": 1, "ultraServer": "us-0", "aliveMs": {}}})", alive_ms));
+  }
+  void Say(const std::string& method, const std::string& params = "{}") {
+    const auto frame = wire::EncodeRequest(id_++, {.method = method, .params = params});
+    ASSERT_TRUE(frame.ok());
+    ASSERT_TRUE(connection_->Send(*frame).ok());
+  }
+  // Waits until the other side has hung up.
+  absl::Status AwaitEnd() { return connection_->Receive(std::chrono::seconds(20)).status(); }
+
+ private:
+  std::unique_ptr<wire::Connection> connection_;
+  std::uint64_t id_ = 0;
+};
+
+class SilenceTest : public PeerLinkTest {
+ protected:
+  // Listens at node 1's address, where node 0 will dial.
+  SilenceTest() : peer_(*wire::Listener::Open(Address(1))) {
+    auto link = PeerLink::Start({.node_id = 0,
+                                 .ultra_server = "us-0",
+                                 .listen_address = Address(0),
+                                 .peers = {{1, Address(1)}},
+                                 .redial = milliseconds(5),
+                                 .silence = milliseconds(100)},
+                                at_a_);
+    EXPECT_TRUE(link.ok()) << link.status();
+    a_ = *std::move(link);
+  }
+  std::unique_ptr<wire::Connection> Accept() {
+    auto accepted = peer_->Accept(std::chrono::seconds(20));
+    EXPECT_TRUE(accepted.ok()) << accepted.status();
+    return accepted.ok() ? *std::move(accepted) : nullptr;
+  }
+  static std::string MethodOf(wire::Connection& connection) {
+    auto frame = connection.Receive(std::chrono::seconds(20));
+    if (!frame.ok()) return std::string(Message(frame.status()));
+    const auto message = wire::DecodeRequest(*std::move(frame));
+    return message.ok() ? message->request.method : std::string(Message(message.status()));
+  }
+
+  std::unique_ptr<wire::Listener> peer_;
+};
+
+TEST_F(SilenceTest, WhoHasNothingToSaySaysThatItIsAlive) {
+  const auto heard = Accept();
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(MethodOf(*heard), "peerHello");
+  EXPECT_EQ(MethodOf(*heard), "first");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(MethodOf(*heard), "peerAlive");
+  ASSERT_TRUE(a_->Send(1, {.method = "word"}).ok());
+  std::string method = MethodOf(*heard);
+  while (method == "peerAlive") method = MethodOf(*heard);
+  EXPECT_EQ(method, "word");
+}
+
+TEST_F(SilenceTest, APeerThatIsSilentIsLostBothWaysAndDialledAgain) {
+  const auto former = Accept();
+  ByHand hung(Address(0), 10);
+  hung.Say("last");
+  ASSERT_TRUE(at_a_.WaitFor("last from 1 "));
+  EXPECT_TRUE(at_a_.WaitFor("lost from 1"));
+  EXPECT_TRUE(at_a_.WaitFor("lost to 1")) << "whoever waits to send to it must not wait on";
+  EXPECT_FALSE(hung.AwaitEnd().ok());
+  EXPECT_TRUE(Accept()) << "dialled again";
+}
+
+TEST_F(SilenceTest, APeerThatNeverPromisedToBeHeardIsNotLostForItsSilence) {
+  ByHand older(Address(0), 0);
+  older.Say("word");
+  ASSERT_TRUE(at_a_.WaitFor("word from 1 "));
+  ByHand newer(Address(0), 0);  // proves that the older one was still held
+  newer.Say("word of the next");
+  ASSERT_TRUE(at_a_.WaitFor("word of the next from 1 "));
+}
+
+// The defect: what the former connection lost was told after the first words of the new one, which
+// were then forgotten with it.
+TEST_F(SilenceTest, ANewConnectionIsHeardAfterTheEndOfTheFormerOne) {
+  for (int i = 0; i < 20; ++i) {
+    at_a_.Clear();
+    ByHand former(Address(0), 0);
+    former.Say("old word");
+    ASSERT_TRUE(at_a_.WaitFor("old word from 1 "));
+    at_a_.Clear();
+    ByHand next(Address(0), 0);
+    next.Say("new word");
+    ASSERT_TRUE(at_a_.WaitFor("new word from 1 "));
+    EXPECT_LT(at_a_.PlaceOf("lost from 1"), at_a_.PlaceOf("new word from 1 "));
+  }
 }
 
 }  // namespace
