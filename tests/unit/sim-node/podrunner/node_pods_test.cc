@@ -7,6 +7,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -466,8 +467,10 @@ class RandomWorld {
         RC_ASSERT(calls_.insert(unprepare->claim.name).second);
         RC_ASSERT(UsersOf(unprepare->claim.name).empty());
       }
+      if (const auto* write = std::get_if<WriteStatus>(&action)) Note(*write);
       if (std::holds_alternative<WriteStatus>(action)) continue;
       if (std::holds_alternative<WriteEvent>(action)) continue;
+      if (std::holds_alternative<SaveCheckpoint>(action)) saved_ = pods_->Checkpoint();
       if (std::holds_alternative<SaveCheckpoint>(action)) continue;
       pending_.push_back(std::move(action));
     }
@@ -477,7 +480,7 @@ class RandomWorld {
   void Step() {
     if (pending_.empty()) {
       now_ += seconds(*rc::gen::inRange(1, 40));
-      return Do(pods_.OnTick(now_));
+      return Do(pods_->OnTick(now_));
     }
     const auto at = *rc::gen::inRange<std::size_t>(0, pending_.size());
     const NodeAction action = pending_[at];
@@ -489,13 +492,13 @@ class RandomWorld {
     if (const auto* read = std::get_if<ReadClaims>(&action)) {
       std::vector<ClaimFacts> facts;
       for (const std::string& name : read->names) facts.push_back(Facts(name, {"a", "b", "c"}));
-      Do(pods_.OnClaimsRead(
+      Do(pods_->OnClaimsRead(
           read->pod.uid, well ? absl::StatusOr<std::vector<ClaimFacts>>(facts) : Unavailable("no"),
           now_));
     } else if (const auto* prepare = std::get_if<PrepareClaim>(&action)) {
       calls_.erase(prepare->claim.name);
       if (well) held_.insert(prepare->claim.name);
-      Do(pods_.OnClaimPrepared(
+      Do(pods_->OnClaimPrepared(
           prepare->claim.uid,
           well ? absl::StatusOr<std::vector<PreparedDevice>>(DevicesOf(prepare->claim.name))
                : Unavailable("no"),
@@ -503,16 +506,17 @@ class RandomWorld {
     } else if (const auto* unprepare = std::get_if<UnprepareClaim>(&action)) {
       calls_.erase(unprepare->claim.name);
       if (well) held_.erase(unprepare->claim.name);
-      Do(pods_.OnClaimUnprepared(unprepare->claim.uid, well ? absl::OkStatus() : Unavailable("no"),
-                                 now_));
+      Do(pods_->OnClaimUnprepared(unprepare->claim.uid, well ? absl::OkStatus() : Unavailable("no"),
+                                  now_));
     } else if (const auto* run = std::get_if<RunContainer>(&action)) {
       if (well) running_[run->pod.name] = run->attempt;
-      Do(well ? pods_.OnStarted(run->pod.uid, "main", run->attempt, "id", now_)
-              : pods_.OnStartFailed(run->pod.uid, "main", run->attempt, {"Bad", "no"}, now_));
+      Do(well ? pods_->OnStarted(run->pod.uid, "main", run->attempt, "id", now_)
+              : pods_->OnStartFailed(run->pod.uid, "main", run->attempt, {"Bad", "no"}, now_));
     } else if (const auto* stop = std::get_if<StopContainer>(&action)) {
       EndContainer(stop->pod.name, 137);
     } else if (const auto* remove = std::get_if<DeletePod>(&action)) {
-      Do(pods_.OnPodGone(remove->pod.uid, now_));
+      objects_.erase(remove->pod.name);
+      Do(pods_->OnPodGone(remove->pod.uid, now_));
     }
   }
 
@@ -521,7 +525,7 @@ class RandomWorld {
     if (found == running_.end()) return;
     const int attempt = found->second;
     running_.erase(found);
-    Do(pods_.OnExited("uid-" + pod, "main", attempt, {.code = code}, now_));
+    Do(pods_->OnExited("uid-" + pod, "main", attempt, {.code = code}, now_));
   }
 
   // A container runs only while all of its claims are prepared.
@@ -539,7 +543,50 @@ class RandomWorld {
     return users;
   }
 
-  NodePods pods_{{.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"}};
+  // Written statuses: final phases stay, and restarts are never fewer than before.
+  void Note(const WriteStatus& write) {
+    const json status = json::parse(write.status);
+    json& before = statuses_[write.pod.name];
+    if (before.is_null()) before = json::object();
+    const std::string phase = before.value("phase", "");
+    if (phase == "Succeeded" || phase == "Failed") RC_ASSERT(status["phase"] == phase);
+    if (before.contains("containerStatuses")) {
+      RC_ASSERT(status["containerStatuses"][0]["restartCount"] >=
+                before["containerStatuses"][0]["restartCount"]);
+    }
+    before = status;
+  }
+
+  // The program is killed and starts again: what it knew is its checkpoint and what it had written;
+  // calls under way may or may not have been carried out; its containers are gone.
+  void Restart() {
+    for (const NodeAction& action : std::exchange(pending_, {})) {
+      const bool done = *rc::gen::arbitrary<bool>();
+      if (const auto* prepare = std::get_if<PrepareClaim>(&action); prepare != nullptr && done) {
+        held_.insert(prepare->claim.name);
+      }
+      if (const auto* unprepare = std::get_if<UnprepareClaim>(&action); unprepare && done) {
+        held_.erase(unprepare->claim.name);
+      }
+    }
+    calls_.clear();
+    running_.clear();
+    pods_.emplace(PodMachine::Addresses{.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"});
+    if (!saved_.empty()) RC_ASSERT(pods_->Restore(saved_).ok());
+    for (const auto& [name, claims] : claims_) {
+      if (!objects_.contains(name)) continue;
+      json pod = objects_[name];
+      pod["status"] = statuses_[name];
+      Do(pods_->OnPod(pod, now_));
+    }
+    Do(pods_->OnPodsSynced(now_));
+  }
+
+  std::optional<NodePods> pods_{
+      std::in_place, PodMachine::Addresses{.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"}};
+  std::string saved_;
+  std::map<std::string, json> statuses_;  // as written last, by pod
+  std::map<std::string, json> objects_;   // pods of the API server
   WallTime now_ = kStart;
   std::map<std::string, std::vector<std::string>> claims_;  // by pod
   std::vector<NodeAction> pending_;
@@ -552,24 +599,66 @@ RC_GTEST_PROP(NodePodsPropertyTest, ClaimsAreHeldExactlyWhileSomePodNeedsThem, (
   RandomWorld world;
   world.claims_ = {{"a", {"x"}}, {"b", {"x", "y"}}, {"c", {"y", "z"}}};
   for (const auto& [pod, claims] : world.claims_) {
-    world.Do(world.pods_.OnPod(PodJson(pod, claims), world.now_));
+    world.Do(world.pods_->OnPod(PodJson(pod, claims), world.now_));
     for (int i = *rc::gen::inRange(0, 12); i > 0; --i) world.Step();
   }
   for (const auto& [pod, claims] : world.claims_) {
     for (int i = *rc::gen::inRange(0, 12); i > 0; --i) world.Step();
     if (*rc::gen::arbitrary<bool>()) world.EndContainer(pod, 0);
     if (*rc::gen::arbitrary<bool>()) {
-      world.Do(world.pods_.OnPod(Deleted(PodJson(pod, claims)), world.now_));
+      world.Do(world.pods_->OnPod(Deleted(PodJson(pod, claims)), world.now_));
     } else {
-      world.Do(world.pods_.OnPodGone("uid-" + pod, world.now_));
+      world.Do(world.pods_->OnPodGone("uid-" + pod, world.now_));
     }
   }
-  for (int i = 0; i < 2000 && (world.pods_.pod_count() > 0 || !world.held_.empty()); ++i) {
+  for (int i = 0; i < 2000 && (world.pods_->pod_count() > 0 || !world.held_.empty()); ++i) {
     world.Step();
   }
-  RC_ASSERT(world.pods_.pod_count() == 0U);
+  RC_ASSERT(world.pods_->pod_count() == 0U);
   RC_ASSERT(world.held_.empty());
-  RC_ASSERT(json::parse(world.pods_.Checkpoint())["claims"].empty());
+  RC_ASSERT(json::parse(world.pods_->Checkpoint())["claims"].empty());
+}
+// The same with a runner that is killed and starts again at any moment.
+RC_GTEST_PROP(NodePodsPropertyTest, NoRestartOfTheRunnerLosesAClaimOrLiesAboutAPod, ()) {
+  RandomWorld world;
+  world.claims_ = {{"a", {"x"}}, {"b", {"x", "y"}}, {"c", {"y", "z"}}};
+  const std::string policy = *rc::gen::element("Always", "OnFailure", "Never");
+  for (const auto& [name, claims] : world.claims_) {
+    json pod = PodJson(name, claims);
+    pod["spec"]["restartPolicy"] = policy;
+    world.objects_[name] = pod;
+    world.Do(world.pods_->OnPod(pod, world.now_));
+  }
+  for (int i = *rc::gen::inRange(0, 80); i > 0; --i) {
+    const int event = *rc::gen::inRange(0, 12);
+    if (event == 0) {
+      world.Restart();
+    } else if (event <= 2) {
+      const std::string pod = *rc::gen::element("a", "b", "c");
+      world.EndContainer(pod, *rc::gen::inRange(0, 2));
+    } else {
+      world.Step();
+    }
+  }
+  for (const auto& [name, claims] : world.claims_) {
+    if (*rc::gen::arbitrary<bool>()) {
+      world.objects_[name] = Deleted(world.objects_[name]);
+      world.Do(world.pods_->OnPod(world.objects_[name], world.now_));
+    } else {
+      world.objects_.erase(name);
+      world.Do(world.pods_->OnPodGone("uid-" + name, world.now_));
+    }
+    if (*rc::gen::inRange(0, 3) == 0) world.Restart();
+  }
+  for (int i = 0; i < 3000 && (world.pods_->pod_count() > 0 || !world.held_.empty()); ++i) {
+    world.Step();
+  }
+  RC_ASSERT(world.pods_->pod_count() == 0U);
+  RC_ASSERT(world.held_.empty());
+  for (int i = 0; i < 200 && (world.pods_->NextDeadline() || !world.pending_.empty()); ++i) {
+    world.Step();
+  }
+  RC_ASSERT(json::parse(world.pods_->Checkpoint())["claims"].empty());
 }
 
 }  // namespace
