@@ -32,6 +32,12 @@ PodRef RefOf(const json& pod) {
           .uid = TextAt(metadata, "uid")};
 }
 
+// Messages may quote what users made of bytes (a command out of a Secret) or the names of files;
+// JSON holds nothing but text.
+std::string TextOf(const json& status) {
+  return status.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 bool Contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
@@ -179,7 +185,7 @@ void NodePods::Refuse(const json& object, const absl::Status& why) {
   if (!refused_.insert(ref.uid).second) return;
   const json status = {
       {"phase", "Failed"}, {"reason", "UnsupportedPod"}, {"message", std::string(Message(why))}};
-  actions_.push_back(WriteStatus{.pod = ref, .status = status.dump()});
+  actions_.push_back(WriteStatus{.pod = ref, .status = TextOf(status)});
   actions_.push_back(WriteEvent{
       .pod = ref,
       .event = {
@@ -441,7 +447,7 @@ void NodePods::AfterStep(const std::string& uid) {
   if (found == pods_.end()) return;
   Pod& pod = found->second;
   if (pod.machine->finished() && pod.machine->gone()) over_.insert(uid);
-  std::string status = pod.machine->Status().dump();
+  std::string status = TextOf(pod.machine->Status());
   if (status != pod.written) {
     pod.written = status;
     // The object is gone with a pod that vanished; there is nowhere to write to.

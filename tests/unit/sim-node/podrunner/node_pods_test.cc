@@ -237,6 +237,21 @@ TEST_F(NodePodsTest, AContainerGetsTheDevicesOfTheRequestsItNamesAndOfNoOther) {
   EXPECT_EQ(given["third"], (std::vector<std::string>{"k=1", "k=2", "k=3", "k=4"}));
 }
 
+// The defect: such bytes ended the program, as JSON cannot hold them.
+TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
+  pods_.OnPod(PodJson("a", {}), now_);
+  const NodeActions actions = pods_.OnStartFailed(
+      "uid-a", "main", 0, {"CreateContainerError", "no command \"\xff\xfe\""}, now_);
+  std::string shown;
+  for (const NodeAction& action : actions) {
+    const auto* write = std::get_if<WriteStatus>(&action);
+    if (write == nullptr) continue;
+    const json status = json::parse(write->status);
+    shown = status["containerStatuses"][0]["state"]["waiting"]["message"];
+  }
+  EXPECT_TRUE(shown.starts_with("no command \"")) << shown;
+}
+
 // ---- Claims that pods share --------------------------------------------------------------------
 
 TEST_F(NodePodsTest, ASharedClaimIsPreparedOnceAndUnpreparedAfterItsLastPod) {
