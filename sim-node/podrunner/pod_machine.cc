@@ -110,6 +110,7 @@ PodActions PodMachine::Start(WallTime now) {
 PodActions PodMachine::OnPrepared(WallTime now) {
   if (stage_ != Stage::kPreparing) return {};
   asked_ = false;
+  retry_at_.reset();  // another pod's try may have helped while this one waited for its own
   retry_delay_ = {};
   stage_ = Stage::kInitializing;
   return Take(now);

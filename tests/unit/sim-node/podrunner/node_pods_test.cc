@@ -252,6 +252,21 @@ TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
   EXPECT_TRUE(shown.starts_with("no command \"")) << shown;
 }
 
+// The defect: the time of the retry stayed, lay in the past, and the runner spun.
+TEST_F(NodePodsTest, APodThatAnotherOneHelpedToItsClaimHasNothingLeftToRetry) {
+  pods_.OnPod(PodJson("a", {"own", "shared"}), now_);
+  pods_.OnClaimsRead("uid-a", {{Facts("own", {"a"}), Facts("shared", {"a", "b"})}}, now_);
+  pods_.OnClaimPrepared("uid-shared", Unavailable("away"), now_);
+  EXPECT_EQ(pods_.NextDeadline(), now_ + kFirstPrepareRetry);
+  pods_.OnPod(PodJson("b", {"shared"}), now_);
+  pods_.OnClaimsRead("uid-b", {{Facts("shared", {"a", "b"})}}, now_);
+  EXPECT_EQ(Deeds(pods_.OnClaimPrepared("uid-shared", DevicesOf("shared"), now_)),
+            (Story{"run b shared"}));
+  EXPECT_EQ(Deeds(pods_.OnClaimPrepared("uid-own", DevicesOf("own"), now_)),
+            (Story{"run a own shared"}));
+  EXPECT_EQ(pods_.NextDeadline(), std::nullopt);
+}
+
 // ---- Claims that pods share --------------------------------------------------------------------
 
 TEST_F(NodePodsTest, ASharedClaimIsPreparedOnceAndUnpreparedAfterItsLastPod) {
