@@ -296,6 +296,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
     AfterStep(pod_uid);
     return Take();
   }
+  DropFormerClaims(pod, *claims);
   for (const ClaimFacts& facts : *claims) {
     for (const PodClaim& entry : pod.machine->spec().claims) {
       if (entry.object == facts.name) pod.claim_uids[entry.name] = facts.uid;
@@ -316,6 +317,22 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   FinishPreparing(pod, now);
   AfterStep(pod_uid);
   return Take();
+}
+
+// A claim that was deleted and made anew under its name is another one. A call for the former may
+// have been carried out, so it is unprepared.
+void NodePods::DropFormerClaims(Pod& pod, const std::vector<ClaimFacts>& claims) {
+  std::set<std::string> former = pod.claims;
+  for (const ClaimFacts& facts : claims) former.erase(facts.uid);
+  for (const std::string& uid : former) {
+    pod.claims.erase(uid);
+    const auto found = claims_.find(uid);
+    if (found == claims_.end()) continue;
+    found->second.users.erase(pod.ref.uid);
+    found->second.waiting.erase(pod.ref.uid);
+    MarkDirty();
+    if (found->second.users.empty()) AskUnprepare(found->second);
+  }
 }
 
 void NodePods::FinishPreparing(Pod& pod, WallTime now) {

@@ -161,6 +161,7 @@ class NodePods {
   void StartUnpreparing(Pod& pod, WallTime now);
   void AskUnprepare(Claim& claim);
   void UnprepareUnused(WallTime now);
+  void DropFormerClaims(Pod& pod, const std::vector<ClaimFacts>& claims);
   void FinishPreparing(Pod& pod, WallTime now);
   absl::Status CheckClaims(const Pod& pod, const std::vector<ClaimFacts>& claims) const;
   std::vector<std::string> DevicesFor(const Pod& pod, const std::string& container) const;

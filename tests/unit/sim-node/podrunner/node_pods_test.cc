@@ -267,6 +267,26 @@ TEST_F(NodePodsTest, APodThatAnotherOneHelpedToItsClaimHasNothingLeftToRetry) {
   EXPECT_EQ(pods_.NextDeadline(), std::nullopt);
 }
 
+// The defect: the claim that is no more was waited for, for ever.
+TEST_F(NodePodsTest, AClaimThatWasMadeAnewUnderItsNameReplacesTheFormerOne) {
+  pods_.OnPod(PodJson("a", {"chips"}), now_);
+  pods_.OnClaimsRead("uid-a", {{Facts("chips", {"a"})}}, now_);
+  pods_.OnClaimPrepared("uid-chips", Unavailable("the plugin is away"), now_);
+  now_ += kFirstPrepareRetry;
+  pods_.OnTick(now_);
+  ClaimFacts anew = Facts("chips", {"a"});
+  anew.uid = "uid-anew";
+  EXPECT_EQ(Deeds(pods_.OnClaimsRead("uid-a", {{anew}}, now_)),
+            (Story{"save", "unprepare chips", "save", "prepare chips"}))
+      << "the failed call may have prepared the former one";
+  EXPECT_EQ(Deeds(pods_.OnClaimPrepared("uid-anew", DevicesOf("chips"), now_)),
+            (Story{"run a chips"}));
+  pods_.OnClaimUnprepared("uid-chips", absl::OkStatus(), now_);
+  const json left = json::parse(pods_.Checkpoint())["claims"];
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0]["uid"], "uid-anew");
+}
+
 // ---- Claims that pods share --------------------------------------------------------------------
 
 TEST_F(NodePodsTest, ASharedClaimIsPreparedOnceAndUnpreparedAfterItsLastPod) {
