@@ -38,6 +38,11 @@ std::string TextOf(const json& status) {
   return status.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+bool HasEnded(const json& pod) {
+  const std::string phase = TextAt(At(pod, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 bool Contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
@@ -134,7 +139,14 @@ NodeActions NodePods::OnPod(const json& object, WallTime now) {
   absl::StatusOr<PodSpec> spec = ParsePod(object);
   if (known == pods_.end()) {
     if (!spec.ok()) {
-      Refuse(object, spec.status());
+      Refuse(object, "UnsupportedPod", Message(spec.status()));
+      return Take();
+    }
+    if (shutting_down_) {
+      // What holds claims is left to the next runner: its phase may only be final without them.
+      if (!HoldsClaims(ref.uid) && !HasEnded(object)) {
+        Refuse(object, "NodeShutdown", "Pod was rejected as the node is shutting down.");
+      }
       return Take();
     }
     Pod& pod = pods_[ref.uid];
@@ -173,8 +185,13 @@ void NodePods::Admit(Pod& pod, PodSpec spec, const json& object, WallTime now) {
   Carry(pod, pod.machine->Start(now), now);
 }
 
+bool NodePods::HoldsClaims(const std::string& pod_uid) const {
+  return std::any_of(claims_.begin(), claims_.end(),
+                     [&](const auto& entry) { return entry.second.users.contains(pod_uid); });
+}
+
 // The kubelet fails a pod that its admission refuses; so do we, once, and let it be deleted.
-void NodePods::Refuse(const json& object, const absl::Status& why) {
+void NodePods::Refuse(const json& object, std::string_view reason, std::string_view message) {
   const PodRef ref = RefOf(object);
   if (ref.uid.empty()) return;
   if (!TextAt(At(object, "metadata"), "deletionTimestamp").empty()) {
@@ -183,13 +200,11 @@ void NodePods::Refuse(const json& object, const absl::Status& why) {
     return;
   }
   if (!refused_.insert(ref.uid).second) return;
-  const json status = {
-      {"phase", "Failed"}, {"reason", "UnsupportedPod"}, {"message", std::string(Message(why))}};
+  const json status = {{"phase", "Failed"}, {"reason", reason}, {"message", message}};
   actions_.push_back(WriteStatus{.pod = ref, .status = TextOf(status)});
   actions_.push_back(WriteEvent{
       .pod = ref,
-      .event = {
-          .warning = true, .reason = "UnsupportedPod", .message = std::string(Message(why))}});
+      .event = {.warning = true, .reason = std::string(reason), .message = std::string(message)}});
 }
 
 NodeActions NodePods::OnPodGone(const std::string& uid, WallTime now) {

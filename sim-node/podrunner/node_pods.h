@@ -155,7 +155,8 @@ class NodePods {
 
   NodeActions Take();
   void Admit(Pod& pod, PodSpec spec, const nlohmann::json& object, WallTime now);
-  void Refuse(const nlohmann::json& object, const absl::Status& why);
+  void Refuse(const nlohmann::json& object, std::string_view reason, std::string_view message);
+  bool HoldsClaims(const std::string& pod_uid) const;
   void Carry(Pod& pod, const PodActions& actions, WallTime now);
   void StartReading(Pod& pod, WallTime now);
   void StartUnpreparing(Pod& pod, WallTime now);
@@ -172,7 +173,7 @@ class NodePods {
   std::map<std::string, Pod> pods_;      // by uid
   std::map<std::string, Claim> claims_;  // by uid
   std::set<std::string> over_;           // pods to forget after this step, by uid
-  std::set<std::string> refused_;        // pods whose spec cannot be run, by uid
+  std::set<std::string> refused_;        // pods that were not let in, by uid
   bool shutting_down_ = false;
   NodeActions actions_;
 };

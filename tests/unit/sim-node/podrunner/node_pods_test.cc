@@ -428,6 +428,36 @@ TEST_F(NodePodsTest, NewsOfUnknownPodsAndClaimsIsLetPass) {
   EXPECT_EQ(pods_.UidOf("default", "x"), "");
 }
 
+// The defect: it was started, and killed without a word when the program ended.
+TEST_F(NodePodsTest, APodThatComesWhileTheNodeShutsDownIsRefusedAsAKubeletDoes) {
+  RunPod(pods_, "a", {"chips"});
+  pods_.OnShutdown(seconds(5), now_);
+  NodeActions actions = pods_.OnPod(PodJson("b", {}), now_);
+  EXPECT_EQ(Deeds(actions), Story{});
+  ASSERT_TRUE(std::holds_alternative<WriteStatus>(actions.at(0)));
+  const json status = json::parse(std::get<WriteStatus>(actions.at(0)).status);
+  EXPECT_EQ(status["phase"], "Failed");
+  EXPECT_EQ(status["reason"], "NodeShutdown");
+  EXPECT_EQ(Describe(pods_.OnPod(PodJson("b", {}), now_)), Story{}) << "once";
+  EXPECT_EQ(Deeds(pods_.OnPod(Deleted(PodJson("b", {})), now_)), (Story{"delete b"}));
+  Exit(pods_, "a", 137);
+  pods_.OnClaimUnprepared("uid-chips", absl::OkStatus(), now_);
+  EXPECT_TRUE(pods_.shut_down());
+}
+
+TEST_F(NodePodsTest, APodThatHasEndedOrHoldsClaimsIsLeftAsItIsByANodeThatShutsDown) {
+  RunPod(pods_, "a", {"chips"});
+  NodePods next = Make();
+  ASSERT_EQ(next.Restore(pods_.Checkpoint()), absl::OkStatus());
+  next.OnShutdown(seconds(5), now_);
+  EXPECT_EQ(Describe(next.OnPod(PodJson("a", {"chips"}), now_)), Story{})
+      << "a final phase would free devices that are still prepared";
+  json ended = PodJson("b", {});
+  ended["status"] = {{"phase", "Succeeded"}};
+  EXPECT_EQ(Describe(next.OnPod(ended, now_)), Story{});
+  EXPECT_TRUE(next.shut_down());
+}
+
 // ---- A runner that starts again ----------------------------------------------------------------
 
 TEST_F(NodePodsTest, ARestoredClaimIsPreparedAgainForThePodThatUsesIt) {
