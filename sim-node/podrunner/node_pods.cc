@@ -144,7 +144,7 @@ NodeActions NodePods::OnPod(const json& object, WallTime now) {
     }
     if (shutting_down_) {
       // What holds claims is left to the next runner: its phase may only be final without them.
-      if (!HoldsClaims(ref.uid) && !HasEnded(object)) {
+      if (!HoldsClaims(ref.uid)) {
         Refuse(object, "NodeShutdown", "Pod was rejected as the node is shutting down.");
       }
       return Take();
@@ -199,7 +199,7 @@ void NodePods::Refuse(const json& object, std::string_view reason, std::string_v
     actions_.push_back(DeletePod{.pod = ref});
     return;
   }
-  if (!refused_.insert(ref.uid).second) return;
+  if (HasEnded(object) || !refused_.insert(ref.uid).second) return;
   const json status = {{"phase", "Failed"}, {"reason", reason}, {"message", message}};
   actions_.push_back(WriteStatus{.pod = ref, .status = TextOf(status)});
   actions_.push_back(WriteEvent{

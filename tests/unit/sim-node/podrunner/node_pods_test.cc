@@ -458,6 +458,15 @@ TEST_F(NodePodsTest, APodThatHasEndedOrHoldsClaimsIsLeftAsItIsByANodeThatShutsDo
   EXPECT_TRUE(next.shut_down());
 }
 
+// The defect: a pod that had succeeded became a failed one when the next runner could not read it.
+TEST_F(NodePodsTest, APodThatCannotBeReadKeepsTheFinalPhaseThatItHas) {
+  json bad = PodJson("a", {});
+  bad["spec"]["containers"][0]["name"] = "../etc";
+  bad["status"] = {{"phase", "Succeeded"}};
+  EXPECT_EQ(Describe(pods_.OnPod(bad, now_)), Story{});
+  EXPECT_EQ(Describe(pods_.OnPod(Deleted(bad), now_)), (Story{"delete a"}));
+}
+
 // ---- A runner that starts again ----------------------------------------------------------------
 
 TEST_F(NodePodsTest, ARestoredClaimIsPreparedAgainForThePodThatUsesIt) {
