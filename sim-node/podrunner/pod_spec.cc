@@ -1,5 +1,6 @@
 #include "sim-node/podrunner/pod_spec.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/status.h"
@@ -215,6 +216,13 @@ absl::Status ParseInto(const json& object, PodSpec& pod) {
   TAHOMA_ASSIGN_OR_RETURN(pod.init_containers, ParseContainers(spec, "initContainers"));
   TAHOMA_ASSIGN_OR_RETURN(pod.containers, ParseContainers(spec, "containers"));
   if (pod.containers.empty()) return InvalidArgument("spec.containers is empty");
+  for (const ContainerSpec& container : pod.containers) {
+    if (std::any_of(pod.init_containers.begin(), pod.init_containers.end(),
+                    [&](const ContainerSpec& other) { return other.name == container.name; })) {
+      return InvalidArgument("initContainers and containers have two containers named {}",
+                             container.name);
+    }
+  }
   const json& init = Member(spec, "initContainers");
   for (std::size_t i = 0; i < pod.init_containers.size(); ++i) {
     if (!Text(init[i], "restartPolicy").empty()) {
