@@ -17,7 +17,9 @@ bool IsImageFailure(std::string_view reason) { return reason == "ErrImagePull"; 
 }  // namespace
 
 PodMachine::PodMachine(PodSpec spec, const PodHistory& history, Addresses addresses)
-    : spec_(std::move(spec)), addresses_(std::move(addresses)) {
+    : spec_(std::move(spec)),
+      addresses_(std::move(addresses)),
+      former_conditions_(history.conditions) {
   init_count_ = spec_.init_containers.size();
   for (const auto* list : {&spec_.init_containers, &spec_.containers}) {
     for (const ContainerSpec& container : *list) {

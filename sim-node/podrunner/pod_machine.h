@@ -94,11 +94,16 @@ struct PodHistory {
     std::string container_id{};
     std::optional<Termination> terminated{};
   };
+  struct Condition {
+    bool met = false;
+    WallTime since{};
+  };
   std::string phase{};  // empty: never seen before
   std::string reason{};
   std::string message{};
   std::optional<WallTime> start_time{};
   std::map<std::string, Container> containers{};
+  std::map<std::string, Condition> conditions{};  // by type, those with a time
   bool holds_claims = false;  // a former runner prepared claims and nobody unprepared them
 };
 
@@ -236,6 +241,7 @@ class PodMachine {
   std::string reason_;
   std::string message_;
   std::map<std::string, Condition> conditions_;
+  const std::map<std::string, PodHistory::Condition> former_conditions_;
   PodActions actions_;
 };
 

@@ -63,6 +63,18 @@ PodHistory::Container ParseContainerHistory(const json& status) {
   return container;
 }
 
+std::map<std::string, PodHistory::Condition> ParseConditions(const json& status) {
+  std::map<std::string, PodHistory::Condition> conditions;
+  const auto list = status.find("conditions");
+  if (list == status.end() || !list->is_array()) return conditions;
+  for (const json& entry : *list) {
+    const absl::StatusOr<WallTime> since = ParseTime(TextAt(entry, "lastTransitionTime"));
+    if (!since.ok()) continue;
+    conditions[TextAt(entry, "type")] = {.met = TextAt(entry, "status") == "True", .since = *since};
+  }
+  return conditions;
+}
+
 }  // namespace
 
 PodHistory ParseHistory(const json& pod) {
@@ -75,6 +87,7 @@ PodHistory ParseHistory(const json& pod) {
   history.message = TextAt(status, "message");
   const absl::StatusOr<WallTime> start = ParseTime(TextAt(status, "startTime"));
   if (start.ok()) history.start_time = *start;
+  history.conditions = ParseConditions(status);
   for (const char* key : {"initContainerStatuses", "containerStatuses"}) {
     if (!status.contains(key) || !status[key].is_array()) continue;
     for (const json& entry : status[key]) {
@@ -134,6 +147,12 @@ void PodMachine::SetCondition(const std::string& type, bool met, std::string rea
   const auto [at, added] = conditions_.try_emplace(type);
   Condition& condition = at->second;
   if (added || condition.met != met) condition.since = now;
+  // A condition that is as it was has not changed with the runner (kubelet
+  // updateLastTransitionTime).
+  const auto former = former_conditions_.find(type);
+  if (added && former != former_conditions_.end() && former->second.met == met) {
+    condition.since = former->second.since;
+  }
   condition.met = met;
   condition.reason = std::move(reason);
   condition.message = std::move(message);

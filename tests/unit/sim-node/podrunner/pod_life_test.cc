@@ -39,6 +39,45 @@ json ConditionOf(const json& status, const std::string& type) {
   return nullptr;
 }
 
+// The defects: with every start of the runner all conditions had changed just now, and the time at
+// which the scheduler had placed the pod was lost.
+TEST(PodLifeTest, AConditionKeepsItsTimeWhileItsStatusIsTheSame) {
+  json object = PodJson("Never");
+  object["status"]["conditions"] =
+      json::array({{{"type", "PodScheduled"},
+                    {"status", "True"},
+                    {"lastTransitionTime", "2019-01-01T00:00:00Z"}},
+                   {{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", "not a time"}},
+                   {{"type", 3}},
+                   "nonsense"});
+  PodMachine first = Make(object);
+  first.Start(kStart);
+  first.OnStarted("main", 0, "tahoma://1", kStart + seconds(1));
+  first.OnExited("main", 0, {.code = 0}, kStart + seconds(2));
+  EXPECT_EQ(ConditionOf(first.Status(), "PodScheduled")["lastTransitionTime"],
+            "2019-01-01T00:00:00Z");
+  EXPECT_EQ(ConditionOf(first.Status(), "Ready")["lastTransitionTime"],
+            FormatTime(kStart + seconds(2)));
+  object["status"] = first.Status();
+  PodMachine second = Make(object);
+  second.Start(kStart + seconds(100));
+  EXPECT_EQ(second.Status(), first.Status()) << "nothing has changed";
+}
+
+TEST(PodLifeTest, AConditionThatChangedWhileNobodyLookedHasChangedAtTheStart) {
+  json object = PodJson();
+  PodMachine first = Make(object);
+  first.Start(kStart);
+  first.OnStarted("main", 0, "tahoma://1", kStart + seconds(1));
+  object["status"] = first.Status();
+  PodMachine second = Make(object);
+  second.Start(kStart + seconds(100));
+  const json ready = ConditionOf(second.Status(), "Ready");
+  EXPECT_EQ(ready["status"], "False");
+  EXPECT_EQ(ready["lastTransitionTime"], FormatTime(kStart + seconds(100)));
+  EXPECT_EQ(ConditionOf(second.Status(), "Initialized")["lastTransitionTime"], FormatTime(kStart));
+}
+
 // The defect: what the one did was told of the other, and the pod hung with a program that ran.
 TEST(PodLifeTest, AnInitContainerAndAContainerOfOneNameAreRefused) {
   json object = PodJson();
