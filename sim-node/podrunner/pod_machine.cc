@@ -155,6 +155,7 @@ PodActions PodMachine::OnStarted(std::string_view name, int attempt, std::string
     return {};
   }
   container->state = ContainerState::kRunning;
+  container->uncounted = false;
   container->started = now;
   container->container_id = container_id;
   container->waiting_reason.clear();
@@ -381,7 +382,10 @@ void PodMachine::WaitForBackOff(Container& container, WallTime until) {
 }
 
 void PodMachine::Begin(Container& container) {
-  if (container.again) container.restarts += 1;
+  if (container.again) {
+    container.restarts += 1;
+    container.uncounted = true;
+  }
   container.again = false;
   container.retry_at.reset();
   container.reason_fades.reset();

@@ -184,7 +184,8 @@ class PodMachine {
     std::string container_id{};
     WallTime started{};
     int restarts = 0;
-    bool again = false;  // the next start is a restart
+    bool again = false;      // the next start is a restart
+    bool uncounted = false;  // the attempt of that number has not run yet
     bool term_sent = false;
     bool kill_sent = false;
     BackOff crashes{};

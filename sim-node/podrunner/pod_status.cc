@@ -215,7 +215,7 @@ json PodMachine::ContainerStatus(const Container& container) const {
                  {"imageID", container.container_id.empty() ? "" : container.spec.image},
                  {"ready", running ? !container.init : done},
                  {"started", running},
-                 {"restartCount", container.restarts},
+                 {"restartCount", container.restarts - (container.uncounted ? 1 : 0)},
                  {"state", std::move(state)},
                  {"lastState", json::object()}};
   if (container.last) status["lastState"]["terminated"] = TerminationJson(*container.last);

@@ -78,6 +78,27 @@ TEST(PodLifeTest, AConditionThatChangedWhileNobodyLookedHasChangedAtTheStart) {
   EXPECT_EQ(ConditionOf(second.Status(), "Initialized")["lastTransitionTime"], FormatTime(kStart));
 }
 
+// The defect: an attempt that was only meant to start counted as a restart, and once more after
+// the runner had begun anew.
+TEST(PodLifeTest, ARestartCountsOnceTheContainerRuns) {
+  json object = PodJson();
+  PodMachine pod = Make(object);
+  const auto restarts = [](const PodMachine& of) {
+    return of.Status()["containerStatuses"][0]["restartCount"].get<int>();
+  };
+  pod.Start(kStart);
+  pod.OnStarted("main", 0, "tahoma://0", kStart);
+  pod.OnExited("main", 0, {.code = 1}, kStart);
+  EXPECT_EQ(restarts(pod), 0) << "it is being started";
+  pod.OnStartFailed("main", 1, {"CreateContainerError", "no"}, kStart);
+  EXPECT_EQ(restarts(pod), 0);
+  object["status"] = pod.Status();
+  PodMachine next = Make(object);
+  next.Start(kStart + seconds(1));
+  next.OnStarted("main", 1, "tahoma://1", kStart + seconds(1));
+  EXPECT_EQ(restarts(next), 1) << "it ran twice";
+}
+
 // The defect: what the one did was told of the other, and the pod hung with a program that ran.
 TEST(PodLifeTest, AnInitContainerAndAContainerOfOneNameAreRefused) {
   json object = PodJson();
