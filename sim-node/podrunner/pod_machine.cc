@@ -314,6 +314,13 @@ void PodMachine::AdvanceStopping(WallTime now) {
         .container = container.spec.name, .attempt = container.restarts, .kill = kill});
   }
   if (!stopped()) return;
+  // Nothing is waited for any more: what ran before shows its end (kubelet
+  // ShouldContainerBeRestarted, false from the deletion on).
+  for (Container& container : containers_) {
+    if (container.state != ContainerState::kWaiting || !container.last) continue;
+    container.current = std::exchange(container.last, std::nullopt);
+    container.state = ContainerState::kTerminated;
+  }
   stage_ = Stage::kUnpreparing;
 }
 

@@ -99,6 +99,30 @@ TEST(PodLifeTest, ARestartCountsOnceTheContainerRuns) {
   EXPECT_EQ(restarts(next), 1) << "it ran twice";
 }
 
+// The defect: it ended as a container that waits to be started, and the pod as a failed one.
+TEST(PodLifeTest, AContainerThatIsNotRestartedAnyMoreShowsHowItEnded) {
+  for (const int code : {0, 7}) {
+    SCOPED_TRACE(code);
+    PodMachine pod = Make(PodJson());
+    pod.Start(kStart);
+    pod.OnStarted("main", 0, "tahoma://0", kStart);
+    pod.OnExited("main", 0, {.code = code}, kStart);
+    pod.OnStarted("main", 1, "tahoma://1", kStart);
+    pod.OnExited("main", 1, {.code = code}, kStart);
+    json main = pod.Status()["containerStatuses"][0];
+    ASSERT_EQ(main["state"]["waiting"]["reason"], "CrashLoopBackOff");
+    ASSERT_EQ(main["restartCount"], 1);
+    pod.OnDeletion(seconds(30), kStart + seconds(1));
+    EXPECT_TRUE(pod.finished());
+    main = pod.Status()["containerStatuses"][0];
+    EXPECT_EQ(main["state"]["terminated"]["exitCode"], code) << main;
+    EXPECT_EQ(main["state"]["terminated"]["containerID"], "tahoma://1");
+    EXPECT_EQ(main["restartCount"], 1);
+    EXPECT_EQ(pod.phase(), code == 0 ? "Succeeded" : "Failed");
+    EXPECT_EQ(pod.NextDeadline(), std::nullopt);
+  }
+}
+
 // The defect: what the one did was told of the other, and the pod hung with a program that ran.
 TEST(PodLifeTest, AnInitContainerAndAContainerOfOneNameAreRefused) {
   json object = PodJson();
