@@ -47,8 +47,11 @@ Termination ParseTermination(const json& object) {
 }
 
 PodHistory::Container ParseContainerHistory(const json& status) {
-  PodHistory::Container container{.restarts = NumberAt(status, "restartCount"),
-                                  .container_id = TextAt(status, "containerID")};
+  // Anybody may write a status; a count of its kind can neither be negative nor overflow here.
+  constexpr int kMostRestarts = 1'000'000'000;
+  PodHistory::Container container{
+      .restarts = std::clamp(NumberAt(status, "restartCount"), 0, kMostRestarts),
+      .container_id = TextAt(status, "containerID")};
   for (const char* which : {"lastState", "state"}) {
     if (!status.contains(which) || !status[which].is_object()) continue;
     const json& state = status[which];

@@ -131,5 +131,28 @@ TEST(PodLifeTest, AnInitContainerAndAContainerOfOneNameAreRefused) {
   EXPECT_NE(Message(refused).find("two containers named main"), std::string_view::npos) << refused;
 }
 
+TEST(PodLifeTest, AHistoryOfNonsenseHarmsNobody) {
+  for (
+      const char* status :
+      {R"({"containerStatuses": [{"name": "main", "restartCount": -4, "state": {"running": {}}}]})",
+       R"({"containerStatuses": [{"name": "main", "restartCount": "x", "state":
+            {"terminated": {"exitCode": "a", "finishedAt": 3}}}]})",
+       R"({"phase": "Dancing", "containerStatuses": [{"name": 3}, null],
+            "initContainerStatuses": {"a": 1}})",
+       R"({"containerStatuses": [{"name": "main", "state": {"running": {"startedAt": "x"}},
+            "lastState": {"terminated": []}}]})"}) {
+    SCOPED_TRACE(status);
+    json object = PodJson("Never");
+    object["status"] = json::parse(status);
+    PodMachine pod = Make(object);
+    pod.Start(kStart);
+    EXPECT_GE(pod.Status()["containerStatuses"][0]["restartCount"], 0);
+    pod.OnDeletion(seconds(0), kStart);
+    pod.OnStarted("main", pod.restarts("main"), "id", kStart);
+    pod.OnExited("main", pod.restarts("main"), {.code = 137}, kStart);
+    EXPECT_TRUE(pod.finished());
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim
