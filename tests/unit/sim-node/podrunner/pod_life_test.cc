@@ -154,5 +154,121 @@ TEST(PodLifeTest, AHistoryOfNonsenseHarmsNobody) {
   }
 }
 
+TEST(PodLifeTest, APodThatWasDeletedBeforeItWasSeenIsRemovedWithoutRunning) {
+  json object = PodJson();
+  object["spec"]["resourceClaims"] = {{{"name", "chips"}, {"resourceClaimName", "chips-1"}}};
+  object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  PodMachine pod = Make(object);
+  const PodActions actions = pod.Start(kStart);
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<RemovePod>(actions[0]));
+  EXPECT_TRUE(pod.finished());
+}
+
+// One life of a pod with an init container and two others, seen through its statuses. The world
+// starts and ends containers as it likes, the runner may be killed and begin anew.
+class Life {
+ public:
+  explicit Life(json object) : object_(std::move(object)) { Begin(); }
+
+  void Begin() {
+    pod_.emplace(Make(object_));
+    starting_.clear();
+    running_.clear();
+    Carry(pod_->Start(now_));
+  }
+  void Step(int event, bool good) {
+    if (event == 0 && !starting_.empty()) {
+      const auto [name, attempt] = *starting_.begin();
+      starting_.erase(starting_.begin());
+      if (good) running_[name] = attempt;
+      Carry(good ? pod_->OnStarted(name, attempt, "id", now_)
+                 : pod_->OnStartFailed(name, attempt, {"CreateContainerError", "no"}, now_));
+    } else if (event == 1 && !running_.empty()) {
+      const auto [name, attempt] = *running_.begin();
+      running_.erase(running_.begin());
+      ends_[name] += 1;
+      Carry(pod_->OnExited(name, attempt, {.code = good ? 0 : 1}, now_));
+    } else if (event == 2) {
+      now_ = std::max(now_ + seconds(1), pod_->NextDeadline().value_or(now_));
+      Carry(pod_->OnTick(now_));
+    } else if (event == 3 && good) {
+      for (const auto& [name, attempt] : running_) ends_[name] += 1;
+      Begin();
+    }
+  }
+  void Delete() {
+    object_["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+    Carry(pod_->OnDeletion(seconds(1), now_));
+  }
+  bool finished() const { return pod_->finished(); }
+
+ private:
+  void Carry(const PodActions& actions) {
+    for (const PodAction& action : actions) {
+      if (const auto* start = std::get_if<StartContainer>(&action)) {
+        RC_ASSERT(!ended_for_good_);
+        starting_[start->container] = start->attempt;
+      }
+    }
+    Look(pod_->Status());
+  }
+  // What no status may say after what was said before.
+  void Look(const json& status) {
+    const std::string phase = status["phase"];
+    if (ended_for_good_) RC_ASSERT(phase == last_phase_);
+    ended_for_good_ = phase == "Succeeded" || phase == "Failed";
+    last_phase_ = phase;
+    for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+      for (const json& container : status[list]) {
+        const std::string name = container["name"];
+        const int restarts = container["restartCount"];
+        RC_ASSERT(restarts >= restarts_[name]);
+        RC_ASSERT(restarts <= ends_[name]);
+        restarts_[name] = restarts;
+        RC_ASSERT(container["state"].size() == 1U);
+        if (ended_for_good_) RC_ASSERT(!container["state"].contains("running"));
+        if (phase == "Succeeded") RC_ASSERT(container["state"]["terminated"]["exitCode"] == 0);
+        if (container["state"].contains("running")) RC_ASSERT(running_.contains(name));
+      }
+    }
+    for (const json& condition : status["conditions"]) {
+      const auto [at, added] = conditions_.try_emplace(condition["type"], condition);
+      const bool same = !added && at->second["status"] == condition["status"];
+      if (same) {
+        RC_ASSERT(at->second["lastTransitionTime"] == condition["lastTransitionTime"]);
+      } else {
+        RC_ASSERT(condition["lastTransitionTime"] == FormatTime(now_));
+      }
+      at->second = condition;
+    }
+    object_["status"] = status;
+  }
+
+  json object_;
+  WallTime now_ = kStart;
+  std::optional<PodMachine> pod_;
+  std::map<std::string, int> starting_;  // attempts
+  std::map<std::string, int> running_;
+  std::map<std::string, int> ends_;
+  std::map<std::string, int> restarts_;
+  std::map<std::string, json> conditions_;
+  std::string last_phase_;
+  bool ended_for_good_ = false;
+};
+
+RC_GTEST_PROP(PodLifeProperty, NoStatusContradictsAFormerOne, ()) {
+  json object = PodJson(*rc::gen::element("Always", "OnFailure", "Never"));
+  object["spec"]["containers"].push_back({{"name", "side"}});
+  object["spec"]["initContainers"] = {{{"name", "before"}}};
+  if (*rc::gen::arbitrary<bool>()) object["spec"]["activeDeadlineSeconds"] = 300;
+  Life life(object);
+  const int steps = *rc::gen::inRange(0, 80);
+  for (int i = 0; i < steps; ++i) life.Step(*rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3) != 0);
+  life.Delete();
+  for (int i = 0; i < 40 && !life.finished(); ++i) life.Step(i % 3, true);
+  RC_ASSERT(life.finished());
+}
+
 }  // namespace
 }  // namespace tahoma::sim
