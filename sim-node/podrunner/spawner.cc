@@ -29,6 +29,25 @@ struct ChildImage {
   std::vector<char*> envp;
 };
 
+// Arguments and variables end at their first zero byte for the kernel, so one inside would cut them
+// short (runc refuses them too).
+absl::Status CheckText(const Launch& launch) {
+  const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
+  for (std::size_t i = 0; i < launch.program.argv.size(); ++i) {
+    if (has_zero(launch.program.argv[i])) {
+      return InvalidArgument("argument {} of {} contains a zero byte", i, launch.program.path);
+    }
+  }
+  for (const auto& [name, value] : launch.environment) {
+    if (has_zero(value)) return InvalidArgument("variable {} contains a zero byte", name);
+    if (has_zero(name)) return InvalidArgument("the name of a variable contains a zero byte");
+  }
+  if (has_zero(launch.working_dir.native())) {
+    return InvalidArgument("the working directory contains a zero byte");
+  }
+  return absl::OkStatus();
+}
+
 ChildImage MakeImage(const Launch& launch) {
   ChildImage image;
   for (const std::string& arg : launch.program.argv) {
@@ -143,6 +162,7 @@ void PosixSpawner::WriteState(const std::string& id, pid_t pid) const {
 }
 
 absl::Status PosixSpawner::Start(const Launch& launch) {
+  TAHOMA_RETURN_IF_ERROR(CheckText(launch));
   Pipe out;
   Pipe err;
   Pipe report;

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include "lib/base/status.h"
 #include "sim-node/podrunner/cdi.h"
@@ -168,6 +170,24 @@ TEST_F(SpawnerTest, WhatAFormerRunLeftIsSweptByItsMark) {
   std::string line;
   EXPECT_FALSE(std::getline(held, line));
   EXPECT_TRUE(PosixSpawner::Sweep(folder_).empty());
+}
+
+// The defect: the text was cut at the zero byte, without a word.
+TEST_F(SpawnerTest, AZeroByteInWhatAProgramGetsIsAnErrorThatSaysWhere) {
+  const std::string cut("a\0b", 3);
+  Launch argument = Shell("a", "true");
+  argument.program.argv.push_back(cut);
+  EXPECT_EQ(Message(spawner_->Start(argument)), "argument 3 of /bin/sh contains a zero byte");
+  Launch variable = Shell("a", "true");
+  variable.environment["KEY"] = cut;
+  EXPECT_EQ(Message(spawner_->Start(variable)), "variable KEY contains a zero byte");
+  Launch folder = Shell("a", "true");
+  folder.working_dir = cut;
+  EXPECT_EQ(Message(spawner_->Start(folder)), "the working directory contains a zero byte");
+  Launch fine = Shell("a", "exit 4");
+  fine.environment["EMPTY"] = "";
+  ASSERT_TRUE(spawner_->Start(fine).ok());
+  EXPECT_EQ(WaitFor("a").code, 4) << "the refused ones have left nothing behind";
 }
 
 using ContainerLogTest = FolderTest;

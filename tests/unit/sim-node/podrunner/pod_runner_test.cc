@@ -5,12 +5,16 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "dra_v1.grpc.pb.h"
 #include "lib/base/status.h"
@@ -50,7 +54,15 @@ class FakeServer final : public kube::Transport {
       events_.push_back(body["reason"].get<std::string>() + ": " +
                         body["message"].get<std::string>());
     }
+    if (request.method == "POST" && path.ends_with("/nodes") &&
+        objects_.contains(path + "/" + body["metadata"]["name"].get<std::string>())) {
+      return Answer(409, {{"kind", "Status"}, {"code", 409}, {"reason", "AlreadyExists"}});
+    }
     if (request.method == "POST") posted_[path] = body;
+    if (request.method == "PATCH" && objects_.contains(path)) {
+      changed_.notify_all();
+      return Answer(200, objects_[path]);
+    }
     changed_.notify_all();
     return Answer(200, body.is_object() ? body : json::object());
   }
@@ -98,6 +110,17 @@ class FakeServer final : public kube::Transport {
         << part << " is not in\n"
         << fmt::format("{}", fmt::join(events_, "\n"));
   }
+  // The Ready condition of the next status that the node gets.
+  json AwaitReadyOfNode() {
+    std::unique_lock lock(mutex_);
+    const std::string path = "/api/v1/nodes/node-0/status";
+    statuses_.erase(path);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return statuses_.contains(path); }));
+    for (const json& condition : statuses_[path]["conditions"]) {
+      if (condition["type"] == "Ready") return condition;
+    }
+    return nullptr;
+  }
   json posted(const std::string& path) {
     const std::lock_guard lock(mutex_);
     return posted_[path];
@@ -123,24 +146,28 @@ class FakeServer final : public kube::Transport {
 class FakePlugin final : public v1::DRAPlugin::Service,
                          public pluginregistration::Registration::Service {
  public:
-  explicit FakePlugin(const std::filesystem::path& folder) : folder_(folder) {
+  explicit FakePlugin(const std::filesystem::path& folder, std::string endpoint = "dra.sock")
+      : endpoint_(folder / endpoint) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + (folder / "dra.sock").string(),
-                             grpc::InsecureServerCredentials());
+    builder.AddListeningPort("unix:" + endpoint_.string(), grpc::InsecureServerCredentials());
     builder.AddListeningPort("unix:" + (folder / "reg" / "neuron-reg.sock").string(),
                              grpc::InsecureServerCredentials());
     builder.RegisterService(static_cast<v1::DRAPlugin::Service*>(this));
     builder.RegisterService(static_cast<pluginregistration::Registration::Service*>(this));
     server_ = builder.BuildAndStart();
   }
-  ~FakePlugin() override { server_->Shutdown(); }
+  ~FakePlugin() override {
+    Release();
+    if (cutting_.joinable()) cutting_.join();
+    server_->Shutdown();
+  }
 
   grpc::Status GetInfo(grpc::ServerContext*, const pluginregistration::InfoRequest*,
                        pluginregistration::PluginInfo* answer) override {
     answer->set_type(type);
     answer->set_name("neuron.aws.com");
-    answer->set_endpoint((folder_ / "dra.sock").string());
-    answer->add_supported_versions("v1.DRAPlugin");
+    answer->set_endpoint(endpoint_.string());
+    for (const std::string& known : versions) answer->add_supported_versions(known);
     return grpc::Status::OK;
   }
   grpc::Status NotifyRegistrationStatus(grpc::ServerContext*,
@@ -156,7 +183,10 @@ class FakePlugin final : public v1::DRAPlugin::Service,
   grpc::Status NodePrepareResources(grpc::ServerContext*,
                                     const v1::NodePrepareResourcesRequest* request,
                                     v1::NodePrepareResourcesResponse* answer) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    ++held_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !hold_; });
     for (const auto& claim : request->claims()) {
       ++prepared_;
       auto& entry = (*answer->mutable_claims())[claim.uid()];
@@ -183,6 +213,25 @@ class FakePlugin final : public v1::DRAPlugin::Service,
     EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return told_; }));
     return registered_ ? "" : error_;
   }
+  // From now on it takes calls and answers none, until Release.
+  void Hold() {
+    const std::lock_guard lock(mutex_);
+    hold_ = true;
+  }
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    hold_ = false;
+    changed_.notify_all();
+  }
+  // Ends at once, as a process that is killed: who waits for an answer gets none. The server itself
+  // waits for the call that hangs, so it ends on the side.
+  void Cut() {
+    cutting_ = std::jthread([this] { server_->Shutdown(std::chrono::system_clock::time_point()); });
+  }
+  void AwaitCalls(int count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return held_ >= count; }));
+  }
   int prepared() {
     const std::lock_guard lock(mutex_);
     return prepared_;
@@ -193,17 +242,45 @@ class FakePlugin final : public v1::DRAPlugin::Service,
   }
 
   std::string type = "DRAPlugin";
+  std::vector<std::string> versions = {"v1.DRAPlugin"};
 
  private:
-  const std::filesystem::path folder_;
+  const std::filesystem::path endpoint_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool told_ = false;
   bool registered_ = false;
   std::string error_;
+  std::jthread cutting_;
+  bool hold_ = false;
+  int held_ = 0;
   int prepared_ = 0;
   int unprepared_ = 0;
+};
+
+// Takes connections and says nothing.
+class SilentSocket {
+ public:
+  explicit SilentSocket(std::string path) : path_(std::move(path)) {
+    fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    void* raw = &address;
+    EXPECT_EQ(bind(fd_, static_cast<sockaddr*>(raw), sizeof address), 0);
+    EXPECT_EQ(listen(fd_, 8), 0);
+  }
+  ~SilentSocket() {
+    if (accepted_ >= 0) close(accepted_);
+    close(fd_);
+  }
+  void AwaitDial() { accepted_ = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
+  void Remove() { unlink(path_.c_str()); }
+
+ private:
+  const std::string path_;
+  int fd_ = -1;
+  int accepted_ = -1;
 };
 
 class PodRunnerTest : public testing::Test {
@@ -231,6 +308,7 @@ class PodRunnerTest : public testing::Test {
                            .cdi_dir = folder_ / "cdi",
                            .state_dir = folder_ / "state",
                            .shutdown_grace = seconds(2),
+                           .lease_period = lease_period_,
                            .write_retry = std::chrono::hours(1)},
         PodRunner::Ports{.api = client_,
                          .plugins = [this](const auto& driver) { return registry_->Find(driver); },
@@ -279,7 +357,14 @@ class PodRunnerTest : public testing::Test {
     return out;
   }
 
+  // Ends the runner and begins another on the same folder.
+  void BeginAnew() {
+    runner_->Stop();
+    Begin();
+  }
+
   SystemClock clock_;
+  seconds lease_period_{10};
   FakeServer server_;
   kube::InterruptibleSleeper sleeper_;
   kube::Client client_;
@@ -379,6 +464,27 @@ TEST_F(PodRunnerTest, StoppingEndsThePodsAndSaysWhy) {
   runner_->Stop();
   const json status = server_.AwaitPhase("a", "Failed");
   EXPECT_EQ(status["reason"], "Terminated");
+}
+
+// The defect was the end of the program, see node_pods_test.cc.
+TEST_F(PodRunnerTest, ACommandOutOfASecretMayBeAnyBytes) {
+  server_.Put("/api/v1/namespaces/default/secrets/s", {{"data", {{"k", "//79AEE="}}}});
+  json pod = Pod("a", "true");
+  json& main = pod["spec"]["containers"][0];
+  main["env"] = json::array(
+      {{{"name", "V"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}, {"key", "k"}}}}}}});
+  main["command"] = {"$(V)"};
+  runner_->OnPod(pod);
+  server_.AwaitStatus("a", [](const json& status) {
+    return status["containerStatuses"][0]["state"].contains("waiting") &&
+           status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CreateContainerError";
+  });
+  server_.AwaitEvent("has no command");
+  main["command"] = {"sh", "-c", "true"};
+  pod["metadata"]["name"] = "b";
+  pod["metadata"]["uid"] = "b-uid";
+  runner_->OnPod(pod);
+  server_.AwaitEvent("variable V contains a zero byte");
 }
 
 }  // namespace
