@@ -15,7 +15,7 @@ using nlohmann::json;
 
 // A node holds at most kMaxPods pods; each makes a handful of steps at a time.
 constexpr std::size_t kQueued = 16'384;
-// A prepare may take kPluginCallTimeout; with a few threads one stuck driver delays nobody else.
+// A prepare may take kPluginCallTimeout; with a few threads one stuck claim delays no other.
 constexpr int kCallers = 4;
 constexpr std::chrono::milliseconds kLongestIdle{1000};
 
@@ -55,6 +55,7 @@ PodRunner::PodRunner(Options options, Ports ports)
       logs_(*ports_.logs),
       steps_(kQueued),
       calls_(kQueued),
+      plugin_calls_(kQueued),
       pods_({.host_ip = node_.address, .pod_ip = node_.address}),
       rng_(ports_.seed) {}
 
@@ -80,7 +81,9 @@ absl::Status PodRunner::Start() {
   started_once_ = true;
   decider_ = std::thread([this] { DecideLoop(); });
   writer_ = std::thread([this] { WriteLoop(); });
-  for (int i = 0; i < kCallers; ++i) threads_.emplace_back([this] { CallLoop(); });
+  for (Calls* calls : {&calls_, &plugin_calls_}) {
+    for (int i = 0; i < kCallers; ++i) threads_.emplace_back([this, calls] { CallLoop(*calls); });
+  }
   threads_.emplace_back([this] { LeaseLoop(); });
   return absl::OkStatus();
 }
@@ -104,7 +107,9 @@ void PodRunner::Stop() {
     stopping_ = true;
   }
   write_wake_.notify_all();
+  ended_ = true;
   calls_.Close();
+  plugin_calls_.Close();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   writer_.join();
@@ -125,13 +130,11 @@ void PodRunner::OnPodsSynced() {
 
 void PodRunner::Post(Step step) { steps_.Push(std::move(step)); }
 
-void PodRunner::Call(std::function<void()> call) { calls_.Push(std::move(call)); }
-
-void PodRunner::CallLoop() {
+void PodRunner::CallLoop(Calls& calls) {
   while (true) {
-    const auto calls = calls_.PopAll(1);
-    if (calls.empty()) return;
-    calls[0]();
+    const auto next = calls.PopAll(1);
+    if (next.empty() || ended_) return;
+    next[0]();
   }
 }
 
@@ -156,13 +159,14 @@ void PodRunner::DecideLoop() {
 void PodRunner::Carry(NodeActions actions) {
   for (NodeAction& action : actions) {
     if (const auto* read = std::get_if<ReadClaims>(&action)) {
-      Call([this, read = *read] { ReadClaimsOf(read); });
+      calls_.Push([this, read = *read] { ReadClaimsOf(read); });
     } else if (const auto* prepare = std::get_if<PrepareClaim>(&action)) {
-      Call([this, claim = prepare->claim] { PrepareOne(claim); });
+      plugin_calls_.Push([this, claim = prepare->claim] { PrepareOne(claim); });
     } else if (const auto* unprepare = std::get_if<UnprepareClaim>(&action)) {
-      Call([this, claim = unprepare->claim] { UnprepareOne(claim); });
+      plugin_calls_.Push([this, claim = unprepare->claim] { UnprepareOne(claim); });
     } else if (const auto* run = std::get_if<RunContainer>(&action)) {
-      Call([this, run = *run, spec = pods_.Find(run->pod.uid)->spec()] { RunOne(run, spec); });
+      calls_.Push(
+          [this, run = *run, spec = pods_.Find(run->pod.uid)->spec()] { RunOne(run, spec); });
     } else if (const auto* stop = std::get_if<StopContainer>(&action)) {
       spawner_->Signal(ContainerId(stop->pod, stop->container, stop->attempt), stop->kill);
     } else if (std::holds_alternative<SaveCheckpoint>(action)) {

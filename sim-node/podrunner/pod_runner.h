@@ -5,8 +5,10 @@
 //   runner.OnPod(object);  runner.OnPodsSynced(); // from whoever watches pods of this node
 //   runner.Stop();                                // ends the pods with their grace
 //
-// Threads: one owns NodePods and decides; `kCallers` carry out what waits for others (claims,
-// plugins, ConfigMaps, starting programs); one writes to the API in order; one renews the Lease.
+// Threads: one owns NodePods and decides; `kCallers` carry out what waits for the API server
+// (claims, ConfigMaps, starting programs) and as many what waits for plugins, so that a plugin that
+// hangs keeps no pod from starting that does not need it; one writes to the API in order; one
+// renews the Lease.
 //
 // Scope: carrying out NodePods' actions on one machine. Watching pods and finding plugins come in
 // as functions, so that tests run it without either.
@@ -18,6 +20,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -93,8 +96,8 @@ class PodRunner {
   void Post(Step step);
   void DecideLoop();
   void Carry(NodeActions actions);
-  void CallLoop();
-  void Call(std::function<void()> call);
+  using Calls = BoundedQueue<std::function<void()>>;
+  void CallLoop(Calls& calls);
   void WriteLoop();
   void LeaseLoop();
 
@@ -125,8 +128,10 @@ class PodRunner {
   std::unique_ptr<PosixSpawner> spawner_;
 
   BoundedQueue<Step> steps_;
-  BoundedQueue<std::function<void()>> calls_;
-  NodePods pods_;  // the deciding thread's own, after Start
+  Calls calls_;
+  Calls plugin_calls_;
+  std::atomic<bool> ended_ = false;  // calls that have not begun are not made any more
+  NodePods pods_;                    // the deciding thread's own, after Start
   // Containers by id: those that have started, and those whose end came before the news of it.
   std::set<std::string> started_;
   std::map<std::string, Exit> ended_early_;

@@ -466,6 +466,28 @@ TEST_F(PodRunnerTest, StoppingEndsThePodsAndSaysWhy) {
   EXPECT_EQ(status["reason"], "Terminated");
 }
 
+// ---- Plugins that are in trouble ---------------------------------------------------------------
+
+// The defect: a few calls that hung took all threads that start containers.
+TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
+  FakePlugin plugin(folder_);
+  ASSERT_EQ(plugin.AwaitVerdict(), "");
+  plugin.Hold();
+  std::vector<std::string> stuck;
+  for (int i = 0; i < 6; ++i) {
+    stuck.push_back(fmt::format("stuck-{}", i));
+    runner_->OnPod(WithClaim(Pod(stuck.back(), "true"), fmt::format("claim-{}", i)));
+  }
+  plugin.AwaitCalls(4);
+  runner_->OnPod(Pod("free", "true"));
+  server_.AwaitPhase("free", "Succeeded");
+  EXPECT_EQ(plugin.prepared(), 0);
+  plugin.Release();
+  for (const std::string& pod : stuck) server_.AwaitPhase(pod, "Succeeded");
+  EXPECT_EQ(plugin.prepared(), 6);
+  EXPECT_EQ(plugin.unprepared(), 6);
+}
+
 // The defect was the end of the program, see node_pods_test.cc.
 TEST_F(PodRunnerTest, ACommandOutOfASecretMayBeAnyBytes) {
   server_.Put("/api/v1/namespaces/default/secrets/s", {{"data", {{"k", "//79AEE="}}}});
