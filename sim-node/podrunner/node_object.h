@@ -1,7 +1,7 @@
 // The Node object and the Lease that a kubelet keeps for its node.
 //
 //   json node = MakeNode(facts, now);          // to create
-//   json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or after a change
+//   json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or when it is wrong
 //   json lease = MakeLease(facts, now);        // to renew, every 10 s
 //
 // Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real

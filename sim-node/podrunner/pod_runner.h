@@ -119,6 +119,7 @@ class PodRunner {
   absl::Status PatchStatus(const PodRef& pod, const std::string& status);
   absl::Status PostEvent(const PodRef& pod, const RecordEvent& event);
   absl::Status RegisterNode();
+  absl::Status KeepNode(bool report);
   absl::Status RenewLease();
 
   const Options options_;

@@ -26,6 +26,21 @@ bool IsPassing(const absl::Status& status) {
          status.code() == absl::StatusCode::kInternal;
 }
 
+// Since when the API server has the node as Ready; nothing when it has not.
+std::optional<WallTime> ReadySince(const json& node) {
+  static const json::json_pointer kConditions("/status/conditions");
+  if (!node.is_object() || !node.contains(kConditions)) return std::nullopt;
+  for (const json& condition : node[kConditions]) {
+    const auto text = [&](const char* key) {
+      const bool given = condition.is_object() && condition.contains(key);
+      return given && condition[key].is_string() ? condition[key].get<std::string>() : "";
+    };
+    if (text("type") != "Ready" || text("status") != "True") continue;
+    return ParseTime(text("lastTransitionTime")).value_or(WallTime{});
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void PodRunner::WriteLoop() {
@@ -142,19 +157,34 @@ absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
 
 absl::Status PodRunner::RegisterNode() {
   const WallTime now = ports_.clock.WallNow();
-  const absl::Status created = ports_.api.Create(kNodes, "", MakeNode(node_, now)).status();
+  NodeFacts facts = node_;
+  const absl::Status created = ports_.api.Create(kNodes, "", MakeNode(facts, now)).status();
   if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
-  const json labels = {{"metadata", {{"labels", NodeLabels(node_)}}}};
   if (!created.ok()) {
-    TAHOMA_RETURN_IF_ERROR(
-        ports_.api.Patch(kNodes, {"", node_.name}, kube::PatchType::kMerge, labels).status());
+    const json labels = {{"metadata", {{"labels", NodeLabels(facts)}}}};
+    const auto node = ports_.api.Patch(kNodes, {"", facts.name}, kube::PatchType::kMerge, labels);
+    TAHOMA_RETURN_IF_ERROR(node.status());
+    facts.ready_since = ReadySince(*node).value_or(now);
   }
-  const json status = {{"status", MakeNodeStatus(node_, now)}};
+  const json status = {{"status", MakeNodeStatus(facts, now)}};
   TAHOMA_RETURN_IF_ERROR(ports_.api
-                             .Patch(kNodes, {"", node_.name}, kube::PatchType::kStrategicMerge,
+                             .Patch(kNodes, {"", facts.name}, kube::PatchType::kStrategicMerge,
                                     status, {.subresource = "status"})
                              .status());
   return RenewLease();
+}
+
+// Whoever watches leases takes the node for lost when this program hung for a while, and only a
+// new status takes that back; so it is looked at as often as a kubelet does (10 s,
+// nodeStatusUpdateFrequency), and written when it is wrong.
+absl::Status PodRunner::KeepNode(bool report) {
+  if (report) return RegisterNode();
+  TAHOMA_RETURN_IF_ERROR(RenewLease());
+  const auto node = ports_.api.Get(kNodes, {"", node_.name});
+  // Somebody deleted it: it is made again with the next report, not at once against their will.
+  if (absl::IsNotFound(node.status())) return absl::OkStatus();
+  TAHOMA_RETURN_IF_ERROR(node.status());
+  return ReadySince(*node) ? absl::OkStatus() : RegisterNode();
 }
 
 absl::Status PodRunner::RenewLease() {
@@ -177,7 +207,7 @@ void PodRunner::LeaseLoop() {
     since_status += options_.lease_period;
     const bool report = since_status >= options_.node_status_period;
     if (report) since_status = std::chrono::seconds(0);
-    const absl::Status kept = report ? RegisterNode() : RenewLease();
+    const absl::Status kept = KeepNode(report);
     if (!kept.ok()) ports_.log(fmt::format("node {}: {}", node_.name, Message(kept)));
   }
 }

@@ -466,6 +466,30 @@ TEST_F(PodRunnerTest, StoppingEndsThePodsAndSaysWhy) {
   EXPECT_EQ(status["reason"], "Terminated");
 }
 
+// ---- The node ----------------------------------------------------------------------------------
+
+// The defects: a node that was taken for lost while its program hung stayed so for five minutes,
+// and then was Ready since long before.
+TEST_F(PodRunnerTest, ANodeThatWasTakenForLostSaysSoonThatItIsReadyAgain) {
+  lease_period_ = seconds(1);
+  BeginAnew();
+  const json unknown = {{"type", "Ready"}, {"status", "Unknown"}};
+  server_.Put("/api/v1/nodes/node-0", {{"status", {{"conditions", json::array({unknown})}}}});
+  const json ready = server_.AwaitReadyOfNode();
+  EXPECT_EQ(ready["status"], "True");
+  EXPECT_GT(*ParseTime(ready["lastTransitionTime"].get<std::string>()),
+            clock_.WallNow() - std::chrono::minutes(5));
+}
+
+TEST_F(PodRunnerTest, ANodeThatWasReadyIsReadySinceThenAfterARestart) {
+  const json ready = {
+      {"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", "2019-01-01T00:00:00Z"}};
+  server_.Put("/api/v1/nodes/node-0", {{"status", {{"conditions", {"nonsense", ready}}}}});
+  runner_->Stop();
+  std::jthread begin([this] { Begin(); });
+  EXPECT_EQ(server_.AwaitReadyOfNode()["lastTransitionTime"], "2019-01-01T00:00:00Z");
+}
+
 // ---- Plugins that are in trouble ---------------------------------------------------------------
 
 // The defect: a few calls that hung took all threads that start containers.
