@@ -130,6 +130,15 @@ void LogFolder::RemovePod(const PodRef& pod) {
   std::filesystem::remove_all(state_ / "pods" / pod.uid, error);
 }
 
+void LogFolder::RemoveOthers(const std::function<bool(const std::string& uid)>& known) {
+  std::vector<std::filesystem::path> others;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(state_ / "pods", error)) {
+    if (!known(entry.path().filename())) others.push_back(entry.path());
+  }
+  for (const std::filesystem::path& folder : others) std::filesystem::remove_all(folder, error);
+}
+
 absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_space,
                                                       const std::string& pod,
                                                       const std::string& container,

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -44,6 +45,8 @@ class LogFolder {
   void End(const std::filesystem::path& log);
   // Removes all logs of the pod.
   void RemovePod(const PodRef& pod);
+  // Removes the logs of pods that are not `known` by their uid: a former run has left them.
+  void RemoveOthers(const std::function<bool(const std::string& uid)>& known);
 
   // kNotFound names the pod or the container that has no log.
   absl::StatusOr<std::filesystem::path> Find(const std::string& name_space, const std::string& pod,

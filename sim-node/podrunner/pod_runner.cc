@@ -121,11 +121,19 @@ void PodRunner::OnPod(const json& pod) {
 }
 
 void PodRunner::OnPodGone(const std::string& uid) {
-  Post([uid](NodePods& pods, WallTime now) { return pods.OnPodGone(uid, now); });
+  Post([this, uid](NodePods& pods, WallTime now) {
+    if (const PodMachine* pod = pods.Find(uid)) {
+      vanished_.push_back({pod->spec().name_space, pod->spec().name, uid});
+    }
+    return pods.OnPodGone(uid, now);
+  });
 }
 
 void PodRunner::OnPodsSynced() {
-  Post([](NodePods& pods, WallTime now) { return pods.OnPodsSynced(now); });
+  Post([this](NodePods& pods, WallTime now) {
+    logs_.RemoveOthers([&](const std::string& uid) { return pods.Find(uid) != nullptr; });
+    return pods.OnPodsSynced(now);
+  });
 }
 
 void PodRunner::Post(Step step) { steps_.Push(std::move(step)); }
@@ -150,6 +158,7 @@ void PodRunner::DecideLoop() {
     if (steps.empty() && steps_.closed()) return;
     for (const Step& step : steps) Carry(step(pods_, ports_.clock.WallNow()));
     Carry(pods_.OnTick(ports_.clock.WallNow()));
+    RemoveLogs();
     const std::lock_guard lock(stop_mutex_);
     pods_stopped_ = pods_.shut_down();
     if (pods_stopped_) stop_wake_.notify_all();
@@ -346,6 +355,15 @@ NodeActions PodRunner::Exited(NodePods& pods, const std::string& id, Exit exit, 
   const int attempt = std::stoi(id.substr(last + 1));
   logs_.End(logs_.ContainerFolder({.uid = uid}, container) / fmt::format("{}.log", attempt));
   return pods.OnExited(uid, container, attempt, exit, now);
+}
+
+// Of pods that are no more and whose containers have ended.
+void PodRunner::RemoveLogs() {
+  std::erase_if(vanished_, [this](const PodRef& pod) {
+    if (pods_.Find(pod.uid) != nullptr) return false;
+    logs_.RemovePod(pod);
+    return true;
+  });
 }
 
 void PodRunner::SaveClaims(const std::string& checkpoint) {

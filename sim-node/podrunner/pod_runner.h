@@ -112,6 +112,7 @@ class PodRunner {
   void OnEnded(const Ended& ended);
   NodeActions Exited(NodePods& pods, const std::string& id, Exit exit, WallTime now);
   void SaveClaims(const std::string& checkpoint);
+  void RemoveLogs();
 
   enum class Written { kDone, kNewer, kFailed };
   Written WriteOne(const Write& write);
@@ -136,6 +137,7 @@ class PodRunner {
   // Containers by id: those that have started, and those whose end came before the news of it.
   std::set<std::string> started_;
   std::map<std::string, Exit> ended_early_;
+  std::vector<PodRef> vanished_;  // their logs go once they have ended
 
   std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_
   std::condition_variable write_wake_;

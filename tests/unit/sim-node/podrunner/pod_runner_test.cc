@@ -512,6 +512,30 @@ TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
   EXPECT_EQ(plugin.unprepared(), 6);
 }
 
+// ---- What is left behind -----------------------------------------------------------------------
+
+// The defect: nobody removed them, and the logs of a pod that was no more were served on.
+TEST_F(PodRunnerTest, APodThatVanishedLeavesNoLogsOnceItHasEnded) {
+  runner_->OnPod(Pod("a", "echo up; exec sleep 1000"));
+  server_.AwaitPhase("a", "Running");
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "state/pods/a-uid"));
+  runner_->OnPodGone("a-uid");
+  runner_->Stop();  // when every pod has ended
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state/pods/a-uid"));
+  EXPECT_EQ(Log("a"), "pod default/a is not on this node");
+}
+
+TEST_F(PodRunnerTest, TheLogsOfPodsThatWentWhileNoRunnerWasThereAreRemoved) {
+  std::filesystem::create_directories(folder_ / "state/pods/old-uid/main/work");
+  std::ofstream(folder_ / "state/pods/old-uid/main/0.log") << "x";
+  runner_->OnPod(Pod("a", "echo kept"));
+  server_.AwaitPhase("a", "Succeeded");
+  runner_->OnPodsSynced();
+  runner_->Stop();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state/pods/old-uid"));
+  EXPECT_EQ(Log("a"), "kept\n");
+}
+
 // The defect was the end of the program, see node_pods_test.cc.
 TEST_F(PodRunnerTest, ACommandOutOfASecretMayBeAnyBytes) {
   server_.Put("/api/v1/namespaces/default/secrets/s", {{"data", {{"k", "//79AEE="}}}});
