@@ -18,6 +18,13 @@ namespace {
 constexpr std::chrono::seconds kAskTimeout{5};
 constexpr int kRetryMilliseconds = 1000;
 
+// Tells a socket from the one that had its path before. File systems give a freed inode to the next
+// file, so its number is not enough; nothing sets the modification time of a socket after bind.
+std::string KeyOf(const std::filesystem::path& socket, const struct stat& found) {
+  return fmt::format("{}#{}#{}.{:09}", socket.string(), found.st_ino, found.st_mtim.tv_sec,
+                     found.st_mtim.tv_nsec);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PluginRegistry>> PluginRegistry::Watch(std::filesystem::path folder,
@@ -79,7 +86,7 @@ bool PluginRegistry::Reconcile() {
     struct stat found = {};
     const bool is_socket = lstat(entry.path().c_str(), &found) == 0 && S_ISSOCK(found.st_mode);
     if (!is_socket || entry.path().filename().string().starts_with(".")) continue;
-    present[fmt::format("{}#{}", entry.path().string(), found.st_ino)] = entry.path();
+    present[KeyOf(entry.path(), found)] = entry.path();
   }
   {
     const std::lock_guard lock(mutex_);
@@ -100,7 +107,7 @@ bool PluginRegistry::Reconcile() {
 bool PluginRegistry::Register(const std::filesystem::path& socket) {
   struct stat found = {};
   if (lstat(socket.c_str(), &found) != 0) return true;
-  const std::string key = fmt::format("{}#{}", socket.string(), found.st_ino);
+  const std::string key = KeyOf(socket, found);
   const absl::StatusOr<PluginFacts> facts = AskPlugin(socket, kAskTimeout);
   if (!facts.ok() && facts.status().code() != absl::StatusCode::kInvalidArgument) {
     log_(fmt::format("plugin socket {}: {}", socket.string(), Message(facts.status())));

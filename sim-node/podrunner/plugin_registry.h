@@ -63,7 +63,7 @@ class PluginRegistry {
   const int wake_write_;
   std::uint64_t last_order_ = 0;
   mutable std::mutex mutex_;               // plugins_
-  std::map<std::string, Plugin> plugins_;  // by path and inode of the registration socket
+  std::map<std::string, Plugin> plugins_;  // by what tells registration sockets apart
   std::thread thread_;
 };
 

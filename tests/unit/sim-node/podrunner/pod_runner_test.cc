@@ -512,6 +512,23 @@ TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
   EXPECT_EQ(plugin.unprepared(), 6);
 }
 
+// The defect: on a file system that gives a freed inode away again the next plugin was taken for
+// the one before, and calls went to a socket that was gone.
+TEST_F(PodRunnerTest, APluginThatComesInThePlaceOfAnotherIsRegisteredAnew) {
+  auto first = std::make_unique<FakePlugin>(folder_, "first.sock");
+  ASSERT_EQ(first->AwaitVerdict(), "");
+  // While the registry waits for a plugin that says nothing, the two change places unseen.
+  SilentSocket silent(folder_ / "reg" / "silent-reg.sock");
+  silent.AwaitDial();
+  first.reset();
+  FakePlugin second(folder_, "second.sock");
+  silent.Remove();
+  EXPECT_EQ(second.AwaitVerdict(), "");
+  runner_->OnPod(WithClaim(Pod("a", "true"), "one"));
+  server_.AwaitPhase("a", "Succeeded");
+  EXPECT_EQ(second.prepared(), 1);
+}
+
 // ---- What is left behind -----------------------------------------------------------------------
 
 // The defect: nobody removed them, and the logs of a pod that was no more were served on.
