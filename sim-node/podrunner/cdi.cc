@@ -33,6 +33,46 @@ void Apply(const json& edits, CdiEdits& out) {
   }
 }
 
+// Other fields mean an edit that would be left out without a word, or a mistake; container runtimes
+// refuse the whole spec (container-device-interface pkg/cdi: strict parsing).
+constexpr std::string_view kSpecFields[] = {"cdiVersion", "kind", "annotations", "devices",
+                                            "containerEdits"};
+constexpr std::string_view kDeviceFields[] = {"name", "annotations", "containerEdits"};
+constexpr std::string_view kEditFields[] = {"env",    "deviceNodes", "netDevices",    "hooks",
+                                            "mounts", "intelRdt",    "additionalGids"};
+
+template <std::size_t kCount>
+absl::Status OnlyKnown(const json& object, const std::string_view (&known)[kCount],
+                       std::string_view where) {
+  if (!object.is_object()) return InvalidArgument("{} is no object", where);
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(std::begin(known), std::end(known), key) == std::end(known)) {
+      return InvalidArgument("{} has the unknown field \"{}\"", where, key);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFields(const json& spec) {
+  TAHOMA_RETURN_IF_ERROR(OnlyKnown(spec, kSpecFields, "the spec"));
+  std::set<std::string> names;
+  const auto check_edits = [](const json& holder, std::string_view where) {
+    if (!holder.contains("containerEdits")) return absl::OkStatus();
+    return OnlyKnown(holder["containerEdits"], kEditFields, fmt::format("{}'s edits", where));
+  };
+  TAHOMA_RETURN_IF_ERROR(check_edits(spec, "the spec"));
+  for (const json& device : spec["devices"]) {
+    TAHOMA_RETURN_IF_ERROR(OnlyKnown(device, kDeviceFields, "a device"));
+    if (!device.contains("name") || !device["name"].is_string()) {
+      return InvalidArgument("a device has no name");
+    }
+    const std::string name = device["name"].get<std::string>();
+    if (!names.insert(name).second) return InvalidArgument("two devices are named {}", name);
+    TAHOMA_RETURN_IF_ERROR(check_edits(device, fmt::format("device {}", name)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<json> ReadSpec(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return NotFound("{} cannot be opened", file.string());
@@ -47,22 +87,25 @@ absl::StatusOr<json> ReadSpec(const std::filesystem::path& file) {
       !spec.contains("devices") || !spec["devices"].is_array()) {
     return InvalidArgument("{} is no CDI spec: kind or devices are missing", file.string());
   }
+  TAHOMA_RETURN_IF_ERROR(Annotate(CheckFields(spec), file.string()));
   return spec;
 }
 
-// Takes from one spec what it has of `wanted`.
-void TakeDevices(const json& spec, std::set<std::string>& wanted, CdiEdits& out) {
+// Takes from one spec what it has of `wanted`. Two specs with one device contradict each other.
+absl::Status TakeDevices(const json& spec, std::set<std::string>& wanted,
+                         std::set<std::string>& taken, CdiEdits& out) {
   const std::string prefix = spec["kind"].get<std::string>() + "=";
   bool top_applied = false;
   for (const json& device : spec["devices"]) {
-    if (!device.is_object() || !device.contains("name") || !device["name"].is_string()) continue;
-    const auto found = wanted.find(prefix + device["name"].get<std::string>());
-    if (found == wanted.end()) continue;
-    wanted.erase(found);
+    const std::string id = prefix + device["name"].get<std::string>();
+    if (taken.contains(id)) return InvalidArgument("CDI device {} is in two specs", id);
+    if (wanted.erase(id) == 0) continue;
+    taken.insert(id);
     if (!top_applied && spec.contains("containerEdits")) Apply(spec["containerEdits"], out);
     top_applied = true;
     if (device.contains("containerEdits")) Apply(device["containerEdits"], out);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -83,11 +126,12 @@ absl::StatusOr<CdiEdits> ReadCdi(const std::filesystem::path& folder,
   }
   if (error) return NotFound("CDI folder {}: {}", folder.string(), error.message());
   std::sort(files.begin(), files.end());
+  std::set<std::string> taken;
   absl::Status unreadable;
   for (const std::filesystem::path& file : files) {
     const absl::StatusOr<json> spec = ReadSpec(file);
     if (spec.ok()) {
-      TakeDevices(*spec, wanted, edits);
+      TAHOMA_RETURN_IF_ERROR(Annotate(TakeDevices(*spec, wanted, taken, edits), file.string()));
     } else {
       unreadable = spec.status();  // only matters if a device stays missing
     }

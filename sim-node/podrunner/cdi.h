@@ -32,7 +32,8 @@ struct CdiEdits {
 };
 
 // `ids` are "vendor/class=name". kNotFound names the id that no spec in `folder` has;
-// kInvalidArgument the file that cannot be read.
+// kInvalidArgument the file that cannot be read (unknown fields included), or that has a device
+// which another one has too.
 absl::StatusOr<CdiEdits> ReadCdi(const std::filesystem::path& folder,
                                  const std::vector<std::string>& ids);
 

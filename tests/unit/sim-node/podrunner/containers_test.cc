@@ -368,5 +368,44 @@ TEST_F(CdiTest, MissingDevicesAndBrokenSpecsAreErrors) {
   EXPECT_NE(Message(broken).find("bad.json"), std::string_view::npos);
 }
 
+// The defects: such specs were read in part, and of two devices the first was taken.
+TEST_F(CdiTest, WhatARuntimeRefusesIsRefusedHereToo) {
+  struct Case {
+    std::string spec;
+    std::string says;
+  };
+  for (const Case& c : std::vector<Case>{
+           {R"({"kind":"v.com/d","devices":[{"name":"one"}],"more":1})",
+            "the spec has the unknown field \"more\""},
+           {R"({"kind":"v.com/d","devices":[{"name":"one","env":["A=1"]}]})",
+            "a device has the unknown field \"env\""},
+           {R"({"kind":"v.com/d","devices":[{"name":"one","containerEdits":{"envs":["A=1"]}}]})",
+            "device one's edits has the unknown field \"envs\""},
+           {R"({"kind":"v.com/d","devices":[{"name":"one"}],"containerEdits":{"mount":[]}})",
+            "the spec's edits has the unknown field \"mount\""},
+           {R"({"kind":"v.com/d","devices":[{"name":"one","containerEdits":[]}]})",
+            "device one's edits is no object"},
+           {R"({"kind":"v.com/d","devices":[{"name":"one"},{"name":"one"}]})",
+            "two devices are named one"},
+           {R"({"kind":"v.com/d","devices":[{"name":"one"},"two"]})", "a device is no object"},
+           {R"({"kind":"v.com/d","devices":[{"name":"one"},{}]})", "a device has no name"}}) {
+    Write("a.json", c.spec);
+    const absl::Status refused = ReadCdi(folder_, {"v.com/d=one"}).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << c.spec;
+    EXPECT_NE(Message(refused).find(c.says), std::string_view::npos) << refused;
+    EXPECT_NE(Message(refused).find("a.json"), std::string_view::npos) << refused;
+  }
+}
+
+TEST_F(CdiTest, ADeviceInTwoSpecsIsRefusedAndABrokenSpecOfOthersIsNot) {
+  Write("a.json", R"({"kind":"v.com/d","devices":[{"name":"one"},{"name":"two"}]})");
+  Write("b.json", R"({"kind":"v.com/d","devices":[{"name":"one"}]})");
+  Write("c.json", R"({"kind":"v.com/e","devices":[{"name":"one"}],"more":1})");
+  const absl::Status refused = ReadCdi(folder_, {"v.com/d=one"}).status();
+  EXPECT_NE(Message(refused).find("CDI device v.com/d=one is in two specs"), std::string_view::npos)
+      << refused;
+  EXPECT_TRUE(ReadCdi(folder_, {"v.com/d=two"}).ok());
+}
+
 }  // namespace
 }  // namespace tahoma::sim
