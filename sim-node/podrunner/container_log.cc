@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "lib/base/status.h"
 
@@ -18,6 +19,30 @@ constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kReadsAtOnce = 4;
 
 std::filesystem::path Former(const std::filesystem::path& file) { return file.string() + ".1"; }
+
+// A rotation between two looks at the files is rare, and two of them rarer.
+constexpr int kLooks = 16;
+
+std::uint64_t InodeOf(const std::filesystem::path& file) {
+  struct stat found = {};
+  return stat(file.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
+// A file open for reading, or neither descriptor nor inode. Held open, its inode is nobody else's.
+struct OpenFile {
+  explicit OpenFile(const std::filesystem::path& file)
+      : fd(open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat found = {};
+    if (fd >= 0 && fstat(fd, &found) == 0) inode = found.st_ino;
+  }
+  ~OpenFile() {
+    if (fd >= 0) close(fd);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int fd = -1;
+  std::uint64_t inode = 0;
+};
 
 std::string NanoTime(WallTime time) {
   const auto nanos = time.time_since_epoch().count() % 1'000'000'000;
@@ -61,7 +86,9 @@ void ContainerLog::Open() {
   if (fd_ < 0 && status_.ok()) {
     status_ = Unavailable("log {}: {}", file_.string(), std::strerror(errno));
   }
-  written_ = 0;
+  // An attempt whose start a former runner did not live to report is begun once more.
+  const off_t size = fd_ < 0 ? 0 : lseek(fd_, 0, SEEK_END);
+  written_ = size < 0 ? 0 : static_cast<std::uint64_t>(size);
 }
 
 void ContainerLog::Rotate() {
@@ -129,26 +156,26 @@ absl::Status LogReader::status() const {
   return NotFound("there is no log {}", file_.filename().string());
 }
 
-// The rotated file first, then the current one; after that, whatever replaced the current one.
+// The rotated file first, then the current one; after that, whatever came after the one that was
+// read. False while that still grows.
 bool LogReader::OpenNext() {
-  std::filesystem::path next = file_;
-  if (!started_) {
-    started_ = true;
-    if (options_.tail_lines) SkipToTail();
-    if (access(Former(file_).c_str(), R_OK) == 0) next = Former(file_);
+  if (!std::exchange(started_, true) && options_.tail_lines) SkipToTail();
+  for (int look = 0; look < kLooks; ++look) {
+    OpenFile current(file_);
+    OpenFile former(Former(file_));
+    if (InodeOf(file_) != current.inode) continue;  // rotated since: they do not belong together
+    if (current.inode == inode_) return false;
+    // After two rotations the file between is the rotated one.
+    OpenFile& next = former.inode == 0 || former.inode == inode_ ? current : former;
+    if (next.fd < 0) return false;
+    if (fd_ >= 0 && !std::exchange(read_out_, true)) return true;
+    if (fd_ >= 0) close(fd_);
+    fd_ = std::exchange(next.fd, -1);
+    inode_ = next.inode;
+    read_out_ = false;
+    return true;
   }
-  const int fd = open(next.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  struct stat found = {};
-  fstat(fd, &found);
-  if (fd_ >= 0 && found.st_ino == inode_) {
-    close(fd);
-    return false;
-  }
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-  inode_ = found.st_ino;
-  return true;
+  return false;
 }
 
 // Counts the lines there are, so that reading can begin at the last ones.

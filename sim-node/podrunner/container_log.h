@@ -97,6 +97,9 @@ class LogReader {
   std::int64_t skip_lines_ = 0;
   std::int64_t left_ = 0;
   bool started_ = false;
+  // The file was replaced after its end had been seen: what came in between is read before the
+  // next.
+  bool read_out_ = false;
   bool within_line_ = false;  // the piece emitted last was not the end of its line
 };
 

@@ -248,6 +248,62 @@ TEST_F(ContainerLogTest, AReaderSeesWhatComesLater) {
   EXPECT_EQ(out, "now\n");
 }
 
+// The defect: it went on with the current file, and the one between was never read.
+TEST_F(ContainerLogTest, AReaderThatIsTwoRotationsBehindMissesNothing) {
+  ContainerLog log(folder_ / "0.log", {.max_bytes = 100});  // two lines of 41 bytes
+  LogReader reader(folder_ / "0.log", {});
+  std::string all;
+  std::string out;
+  for (int i = 0; i < 6; ++i) {
+    log.Append(LogStream::kStdout, fmt::format("{}\n", i), WallTime{});
+    all += fmt::format("{}\n", i);
+    if (i == 0) reader.Next(out);
+  }
+  ASSERT_EQ(out, "0\n");
+  for (int i = 0; i < 3; ++i) reader.Next(out);
+  EXPECT_EQ(out, all);
+}
+
+// The same while both are at work: what is written between the end that the reader saw and the
+// rotation must not be lost either.
+TEST_F(ContainerLogTest, AReaderThatKeepsUpWithRotationsMissesNothing) {
+  constexpr int kLines = 4'000;
+  constexpr int kAhead = 3;  // lines, fewer than two files hold
+  std::atomic<int> seen = 0;
+  ContainerLog log(folder_ / "0.log", {.max_bytes = 100});
+  std::jthread writer([&] {
+    for (int i = 0; i < kLines; ++i) {
+      while (i - seen.load() > kAhead) std::this_thread::yield();
+      log.Append(LogStream::kStdout, fmt::format("{}\n", i), WallTime{});
+    }
+  });
+  LogReader reader(folder_ / "0.log", {});
+  std::string rest;
+  bool right = true;
+  while (seen < kLines && right) {
+    reader.Next(rest);
+    std::size_t begin = 0;
+    for (std::size_t end = 0; right && (end = rest.find('\n', begin)) != rest.npos;
+         begin = end + 1) {
+      right = rest.substr(begin, end - begin) == std::to_string(seen);
+      EXPECT_TRUE(right) << rest.substr(begin, end - begin) << " instead of " << seen;
+      ++seen;
+    }
+    rest.erase(0, begin);
+  }
+  seen = kLines;  // lets the writer end, too
+}
+
+TEST_F(ContainerLogTest, ALogThatIsBegunAgainIsRotatedInTime) {
+  for (int run = 0; run < 3; ++run) {
+    ContainerLog log(folder_ / "0.log", {.max_bytes = 100});
+    log.Append(LogStream::kStdout, "x\n", WallTime{});
+    log.Close(WallTime{});
+    EXPECT_LE(std::filesystem::file_size(folder_ / "0.log"), 100U);
+  }
+  EXPECT_EQ(ReadAll(folder_ / "0.log"), "x\nx\nx\n");
+}
+
 TEST(EnvironmentTest, ExpandsAsKubernetesDoes) {
   const Environment env = {{"A", "1"}, {"B", ""}};
   const std::vector<std::pair<std::string, std::string>> cases = {
