@@ -190,6 +190,40 @@ TEST_F(SpawnerTest, AZeroByteInWhatAProgramGetsIsAnErrorThatSaysWhere) {
   EXPECT_EQ(WaitFor("a").code, 4) << "the refused ones have left nothing behind";
 }
 
+TEST_F(SpawnerTest, WhatCannotBeExecutedIsAnErrorOfTheStartAndNotAnExit) {
+  Write("plain", "no program");
+  Launch launch = Shell("a", "");
+  launch.program.path = folder_ / "plain";
+  EXPECT_NE(Message(spawner_->Start(launch)).find("Permission denied"), std::string_view::npos);
+  std::filesystem::permissions(folder_ / "plain", std::filesystem::perms::owner_all);
+  EXPECT_NE(Message(spawner_->Start(launch)).find("Exec format error"), std::string_view::npos);
+  launch.program.path = folder_;
+  EXPECT_NE(Message(spawner_->Start(launch)).find("Permission denied"), std::string_view::npos);
+  launch = Shell("b", "true");
+  launch.program.argv.emplace_back(std::size_t{200} << 10, 'x');  // MAX_ARG_STRLEN is 128 KiB
+  EXPECT_NE(Message(spawner_->Start(launch)).find("Argument list too long"),
+            std::string_view::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_) || PosixSpawner::Sweep(folder_).empty())
+      << "nothing to sweep";
+}
+
+TEST_F(SpawnerTest, OutputWithoutLineEndsZeroBytesAndFloodsAreKeptWithinBounds) {
+  ASSERT_TRUE(spawner_->Start(Shell("zero", "printf 'a\\000b'; printf '\\377\\n' >&2")).ok());
+  WaitFor("zero");
+  const std::string log = ReadAll(folder_ / "zero.log");
+  EXPECT_NE(log.find(std::string("a\0b", 3)), std::string::npos);
+  EXPECT_NE(log.find("\xff\n"), std::string::npos);
+  // 30 MiB without a single line end, and other containers are still heard.
+  ASSERT_TRUE(spawner_->Start(Shell("flood", "head -c 31457280 /dev/zero; echo; echo end")).ok());
+  ASSERT_TRUE(spawner_->Start(Shell("other", "echo heard")).ok());
+  EXPECT_EQ(WaitFor("other").code, 0);
+  EXPECT_EQ(WaitFor("flood").code, 0);
+  EXPECT_EQ(ReadAll(folder_ / "other.log"), "heard\n");
+  EXPECT_LE(std::filesystem::file_size(folder_ / "flood.log"), 10U << 20);
+  EXPECT_LE(std::filesystem::file_size(folder_ / "flood.log.1"), 10U << 20);
+  EXPECT_EQ(ReadAll(folder_ / "flood.log", {.tail_lines = 1}), "end\n");
+}
+
 using ContainerLogTest = FolderTest;
 
 TEST_F(ContainerLogTest, LinesHaveTimeStreamAndTag) {
@@ -461,6 +495,19 @@ TEST_F(CdiTest, ADeviceInTwoSpecsIsRefusedAndABrokenSpecOfOthersIsNot) {
   EXPECT_NE(Message(refused).find("CDI device v.com/d=one is in two specs"), std::string_view::npos)
       << refused;
   EXPECT_TRUE(ReadCdi(folder_, {"v.com/d=two"}).ok());
+}
+
+TEST_F(CdiTest, FilesOfAllKindsOfNonsenseNameThemselves) {
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string("{\"kind\":3,\"devices\":[]}"),
+        std::string("{\"kind\":\"v\"}"), std::string("{\"kind\":\"v\",\"devices\":{}}"),
+        std::string("\0\0", 2), std::string("{\"kind\":\"\xff\",\"devices\":[]}"),
+        std::string(100'000, '['), std::string(kMaxCdiSpecBytes + 1, ' ')}) {
+    Write("bad.json", text);
+    const absl::Status refused = ReadCdi(folder_, {"v.com/d=one"}).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << text.substr(0, 20);
+    EXPECT_NE(Message(refused).find("bad.json"), std::string_view::npos) << refused;
+  }
 }
 
 }  // namespace
