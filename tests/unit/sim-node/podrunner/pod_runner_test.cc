@@ -512,6 +512,33 @@ TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
   EXPECT_EQ(plugin.unprepared(), 6);
 }
 
+TEST_F(PodRunnerTest, APluginThatDiesInMidPrepareIsAskedAgainWhenItIsBack) {
+  auto plugin = std::make_unique<FakePlugin>(folder_);
+  ASSERT_EQ(plugin->AwaitVerdict(), "");
+  plugin->Hold();
+  runner_->OnPod(WithClaim(Pod("a", "echo claim=$CLAIM"), "one"));
+  plugin->AwaitCalls(1);
+  plugin->Cut();
+  server_.AwaitEvent("FailedPrepareDynamicResources: NodePrepareResources: ");
+  plugin.reset();
+  FakePlugin next(folder_);
+  EXPECT_EQ(next.AwaitVerdict(), "");
+  server_.AwaitPhase("a", "Succeeded");
+  EXPECT_EQ(Log("a"), "claim=one\n");
+  EXPECT_EQ(next.unprepared(), 1);
+}
+
+TEST_F(PodRunnerTest, APluginOfNoKnownVersionIsToldWhichAreKnown) {
+  registry_.reset();
+  FakePlugin plugin(folder_);
+  plugin.versions = {"v1alpha4.DRAPlugin", "v1.DRAResourceHealth"};
+  registry_ = *PluginRegistry::Watch(folder_ / "reg", [](std::string_view) {});
+  EXPECT_EQ(plugin.AwaitVerdict(),
+            "plugin neuron.aws.com supports [v1alpha4.DRAPlugin, v1.DRAResourceHealth]; expected "
+            "v1.DRAPlugin or v1beta1.DRAPlugin");
+  EXPECT_FALSE(registry_->Find("neuron.aws.com").ok());
+}
+
 // The defect: on a file system that gives a freed inode away again the next plugin was taken for
 // the one before, and calls went to a socket that was gone.
 TEST_F(PodRunnerTest, APluginThatComesInThePlaceOfAnotherIsRegisteredAnew) {
