@@ -23,7 +23,8 @@ TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
   const absl::Status read = config::ParseFile(
       "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n1\n"
       "instanceType: trn2u.48xlarge\nlinkAddress: \"127.0.0.1:0\"\nnodeSocket: /run/n1.sock\n"
-      "ultraServer:\n  id: us-1\n  nodeId: 1\n  peers:\n  - {nodeId: 0, address: \"a:1\"}\n"
+      "ultraServer:\n  id: us-1\n  nodeId: 1\n  peerTimeout: 5s\n  peers:\n  - {nodeId: 0, "
+      "address: \"a:1\"}\n"
       "  - {nodeId: 2, address: \"b:1\"}\nnetworkLayers: [nn-1, nn-2, nn-3]\n"
       "podRunner:\n  enabled: true\n  kubeconfig: k\n  shutdownGrace: 3s\n  images:\n"
       "    \"tools:1\":\n      entrypoint: /bin/true\n      commands: {sh: /bin/sh}\n",
@@ -31,6 +32,7 @@ TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
   ASSERT_TRUE(read.ok()) << read;
   ASSERT_TRUE(CheckOptions(options).ok());
   EXPECT_EQ(options.ultra_server.node_id, 1);
+  EXPECT_EQ(options.ultra_server.peer_timeout, std::chrono::seconds(5));
   ASSERT_EQ(options.ultra_server.peers.size(), 2U);
   EXPECT_EQ(options.ultra_server.peers[1].address, "b:1");
   EXPECT_EQ(options.network_layers.size(), 3U);
