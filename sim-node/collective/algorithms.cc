@@ -94,6 +94,8 @@ std::string_view Name(Algorithm algorithm) {
       return "rdh";
     case Algorithm::kRing:
       return "ring";
+    case Algorithm::kTree:
+      return "tree";
   }
   return "";
 }
@@ -227,6 +229,8 @@ std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
     case Algorithm::kRing:
       steps = RingSteps(phase, set, links, layout);
       break;
+    case Algorithm::kTree:
+      TAHOMA_CHECK(algorithm != Algorithm::kTree);
   }
   std::erase_if(steps, [](const Step& step) { return step.empty(); });
   return steps;

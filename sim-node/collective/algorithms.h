@@ -12,6 +12,8 @@
 //        link per step; lanes.h says how that fills all links
 // ring   round Hamiltonian cycles in both directions, n - 1 steps (2.2 a)
 //
+// tree   each part of a block along a tree of its own, on any set that hangs together (trees.h)
+//
 // Thread safety: pure functions.
 
 #pragma once
@@ -27,10 +29,10 @@
 
 namespace tahoma::sim {
 
-enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing };
+enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree };
 enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
 
-// As nccom-test prints them: "mesh", "rdh", "ring".
+// As nccom-test prints them: "mesh", "rdh", "ring", "tree".
 std::string_view Name(Algorithm algorithm);
 
 // Where each member's block lies.
@@ -43,7 +45,8 @@ struct Layout {
                          std::uint64_t element_bytes);
 };
 
-// Empty steps are left out. kRdh needs set.box() and uses BalancedLanes.
+// Empty steps are left out. kRdh needs set.box() and uses BalancedLanes. kTree has
+// functions of its own.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
                         const TorusLinks& links, const Layout& layout);
 

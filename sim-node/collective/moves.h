@@ -11,6 +11,7 @@
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
 // (reference: torus-and-links 2.1). A broadcast is one step to everybody (mesh), or each chip gets
 // a block, directly (ring) or by halving (rdh), and an all-gather spreads them: twice the bound.
+// Trees (trees.h) need only start-up more than the bound.
 //
 // Thread safety: pure functions.
 

@@ -7,6 +7,7 @@
 
 #include "lib/base/status.h"
 #include "sim-node/collective/moves.h"
+#include "sim-node/collective/trees.h"
 
 namespace tahoma::sim {
 namespace {
@@ -100,8 +101,39 @@ absl::StatusOr<Plan> PlanExchange(const Request& request, const ChipSet& set,
   return plan;
 }
 
+// The fastest cut into parts.
+absl::StatusOr<Plan> PlanTrees(const Request& request, const ChipSet& set,
+                               const std::vector<Member>& members, const TorusLinks& links) {
+  const Layout layout = LayoutOf(request, members);
+  std::optional<Plan> best;
+  for (const int parts : kTreeParts) {
+    if (best && set.size() * static_cast<std::size_t>(parts) > kTreePiecesMax) break;
+    Plan plan{.algorithm = Algorithm::kTree, .schedule = {}, .times = {}};
+    plan.schedule.through = set.through();
+    AddOnChipWork(request, members, links, plan.schedule);
+    bool joined = true;
+    const auto taken = [&](std::optional<std::vector<Step>> steps) {
+      joined = joined && steps.has_value();
+      return joined ? *std::move(steps) : std::vector<Step>();
+    };
+    plan.schedule.steps = request.operation == Operation::kBroadcast
+                              ? taken(TreeBroadcastSteps(set, links, layout, parts))
+                              : Phases(request.operation, [&](Phase phase) {
+                                  return taken(TreeSteps(phase, set, links, layout, parts));
+                                });
+    if (!joined) {
+      return FailedPrecondition(
+          "tree needs chips that are joined by links of their own; {} are not", set.size());
+    }
+    TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), links));
+    if (!best || plan.times.end < best->times.end) best = std::move(plan);
+  }
+  return *std::move(best);
+}
+
 absl::StatusOr<Plan> PlanSteps(Algorithm algorithm, const Request& request, const ChipSet& set,
                                const std::vector<Member>& members, const TorusLinks& links) {
+  if (algorithm == Algorithm::kTree) return PlanTrees(request, set, members, links);
   const Layout layout = LayoutOf(request, members);
   Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
   plan.schedule.through = set.through();
@@ -126,13 +158,14 @@ absl::StatusOr<Plan> PlanSteps(Algorithm algorithm, const Request& request, cons
 
 absl::StatusOr<Plan> Fastest(const Request& request, const ChipSet& set,
                              const std::vector<Member>& members, const TorusLinks& links) {
-  std::optional<Plan> best;
-  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+  // Any set is served by a mesh, if by anything.
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanSteps(Algorithm::kMesh, request, set, members, links));
+  for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
     if (algorithm == Algorithm::kRdh && set.box() == nullptr) continue;
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanSteps(algorithm, request, set, members, links));
-    if (!best || plan.times.end < best->times.end) best = std::move(plan);
+    auto plan = PlanSteps(algorithm, request, set, members, links);
+    if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
   }
-  return *std::move(best);
+  return best;
 }
 
 }  // namespace
@@ -158,14 +191,14 @@ absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Me
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
   const ChipSet set = SetOf(members, links);
   if (IsExchange(request.operation)) return PlanExchange(request, set, members, links);
-  if (request.operation == Operation::kBroadcast || !links.Unhealthy(set.through()).empty()) {
+  if (request.operation == Operation::kBroadcast || set.box() == nullptr ||
+      !links.Unhealthy(set.through()).empty()) {
     return Fastest(request, set, members, links);
   }
   Algorithm chosen = Algorithm::kRing;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (request.bytes <= rule->max_bytes) chosen = rule->algorithm;
   }
-  if (chosen == Algorithm::kRdh && set.box() == nullptr) chosen = Algorithm::kRing;
   return PlanSteps(chosen, request, set, members, links);
 }
 

@@ -29,8 +29,7 @@
 
 namespace tahoma::sim {
 
-// Sizes up to `max_bytes` use `algorithm`. Where an algorithm does not fit the set (rdh needs a
-// box), ring takes its place.
+// Sizes up to `max_bytes` use `algorithm`, on boxes.
 struct AlgorithmRule {
   std::uint64_t max_bytes;
   Algorithm algorithm;

@@ -45,10 +45,11 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Membe
   TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
   request.bytes = static_cast<std::uint64_t>(options.bytes);
   if (options.algorithm == "auto") return PlanCollective(request, members, links);
-  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+  for (const Algorithm algorithm :
+       {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
     if (options.algorithm == Name(algorithm)) return PlanWith(algorithm, request, members, links);
   }
-  return InvalidArgument("unknown algorithm \"{}\"; expected auto, mesh, rdh or ring",
+  return InvalidArgument("unknown algorithm \"{}\"; expected auto, mesh, rdh, ring or tree",
                          options.algorithm);
 }
 
@@ -62,7 +63,7 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("operation", &options.operation, "as nccom-test names it");
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
   spec.String("type", &options.type, "of the elements, as nccom-test names it");
-  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh or ring");
+  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring or tree");
   spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
   spec.String("at", &options.at, "its first corner, \"x,y,z\"");
   spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");

@@ -89,7 +89,8 @@ TEST(BoundTest, NoPlanOfAnyAlgorithmBeatsTheBoundOnAnySetHealthyOrNot) {
     for (const Operation operation : kBounded) {
       const std::uint64_t bytes = 64 * static_cast<std::uint64_t>(set.size()) * kMiB / 16;
       const VirtualDuration bound = LowerBound(operation, set, bytes, links);
-      for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+      for (const Algorithm algorithm :
+           {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
         if (algorithm == Algorithm::kRdh && set.box() == nullptr) continue;
         const auto plan =
             PlanWith(algorithm, {.operation = operation, .bytes = bytes}, MembersOf(mask), links);
@@ -122,6 +123,29 @@ TEST(BoundTest, LargeCollectivesComeWithinSevenPercentOfTheBoundOnPlanesAndUltra
       EXPECT_LE(ratio(operation, mask, kGiB, UltraServer()), 1.07)
           << Name(operation) << " " << std::popcount(mask);
     }
+  }
+}
+
+// A removed link, a dead chip, chips that form no box: what the cuts allow, and 7 % more at most.
+TEST(BoundTest, DamagedAndIrregularSetsComeWithinSevenPercentOfTheirBound) {
+  const auto ratio = [](Operation operation, ChipMask mask, const TorusLinks& links) {
+    const auto plan =
+        PlanCollective({.operation = operation, .bytes = kGiB}, MembersOf(mask), links);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return Nanoseconds(plan->times.end - plan->times.start) / 1e3 /
+           BoundUs(operation, mask, kGiB, links);
+  };
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter}) {
+    TorusLinks broken = Instance();
+    ASSERT_TRUE(broken
+                    .SetCablePermille(
+                        TorusLinks::IdOf(ChipIndex(5), torus::Axis::kX, torus::Direction::kPlus), 0)
+                    .ok());
+    EXPECT_LE(ratio(operation, 0xffff, broken), 1.07) << Name(operation);
+    EXPECT_LE(ratio(operation, 0xfffe, Instance()), 1.07) << Name(operation);
+    EXPECT_LE(ratio(operation, 0x0777, Instance()), 1.07) << Name(operation);  // 3x3
+    EXPECT_LE(ratio(operation, 0x0fff, Instance()), 1.07) << Name(operation);  // 4x3
   }
 }
 

@@ -128,14 +128,15 @@ TEST(PlanTest, TenantsWhoseRoutesCrossSlowEachOther) {
   EXPECT_GT((*both)[0].end, a->times.end);
 }
 
-TEST(PlanTest, TheRulesChooseBySizeAndARingServesWhatIsNoBox) {
+TEST(PlanTest, TheRulesChooseBySizeAndTheFastestServesWhatIsNoBox) {
   const TorusLinks links = Instance();
   const auto algorithm = [&](std::uint64_t bytes, ChipMask mask) {
     return PlanCollective({.bytes = bytes}, MembersOf(mask), links)->algorithm;
   };
   EXPECT_EQ(algorithm(64 * kKiB, 0xffff), Algorithm::kMesh);
   EXPECT_EQ(algorithm(kMiB, 0xffff), Algorithm::kRdh);
-  EXPECT_EQ(algorithm(kMiB, 0b0111), Algorithm::kRing);
+  EXPECT_EQ(algorithm(4, 0b0111), Algorithm::kMesh);
+  EXPECT_EQ(algorithm(64 * kMiB, 0x0777), Algorithm::kTree);
   constexpr AlgorithmRule kOnlyRing[] = {{kAnySize, Algorithm::kRing}};
   EXPECT_EQ(PlanCollective({.bytes = 4}, MembersOf(0xffff), links, kOnlyRing)->algorithm,
             Algorithm::kRing);

@@ -25,7 +25,8 @@ using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing};
+constexpr Algorithm kAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
+                                     Algorithm::kTree};
 
 class Buffers {
  public:

@@ -177,8 +177,8 @@ TEST(TraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
               fmt::format("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+",
                           cable));
   }
-  EXPECT_EQ(message([](TraceOptions& o) { o.algorithm = "tree"; }),
-            "unknown algorithm \"tree\"; expected auto, mesh, rdh or ring");
+  EXPECT_EQ(message([](TraceOptions& o) { o.algorithm = "star"; }),
+            "unknown algorithm \"star\"; expected auto, mesh, rdh, ring or tree");
   EXPECT_THAT(message([](TraceOptions& o) { o.bytes = 3; }), HasSubstr("3 bytes are not"));
 }
 
