@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup build demo up down test test-cluster test-asan test-tsan tidy bench format clean
+.PHONY: help setup build demo up down test test-cluster test-asan test-tsan tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -52,6 +52,10 @@ test-tsan: setup  ## everything but scenarios and simulation under ThreadSanitiz
 tidy:  ## clang-format, clang-tidy and the repository's own rules
 	@.ci/setup tidy
 	tests/tidy/run.sh
+
+collectives: build  ## table and picture of what collectives cost in the emulator, in build/
+	cmake --build --preset release -j $(JOBS) --target collective_table
+	@tests/bench/collective_table.py
 
 bench: build  ## run the benchmarks of docs/performance.md; BENCH=regex selects rows
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
