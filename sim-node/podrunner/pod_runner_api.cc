@@ -1,6 +1,8 @@
 // What a PodRunner writes to the API server: pod statuses, deletions, events, its Node and Lease.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/base/status.h"
 #include "sim-node/podrunner/pod_runner.h"
@@ -43,22 +45,39 @@ std::optional<WallTime> ReadySince(const json& node) {
 
 }  // namespace
 
+// Writes of one pod keep their order: what comes later must not overtake one that failed. Those of
+// other pods do not wait for it.
 void PodRunner::WriteLoop() {
+  std::set<std::string> put_off;  // pods, by uid, of which a write failed
+  MonotonicTime retry_at;
+  const auto next = [&] {
+    return std::find_if(writes_.begin(), writes_.end(),
+                        [&](const Write& write) { return !put_off.contains(write.pod.uid); });
+  };
   std::unique_lock lock(write_mutex_);
   while (true) {
-    write_wake_.wait(lock, [this] { return stopping_ || !writes_.empty(); });
+    const auto news = [&] { return stopping_ || next() != writes_.end(); };
+    if (put_off.empty()) {
+      write_wake_.wait(lock, news);
+    } else if (const auto left = retry_at - ports_.clock.MonotonicNow();
+               left <= left.zero() || !write_wake_.wait_for(lock, left, news)) {
+      put_off.clear();
+      continue;
+    }
     if (stopping_) return;
-    const Write write = writes_.front();
-    writes_.pop_front();
+    const auto at = next();
+    const Write write = *at;
+    writes_.erase(at);
     writing_ = true;
     lock.unlock();
     const Written written = WriteOne(write);
     lock.lock();
     writing_ = false;
-    // In front again: what comes later for the same pod must not overtake it.
+    // In front again, even of what has come for the same pod meanwhile.
     if (written != Written::kDone) writes_.push_front(write);
     if (written == Written::kFailed) {
-      write_wake_.wait_for(lock, options_.write_retry, [this] { return stopping_; });
+      if (put_off.empty()) retry_at = ports_.clock.MonotonicNow() + options_.write_retry;
+      put_off.insert(write.pod.uid);
     }
     if (writes_.empty()) write_idle_.notify_all();
   }

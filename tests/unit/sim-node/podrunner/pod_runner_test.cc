@@ -46,6 +46,9 @@ class FakeServer final : public kube::Transport {
                                                     {"message", path}})
                                      : Answer(200, found->second);
     }
+    if (request.method == "PATCH" && path == refused_) {
+      return Answer(500, {{"kind", "Status"}, {"code", 500}, {"reason", "InternalError"}});
+    }
     if (request.method == "PATCH" && path.ends_with("/status") && body.contains("status")) {
       statuses_[path] = body["status"];
     }
@@ -75,6 +78,11 @@ class FakeServer final : public kube::Transport {
   void BeSlowOnce() {
     const std::lock_guard lock(mutex_);
     slow_ = true;
+  }
+  // From now on no status of that pod can be written; "" ends it.
+  void RefuseStatusOf(const std::string& pod) {
+    const std::lock_guard lock(mutex_);
+    refused_ = pod.empty() ? "" : "/api/v1/namespaces/default/pods/" + pod + "/status";
   }
   void Put(const std::string& path, json object) {
     const std::lock_guard lock(mutex_);
@@ -135,6 +143,7 @@ class FakeServer final : public kube::Transport {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool slow_ = false;
+  std::string refused_;
   std::map<std::string, json> objects_;
   std::map<std::string, json> statuses_;
   std::map<std::string, json> deleted_;
@@ -309,7 +318,7 @@ class PodRunnerTest : public testing::Test {
                            .state_dir = folder_ / "state",
                            .shutdown_grace = seconds(2),
                            .lease_period = lease_period_,
-                           .write_retry = std::chrono::hours(1)},
+                           .write_retry = write_retry_},
         PodRunner::Ports{.api = client_,
                          .plugins = [this](const auto& driver) { return registry_->Find(driver); },
                          .clock = clock_,
@@ -365,6 +374,7 @@ class PodRunnerTest : public testing::Test {
 
   SystemClock clock_;
   seconds lease_period_{10};
+  std::chrono::milliseconds write_retry_ = std::chrono::hours(1);
   FakeServer server_;
   kube::InterruptibleSleeper sleeper_;
   kube::Client client_;
@@ -391,6 +401,28 @@ TEST_F(PodRunnerTest, APodRunsToItsEnd) {
 TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestAtOnce) {
   server_.BeSlowOnce();
   runner_->OnPod(Pod("a", "exit 0"));
+  server_.AwaitPhase("a", "Succeeded");
+}
+
+// The defect: one pod whose status could not be written held up the writes of all others.
+TEST_F(PodRunnerTest, APodWhoseStatusCannotBeWrittenHoldsUpNoOther) {
+  server_.RefuseStatusOf("a");
+  runner_->OnPod(Pod("a", "exit 0"));
+  runner_->OnPod(Pod("b", "exit 0"));
+  server_.AwaitPhase("b", "Succeeded");
+  runner_->OnPod(Pod("c", "exit 0"));
+  server_.AwaitPhase("c", "Succeeded");
+}
+
+TEST_F(PodRunnerTest, AStatusThatCouldNotBeWrittenIsWrittenLaterInItsNewestForm) {
+  runner_.reset();
+  write_retry_ = std::chrono::milliseconds(50);
+  Begin();
+  server_.RefuseStatusOf("a");
+  runner_->OnPod(Pod("a", "exit 0"));
+  runner_->OnPod(Pod("b", "exit 0"));
+  server_.AwaitPhase("b", "Succeeded");
+  server_.RefuseStatusOf("");
   server_.AwaitPhase("a", "Succeeded");
 }
 
