@@ -184,12 +184,4 @@ bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& ac
   return false;
 }
 
-std::size_t FleetIndex::CountUnits(const AcceptsClass& accepts) const {
-  std::size_t count = 0;
-  for (const auto& [key, entry] : classes_) {
-    if (accepts(entry->nodes)) count += entry->units;
-  }
-  return count;
-}
-
 }  // namespace tahoma::controller

@@ -68,9 +68,6 @@ class FleetIndex {
     for (const auto& [key, entry] : classes_) f(entry->nodes);
   }
 
-  // Units of the accepted classes.
-  std::size_t CountUnits(const AcceptsClass& accepts) const;
-
  private:
   static constexpr std::uint8_t kNoRoom = 0xff;
   using Costs = std::array<std::uint8_t, kKeys>;
