@@ -81,6 +81,11 @@ ClassFiles ClassFilesOf(const ElectionResult& result) {
 
 Election::Election(Options options) : options_(options) { TAHOMA_CHECK(options_.serial != 0); }
 
+bool Election::IsUp(CableSide side) const {
+  const std::optional<Notice>& known = neighbours_[SideIndex(side)];
+  return up_[SideIndex(side)] && (!known || known->cable_up);
+}
+
 bool Election::Uses(CableSide side) const { return UsesCable(attempt_, side); }
 
 const Notice* Election::Present(CableSide side) const {
@@ -111,17 +116,20 @@ absl::Status Election::Elect(VirtualTime now) {
 void Election::OnCable(VirtualTime now, CableSide side, bool up) {
   if (up_[SideIndex(side)] == up) return;
   up_[SideIndex(side)] = up;
-  if (started_) BeginWhenIdle(now);
+  Repeat(side);
+  if (started_) BeginWhenIdle(now, newest_round_ + 1);
 }
 
 void Election::OnNotice(VirtualTime now, CableSide side, const Notice& notice) {
-  if (!up_[SideIndex(side)]) return;
   std::optional<Notice>& known = neighbours_[SideIndex(side)];
   const auto age = [](const Notice& n) { return std::tie(n.boot, n.sequence); };
   if (known && age(*known) >= age(notice)) return;
+  const bool was_up = IsUp(side);
   known = notice;
   newest_round_ = std::max(newest_round_, notice.round);
   if (!started_) return;
+  if (IsUp(side) != was_up) BeginWhenIdle(now, std::max(notice.round, round_ + 1));
+  if (!IsUp(side)) return;
   Follow(now, notice);
   const bool behind = notice.stage != ElectionStage::kDone || notice.round < round_;
   if (finished() && behind) Repeat(side);
@@ -135,13 +143,9 @@ void Election::Follow(VirtualTime now, const Notice& notice) {
   const bool missed =
       notice.stage == ElectionStage::kDone || notice.attempt != ElectionAttempt::kBoth;
   if (std::exchange(fresh_, false) && missed) {
-    BeginWhenIdle(now);
+    BeginWhenIdle(now, newest_round_ + 1);
   } else if (notice.round > round_) {
-    if (in_use_) {
-      wanted_ = true;
-    } else {
-      Begin(now, notice.round);
-    }
+    BeginWhenIdle(now, notice.round);
   }
 }
 
@@ -197,9 +201,9 @@ std::vector<Election::Outgoing> Election::Take() {
                       .heard = heard_,
                       .in_use = in_use_};
   for (const CableSide side : kCableSides) {
-    if (send[SideIndex(side)] && up_[SideIndex(side)]) {
-      all.push_back({.side = side, .notice = notice});
-    }
+    if (!send[SideIndex(side)]) continue;
+    all.push_back({.side = side, .notice = notice});
+    all.back().notice.cable_up = up_[SideIndex(side)];
   }
   return all;
 }
@@ -219,11 +223,11 @@ void Election::Begin(VirtualTime now, std::uint64_t round) {
   Advance(now);
 }
 
-void Election::BeginWhenIdle(VirtualTime now) {
+void Election::BeginWhenIdle(VirtualTime now, std::uint64_t round) {
   if (in_use_) {
     wanted_ = true;
   } else {
-    Begin(now, newest_round_ + 1);
+    Begin(now, round);
   }
 }
 
@@ -283,7 +287,7 @@ std::string Election::WhyFailed(VirtualTime now) const {
 
 std::string Election::WhyFailed(CableSide side) const {
   const std::string_view name = SideName(side);
-  if (!up_[SideIndex(side)]) return fmt::format("the {} cable is down", name);
+  if (!IsUp(side)) return fmt::format("the {} cable is down", name);
   const Notice* neighbour = Present(side);
   if (neighbour == nullptr) return {};
   if (neighbour->serial == options_.serial) {

@@ -27,7 +27,9 @@
 //   otherwise it keeps its result, says so, and begins a new election when they are. A node that
 //   has just begun and meets a neighbour further on begins the next election, once, so that whoever
 //   comes late is taken in.
-// - A cable that breaks or is repaired begins an election, at once or when the cores are idle.
+// - A cable is up when both of its ends are, and a node tells its neighbour of its end. A cable
+// that
+//   breaks or is repaired begins an election, at once or when the cores are idle.
 // - Nobody can agree for certain over cables that lose everything (two generals): a node that is
 //   done and later hears that its partner gave up in the same election gives up that attempt, too.
 // - After a failed election ultraserver_mode is "4" as in the driver, because X1 is always there;
@@ -99,6 +101,7 @@ struct Notice {
   ElectionStage stage = ElectionStage::kReading;
   std::array<std::uint64_t, 2> heard{};  // serials read over the left and right cable; 0: none
   bool in_use = false;
+  bool cable_up = true;  // the sender's end of the cable that this goes along
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
@@ -146,7 +149,7 @@ class Election {
   // An election on demand. kFailedPrecondition before Start and while cores are in use; one that is
   // under way goes on.
   absl::Status Elect(VirtualTime now);
-  // Cables are up until told otherwise.
+  // This node's end of a cable; up until told otherwise.
   void OnCable(VirtualTime now, CableSide side, bool up);
   void OnNotice(VirtualTime now, CableSide side, const Notice& notice);
   void OnTick(VirtualTime now);
@@ -166,6 +169,7 @@ class Election {
   ElectionResult result() const;
 
  private:
+  bool IsUp(CableSide side) const;  // at both ends, as far as is known
   bool Uses(CableSide side) const;
   bool finished() const { return stage_ == ElectionStage::kDone; }
   // The neighbour's notice when it belongs to this election, or even to this attempt of it.
@@ -173,7 +177,7 @@ class Election {
   const Notice* Matching(CableSide side) const;
 
   void Begin(VirtualTime now, std::uint64_t round);
-  void BeginWhenIdle(VirtualTime now);
+  void BeginWhenIdle(VirtualTime now, std::uint64_t round);
   void Follow(VirtualTime now, const Notice& notice);
   void Advance(VirtualTime now);
   bool Step(VirtualTime now);
