@@ -1,35 +1,55 @@
 #include "sim-node/app/node_communicators.h"
 
+#include <utility>
+
 #include "lib/base/status.h"
 #include "sim-node/serve/communicator_of_instance.h"
+#include "sim-node/serve/election_messages.h"
 
 namespace tahoma::sim {
+
+// Hands each message of other nodes to whom it is for.
+class NodeCommunicators::Events final : public PeerEvents {
+ public:
+  Events(Communicators& communicators, NodeElection* election)
+      : communicators_(communicators), election_(election) {}
+
+  std::vector<wire::Request> OnPeerConnected(int node) override {
+    if (election_ != nullptr) election_->OnPeerConnected(node);
+    return communicators_.OnPeerConnected(node);
+  }
+  void OnPeerMessage(int node, wire::Request message) override {
+    if (message.method != kElectionMethod) {
+      communicators_.OnPeerMessage(node, std::move(message));
+    } else if (election_ != nullptr) {
+      election_->OnPeerMessage(node, message);
+    }
+  }
+  void OnPeerLost(int node, LostWay way, const absl::Status& why) override {
+    if (election_ != nullptr && way == LostWay::kFromPeer) election_->OnPeerLost(node);
+    communicators_.OnPeerLost(node, way, why);
+  }
+
+ private:
+  Communicators& communicators_;
+  NodeElection* const election_;
+};
 
 NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live)
     : live_(live), communicators_(std::move(options)), calls_(communicators_) {}
 
+NodeCommunicators::~NodeCommunicators() {
+  if (election_) election_->Stop();  // it offers messages to the link, which goes first
+}
+
 absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(const Options& options,
                                                                             LiveInstance& live,
-                                                                            NodeServer& server) {
-  const int node_id = live.Read(NodeIdOf);
-  std::unique_ptr<NodeCommunicators> made(
-      new NodeCommunicators({.node_id = node_id, .links = live.Read(LinksAround)}, live));
+                                                                            NodeServer& server,
+                                                                            const Clock& clock) {
+  std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
+      {.node_id = live.Read(NodeIdOf), .links = live.Read(LinksAround)}, live));
   if (!options.link_address.empty() && !options.ultra_server.id.empty()) {
-    std::vector<PeerAddress> peers;
-    for (const Options::Peer& peer : options.ultra_server.peers) {
-      peers.push_back({.node_id = peer.node_id, .address = peer.address});
-    }
-    PeerLink::Options link;
-    link.node_id = node_id;
-    link.ultra_server = options.ultra_server.id;
-    link.listen_address = options.link_address;
-    link.peers = std::move(peers);
-    link.silence =
-        std::chrono::duration_cast<std::chrono::milliseconds>(options.ultra_server.peer_timeout);
-    auto started = PeerLink::Start(std::move(link), made->communicators_);
-    if (!started.ok()) return Annotate(started.status(), "linkAddress");
-    made->link_ = *std::move(started);
-    made->communicators_.Connect(*made->link_);
+    TAHOMA_RETURN_IF_ERROR(Annotate(made->StartLink(options, clock), "linkAddress"));
   }
   AddCommunicatorCalls(server, live, made->calls_, [raw = made.get()](const std::string& token) {
     const std::lock_guard lock(raw->mutex_);
@@ -37,6 +57,36 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
   });
   live.Listen([raw = made.get()] { raw->OnChange(); });
   return made;
+}
+
+absl::Status NodeCommunicators::StartLink(const Options& options, const Clock& clock) {
+  PeerLink::Options link;
+  link.node_id = live_.Read(NodeIdOf);
+  link.ultra_server = options.ultra_server.id;
+  link.listen_address = options.link_address;
+  link.silence =
+      std::chrono::duration_cast<std::chrono::milliseconds>(options.ultra_server.peer_timeout);
+  NodeElection::Options election;
+  for (const Options::Peer& peer : options.ultra_server.peers) {
+    link.peers.push_back({.node_id = peer.node_id, .address = peer.address});
+    election.peers.insert(peer.node_id);
+  }
+  election.boot = static_cast<std::uint64_t>(clock.WallNow().time_since_epoch().count());
+  election.timeout =
+      std::chrono::duration_cast<VirtualDuration>(options.ultra_server.election_timeout);
+  if (!election.peers.empty()) {
+    election_ = std::make_unique<NodeElection>(std::move(election), live_, clock);
+  }
+  events_ = std::make_unique<Events>(communicators_, election_.get());
+  TAHOMA_ASSIGN_OR_RETURN(link_, PeerLink::Start(std::move(link), *events_));
+  communicators_.Connect(*link_);
+  if (election_) {
+    election_->Connect([this](int place, wire::Request message) {
+      return link_->Offer(place, std::move(message));
+    });
+    election_->Start();
+  }
+  return absl::OkStatus();
 }
 
 void NodeCommunicators::Close() {
@@ -47,6 +97,7 @@ void NodeCommunicators::Close() {
 // Links tell their new state; whoever's claim is gone leaves what it has
 // joined.
 void NodeCommunicators::OnChange() {
+  if (election_) election_->OnInstanceChanged();
   std::vector<LinkState> unhealthy;
   std::vector<std::string> gone;
   const std::lock_guard lock(mutex_);

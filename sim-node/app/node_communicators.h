@@ -1,7 +1,7 @@
-// Joins a node's communicators to its Instance: broken links, claims that end,
-// the workloads' calls.
+// Joins a node's communicators and its UltraServer election to its Instance and to the other nodes:
+// broken links, claims that begin and end, the workloads' calls.
 //
-//   auto joined = NodeCommunicators::Start(options, live, node_server);
+//   auto joined = NodeCommunicators::Start(options, live, node_server, clock);
 //
 // Thread safety: Start before the sockets serve; afterwards it acts on its own.
 
@@ -15,9 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "sim-node/app/options.h"
 #include "sim-node/serve/communicator.h"
 #include "sim-node/serve/communicator_calls.h"
+#include "sim-node/serve/node_election.h"
 #include "sim-node/serve/node_server.h"
 #include "sim-node/serve/peer_link.h"
 
@@ -25,25 +27,35 @@ namespace tahoma::sim {
 
 class NodeCommunicators {
  public:
-  // `live` must outlive it, and it must outlive the servers of `server`. Fails
-  // as PeerLink::Start.
+  // `live` and `clock` must outlive it, and it must outlive the servers of `server`. Fails as
+  // PeerLink::Start.
   static absl::StatusOr<std::unique_ptr<NodeCommunicators>> Start(const Options& options,
                                                                   LiveInstance& live,
-                                                                  NodeServer& server);
+                                                                  NodeServer& server,
+                                                                  const Clock& clock);
+  ~NodeCommunicators();
 
   // Ends all calls that wait for other ranks.
   void Close();
 
+  // nullptr when the node has no peers.
+  NodeElection* election() { return election_.get(); }
+
  private:
+  class Events;
+
   NodeCommunicators(Communicators::Options options, LiveInstance& live);
 
+  absl::Status StartLink(const Options& options, const Clock& clock);
   void OnChange();
 
   LiveInstance& live_;
   Communicators communicators_;
   CommunicatorCalls calls_;
-  std::mutex mutex_;                // tokens_
-  std::set<std::string> tokens_;    // of claims that have joined something
+  std::mutex mutex_;              // tokens_
+  std::set<std::string> tokens_;  // of claims that have joined something
+  std::unique_ptr<NodeElection> election_;
+  std::unique_ptr<PeerEvents> events_;
   std::unique_ptr<PeerLink> link_;  // last: its threads call the others
 };
 

@@ -18,6 +18,9 @@ void DeclareUltraServer(config::Fields& fields, Options::UltraServer& ultra_serv
   fields.Duration("peerTimeout", &ultra_server.peer_timeout,
                   {.min = std::chrono::milliseconds(100), .max = std::chrono::minutes(10)},
                   "how long a member may be silent before it counts as lost");
+  fields.Duration("electionTimeout", &ultra_server.election_timeout,
+                  {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
+                  "how long an election waits for the other members");
 }
 
 void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {

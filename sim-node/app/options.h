@@ -33,6 +33,7 @@ struct Options {
     std::vector<Peer> peers{};
     // NRT gives a collective 30 s; a hung node is to be named before that.
     std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
+    std::chrono::nanoseconds election_timeout = std::chrono::seconds(600);
   };
   struct Runner {
     bool enabled = false;

@@ -125,7 +125,8 @@ absl::Status RunningNode::BeginNode() {
   node_ = std::make_unique<NodeServer>(
       *live_, NodeServer::Options{.driver_version = options_.driver_version,
                                   .workload_socket = UnixAddress(options_.workload_socket)});
-  TAHOMA_ASSIGN_OR_RETURN(communicators_, NodeCommunicators::Start(options_, *live_, *node_));
+  TAHOMA_ASSIGN_OR_RETURN(communicators_,
+                          NodeCommunicators::Start(options_, *live_, *node_, clock_));
   const auto start = [](const std::string& path, wire::Server::Handler serve) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -151,7 +152,7 @@ absl::Status RunningNode::BeginAdmin() {
                                                               .reserved_threads = 4,
                                                               .max_connections = 64},
                                           metrics_);
-  InstallAdminRoutes(*admin_, metrics_, *live_);
+  InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
   return Annotate(admin_->Start(), "adminAddress");
 }
 

@@ -24,10 +24,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/hw/catalogue.h"
 #include "lib/torus/shape.h"
+#include "sim-node/node/election.h"
 
 namespace tahoma::sim {
 
@@ -129,6 +131,11 @@ class Instance {
   // no such chip, no link at that port, more than 1000 thousandths.
   absl::Status SetLink(int chip, Port port, std::uint16_t permille);
 
+  // How the UltraServer election stands, for whoever asks; absent until somebody runs one. No
+  // plugin publishes it, so the generation stays.
+  void SetElection(ElectionResult result) { election_ = std::move(result); }
+  const std::optional<ElectionResult>& election() const { return election_; }
+
   const Options& options() const { return options_; }
   const hw::InstanceType& type() const { return *options_.type; }
   int chip_count() const { return static_cast<int>(chips_.size()); }
@@ -160,6 +167,7 @@ class Instance {
   std::vector<ChipState> chips_;
   absl::flat_hash_map<std::string, Held> held_;             // by claim uid
   absl::flat_hash_map<std::string, std::string> by_token_;  // token -> claim uid
+  std::optional<ElectionResult> election_;
   std::uint64_t generation_ = 1;
 };
 

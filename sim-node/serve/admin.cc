@@ -63,6 +63,22 @@ absl::Status DegradeLink(const rest::Request& request, LiveInstance& live) {
   return SetLink(request, live, permille.get<std::uint16_t>());
 }
 
+absl::Status NoElection() {
+  return FailedPrecondition(
+      "this node takes part in no election: its configuration has no ultraServer.peers");
+}
+
+absl::Status Elect(NodeElection* election) {
+  return election == nullptr ? NoElection() : election->Elect();
+}
+
+absl::Status SetMode(const rest::Request& request, NodeElection* election) {
+  TAHOMA_ASSIGN_OR_RETURN(const json text, BodyField(request, "mode"));
+  if (!text.is_string()) return InvalidArgument("mode must be a string");
+  TAHOMA_ASSIGN_OR_RETURN(const UltraServerMode mode, ParseMode(text.get<std::string>()));
+  return election == nullptr ? NoElection() : election->SetMode(mode);
+}
+
 void AddGauges(rest::Metrics& metrics, LiveInstance& live) {
   metrics.AddCallback("tahoma_node_chips_broken", "Chips with a fault.", [&live] {
     return live.Read([](const Instance& node) {
@@ -106,6 +122,23 @@ json ChipJson(const Instance& node, int index) {
   return chip;
 }
 
+json ElectionJson(const ElectionResult& result) {
+  json modes = json::array();
+  for (const UltraServerMode mode : result.modes) modes.push_back(ModeName(mode));
+  const ClassFiles files = ClassFilesOf(result);
+  return {{"state", StateName(result.state)},
+          {"reason", result.reason},
+          {"nodes", result.node_count},
+          {"mode", ModeName(result.mode)},
+          {"modes", std::move(modes)},
+          {"classFiles",
+           {{"ultraserver_mode", files.ultraserver_mode},
+            {"node_id_2", files.node_id_2},
+            {"node_id_4", files.node_id_4},
+            {"server_id_2", files.server_id_2},
+            {"server_id_4", files.server_id_4}}}};
+}
+
 }  // namespace
 
 std::string StateJson(const Instance& node) {
@@ -119,15 +152,21 @@ std::string StateJson(const Instance& node) {
                       {"lnc", claim->lnc},
                       {"chips", claim->TouchedChips()}});
   }
-  return json{{"nodeName", node.options().name},
-              {"instanceType", node.type().name},
-              {"generation", node.generation()},
-              {"chips", std::move(chips)},
-              {"claims", std::move(claims)}}
-      .dump();
+  json state = {{"nodeName", node.options().name},
+                {"instanceType", node.type().name},
+                {"generation", node.generation()},
+                {"chips", std::move(chips)},
+                {"claims", std::move(claims)}};
+  if (node.options().ultra_server) {
+    state["ultraServer"] = {{"id", node.options().ultra_server->id},
+                            {"nodeId", node.options().ultra_server->node_id}};
+    if (node.election()) state["ultraServer"]["election"] = ElectionJson(*node.election());
+  }
+  return state.dump();
 }
 
-void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live) {
+void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live,
+                        NodeElection* election) {
   AddGauges(metrics, live);
   const auto post = [&](const std::string& path,
                         std::function<absl::Status(const rest::Request&)> act) {
@@ -146,6 +185,9 @@ void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstan
        [&live](const auto& request) { return SetLink(request, live, 1000); });
   post("/v1/links/{chip}/{port}/degrade",
        [&live](const auto& request) { return DegradeLink(request, live); });
+  post("/v1/ultraserver/elect", [election](const auto&) { return Elect(election); });
+  post("/v1/ultraserver/mode",
+       [election](const auto& request) { return SetMode(request, election); });
 }
 
 }  // namespace tahoma::sim

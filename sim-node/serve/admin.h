@@ -6,6 +6,8 @@
 //   POST /v1/links/{chip}/{port}/down       port: x+ x- y+ y- z+ z-
 //   POST /v1/links/{chip}/{port}/up
 //   POST /v1/links/{chip}/{port}/degrade    {"permille": 250}, of the link's rate
+//   POST /v1/ultraserver/elect              an UltraServer election on demand
+//   POST /v1/ultraserver/mode               {"mode": "X2V"}: X4, X2H, X2V or X1
 //
 // Answers are the state after the change, errors RFC 9457 problems; /metrics and /healthz come with
 // lib/rest.
@@ -19,11 +21,14 @@
 #include "lib/rest/metrics.h"
 #include "lib/rest/server.h"
 #include "sim-node/serve/live_instance.h"
+#include "sim-node/serve/node_election.h"
 
 namespace tahoma::sim {
 
-// `live` must outlive the server and the metrics.
-void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live);
+// `live` and `election` must outlive the server and the metrics; without an election its routes say
+// that there is none.
+void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live,
+                        NodeElection* election = nullptr);
 
 // What GET /v1/state answers.
 std::string StateJson(const Instance& instance);

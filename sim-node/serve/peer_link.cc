@@ -27,8 +27,8 @@ struct PeerLink::Outgoing {
   explicit Outgoing(PeerAddress to) : peer(std::move(to)) {}
 
   const PeerAddress peer;
-  std::mutex mutex;                                    // the members below
-  std::shared_ptr<BoundedQueue<wire::Request>> queue;  // nullptr while there is no connection
+  std::mutex mutex;              // the members below
+  std::shared_ptr<Queue> queue;  // nullptr while there is no connection
   std::shared_ptr<wire::Connection> connection;
   std::jthread thread;
 };
@@ -87,22 +87,25 @@ std::vector<int> PeerLink::peers() const {
 absl::Status PeerLink::Send(int node, wire::Request message) {
   const auto found = outgoing_.find(node);
   if (found == outgoing_.end()) return InvalidArgument("node {} is no peer", node);
-  std::shared_ptr<BoundedQueue<wire::Request>> queue;
-  {
-    const std::lock_guard lock(found->second->mutex);
-    queue = found->second->queue;
-  }
+  const std::shared_ptr<Queue> queue = QueueOf(node);
   if (!queue || !queue->Push(std::move(message))) {
     return Unavailable("node {} at {} cannot be reached", node, found->second->peer.address);
   }
   return absl::OkStatus();
 }
 
-bool PeerLink::Connected(int node) const {
+bool PeerLink::Offer(int node, wire::Request message) {
+  const std::shared_ptr<Queue> queue = QueueOf(node);
+  return queue && queue->TryPush(std::move(message));
+}
+
+bool PeerLink::Connected(int node) const { return QueueOf(node) != nullptr; }
+
+std::shared_ptr<PeerLink::Queue> PeerLink::QueueOf(int node) const {
   const auto found = outgoing_.find(node);
-  if (found == outgoing_.end()) return false;
+  if (found == outgoing_.end()) return nullptr;
   const std::lock_guard lock(found->second->mutex);
-  return found->second->queue != nullptr;
+  return found->second->queue;
 }
 
 void PeerLink::WriteLoop(Outgoing& outgoing) {
@@ -123,7 +126,7 @@ bool PeerLink::WaitToRedial() {
 
 // Greets and sends what is queued until the connection breaks.
 absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection) {
-  const auto queue = std::make_shared<BoundedQueue<wire::Request>>(kQueuedFrames);
+  const auto queue = std::make_shared<Queue>(kQueuedFrames);
   const auto send = [&](std::uint64_t id, const wire::Request& message) -> absl::Status {
     TAHOMA_ASSIGN_OR_RETURN(const wire::Frame frame, wire::EncodeRequest(id, message));
     return connection.Send(frame, options_.io_timeout);

@@ -80,6 +80,9 @@ class PeerLink {
   // is no connection, kInvalidArgument for a node that is no peer.
   absl::Status Send(int node, wire::Request message);
 
+  // As Send, but never waits: false when there is no connection or no room.
+  bool Offer(int node, wire::Request message);
+
   // Whether a message for the peer would be taken now.
   bool Connected(int node) const;
 
@@ -89,6 +92,7 @@ class PeerLink {
 
  private:
   struct Outgoing;
+  using Queue = BoundedQueue<wire::Request>;
   struct Incoming {
     std::shared_ptr<wire::Connection> connection;
     std::jthread thread;
@@ -102,6 +106,8 @@ class PeerLink {
 
   PeerLink(Options options, PeerEvents& events, std::unique_ptr<wire::Listener> listener);
 
+  // Of the connection to that peer; nullptr without one.
+  std::shared_ptr<Queue> QueueOf(int node) const;
   void AcceptLoop();
   void Admit(std::shared_ptr<wire::Connection> connection);
   void ReadLoop(Incoming& incoming);

@@ -25,7 +25,8 @@ TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
       "instanceType: trn2u.48xlarge\nlinkAddress: \"127.0.0.1:0\"\nnodeSocket: /run/n1.sock\n"
       "ultraServer:\n  id: us-1\n  nodeId: 1\n  peerTimeout: 5s\n  peers:\n  - {nodeId: 0, "
       "address: \"a:1\"}\n"
-      "  - {nodeId: 2, address: \"b:1\"}\nnetworkLayers: [nn-1, nn-2, nn-3]\n"
+      "  - {nodeId: 2, address: \"b:1\"}\n  electionTimeout: 2m\nnetworkLayers: [nn-1, nn-2, "
+      "nn-3]\n"
       "podRunner:\n  enabled: true\n  kubeconfig: k\n  shutdownGrace: 3s\n  images:\n"
       "    \"tools:1\":\n      entrypoint: /bin/true\n      commands: {sh: /bin/sh}\n",
       "file", DeclareOptions(options));
@@ -35,6 +36,7 @@ TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
   EXPECT_EQ(options.ultra_server.peer_timeout, std::chrono::seconds(5));
   ASSERT_EQ(options.ultra_server.peers.size(), 2U);
   EXPECT_EQ(options.ultra_server.peers[1].address, "b:1");
+  EXPECT_EQ(options.ultra_server.election_timeout, std::chrono::minutes(2));
   EXPECT_EQ(options.network_layers.size(), 3U);
   EXPECT_EQ(options.pod_runner.shutdown_grace, std::chrono::seconds(3));
   EXPECT_EQ(options.pod_runner.images.at("tools:1").commands.at("sh"), "/bin/sh");

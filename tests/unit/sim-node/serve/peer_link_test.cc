@@ -22,6 +22,7 @@ class Recorder final : public PeerEvents {
     return {{.method = "first"}};
   }
   void OnPeerMessage(int node, wire::Request message) override {
+    WaitUntilReleased();
     Note(message.method + " from " + std::to_string(node) + " " + message.payload);
   }
   void OnPeerLost(int node, LostWay way, const absl::Status&) override {
@@ -37,12 +38,28 @@ class Recorder final : public PeerEvents {
     const std::lock_guard lock(mutex_);
     return std::find(notes_.begin(), notes_.end(), what) - notes_.begin();
   }
+  std::ptrdiff_t Count() {
+    const std::lock_guard lock(mutex_);
+    return std::ssize(notes_);
+  }
+  // No message is taken between the two.
+  void Hold() { SetHeld(true); }
+  void Release() { SetHeld(false); }
   void Clear() {
     const std::lock_guard lock(mutex_);
     notes_.clear();
   }
 
  private:
+  void SetHeld(bool held) {
+    const std::lock_guard lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+  void WaitUntilReleased() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !held_; });
+  }
   void Note(std::string what) {
     const std::lock_guard lock(mutex_);
     notes_.push_back(std::move(what));
@@ -51,6 +68,7 @@ class Recorder final : public PeerEvents {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> notes_;
+  bool held_ = false;
 };
 
 class PeerLinkTest : public ::testing::Test {
@@ -97,6 +115,25 @@ TEST_F(PeerLinkTest, MessagesArriveInOrderAfterWhatMustBeToldFirst) {
     EXPECT_LT(at_b_.PlaceOf("m" + std::to_string(i) + " from 0 x"),
               at_b_.PlaceOf("m" + std::to_string(i + 1) + " from 0 x"));
   }
+}
+
+TEST_F(PeerLinkTest, AnOfferIsDroppedWhereSendWouldWaitOrFail) {
+  a_ = Start(0, at_a_);
+  EXPECT_FALSE(a_->Offer(1, {.method = "early"})) << "no connection";
+  EXPECT_FALSE(a_->Offer(2, {.method = "m"})) << "no peer";
+  b_ = Start(1, at_b_);
+  ASSERT_TRUE(at_a_.WaitFor("connected 1"));
+  EXPECT_TRUE(a_->Offer(1, {.method = "m"}));
+  EXPECT_TRUE(at_b_.WaitFor("m from 0 "));
+  EXPECT_EQ(at_b_.PlaceOf("early from 0 "), at_b_.Count());
+  // B stops reading: it waits in its first message.
+  at_b_.Hold();
+  bool taken = true;
+  for (int i = 0; taken && i < 100'000; ++i) {
+    taken = a_->Offer(1, {.method = "m", .payload = std::string(1 << 16, 'x')});
+  }
+  EXPECT_FALSE(taken) << "the queue is bounded";
+  at_b_.Release();
 }
 
 TEST_F(PeerLinkTest, APeerThatDiesIsLostBothWaysAndFoundAgainWhenItIsBack) {

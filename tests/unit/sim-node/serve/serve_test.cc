@@ -278,6 +278,16 @@ TEST_F(AdminTest, LinksGoDownSlowAndUp) {
   EXPECT_EQ(permille(Send("POST", "/v1/links/2/z+/up")), 1000);
 }
 
+TEST_F(AdminTest, WithoutPeersThereIsAPlaceInTheUltraServerButNoElection) {
+  const json place = json::parse(Send("GET", "/v1/state").substr(4))["ultraServer"];
+  EXPECT_EQ(place, (json{{"id", "us-7"}, {"nodeId", 2}}));
+  for (const std::string path : {"elect", "mode"}) {
+    const std::string answer = Send("POST", "/v1/ultraserver/" + path, R"({"mode":"X4"})");
+    EXPECT_NE(answer.find("has no ultraServer.peers"), std::string::npos) << answer;
+    EXPECT_NE(answer.substr(0, 3), "200");
+  }
+}
+
 TEST_F(AdminTest, BadRequestsAreRefusedByNameAndChangeNothing) {
   const std::uint64_t before = live_.Read([](const Instance& node) { return node.generation(); });
   const std::vector<std::array<std::string, 3>> bad = {
@@ -290,6 +300,8 @@ TEST_F(AdminTest, BadRequestsAreRefusedByNameAndChangeNothing) {
       {"/v1/links/1/w+/down", "", "w+"},
       {"/v1/links/1/x+/degrade", R"({"permille":1001})", "0 to 1000"},
       {"/v1/links/1/x+/degrade", R"({"permille":"a"})", "0 to 1000"},
+      {"/v1/ultraserver/mode", R"({"mode":"X3"})", "expected X4, X2H, X2V or X1"},
+      {"/v1/ultraserver/mode", R"({"mode":4})", "mode must be a string"},
   };
   for (const auto& [path, body, expected] : bad) {
     const std::string answer = Send("POST", path, body);

@@ -1,0 +1,27 @@
+// What sim-nodes tell each other about UltraServer elections, as messages of the wire.
+//
+//   link.Offer(1, EncodeNotice(out.notice));
+//   absl::StatusOr<Notice> notice = DecodeNotice(message);
+//
+// Scope: bytes and bounds; docs/formats/wire.md describes every field. What they mean is
+// node/election.h. The decoder takes untrusted text and refuses it with kInvalidArgument.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string_view>
+
+#include "lib/wire/call.h"
+#include "sim-node/node/election.h"
+
+namespace tahoma::sim {
+
+inline constexpr std::string_view kElectionMethod = "peerElection";
+
+wire::Request EncodeNotice(const Notice& notice);
+absl::StatusOr<Notice> DecodeNotice(const wire::Request& message);
+
+}  // namespace tahoma::sim

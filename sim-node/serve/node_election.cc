@@ -1,0 +1,188 @@
+#include "sim-node/serve/node_election.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "sim-node/serve/election_messages.h"
+
+namespace tahoma::sim {
+namespace {
+
+int PlaceOf(const LiveInstance& live) {
+  return live.Read([](const Instance& node) {
+    TAHOMA_CHECK(node.options().ultra_server.has_value());
+    return node.options().ultra_server->node_id;
+  });
+}
+
+std::uint64_t SerialOf(const LiveInstance& live) {
+  return live.Read([](const Instance& node) {
+    return SerialNumber(node.options().ultra_server->id, node.options().ultra_server->node_id);
+  });
+}
+
+}  // namespace
+
+std::uint64_t SerialNumber(std::string_view ultra_server_id, int place) {
+  // FNV-1a (Fowler, Noll, Vo): the same on every machine.
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : ultra_server_id) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+  return (hash & ~std::uint64_t{0xff}) | (static_cast<std::uint64_t>(place + 1) << 4U);
+}
+
+Port PortOfCable(int place, CableSide side) {
+  const bool up_the_ring = (place % 2 == 0) == (side == CableSide::kLeft);
+  return {torus::Axis::kZ, up_the_ring ? torus::Direction::kPlus : torus::Direction::kMinus};
+}
+
+int PlaceBehind(int place, CableSide side) {
+  const bool up_the_ring = PortOfCable(place, side).direction == torus::Direction::kPlus;
+  return (place + (up_the_ring ? 1 : hw::kUltraServerNodes - 1)) % hw::kUltraServerNodes;
+}
+
+bool IsCableUp(const Instance& instance, CableSide side) {
+  const int place = instance.options().ultra_server->node_id;
+  const std::size_t port = PortIndex(PortOfCable(place, side));
+  for (int i = 0; i < instance.chip_count(); ++i) {
+    const ChipState& chip = instance.chip(i);
+    if (chip.link_permille[port] == 0 || chip.fault == ChipFault::kDma) return false;
+  }
+  return true;
+}
+
+NodeElection::NodeElection(Options options, LiveInstance& live, const Clock& clock)
+    : options_(std::move(options)),
+      live_(live),
+      clock_(clock),
+      begin_(clock.MonotonicNow()),
+      place_(PlaceOf(live)),
+      election_({.serial = SerialOf(live), .boot = options_.boot, .timeout = options_.timeout}) {}
+
+VirtualTime NodeElection::Now() const {
+  return VirtualTime(std::chrono::duration_cast<VirtualDuration>(clock_.MonotonicNow() - begin_));
+}
+
+std::optional<CableSide> NodeElection::SideOf(int place) const {
+  for (const CableSide side : kCableSides) {
+    if (PlaceBehind(place_, side) == place) return side;
+  }
+  return std::nullopt;  // the diagonal
+}
+
+void NodeElection::Connect(Offer offer) {
+  const std::lock_guard lock(mutex_);
+  offer_ = std::move(offer);
+}
+
+void NodeElection::Start() {
+  {
+    const std::lock_guard lock(mutex_);
+    ReadInstance();
+    election_.Start(Now());
+    Flush();
+  }
+  thread_ = std::jthread([this] {
+    std::unique_lock lock(mutex_);
+    const auto period = std::chrono::duration_cast<std::chrono::milliseconds>(kNoticePeriod);
+    while (!stopping_.wait_for(lock, period, [this] { return stopped_; })) {
+      lock.unlock();
+      Tick();
+      lock.lock();
+    }
+  });
+}
+
+void NodeElection::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    offer_ = nullptr;
+  }
+  stopping_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status NodeElection::Elect() {
+  const std::lock_guard lock(mutex_);
+  ReadInstance();
+  const absl::Status begun = election_.Elect(Now());
+  Flush();
+  return begun;
+}
+
+absl::Status NodeElection::SetMode(UltraServerMode mode) {
+  const std::lock_guard lock(mutex_);
+  ReadInstance();
+  const absl::Status set = election_.SetMode(mode);
+  Flush();
+  return set;
+}
+
+void NodeElection::OnInstanceChanged() {
+  const std::lock_guard lock(mutex_);
+  ReadInstance();
+  Flush();
+}
+
+void NodeElection::OnPeerConnected(int place) {
+  const std::lock_guard lock(mutex_);
+  if (const auto side = SideOf(place)) election_.Repeat(*side);
+  Flush();
+}
+
+void NodeElection::OnPeerMessage(int place, const wire::Request& message) {
+  const absl::StatusOr<Notice> notice = DecodeNotice(message);
+  const std::lock_guard lock(mutex_);
+  const auto side = SideOf(place);
+  if (!notice.ok() || !side) return;
+  election_.OnNotice(Now(), *side, *notice);
+  Flush();
+}
+
+void NodeElection::OnPeerLost(int place) {
+  const std::lock_guard lock(mutex_);
+  if (const auto side = SideOf(place)) election_.Forget(*side);
+}
+
+void NodeElection::Tick() {
+  const std::lock_guard lock(mutex_);
+  election_.OnTick(Now());
+  Flush();
+}
+
+void NodeElection::ReadInstance() {
+  std::array<bool, 2> up{};
+  bool in_use = false;
+  live_.Read([&](const Instance& node) {
+    in_use = !node.claims().empty();
+    for (const CableSide side : kCableSides) {
+      up[SideIndex(side)] =
+          options_.peers.contains(PlaceBehind(place_, side)) && IsCableUp(node, side);
+    }
+    return true;
+  });
+  // First of all whether anything may change.
+  election_.SetCoresInUse(Now(), in_use);
+  for (const CableSide side : kCableSides) election_.OnCable(Now(), side, up[SideIndex(side)]);
+}
+
+// What the election says now: to the instance, and to the neighbours. A message that is not taken
+// is made up for by the next notice.
+void NodeElection::Flush() {
+  ElectionResult result = election_.result();
+  if (result != shown_) {
+    live_.Change([&](Instance& node) {
+      node.SetElection(result);
+      return true;
+    });
+    shown_ = std::move(result);
+  }
+  for (const Election::Outgoing& out : election_.Take()) {
+    if (offer_) (void)offer_(PlaceBehind(place_, out.side), EncodeNotice(out.notice));
+  }
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,158 @@
+// Four sim-node programs elect their UltraServer over their peer links: at start, when a cable
+// breaks and is repaired, and when one of them comes back.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/kube/http_transport.h"
+#include "lib/wire/call.h"
+#include "lib/wire/messages.h"
+#include "tests/support/child_program.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Bin;
+using testing::ChildProgram;
+
+constexpr int kNodes = 4;
+constexpr seconds kPatience{60};  // far below the 600 s after which an election gives up
+
+class UltraServerElectionTest : public ::testing::Test {
+ protected:
+  UltraServerElectionTest() : programs_(kNodes) {
+    for (int node = 0; node < kNodes; ++node) {
+      WriteConfig(node);
+      Start(node);
+    }
+  }
+
+  std::string Path(const std::string& name, int node) const {
+    return dir_.path() + "/" + name + std::to_string(node);
+  }
+  void WriteConfig(int node) const {
+    std::string peers;
+    for (int peer = 0; peer < kNodes; ++peer) {
+      if (peer == node) continue;
+      peers += fmt::format("  - {{nodeId: {}, address: \"unix:{}\"}}\n", peer, Path("link", peer));
+    }
+    std::ofstream(Path("config", node)) << fmt::format(
+        "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n{0}\n"
+        "instanceType: trn2u.48xlarge\nlinkAddress: unix:{1}\nnodeSocket: {2}\nstateDir: {3}\n"
+        "portFile: {4}\nultraServer:\n  id: us-1\n  nodeId: {0}\n  peers:\n{5}",
+        node, Path("link", node), Path("socket", node), Path("state", node), Path("ports", node),
+        peers);
+  }
+  void Start(int node) {
+    std::filesystem::remove(Path("ports", node));
+    programs_[static_cast<std::size_t>(node)] = std::make_unique<ChildProgram>(
+        std::vector<std::string>{Bin("sim-node"), "--config", Path("config", node)},
+        Path("log", node));
+  }
+  // The node's state after a request to its admin API; null while it does not answer.
+  json Admin(int node, const std::string& method, const std::string& target) {
+    std::ifstream ports(Path("ports", node));
+    std::string key;
+    std::string address;
+    if (!(ports >> key >> address) || address.size() < 3) return nullptr;
+    address = address.substr(1, address.size() - 2);
+    auto api = kube::HttpTransport::Create({.server = "http://" + address});
+    if (!api.ok()) return nullptr;
+    const auto answer =
+        (*api)->Send({.method = method, .target = target, .headers = {}, .body = ""});
+    return answer.ok() ? json::parse(answer->body, nullptr, false) : json();
+  }
+  // What the class files of all nodes say, in one line.
+  std::string Elected() {
+    std::string line;
+    for (int node = 0; node < kNodes; ++node) {
+      const json state = Admin(node, "GET", "/v1/state");
+      if (!state.is_object() || !state["ultraServer"].contains("election")) return "not up";
+      const json& files = state["ultraServer"]["election"]["classFiles"];
+      line +=
+          fmt::format("{}:{}/{} ", files["ultraserver_mode"].get<std::string>(),
+                      files["node_id_4"].get<std::string>(), files["node_id_2"].get<std::string>());
+    }
+    return line;
+  }
+  std::string ElectedIs(const std::string& wanted) {
+    const SystemClock clock;
+    const MonotonicTime end = clock.MonotonicNow() + kPatience;
+    std::string now = Elected();
+    while (now != wanted && clock.MonotonicNow() < end) {
+      if (programs_[0]->WaitEnd(milliseconds(20))) break;
+      now = Elected();
+    }
+    return now;
+  }
+  void Call(int node, std::string_view method, const std::string& params) {
+    wire::Client client("unix:" + Path("socket", node));
+    const auto reply = client.Call({.method = std::string(method), .params = params}, kPatience);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+  }
+
+  testing::TempDir dir_;
+  std::vector<std::unique_ptr<ChildProgram>> programs_;
+};
+
+const std::string kWhole = "1,3,4:0/0 1,3,4:1/1 1,3,4:2/0 1,3,4:3/1 ";
+// Pairs over the right cables: 0 with 3 and 1 with 2.
+const std::string kPairs = "2,4:-1/0 2,4:-1/0 2,4:-1/1 2,4:-1/1 ";
+
+TEST_F(UltraServerElectionTest, FourProgramsElectAtStartAndWhenACableBreaksAndIsRepaired) {
+  EXPECT_EQ(ElectedIs(kWhole), kWhole);
+  EXPECT_TRUE(Admin(0, "POST", "/v1/links/5/z+/down").is_object());
+  EXPECT_TRUE(Admin(1, "POST", "/v1/links/5/z-/down").is_object());
+  EXPECT_EQ(ElectedIs(kPairs), kPairs);
+  EXPECT_TRUE(Admin(0, "POST", "/v1/links/5/z+/up").is_object());
+  EXPECT_TRUE(Admin(1, "POST", "/v1/links/5/z-/up").is_object());
+  EXPECT_EQ(ElectedIs(kWhole), kWhole);
+}
+
+TEST_F(UltraServerElectionTest, ACableThatBreaksUnderAClaimWaitsForItsRelease) {
+  EXPECT_EQ(ElectedIs(kWhole), kWhole);
+  for (int node = 0; node < kNodes; ++node) {
+    wire::ApplyParams params;
+    params.grant.claim_uid = "uid";
+    params.grant.name_space = "default";
+    params.grant.name = "claim";
+    params.grant.chips = {0};
+    Call(node, wire::kApplyClaim, wire::EncodeApplyParams(params));
+  }
+  EXPECT_TRUE(Admin(0, "POST", "/v1/links/5/z+/down").is_object());
+  const json broken = Admin(1, "POST", "/v1/links/5/z-/down");
+  EXPECT_EQ(broken["ultraServer"]["election"]["reason"],
+            "a new election waits until all cores are idle");
+  EXPECT_EQ(Admin(1, "POST", "/v1/ultraserver/elect")["status"], 409);
+  EXPECT_EQ(Elected(), kWhole);
+  for (int node = 0; node < kNodes; ++node) {
+    Call(node, wire::kReleaseClaim, R"({"claimUid":"uid"})");
+  }
+  EXPECT_EQ(ElectedIs(kPairs), kPairs);
+}
+
+TEST_F(UltraServerElectionTest, ANodeThatDiesAndComesBackIsTakenIn) {
+  EXPECT_EQ(ElectedIs(kWhole), kWhole);
+  programs_[2]->Kill(SIGKILL);
+  EXPECT_EQ(programs_[2]->Wait(), std::nullopt);
+  Start(2);
+  EXPECT_EQ(ElectedIs(kWhole), kWhole);
+}
+
+}  // namespace
+}  // namespace tahoma
