@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -371,7 +372,7 @@ TEST(ElectionTest, ANodeThatComesWhenTheOthersHaveGivenUpIsTakenIn) {
   ring.Run(kLongest);
   EXPECT_EQ(ring.result(0).state, ElectionState::kFailed);
   EXPECT_EQ(ring.result(1).node_count, 2);
-  ring.Start(3);
+  ring.Restart(3);  // what was told before it was there, it has not heard
   ring.Run(seconds(20));
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
 }
@@ -429,16 +430,17 @@ TEST(ElectionTest, ABrokenCableChangesNothingForWhomItIsInUse) {
   ring.StartAll();
   ring.Run(seconds(10));
   for (int place = 0; place < kNodes; ++place) ring.SetInUse(place, true);
-  ring.SetCable(0, false);
+  ring.SetCableEnd(0, CableSide::kLeft, false);
+  ring.Run(seconds(1));
+  EXPECT_EQ(ring.result(0).reason, "a new election waits until all cores are idle");
+  EXPECT_EQ(ring.result(1).reason, ring.result(0).reason) << "it is told at once";
   ring.Run(kLongest);
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
-  EXPECT_EQ(ring.result(0).reason, "a new election waits until all cores are idle");
-  EXPECT_EQ(ring.result(1).reason, ring.result(0).reason) << "it is told of the cable";
   for (int place = 0; place < kNodes; ++place) ring.SetInUse(place, false);
   ring.Run(seconds(10));
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(1)) << "two pairs on the right cables";
   EXPECT_THAT(ring.result(0).reason, HasSubstr("both cables: the left cable is down"));
-  ring.SetCable(0, true);
+  ring.SetCableEnd(0, CableSide::kLeft, true);
   ring.Run(seconds(10));
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0)) << "repaired";
 }
@@ -459,6 +461,42 @@ TEST(ElectionTest, ANeighbourWhoseCoresAreInUseKeepsItsResultWhenOthersElect) {
   ring.SetInUse(2, false);
   ring.Run(seconds(5));
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
+}
+
+TEST(ElectionTest, ANodeThatElectedAloneIsTakenInWhenTheOtherEndsAreRepaired) {
+  Ring ring(10);
+  ring.StartAll();
+  ring.Run(seconds(10));
+  ring.SetCableEnd(0, CableSide::kLeft, false);
+  ring.SetCableEnd(2, CableSide::kRight, false);
+  for (int times = 0; times < 5; ++times) {
+    ring.Run(seconds(5));
+    ring.Elect(1);  // its elections are numbered on, nobody hears of it
+  }
+  ring.Run(seconds(5));
+  EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0b0011));
+  ring.SetCableEnd(0, CableSide::kLeft, true);
+  ring.SetCableEnd(2, CableSide::kRight, true);
+  ring.Run(seconds(10));
+  EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
+}
+
+TEST(ElectionTest, OfTwoNoticesTheNewerCountsAndANewerStartBeforeAll) {
+  Election node({.serial = 7});
+  node.Start({});
+  const auto round_after = [&](std::uint64_t boot, std::uint64_t sequence, std::uint64_t round) {
+    node.OnNotice({}, CableSide::kLeft,
+                  {.boot = boot, .sequence = sequence, .round = round, .serial = 9});
+    node.Repeat(CableSide::kLeft);
+    return node.Take().front().notice.round;
+  };
+  EXPECT_EQ(round_after(5, 10, 1), 1U);
+  EXPECT_EQ(round_after(5, 10, 4), 1U) << "told twice";
+  EXPECT_EQ(round_after(5, 9, 4), 1U) << "overtaken";
+  EXPECT_EQ(round_after(4, 99, 4), 1U) << "of a program that has ended";
+  EXPECT_EQ(round_after(6, 1, 4), 4U) << "of the one that came after it";
+  node.Forget(CableSide::kLeft);
+  EXPECT_EQ(round_after(2, 1, 6), 6U) << "whoever it is now";
 }
 
 TEST(ElectionTest, ModesAreThoseOfTheResultAndStayWhileCoresAreInUse) {
@@ -493,44 +531,43 @@ TEST(ElectionTest, ModeNamesAreReadAsTheyAreWritten) {
   for (const char* bad : {"unset", "", "x4", "4", "X3"}) EXPECT_FALSE(ParseMode(bad).ok()) << bad;
 }
 
-// Two elections face to face over the given sides, notices passed at once.
-void Exchange(Election& a, Election& b, bool crossed) {
-  for (int turn = 0; turn < 20; ++turn) {
-    for (const Election::Outgoing& out : a.Take()) {
-      b.OnNotice({}, crossed ? OppositeSide(out.side) : out.side, out.notice);
-    }
-    for (const Election::Outgoing& out : b.Take()) {
-      a.OnNotice({}, crossed ? OppositeSide(out.side) : out.side, out.notice);
-    }
-  }
-}
-
-TEST(ElectionTest, TwoNodesWithBothCablesBetweenThemAreAPairWithBothModes) {
-  Election a({.serial = 7});
-  Election b({.serial = 9});
-  a.Start({});
-  b.Start({});
-  Exchange(a, b, /*crossed=*/false);
-  EXPECT_EQ(ClassFilesOf(a.result()),
-            (ClassFiles{
-                .ultraserver_mode = "2,3,4", .node_id_2 = "0", .server_id_2 = "0000000000000007"}));
-  EXPECT_EQ(ClassFilesOf(b.result()).node_id_2, "1");
-}
-
-TEST(ElectionTest, CablesThatJoinLeftWithRightMakeNoServer) {
-  std::vector<Election> nodes;
-  for (std::uint64_t serial = 1; serial <= kNodes; ++serial) {
-    nodes.emplace_back(Election::Options{.serial = serial});
-  }
-  for (Election& node : nodes) node.Start({});
-  for (int turn = 0; turn < 20; ++turn) {
-    for (std::size_t i = 0; i < kNodes; ++i) {
+// Passes notices at once, `to` says along which cables, until nobody says anything new.
+void ExchangeAll(
+    std::vector<Election>& nodes,
+    const std::function<std::pair<std::size_t, CableSide>(std::size_t, CableSide)>& to) {
+  for (int turn = 0; turn < 40; ++turn) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (const Election::Outgoing& out : nodes[i].Take()) {
-        const std::size_t to = (i + (out.side == CableSide::kLeft ? 1 : 3)) % kNodes;
-        nodes[to].OnNotice({}, OppositeSide(out.side), out.notice);
+        const auto [other, side] = to(i, out.side);
+        nodes[other].OnNotice({}, side, out.notice);
       }
     }
   }
+}
+
+std::vector<Election> StartedNodes(std::uint64_t count) {
+  std::vector<Election> nodes;
+  for (std::uint64_t serial = 1; serial <= count; ++serial) {
+    nodes.emplace_back(Election::Options{.serial = serial});
+  }
+  for (Election& node : nodes) node.Start({});
+  return nodes;
+}
+
+TEST(ElectionTest, TwoNodesWithBothCablesBetweenThemAreAPairWithBothModes) {
+  std::vector<Election> nodes = StartedNodes(2);
+  ExchangeAll(nodes, [](std::size_t i, CableSide side) { return std::pair(1 - i, side); });
+  EXPECT_EQ(ClassFilesOf(nodes[0].result()),
+            (ClassFiles{
+                .ultraserver_mode = "2,3,4", .node_id_2 = "0", .server_id_2 = "0000000000000001"}));
+  EXPECT_EQ(ClassFilesOf(nodes[1].result()).node_id_2, "1");
+}
+
+TEST(ElectionTest, CablesThatJoinLeftWithRightMakeNoServer) {
+  std::vector<Election> nodes = StartedNodes(4);
+  ExchangeAll(nodes, [](std::size_t i, CableSide side) {
+    return std::pair((i + (side == CableSide::kLeft ? 1 : 3)) % 4, OppositeSide(side));
+  });
   for (const Election& node : nodes) {
     EXPECT_EQ(node.result().state, ElectionState::kFailed);
     EXPECT_THAT(node.result().reason, HasSubstr("both cables: the "));
@@ -538,14 +575,23 @@ TEST(ElectionTest, CablesThatJoinLeftWithRightMakeNoServer) {
   EXPECT_THAT(nodes[0].result().reason, HasSubstr("cable leads to the other side of node"));
 }
 
+TEST(ElectionTest, ARingOfSixIsNoServerButThreePairs) {
+  std::vector<Election> nodes = StartedNodes(6);
+  ExchangeAll(nodes, [](std::size_t i, CableSide side) {
+    const bool up = (i % 2 == 0) == (side == CableSide::kLeft);
+    return std::pair((i + (up ? 1 : 5)) % 6, side);
+  });
+  for (const Election& node : nodes) EXPECT_EQ(node.result().node_count, 2);
+  EXPECT_THAT(nodes[0].result().reason + nodes[1].result().reason + nodes[2].result().reason,
+              HasSubstr("both cables: the cables close no ring of four"));
+}
+
 TEST(ElectionTest, ANeighbourWithOurOwnSerialNumberIsNone) {
-  Election a({.serial = 7});
-  Election b({.serial = 7});
-  a.Start({});
-  b.Start({});
-  Exchange(a, b, /*crossed=*/false);
-  EXPECT_EQ(a.result().state, ElectionState::kFailed);
-  EXPECT_THAT(a.result().reason, HasSubstr("the left neighbour has our own serial number"));
+  std::vector<Election> nodes = StartedNodes(1);
+  nodes.push_back(StartedNodes(1).front());
+  ExchangeAll(nodes, [](std::size_t i, CableSide side) { return std::pair(1 - i, side); });
+  EXPECT_EQ(nodes[0].result().state, ElectionState::kFailed);
+  EXPECT_THAT(nodes[0].result().reason, HasSubstr("the left neighbour has our own serial number"));
 }
 
 TEST(ElectionTest, FinishedNodesAreQuiet) {
