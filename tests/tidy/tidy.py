@@ -31,6 +31,7 @@ LAYERS = {
     "lib/rest": [],
     "sim-node/engine": [],
     "sim-node/link": ["sim-node/engine", "lib/hw", "lib/torus"],
+    "sim-node/flit": ["sim-node/engine", "sim-node/link", "lib/hw", "lib/torus"],
     "sim-node/collective": ["sim-node/engine", "sim-node/link", "lib/hw", "lib/torus"],
     "sim-node/trace": ["sim-node/collective", "sim-node/link", "sim-node/engine", "lib/config", "lib/hw", "lib/torus"],
     "sim-node/node": ["sim-node/engine", "sim-node/link", "sim-node/collective", "lib/hw", "lib/torus", "lib/wire"],
