@@ -211,6 +211,24 @@ TEST(FlitNetwork, ABufferShorterThanTheWayOfItsCreditsLimitsTheRate) {
   }
 }
 
+TEST(FlitNetwork, APacketBehindAnotherInItsChannelWaitsForARouteAndAChannel) {
+  struct Case {
+    Dateline rule;
+    int vcs;
+    int cycles;  // for a packet of 8
+  };
+  // The cycles of its route and its channel, unless it comes in another channel than the one before
+  // and gets another channel.
+  for (const Case& c : {Case{Dateline::kOff, 1, 10}, Case{Dateline::kChangeClass, 2, 10},
+                        Case{Dateline::kOff, 2, 8}, Case{Dateline::kChangeClass, 4, 8}}) {
+    FlitConfig config;
+    config.dateline = c.rule;
+    config.vcs = c.vcs;
+    const std::uint64_t cycles = LoneTime(kRing8, config, ChipIndex(0), ChipIndex(1), 8000);
+    EXPECT_NEAR(static_cast<double>(cycles), 1000 * c.cycles, 20) << c.vcs;
+  }
+}
+
 // Not by flow, as max-min would: the chip's own port has packets in four channels that ask for the
 // two of the link's first class, the link from chip 0 has them in two.
 TEST(FlitNetwork, PacketsThatMeetShareALinkByTheChannelsTheyComeIn) {
@@ -343,6 +361,7 @@ FlitConfig Narrow(Dateline rule) {
   config.buffer_flits = 2;
   config.dateline = rule;
   config.ties = TieRule::kByChance;
+  config.watchdog_cycles = 20;  // looks often
   return config;
 }
 
