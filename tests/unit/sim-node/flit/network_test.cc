@@ -336,6 +336,23 @@ TEST(FlitNetwork, ARingOfPacketsThatHoldAndWaitIsFoundAndNamed) {
   EXPECT_GT(network.flits_in_network(), 0u);
 }
 
+// Every head waits for a channel that another packet holds, but all tails still have places to go
+// to.
+TEST(FlitNetwork, ACircleThatTailsWillOpenIsNoDeadlock) {
+  for (int watchdog = 9; watchdog <= 30; ++watchdog) {
+    FlitConfig config;
+    config.dateline = Dateline::kOff;
+    config.vcs = 1;
+    config.watchdog_cycles = watchdog;
+    FlitNetwork network(Shape::Of<5, 1, 1>(), config, 1);
+    for (int chip = 0; chip < 5; ++chip) {
+      network.Send({.from = ChipIndex(chip), .to = ChipIndex((chip + 2) % 5), .flits = 8});
+    }
+    RunAll(network);
+    EXPECT_FALSE(network.deadlock()) << network.deadlock()->ToString();
+  }
+}
+
 TEST(FlitNetwork, TheSamePacketsArriveWithADateline) {
   for (const Dateline rule : {Dateline::kChangeClass, Dateline::kClassOfRing}) {
     FlitConfig config;
