@@ -3,7 +3,8 @@
 //   CoreLoop loop(transport, journal, clock, {.log = log});
 //   TAHOMA_RETURN_IF_ERROR(loop.Start());        // reads the journal
 //   …
-//   end the transport's streams; loop.Stop();
+//   transport.Shutdown();                        // ends the watches' streams
+//   loop.Stop();
 //
 // Threads: one for the core (drain commands, plan, journal, apply, publish: DESIGN D8), those of
 // Ingest and Publisher, which only pass values to it and from it.

@@ -1,8 +1,7 @@
 // Makes the API server's ResourceSlices of a node what the node's pool is.
 //
 //   SlicePublisher publisher(transport, "node-a");
-//   absl::Status status = publisher.Publish(*pool);     // again after every change and now and
-//   then
+//   absl::Status status = publisher.Publish(*pool);     // again after every change, now and then
 //
 // One slice that changed is updated in place; more than that gets a new pool generation, so that
 // nobody allocates from a mixture. Obsolete slices go first, then updates, then new ones. A server

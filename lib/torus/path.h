@@ -1,8 +1,7 @@
 // Routes and rings on the torus.
 //
 //   Route(kUltraServerShape, ChipIndex(0), ChipIndex(3));   // one link: x wraps around
-//   GrayCycle(box, kUltraServerShape);                      // every chip of the box once, in a
-//   ring
+//   GrayCycle(box, kUltraServerShape);                      // every chip once, in a ring
 //
 // Scope: arithmetic; capacity and failures of links live in sim-node/link.
 //

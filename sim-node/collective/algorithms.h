@@ -10,8 +10,7 @@
 // mesh   every chip sends to every other directly, one step; the hardware forwards
 // rdh    recursive halving and doubling over the dimensions of the hypercube that a box is, one
 //        link per step; lanes.h says how that fills all links
-// ring   round Hamiltonian cycles in both directions, n - 1 steps (2.2 a)
-//
+// ring   round Hamiltonian cycles in both directions, n - 1 steps (torus-and-links 2.2 a)
 // tree   each part of a block along a tree of its own, on any set that hangs together (trees.h)
 //
 // Thread safety: pure functions.

@@ -1,8 +1,9 @@
 // Faults that will happen, known before the emulation starts.
 //
 //   Rng rng(seed);
-//   FaultPlan plan = FaultPlan::Draw(rng, {.targets = 384, .count = 3, .horizon =
-//   Microseconds(50)}); for (const Fault& fault : plan.faults()) ...           // in order of time
+//   FaultPlan plan =
+//       FaultPlan::Draw(rng, {.targets = 384, .count = 3, .horizon = Microseconds(50)});
+//   for (const Fault& fault : plan.faults()) ...           // in order of time
 //
 // A target is a number whose meaning is the reader's (a directed link for sim-node/link). The same
 // seed gives the same plan on every machine.

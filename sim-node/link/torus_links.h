@@ -1,10 +1,9 @@
 // The NeuronLinks of one torus: what they can carry now, and how to get from chip to chip.
 //
 //   TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-//   const LinkId x_plus = links.IdOf(torus::ChipIndex(5), torus::Axis::kX,
-//   torus::Direction::kPlus); links.SetPermille(x_plus, 0);                                  //
-//   down, in this direction only links.FindRoute(torus::ChipIndex(5), torus::ChipIndex(6),
-//   kAllChips);  // three hops around it
+//   const LinkId x_plus = links.IdOf(five, torus::Axis::kX, torus::Direction::kPlus);
+//   links.SetPermille(x_plus, 0);              // down, in this direction only
+//   links.FindRoute(five, six, kAllChips);     // three hops around it
 //
 // A link has two directions that are separate here: a directed link belongs to the chip that
 // sends on it, and so to that chip's node. Nobody else changes its state.

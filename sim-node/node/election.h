@@ -28,8 +28,7 @@
 //   has just begun and meets a neighbour further on begins the next election, once, so that whoever
 //   comes late is taken in.
 // - A cable is up when both of its ends are, and a node tells its neighbour of its end. A cable
-// that
-//   breaks or is repaired begins an election, at once or when the cores are idle.
+//   that breaks or is repaired begins an election, at once or when the cores are idle.
 // - Nobody can agree for certain over cables that lose everything (two generals): a node that is
 //   done and later hears that its partner gave up in the same election gives up that attempt, too.
 // - After a failed election ultraserver_mode is "4" as in the driver, because X1 is always there;

@@ -1,9 +1,9 @@
 // What a sim-node answers on its sockets: the plugin's calls, and those of workloads by token.
 //
-//   NodeServer server(live, {.driver_version = "2.26.10.0", .workload_socket =
-//   "unix:/run/w.sock"}); server.AddWorkloadCall("join", [&](const Caller& caller, const
-//   wire::Request& request) { … }); auto node = wire::Server::Start(node_socket, {}, [&](const
-//   wire::Request& request) {
+//   NodeServer server(live, {.driver_version = "2.26.10.0",
+//                            .workload_socket = "unix:/run/w.sock"});
+//   server.AddWorkloadCall("join", [&](const Caller& caller, const wire::Request& request) { … });
+//   auto node = wire::Server::Start(node_socket, {}, [&](const wire::Request& request) {
 //     return server.ServePlugin(request);
 //   });
 //   auto workloads = wire::Server::Start(workload_socket, {}, [&](const wire::Request& request) {

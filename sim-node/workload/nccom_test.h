@@ -1,7 +1,7 @@
 // nccom-test: measures and checks collectives, with the options and the table of AWS's tool.
 //
-//   auto options = ParseNccomArguments({"allr", "-b", "1K", "-e", "64M", "-f", "16", "-d",
-//   "fp32"}); const int status = RunNccomTest(*options, place, node, std::cout, std::cerr);
+//   auto options = ParseNccomArguments({"allr", "-b", "1K", "-e", "64M", "-d", "fp32"});
+//   const int status = RunNccomTest(*options, place, node, std::cout, std::cerr);
 //
 // The pod's sim-node does the work, in virtual time; this program asks it and prints. So the times
 // have no noise: every repetition takes the same. With --check real data moves once for each size
