@@ -7,8 +7,6 @@
 namespace tahoma::sim {
 namespace {
 
-using torus::ChipIndex;
-
 constexpr std::size_t kStepsOfSlowestChannel = 8;
 
 // The links between members, as ways of an all-gather: backwards for a reduce-scatter.

@@ -1,5 +1,7 @@
 // The watchdog of FlitNetwork, and what it says.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

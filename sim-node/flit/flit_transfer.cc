@@ -13,7 +13,7 @@ FlitTransfer::FlitTransfer(EventQueue& queue, const TorusLinks& links, const Fli
     : queue_(queue), links_(links), network_(links.torus(), config, /*seed=*/0) {
   TAHOMA_CHECK(config.ties == TieRule::kByParity);
   const auto fitting = FlitConfig::Of(links);
-  TAHOMA_CHECK_OK(fitting.status());
+  TAHOMA_CHECK(fitting.ok());
   TAHOMA_CHECK(fitting->link_period == config.link_period);
   for (const std::uint64_t rate : links.capacities()) rate_ = std::max(rate_, rate);
 }

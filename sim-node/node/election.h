@@ -42,6 +42,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <array>
 #include <cstdint>

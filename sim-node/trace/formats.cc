@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -43,9 +44,7 @@ std::string Colour(const Occupancy& use, const TorusLinks& links, LinkId link) {
   const double at = std::clamp(use.utilisation[link], 0.0, 1.0) * (kRamp.size() - 1);
   const auto index = std::min(static_cast<std::size_t>(at), kRamp.size() - 2);
   const double part = at - static_cast<double>(index);
-  const auto mix = [&](double from, double to) {
-    return static_cast<int>(from + (to - from) * part + 0.5);
-  };
+  const auto mix = [&](double from, double to) { return std::lround(from + (to - from) * part); };
   const Rgb& a = kRamp[index];
   const Rgb& b = kRamp[index + 1];
   return fmt::format("#{:02x}{:02x}{:02x}", mix(a.red, b.red), mix(a.green, b.green),
