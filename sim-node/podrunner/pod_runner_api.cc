@@ -30,15 +30,12 @@ bool IsPassing(const absl::Status& status) {
 
 // Since when the API server has the node as Ready; nothing when it has not.
 std::optional<WallTime> ReadySince(const json& node) {
-  static const json::json_pointer kConditions("/status/conditions");
-  if (!node.is_object() || !node.contains(kConditions)) return std::nullopt;
-  for (const json& condition : node[kConditions]) {
-    const auto text = [&](const char* key) {
-      const bool given = condition.is_object() && condition.contains(key);
-      return given && condition[key].is_string() ? condition[key].get<std::string>() : "";
-    };
-    if (text("type") != "Ready" || text("status") != "True") continue;
-    return ParseTime(text("lastTransitionTime")).value_or(WallTime{});
+  const json* conditions = kube::ValueAt(node, {"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return std::nullopt;
+  for (const json& condition : *conditions) {
+    if (kube::StringAt(condition, {"type"}) != "Ready") continue;
+    if (kube::StringAt(condition, {"status"}) != "True") continue;
+    return ParseTime(kube::StringAt(condition, {"lastTransitionTime"})).value_or(WallTime{});
   }
   return std::nullopt;
 }
