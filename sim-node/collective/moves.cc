@@ -108,6 +108,24 @@ std::uint64_t OnChipBytes(const Step& step) {
   return most;
 }
 
+// The first chip sends everybody its whole buffer, or each its block.
+std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool whole) {
+  Step step;
+  for (std::size_t to = 1; to < set.size(); ++to) {
+    const std::uint64_t begin = whole ? 0 : layout.bounds[to] * layout.element_bytes;
+    const std::uint64_t end =
+        (whole ? layout.bounds.back() : layout.bounds[to + 1]) * layout.element_bytes;
+    if (begin == end) continue;
+    step.push_back({.from = set.chips()[0],
+                    .to = set.chips()[to],
+                    .offset = begin,
+                    .to_offset = begin,
+                    .bytes = end - begin,
+                    .action = Action::kCopy});
+  }
+  return step.empty() ? std::vector<Step>() : std::vector<Step>{std::move(step)};
+}
+
 }  // namespace
 
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
@@ -137,29 +155,11 @@ absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Me
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
                                  const Layout& layout) {
   if (set.size() == 1) return {};
-  if (algorithm == Algorithm::kRdh) {
-    const std::vector<Lane> lanes = BalancedLanes(*set.box(), links.torus());
-    std::vector<Step> steps = ScatterSteps(set, links.torus(), layout, lanes);
-    std::vector<Step> spread = HalvingSteps(Phase::kAllGather, set, links.torus(), layout, lanes);
-    std::move(spread.begin(), spread.end(), std::back_inserter(steps));
-    return steps;
-  }
-  const bool whole = algorithm == Algorithm::kMesh;
-  std::vector<Step> steps(1);
-  for (std::size_t to = 1; to < set.size(); ++to) {
-    const std::uint64_t begin = whole ? 0 : layout.bounds[to] * layout.element_bytes;
-    const std::uint64_t end =
-        (whole ? layout.bounds.back() : layout.bounds[to + 1]) * layout.element_bytes;
-    if (begin == end) continue;
-    steps[0].push_back({.from = set.chips()[0],
-                        .to = set.chips()[to],
-                        .offset = begin,
-                        .to_offset = begin,
-                        .bytes = end - begin,
-                        .action = Action::kCopy});
-  }
-  if (steps[0].empty()) steps.clear();
-  if (whole) return steps;
+  if (algorithm == Algorithm::kMesh) return DirectSteps(set, layout, /*whole=*/true);
+  std::vector<Step> steps =
+      algorithm == Algorithm::kRdh
+          ? ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()))
+          : DirectSteps(set, layout, /*whole=*/false);
   std::vector<Step> spread = Steps(algorithm, Phase::kAllGather, set, links, layout);
   std::move(spread.begin(), spread.end(), std::back_inserter(steps));
   return steps;

@@ -40,12 +40,6 @@ absl::Status Check(const Request& request, const std::vector<Member>& members,
   return absl::OkStatus();
 }
 
-ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links) {
-  std::vector<torus::ChipIndex> chips;
-  for (const Member& member : members) chips.push_back(member.chip);
-  return {links, std::move(chips)};
-}
-
 VirtualDuration HbmTime(const TorusLinks& links, std::uint64_t touched) {
   return links.timing().step + TransferTime(touched, kHbmBytesPerSecond);
 }
@@ -85,16 +79,32 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
   return plan;
 }
 
-absl::StatusOr<Plan> PlanExchange(const Request& request, const ChipSet& set,
-                                  const std::vector<Member>& members, const TorusLinks& links) {
-  TAHOMA_ASSIGN_OR_RETURN(Exchange exchange, ExchangeOf(request, members, set, links));
+// What all plans of one request share.
+struct Question {
+  const Request& request;
+  const std::vector<Member>& members;
+  const ChipSet& set;
+  const TorusLinks& links;
+
+  absl::StatusOr<Plan> Answer(Algorithm algorithm, std::vector<Step> steps) const {
+    Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
+    plan.schedule.steps = std::move(steps);
+    plan.schedule.through = set.through();
+    AddOnChipWork(request, members, links, plan.schedule);
+    return Timed(std::move(plan), links);
+  }
+};
+
+absl::StatusOr<Plan> PlanExchange(const Question& asked) {
+  TAHOMA_ASSIGN_OR_RETURN(Exchange exchange,
+                          ExchangeOf(asked.request, asked.members, asked.set, asked.links));
   Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
-  plan.schedule.through = set.through();
+  plan.schedule.through = asked.set.through();
   plan.schedule.steps.push_back(std::move(exchange.step));
   plan.sources = std::move(exchange.sources);
-  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), links));
+  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked.links));
   // Ranks on one chip copy beside the messages; each byte is read and written.
-  const VirtualDuration copies = HbmTime(links, 2 * exchange.on_chip_bytes);
+  const VirtualDuration copies = HbmTime(asked.links, 2 * exchange.on_chip_bytes);
   const VirtualDuration messages = plan.times.end - plan.times.start;
   plan.schedule.after = std::max(copies - messages, VirtualDuration(0));
   plan.times.end += plan.schedule.after;
@@ -102,73 +112,71 @@ absl::StatusOr<Plan> PlanExchange(const Request& request, const ChipSet& set,
 }
 
 // The fastest cut into parts.
-absl::StatusOr<Plan> PlanTrees(const Request& request, const ChipSet& set,
-                               const std::vector<Member>& members, const TorusLinks& links) {
-  const Layout layout = LayoutOf(request, members);
+absl::StatusOr<Plan> PlanTrees(const Question& asked) {
+  const ChipSet& set = asked.set;
+  const Layout layout = LayoutOf(asked.request, asked.members);
   std::optional<Plan> best;
   for (const int parts : kTreeParts) {
     if (best && set.size() * static_cast<std::size_t>(parts) > kTreePiecesMax) break;
-    Plan plan{.algorithm = Algorithm::kTree, .schedule = {}, .times = {}};
-    plan.schedule.through = set.through();
-    AddOnChipWork(request, members, links, plan.schedule);
     bool joined = true;
     const auto taken = [&](std::optional<std::vector<Step>> steps) {
       joined = joined && steps.has_value();
       return joined ? *std::move(steps) : std::vector<Step>();
     };
-    plan.schedule.steps = request.operation == Operation::kBroadcast
-                              ? taken(TreeBroadcastSteps(set, links, layout, parts))
-                              : Phases(request.operation, [&](Phase phase) {
-                                  return taken(TreeSteps(phase, set, links, layout, parts));
-                                });
+    std::vector<Step> steps =
+        asked.request.operation == Operation::kBroadcast
+            ? taken(TreeBroadcastSteps(set, asked.links, layout, parts))
+            : Phases(asked.request.operation, [&](Phase phase) {
+                return taken(TreeSteps(phase, set, asked.links, layout, parts));
+              });
     if (!joined) {
       return FailedPrecondition(
           "tree needs chips that are joined by links of their own; {} are not", set.size());
     }
-    TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), links));
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked.Answer(Algorithm::kTree, std::move(steps)));
     if (!best || plan.times.end < best->times.end) best = std::move(plan);
   }
   return *std::move(best);
 }
 
-absl::StatusOr<Plan> PlanSteps(Algorithm algorithm, const Request& request, const ChipSet& set,
-                               const std::vector<Member>& members, const TorusLinks& links) {
-  if (algorithm == Algorithm::kTree) return PlanTrees(request, set, members, links);
-  const Layout layout = LayoutOf(request, members);
-  Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
-  plan.schedule.through = set.through();
-  AddOnChipWork(request, members, links, plan.schedule);
-  if (request.operation == Operation::kBroadcast) {
-    plan.schedule.steps = BroadcastSteps(algorithm, set, links, layout);
-    return Timed(std::move(plan), links);
+absl::StatusOr<Plan> PlanSteps(Algorithm algorithm, const Question& asked) {
+  if (algorithm == Algorithm::kTree) return PlanTrees(asked);
+  const Layout layout = LayoutOf(asked.request, asked.members);
+  const Operation operation = asked.request.operation;
+  if (operation == Operation::kBroadcast) {
+    return asked.Answer(algorithm, BroadcastSteps(algorithm, asked.set, asked.links, layout));
   }
-  plan.schedule.steps = Phases(
-      request.operation, [&](Phase phase) { return Steps(algorithm, phase, set, links, layout); });
-  if (algorithm != Algorithm::kRdh) return Timed(std::move(plan), links);
-  const std::vector<Lane> lanes = StaggeredLanes(*set.box(), links.torus());
-  Plan staggered = plan;
-  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), links));
+  auto plan = asked.Answer(algorithm, Phases(operation, [&](Phase phase) {
+                             return Steps(algorithm, phase, asked.set, asked.links, layout);
+                           }));
+  if (!plan.ok() || algorithm != Algorithm::kRdh) return plan;
+  const torus::Shape& torus = asked.links.torus();
+  const std::vector<Lane> lanes = StaggeredLanes(*asked.set.box(), torus);
   if (lanes.empty()) return plan;
-  staggered.schedule.steps = Phases(request.operation, [&](Phase phase) {
-    return HalvingSteps(phase, set, links.torus(), layout, lanes);
-  });
-  TAHOMA_ASSIGN_OR_RETURN(staggered, Timed(std::move(staggered), links));
-  return staggered.times.end < plan.times.end ? staggered : plan;
+  auto staggered = asked.Answer(algorithm, Phases(operation, [&](Phase phase) {
+                                  return HalvingSteps(phase, asked.set, torus, layout, lanes);
+                                }));
+  return staggered.ok() && staggered->times.end < plan->times.end ? staggered : plan;
 }
 
-absl::StatusOr<Plan> Fastest(const Request& request, const ChipSet& set,
-                             const std::vector<Member>& members, const TorusLinks& links) {
+absl::StatusOr<Plan> Fastest(const Question& asked) {
   // Any set is served by a mesh, if by anything.
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanSteps(Algorithm::kMesh, request, set, members, links));
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanSteps(Algorithm::kMesh, asked));
   for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
-    if (algorithm == Algorithm::kRdh && set.box() == nullptr) continue;
-    auto plan = PlanSteps(algorithm, request, set, members, links);
+    if (algorithm == Algorithm::kRdh && asked.set.box() == nullptr) continue;
+    auto plan = PlanSteps(algorithm, asked);
     if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
   }
   return best;
 }
 
 }  // namespace
+
+ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links) {
+  std::vector<torus::ChipIndex> chips;
+  for (const Member& member : members) chips.push_back(member.chip);
+  return {links, std::move(chips)};
+}
 
 absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
                               const std::vector<Member>& members, const TorusLinks& links) {
@@ -182,24 +190,25 @@ absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
     return InvalidArgument("{} is no algorithm of {}; expected mesh", Name(algorithm),
                            Name(request.operation));
   }
-  if (IsExchange(request.operation)) return PlanExchange(request, set, members, links);
-  return PlanSteps(algorithm, request, set, members, links);
+  const Question asked{request, members, set, links};
+  return IsExchange(request.operation) ? PlanExchange(asked) : PlanSteps(algorithm, asked);
 }
 
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, std::span<const AlgorithmRule> rules) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
   const ChipSet set = SetOf(members, links);
-  if (IsExchange(request.operation)) return PlanExchange(request, set, members, links);
+  const Question asked{request, members, set, links};
+  if (IsExchange(request.operation)) return PlanExchange(asked);
   if (request.operation == Operation::kBroadcast || set.box() == nullptr ||
       !links.Unhealthy(set.through()).empty()) {
-    return Fastest(request, set, members, links);
+    return Fastest(asked);
   }
   Algorithm chosen = Algorithm::kRing;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (request.bytes <= rule->max_bytes) chosen = rule->algorithm;
   }
-  return PlanSteps(chosen, request, set, members, links);
+  return PlanSteps(chosen, asked);
 }
 
 }  // namespace tahoma::sim

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sim-node/collective/algorithms.h"
+#include "sim-node/collective/chip_set.h"
 #include "sim-node/collective/request.h"
 #include "sim-node/collective/schedule.h"
 #include "sim-node/collective/timing.h"
@@ -43,6 +44,9 @@ inline constexpr AlgorithmRule kDefaultRules[] = {{1'000'000, Algorithm::kMesh},
 
 // Of one chip (trainium2-hardware 1.1: 2.9 TB/s), for the ranks that share it.
 inline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
+
+// Of the members' chips, in their order. They must be different and in the torus of `links`.
+ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links);
 
 struct Plan {
   Algorithm algorithm = Algorithm::kMesh;

@@ -1,6 +1,7 @@
 #include "sim-node/collective/request.h"
 
 #include <array>
+#include <bit>
 #include <string>
 
 #include "lib/base/status.h"
@@ -54,6 +55,14 @@ bool IsExchange(Operation operation) {
 
 bool Combines(Operation operation) {
   return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
+}
+
+std::vector<Member> MembersOf(torus::ChipMask chips, int ranks) {
+  std::vector<Member> members;
+  for (; chips != 0; chips &= chips - 1) {
+    members.push_back({.chip = torus::ChipIndex(std::countr_zero(chips)), .ranks = ranks});
+  }
+  return members;
 }
 
 std::uint64_t ChipBufferBytes(const Request& request, int ranks) {

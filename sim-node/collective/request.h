@@ -14,7 +14,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "lib/torus/box.h"
 #include "lib/torus/shape.h"
 #include "sim-node/collective/element.h"
 
@@ -54,6 +56,9 @@ struct Member {
   int ranks = 1;
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+// The chips of the mask in ascending order, with as many ranks each.
+std::vector<Member> MembersOf(torus::ChipMask chips, int ranks = 1);
 
 // A chip's memory for the request. Ranks of one chip share one buffer; in an exchange each has its
 // own, and one for the result: first all buffers in order of rank, then all results.

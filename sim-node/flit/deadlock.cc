@@ -10,7 +10,7 @@
 namespace tahoma::sim {
 
 std::string FlitChannel::ToString() const {
-  constexpr int kLinkPorts = 6;
+  constexpr int kLinkPorts = static_cast<int>(kPorts);
   if (port >= kLinkPorts)
     return fmt::format("chip {} source {} vc {}", chip, port - kLinkPorts, vc);
   const auto link = static_cast<LinkId>(chip * kLinkPorts + port);

@@ -126,7 +126,7 @@ class FlitNetwork {
   const std::optional<Deadlock>& deadlock() const { return deadlock_; }
 
  private:
-  static constexpr int kLinkPorts = 6;
+  static constexpr int kLinkPorts = static_cast<int>(kPorts);
   static constexpr int kPortsMax = 12;
   static constexpr int kVcsMax = 8;
 

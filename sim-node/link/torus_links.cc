@@ -14,7 +14,7 @@ using torus::ChipIndex;
 using torus::ChipMask;
 using torus::Direction;
 
-constexpr LinkId kPortsPerChip = 6;
+constexpr LinkId kPortsPerChip = kPorts;
 
 ChipMask MaskOfAll(const torus::Shape& torus) {
   return torus.chip_count() == 64 ? kAllChips : (ChipMask{1} << torus.chip_count()) - ChipMask{1};
@@ -45,22 +45,20 @@ TorusLinks::TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates,
 }
 
 LinkId TorusLinks::IdOf(ChipIndex from, Axis axis, Direction direction) {
-  return static_cast<LinkId>(from.value()) * kPortsPerChip + static_cast<LinkId>(axis) * 2 +
-         static_cast<LinkId>(direction);
+  return static_cast<LinkId>(from.value()) * kPortsPerChip +
+         static_cast<LinkId>(PortIndex({axis, direction}));
 }
 
 torus::Hop TorusLinks::HopOf(LinkId link) const {
   const ChipIndex from(static_cast<int>(link / kPortsPerChip));
-  const auto axis = static_cast<Axis>(link % kPortsPerChip / 2);
-  const auto direction = static_cast<Direction>(link % 2);
+  const auto [axis, direction] = kAllPorts[link % kPortsPerChip];
   const auto to = torus_.Neighbour(torus_.CoordOf(from), axis, direction);
   return {
       .from = from, .to = to ? torus_.IndexOf(*to) : from, .axis = axis, .direction = direction};
 }
 
 std::string TorusLinks::Name(LinkId link) {
-  constexpr std::string_view kPorts[] = {"x-", "x+", "y-", "y+", "z-", "z+"};
-  return fmt::format("chip {} {}", link / kPortsPerChip, kPorts[link % kPortsPerChip]);
+  return fmt::format("chip {} {}", link / kPortsPerChip, PortName(kAllPorts[link % kPortsPerChip]));
 }
 
 void TorusLinks::Recompute(LinkId link) { capacity_[link] = rate_[link] * permille_[link] / 1000; }

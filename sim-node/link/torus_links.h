@@ -27,10 +27,11 @@
 #include "lib/torus/path.h"
 #include "lib/torus/shape.h"
 #include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/port.h"
 
 namespace tahoma::sim {
 
-// A directed link, dense from 0: 6 * chip + 2 * axis + direction.
+// A directed link, dense from 0: 6 * chip + PortIndex of the port on which it leaves.
 using LinkId = std::uint32_t;
 
 inline constexpr torus::ChipMask kAllChips = ~torus::ChipMask{0};

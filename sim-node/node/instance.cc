@@ -49,22 +49,6 @@ absl::StatusOr<ChipFault> ParseFault(std::string_view text) {
       text);
 }
 
-std::string PortName(Port port) {
-  std::string name;
-  name += "xyz"[static_cast<std::size_t>(port.axis)];
-  name += port.direction == torus::Direction::kPlus ? '+' : '-';
-  return name;
-}
-
-absl::StatusOr<Port> ParsePort(std::string_view text) {
-  for (const torus::Axis axis : torus::kAxes) {
-    for (const torus::Direction direction : torus::kDirections) {
-      if (PortName({axis, direction}) == text) return Port{axis, direction};
-    }
-  }
-  return InvalidArgument("link \"{}\" is unknown; expected x+, x-, y+, y-, z+ or z-", text);
-}
-
 std::vector<int> HeldClaim::TouchedChips() const {
   std::vector<int> touched = chips;
   for (const CoresOfChip& part : cores) touched.push_back(part.chip);

@@ -29,6 +29,7 @@
 
 #include "lib/hw/catalogue.h"
 #include "lib/torus/shape.h"
+#include "sim-node/link/port.h"
 #include "sim-node/node/election.h"
 
 namespace tahoma::sim {
@@ -54,20 +55,6 @@ struct UltraServerPlace {
   std::string id{};
   int node_id = 0;  // 0 to 3: coordinate z
 };
-
-// One of the six ways out of a chip.
-struct Port {
-  torus::Axis axis = torus::Axis::kX;
-  torus::Direction direction = torus::Direction::kPlus;
-  friend constexpr bool operator==(const Port&, const Port&) = default;
-};
-inline constexpr std::size_t kPorts = 6;
-constexpr std::size_t PortIndex(Port port) {
-  return 2 * static_cast<std::size_t>(port.axis) + static_cast<std::size_t>(port.direction);
-}
-// "x+", "z-".
-std::string PortName(Port port);
-absl::StatusOr<Port> ParsePort(std::string_view text);
 
 struct ChipState {
   std::optional<ChipFault> fault{};

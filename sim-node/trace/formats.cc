@@ -15,16 +15,11 @@ using Json = nlohmann::json;
 using torus::Axis;
 using torus::ChipIndex;
 using torus::Coord;
-using torus::Direction;
-
-constexpr int kPorts = 6;
-constexpr std::array<std::string_view, kPorts> kPortNames = {"x-", "x+", "y-", "y+", "z-", "z+"};
 
 double Microseconds(VirtualTime time) { return Nanoseconds(time.time_since_epoch()) / 1e3; }
 
-LinkId LinkOf(int chip, int port) {
-  return TorusLinks::IdOf(ChipIndex(chip), static_cast<Axis>(port / 2),
-                          static_cast<Direction>(port % 2));
+LinkId LinkOf(int chip, Port port) {
+  return TorusLinks::IdOf(ChipIndex(chip), port.axis, port.direction);
 }
 
 std::string Cell(const Occupancy& use, const TorusLinks& links, LinkId link) {
@@ -74,23 +69,22 @@ constexpr int kChip = 14;    // half a chip
 // The links of one chip of the picture, whose middle is at (x, y).
 void AppendLinks(const Occupancy& use, const TorusLinks& links, int chip, int x, int y,
                  std::string& svg) {
-  constexpr std::array<std::pair<int, int>, 4> kWays = {std::pair{-1, 0}, std::pair{1, 0},
-                                                        std::pair{0, -1}, std::pair{0, 1}};
-  for (int port = 0; port < kPorts; ++port) {
+  for (const Port port : kAllPorts) {
     const LinkId link = LinkOf(chip, port);
     if (!links.Exists(link)) continue;
     const std::string colour = Colour(use, links, link);
     const std::string tip =
         fmt::format("<title>{}: {}</title>", TorusLinks::Name(link), Cell(use, links, link));
-    if (port < 4) {
-      const auto [dx, dy] = kWays.at(static_cast<std::size_t>(port));
+    const int side = port.direction == torus::Direction::kPlus ? 1 : -1;
+    if (port.axis != Axis::kZ) {
+      const int dx = port.axis == Axis::kX ? side : 0;
+      const int dy = port.axis == Axis::kY ? side : 0;
       fmt::format_to(std::back_inserter(svg),
                      "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" "
                      "stroke-width=\"8\">{}</line>\n",
                      x + dx * kChip, y + dy * kChip, x + dx * kPitch / 2, y + dy * kPitch / 2,
                      colour, tip);
     } else {
-      const int side = port == 4 ? -1 : 1;
       fmt::format_to(std::back_inserter(svg),
                      "<circle cx=\"{}\" cy=\"{}\" r=\"6\" fill=\"{}\" "
                      "stroke=\"#444444\">{}</circle>\n",
@@ -99,7 +93,7 @@ void AppendLinks(const Occupancy& use, const TorusLinks& links, int chip, int x,
   }
 }
 
-Json NameEvent(std::string_view what, int chip, int port, std::string name) {
+Json NameEvent(std::string_view what, int chip, std::size_t port, std::string name) {
   return {{"ph", "M"},
           {"name", what},
           {"pid", chip},
@@ -115,18 +109,18 @@ std::string ChromeTrace(const Occupancy& use, const TorusLinks& links, std::stri
     const Coord at = links.torus().CoordOf(ChipIndex(chip));
     events.push_back(
         NameEvent("process_name", chip, 0, fmt::format("chip {} ({})", chip, torus::ToString(at))));
-    for (int port = 0; port < kPorts; ++port) {
+    for (const Port port : kAllPorts) {
       if (!links.Exists(LinkOf(chip, port))) continue;
-      events.push_back(NameEvent("thread_name", chip, port,
-                                 std::string(kPortNames.at(static_cast<std::size_t>(port)))));
+      events.push_back(NameEvent("thread_name", chip, PortIndex(port), PortName(port)));
     }
   }
   for (const LinkUse& one : use.uses) {
+    const torus::Hop hop = links.HopOf(one.link);
     events.push_back({{"ph", "X"},
                       {"cat", "link"},
                       {"name", fmt::format("step {}", one.step)},
-                      {"pid", one.link / kPorts},
-                      {"tid", one.link % kPorts},
+                      {"pid", hop.from.value()},
+                      {"tid", PortIndex({hop.axis, hop.direction})},
                       {"ts", Microseconds(one.begin)},
                       {"dur", Microseconds(one.end) - Microseconds(one.begin)},
                       {"args", {{"bytes", one.bytes}}}});
@@ -141,7 +135,7 @@ std::string HeatMapText(const Occupancy& use, const TorusLinks& links) {
   const torus::Shape& torus = links.torus();
   std::vector<bool> busy(static_cast<std::size_t>(torus.extent(Axis::kZ)));
   for (const LinkUse& one : use.uses) {
-    busy[torus.CoordOf(ChipIndex(static_cast<int>(one.link / kPorts))).z] = true;
+    busy[torus.CoordOf(links.HopOf(one.link).from).z] = true;
   }
   std::string text;
   const auto out = std::back_inserter(text);
@@ -150,11 +144,11 @@ std::string HeatMapText(const Occupancy& use, const TorusLinks& links) {
     if (!busy[at.z]) continue;
     if (at.x == 0 && at.y == 0) {
       fmt::format_to(out, "{}plane z={}\n{:>6}", text.empty() ? "" : "\n", at.z, "chip");
-      for (const std::string_view port : kPortNames) fmt::format_to(out, "{:>7}", port);
+      for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
       text += '\n';
     }
     fmt::format_to(out, "{:>6}", chip);
-    for (int port = 0; port < kPorts; ++port) {
+    for (const Port port : kAllPorts) {
       fmt::format_to(out, "{:>7}", Cell(use, links, LinkOf(chip, port)));
     }
     text += '\n';

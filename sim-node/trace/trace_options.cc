@@ -1,6 +1,6 @@
 #include "sim-node/trace/trace_options.h"
 
-#include <bit>
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -25,18 +25,16 @@ absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options) {
 
 // "5:x+": the cable on chip 5's x+ port.
 absl::StatusOr<LinkId> ParseCable(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
   int chip = -1;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, chip);
-  const std::string_view port(end, static_cast<std::size_t>(last - end));
-  constexpr std::string_view kPorts = ":x-:x+:y-:y+:z-:z+";
-  const std::size_t found = port.size() == 3 ? kPorts.find(port) : std::string_view::npos;
-  if (error != std::errc() || chip < 0 || chip >= torus::kUltraServerShape.chip_count() ||
-      found == std::string_view::npos) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + colon, chip);
+  const auto port = ParsePort(text.substr(std::min(colon + 1, text.size())));
+  if (error != std::errc() || end != text.data() + colon || chip < 0 ||
+      chip >= torus::kUltraServerShape.chip_count() || !port.ok()) {
     return InvalidArgument("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+",
                            text);
   }
-  return static_cast<LinkId>(chip) * 6 + static_cast<LinkId>(found / 3);
+  return TorusLinks::IdOf(ChipIndex(chip), port->axis, port->direction);
 }
 
 absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Member>& members,
@@ -80,18 +78,13 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
     TAHOMA_ASSIGN_OR_RETURN(const LinkId link, ParseCable(cable));
     TAHOMA_RETURN_IF_ERROR(links.SetCablePermille(link, 0));
   }
-  std::vector<Member> members;
-  std::vector<ChipIndex> chips;
-  for (torus::ChipMask left = box.mask; left != 0; left &= left - 1) {
-    chips.emplace_back(std::countr_zero(left));
-    members.push_back({.chip = chips.back(), .ranks = static_cast<int>(options.ranks)});
-  }
+  const std::vector<Member> members = MembersOf(box.mask, static_cast<int>(options.ranks));
   Request request;
   TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, members, links, request));
   TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, links));
   const double time = Nanoseconds(plan.times.end - plan.times.start) / 1e3;
   const double bound =
-      Nanoseconds(LowerBound(request.operation, ChipSet(links, chips), request.bytes, links)) / 1e3;
+      Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) / 1e3;
   std::string title =
       fmt::format("{} of {} bytes {} on {}, {}: {:.2f} us, {} steps; the links allow {:.2f} us",
                   Name(request.operation), request.bytes, Name(request.type), box.ToString(),

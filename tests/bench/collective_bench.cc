@@ -17,16 +17,13 @@ namespace {
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-std::vector<Member> MembersOf(int chips) {
-  std::vector<Member> members;
-  for (int chip = 0; chip < chips; ++chip) members.push_back({.chip = torus::ChipIndex(chip)});
-  return members;
-}
+// The first chips of an UltraServer.
+std::vector<Member> FirstChips(int chips) { return MembersOf(kAllChips >> (64 - chips)); }
 
 // An all-reduce of 1 GiB over the 64 chips of an UltraServer.
 void AllReduce64Chips1GibWall(benchmark::State& state) {
   const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  const std::vector<Member> members = MembersOf(64);
+  const std::vector<Member> members = FirstChips(64);
   for (auto _ : state) {
     auto plan = PlanCollective({.bytes = kGiB}, members, links);
     benchmark::DoNotOptimize(plan);
@@ -57,10 +54,8 @@ BENCHMARK(SolveAllFlows)->Name("solve_4032_flows_us")->Unit(benchmark::kMicrosec
 // Emulated time of 1 GiB, start-up included, as a multiple of the physical bound.
 void OverBound(benchmark::State& state, Operation operation, int chips) {
   const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  const std::vector<Member> members = MembersOf(chips);
-  std::vector<torus::ChipIndex> set;
-  for (const Member& member : members) set.push_back(member.chip);
-  const VirtualDuration bound = LowerBound(operation, ChipSet(links, set), kGiB, links);
+  const std::vector<Member> members = FirstChips(chips);
+  const VirtualDuration bound = LowerBound(operation, SetOf(members, links), kGiB, links);
   double ratio = 0;
   for (auto _ : state) {
     const auto plan = PlanCollective({.operation = operation, .bytes = kGiB}, members, links);

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <string>
 
 #include "lib/base/check.h"
@@ -29,13 +28,8 @@ const torus::Box& BoxOf(const std::string& shape) {
 }
 
 void PrintRows(Operation operation, const std::string& shape, const TorusLinks& links) {
-  std::vector<Member> members;
-  std::vector<torus::ChipIndex> chips;
-  for (torus::ChipMask left = BoxOf(shape).mask; left != 0; left &= left - 1) {
-    chips.emplace_back(std::countr_zero(left));
-    members.push_back({.chip = chips.back()});
-  }
-  const ChipSet set(links, chips);
+  const std::vector<Member> members = MembersOf(BoxOf(shape).mask);
+  const ChipSet set = SetOf(members, links);
   for (std::uint64_t bytes = 1024; bytes <= std::uint64_t{1} << 30; bytes *= 4) {
     const double bound = Nanoseconds(LowerBound(operation, set, bytes, links)) / 1e3;
     for (const Algorithm algorithm :

@@ -14,7 +14,6 @@ namespace tahoma::sim {
 namespace {
 
 using testing::Instance;
-using testing::MembersOf;
 using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
@@ -24,14 +23,8 @@ constexpr Operation kBounded[] = {Operation::kAllReduce, Operation::kAllGather,
                                   Operation::kReduceScatter, Operation::kAllToAll,
                                   Operation::kBroadcast};
 
-ChipSet SetOf(ChipMask mask, const TorusLinks& links) {
-  std::vector<ChipIndex> chips;
-  for (const Member& member : MembersOf(mask)) chips.push_back(member.chip);
-  return {links, std::move(chips)};
-}
-
 double BoundUs(Operation operation, ChipMask mask, std::uint64_t bytes, const TorusLinks& links) {
-  return Nanoseconds(LowerBound(operation, SetOf(mask, links), bytes, links)) / 1e3;
+  return Nanoseconds(LowerBound(operation, SetOf(MembersOf(mask), links), bytes, links)) / 1e3;
 }
 
 TEST(BoundTest, WholeInstancesAndUltraServersHaveTheReferencesBounds) {
@@ -61,13 +54,14 @@ TEST(BoundTest, TheBestSetsOfEachSizeHaveTheAllGatherRatesOfTheReference) {
 
 TEST(BoundTest, OneChipNeedsNoTimeAndChipsThatAreCutOffForever) {
   TorusLinks links = Instance();
-  EXPECT_EQ(LowerBound(Operation::kAllReduce, SetOf(1, links), kGiB, links), VirtualDuration(0));
+  EXPECT_EQ(LowerBound(Operation::kAllReduce, SetOf(MembersOf(1), links), kGiB, links),
+            VirtualDuration(0));
   for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
     for (const torus::Direction direction : torus::kDirections) {
       ASSERT_TRUE(links.SetCablePermille(TorusLinks::IdOf(ChipIndex(0), axis, direction), 0).ok());
     }
   }
-  EXPECT_EQ(LowerBound(Operation::kAllReduce, SetOf(0xffff, links), kGiB, links),
+  EXPECT_EQ(LowerBound(Operation::kAllReduce, SetOf(MembersOf(0xffff), links), kGiB, links),
             VirtualDuration::max());
 }
 
@@ -85,7 +79,7 @@ TEST(BoundTest, NoPlanOfAnyAlgorithmBeatsTheBoundOnAnySetHealthyOrNot) {
         ASSERT_TRUE(links.SetPermille(link, static_cast<std::uint16_t>(rng.Below(1001))).ok());
       }
     }
-    const ChipSet set = SetOf(mask, links);
+    const ChipSet set = SetOf(MembersOf(mask), links);
     for (const Operation operation : kBounded) {
       const std::uint64_t bytes = 64 * static_cast<std::uint64_t>(set.size()) * kMiB / 16;
       const VirtualDuration bound = LowerBound(operation, set, bytes, links);

@@ -19,7 +19,6 @@ namespace tahoma::sim {
 namespace {
 
 using testing::Instance;
-using testing::MembersOf;
 using testing::MicrosecondsOf;
 using testing::UltraServer;
 using torus::ChipIndex;

@@ -20,7 +20,6 @@
 namespace tahoma::sim {
 namespace {
 
-using testing::MembersOf;
 using testing::UltraServer;
 
 // All queues between some participants. Can lose a participant, or lie for one.

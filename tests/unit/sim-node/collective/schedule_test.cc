@@ -20,7 +20,6 @@ namespace tahoma::sim {
 namespace {
 
 using testing::Instance;
-using testing::MembersOf;
 using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
@@ -229,11 +228,7 @@ TEST(ScheduleTest, HalvingAndDoublingUsesOneLinkInsideTheBoxForEverySend) {
   const TorusLinks links = UltraServer();
   for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
     if (box.size.chip_count() > 16) continue;
-    const ChipSet set(links, [&] {
-      std::vector<ChipIndex> chips;
-      for (const Member& member : MembersOf(box.mask)) chips.push_back(member.chip);
-      return chips;
-    }());
+    const ChipSet set = SetOf(MembersOf(box.mask), links);
     const Layout layout = Layout::Weighted(std::vector<int>(set.size(), 1), 1024, 4);
     for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
       for (const Step& step : Steps(Algorithm::kRdh, phase, set, links, layout)) {
@@ -257,11 +252,7 @@ TEST(ScheduleTest, StaggeredLanesGiveTheSumToo) {
     ++tried;
     const auto members = MembersOf(box.mask);
     const Request request{.bytes = 4 * 5000};
-    const ChipSet set(links, [&] {
-      std::vector<ChipIndex> chips;
-      for (const Member& member : members) chips.push_back(member.chip);
-      return chips;
-    }());
+    const ChipSet set = SetOf(members, links);
     const Layout layout = Layout::Weighted(std::vector<int>(set.size(), 1), 5000, 4);
     Plan plan;
     for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {

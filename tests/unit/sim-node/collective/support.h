@@ -21,14 +21,6 @@ inline TorusLinks Instance(const LinkTiming& timing = kTableTiming) {
   return {torus::kInstanceShape, hw::kTrainium2.links, timing};
 }
 
-inline std::vector<Member> MembersOf(torus::ChipMask mask, int ranks = 1) {
-  std::vector<Member> members;
-  for (; mask != 0; mask &= mask - 1) {
-    members.push_back({.chip = torus::ChipIndex(std::countr_zero(mask)), .ranks = ranks});
-  }
-  return members;
-}
-
 inline double MicrosecondsOf(const Plan& plan) {
   return Nanoseconds(plan.times.end - plan.times.start) / 1e3;
 }

@@ -20,7 +20,6 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using testing::Instance;
-using testing::MembersOf;
 using testing::UltraServer;
 using torus::ChipIndex;
 
