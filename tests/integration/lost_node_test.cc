@@ -18,8 +18,8 @@
 #include "lib/base/status.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
+#include "tests/integration/ultraserver_nodes.h"
 #include "tests/support/child_program.h"
-#include "tests/support/temp_dir.h"
 
 namespace tahoma {
 namespace {
@@ -30,47 +30,22 @@ using testing::Bin;
 using testing::ChildProgram;
 using ::testing::HasSubstr;
 
-constexpr int kNodes = 4;
+constexpr int kNodes = testing::UltraServerNodes::kCount;
 constexpr int kVictim = 2;
 constexpr seconds kSoon{
     20};  // far below the 120 s that a join and the 30 s that a message may take
 
 class LostNodeTest : public ::testing::Test {
  protected:
-  explicit LostNodeTest(std::string peer_timeout = "10s") : peer_timeout_(std::move(peer_timeout)) {
-    for (int node = 0; node < kNodes; ++node) {
-      WriteConfig(node);
-      Start(node);
-    }
-    for (int node = 0; node < kNodes; ++node) EXPECT_TRUE(IsUp(node)) << nodes_[node]->log();
+  explicit LostNodeTest(const std::string& peer_timeout = "10s") : nodes_(peer_timeout) {
+    for (int node = 0; node < kNodes; ++node) EXPECT_TRUE(IsUp(node)) << nodes_[node].log();
     tokens_.resize(kNodes);
     for (int node = 0; node < kNodes; ++node) Claim(node);
   }
 
-  std::string Path(const std::string& name, int node) const {
-    return dir_.path() + "/" + name + std::to_string(node);
-  }
-  void WriteConfig(int node) const {
-    std::string peers;
-    for (int peer = 0; peer < kNodes; ++peer) {
-      if (peer == node) continue;
-      peers += fmt::format("  - {{nodeId: {}, address: \"unix:{}\"}}\n", peer, Path("link", peer));
-    }
-    std::ofstream(Path("config", node)) << fmt::format(
-        "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n{0}\n"
-        "instanceType: trn2u.48xlarge\nlinkAddress: unix:{1}\nnodeSocket: {2}\nstateDir: {3}\n"
-        "portFile: {4}\nultraServer:\n  id: us-1\n  nodeId: {0}\n  peerTimeout: {5}\n  peers:\n{6}",
-        node, Path("link", node), Path("socket", node), Path("state", node), Path("ports", node),
-        peer_timeout_, peers);
-  }
-  void Start(int node) {
-    std::filesystem::remove(Path("ports", node));
-    nodes_[node] = std::make_unique<ChildProgram>(
-        std::vector<std::string>{Bin("sim-node"), "--config", Path("config", node)},
-        Path("log", node));
-  }
   bool IsUp(int node) {
-    return Eventually(*nodes_[node], [&] { return std::filesystem::exists(Path("ports", node)); });
+    return Eventually(nodes_[node],
+                      [&] { return std::filesystem::exists(nodes_.Path("ports", node)); });
   }
   // What dra-plugin does for a claim of all chips of the node.
   void Claim(int node) {
@@ -80,7 +55,7 @@ class LostNodeTest : public ::testing::Test {
     params.grant.name = "claim-" + std::to_string(node);
     params.grant.ultra_server_mode = kNodes;
     for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
-    wire::Client client("unix:" + Path("socket", node));
+    wire::Client client("unix:" + nodes_.Path("socket", node));
     const auto reply = client.Call(
         {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
         kSoon);
@@ -95,7 +70,7 @@ class LostNodeTest : public ::testing::Test {
                                      int world_size = kNodes) {
     std::vector<std::string> command = {
         "/usr/bin/env",
-        fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", node)),
+        fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", nodes_.Path("socket", node)),
         "TAHOMA_CLAIM_TOKEN=" + tokens_[static_cast<std::size_t>(node)],
         fmt::format("TAHOMA_RANK={}", node),
         fmt::format("TAHOMA_WORLD_SIZE={}", world_size),
@@ -103,7 +78,7 @@ class LostNodeTest : public ::testing::Test {
         Bin("nccom-test"),
         "allr"};
     command.insert(command.end(), words.begin(), words.end());
-    return std::make_unique<ChildProgram>(command, Path(job, node));
+    return std::make_unique<ChildProgram>(command, nodes_.Path(job, node));
   }
   static bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
     const SystemClock clock;
@@ -124,9 +99,7 @@ class LostNodeTest : public ::testing::Test {
     for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
   }
 
-  const std::string peer_timeout_;
-  testing::TempDir dir_;
-  std::map<int, std::unique_ptr<ChildProgram>> nodes_;
+  testing::UltraServerNodes nodes_;
   std::vector<std::string> tokens_;
 };
 
@@ -140,8 +113,8 @@ TEST_F(LostNodeTest, InMidCollectiveEveryRankEndsSoonAndTheUltraServerRecovers) 
   std::vector<std::unique_ptr<ChildProgram>> ranks;
   for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
   ASSERT_TRUE(Eventually(*ranks[0], [&] { return HasBegun(*ranks[0]); })) << ranks[0]->log();
-  nodes_[kVictim]->Kill(SIGKILL);
-  EXPECT_EQ(nodes_[kVictim]->Wait(), std::nullopt);
+  nodes_[kVictim].Kill(SIGKILL);
+  EXPECT_EQ(nodes_[kVictim].Wait(), std::nullopt);
   for (int rank = 0; rank < kNodes; ++rank) {
     SCOPED_TRACE(rank);
     ChildProgram& program = *ranks[static_cast<std::size_t>(rank)];
@@ -152,8 +125,8 @@ TEST_F(LostNodeTest, InMidCollectiveEveryRankEndsSoonAndTheUltraServerRecovers) 
     EXPECT_THAT(program.log(),
                 AllOf(HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"), HasSubstr("is gone")));
   }
-  Start(kVictim);
-  ASSERT_TRUE(IsUp(kVictim)) << nodes_[kVictim]->log();
+  nodes_.Start(kVictim);
+  ASSERT_TRUE(IsUp(kVictim)) << nodes_[kVictim].log();
   Claim(kVictim);
   ExpectThatAJobRuns("again");
 }
@@ -162,14 +135,14 @@ TEST_F(LostNodeTest, ARankThatWaitedOnALostNodeDoesNotCountAndMayJoinAgain) {
   const std::vector<std::string> once = {"-b", "64K", "-e", "64K", "-n", "1", "-c"};
   std::vector<std::unique_ptr<ChildProgram>> ranks;
   for (int node = 0; node < kNodes - 1; ++node) ranks.push_back(Rank(node, "job", once));
-  nodes_[kVictim]->Kill(SIGKILL);
+  nodes_[kVictim].Kill(SIGKILL);
   ASSERT_TRUE(ranks[kVictim]->WaitEnd(kSoon)) << "its node is gone";
   EXPECT_EQ(ranks[kVictim]->Wait(), 1) << ranks[kVictim]->log();
-  Start(kVictim);
-  ASSERT_TRUE(IsUp(kVictim)) << nodes_[kVictim]->log();
+  nodes_.Start(kVictim);
+  ASSERT_TRUE(IsUp(kVictim)) << nodes_[kVictim].log();
   Claim(kVictim);
   for (const int node : {kVictim, kNodes - 1}) {
-    std::filesystem::remove(Path("job", node));
+    std::filesystem::remove(nodes_.Path("job", node));
     ranks.push_back(Rank(node, "job", once));
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -182,14 +155,14 @@ class HungNodeTest : public LostNodeTest {
  protected:
   HungNodeTest() : LostNodeTest("3s") {}
   // Before the programs are waited for: a stopped one takes no other signal.
-  ~HungNodeTest() override { nodes_[kVictim]->Kill(SIGCONT); }
+  ~HungNodeTest() override { nodes_[kVictim].Kill(SIGCONT); }
 };
 
 TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItContinues) {
   std::vector<std::unique_ptr<ChildProgram>> ranks;
   for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
   ASSERT_TRUE(Eventually(*ranks[0], [&] { return HasBegun(*ranks[0]); })) << ranks[0]->log();
-  nodes_[kVictim]->Kill(SIGSTOP);
+  nodes_[kVictim].Kill(SIGSTOP);
   for (int rank = 0; rank < kNodes; ++rank) {
     if (rank == kVictim) continue;
     SCOPED_TRACE(rank);
@@ -208,7 +181,7 @@ TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItCo
   std::vector<std::unique_ptr<ChildProgram>> two;
   for (int node = 0; node < 2; ++node) two.push_back(Rank(node, "two", some_sizes, 2));
   ASSERT_TRUE(Eventually(*two[0], [&] { return HasBegun(*two[0]); })) << two[0]->log();
-  nodes_[kVictim]->Kill(SIGCONT);
+  nodes_[kVictim].Kill(SIGCONT);
   ASSERT_TRUE(ranks[kVictim]->WaitEnd(kSoon)) << ranks[kVictim]->log();
   EXPECT_EQ(ranks[kVictim]->Wait(), 1);
   EXPECT_THAT(ranks[kVictim]->log(), HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"));

@@ -18,8 +18,7 @@
 #include "lib/kube/http_transport.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
-#include "tests/support/child_program.h"
-#include "tests/support/temp_dir.h"
+#include "tests/integration/ultraserver_nodes.h"
 
 namespace tahoma {
 namespace {
@@ -27,46 +26,15 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::Bin;
-using testing::ChildProgram;
 
-constexpr int kNodes = 4;
+constexpr int kNodes = testing::UltraServerNodes::kCount;
 constexpr seconds kPatience{60};  // far below the 600 s after which an election gives up
 
 class UltraServerElectionTest : public ::testing::Test {
  protected:
-  UltraServerElectionTest() : programs_(kNodes) {
-    for (int node = 0; node < kNodes; ++node) {
-      WriteConfig(node);
-      Start(node);
-    }
-  }
-
-  std::string Path(const std::string& name, int node) const {
-    return dir_.path() + "/" + name + std::to_string(node);
-  }
-  void WriteConfig(int node) const {
-    std::string peers;
-    for (int peer = 0; peer < kNodes; ++peer) {
-      if (peer == node) continue;
-      peers += fmt::format("  - {{nodeId: {}, address: \"unix:{}\"}}\n", peer, Path("link", peer));
-    }
-    std::ofstream(Path("config", node)) << fmt::format(
-        "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n{0}\n"
-        "instanceType: trn2u.48xlarge\nlinkAddress: unix:{1}\nnodeSocket: {2}\nstateDir: {3}\n"
-        "portFile: {4}\nultraServer:\n  id: us-1\n  nodeId: {0}\n  peers:\n{5}",
-        node, Path("link", node), Path("socket", node), Path("state", node), Path("ports", node),
-        peers);
-  }
-  void Start(int node) {
-    std::filesystem::remove(Path("ports", node));
-    programs_[static_cast<std::size_t>(node)] = std::make_unique<ChildProgram>(
-        std::vector<std::string>{Bin("sim-node"), "--config", Path("config", node)},
-        Path("log", node));
-  }
   // The node's state after a request to its admin API; null while it does not answer.
   json Admin(int node, const std::string& method, const std::string& target) {
-    std::ifstream ports(Path("ports", node));
+    std::ifstream ports(nodes_.Path("ports", node));
     std::string key;
     std::string address;
     if (!(ports >> key >> address) || address.size() < 3) return nullptr;
@@ -95,19 +63,18 @@ class UltraServerElectionTest : public ::testing::Test {
     const MonotonicTime end = clock.MonotonicNow() + kPatience;
     std::string now = Elected();
     while (now != wanted && clock.MonotonicNow() < end) {
-      if (programs_[0]->WaitEnd(milliseconds(20))) break;
+      if (nodes_[0].WaitEnd(milliseconds(20))) break;
       now = Elected();
     }
     return now;
   }
   void Call(int node, std::string_view method, const std::string& params) {
-    wire::Client client("unix:" + Path("socket", node));
+    wire::Client client("unix:" + nodes_.Path("socket", node));
     const auto reply = client.Call({.method = std::string(method), .params = params}, kPatience);
     EXPECT_TRUE(reply.ok()) << reply.status();
   }
 
-  testing::TempDir dir_;
-  std::vector<std::unique_ptr<ChildProgram>> programs_;
+  testing::UltraServerNodes nodes_;
 };
 
 const std::string kWhole = "1,3,4:0/0 1,3,4:1/1 1,3,4:2/0 1,3,4:3/1 ";
@@ -148,9 +115,9 @@ TEST_F(UltraServerElectionTest, ACableThatBreaksUnderAClaimWaitsForItsRelease) {
 
 TEST_F(UltraServerElectionTest, ANodeThatDiesAndComesBackIsTakenIn) {
   EXPECT_EQ(ElectedIs(kWhole), kWhole);
-  programs_[2]->Kill(SIGKILL);
-  EXPECT_EQ(programs_[2]->Wait(), std::nullopt);
-  Start(2);
+  nodes_[2].Kill(SIGKILL);
+  EXPECT_EQ(nodes_[2].Wait(), std::nullopt);
+  nodes_.Start(2);
   EXPECT_EQ(ElectedIs(kWhole), kWhole);
 }
 

@@ -10,22 +10,15 @@
 
 #include "lib/base/status.h"
 #include "sim-node/podrunner/pod_machine.h"
+#include "tests/unit/sim-node/podrunner/pod_json.h"
 
 namespace tahoma::sim {
 namespace {
 
 using nlohmann::json;
 using std::chrono::seconds;
-
-constexpr WallTime kStart{std::chrono::hours(24 * 365 * 50)};
-
-json PodJson(const std::string& restart_policy = "Always") {
-  return {{"metadata", {{"name", "p"}, {"namespace", "default"}, {"uid", "u-1"}}},
-          {"spec",
-           {{"nodeName", "node-0"},
-            {"restartPolicy", restart_policy},
-            {"containers", json::array({{{"name", "main"}, {"image", "img"}}})}}}};
-}
+using testing::kStart;
+using testing::PodJson;
 
 PodMachine Make(const json& pod) {
   return PodMachine(*ParsePod(pod), ParseHistory(pod),

@@ -1,0 +1,41 @@
+// Four sim-node programs that form one UltraServer, without a pod runner.
+//
+//   UltraServerNodes nodes(/*peer_timeout=*/"10s");
+//   nodes[2].Kill(SIGKILL);
+//   nodes.Start(2);
+//   wire::Client client("unix:" + nodes.Path("socket", 2));
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/child_program.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma::testing {
+
+class UltraServerNodes {
+ public:
+  static constexpr int kCount = 4;
+
+  // Starts all four. `peer_timeout` as in their configuration.
+  explicit UltraServerNodes(const std::string& peer_timeout = "10s");
+
+  // A node's "config", "socket", "link", "state", "ports" or "log", or a file of the test's own.
+  std::string Path(const std::string& name, int node) const;
+  // Starts the program of one that has ended; its "ports" appear when it serves.
+  void Start(int node);
+  ChildProgram& operator[](int node) { return *programs_[static_cast<std::size_t>(node)]; }
+
+ private:
+  void WriteConfig(int node, const std::string& peer_timeout) const;
+
+  TempDir dir_;
+  std::vector<std::unique_ptr<ChildProgram>> programs_;
+};
+
+}  // namespace tahoma::testing
