@@ -89,9 +89,10 @@ std::filesystem::path LogFolder::ContainerFolder(const PodRef& pod,
   return state_ / "pods" / pod.uid / container;
 }
 
-void LogFolder::AddPod(const PodRef& pod) {
+void LogFolder::AddPod(const PodRef& pod, const std::set<std::string>& awaited) {
   const std::lock_guard lock(mutex_);
   uids_[{pod.name_space, pod.name}] = pod.uid;
+  awaited_[pod.uid] = awaited;
 }
 
 absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
@@ -108,6 +109,7 @@ absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
   const std::filesystem::path log = LogFile(folder, attempt);
   const std::lock_guard lock(mutex_);
   uids_[{pod.name_space, pod.name}] = pod.uid;
+  awaited_[pod.uid].erase(container);
   growing_.insert(log);
   return log;
 }
@@ -125,6 +127,7 @@ void LogFolder::RemovePod(const PodRef& pod) {
     const std::lock_guard lock(mutex_);
     const auto found = uids_.find({pod.name_space, pod.name});
     if (found != uids_.end() && found->second == pod.uid) uids_.erase(found);
+    awaited_.erase(pod.uid);
   }
   std::error_code error;
   std::filesystem::remove_all(state_ / "pods" / pod.uid, error);
@@ -144,11 +147,14 @@ absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_sp
                                                       const std::string& container,
                                                       Which which) const {
   std::string uid;
+  bool awaited = false;
   {
     const std::lock_guard lock(mutex_);
     const auto found = uids_.find({name_space, pod});
     if (found == uids_.end()) return NotFound("pod {}/{} is not on this node", name_space, pod);
     uid = found->second;
+    const auto containers = awaited_.find(uid);
+    awaited = containers != awaited_.end() && containers->second.contains(container);
   }
   if (container.empty() || container.find('/') != std::string::npos || container[0] == '.') {
     return InvalidArgument("\"{}\" is no container name", container);
@@ -159,7 +165,7 @@ absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_sp
     return NotFound("container \"{}\" in pod \"{}\" is waiting to start or does not exist",
                     container, pod);
   }
-  if (which == Which::kCurrent) return LogFile(folder, attempts.back());
+  if (which == Which::kCurrent || awaited) return LogFile(folder, attempts.back());
   if (attempts.size() < 2) {
     return NotFound("previous terminated container \"{}\" in pod \"{}\" not found", container, pod);
   }

@@ -36,8 +36,9 @@ class LogFolder {
 
   explicit LogFolder(std::filesystem::path state) : state_(std::move(state)) {}
 
-  // The pod is on this node, whether or not a container has started.
-  void AddPod(const PodRef& pod);
+  // The pod is on this node, whether or not a container has started. Of containers that are to run
+  // again (`awaited`) the last attempt is the previous one (kubelet validateContainerLogStatus).
+  void AddPod(const PodRef& pod, const std::set<std::string>& awaited = {});
   // Makes the container's folder and gives the log file of an attempt, which grows from now on.
   // Logs of attempts before the previous one are removed.
   absl::StatusOr<std::filesystem::path> Begin(const PodRef& pod, const std::string& container,
@@ -63,6 +64,7 @@ class LogFolder {
   mutable std::condition_variable ended_;
   std::map<std::pair<std::string, std::string>, std::string> uids_;  // namespace, name -> uid
   std::set<std::string> growing_;
+  std::map<std::string, std::set<std::string>> awaited_;  // containers by uid
 };
 
 // `logs` and `clock` must outlive the server.

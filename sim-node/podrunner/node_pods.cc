@@ -158,6 +158,10 @@ NodeActions NodePods::OnPod(const json& object, WallTime now) {
   if (!spec.ok()) return {};  // a spec that was good once cannot turn bad; nothing to act on
   Pod& pod = known->second;
   pod.machine->SetClaims(std::move(spec->claims));
+  if (spec->active_deadline != pod.machine->spec().active_deadline) {
+    Carry(pod, pod.machine->OnActiveDeadline(spec->active_deadline, now), now);
+    AfterStep(ref.uid);
+  }
   if (spec->deletion_grace) {
     Carry(pod, pod.machine->OnDeletion(*spec->deletion_grace, now), now);
     AfterStep(ref.uid);

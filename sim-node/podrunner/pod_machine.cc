@@ -89,6 +89,16 @@ int PodMachine::restarts(std::string_view container) const {
   return found == nullptr ? 0 : found->restarts;
 }
 
+std::set<std::string> PodMachine::awaited() const {
+  std::set<std::string> names;
+  for (const Container& container : containers_) {
+    const bool waits =
+        container.state == ContainerState::kWaiting || container.state == ContainerState::kStarting;
+    if (waits && container.last) names.insert(container.spec.name);
+  }
+  return names;
+}
+
 PodActions PodMachine::Take(WallTime now) {
   Advance(now);
   RefreshPhase();
@@ -219,6 +229,12 @@ PodActions PodMachine::OnNodeShutdown(std::chrono::seconds grace, WallTime now) 
     message_ = "Pod was terminated in response to imminent node shutdown.";
     Stop(grace, now);
   }
+  return Take(now);
+}
+
+PodActions PodMachine::OnActiveDeadline(std::optional<std::chrono::seconds> deadline,
+                                        WallTime now) {
+  spec_.active_deadline = deadline;
   return Take(now);
 }
 

@@ -24,6 +24,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -135,6 +136,8 @@ class PodMachine {
   PodActions OnGone(WallTime now);
   // The node goes away in order; the pod fails as with a kubelet's graceful node shutdown.
   PodActions OnNodeShutdown(std::chrono::seconds grace, WallTime now);
+  // What spec.activeDeadlineSeconds says now: it may be set or shortened while the pod runs.
+  PodActions OnActiveDeadline(std::optional<std::chrono::seconds> deadline, WallTime now);
   // To be called at NextDeadline() or later.
   PodActions OnTick(WallTime now);
   // The claims of templates became known.
@@ -154,6 +157,8 @@ class PodMachine {
   // No container of this pod runs or is about to.
   bool stopped() const;
   int restarts(std::string_view container) const;
+  // Containers that have run and wait for their next start.
+  std::set<std::string> awaited() const;
 
  private:
   enum class Stage {

@@ -183,7 +183,9 @@ void PodRunner::Carry(NodeActions actions) {
     } else {
       const std::lock_guard lock(write_mutex_);
       if (auto* status = std::get_if<WriteStatus>(&action)) {
-        logs_.AddPod(status->pod);
+        const PodMachine* machine = pods_.Find(status->pod.uid);
+        logs_.AddPod(status->pod,
+                     machine == nullptr ? std::set<std::string>() : machine->awaited());
         // Only the newest status matters, in the place of the first that waits.
         const bool waits = statuses_.contains(status->pod.uid);
         statuses_[status->pod.uid] = std::move(status->status);

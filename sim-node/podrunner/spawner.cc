@@ -276,6 +276,7 @@ void PosixSpawner::Loop() {
         if (!child->exited) continue;
         children_.erase(id);
       }
+      KillMarked(id);  // what has left the group for a session of its own
       std::error_code ignored;
       std::filesystem::remove(state_folder_ / (id + std::string(kStateSuffix)), ignored);
       ended_({.id = id, .exit = child->exit});

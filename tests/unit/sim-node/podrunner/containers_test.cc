@@ -144,6 +144,18 @@ TEST_F(SpawnerTest, TheRestOfTheGroupEndsWithItsLeader) {
   EXPECT_EQ(WaitFor("a").code, 0);
 }
 
+TEST_F(SpawnerTest, AProcessThatLeftTheGroupEndsWithItsContainerToo) {
+  ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder_ / "apart").c_str(), 0600), 0);
+  ASSERT_TRUE(spawner_
+                  ->Start(Shell("a",
+                                "setsid sh -c 'exec 9> held; echo > apart; exec sleep 1000' & "
+                                "read line < apart; exit 0"))
+                  .ok());
+  WaitForFifo("held");  // until nobody has it open for writing
+  EXPECT_EQ(WaitFor("a").code, 0);
+}
+
 TEST_F(SpawnerTest, ContainersEndWithTheSpawner) {
   ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
   ASSERT_TRUE(spawner_->Start(Shell("a", "exec sleep 1000 > held")).ok());

@@ -157,6 +157,20 @@ TEST_F(LogRoutesTest, ThePreviousAttemptIsKeptAndThoseBeforeAreNot) {
   EXPECT_FALSE(std::filesystem::exists(file_.parent_path() / "0.log"));
 }
 
+TEST_F(LogRoutesTest, OfAContainerThatWaitsToRunAgainTheLastAttemptIsThePreviousOne) {
+  End(*Attempt(0, {"attempt 0"}));
+  logs_.AddPod(kPod, {"main"});
+  EXPECT_EQ(Get("").body, "attempt 0\n");
+  EXPECT_EQ(Get("?previous=true").body, "attempt 0\n");
+  const auto log = Attempt(1, {"attempt 1"});
+  EXPECT_EQ(Get("?previous=true").body, "attempt 0\n");
+  End(*log);
+  logs_.AddPod(kPod, {"main"});
+  EXPECT_EQ(Get("?previous=true").body, "attempt 1\n");
+  logs_.AddPod(kPod);
+  EXPECT_EQ(Get("?previous=true").body, "attempt 0\n");
+}
+
 TEST_F(LogRoutesTest, AFollowerSeesEveryLineAndEndsWithTheContainer) {
   const auto log = Attempt(0, {"one"});
   std::vector<std::string> seen;

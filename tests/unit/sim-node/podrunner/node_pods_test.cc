@@ -145,6 +145,19 @@ TEST_F(NodePodsTest, APodWithoutClaimsRunsAtOnce) {
   EXPECT_EQ(Deeds(pods_.OnPod(PodJson("a", {}), now_)), (Story{"run a"}));
 }
 
+TEST_F(NodePodsTest, AnActiveDeadlineMayBeSetOrShortenedWhileThePodRuns) {
+  RunPod(pods_, "a", {});
+  json object = PodJson("a", {});
+  object["spec"]["activeDeadlineSeconds"] = 600;
+  EXPECT_EQ(Describe(pods_.OnPod(object, now_)), Story{});
+  EXPECT_EQ(pods_.NextDeadline(), now_ + seconds(600));
+  now_ += seconds(60);
+  object["spec"]["activeDeadlineSeconds"] = 30;
+  EXPECT_EQ(Deeds(pods_.OnPod(object, now_)), Story{"term a"});
+  Exit(pods_, "a", 143);
+  EXPECT_EQ(pods_.Find("uid-a")->Status()["reason"], "DeadlineExceeded");
+}
+
 TEST_F(NodePodsTest, AClaimThatIsNotThisPodsIsRefusedAndAskedForAgain) {
   struct Case {
     absl::StatusOr<std::vector<ClaimFacts>> read;

@@ -105,6 +105,7 @@ TEST(PodLifeTest, AContainerThatIsNotRestartedAnyMoreShowsHowItEnded) {
     json main = pod.Status()["containerStatuses"][0];
     ASSERT_EQ(main["state"]["waiting"]["reason"], "CrashLoopBackOff");
     ASSERT_EQ(main["restartCount"], 1);
+    EXPECT_EQ(pod.awaited(), std::set<std::string>{"main"}) << "its last attempt is the previous";
     pod.OnDeletion(seconds(30), kStart + seconds(1));
     EXPECT_TRUE(pod.finished());
     main = pod.Status()["containerStatuses"][0];
@@ -113,6 +114,7 @@ TEST(PodLifeTest, AContainerThatIsNotRestartedAnyMoreShowsHowItEnded) {
     EXPECT_EQ(main["restartCount"], 1);
     EXPECT_EQ(pod.phase(), code == 0 ? "Succeeded" : "Failed");
     EXPECT_EQ(pod.NextDeadline(), std::nullopt);
+    EXPECT_TRUE(pod.awaited().empty());
   }
 }
 
