@@ -159,7 +159,7 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
     buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
     pattern.FillChip(range, buffers.storage.back());
   }
-  for (std::size_t step = 0; step < plan.schedule.steps.size(); ++step) {
+  for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
     TAHOMA_RETURN_IF_ERROR(RunStep(plan, step, spec, buffers));
   }
   const std::vector<std::byte> expected = pattern.Expected();
@@ -173,22 +173,24 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
 absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunSpec& spec,
                                   Buffers& buffers) {
   TAHOMA_RETURN_IF_ERROR(SendStep(plan, step, buffers));
-  const Step& sends = plan.schedule.steps[step];
+  const StepTimes& times = plan.times.steps[step];
   std::map<int, std::uint64_t> incoming;
   std::map<int, VirtualTime> arrival;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const int from = OwnerOf(sends[i].from);
-    if (OwnerOf(sends[i].to) != rank_ || from == rank_) continue;
-    incoming[from] += sends[i].bytes;
-    arrival[from] = std::max(arrival[from], plan.times.steps[step].arrivals[i]);
-  }
+  std::size_t i = 0;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    const VirtualTime arrives = times.ArrivalOf(i++);
+    const int from = OwnerOf(send.from);
+    if (OwnerOf(send.to) != rank_ || from == rank_) return;
+    incoming[from] += send.bytes;
+    arrival[from] = std::max(arrival[from], arrives);
+  });
   std::map<int, std::string> received;
   for (const auto& [from, bytes] : incoming) {
     TAHOMA_ASSIGN_OR_RETURN(received[from], ReceiveFrom(from, plan, step, bytes, arrival[from]));
   }
   std::map<int, std::size_t> used;
-  for (const Send& send : sends) {
-    if (OwnerOf(send.to) != rank_) continue;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    if (OwnerOf(send.to) != rank_) return;
     const int from = OwnerOf(send.from);
     std::span<const std::byte> bytes;
     if (from == rank_) {
@@ -198,23 +200,24 @@ absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunS
       used[from] += send.bytes;
     }
     Receive(send, spec.request.type, spec.op, buffers.of(send.to), bytes);
-  }
+  });
   return absl::OkStatus();
 }
 
 // What this participant's chips send to each other participant's, in the order of the step.
 absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buffers& buffers) {
-  const Step& sends = plan.schedule.steps[step];
   const StepTimes& times = plan.times.steps[step];
   std::map<int, std::string> payload;
   std::map<int, VirtualTime> arrival;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const int to = OwnerOf(sends[i].to);
-    if (OwnerOf(sends[i].from) != rank_ || to == rank_) continue;
-    const auto bytes = buffers.of(sends[i].from).subspan(sends[i].offset, sends[i].bytes);
+  std::size_t i = 0;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    const VirtualTime arrives = times.ArrivalOf(i++);
+    const int to = OwnerOf(send.to);
+    if (OwnerOf(send.from) != rank_ || to == rank_) return;
+    const auto bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
     payload[to].append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    arrival[to] = std::max(arrival[to], times.arrivals[i]);
-  }
+    arrival[to] = std::max(arrival[to], arrives);
+  });
   for (const auto& [to, bytes] : payload) {
     for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
       Chunk chunk{.operation = operation_,
