@@ -1,7 +1,6 @@
 #include "sim-node/collective/participant.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -46,7 +45,7 @@ absl::StatusOr<T> Expect(absl::StatusOr<PeerMessage> message, int rank, std::uin
 
 struct Participant::Buffers {
   std::vector<std::vector<std::byte>> storage;
-  std::array<std::span<std::byte>, 64> of_chip;  // empty for chips of others
+  std::vector<std::span<std::byte>> of_chip;  // empty for chips of others
 
   std::span<std::byte> of(torus::ChipIndex chip) const {
     return of_chip.at(static_cast<std::size_t>(chip.value()));
@@ -72,11 +71,14 @@ std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
 
 Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank,
                          Peer& peer)
-    : healthy_(std::move(links)),
+    : Participant(Fabric(std::move(links)), std::move(pods), rank, peer) {}
+
+Participant::Participant(Fabric fabric, std::vector<std::vector<Member>> pods, int rank, Peer& peer)
+    : healthy_(std::move(fabric)),
       pods_(std::move(pods)),
       rank_(rank),
       peer_(peer),
-      owner_(static_cast<std::size_t>(healthy_.torus().chip_count()), -1) {
+      owner_(static_cast<std::size_t>(healthy_.unit_count() * Fabric::kChipsPerUnit), -1) {
   TAHOMA_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < pods_.size());
   for (std::size_t pod = 0; pod < pods_.size(); ++pod) {
     for (const Member& member : pods_[pod]) {
@@ -91,13 +93,13 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
   operation_ = next_operation_++;
   TAHOMA_RETURN_IF_ERROR(Open(spec, views));
   TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
-  TorusLinks links = healthy_;
+  Fabric fabric = healthy_;
   for (const NodeLinks& view : Newest(std::move(views))) {
     for (const LinkState& state : view.unhealthy) {
-      TAHOMA_RETURN_IF_ERROR(links.SetPermille(state.link, state.permille));
+      TAHOMA_RETURN_IF_ERROR(fabric.SetPermille(state.link, state.permille));
     }
   }
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanCollective(spec.request, members_, links));
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOnFabric(spec.request, members_, fabric));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
@@ -148,6 +150,7 @@ absl::Status Participant::Open(const RunSpec& spec, std::vector<NodeLinks>& view
 absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const Plan& plan) {
   const TestPattern pattern(spec.request, spec.op, total_ranks_, spec.seed, plan.sources);
   Buffers buffers;
+  buffers.of_chip.resize(owner_.size());
   int first = 0;
   std::vector<std::pair<torus::ChipIndex, RankRange>> own;
   for (const Member& member : members_) {

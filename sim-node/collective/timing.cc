@@ -21,15 +21,17 @@ struct Joined {
   std::vector<std::uint32_t> flow_of_send;
 };
 
+std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
+  return static_cast<std::uint64_t>(from.value()) << 32U | static_cast<std::uint64_t>(to.value());
+}
+
 Joined Join(const Step& step) {
   Joined joined;
   std::unordered_map<std::uint64_t, std::uint32_t> flow_between;
   joined.flow_of_send.reserve(step.size());
   for (const Send& send : step) {
-    const std::uint64_t pair = static_cast<std::uint64_t>(send.from.value()) << 32U |
-                               static_cast<std::uint64_t>(send.to.value());
-    const auto [entry, added] =
-        flow_between.try_emplace(pair, static_cast<std::uint32_t>(joined.flows.size()));
+    const auto [entry, added] = flow_between.try_emplace(
+        Pair(send.from, send.to), static_cast<std::uint32_t>(joined.flows.size()));
     if (added) joined.flows.push_back({.from = send.from, .to = send.to});
     joined.flows[entry->second].bytes += send.bytes;
     joined.flow_of_send.push_back(entry->second);
@@ -107,17 +109,32 @@ class Symmetry {
     for (const Play& play : plays) {
       for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
         const std::set<Use> uses = UsesOf(play, turn);
-        const bool nics = std::any_of(uses.begin(), uses.end(), [](auto& use) { return use.nic; });
-        if (nics && !AllAlike(uses, play.made[turn])) nics_reduce_ = false;
+        const std::vector<Made>& made = play.made[turn];
+        if (!UseNics(uses)) continue;
+        if (Overlap(uses, made) || !AllAlike(uses, made)) nics_reduce_ = false;
       }
     }
   }
 
-  // Leaves each turn one place of those that are alike.
+  // Leaves each turn one place of every kind.
   void Reduce(Play& play) const {
     for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
       std::vector<Made>& made = play.made[turn];
-      if (made.size() > 1 && AllAlike(UsesOf(play, turn), made)) made.resize(1);
+      const std::set<Use> uses = UsesOf(play, turn);
+      if (made.size() == 1 || Overlap(uses, made)) continue;
+      if (UseNics(uses)) {
+        if (AllAlike(uses, made)) made.resize(1);
+        continue;
+      }
+      std::vector<Made> kept;
+      for (const Made& next : made) {
+        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Made& one) {
+          return std::all_of(uses.begin(), uses.end(),
+                             [&](const Use& use) { return Alike(use, one, next); });
+        });
+        if (!known) kept.push_back(next);
+      }
+      made = std::move(kept);
     }
   }
 
@@ -144,15 +161,23 @@ class Symmetry {
     return uses;
   }
 
-  bool AllAlike(const std::set<Use>& uses, const std::vector<Made>& made) const {
-    std::set<Use> all;  // places must not overlap
-    for (const Made& other : made) {
+  static bool UseNics(const std::set<Use>& uses) {
+    return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.nic; });
+  }
+  static bool Overlap(const std::set<Use>& uses, const std::vector<Made>& made) {
+    std::set<Use> all;
+    for (const Made& one : made) {
       for (const Use& use : uses) {
-        if (!all.insert(use.At(other)).second) return false;
-        if (!Alike(use, made.front(), other)) return false;
+        if (!all.insert(use.At(one)).second) return true;
       }
     }
-    return true;
+    return false;
+  }
+  bool AllAlike(const std::set<Use>& uses, const std::vector<Made>& made) const {
+    return std::all_of(made.begin(), made.end(), [&](const Made& other) {
+      return std::all_of(uses.begin(), uses.end(),
+                         [&](const Use& use) { return Alike(use, made.front(), other); });
+    });
   }
   bool Alike(const Use& use, const Made& one, const Made& other) const {
     const Use a = use.At(one);
@@ -225,12 +250,20 @@ class Progress {
     const std::vector<Flow>& one = play_.steps[turn.step].flows;
     std::vector<Flow> flows;
     flows.reserve(one.size() * play_.made[number].size());
+    std::unordered_map<std::uint64_t, std::size_t> flow_between;  // copies may have pairs in common
     for (const Made& made : play_.made[number]) {
       for (const Flow& flow : one) {
-        flows.push_back({.from = torus::ChipIndex(flow.from.value() + made.chips),
-                         .to = torus::ChipIndex(flow.to.value() + made.chips),
-                         .bytes = flow.bytes * made.times,
-                         .through = turn.through});
+        const torus::ChipIndex from(flow.from.value() + made.chips);
+        const torus::ChipIndex to(flow.to.value() + made.chips);
+        const std::uint64_t bytes = flow.bytes * made.times;
+        const auto [entry, added] = play_.made[number].size() == 1
+                                        ? std::pair(flow_between.end(), true)
+                                        : flow_between.try_emplace(Pair(from, to), flows.size());
+        if (added) {
+          flows.push_back({.from = from, .to = to, .bytes = bytes, .through = turn.through});
+        } else {
+          flows[entry->second].bytes += bytes;
+        }
       }
     }
     transfer_.Start(std::move(flows), [this, number](const absl::Status& status,
