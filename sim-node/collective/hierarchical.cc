@@ -42,23 +42,30 @@ Send MakeSend(const Request& request, torus::ChipIndex from, torus::ChipIndex to
           .action = action};
 }
 
-// Steps of a group on a padded buffer, in which every place has a block of `block` elements.
+// Steps of a group on a padded buffer, in which every place has a block of `block` elements, made
+// on `times` such buffers at once: all of them together decide which algorithm is best.
 class PaddedSteps {
  public:
   PaddedSteps(const Request& request, const HierarchyChoice& choice)
       : request_(request), choice_(choice) {}
 
   absl::StatusOr<std::vector<Step>> Of(Inside inside, const UnitSet::Group& group,
-                                       const TorusLinks& links, std::uint64_t block) const {
+                                       const TorusLinks& links, std::uint64_t block,
+                                       std::uint64_t times) const {
     if (group.local.size() == 1) return std::vector<Step>();
     if (inside == Inside::kScatter) return Scatter(group, links, block);
-    const Request asked{.operation = inside == Inside::kReduceScatter ? Operation::kReduceScatter
-                                                                      : Operation::kAllGather,
-                        .bytes = BytesOf(request_, block * group.local.size()),
-                        .type = request_.type};
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, choice_.inside
-                                           ? PlanWith(*choice_.inside, asked, group.local, links)
-                                           : PlanCollective(asked, group.local, links));
+    Request asked{.operation = inside == Inside::kReduceScatter ? Operation::kReduceScatter
+                                                                : Operation::kAllGather,
+                  .bytes = BytesOf(request_, block * group.local.size() * times),
+                  .type = request_.type};
+    std::optional<Algorithm> algorithm = choice_.inside;
+    if (!algorithm) {
+      TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links));
+      if (times == 1) return std::move(plan.schedule.steps);
+      algorithm = plan.algorithm;
+    }
+    asked.bytes /= times;
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links));
     return std::move(plan.schedule.steps);
   }
 
@@ -216,7 +223,7 @@ class Composer {
 
   // Steps of a kind on a region that begins at 0, as numbers in the schedule.
   absl::StatusOr<Ends> StepsInside(Inside inside, std::size_t kind, const Region& normal,
-                                   const std::vector<std::uint64_t>& bounds) {
+                                   const std::vector<std::uint64_t>& bounds, std::uint64_t times) {
     const auto known = inside_.find({inside, kind, normal.pieces(), bounds});
     if (known != inside_.end()) return known->second;
     const UnitSet::Group& group = set_.groups()[set_.kinds()[kind].front()];
@@ -224,11 +231,11 @@ class Composer {
     for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
       block = std::max(block, bounds[place + 1] - bounds[place]);
     }
-    const auto key = std::tuple(inside, kind, block);
+    const auto key = std::tuple(inside, kind, block, times);
     auto padded = padded_steps_.find(key);
     if (padded == padded_steps_.end()) {
       TAHOMA_ASSIGN_OR_RETURN(std::vector<Step> steps,
-                              padded_.Of(inside, group, fabric_.unit(group.unit), block));
+                              padded_.Of(inside, group, fabric_.unit(group.unit), block, times));
       padded = padded_steps_.emplace(key, std::move(steps)).first;
     }
     Ends numbers;
@@ -246,8 +253,9 @@ class Composer {
     const UnitSet::Kind& groups = set_.kinds()[kind];
     std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
     for (const Homed& homed : regions) {
-      TAHOMA_ASSIGN_OR_RETURN(const Ends steps, StepsInside(inside, kind, homed.region.Normal(),
-                                                            BoundsOf(homed, groups.front())));
+      TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
+                              StepsInside(inside, kind, homed.region.Normal(),
+                                          BoundsOf(homed, groups.front()), regions.size()));
       begins[steps].push_back(homed.region.begin());
     }
     Ends ends;
@@ -447,7 +455,8 @@ class Composer {
   const std::uint64_t chunks_;
   const PaddedSteps padded_;
   Schedule schedule_;
-  std::map<std::tuple<Inside, std::size_t, std::uint64_t>, std::vector<Step>> padded_steps_;
+  std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, std::vector<Step>>
+      padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
       inside_;
   // The last steps between the units, for regions that begin where these did or later.
