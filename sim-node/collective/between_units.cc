@@ -16,6 +16,8 @@ std::string_view Name(InterAlgorithm algorithm) {
       return "mesh";
     case InterAlgorithm::kRdh:
       return "rdh";
+    case InterAlgorithm::kSingleStep:
+      return "single-step";
   }
   return "";
 }
@@ -30,6 +32,7 @@ int StepsAmong(InterAlgorithm algorithm, int units) {
     case InterAlgorithm::kRing:
       return units - 1;
     case InterAlgorithm::kMesh:
+    case InterAlgorithm::kSingleStep:
       return 1;
     case InterAlgorithm::kRdh:
       return std::countr_zero(static_cast<unsigned>(units));
@@ -48,6 +51,7 @@ std::vector<UnitMove> ReduceTo(InterAlgorithm algorithm, int units, int home) {
       }
       break;
     case InterAlgorithm::kMesh:
+    case InterAlgorithm::kSingleStep:
       for (int from = 0; from < units; ++from) {
         if (from != home) moves.push_back({.step = 0, .from = from, .to = home});
       }

@@ -2,9 +2,10 @@
 //
 //   for (const UnitMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) ...
 //
-// ring   every unit passes to the next: N - 1 steps
-// mesh   every unit sends to the home directly: one step
-// rdh    halves of the units that are left pair up: log2 N steps, N a power of two
+// ring         every unit passes to the next: N - 1 steps
+// mesh         every unit sends to the home directly: one step
+// rdh          halves of the units that are left pair up: log2 N steps, N a power of two
+// single-step  as mesh, but an all-reduce has no homes: every unit sends all it has to every other
 //
 // These are the inter-node algorithms that AWS names (reference: torus-and-links 2.4); with one
 // part for each unit at home, all units send and receive alike. Spreading is reducing backwards.
@@ -19,9 +20,9 @@
 
 namespace tahoma::sim {
 
-enum class InterAlgorithm : std::uint8_t { kRing, kMesh, kRdh };
+enum class InterAlgorithm : std::uint8_t { kRing, kMesh, kRdh, kSingleStep };
 
-// "ring", "mesh", "rdh".
+// "ring", "mesh", "rdh", "single-step".
 std::string_view Name(InterAlgorithm algorithm);
 
 // Units are numbered from 0 to `units` - 1.

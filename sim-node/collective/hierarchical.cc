@@ -175,6 +175,9 @@ class Composer {
     int home = -1;
   };
 
+  bool HasSingleStep() const {
+    return between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kAllReduce;
+  }
   bool HasHomes() const {
     return request_.operation == Operation::kAllGather ||
            request_.operation == Operation::kReduceScatter;
@@ -378,7 +381,24 @@ class Composer {
     }
   }
 
+  // Every group's chip sends all it has to all others, in one step.
+  void AppendSingleStep(const Homed& homed, const Segment& segment,
+                        std::vector<Step>& steps) const {
+    steps.resize(std::max<std::size_t>(steps.size(), 1));
+    for (std::size_t to = 0; to < set_.size(); ++to) {
+      for (std::size_t from = 0; from < set_.size(); ++from) {
+        if (from == to) continue;
+        for (const Extent& real :
+             homed.region.RealOf(segment.elements.begin, segment.elements.end)) {
+          steps[0].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
+                                      set_.ChipOf(to, segment.places[to]), real, Action::kReduce));
+        }
+      }
+    }
+  }
+
   void AppendSegment(const Homed& homed, const Segment& segment, std::vector<Step>& steps) const {
+    if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
     if (homed.home >= 0) {
       AppendMoves(homed, segment, segment.elements, homed.home, steps);
       return;
@@ -444,7 +464,9 @@ class Composer {
     }
     if (copies.empty()) copies = {{}};
     for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
-    return Chain(between_steps_, copies, kAllChips, after);
+    Ends ends = Chain(between_steps_, copies, kAllChips, after);
+    if (HasSingleStep() && !between_steps_.empty()) schedule_.turns.back().snapshot = true;
+    return ends;
   }
 
   const Request& request_;
@@ -501,12 +523,24 @@ struct Question {
   }
 };
 
-// On a network that only NICs can limit, all algorithms send the same bytes through each NIC: the
-// fewest steps win. Otherwise it depends on who sends through which uplink: all are tried.
+// Whether an all-reduce in one step can be worth it: a step saved against N - 1 times a chip's
+// block in place of 2 (N - 1)/N of it.
+bool MaySaveAStep(const Question& asked) {
+  if (asked.request.operation != Operation::kAllReduce) return false;
+  const std::uint64_t block = asked.request.bytes / asked.set.groups()[0].local.size();
+  const std::uint64_t more = block * (asked.set.size() - 1);
+  const auto nic = asked.fabric.efa().capacity(0);
+  return nic > 0 && TransferTime(more, nic) < 2 * asked.fabric.efa().timing().packet;
+}
+
+// On a network that only NICs can limit, mesh, ring and rdh send the same bytes through each NIC:
+// the fewest steps win. Otherwise it depends on who sends through which uplink: all are tried.
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
-  if (!asked.fabric.efa().UplinksLimit()) return {InterAlgorithm::kMesh};
-  std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh, InterAlgorithm::kRing};
+  std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh};
+  if (MaySaveAStep(asked)) candidates.push_back(InterAlgorithm::kSingleStep);
+  if (!asked.fabric.efa().UplinksLimit()) return candidates;
+  candidates.push_back(InterAlgorithm::kRing);
   if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
     candidates.push_back(InterAlgorithm::kRdh);
   }

@@ -188,6 +188,13 @@ absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunS
     arrival[from] = std::max(arrival[from], arrives);
   });
   std::map<int, std::string> received;
+  if (plan.schedule.TakesSnapshot(step)) {
+    ForEachSend(plan.schedule, step, [&](const Send& send) {
+      if (OwnerOf(send.from) != rank_ || OwnerOf(send.to) != rank_) return;
+      const auto bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
+      received[rank_].append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    });
+  }
   for (const auto& [from, bytes] : incoming) {
     TAHOMA_ASSIGN_OR_RETURN(received[from], ReceiveFrom(from, plan, step, bytes, arrival[from]));
   }
@@ -196,7 +203,7 @@ absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunS
     if (OwnerOf(send.to) != rank_) return;
     const int from = OwnerOf(send.from);
     std::span<const std::byte> bytes;
-    if (from == rank_) {
+    if (from == rank_ && !plan.schedule.TakesSnapshot(step)) {
       bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
     } else {
       bytes = std::as_bytes(std::span(received[from])).subspan(used[from], send.bytes);

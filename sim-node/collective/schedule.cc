@@ -26,12 +26,25 @@ void Execute(const Schedule& schedule, ElementType type, ReduceOp op,
     of_chip.resize(std::max(of_chip.size(), chip + 1));
     of_chip[chip] = buffer.bytes;
   }
+  const auto sent_by = [&](const Send& send) -> std::span<const std::byte> {
+    const auto& from = of_chip.at(static_cast<std::size_t>(send.from.value()));
+    TAHOMA_CHECK(send.offset + send.bytes <= from.size());
+    return from.subspan(send.offset, send.bytes);
+  };
   for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+    std::vector<std::byte> snapshot;
+    if (schedule.TakesSnapshot(turn)) {
+      ForEachSend(schedule, turn, [&](const Send& send) {
+        const auto sent = sent_by(send);
+        snapshot.insert(snapshot.end(), sent.begin(), sent.end());
+      });
+    }
+    std::size_t used = 0;
     ForEachSend(schedule, turn, [&](const Send& send) {
-      const auto& from = of_chip.at(static_cast<std::size_t>(send.from.value()));
-      TAHOMA_CHECK(send.offset + send.bytes <= from.size());
-      Receive(send, type, op, of_chip.at(static_cast<std::size_t>(send.to.value())),
-              from.subspan(send.offset, send.bytes));
+      auto sent = sent_by(send);
+      if (schedule.TakesSnapshot(turn)) sent = std::span(snapshot).subspan(used, send.bytes);
+      used += send.bytes;
+      Receive(send, type, op, of_chip.at(static_cast<std::size_t>(send.to.value())), sent);
     });
   }
 }

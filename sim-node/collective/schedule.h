@@ -7,7 +7,8 @@
 // A send takes bytes [offset, offset + bytes) of the sender's buffer to to_offset of the
 // receiver's; the two differ only in exchanges (moves.h), elsewhere all buffers are laid out alike.
 // A chip may send to itself: ranks that share it. Within a step all sends leave from what the
-// buffers held before it: no chip sends bytes that the same step writes. Receipts are applied in
+// buffers held before it: no chip sends bytes that the same step writes, except in turns that say
+// so. Receipts are applied in
 // the order of the list, which fixes the order of floating-point additions for every run and every
 // way of distributing the work.
 //
@@ -56,6 +57,8 @@ struct Turn {
   std::vector<std::uint32_t> after = {};  // turns that must have ended first; all stand earlier
   std::vector<Copy> copies = {{}};
   torus::ChipMask through = ~torus::ChipMask{0};  // chips of each unit that routes may use
+  // Chips send what the same turn writes: all that is sent is taken before anything is received.
+  bool snapshot = false;
 };
 
 struct Schedule {
@@ -69,6 +72,7 @@ struct Schedule {
   // Chips that routes may use, unless there are turns.
   torus::ChipMask through = ~torus::ChipMask{0};
 
+  bool TakesSnapshot(std::size_t turn) const { return !turns.empty() && turns[turn].snapshot; }
   std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }
 };
 

@@ -153,8 +153,8 @@ TEST_P(RealData, IsRightToTheBitHoweverItIsChosenToGo) {
   for (const std::uint64_t elements : {96ULL, 4096ULL, 1001ULL, 70'007ULL}) {
     const Request request{
         .operation = operation, .bytes = elements * 4, .type = ElementType::kInt32};
-    for (const InterAlgorithm between :
-         {InterAlgorithm::kRing, InterAlgorithm::kMesh, InterAlgorithm::kRdh}) {
+    for (const InterAlgorithm between : {InterAlgorithm::kRing, InterAlgorithm::kMesh,
+                                         InterAlgorithm::kRdh, InterAlgorithm::kSingleStep}) {
       if (!Serves(between, units)) continue;
       for (const int chunks : {1, 2, 3}) {
         if (IsExchange(operation) && chunks + static_cast<int>(between) > 1) continue;
@@ -457,6 +457,26 @@ TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeas
   const auto mesh =
       PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
   EXPECT_LT(best, 0.7 * MicrosecondsOf(*mesh));
+}
+
+TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
+  const Fabric fabric = Instances(4);
+  const std::vector<Member> members = Everywhere(fabric);
+  for (std::uint64_t bytes = kKiB; bytes <= 64 * kMiB; bytes *= 4) {
+    const Request request{.bytes = bytes};
+    const auto mesh =
+        PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
+    const auto single = PlanOnFabric(request, members, fabric,
+                                     {.between = InterAlgorithm::kSingleStep, .chunks = 1});
+    const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
+    EXPECT_EQ(chosen->times.end, std::min(mesh->times.end, single->times.end)) << bytes;
+    // N - 1 blocks in one step against 2 (N - 1)/N in two.
+    const double block_us = static_cast<double>(bytes) / 16 / 25e3;
+    EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), 3 * block_us - 1.5 * block_us - 15,
+                0.01);
+  }
+  const auto tiny = PlanOnFabric({.bytes = kKiB}, members, fabric);
+  EXPECT_NEAR(MicrosecondsOf(*tiny), 2 * 1.5 + 15, 0.1);
 }
 
 TEST(HierarchicalTest, TheSameRequestGivesTheSamePlanAgain) {

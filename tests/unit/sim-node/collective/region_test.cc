@@ -120,8 +120,12 @@ TEST_P(BetweenUnits, WithAPartAtEveryHomeAllUnitsSendAsMuchInEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, BetweenUnits,
                          ::testing::Values(InterAlgorithm::kRing, InterAlgorithm::kMesh,
-                                           InterAlgorithm::kRdh),
-                         [](const auto& algorithm) { return std::string(Name(algorithm.param)); });
+                                           InterAlgorithm::kRdh, InterAlgorithm::kSingleStep),
+                         [](const auto& algorithm) {
+                           std::string name(Name(algorithm.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 TEST(InterAlgorithmTest, StepsGrowAsAwsSays) {
   EXPECT_EQ(StepsAmong(InterAlgorithm::kRing, 32), 31);
