@@ -89,8 +89,8 @@ class Communicators final : public PeerEvents {
   absl::StatusOr<Joined> Join(JoinRequest request);
 
   // Runs a collective, in the mode of the options; all ranks of the group must call it with the
-  // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After kAborted,
-  // kDeadlineExceeded or kInternal the rank is out of the group.
+  // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
+  // kAborted, kDeadlineExceeded or kInternal the rank is out of the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
   // Forgets the rank; the others are told. Unknown ranks are let pass.
