@@ -229,11 +229,20 @@ std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Sha
   const std::vector<Swap> swaps = SwapsOf(lanes);
   const Cutter cutter(layout, WeightsOf(lanes), slice);
   const LaneRanges ranges(layout, lanes, slice);
+  // All-gather undoes reduce-scatter: last exchange first.
+  const bool gathers = phase == Phase::kAllGather;
   std::vector<Step> steps(StepCount(swaps));
+  const auto step_of = [&](const Swap& swap) -> Step& {
+    return steps[gathers ? steps.size() - 1 - swap.step : swap.step];
+  };
+  std::vector<std::size_t> counts(steps.size());
   for (const Swap& swap : swaps) {
-    // All-gather undoes reduce-scatter: last exchange first.
-    const bool gathers = phase == Phase::kAllGather;
-    Step& step = steps[gathers ? steps.size() - 1 - swap.step : swap.step];
+    const int matched = std::popcount(swap.before | swap.across);
+    counts[swap.step] += places.size() * (layout.fixed ? places.size() >> matched : 1);
+  }
+  for (const Swap& swap : swaps) step_of(swap).reserve(counts[swap.step]);
+  for (const Swap& swap : swaps) {
+    Step& step = step_of(swap);
     const std::size_t fixed = swap.before | swap.across;
     for (std::size_t from = 0; from < places.size(); ++from) {
       const std::size_t to = from ^ swap.across;
