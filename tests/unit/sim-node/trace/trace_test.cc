@@ -109,9 +109,10 @@ TEST(FormatsTest, TheTimelineHasASliceForEveryUseAndANameForEveryLink) {
   std::map<std::string, int> names;
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "M") {
-      ++names[event.at("name").get<std::string>()];
+      if (event.at("pid") < 16) ++names[event.at("name").get<std::string>()];
       continue;
     }
+    if (event.at("cat") != "link") continue;
     const LinkUse& one = use->uses.at(slices++);
     EXPECT_EQ(event.at("pid").get<LinkId>() * 6 + event.at("tid").get<LinkId>(), one.link);
     EXPECT_EQ(event.at("args").at("bytes"), one.bytes);
@@ -157,6 +158,32 @@ TEST(FormatsTest, ThePictureIsWellFormedAndEscapesItsTitle) {
   EXPECT_EQ(count("<circle "), 0u);  // an instance has no Z links
   EXPECT_EQ(count("<title>"), count("</title>"));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+// CC-cores, DMA engines and HBM have rows of their own, which the steps' times explain.
+TEST(FormatsTest, TheTimelineShowsWhatTheChipsDoInEveryStep) {
+  const TorusLinks links = Instance(LinkTiming{});
+  const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff, 4), links,
+                             {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+  const auto use = OccupancyOf(*plan, links);
+  ASSERT_EQ(use->work.size(), plan->schedule.steps.size());
+  std::map<int, double> free;  // us, by thread
+  std::map<std::string, int> events;
+  const Json trace = Json::parse(ChromeTrace(*use, links, ""));
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("pid") != 16 || event.at("ph") != "X") continue;
+    ++events[event.at("cat").get<std::string>()];
+    const double begin = event.at("ts").get<double>();
+    EXPECT_GE(begin, free[event.at("tid").get<int>()] - 1e-6);
+    free[event.at("tid").get<int>()] = begin + event.at("dur").get<double>();
+  }
+  EXPECT_EQ(events, (std::map<std::string, int>{{"start", 60}, {"memory", 60}}));
+  for (const ChipWork& one : use->work) {
+    const StepTimes& step = plan->times.steps[one.step];
+    EXPECT_EQ(one.start_end - one.start_begin, Microseconds(1.3));
+    EXPECT_LE(one.start_end, step.departure);
+    EXPECT_LE(one.memory_end, step.end);
+  }
 }
 
 TEST(TraceOptionsTest, TheTitleSaysWhatWasAskedAndWhatTheLinksAllow) {
