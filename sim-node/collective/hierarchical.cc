@@ -9,6 +9,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "sim-node/collective/chip_cost.h"
 #include "sim-node/collective/moves.h"
 #include "sim-node/collective/region.h"
 #include "sim-node/collective/units.h"
@@ -42,6 +43,24 @@ Send MakeSend(const Request& request, torus::ChipIndex from, torus::ChipIndex to
           .action = action};
 }
 
+// Steps with what the chips add to each.
+struct WorkedSteps {
+  std::vector<Step> steps;
+  std::vector<StepWork> work;
+  // Of ranks on one chip, before the first and after the last step.
+  VirtualDuration before{};
+  VirtualDuration after{};
+};
+
+WorkedSteps Taken(Plan plan) {
+  TAHOMA_CHECK(plan.schedule.turns.empty() && plan.schedule.slices == 1);
+  plan.schedule.work.resize(plan.schedule.steps.size());
+  return {.steps = std::move(plan.schedule.steps),
+          .work = std::move(plan.schedule.work),
+          .before = plan.schedule.before,
+          .after = plan.schedule.after};
+}
+
 // Steps of a group on a padded buffer, in which every place has a block of `block` elements, made
 // on `times` such buffers at once: all of them together decide which algorithm is best.
 class PaddedSteps {
@@ -49,42 +68,51 @@ class PaddedSteps {
   PaddedSteps(const Request& request, const HierarchyChoice& choice)
       : request_(request), choice_(choice) {}
 
-  absl::StatusOr<std::vector<Step>> Of(Inside inside, const UnitSet::Group& group,
-                                       const TorusLinks& links, std::uint64_t block,
-                                       std::uint64_t times) const {
-    if (group.local.size() == 1) return std::vector<Step>();
+  absl::StatusOr<WorkedSteps> Of(Inside inside, const UnitSet::Group& group,
+                                 const TorusLinks& links, std::uint64_t block,
+                                 std::uint64_t times) const {
+    if (group.local.size() == 1) return WorkedSteps{};
     if (inside == Inside::kScatter) return Scatter(group, links, block);
     Request asked{.operation = inside == Inside::kReduceScatter ? Operation::kReduceScatter
                                                                 : Operation::kAllGather,
                   .bytes = BytesOf(request_, block * group.local.size() * times),
                   .type = request_.type};
+    PlanOptions options = choice_.options;
+    options.slices = 1;
     std::optional<Algorithm> algorithm = choice_.inside;
     if (!algorithm) {
-      TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links));
-      if (times == 1) return std::move(plan.schedule.steps);
+      TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
+      if (times == 1) return Taken(std::move(plan));
       algorithm = plan.algorithm;
     }
     asked.bytes /= times;
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links));
-    return std::move(plan.schedule.steps);
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
+    return Taken(std::move(plan));
   }
 
  private:
   // From the first place to all.
-  std::vector<Step> Scatter(const UnitSet::Group& group, const TorusLinks& links,
-                            std::uint64_t block) const {
+  WorkedSteps Scatter(const UnitSet::Group& group, const TorusLinks& links,
+                      std::uint64_t block) const {
     const ChipSet set = SetOf(group.local, links);
     const std::vector<int> weights(set.size(), 1);
     const Layout layout = Layout::Weighted(weights, block * set.size(), Size(request_.type));
+    WorkedSteps scatter;
     if (set.box() != nullptr) {
-      return ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
+      scatter.steps =
+          ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
+    } else {
+      Step& step = scatter.steps.emplace_back();
+      for (std::size_t to = 1; to < set.size(); ++to) {
+        const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
+        step.push_back(
+            MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
+      }
     }
-    Step step;
-    for (std::size_t to = 1; to < set.size(); ++to) {
-      const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
-      step.push_back(MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
+    for (const Step& step : scatter.steps) {
+      scatter.work.push_back(WorkOf(step, {}, choice_.options.costs, links.timing()));
     }
-    return {std::move(step)};
+    return scatter;
   }
 
   const Request& request_;
@@ -114,7 +142,6 @@ std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& reque
       }
     }
   }
-  std::erase_if(steps, [](const Step& step) { return step.empty(); });
   return steps;
 }
 
@@ -129,6 +156,7 @@ class Composer {
         fabric_(fabric),
         between_(between),
         chunks_(static_cast<std::uint64_t>(chunks)),
+        options_(choice.options),
         padded_(request, choice) {}
 
   absl::StatusOr<Schedule> Compose() {
@@ -237,15 +265,18 @@ class Composer {
     const auto key = std::tuple(inside, kind, block, times);
     auto padded = padded_steps_.find(key);
     if (padded == padded_steps_.end()) {
-      TAHOMA_ASSIGN_OR_RETURN(std::vector<Step> steps,
+      TAHOMA_ASSIGN_OR_RETURN(WorkedSteps steps,
                               padded_.Of(inside, group, fabric_.unit(group.unit), block, times));
       padded = padded_steps_.emplace(key, std::move(steps)).first;
     }
     Ends numbers;
-    for (Step& step : Unpadded(padded->second, request_, block, normal, bounds)) {
-      numbers.push_back(static_cast<std::uint32_t>(schedule_.steps.size()));
-      schedule_.steps.push_back(std::move(step));
+    std::vector<Step> steps = Unpadded(padded->second.steps, request_, block, normal, bounds);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].empty()) continue;
+      numbers.push_back(Add(std::move(steps[i]), padded->second.work[i]));
     }
+    schedule_.before = std::max(schedule_.before, padded->second.before);
+    schedule_.after = std::max(schedule_.after, padded->second.after);
     inside_.emplace(std::tuple(inside, kind, normal.pieces(), bounds), numbers);
     return numbers;
   }
@@ -275,6 +306,13 @@ class Composer {
       ends.insert(ends.end(), last.begin(), last.end());
     }
     return ends;
+  }
+
+  // The number of the step in the schedule.
+  std::uint32_t Add(Step step, const StepWork& work) {
+    schedule_.steps.push_back(std::move(step));
+    schedule_.work.push_back(work);
+    return static_cast<std::uint32_t>(schedule_.steps.size() - 1);
   }
 
   // The steps as turns, each after the one before it. Returns the last.
@@ -312,9 +350,10 @@ class Composer {
         }
       }
       if (step.empty()) continue;
-      const auto number = static_cast<std::uint32_t>(schedule_.steps.size());
-      schedule_.steps.push_back(std::move(step));
-      const Ends last = Chain({number}, {{}}, set_.groups()[group].through, after);
+      const StepWork work =
+          WorkOf(step, {}, options_.costs, fabric_.unit(set_.groups()[group].unit).timing());
+      const Ends last =
+          Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
       ends.insert(ends.end(), last.begin(), last.end());
     }
     return ends;
@@ -457,10 +496,8 @@ class Composer {
         for (std::size_t i = 0; i < made; ++i) AppendSegment(homed, segments[i], steps);
       }
       std::erase_if(steps, [](const Step& step) { return step.empty(); });
-      for (Step& step : steps) {
-        between_steps_.push_back(static_cast<std::uint32_t>(schedule_.steps.size()));
-        schedule_.steps.push_back(std::move(step));
-      }
+      // A NIC is far slower than memory, and the packet's time holds its start.
+      for (Step& step : steps) between_steps_.push_back(Add(std::move(step), {}));
     }
     if (copies.empty()) copies = {{}};
     for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
@@ -475,9 +512,10 @@ class Composer {
   const Fabric& fabric_;
   const InterAlgorithm between_;
   const std::uint64_t chunks_;
+  const PlanOptions options_;
   const PaddedSteps padded_;
   Schedule schedule_;
-  std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, std::vector<Step>>
+  std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
       inside_;
@@ -487,16 +525,14 @@ class Composer {
   Ends between_steps_;
 };
 
-// On-chip work is that of the chip with the most ranks: as if it were alone.
-absl::Status AddOnChipWork(const Request& request, const std::vector<Member>& members,
-                           const Fabric& fabric, Schedule& schedule) {
+// The plan of the chip with the most ranks, as if it were alone: refuses what cannot be asked, and
+// has what ranks of one chip do among themselves.
+absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>& members,
+                               const Fabric& fabric, const HierarchyChoice& choice) {
   const Member& fullest = *std::ranges::max_element(members, {}, &Member::ranks);
   const Member alone{.chip = Fabric::LocalOf(fullest.chip), .ranks = fullest.ranks};
-  TAHOMA_ASSIGN_OR_RETURN(
-      const Plan plan, PlanCollective(request, {alone}, fabric.unit(Fabric::UnitOf(fullest.chip))));
-  schedule.before = plan.schedule.before;
-  schedule.after = plan.schedule.after;
-  return absl::OkStatus();
+  return PlanCollective(request, {alone}, fabric.unit(Fabric::UnitOf(fullest.chip)),
+                        choice.options);
 }
 
 absl::StatusOr<Plan> Timed(Plan plan, const Fabric& fabric) {
@@ -518,7 +554,13 @@ struct Question {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(
         plan.schedule, Composer(request, layout, set, fabric, choice, between, chunks).Compose());
-    TAHOMA_RETURN_IF_ERROR(AddOnChipWork(request, members, fabric, plan.schedule));
+    const bool single = std::ranges::all_of(
+        set.groups(), [](const UnitSet::Group& group) { return group.local.size() == 1; });
+    if (single) {  // no step inside has it
+      TAHOMA_ASSIGN_OR_RETURN(const Plan alone, PlanAlone(request, members, fabric, choice));
+      plan.schedule.before = alone.schedule.before;
+      plan.schedule.after = alone.schedule.after;
+    }
     return Timed(std::move(plan), fabric);
   }
 };
@@ -594,7 +636,7 @@ absl::StatusOr<std::vector<torus::ChipIndex>> RingOf(const UnitSet& set, const F
 }
 
 // Messages inside each unit and between the units, all at once.
-void PlayExchange(const Step& all, const UnitSet& set, Schedule& schedule) {
+void PlayExchange(const Step& all, const StepWork& work, const UnitSet& set, Schedule& schedule) {
   std::vector<Step> steps(set.size() + 1);
   for (const Send& send : all) {
     const int unit = Fabric::UnitOf(send.from);
@@ -608,6 +650,8 @@ void PlayExchange(const Step& all, const UnitSet& set, Schedule& schedule) {
     schedule.turns.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
                               .through = i < set.size() ? set.groups()[i].through : kAllChips});
     schedule.steps.push_back(std::move(steps[i]));
+    schedule.work.push_back(
+        {.start = work.start, .memory = i == 0 ? work.memory : VirtualDuration(0)});
   }
 }
 
@@ -618,15 +662,12 @@ absl::StatusOr<Plan> PlanExchange(const Question& asked) {
   }
   TAHOMA_ASSIGN_OR_RETURN(Exchange exchange, ExchangeAlong(asked.request, asked.members, ring));
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  PlayExchange(exchange.step, asked.set, plan.schedule);
+  // Ranks on one chip copy beside the messages; memory serves all of them at once.
+  const StepWork work =
+      WorkOf(exchange.step, {}, asked.choice.options.costs, asked.fabric.timing());
+  PlayExchange(exchange.step, work, asked.set, plan.schedule);
   plan.sources = std::move(exchange.sources);
-  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked.fabric));
-  // Ranks on one chip copy beside the messages; each byte is read and written.
-  const VirtualDuration copies =
-      asked.fabric.timing().step + TransferTime(2 * exchange.on_chip_bytes, kHbmBytesPerSecond);
-  plan.schedule.after = std::max(copies - (plan.times.end - plan.times.start), VirtualDuration(0));
-  plan.times.end += plan.schedule.after;
-  return plan;
+  return Timed(std::move(plan), asked.fabric);
 }
 
 absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
@@ -661,8 +702,9 @@ absl::StatusOr<Plan> PlanInUnit(const Request& request, const std::vector<Member
   std::vector<Member> local = members;
   for (Member& member : local) member.chip = Fabric::LocalOf(member.chip);
   TAHOMA_ASSIGN_OR_RETURN(
-      Plan plan, choice.inside ? PlanWith(*choice.inside, request, local, fabric.unit(unit))
-                               : PlanCollective(request, local, fabric.unit(unit)));
+      Plan plan, choice.inside
+                     ? PlanWith(*choice.inside, request, local, fabric.unit(unit), choice.options)
+                     : PlanCollective(request, local, fabric.unit(unit), choice.options));
   if (unit == 0) return plan;
   for (Step& step : plan.schedule.steps) {
     for (Send& send : step) {
@@ -681,8 +723,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   const UnitSet set(members, fabric);
   if (set.size() == 1) return PlanInUnit(request, members, fabric, choice);
   // What a request must be is the same everywhere: ask for it of one chip alone.
-  Schedule unused;
-  TAHOMA_RETURN_IF_ERROR(AddOnChipWork(request, members, fabric, unused));
+  TAHOMA_RETURN_IF_ERROR(PlanAlone(request, members, fabric, choice).status());
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);
   const std::uint64_t size = Size(request.type);

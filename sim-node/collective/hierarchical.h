@@ -38,6 +38,8 @@ struct HierarchyChoice {
   std::optional<Algorithm> inside = std::nullopt;
   std::optional<InterAlgorithm> between = std::nullopt;
   std::optional<int> chunks = std::nullopt;  // at least 1
+  // What counts inside the units. Slices are not used there: chunks overlap instead.
+  PlanOptions options = {};
 };
 
 // Members by their number in the fabric. In one unit this is PlanCollective there. What that says

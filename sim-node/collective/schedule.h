@@ -43,6 +43,13 @@ struct Send {
 
 using Step = std::vector<Send>;
 
+// What the chips add to a step beside its software and its links (chip_cost.h).
+struct StepWork {
+  VirtualDuration start{};   // before the departure
+  VirtualDuration memory{};  // from the departure on, beside the links
+  friend bool operator==(const StepWork&, const StepWork&) = default;
+};
+
 // Where a step is made besides where it is written: both numbers are added to those of its sends.
 struct Copy {
   int chips = 0;
@@ -63,6 +70,12 @@ struct Turn {
 
 struct Schedule {
   std::vector<Step> steps;
+  // Of each step; empty = none.
+  std::vector<StepWork> work;
+  // A step needs what the step `slices` before it has brought. With 2, even and odd steps move
+  // different parts of the buffers: one starts up while the other's messages fly. They leave in
+  // order, each as soon as the links are free of the one before.
+  std::size_t slices = 1;
   // Empty: every step once, each after the one before it. Turns that may run at the same time touch
   // different bytes.
   std::vector<Turn> turns;

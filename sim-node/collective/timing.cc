@@ -25,16 +25,41 @@ std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
   return static_cast<std::uint64_t>(from.value()) << 32U | static_cast<std::uint64_t>(to.value());
 }
 
+// The flow between each two chips of a step. Within a unit, where steps have the most sends, a
+// table is faster than a hash.
+class FlowsBetween {
+ public:
+  explicit FlowsBetween(const Step& step) {
+    const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
+      return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerUnit;
+    });
+    if (small) table_.assign(std::size_t{Fabric::kChipsPerUnit} * Fabric::kChipsPerUnit, kNone);
+  }
+  // The flow of the pair, which is `next` if there was none.
+  std::uint32_t Of(const Send& send, std::size_t next) {
+    const auto fresh = static_cast<std::uint32_t>(next);
+    if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
+    std::uint32_t& flow = table_[static_cast<std::size_t>(
+        send.from.value() * Fabric::kChipsPerUnit + send.to.value())];
+    if (flow == kNone) flow = fresh;
+    return flow;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::vector<std::uint32_t> table_;
+  std::unordered_map<std::uint64_t, std::uint32_t> hash_;
+};
+
 Joined Join(const Step& step) {
   Joined joined;
-  std::unordered_map<std::uint64_t, std::uint32_t> flow_between;
+  FlowsBetween between(step);
   joined.flow_of_send.reserve(step.size());
   for (const Send& send : step) {
-    const auto [entry, added] = flow_between.try_emplace(
-        Pair(send.from, send.to), static_cast<std::uint32_t>(joined.flows.size()));
-    if (added) joined.flows.push_back({.from = send.from, .to = send.to});
-    joined.flows[entry->second].bytes += send.bytes;
-    joined.flow_of_send.push_back(entry->second);
+    const std::uint32_t flow = between.Of(send, joined.flows.size());
+    if (flow == joined.flows.size()) joined.flows.push_back({.from = send.from, .to = send.to});
+    joined.flows[flow].bytes += send.bytes;
+    joined.flow_of_send.push_back(flow);
   }
   return joined;
 }
@@ -49,6 +74,8 @@ struct Made {
 struct Play {
   const Schedule* schedule = nullptr;
   std::vector<Turn> turns;
+  std::vector<StepWork> work;  // by step
+  bool in_order = false;       // each turn leaves when the links are free of the one before
   std::vector<std::vector<Made>> made;  // by turn
   std::vector<Joined> steps;
   std::vector<std::vector<std::uint32_t>> then;  // the turns that wait for each
@@ -63,13 +90,22 @@ std::vector<Made> PlacesOf(const Turn& turn) {
 }
 
 Play PlayOf(const Schedule& schedule) {
-  Play play{.schedule = &schedule, .turns = schedule.turns, .made = {}, .steps = {}, .then = {}};
+  Play play{.schedule = &schedule,
+            .turns = schedule.turns,
+            .work = schedule.work,
+            .in_order = schedule.turns.empty(),
+            .made = {},
+            .steps = {},
+            .then = {}};
+  play.work.resize(schedule.steps.size());
   for (const Step& step : schedule.steps) play.steps.push_back(Join(step));
-  for (std::uint32_t step = 0; schedule.turns.empty() && step < schedule.steps.size(); ++step) {
+  for (std::size_t step = 0; play.in_order && step < schedule.steps.size(); ++step) {
     Turn& turn = play.turns.emplace_back();
-    turn.step = step;
+    turn.step = static_cast<std::uint32_t>(step);
     turn.through = schedule.through;
-    if (step > 0) turn.after = {step - 1};
+    if (step >= schedule.slices) {
+      turn.after = {static_cast<std::uint32_t>(step - schedule.slices)};
+    }
   }
   play.then.resize(play.turns.size());
   for (std::uint32_t turn = 0; turn < play.turns.size(); ++turn) {
@@ -223,16 +259,20 @@ class Progress {
   Progress(const Play& play, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
       : play_(play), queue_(queue), transfer_(transfer), timing_(timing) {
     times_.steps.resize(play.turns.size());
-    for (const Turn& turn : play.turns) {
-      waits_for_.push_back(static_cast<std::uint32_t>(turn.after.size()));
+    ready_.resize(play.turns.size());
+    for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+      const bool follows = play.in_order && turn > 0;
+      waits_for_.push_back(play.turns[turn].after.size() + (follows ? 1 : 0));
     }
   }
 
   void Start(VirtualTime at) {
     times_.start = at;
-    times_.end = at + play_.schedule->before + play_.schedule->after;
+    first_ = at + play_.schedule->before;
+    times_.end = first_ + play_.schedule->after;
+    std::fill(ready_.begin(), ready_.end(), first_);
     for (std::uint32_t turn = 0; turn < waits_for_.size(); ++turn) {
-      if (waits_for_[turn] == 0) Begin(turn, at + play_.schedule->before);
+      if (waits_for_[turn] == 0) Begin(turn);
     }
   }
 
@@ -240,23 +280,31 @@ class Progress {
   const absl::Status& status() const { return status_; }
 
  private:
-  void Begin(std::uint32_t turn, VirtualTime at) {
-    queue_.Schedule(at + timing_.step, EventPriority::kStart, [this, turn] { Depart(turn); });
+  const StepWork& WorkOf(std::uint32_t turn) const { return play_.work[play_.turns[turn].step]; }
+
+  // What the turn needs has come, or will have come by ready_.
+  void Begin(std::uint32_t turn) {
+    const VirtualTime departure = ready_[turn] + timing_.step + WorkOf(turn).start;
+    queue_.Schedule(std::max(departure, queue_.now()), EventPriority::kStart,
+                    [this, turn] { Depart(turn); });
+  }
+  void Release(std::uint32_t turn) {
+    if (--waits_for_[turn] == 0) Begin(turn);
   }
 
-  void Depart(std::uint32_t number) {
-    times_.steps[number].departure = queue_.now();
+  std::vector<Flow> FlowsOf(std::uint32_t number) const {
     const Turn& turn = play_.turns[number];
+    const std::vector<Made>& places = play_.made[number];
     const std::vector<Flow>& one = play_.steps[turn.step].flows;
     std::vector<Flow> flows;
-    flows.reserve(one.size() * play_.made[number].size());
+    flows.reserve(one.size() * places.size());
     std::unordered_map<std::uint64_t, std::size_t> flow_between;  // copies may have pairs in common
-    for (const Made& made : play_.made[number]) {
+    for (const Made& made : places) {
       for (const Flow& flow : one) {
         const torus::ChipIndex from(flow.from.value() + made.chips);
         const torus::ChipIndex to(flow.to.value() + made.chips);
         const std::uint64_t bytes = flow.bytes * made.times;
-        const auto [entry, added] = play_.made[number].size() == 1
+        const auto [entry, added] = places.size() == 1
                                         ? std::pair(flow_between.end(), true)
                                         : flow_between.try_emplace(Pair(from, to), flows.size());
         if (added) {
@@ -266,27 +314,49 @@ class Progress {
         }
       }
     }
-    transfer_.Start(std::move(flows), [this, number](const absl::Status& status,
-                                                     const std::vector<VirtualTime>& arrivals) {
-      if (status.ok()) {
-        Arrive(number, arrivals);
-      } else {
-        status_ = status;
-      }
-    });
+    return flows;
   }
 
-  void Arrive(std::uint32_t number, const std::vector<VirtualTime>& arrivals) {
+  // When the chips have done the turn's work in memory, which they do turn by turn.
+  VirtualTime MemoryFree(std::uint32_t number) {
+    const VirtualDuration work =
+        WorkOf(number).memory * static_cast<VirtualDuration::rep>(play_.made[number].front().times);
+    const std::vector<Flow>& flows = play_.steps[play_.turns[number].step].flows;
+    if (work == VirtualDuration(0) || flows.empty()) return queue_.now();
+    const torus::ChipIndex chip(flows[0].from.value() + play_.made[number].front().chips);
+    VirtualTime& free = memory_free_.try_emplace(Fabric::UnitOf(chip), first_).first->second;
+    free = std::max(free, queue_.now()) + work;
+    return free;
+  }
+
+  void Depart(std::uint32_t number) {
+    times_.steps[number].departure = queue_.now();
+    const VirtualTime memory_free = MemoryFree(number);
+    transfer_.Start(
+        FlowsOf(number),
+        [this, number, memory_free](const absl::Status& status,
+                                    const std::vector<VirtualTime>& arrivals) {
+          status_.Update(status);
+          if (status.ok()) Arrive(number, arrivals, memory_free);
+        },
+        [this, number] {
+          if (play_.in_order && number + 1 < play_.turns.size()) Release(number + 1);
+        });
+  }
+
+  void Arrive(std::uint32_t number, const std::vector<VirtualTime>& arrivals,
+              VirtualTime memory_free) {
     StepTimes& step = times_.steps[number];
-    step.end = queue_.now();
+    step.end = std::max(queue_.now(), memory_free);
     if (play_.schedule->turns.empty()) {
-      for (const std::uint32_t flow : play_.steps[number].flow_of_send) {
-        step.arrivals.push_back(arrivals[flow]);
-      }
+      const std::vector<std::uint32_t>& flow_of_send = play_.steps[number].flow_of_send;
+      step.arrivals.reserve(flow_of_send.size());
+      for (const std::uint32_t flow : flow_of_send) step.arrivals.push_back(arrivals[flow]);
     }
     times_.end = std::max(times_.end, step.end + play_.schedule->after);
     for (const std::uint32_t next : play_.then[number]) {
-      if (--waits_for_[next] == 0) Begin(next, step.end);
+      ready_[next] = std::max(ready_[next], step.end);
+      Release(next);
     }
   }
 
@@ -295,7 +365,10 @@ class Progress {
   Transfer& transfer_;
   const LinkTiming& timing_;
   ScheduleTimes times_;
-  std::vector<std::uint32_t> waits_for_;  // turns that must end before each
+  VirtualTime first_;                       // when the first turns may begin
+  std::vector<VirtualTime> ready_;          // when what each turn needs had come
+  std::vector<std::size_t> waits_for_;      // what must have happened before each
+  std::map<int, VirtualTime> memory_free_;  // by unit
   absl::Status status_;
 };
 

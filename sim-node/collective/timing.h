@@ -3,10 +3,12 @@
 //   auto times = TimeSchedules({&schedule}, fabric);
 //   (*times)[0].end - (*times)[0].start;
 //
-// A turn begins when all messages of the turns that it comes after have arrived; it costs
-// LinkTiming::step of software, then all its sends flow at once (sends between the same two chips
-// are one flow). A turn that is made in many places is worked out in one of them if all have the
-// same links, the same work and no faults to come: the others do the same at the same times. The
+// A turn begins when all messages of the turns that it comes after have arrived (see schedule.h for
+// steps and slices); it costs LinkTiming::step of software and what StepWork says, then all its
+// sends flow at once (sends between the same two chips are one flow). It ends when the last has
+// arrived and the chips have done its work in memory, which they do turn by turn. A turn that is
+// made in many places is worked out in one of them if all have the same links, the same work and no
+// faults to come: the others do the same at the same times. The
 // result is a pure function of its arguments, so processes that share the work need not agree on
 // times: each computes all of them.
 //
@@ -30,7 +32,7 @@ struct StepTimes {
   VirtualTime departure;  // the sends leave
   // Of each send, in the step's order; empty for schedules with turns.
   std::vector<VirtualTime> arrivals;
-  VirtualTime end;  // the last arrival
+  VirtualTime end;  // the last arrival, or the end of the work in memory
 
   // Of a send, by its place in the step. In a schedule with turns none is used before the end.
   VirtualTime ArrivalOf(std::size_t send) const { return arrivals.empty() ? end : arrivals[send]; }

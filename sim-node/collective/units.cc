@@ -18,6 +18,9 @@ int Answers(const Fabric& fabric, torus::ChipIndex chip) {
 }  // namespace
 
 UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
+  // The fullest chip decides what ranks on one chip cost.
+  const int ranks =
+      members.empty() ? 1 : std::ranges::max_element(members, {}, &Member::ranks)->ranks;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int unit = Fabric::UnitOf(members[i].chip);
     auto group = std::ranges::find(groups_, unit, &Group::unit);
@@ -26,7 +29,7 @@ UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
       group = groups_.end() - 1;
     }
     group->members.push_back(i);
-    group->local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = 1});
+    group->local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
     group->answers.push_back(Answers(fabric, members[i].chip));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {

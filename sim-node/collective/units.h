@@ -24,7 +24,7 @@ class UnitSet {
   struct Group {
     int unit = 0;
     std::vector<std::size_t> members;  // by place: numbers in the list of members
-    std::vector<Member> local;         // by place: one rank each, chips by number in the unit
+    std::vector<Member> local;         // by place: chips by number in the unit, the most ranks each
     std::vector<int> answers;          // by place: 1 if the chip's NIC is up both ways, else 0
     torus::ChipMask through = 0;       // chips that messages inside may cross
   };

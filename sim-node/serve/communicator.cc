@@ -259,7 +259,9 @@ absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int ran
       views.push_back(local->group->gang->ViewFrom(rank, view));
     }
   }
-  const auto result = local->participant->Run(spec, std::move(views));
+  RunSpec in_mode = spec;
+  in_mode.mode = options_.mode;
+  const auto result = local->participant->Run(in_mode, std::move(views));
   if (result.ok() || !EndsGroup(result.status())) return result;
   std::optional<wire::Request> leave;
   {

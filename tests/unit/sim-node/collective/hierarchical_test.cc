@@ -87,9 +87,11 @@ class TableOf24 : public ::testing::TestWithParam<Cell> {};
 TEST_P(TableOf24, SerialRdhTakesWhatTheReferenceSays) {
   const Cell& cell = GetParam();
   const Fabric fabric = cell.ultra ? UltraServers(cell.units) : Instances(cell.units);
-  const auto plan =
-      PlanOnFabric({.bytes = cell.bytes}, Everywhere(fabric), fabric,
-                   {.inside = Algorithm::kRdh, .between = InterAlgorithm::kRdh, .chunks = 1});
+  const auto plan = PlanOnFabric({.bytes = cell.bytes}, Everywhere(fabric), fabric,
+                                 {.inside = Algorithm::kRdh,
+                                  .between = InterAlgorithm::kRdh,
+                                  .chunks = 1,
+                                  .options = {.costs = kNoChipCosts, .slices = 1}});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(Name(plan->algorithm), "hier");
   EXPECT_NEAR(MicrosecondsOf(*plan) / cell.serial_us, 1, 0.02);
