@@ -114,7 +114,19 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
                        "address": f"unix:{short(directory, p['name']) / 'link.sock'}"}
                       for p in peers],
         }
+    outside = [n for n in topology["nodes"] if unit(n) != unit(node)]
+    if outside:
+        config["efa"] = {
+            "address": f"unix:{place / 'efa.sock'}",
+            "peers": [{"nodeName": n["name"], "address": f"unix:{short(directory, n['name']) / 'efa.sock'}"}
+                      for n in outside],
+        }
     return config
+
+
+def unit(node):
+    """What EFA joins to others: the node's UltraServer, or the node itself."""
+    return node["ultraServer"]["id"] if "ultraServer" in node else node["name"]
 
 
 def plugin_config(directory, node, kubeconfig):

@@ -47,9 +47,16 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
                                                                             NodeServer& server,
                                                                             const Clock& clock) {
   std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
-      {.node_id = live.Read(NodeIdOf), .links = live.Read(LinksAround)}, live));
+      {.node_id = live.Read(NodeIdOf),
+       .links = live.Read(LinksAround),
+       .place = live.Read(PlaceOf),
+       .mode = *ParsePlanMode(options.collectives_mode)},  // CheckOptions has passed it
+      live));
   if (!options.link_address.empty() && !options.ultra_server.id.empty()) {
     TAHOMA_RETURN_IF_ERROR(Annotate(made->StartLink(options, clock), "linkAddress"));
+  }
+  if (!options.efa.address.empty()) {
+    TAHOMA_RETURN_IF_ERROR(Annotate(made->StartEfa(options), "efa"));
   }
   AddCommunicatorCalls(server, live, made->calls_, [raw = made.get()](const std::string& token) {
     const std::lock_guard lock(raw->mutex_);
@@ -86,6 +93,22 @@ absl::Status NodeCommunicators::StartLink(const Options& options, const Clock& c
     });
     election_->Start();
   }
+  return absl::OkStatus();
+}
+
+absl::Status NodeCommunicators::StartEfa(const Options& options) {
+  PeerLink::Options link;
+  link.node_id = live_.Read(NodeIdOf);
+  link.name = options.node_name;
+  link.listen_address = options.efa.address;
+  link.silence = std::chrono::duration_cast<std::chrono::milliseconds>(options.efa.peer_timeout);
+  for (const Options::Efa::Peer& peer : options.efa.peers) {
+    const int number = kFirstEfaNode + static_cast<int>(link.peers.size());
+    link.peers.push_back({.node_id = number, .address = peer.address, .name = peer.node_name});
+  }
+  efa_events_ = std::make_unique<Events>(communicators_, nullptr);
+  TAHOMA_ASSIGN_OR_RETURN(efa_, PeerLink::Start(std::move(link), *efa_events_));
+  communicators_.ConnectEfa(*efa_);
   return absl::OkStatus();
 }
 

@@ -47,6 +47,7 @@ class NodeCommunicators {
   NodeCommunicators(Communicators::Options options, LiveInstance& live);
 
   absl::Status StartLink(const Options& options, const Clock& clock);
+  absl::Status StartEfa(const Options& options);
   void OnChange();
 
   LiveInstance& live_;
@@ -56,7 +57,9 @@ class NodeCommunicators {
   std::set<std::string> tokens_;  // of claims that have joined something
   std::unique_ptr<NodeElection> election_;
   std::unique_ptr<PeerEvents> events_;
-  std::unique_ptr<PeerLink> link_;  // last: its threads call the others
+  std::unique_ptr<PeerEvents> efa_events_;
+  std::unique_ptr<PeerLink> link_;  // last: their threads call the others
+  std::unique_ptr<PeerLink> efa_;
 };
 
 }  // namespace tahoma::sim

@@ -1,8 +1,12 @@
 #include "sim-node/app/options.h"
 
+#include <set>
+#include <string>
+
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "lib/wire/socket.h"
+#include "sim-node/collective/plan_options.h"
 
 namespace tahoma::sim {
 namespace {
@@ -21,6 +25,37 @@ void DeclareUltraServer(config::Fields& fields, Options::UltraServer& ultra_serv
   fields.Duration("electionTimeout", &ultra_server.election_timeout,
                   {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
                   "how long an election waits for the other members");
+}
+
+void DeclareEfa(config::Fields& fields, Options::Efa& efa) {
+  fields.String("address", &efa.address, "where nodes of other units connect; empty: none do");
+  fields.List<Options::Efa::Peer>("peers", &efa.peers, "nodes outside the UltraServer",
+                                  [](config::Fields& f, Options::Efa::Peer& p) {
+                                    f.String("nodeName", &p.node_name, "its nodeName");
+                                    f.String("address", &p.address, "its efa.address");
+                                  });
+  fields.Duration("peerTimeout", &efa.peer_timeout,
+                  {.min = std::chrono::milliseconds(100), .max = std::chrono::minutes(10)},
+                  "how long a node may be silent before it counts as lost");
+}
+
+absl::Status CheckEfa(const Options& options) {
+  if (!options.efa.peers.empty() && options.efa.address.empty()) {
+    return InvalidArgument("efa.address is empty, but efa.peers names other nodes");
+  }
+  std::set<std::string> names = {options.node_name};
+  for (const Options::Efa::Peer& peer : options.efa.peers) {
+    if (peer.node_name.empty()) return InvalidArgument("efa.peers: a nodeName is empty");
+    if (!names.insert(peer.node_name).second) {
+      return InvalidArgument("efa.peers: node \"{}\" is {}", peer.node_name,
+                             peer.node_name == options.node_name ? "this one" : "named twice");
+    }
+    const auto parsed = wire::ParseAddress(peer.address);
+    if (!parsed.ok()) {
+      return Annotate(parsed.status(), fmt::format("efa.peers: address of {}", peer.node_name));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {
@@ -54,6 +89,8 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("instanceType", &options.instance_type, "of the catalogue");
   spec.Section("ultraServer", "the UltraServer the node belongs to",
                [&](config::Fields& f) { DeclareUltraServer(f, options.ultra_server); });
+  spec.Section("efa", "the network to nodes of other units",
+               [&](config::Fields& f) { DeclareEfa(f, options.efa); });
   spec.Strings("networkLayers", &options.network_layers, "three \"nn-…\", top first, or none");
   spec.String("capacityBlockId", &options.capacity_block_id, "of the Capacity Block, if any");
   spec.String("driverVersion", &options.driver_version, "of the Neuron driver, four numbers");
@@ -66,6 +103,12 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("adminTokenFile", &options.admin_token_file, "bearer token its callers must show");
   spec.String("stateDir", &options.state_dir, "folder of logs and the pod runner's state");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
+  spec.Section("collectives", "how collectives are planned; the same on all nodes of a gang",
+               [&](config::Fields& f) {
+                 f.String("mode", &options.collectives_mode,
+                          "best: the fastest there is; aws: Neuron's algorithms as AWS describes "
+                          "them");
+               });
   spec.Section("podRunner", "the kubelet's place",
                [&](config::Fields& f) { DeclarePodRunner(f, options.pod_runner); });
   return spec;
@@ -82,6 +125,8 @@ absl::Status CheckOptions(Options& options) {
     const absl::StatusOr<wire::Address> parsed = wire::ParseAddress(*address);
     if (!parsed.ok()) return Annotate(parsed.status(), "nodeSocket or workloadSocket");
   }
+  TAHOMA_RETURN_IF_ERROR(
+      Annotate(ParsePlanMode(options.collectives_mode).status(), "collectives.mode"));
   if (options.pod_runner.enabled && options.pod_runner.kubeconfig.empty()) {
     return InvalidArgument("podRunner.kubeconfig is empty; the pod runner needs an API server");
   }
@@ -91,7 +136,7 @@ absl::Status CheckOptions(Options& options) {
       return InvalidArgument("linkAddress is empty, but ultraServer.peers names other nodes");
     }
   }
-  return absl::OkStatus();
+  return CheckEfa(options);
 }
 
 }  // namespace tahoma::sim

@@ -35,6 +35,16 @@ struct Options {
     std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
     std::chrono::nanoseconds election_timeout = std::chrono::seconds(600);
   };
+  // The way to nodes of other UltraServers, and between nodes that are in none.
+  struct Efa {
+    struct Peer {
+      std::string node_name{};
+      std::string address{};
+    };
+    std::string address{};  // empty: the node reaches no other over EFA
+    std::vector<Peer> peers{};
+    std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
+  };
   struct Runner {
     bool enabled = false;
     std::string kubeconfig{};
@@ -49,6 +59,7 @@ struct Options {
   std::string node_name{};
   std::string instance_type = "trn2.48xlarge";
   UltraServer ultra_server{};
+  Efa efa{};
   std::vector<std::string> network_layers{};
   std::string capacity_block_id{};
   std::string driver_version = "2.26.10.0";
@@ -59,6 +70,7 @@ struct Options {
   std::string admin_token_file{};
   std::string state_dir = "/var/lib/tahoma/sim-node";
   std::string port_file{};
+  std::string collectives_mode = "best";
   Runner pod_runner{};
 };
 

@@ -19,7 +19,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "sim-node/collective/algorithms.h"
@@ -34,8 +33,6 @@ struct Exchange {
   Step step;
   // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all.
   std::vector<int> sources;
-  // What the fullest chip copies from one of its ranks to another (or to itself).
-  std::uint64_t on_chip_bytes = 0;
 };
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
@@ -44,6 +41,10 @@ struct Exchange {
 // (permute). kFailedPrecondition: the chips are not on a ring of links that are up (permute).
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links);
+
+// The same for chips anywhere: `ring` is the way of a permute, each member's chip once.
+absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
+                                       const std::vector<torus::ChipIndex>& ring);
 
 // From the first chip of the set to all. kRdh needs set.box().
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,

@@ -1,7 +1,6 @@
 #include "sim-node/collective/participant.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -46,7 +45,7 @@ absl::StatusOr<T> Expect(absl::StatusOr<PeerMessage> message, int rank, std::uin
 
 struct Participant::Buffers {
   std::vector<std::vector<std::byte>> storage;
-  std::array<std::span<std::byte>, 64> of_chip;  // empty for chips of others
+  std::vector<std::span<std::byte>> of_chip;  // empty for chips of others
 
   std::span<std::byte> of(torus::ChipIndex chip) const {
     return of_chip.at(static_cast<std::size_t>(chip.value()));
@@ -54,9 +53,10 @@ struct Participant::Buffers {
 };
 
 std::string RunSpec::ToString() const {
-  return fmt::format("{} of {} bytes {} {}, {} + {} times{}", Name(request.operation),
+  return fmt::format("{} of {} bytes {} {}, {} + {} times{}{}", Name(request.operation),
                      request.bytes, Name(request.type), Name(op), warmup, iterations,
-                     check ? fmt::format(", checked with seed {}", seed) : "");
+                     check ? fmt::format(", checked with seed {}", seed) : "",
+                     mode == PlanMode::kBest ? "" : fmt::format(", in mode {}", Name(mode)));
 }
 
 std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
@@ -72,11 +72,14 @@ std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
 
 Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank,
                          Peer& peer)
-    : healthy_(std::move(links)),
+    : Participant(Fabric(std::move(links)), std::move(pods), rank, peer) {}
+
+Participant::Participant(Fabric fabric, std::vector<std::vector<Member>> pods, int rank, Peer& peer)
+    : healthy_(std::move(fabric)),
       pods_(std::move(pods)),
       rank_(rank),
       peer_(peer),
-      owner_(static_cast<std::size_t>(healthy_.torus().chip_count()), -1) {
+      owner_(static_cast<std::size_t>(healthy_.unit_count() * Fabric::kChipsPerUnit), -1) {
   TAHOMA_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < pods_.size());
   for (std::size_t pod = 0; pod < pods_.size(); ++pod) {
     for (const Member& member : pods_[pod]) {
@@ -91,13 +94,14 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
   operation_ = next_operation_++;
   TAHOMA_RETURN_IF_ERROR(Open(spec, views));
   TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
-  TorusLinks links = healthy_;
+  Fabric fabric = healthy_;
   for (const NodeLinks& view : Newest(std::move(views))) {
     for (const LinkState& state : view.unhealthy) {
-      TAHOMA_RETURN_IF_ERROR(links.SetPermille(state.link, state.permille));
+      TAHOMA_RETURN_IF_ERROR(fabric.SetPermille(state.link, state.permille));
     }
   }
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanCollective(spec.request, members_, links));
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOnFabric(spec.request, members_, fabric,
+                                                        {.options = {.mode = spec.mode}}));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
@@ -148,6 +152,7 @@ absl::Status Participant::Open(const RunSpec& spec, std::vector<NodeLinks>& view
 absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const Plan& plan) {
   const TestPattern pattern(spec.request, spec.op, total_ranks_, spec.seed, plan.sources);
   Buffers buffers;
+  buffers.of_chip.resize(owner_.size());
   int first = 0;
   std::vector<std::pair<torus::ChipIndex, RankRange>> own;
   for (const Member& member : members_) {
@@ -159,7 +164,7 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
     buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
     pattern.FillChip(range, buffers.storage.back());
   }
-  for (std::size_t step = 0; step < plan.schedule.steps.size(); ++step) {
+  for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
     TAHOMA_RETURN_IF_ERROR(RunStep(plan, step, spec, buffers));
   }
   const std::vector<std::byte> expected = pattern.Expected();
@@ -173,48 +178,58 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
 absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunSpec& spec,
                                   Buffers& buffers) {
   TAHOMA_RETURN_IF_ERROR(SendStep(plan, step, buffers));
-  const Step& sends = plan.schedule.steps[step];
+  const StepTimes& times = plan.times.steps[step];
   std::map<int, std::uint64_t> incoming;
   std::map<int, VirtualTime> arrival;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const int from = OwnerOf(sends[i].from);
-    if (OwnerOf(sends[i].to) != rank_ || from == rank_) continue;
-    incoming[from] += sends[i].bytes;
-    arrival[from] = std::max(arrival[from], plan.times.steps[step].arrivals[i]);
-  }
+  std::size_t i = 0;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    const VirtualTime arrives = times.ArrivalOf(i++);
+    const int from = OwnerOf(send.from);
+    if (OwnerOf(send.to) != rank_ || from == rank_) return;
+    incoming[from] += send.bytes;
+    arrival[from] = std::max(arrival[from], arrives);
+  });
   std::map<int, std::string> received;
+  if (plan.schedule.TakesSnapshot(step)) {
+    ForEachSend(plan.schedule, step, [&](const Send& send) {
+      if (OwnerOf(send.from) != rank_ || OwnerOf(send.to) != rank_) return;
+      const auto bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
+      received[rank_].append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    });
+  }
   for (const auto& [from, bytes] : incoming) {
     TAHOMA_ASSIGN_OR_RETURN(received[from], ReceiveFrom(from, plan, step, bytes, arrival[from]));
   }
   std::map<int, std::size_t> used;
-  for (const Send& send : sends) {
-    if (OwnerOf(send.to) != rank_) continue;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    if (OwnerOf(send.to) != rank_) return;
     const int from = OwnerOf(send.from);
     std::span<const std::byte> bytes;
-    if (from == rank_) {
+    if (from == rank_ && !plan.schedule.TakesSnapshot(step)) {
       bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
     } else {
       bytes = std::as_bytes(std::span(received[from])).subspan(used[from], send.bytes);
       used[from] += send.bytes;
     }
     Receive(send, spec.request.type, spec.op, buffers.of(send.to), bytes);
-  }
+  });
   return absl::OkStatus();
 }
 
 // What this participant's chips send to each other participant's, in the order of the step.
 absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buffers& buffers) {
-  const Step& sends = plan.schedule.steps[step];
   const StepTimes& times = plan.times.steps[step];
   std::map<int, std::string> payload;
   std::map<int, VirtualTime> arrival;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const int to = OwnerOf(sends[i].to);
-    if (OwnerOf(sends[i].from) != rank_ || to == rank_) continue;
-    const auto bytes = buffers.of(sends[i].from).subspan(sends[i].offset, sends[i].bytes);
+  std::size_t i = 0;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    const VirtualTime arrives = times.ArrivalOf(i++);
+    const int to = OwnerOf(send.to);
+    if (OwnerOf(send.from) != rank_ || to == rank_) return;
+    const auto bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
     payload[to].append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    arrival[to] = std::max(arrival[to], times.arrivals[i]);
-  }
+    arrival[to] = std::max(arrival[to], arrives);
+  });
   for (const auto& [to, bytes] : payload) {
     for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
       Chunk chunk{.operation = operation_,

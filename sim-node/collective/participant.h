@@ -1,6 +1,6 @@
 // One participant's share of a collective whose chips are spread over processes.
 //
-//   Participant self(links, pods, /*rank=*/1, peer);
+//   Participant self(fabric, pods, /*rank=*/1, peer);
 //   auto result = self.Run({.request = {.bytes = 1 << 20}, .check = true}, views);
 //
 // A participant is a pod: it holds the buffers of its own chips, sends what leaves them and waits
@@ -21,10 +21,10 @@
 #include <variant>
 #include <vector>
 
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/hierarchical.h"
 #include "sim-node/collective/test_pattern.h"
 #include "sim-node/engine/virtual_time.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
 
@@ -44,11 +44,13 @@ struct RunSpec {
   int iterations = 1;
   bool check = false;  // move real data once and compare it
   std::uint64_t seed = 0;
-  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked".
+  PlanMode mode = PlanMode::kBest;
+  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked with seed 7, in mode aws".
   std::string ToString() const;
 };
 
-// What a node says about the directed links that it owns. A later statement has a higher epoch.
+// What a node says about the directed links and NICs that it owns, by their ids in the fabric. A
+// later statement has a higher epoch.
 struct NodeLinks {
   int node = 0;
   std::uint64_t epoch = 0;
@@ -96,8 +98,10 @@ struct RunResult {
 
 class Participant {
  public:
-  // `pods[r]` are the chips of participant r; communicator ranks are numbered through them. `links`
-  // is the torus with all links healthy. `peer` must outlive the object.
+  // `pods[r]` are the chips of participant r by their numbers in the fabric; communicator ranks are
+  // numbered through them. All links of `fabric` are healthy. `peer` must outlive the object.
+  Participant(Fabric fabric, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
+  // In one torus.
   Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
 
   // `views` is what this participant's node knows of every node's links. All participants must call
@@ -123,7 +127,7 @@ class Participant {
     return owner_[static_cast<std::size_t>(chip.value())];
   }
 
-  const TorusLinks healthy_;
+  const Fabric healthy_;
   const std::vector<std::vector<Member>> pods_;
   const int rank_;
   Peer& peer_;

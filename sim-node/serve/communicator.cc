@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/check.h"
+#include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "sim-node/serve/communicator_messages.h"
 
@@ -12,13 +13,13 @@ namespace {
 
 constexpr std::size_t kMaxCommIdBytes = 256;
 // Openings for groups that this node has not formed yet: one from each rank of a few groups.
-constexpr std::size_t kMaxEarly = 1024;
+constexpr std::size_t kMaxEarly = 4 * kMaxWorldSize;
 // Joins of one node that are remembered: far more than can be under way.
 constexpr std::size_t kMaxJoinsSeen = 4096;
 
-absl::Status Gone(int rank, int node, std::string_view why) {
-  return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on node {} is gone: {}",
-                 kNrtExecHwErrCollectives, rank, node, why);
+absl::Status Gone(int rank, const Joiner& joiner, std::string_view why) {
+  return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on {} is gone: {}",
+                 kNrtExecHwErrCollectives, rank, joiner.Node(), why);
 }
 
 // After these the other ranks cannot know where this one stands.
@@ -28,6 +29,10 @@ bool EndsGroup(const absl::Status& status) {
 }
 
 }  // namespace
+
+std::string Joiner::Node() const {
+  return node < kFirstEfaNode ? fmt::format("node {}", node) : "node " + place.name;
+}
 
 // One rank's way to the others.
 class Communicators::GroupPeer final : public Peer {
@@ -48,8 +53,9 @@ class Communicators::GroupPeer final : public Peer {
 };
 
 void Communicators::Connect(PeerLink& link) { link_ = &link; }
+void Communicators::ConnectEfa(PeerLink& link) { efa_ = &link; }
 
-absl::Status Communicators::CheckJoin(const JoinRequest& request) const {
+absl::Status Communicators::CheckJoin(const JoinRequest& request, const torus::Shape& torus) const {
   if (request.comm_id.empty() || request.comm_id.size() > kMaxCommIdBytes) {
     return InvalidArgument("a communicator's id has {} bytes; expected 1 to {}",
                            request.comm_id.size(), kMaxCommIdBytes);
@@ -62,11 +68,11 @@ absl::Status Communicators::CheckJoin(const JoinRequest& request) const {
     return InvalidArgument("the rank is {}; expected 0 to {}", request.rank,
                            request.world_size - 1);
   }
-  return CheckMembers(request.members, options_.links.torus());
+  return CheckMembers(request.members, torus);
 }
 
 absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
-  TAHOMA_RETURN_IF_ERROR(CheckJoin(request));
+  TAHOMA_RETURN_IF_ERROR(CheckJoin(request, options_.links.torus()));
   const std::string& comm_id = request.comm_id;
   std::unique_lock lock(mutex_);
   if (waiting_[comm_id].contains(request.rank)) {
@@ -76,7 +82,8 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   const Joiner joiner{.node = options_.node_id,
                       .number = ++last_join_,
                       .world_size = request.world_size,
-                      .members = request.members};
+                      .members = request.members,
+                      .place = options_.place};
   waiting_[comm_id][request.rank] = joiner;
   refused_.erase({comm_id, request.rank});
   FormGroup(comm_id);
@@ -115,14 +122,14 @@ absl::Status Communicators::Conflict(const std::string& comm_id) const {
   const auto found = waiting_.find(comm_id);
   if (found == waiting_.end() || found->second.empty()) return absl::OkStatus();
   const auto& [first_rank, first] = *found->second.begin();
-  std::map<torus::ChipIndex, int> holder;
+  std::map<std::pair<std::string, torus::ChipIndex>, int> holder;  // by unit and chip
   for (const auto& [rank, joiner] : found->second) {
     if (joiner.world_size != first.world_size) {
       return FailedPrecondition("communicator \"{}\": rank {} has world size {}, rank {} has {}",
                                 comm_id, first_rank, first.world_size, rank, joiner.world_size);
     }
     for (const Member& member : joiner.members) {
-      const auto [entry, added] = holder.try_emplace(member.chip, rank);
+      const auto [entry, added] = holder.try_emplace({joiner.place.Unit(), member.chip}, rank);
       if (added) continue;
       return FailedPrecondition("communicator \"{}\": ranks {} and {} both hold chip {}", comm_id,
                                 entry->second, rank, member.chip.value());
@@ -142,25 +149,58 @@ std::string Communicators::Missing(const std::string& comm_id, int world_size) c
   return fmt::format("{} {}", count == 1 ? "rank" : "ranks", list);
 }
 
+void Communicators::Refuse(const std::string& comm_id, const Waiting& waiting,
+                           const absl::Status& why) {
+  for (const auto& [rank, joiner] : waiting) {
+    if (joiner.node == options_.node_id) refused_[{comm_id, rank}] = why;
+  }
+  changed_.notify_all();
+}
+
+// Gives the group its key and the fabric of its ranks.
+absl::Status Communicators::Span(Group& group) const {
+  std::string joins;
+  std::vector<NodePlace> places;
+  bool one_unit = true;
+  for (const Joiner& joiner : group.ranks) {
+    places.push_back(joiner.place);
+    one_unit = one_unit && joiner.place.Unit() == options_.place.Unit();
+  }
+  if (one_unit) {
+    for (const Joiner& joiner : group.ranks) {
+      joins += fmt::format("#{}.{}", joiner.node, joiner.number);
+    }
+    group.key = group.comm_id + joins;
+    group.gang = GangFabric::OneUnit(options_.links, places.size());
+    return absl::OkStatus();
+  }
+  for (const Joiner& joiner : group.ranks) {
+    joins += fmt::format("#{}/{}.{}", joiner.place.Unit(), joiner.place.node_id, joiner.number);
+  }
+  group.key = group.comm_id + "#" + Sha256Hex(joins);  // there may be thousands
+  auto gang = GangFabric::Of(places);
+  if (!gang.ok()) {
+    return Annotate(gang.status(), fmt::format("communicator \"{}\"", group.comm_id));
+  }
+  group.gang = *std::move(gang);
+  return absl::OkStatus();
+}
+
 // Makes a group of the ranks that wait, when they are all; sends them away when they never can.
 void Communicators::FormGroup(const std::string& comm_id) {
   const auto found = waiting_.find(comm_id);
   if (found == waiting_.end() || found->second.empty()) return;
   const Waiting& waiting = found->second;
   if (const absl::Status conflict = Conflict(comm_id); !conflict.ok()) {
-    for (const auto& [rank, joiner] : waiting) {
-      if (joiner.node == options_.node_id) refused_[{comm_id, rank}] = conflict;
-    }
-    return changed_.notify_all();
+    return Refuse(comm_id, waiting, conflict);
   }
   const auto world_size = static_cast<std::size_t>(waiting.begin()->second.world_size);
   if (waiting.size() != world_size) return;
   const auto group = std::make_shared<Group>();
   group->comm_id = comm_id;
-  group->key = comm_id;
-  for (const auto& [rank, joiner] : waiting) {
-    group->key += fmt::format("#{}.{}", joiner.node, joiner.number);
-    group->ranks.push_back(joiner);
+  for (const auto& [rank, joiner] : waiting) group->ranks.push_back(joiner);
+  if (const absl::Status spanned = Span(*group); !spanned.ok()) {
+    return Refuse(comm_id, waiting, spanned);
   }
   waiting_.erase(found);
   for (std::size_t rank = 0; rank < world_size; ++rank) {
@@ -178,11 +218,13 @@ void Communicators::FormGroup(const std::string& comm_id) {
 
 void Communicators::AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group) {
   std::vector<std::vector<Member>> pods;
-  for (const Joiner& joiner : group->ranks) pods.push_back(joiner.members);
+  for (std::size_t i = 0; i < group->ranks.size(); ++i) {
+    pods.push_back(group->gang->ChipsOf(static_cast<int>(i), group->ranks[i].members));
+  }
   const auto local = std::make_shared<Local>();
   local->peer = std::make_unique<GroupPeer>(*this, group, rank);
   local->participant =
-      std::make_unique<Participant>(options_.links, std::move(pods), rank, *local->peer);
+      std::make_unique<Participant>(group->gang->fabric(), std::move(pods), rank, *local->peer);
   local->group = std::move(group);
   local_[{comm_id, rank}] = local;
 }
@@ -213,9 +255,13 @@ absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int ran
       return FailedPrecondition("rank {} has not joined communicator \"{}\"", rank, comm_id);
     }
     local = found->second;
-    for (const auto& [node, view] : views_) views.push_back(view);
+    for (const auto& [node, view] : views_) {
+      views.push_back(local->group->gang->ViewFrom(rank, view));
+    }
   }
-  const auto result = local->participant->Run(spec, std::move(views));
+  RunSpec in_mode = spec;
+  in_mode.mode = options_.mode;
+  const auto result = local->participant->Run(in_mode, std::move(views));
   if (result.ok() || !EndsGroup(result.status())) return result;
   std::optional<wire::Request> leave;
   {
@@ -269,7 +315,7 @@ void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std
     if (group.comm_id != comm_id || static_cast<std::size_t>(rank) >= group.ranks.size()) continue;
     const Joiner& joiner = group.ranks[static_cast<std::size_t>(rank)];
     if (joiner.node == node && joiner.number == number) {
-      group.gone.try_emplace(rank, Gone(rank, node, Message(why)));
+      group.gone.try_emplace(rank, Gone(rank, joiner, Message(why)));
     }
   }
   changed_.notify_all();
@@ -286,22 +332,24 @@ void Communicators::Deliver(const std::string& group, int from, int to, PeerMess
 }
 
 absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMessage message) {
-  const int node = group.ranks[static_cast<std::size_t>(to)].node;
+  const Joiner& joiner = group.ranks[static_cast<std::size_t>(to)];
+  const int node = joiner.node;
   std::unique_lock lock(mutex_);
   if (node == options_.node_id) {
     Deliver(group.key, from, to, std::move(message));
     return absl::OkStatus();
   }
-  TAHOMA_CHECK(link_ != nullptr);  // other nodes' ranks are known only through the link
+  PeerLink* const link = LinkTo(node);
+  TAHOMA_CHECK(link != nullptr);  // other nodes' ranks are known only through the link
   // It may have reached us before we reached it.
   changed_.wait_for(lock, options_.run_timeout,
-                    [&] { return group.gone.contains(to) || link_->Connected(node); });
+                    [&] { return group.gone.contains(to) || link->Connected(node); });
   if (group.gone.contains(to)) return group.gone.at(to);
   lock.unlock();
-  const absl::Status sent = link_->Send(node, EncodeData(group.key, from, to, std::move(message)));
+  const absl::Status sent = link->Send(node, EncodeData(group.key, from, to, std::move(message)));
   if (sent.ok()) return sent;
   lock.lock();  // by now it may be known why
-  return group.gone.contains(to) ? group.gone.at(to) : Gone(to, node, Message(sent));
+  return group.gone.contains(to) ? group.gone.at(to) : Gone(to, joiner, Message(sent));
 }
 
 absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from, int to) {
@@ -312,8 +360,8 @@ absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from
   });
   if (!woken) {
     return DeadlineExceeded(
-        "NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on node {} sent nothing for {} ms",
-        kNrtExecHwErrCollectives, from, group.ranks[static_cast<std::size_t>(from)].node,
+        "NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on {} sent nothing for {} ms",
+        kNrtExecHwErrCollectives, from, group.ranks[static_cast<std::size_t>(from)].Node(),
         options_.run_timeout.count());
   }
   if (inbox.empty()) return group.gone.contains(from) ? group.gone.at(from) : group.gone.at(to);
@@ -324,8 +372,12 @@ absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from
 
 // Who has no connection now is told everything when there is one.
 void Communicators::Tell(const wire::Request& message) {
-  if (link_ == nullptr) return;
-  for (const int node : link_->peers()) (void)link_->Send(node, message);
+  for (PeerLink* const link : {link_, efa_}) {
+    if (link == nullptr) continue;
+    // Links are told only to those who share them.
+    if (link == efa_ && message.method == kLinksMethod) continue;
+    for (const int node : link->peers()) (void)link->Send(node, message);
+  }
 }
 
 void Communicators::SetLinks(std::vector<LinkState> unhealthy) {
@@ -342,11 +394,12 @@ void Communicators::SetLinks(std::vector<LinkState> unhealthy) {
   Tell(EncodeLinks(view));
 }
 
-std::vector<wire::Request> Communicators::OnPeerConnected(int /*node*/) {
+std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
   std::vector<wire::Request> all;
-  if (const auto own = views_.find(options_.node_id); own != views_.end()) {
+  const auto own = views_.find(options_.node_id);
+  if (own != views_.end() && node < kFirstEfaNode) {
     all.push_back(EncodeLinks(own->second));
   }
   for (const auto& [id, local] : local_) {
@@ -368,7 +421,7 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
     for (std::size_t rank = 0; rank < group.ranks.size(); ++rank) {
       if (group.ranks[rank].node != node) continue;
       const int number = static_cast<int>(rank);
-      group.gone.try_emplace(number, Gone(number, node, Message(why)));
+      group.gone.try_emplace(number, Gone(number, group.ranks[rank], Message(why)));
     }
   }
   if (way == LostWay::kFromPeer) {
@@ -394,10 +447,21 @@ void Communicators::OnPeerMessage(int node, wire::Request message) {
 
 absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
   TAHOMA_ASSIGN_OR_RETURN(JoinMessage join, DecodeJoin(message));
-  TAHOMA_RETURN_IF_ERROR(CheckJoin({.comm_id = join.comm_id,
-                                    .rank = join.rank,
-                                    .world_size = join.joiner.world_size,
-                                    .members = join.joiner.members}));
+  if (node < kFirstEfaNode) {
+    // Who shares the UltraServer needs to say no more, and an older node does not.
+    join.joiner.place = options_.place;
+    join.joiner.place.node_id = node;
+  } else if (hw::FindInstanceType(join.joiner.place.instance_type) == nullptr ||
+             join.joiner.place.Unit() == options_.place.Unit()) {
+    return InvalidArgument("{} joins over EFA as {} of type \"{}\"", join.joiner.place.name,
+                           join.joiner.place.Unit(), join.joiner.place.instance_type);
+  }
+  TAHOMA_RETURN_IF_ERROR(
+      CheckJoin({.comm_id = join.comm_id,
+                 .rank = join.rank,
+                 .world_size = join.joiner.world_size,
+                 .members = join.joiner.members},
+                node < kFirstEfaNode ? options_.links.torus() : join.joiner.place.torus()));
   join.joiner.node = node;
   const std::lock_guard lock(mutex_);
   std::set<std::uint64_t>& seen = joins_seen_[node];
@@ -418,6 +482,7 @@ absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
 }
 
 absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
+  if (node >= kFirstEfaNode) return InvalidArgument("links of another unit");
   TAHOMA_ASSIGN_OR_RETURN(NodeLinks view, DecodeLinks(message, options_.links.id_count()));
   view.node = node;
   const std::lock_guard lock(mutex_);
@@ -426,8 +491,7 @@ absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
 }
 
 absl::Status Communicators::OnData(wire::Request message) {
-  TAHOMA_ASSIGN_OR_RETURN(DataMessage data,
-                          DecodeData(std::move(message), options_.links.id_count()));
+  TAHOMA_ASSIGN_OR_RETURN(DataMessage data, DecodeData(std::move(message), kMaxGangLinks));
   const std::lock_guard lock(mutex_);
   Deliver(data.group, data.from, data.to, std::move(data.message));
   return absl::OkStatus();

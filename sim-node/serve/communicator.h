@@ -5,11 +5,12 @@
 //   communicators.Run("gang-uid", 0, {.request = {.bytes = 1 << 20}, .check = true});
 //   communicators.Leave("gang-uid", 0);
 //
-// A pod joins its own node's sim-node; the nodes of an UltraServer tell each other who waits. When
-// all `world_size` ranks wait, every node forms the same group, and the group's members run
-// collectives (sim-node/collective/participant.h). A rank that leaves, or whose node is lost, is
-// gone for good: whoever waits for it gets kAborted with the NRT code that a real job would see. A
-// rank may join again; that is a new group, which begins when all have joined again.
+// A pod joins its own node's sim-node; nodes tell each other who waits: those of an UltraServer
+// over one link, those of different units over EFA (gang_fabric.h joins them). When all
+// `world_size` ranks wait, every node forms the same group, and the group's members run collectives
+// (sim-node/collective/participant.h). A rank that leaves, or whose node is lost, is gone for good:
+// whoever waits for it gets kAborted with the NRT code that a real job would see. A rank may join
+// again; that is a new group, which begins when all have joined again.
 //
 // Thread safety: every member may be called from any thread. One rank makes one call at a time.
 
@@ -32,6 +33,7 @@
 
 #include "sim-node/collective/participant.h"
 #include "sim-node/link/torus_links.h"
+#include "sim-node/serve/gang_fabric.h"
 #include "sim-node/serve/peer_link.h"
 
 namespace tahoma::sim {
@@ -40,15 +42,23 @@ namespace tahoma::sim {
 // sick peer ended.
 inline constexpr int kNrtExecHwErrCollectives = 1200;
 
-// More pods than an UltraServer has chips have no chip to themselves.
-inline constexpr int kMaxWorldSize = 64;
+// Pods: each has a chip of its own in an UltraCluster of 2,048.
+inline constexpr int kMaxWorldSize = 2048;
+
+// Other nodes of the UltraServer have their places as numbers; those that are reached over EFA have
+// numbers from here on, which every node gives for itself.
+inline constexpr int kFirstEfaNode = hw::kUltraServerNodes;
 
 // A rank that has joined, on whichever node.
 struct Joiner {
   int node = 0;
-  std::uint64_t number = 0;  // of the join on its node: tells one join from the next
-  int world_size = 0;        // pods
-  std::vector<Member> members;
+  std::uint64_t number = 0;     // of the join on its node: tells one join from the next
+  int world_size = 0;           // pods
+  std::vector<Member> members;  // by their numbers in the node's unit
+  NodePlace place{};
+
+  // "node 2" of an UltraServer, "node n5" over EFA.
+  std::string Node() const;
 };
 
 class Communicators final : public PeerEvents {
@@ -57,11 +67,14 @@ class Communicators final : public PeerEvents {
     int node_id = 0;
     // All links of the UltraServer (or of the instance alone), healthy.
     TorusLinks links;
+    NodePlace place{};
     // How long a rank waits for the others to join.
     std::chrono::milliseconds join_timeout{120'000};
     // How long a running collective waits for one message. A hung peer costs this (NRT's own limit
     // is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
     std::chrono::milliseconds run_timeout{30'000};
+    // Of all collectives; nodes that differ in it refuse to run one together.
+    PlanMode mode = PlanMode::kBest;
   };
   struct JoinRequest {
     std::string comm_id;
@@ -80,15 +93,17 @@ class Communicators final : public PeerEvents {
   // Where messages for other nodes go. Called once, before the first Join, unless the node is
   // alone. `link` must outlive the last call.
   void Connect(PeerLink& link);
+  // The same for nodes of other units, whose numbers begin at kFirstEfaNode.
+  void ConnectEfa(PeerLink& link);
 
   // Waits until all ranks have joined. kInvalidArgument for a rank or size out of bounds, or chips
   // that are not of this torus; kAlreadyExists when that rank waits already; kDeadlineExceeded
   // naming the missing ranks; kFailedPrecondition when ranks disagree on the size or share a chip.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
-  // Runs a collective; all ranks of the group must call it with the same spec. kFailedPrecondition
-  // before Join; otherwise Participant::Run's errors. After kAborted, kDeadlineExceeded or
-  // kInternal the rank is out of the group.
+  // Runs a collective, in the mode of the options; all ranks of the group must call it with the
+  // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
+  // kAborted, kDeadlineExceeded or kInternal the rank is out of the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
   // Forgets the rank; the others are told. Unknown ranks are let pass.
@@ -107,6 +122,7 @@ class Communicators final : public PeerEvents {
     std::string comm_id;
     std::string key;  // comm id and the join numbers of its ranks: the same on every node
     std::vector<Joiner> ranks;
+    std::optional<GangFabric> gang;
     std::map<int, absl::Status> gone;  // ranks that left or were lost
     // Messages for ranks of this node, by (from, to).
     std::map<std::pair<int, int>, std::deque<PeerMessage>> inbox;
@@ -125,11 +141,14 @@ class Communicators final : public PeerEvents {
   };
   using Waiting = std::map<int, Joiner>;  // by rank
 
-  absl::Status CheckJoin(const JoinRequest& request) const;
+  absl::Status CheckJoin(const JoinRequest& request, const torus::Shape& torus) const;
+  PeerLink* LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
   // The rest need mutex_ held unless they say otherwise.
   absl::Status Conflict(const std::string& comm_id) const;
   std::string Missing(const std::string& comm_id, int world_size) const;
   void FormGroup(const std::string& comm_id);
+  absl::Status Span(Group& group) const;
+  void Refuse(const std::string& comm_id, const Waiting& waiting, const absl::Status& why);
   void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group);
   const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const;
   std::shared_ptr<Group> FindGroup(const std::string& key) const;
@@ -150,7 +169,8 @@ class Communicators final : public PeerEvents {
   absl::Status OnData(wire::Request message);
 
   const Options options_;
-  PeerLink* link_ = nullptr;
+  PeerLink* link_ = nullptr;  // to the nodes of the UltraServer
+  PeerLink* efa_ = nullptr;   // to those of other units
 
   mutable std::mutex mutex_;  // all below
   std::condition_variable changed_;

@@ -16,11 +16,14 @@ using wire::Fields;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxIdBytes = 256;
-// A group's key names the join of each of up to 64 ranks.
+// A group's key is the communicator's id and a digest.
 constexpr std::size_t kMaxKeyBytes = 4096;
+constexpr std::size_t kMaxNameBytes = 253;
 constexpr std::size_t kMaxReasonBytes = 4096;
 constexpr int kMaxRanksPerChip = 8;
-constexpr std::size_t kNodes = 4;
+// Of one unit, and of all units of a gang.
+constexpr std::size_t kNodes = hw::kUltraServerNodes;
+constexpr std::int64_t kMaxGangNodes = std::int64_t{kNodes} * kMaxWorldSize;
 
 wire::Request Encoded(std::string_view method, const Json& params) {
   // A reason or an id may quote what a user sent, which need not be UTF-8.
@@ -41,7 +44,7 @@ Json LinksJson(const NodeLinks& view) {
 
 NodeLinks ReadLinks(Fields& fields, LinkId links) {
   NodeLinks view;
-  view.node = static_cast<int>(fields.Int("node", 0, kNodes - 1));
+  view.node = static_cast<int>(fields.Int("node", 0, kMaxGangNodes - 1));
   view.epoch = static_cast<std::uint64_t>(fields.Int("epoch", 0, kMaxInt));
   for (const Json& item : fields.Array("links", links)) {
     Fields link(item, fields.Path("links"));
@@ -51,6 +54,25 @@ NodeLinks ReadLinks(Fields& fields, LinkId links) {
     fields.Fail(link.status());
   }
   return view;
+}
+
+NodePlace ReadPlace(const Json& json, Fields& message) {
+  Fields fields(json, message.Path("place"));
+  NodePlace place;
+  place.name = fields.String("nodeName", 0, kMaxNameBytes);
+  place.ultra_server = fields.String("ultraServer", 0, kMaxNameBytes);
+  place.node_id = static_cast<int>(fields.Int("nodeId", 0, kNodes - 1));
+  place.instance_type = fields.String("instanceType", 0, kMaxNameBytes);
+  for (const Json& layer : fields.Array("networkLayers", kNetworkLayers)) {
+    if (!layer.is_string() || layer.get_ref<const std::string&>().size() > kMaxNameBytes) {
+      fields.Fail(InvalidArgument("{} must hold names of at most {} bytes",
+                                  fields.Path("networkLayers"), kMaxNameBytes));
+      break;
+    }
+    place.network_layers.push_back(layer.get<std::string>());
+  }
+  message.Fail(fields.status());
+  return place;
 }
 
 Json ParamsOf(const Opening& opening) {
@@ -133,11 +155,18 @@ wire::Request EncodeJoin(const std::string& comm_id, int rank, const Joiner& joi
   for (const Member& member : joiner.members) {
     chips.push_back({{"chip", member.chip.value()}, {"ranks", member.ranks}});
   }
+  const NodePlace& place = joiner.place;
   return Encoded(kJoinMethod, {{"commId", comm_id},
                                {"rank", rank},
                                {"number", joiner.number},
                                {"worldSize", joiner.world_size},
-                               {"chips", std::move(chips)}});
+                               {"chips", std::move(chips)},
+                               {"place",
+                                {{"nodeName", place.name},
+                                 {"ultraServer", place.ultra_server},
+                                 {"nodeId", place.node_id},
+                                 {"instanceType", place.instance_type},
+                                 {"networkLayers", place.network_layers}}}});
 }
 
 absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message) {
@@ -148,12 +177,15 @@ absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message) {
   join.rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));
   join.joiner.number = static_cast<std::uint64_t>(fields.Int("number", 1, kMaxInt));
   join.joiner.world_size = static_cast<int>(fields.Int("worldSize", 1, kMaxWorldSize));
-  for (const Json& item : fields.Array("chips", kMaxWorldSize)) {
+  for (const Json& item : fields.Array("chips", Fabric::kChipsPerUnit)) {
     Fields chip(item, fields.Path("chips"));
-    const auto index = static_cast<int>(chip.Int("chip", 0, kMaxWorldSize - 1));
+    const auto index = static_cast<int>(chip.Int("chip", 0, Fabric::kChipsPerUnit - 1));
     const auto ranks = static_cast<int>(chip.Int("ranks", 1, kMaxRanksPerChip));
     join.joiner.members.push_back({.chip = torus::ChipIndex(index), .ranks = ranks});
     fields.Fail(chip.status());
+  }
+  if (const Json* place = fields.Object("place")) {
+    join.joiner.place = ReadPlace(*place, fields);
   }
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return join;

@@ -32,7 +32,7 @@ inline constexpr std::string_view kDataMethod = "peerData";
 struct JoinMessage {
   std::string comm_id;
   int rank = 0;
-  Joiner joiner;  // without its node: that is who sent it
+  Joiner joiner;  // without its node: that is who sent it; place only if it was said
 };
 wire::Request EncodeJoin(const std::string& comm_id, int rank, const Joiner& joiner);
 absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message);
@@ -48,7 +48,11 @@ wire::Request EncodeLeave(const std::string& comm_id, int rank, std::uint64_t nu
 absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message);
 
 wire::Request EncodeLinks(const NodeLinks& view);
+// `links` is one more than the highest id that can be.
 absl::StatusOr<NodeLinks> DecodeLinks(const wire::Request& message, LinkId links);
+
+// Ids of links in the largest fabric of a gang: a unit for each pod.
+inline constexpr LinkId kMaxGangLinks = kMaxWorldSize * 1024;
 
 struct DataMessage {
   std::string group;

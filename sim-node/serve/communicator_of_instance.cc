@@ -17,6 +17,15 @@ int NodeIdOf(const Instance& instance) {
   return place ? place->node_id : 0;
 }
 
+NodePlace PlaceOf(const Instance& instance) {
+  const auto& place = instance.options().ultra_server;
+  return {.name = instance.options().name,
+          .ultra_server = place ? place->id : "",
+          .node_id = NodeIdOf(instance),
+          .instance_type = std::string(instance.type().name),
+          .network_layers = instance.options().network_layers};
+}
+
 TorusLinks LinksAround(const Instance& instance) {
   const torus::Shape& torus =
       instance.options().ultra_server ? torus::kUltraServerShape : instance.type().torus;

@@ -20,12 +20,16 @@
 #include "sim-node/link/torus_links.h"
 #include "sim-node/node/instance.h"
 #include "sim-node/serve/communicator_calls.h"
+#include "sim-node/serve/gang_fabric.h"
 #include "sim-node/serve/node_server.h"
 
 namespace tahoma::sim {
 
 // 0 without an UltraServer.
 int NodeIdOf(const Instance& instance);
+
+// What nodes of other units must know of this one.
+NodePlace PlaceOf(const Instance& instance);
 
 // All links of the UltraServer the instance belongs to, or of the instance alone; healthy.
 TorusLinks LinksAround(const Instance& instance);

@@ -17,8 +17,8 @@ constexpr int kBeats = 4;
 constexpr std::int64_t kMaxAliveMs = 3'600'000;
 // Frames waiting for one peer: of 1 MiB at most when they carry data.
 constexpr std::size_t kQueuedFrames = 64;
-// Two connections at a time from each of three peers would do; the rest is for restarts.
-constexpr std::size_t kMaxIncoming = 32;
+// Two connections at a time from each peer would do; the rest is for restarts.
+constexpr std::size_t kSpareIncoming = 26;
 
 }  // namespace
 
@@ -41,6 +41,12 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::Start(Options options, PeerE
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (options.peers[j].node_id == node) return InvalidArgument("peer {} is named twice", node);
+      if (!options.name.empty() && options.peers[j].name == options.peers[i].name) {
+        return InvalidArgument("peer {} is named twice", options.peers[i].name);
+      }
+    }
+    if (!options.name.empty() && options.peers[i].name == options.name) {
+      return InvalidArgument("node {} is named as its own peer", options.name);
     }
   }
   TAHOMA_ASSIGN_OR_RETURN(auto listener, wire::Listener::Open(options.listen_address));
@@ -133,9 +139,13 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   };
   std::uint64_t id = 0;
   const std::chrono::milliseconds beat = options_.silence / kBeats;
-  const nlohmann::json hello = {{"nodeId", options_.node_id},
-                                {"ultraServer", options_.ultra_server},
-                                {"aliveMs", beat.count()}};
+  nlohmann::json hello = {{"aliveMs", beat.count()}};
+  if (options_.name.empty()) {
+    hello["nodeId"] = options_.node_id;
+    hello["ultraServer"] = options_.ultra_server;
+  } else {
+    hello["nodeName"] = options_.name;
+  }
   TAHOMA_RETURN_IF_ERROR(send(id++, {.method = std::string(kHello), .params = hello.dump()}));
   {
     // Whoever calls Send after this point is queued behind what must be told first.
@@ -149,6 +159,12 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
     queue->Close();
   });
   absl::Status status;
+  {
+    // Whoever stops us ends connections that he sees, and this one is seen only now.
+    const std::lock_guard lock(mutex_);
+    if (stopped_) status = Unavailable("this node ends");
+  }
+  if (!status.ok()) connection.Shutdown();
   for (const wire::Request& first : events_.OnPeerConnected(outgoing.peer.node_id)) {
     if (status.ok()) status = send(id++, first);
   }
@@ -182,7 +198,7 @@ void PeerLink::AcceptLoop() {
 void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   const std::lock_guard lock(mutex_);
   incoming_.remove_if([](const Incoming& incoming) { return incoming.done; });
-  if (stopped_ || incoming_.size() >= kMaxIncoming) return;
+  if (stopped_ || incoming_.size() >= 2 * outgoing_.size() + kSpareIncoming) return;
   Incoming& incoming = incoming_.emplace_back();
   incoming.connection = std::move(connection);
   incoming.thread = std::jthread([this, &incoming] {
@@ -254,16 +270,28 @@ absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection)
   }
   TAHOMA_ASSIGN_OR_RETURN(const nlohmann::json json, wire::ParseJson(hello.request.params, kHello));
   wire::Fields fields(json, std::string(kHello));
-  const int node = static_cast<int>(fields.Int("nodeId", 0, 3));
-  const std::string ultra_server = fields.String("ultraServer", 0, 128);
+  const absl::StatusOr<int> node = Recognise(fields);
   const std::chrono::milliseconds beat(fields.IntOr("aliveMs", 0, kMaxAliveMs, 0));
   TAHOMA_RETURN_IF_ERROR(fields.status());
-  if (ultra_server != options_.ultra_server || !outgoing_.contains(node)) {
+  TAHOMA_RETURN_IF_ERROR(node.status());
+  // A peer that does not say how often it will be heard (an older one) is not waited for.
+  if (beat.count() == 0) return Hello{.node = *node, .patience = wire::kForever};
+  return Hello{.node = *node, .patience = std::max(options_.silence, kBeats * beat)};
+}
+
+// The number of the peer that greets; kPermissionDenied when it is none of ours.
+absl::StatusOr<int> PeerLink::Recognise(wire::Fields& fields) const {
+  if (options_.name.empty()) {
+    const int node = static_cast<int>(fields.Int("nodeId", 0, 3));
+    const std::string ultra_server = fields.String("ultraServer", 0, 128);
+    if (ultra_server == options_.ultra_server && outgoing_.contains(node)) return node;
     return PermissionDenied("node {} of UltraServer \"{}\" is no peer", node, ultra_server);
   }
-  // A peer that does not say how often it will be heard (an older one) is not waited for.
-  if (beat.count() == 0) return Hello{.node = node, .patience = wire::kForever};
-  return Hello{.node = node, .patience = std::max(options_.silence, kBeats * beat)};
+  const std::string name = fields.String("nodeName", 1, 253);
+  for (const auto& [node, outgoing] : outgoing_) {
+    if (outgoing->peer.name == name) return node;
+  }
+  return PermissionDenied("node \"{}\" is no peer", name);
 }
 
 }  // namespace tahoma::sim

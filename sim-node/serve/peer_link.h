@@ -1,4 +1,4 @@
-// The sockets between the sim-nodes of one UltraServer.
+// The sockets between the sim-nodes of one UltraServer, or between those of different units.
 //
 //   class Receiver : public PeerEvents { ... };
 //   auto link = PeerLink::Start({.node_id = 0, .listen_address = "127.0.0.1:0",
@@ -12,6 +12,9 @@
 // says that it is alive: a process that is stopped keeps its connections, and only its silence
 // tells. A peer that is silent for too long is lost both ways. The messages are requests without
 // reply in frames of lib/wire (docs/formats/wire.md).
+//
+// In an UltraServer nodes greet with their numbers; between units with their names, and the numbers
+// are each node's own.
 //
 // Thread safety: every member may be called from any thread; events come from several.
 
@@ -32,6 +35,7 @@
 
 #include "lib/base/bounded_queue.h"
 #include "lib/wire/call.h"
+#include "lib/wire/fields.h"
 #include "lib/wire/socket.h"
 
 namespace tahoma::sim {
@@ -52,15 +56,17 @@ class PeerEvents {
 struct PeerAddress {
   int node_id = 0;
   std::string address;
+  std::string name = {};  // with which it greets, if it greets with one
 };
 
 class PeerLink {
  public:
   struct Options {
     int node_id = 0;
-    std::string ultra_server;  // a peer that names another is refused
+    std::string ultra_server = {};  // a peer that names another is refused
+    std::string name = {};          // not empty: peers greet with names
     std::string listen_address;
-    std::vector<PeerAddress> peers;
+    std::vector<PeerAddress> peers{};
     // Between two tries to reach a peer; a peer that is not there yet costs one dial each.
     std::chrono::milliseconds redial{200};
     // For one frame to be taken by the peer's system, and for its greeting to come.
@@ -70,7 +76,7 @@ class PeerLink {
   };
 
   // Listens and begins to dial. Fails as wire::Listener::Open does, and with kInvalidArgument for a
-  // peer with our own number or one twice. `events` must outlive the object.
+  // peer with our own number or name or one twice. `events` must outlive the object.
   static absl::StatusOr<std::unique_ptr<PeerLink>> Start(Options options, PeerEvents& events);
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
@@ -113,6 +119,7 @@ class PeerLink {
   void ReadLoop(Incoming& incoming);
   absl::Status ReadMessages(const Hello& peer, wire::Connection& connection);
   absl::StatusOr<Hello> Greeting(wire::Connection& connection);
+  absl::StatusOr<int> Recognise(wire::Fields& fields) const;
   void EndFormer(Incoming& incoming, int node);
   void HangUp(int node);
   void WriteLoop(Outgoing& outgoing);

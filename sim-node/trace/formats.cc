@@ -101,6 +101,39 @@ Json NameEvent(std::string_view what, int chip, std::size_t port, std::string na
           {"args", {{"name", std::move(name)}}}};
 }
 
+Json SliceEvent(std::string_view category, std::size_t step, int process, std::size_t thread,
+                VirtualTime begin, VirtualTime end) {
+  return {{"ph", "X"},
+          {"cat", category},
+          {"name", fmt::format("step {}", step)},
+          {"pid", process},
+          {"tid", thread},
+          {"ts", Microseconds(begin)},
+          {"dur", Microseconds(end) - Microseconds(begin)}};
+}
+
+// A process of its own, after those of the chips: what all chips do at the same times.
+void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
+  if (work.empty()) return;
+  constexpr std::size_t kMemoryThread = 0;
+  std::size_t slices = 0;
+  for (const ChipWork& one : work) slices = std::max(slices, one.slice + 1);
+  events.push_back(NameEvent("process_name", process, 0, "in every chip"));
+  events.push_back(NameEvent("thread_name", process, kMemoryThread, "HBM"));
+  for (std::size_t slice = 0; slice < slices; ++slice) {
+    events.push_back(NameEvent("thread_name", process, 1 + slice,
+                               fmt::format("CC-cores and DMA start, slice {}", slice)));
+  }
+  for (const ChipWork& one : work) {
+    events.push_back(
+        SliceEvent("start", one.step, process, 1 + one.slice, one.start_begin, one.start_end));
+    if (one.memory_end > one.memory_begin) {
+      events.push_back(
+          SliceEvent("memory", one.step, process, kMemoryThread, one.memory_begin, one.memory_end));
+    }
+  }
+}
+
 }  // namespace
 
 std::string ChromeTrace(const Occupancy& use, const TorusLinks& links, std::string_view title) {
@@ -116,15 +149,11 @@ std::string ChromeTrace(const Occupancy& use, const TorusLinks& links, std::stri
   }
   for (const LinkUse& one : use.uses) {
     const torus::Hop hop = links.HopOf(one.link);
-    events.push_back({{"ph", "X"},
-                      {"cat", "link"},
-                      {"name", fmt::format("step {}", one.step)},
-                      {"pid", hop.from.value()},
-                      {"tid", PortIndex({hop.axis, hop.direction})},
-                      {"ts", Microseconds(one.begin)},
-                      {"dur", Microseconds(one.end) - Microseconds(one.begin)},
-                      {"args", {{"bytes", one.bytes}}}});
+    events.push_back(SliceEvent("link", one.step, hop.from.value(),
+                                PortIndex({hop.axis, hop.direction}), one.begin, one.end));
+    events.back()["args"] = {{"bytes", one.bytes}};
   }
+  AppendWork(use.work, links.torus().chip_count(), events);
   const Json trace = {{"displayTimeUnit", "ns"},
                       {"otherData", {{"title", title}}},
                       {"traceEvents", std::move(events)}};

@@ -17,6 +17,7 @@ namespace tahoma::sim {
 
 // The Trace Event Format's JSON: a process for each chip, a thread for each of its links, a slice
 // for each step in which the link is busy, with the bytes it carried; counters would repeat them.
+// One process more has a thread for the work in HBM and one for each slice's start-up.
 // Times are microseconds of virtual time.
 std::string ChromeTrace(const Occupancy& use, const TorusLinks& links, std::string_view title);
 

@@ -30,11 +30,42 @@ absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t s
   return uses;
 }
 
+std::vector<ChipWork> WorkOf(const Plan& plan, const LinkTiming& timing) {
+  const Schedule& schedule = plan.schedule;
+  std::vector<ChipWork> all;
+  VirtualTime memory_free = plan.times.start;
+  for (std::size_t step = 0; step < schedule.steps.size(); ++step) {
+    const StepWork work = schedule.work.empty() ? StepWork{} : schedule.work[step];
+    ChipWork one;
+    one.step = step;
+    one.slice = step % schedule.slices;
+    one.start_begin = step < schedule.slices ? plan.times.start + schedule.before
+                                             : plan.times.steps[step - schedule.slices].end;
+    one.start_end = one.start_begin + timing.step + work.start;
+    one.memory_begin = std::max(plan.times.steps[step].departure, memory_free);
+    one.memory_end = one.memory_begin + work.memory;
+    memory_free = one.memory_end;
+    all.push_back(one);
+  }
+  return all;
+}
+
+// A step leaves while the last bytes of the one before are on their way.
+void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
+  std::map<LinkId, LinkUse*> last;
+  for (LinkUse& use : uses) {
+    LinkUse*& before = last[use.link];
+    if (before != nullptr) before->end = std::min(before->end, use.begin);
+    before = &use;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const TorusLinks& links) {
   Occupancy occupancy{.start = plan.times.start,
                       .end = plan.times.end,
+                      .work = WorkOf(plan, links.timing()),
                       .uses = {},
                       .utilisation = std::vector<double>(links.id_count())};
   std::vector<std::uint64_t> bytes(links.id_count());
@@ -45,6 +76,7 @@ absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const TorusLinks& links)
       bytes[link] += use.bytes;
     }
   }
+  EndWhereTheNextBegins(occupancy.uses);
   const double seconds = Nanoseconds(occupancy.end - occupancy.start) / 1e9;
   for (LinkId link = 0; link < links.id_count() && seconds > 0; ++link) {
     if (links.capacity(link) == 0) continue;

@@ -1,9 +1,10 @@
-// Which links a collective keeps busy, and when.
+// Which links a collective keeps busy, and when; and what its chips do meanwhile.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, links));
 //   use.utilisation[TorusLinks::IdOf(chip, Axis::kX, Direction::kPlus)];      // 0.97
 //
-// A link is busy in a step from the departure until the last message that crosses it has arrived.
+// A link is busy in a step from the departure until the last message that crosses it has arrived,
+// or until the messages of the next step follow it.
 // Its utilisation is what it carried, of what it could have carried from the collective's start to
 // its end.
 //
@@ -31,9 +32,22 @@ struct LinkUse {
   std::uint64_t bytes = 0;
 };
 
+// What the chips do for a step. The busiest of them decides, the others do the same or less.
+struct ChipWork {
+  std::size_t step = 0;
+  std::size_t slice = 0;  // of the buffers
+  // CC-cores give the commands and DMA engines start; then the step may wait for the links.
+  VirtualTime start_begin;
+  VirtualTime start_end;
+  // HBM is read and written.
+  VirtualTime memory_begin;
+  VirtualTime memory_end;
+};
+
 struct Occupancy {
   VirtualTime start;
   VirtualTime end;
+  std::vector<ChipWork> work;       // of each step
   std::vector<LinkUse> uses;        // in order of step, then link
   std::vector<double> utilisation;  // by link id, 0 to 1; 0 where there is no link
 };

@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 constexpr std::chrono::seconds kJoinTimeout{300};
 constexpr std::chrono::seconds kRunTimeout{1800};
 constexpr std::chrono::seconds kLeaveTimeout{10};
+constexpr std::int64_t kMaxChips = 131'072;  // of 2,048 pods in UltraServers of their own
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 
 Json Place(const NccomPlace& place, const std::string& token) {
@@ -33,8 +34,8 @@ absl::StatusOr<NccomJoined> SocketNode::Join(const NccomPlace& place, int cores)
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(reply.result, "commJoin"));
   wire::Fields fields(json, "commJoin");
   NccomJoined joined;
-  joined.ranks = static_cast<int>(fields.Int("ranks", 1, 512));
-  joined.chips = static_cast<int>(fields.Int("chips", 1, 64));
+  joined.ranks = static_cast<int>(fields.Int("ranks", 1, 8 * kMaxChips));
+  joined.chips = static_cast<int>(fields.Int("chips", 1, kMaxChips));
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return joined;
 }
@@ -49,7 +50,7 @@ absl::StatusOr<NccomRun> SocketNode::Run(const NccomPlace& place, const NccomOpt
   params["iterations"] = options.iterations;
   params["warmup"] = options.warmup;
   params["check"] = options.check;
-  params["seed"] = bytes;
+  params["seed"] = options.seed < 0 ? static_cast<std::int64_t>(bytes) : options.seed;
   TAHOMA_ASSIGN_OR_RETURN(
       const wire::Reply reply,
       client_.Call({.method = "commRun", .params = params.dump()}, kRunTimeout));

@@ -43,6 +43,21 @@ TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
   EXPECT_EQ(options.workload_socket, "/run/n1.sock.pods") << "beside the node's";
 }
 
+TEST(SimNodeOptionsTest, AFileNamesTheNodesBeyondEfa) {
+  Options options;
+  const absl::Status read = config::ParseFile(
+      "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n1\nefa:\n"
+      "  address: \"10.0.0.1:7001\"\n  peerTimeout: 3s\n  peers:\n"
+      "  - {nodeName: n2, address: \"10.0.0.2:7001\"}\n",
+      "file", DeclareOptions(options));
+  ASSERT_TRUE(read.ok()) << read;
+  ASSERT_TRUE(CheckOptions(options).ok());
+  EXPECT_EQ(options.efa.address, "10.0.0.1:7001");
+  EXPECT_EQ(options.efa.peer_timeout, std::chrono::seconds(3));
+  ASSERT_EQ(options.efa.peers.size(), 1U);
+  EXPECT_EQ(options.efa.peers[0].node_name, "n2");
+}
+
 TEST(SimNodeOptionsTest, AMistakeInAListIsNamedByItsPath) {
   Options options;
   const absl::Status read = config::ParseFile(
@@ -63,6 +78,9 @@ TEST(SimNodeOptionsTest, WhatDoesNotGoTogetherIsRefusedWithTheReason) {
       {[](Options& o) { o.instance_type = "trn9"; },
        "instanceType \"trn9\" is unknown; known are "},
       {[](Options& o) { o.instance_type.clear(); }, "instanceType \"\" is unknown"},
+      {[](Options& o) { o.collectives_mode = "aws"; }, ""},
+      {[](Options& o) { o.collectives_mode = "fast"; },
+       "collectives.mode: unknown mode \"fast\"; expected best or aws"},
       {[](Options& o) { o.node_socket = "tcp:nowhere"; }, "nodeSocket or workloadSocket: "},
       {[](Options& o) { o.pod_runner.enabled = true; },
        "podRunner.kubeconfig is empty; the pod runner needs an API server"},
@@ -77,6 +95,30 @@ TEST(SimNodeOptionsTest, WhatDoesNotGoTogetherIsRefusedWithTheReason) {
          o.ultra_server.peers = {{.node_id = 1, .address = "a:1"}};
          o.ultra_server.id = "us-1";
          o.link_address = "127.0.0.1:0";
+       },
+       ""},
+      {[](Options& o) {
+         o.efa.peers = {{"m", "a:1"}};
+       },
+       "efa.address is empty, but efa.peers names other nodes"},
+      {[](Options& o) {
+         o.efa = {.address = "a:1", .peers = {{"", "a:2"}}};
+       },
+       "efa.peers: a nodeName is empty"},
+      {[](Options& o) {
+         o.efa = {.address = "a:1", .peers = {{"n", "a:2"}}};
+       },
+       "efa.peers: node \"n\" is this one"},
+      {[](Options& o) {
+         o.efa = {.address = "a:1", .peers = {{"m", "a:2"}, {"m", "a:3"}}};
+       },
+       "efa.peers: node \"m\" is named twice"},
+      {[](Options& o) {
+         o.efa = {.address = "a:1", .peers = {{"m", "nowhere"}}};
+       },
+       "efa.peers: address of m: "},
+      {[](Options& o) {
+         o.efa = {.address = "a:1", .peers = {{"m", "a:2"}}};
        },
        ""}};
   for (std::size_t i = 0; i < cases.size(); ++i) {

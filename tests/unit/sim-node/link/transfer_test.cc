@@ -37,7 +37,7 @@ class TransferTest : public ::testing::Test {
     });
   }
 
-  TorusLinks links_{torus::kInstanceShape, hw::kTrainium2.links};
+  Fabric links_{TorusLinks(torus::kInstanceShape, hw::kTrainium2.links)};
   EventQueue queue_;
   Transfer transfer_{queue_, links_};
   absl::Status status_ = absl::UnknownError("");
@@ -49,6 +49,18 @@ TEST_F(TransferTest, OneFlowTakesItsBytesOverTheRatePlusOneHopLatencyALink) {
   EXPECT_EQ(Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB}}),
             VirtualTime(TransferTime(kMiB, 128'000'000'000) + Microseconds(0.5)));
   EXPECT_TRUE(status_.ok());
+}
+
+TEST_F(TransferTest, ABatchIsSentWhenItsLastFlowHasLeftAndArrivesAHopLater) {
+  VirtualTime sent;
+  transfer_.Start(
+      {{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB},
+       {.from = ChipIndex(2), .to = ChipIndex(3), .bytes = kMiB / 2}},
+      [this](const absl::Status&, const std::vector<VirtualTime>&) { end_ = queue_.now(); },
+      [&] { sent = queue_.now(); });
+  queue_.RunUntilIdle();
+  EXPECT_EQ(sent, VirtualTime(TransferTime(kMiB, 128'000'000'000)));
+  EXPECT_EQ(end_, sent + Microseconds(0.5));
 }
 
 TEST_F(TransferTest, TwoHopsCostOneMoreLatencyNotOneMoreTransfer) {
@@ -125,7 +137,7 @@ TEST_F(TransferTest, AFaultPlanReplaysToThePicosecond) {
   std::vector<VirtualTime> ends;
   for (int run = 0; run < 2; ++run) {
     Rng rng(42);
-    TorusLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+    Fabric links(TorusLinks(torus::kInstanceShape, hw::kTrainium2.links));
     EventQueue queue;
     Transfer transfer(queue, links);
     const FaultPlan plan = FaultPlan::Draw(

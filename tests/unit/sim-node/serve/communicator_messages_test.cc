@@ -70,7 +70,7 @@ TEST(CommunicatorMessagesTest, EveryKindOfDataComesBackAsItWas) {
 TEST(CommunicatorMessagesTest, DamagedMessagesAreRefused) {
   for (const char* params :
        {"", "[]", "{}", R"({"commId":"x","rank":-1,"number":1,"worldSize":1,"chips":[]})",
-        R"({"commId":"x","rank":0,"number":1,"worldSize":65,"chips":[]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":2049,"chips":[]})",
         R"({"commId":"x","rank":0,"number":1,"worldSize":1,"chips":[{"chip":64,"ranks":1}]})",
         R"({"commId":"x","rank":0,"number":1,"worldSize":1,"chips":[{"chip":1,"ranks":9}]})",
         R"({"commId":7,"rank":0,"number":1,"worldSize":1,"chips":[]})"}) {
@@ -80,7 +80,7 @@ TEST(CommunicatorMessagesTest, DamagedMessagesAreRefused) {
   }
   for (const char* params :
        {"{}", R"({"group":"k","from":0,"to":1,"kind":"other","operation":0})",
-        R"({"group":"k","from":0,"to":64,"kind":"closing","operation":0})",
+        R"({"group":"k","from":0,"to":2048,"kind":"closing","operation":0})",
         R"({"group":"k","from":0,"to":1,"kind":"chunk","operation":0,"step":-1})"}) {
     EXPECT_EQ(DecodeData({.method = "peerData", .params = params}, kLinks).status().code(),
               absl::StatusCode::kInvalidArgument)

@@ -327,8 +327,8 @@ TEST_F(CommunicatorTest, ImpossibleJoinsAreRefused) {
   const std::vector<Member> one = MembersOf(1);
   EXPECT_EQ(message({.comm_id = "", .members = one}),
             "a communicator's id has 0 bytes; expected 1 to 256");
-  EXPECT_EQ(message({.comm_id = "x", .world_size = 65, .members = one}),
-            "the world size is 65; expected 1 to 64");
+  EXPECT_EQ(message({.comm_id = "x", .world_size = 2049, .members = one}),
+            "the world size is 2049; expected 1 to 2048");
   EXPECT_EQ(message({.comm_id = "x", .rank = 2, .world_size = 2, .members = one}),
             "the rank is 2; expected 0 to 1");
   EXPECT_EQ(message({.comm_id = "x", .members = {}}), "a rank needs at least one chip");

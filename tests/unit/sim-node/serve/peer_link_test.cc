@@ -153,6 +153,49 @@ TEST_F(PeerLinkTest, APeerThatDiesIsLostBothWaysAndFoundAgainWhenItIsBack) {
   b_.reset();
 }
 
+TEST_F(PeerLinkTest, ALinkThatEndsWhileItDialsEnds) {
+  b_ = Start(1, at_b_);
+  for (int i = 0; i < 200; ++i) {
+    a_ = Start(0, at_a_);
+    a_.reset();  // waits for all its threads
+  }
+}
+
+TEST_F(PeerLinkTest, BetweenUnitsPeersGreetWithNamesAndHaveNumbersOfTheirOwn) {
+  const auto start = [&](const std::string& name, int file, int number, const std::string& peer,
+                         PeerEvents& events) {
+    return PeerLink::Start(
+        {.node_id = 0,
+         .name = name,
+         .listen_address = Address(file),
+         .peers = {{.node_id = number, .address = Address(1 - file), .name = peer}},
+         .redial = milliseconds(5)},
+        events);
+  };
+  a_ = *start("n-a", 0, 7, "n-b", at_a_);
+  b_ = *start("n-b", 1, 4, "n-a", at_b_);
+  ASSERT_TRUE(at_a_.WaitFor("connected 7"));
+  ASSERT_TRUE(a_->Send(7, {.method = "m", .payload = "x"}).ok());
+  EXPECT_TRUE(at_b_.WaitFor("m from 4 x"));
+  EXPECT_EQ(Message(start("n-c", 2, 4, "n-c", at_a_).status()),
+            "node n-c is named as its own peer");
+}
+
+TEST_F(PeerLinkTest, AStrangersNameIsNotHeard) {
+  const auto start = [&](const std::string& name, int file, PeerEvents& events) {
+    return *PeerLink::Start({.node_id = 0,
+                             .name = name,
+                             .listen_address = Address(file),
+                             .peers = {{.node_id = 4, .address = Address(1 - file), .name = "n-b"}},
+                             .redial = milliseconds(5)},
+                            events);
+  };
+  a_ = start("n-a", 0, at_a_);
+  b_ = start("n-x", 1, at_b_);
+  ASSERT_TRUE(at_b_.WaitFor("lost to 4"));
+  EXPECT_EQ(at_a_.PlaceOf("first from 4 "), at_a_.Count());
+}
+
 TEST_F(PeerLinkTest, ANodeOfAnotherUltraServerIsNotHeard) {
   a_ = Start(0, at_a_);
   b_ = Start(1, at_b_, "us-1");

@@ -66,8 +66,8 @@ TEST(OccupancyTest, NoLinkCarriesMoreThanItsRateInAnyStepOrOverall) {
 
 TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
   const TorusLinks links = Instance();
-  const auto plan =
-      PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff), links);
+  const auto plan = PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff),
+                             links, {.mode = PlanMode::kBest, .costs = {}, .slices = 1});
   const auto use = OccupancyOf(*plan, links);
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.Exists(link)) {
@@ -75,6 +75,19 @@ TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
     } else {
       EXPECT_EQ(use->utilisation[link], 0);
     }
+  }
+}
+
+TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenSlicesFollowOneAnother) {
+  const TorusLinks links = Instance(LinkTiming{});
+  const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff), links,
+                             {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+  const auto use = OccupancyOf(*plan, links);
+  std::map<LinkId, VirtualTime> free;
+  for (const LinkUse& one : use->uses) {
+    EXPECT_GE(one.begin, free[one.link]);
+    EXPECT_GE(one.end - one.begin, TransferTime(one.bytes, links.capacity(one.link)));
+    free[one.link] = one.end;
   }
 }
 
@@ -96,9 +109,10 @@ TEST(FormatsTest, TheTimelineHasASliceForEveryUseAndANameForEveryLink) {
   std::map<std::string, int> names;
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "M") {
-      ++names[event.at("name").get<std::string>()];
+      if (event.at("pid") < 16) ++names[event.at("name").get<std::string>()];
       continue;
     }
+    if (event.at("cat") != "link") continue;
     const LinkUse& one = use->uses.at(slices++);
     EXPECT_EQ(event.at("pid").get<LinkId>() * 6 + event.at("tid").get<LinkId>(), one.link);
     EXPECT_EQ(event.at("args").at("bytes"), one.bytes);
@@ -146,6 +160,32 @@ TEST(FormatsTest, ThePictureIsWellFormedAndEscapesItsTitle) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
 }
 
+// CC-cores, DMA engines and HBM have rows of their own, which the steps' times explain.
+TEST(FormatsTest, TheTimelineShowsWhatTheChipsDoInEveryStep) {
+  const TorusLinks links = Instance(LinkTiming{});
+  const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff, 4), links,
+                             {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+  const auto use = OccupancyOf(*plan, links);
+  ASSERT_EQ(use->work.size(), plan->schedule.steps.size());
+  std::map<int, double> free;  // us, by thread
+  std::map<std::string, int> events;
+  const Json trace = Json::parse(ChromeTrace(*use, links, ""));
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("pid") != 16 || event.at("ph") != "X") continue;
+    ++events[event.at("cat").get<std::string>()];
+    const double begin = event.at("ts").get<double>();
+    EXPECT_GE(begin, free[event.at("tid").get<int>()] - 1e-6);
+    free[event.at("tid").get<int>()] = begin + event.at("dur").get<double>();
+  }
+  EXPECT_EQ(events, (std::map<std::string, int>{{"start", 60}, {"memory", 60}}));
+  for (const ChipWork& one : use->work) {
+    const StepTimes& step = plan->times.steps[one.step];
+    EXPECT_EQ(one.start_end - one.start_begin, Microseconds(1.3));
+    EXPECT_LE(one.start_end, step.departure);
+    EXPECT_LE(one.memory_end, step.end);
+  }
+}
+
 TEST(TraceOptionsTest, TheTitleSaysWhatWasAskedAndWhatTheLinksAllow) {
   TraceOptions options;
   options.operation = "alltoall";
@@ -177,8 +217,37 @@ TEST(TraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
                           cable));
   }
   EXPECT_EQ(message([](TraceOptions& o) { o.algorithm = "star"; }),
-            "unknown algorithm \"star\"; expected auto, mesh, rdh, ring or tree");
+            "unknown algorithm \"star\"; expected one of mesh, rdh, ring, kangaring, bucket, tree");
+  EXPECT_EQ(message([](TraceOptions& o) { o.mode = "worst"; }),
+            "unknown mode \"worst\"; expected best or aws");
+  EXPECT_EQ(message([](TraceOptions& o) {
+              o.without = {"cc-cores", "links"};
+            }),
+            "without: \"links\" is no cost; expected memory, dma-start or cc-cores");
   EXPECT_THAT(message([](TraceOptions& o) { o.bytes = 3; }), HasSubstr("3 bytes are not"));
+}
+
+TEST(TraceOptionsTest, ModeSlicesAndCostsChangeThePlan) {
+  const auto end = [](auto set) {
+    TraceOptions options;
+    options.box = "4x4";
+    options.ranks = 4;
+    set(options);
+    const auto traced = TraceOf(options);
+    EXPECT_TRUE(traced.ok()) << traced.status();
+    return traced->use.end;
+  };
+  const VirtualTime best = end([](TraceOptions&) {});
+  EXPECT_GT(end([](TraceOptions& o) { o.slices = 1; }), best);
+  const VirtualTime aws = end([](TraceOptions& o) { o.mode = "aws"; });
+  EXPECT_GT(aws, best);
+  for (const std::string cost : {"memory", "dma-start"}) {
+    EXPECT_LT(end([&](TraceOptions& o) {
+                o.mode = "aws";
+                o.without = {cost};
+              }),
+              aws);
+  }
 }
 
 TEST(TraceOptionsTest, ABrokenCableIsFollowedAround) {

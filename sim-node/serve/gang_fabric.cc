@@ -1,0 +1,112 @@
+#include "sim-node/serve/gang_fabric.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+// Numbers for the names of network nodes, layer by layer.
+class NetworkNames {
+ public:
+  NetworkPlace Of(const std::vector<std::string>& layers) {
+    NetworkPlace place;
+    for (std::size_t i = 0; i < layers.size() && i < kNetworkLayers; ++i) {
+      const auto next = static_cast<int>(known_.size()) + 1;  // 0 is that of units without names
+      place.node.at(i) = known_.try_emplace({i, layers[i]}, next).first->second;
+    }
+    return place;
+  }
+
+ private:
+  std::map<std::pair<std::size_t, std::string>, int> known_;
+};
+
+absl::Status CheckParents(const std::vector<NodePlace>& firsts) {
+  std::map<std::pair<std::size_t, std::string>, std::string> parents;
+  for (const NodePlace& place : firsts) {
+    for (std::size_t i = 1; i < place.network_layers.size(); ++i) {
+      const std::string& parent = place.network_layers[i - 1];
+      const auto [entry, added] = parents.try_emplace({i, place.network_layers[i]}, parent);
+      if (entry->second == parent) continue;
+      return FailedPrecondition("network node \"{}\" is under \"{}\" and under \"{}\"",
+                                place.network_layers[i], entry->second, parent);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string NodePlace::Unit() const {
+  return ultra_server.empty() ? "node " + name : "ultraServer " + ultra_server;
+}
+
+const torus::Shape& NodePlace::torus() const {
+  if (!ultra_server.empty()) return torus::kUltraServerShape;
+  const hw::InstanceType* type = hw::FindInstanceType(instance_type);
+  TAHOMA_CHECK(type != nullptr);
+  return type->torus;
+}
+
+absl::StatusOr<GangFabric> GangFabric::Of(const std::vector<NodePlace>& ranks) {
+  TAHOMA_CHECK(!ranks.empty());
+  std::vector<NodePlace> firsts;  // the first rank's of each unit
+  std::vector<int> units;
+  for (const NodePlace& place : ranks) {
+    const auto known = std::ranges::find(firsts, place.Unit(), &NodePlace::Unit);
+    units.push_back(static_cast<int>(known - firsts.begin()));
+    if (known == firsts.end()) firsts.push_back(place);
+  }
+  std::vector<TorusLinks> tori;
+  std::vector<NetworkPlace> places;
+  NetworkNames names;
+  const hw::ChipModel& model = *hw::FindInstanceType(firsts[0].instance_type)->chip;
+  for (const NodePlace& place : firsts) {
+    const hw::ChipModel& chip = *hw::FindInstanceType(place.instance_type)->chip;
+    if (chip.name != model.name) {
+      return FailedPrecondition("{} has chips of model {}, {} of model {}; a collective needs one",
+                                firsts[0].Unit(), model.name, place.Unit(), chip.name);
+    }
+    tori.emplace_back(place.torus(), chip.links);
+    places.push_back(names.Of(place.network_layers));
+  }
+  TAHOMA_RETURN_IF_ERROR(CheckParents(firsts));
+  if (tori.size() == 1) return OneUnit(std::move(tori[0]), ranks.size());
+  return GangFabric(Fabric(std::move(tori), model.links.efa, {}, std::move(places)),
+                    std::move(units));
+}
+
+std::vector<Member> GangFabric::ChipsOf(int rank, std::vector<Member> members) const {
+  const int unit = units_.at(static_cast<std::size_t>(rank));
+  for (Member& member : members) member.chip = Fabric::ChipOf(unit, member.chip.value());
+  return members;
+}
+
+NodeLinks GangFabric::ViewFrom(int rank, NodeLinks view) const {
+  const int unit = units_.at(static_cast<std::size_t>(rank));
+  view.node += unit * hw::kUltraServerNodes;
+  const LinkId torus_links = fabric_.unit(unit).id_count();
+  const LinkId first =
+      fabric_.LinkOf(Fabric::ChipOf(unit, 0), torus::Axis::kX, torus::Direction::kMinus);
+  std::vector<LinkState> known;
+  for (LinkState state : view.unhealthy) {
+    if (state.link < torus_links) {
+      state.link += first;
+    } else if (fabric_.efa().id_count() > 0) {
+      state.link =
+          fabric_.NicOf(Fabric::ChipOf(unit, 0), NicDirection::kOut) + (state.link - torus_links);
+    } else {
+      continue;  // nothing of this gang goes over EFA
+    }
+    known.push_back(state);
+  }
+  view.unhealthy = std::move(known);
+  return view;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,206 @@
+// Real sim-node programs that only EFA joins: two UltraServers of four nodes, and two plain
+// instances. nccom-test runs as the pods of one job; data is checked, the time is the planned one,
+// and a node that dies ends the job on every rank.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/wire/call.h"
+#include "lib/wire/messages.h"
+#include "sim-node/collective/hierarchical.h"
+#include "tests/support/child_program.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using testing::Bin;
+using testing::ChildProgram;
+using ::testing::HasSubstr;
+
+// Far below the 120 s that a join and the 30 s that a message may take.
+constexpr seconds kSoon{20};
+
+struct Node {
+  std::string name;
+  std::string ultra_server;  // empty: plain
+  int node_id = 0;
+};
+
+class EfaGangTest : public ::testing::Test {
+ protected:
+  // Starts the programs of all nodes and makes a claim of all chips on each.
+  void Start(std::vector<Node> nodes) {
+    nodes_ = std::move(nodes);
+    for (const Node& node : nodes_) {
+      WriteConfig(node);
+      programs_.push_back(std::make_unique<ChildProgram>(
+          std::vector<std::string>{Bin("sim-node"), "--config", Path("config", node)},
+          Path("log", node)));
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      ASSERT_TRUE(Eventually(*programs_[i], [&] {
+        return std::filesystem::exists(Path("ports", nodes_[i]));
+      })) << programs_[i]->log();
+      Claim(nodes_[i]);
+    }
+  }
+  std::string Path(const std::string& what, const Node& node) const {
+    return dir_.path() + "/" + node.name + "." + what;
+  }
+  void WriteConfig(const Node& node) const {
+    std::ofstream out(Path("config", node));
+    out << fmt::format(
+        "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: {}\ninstanceType: {}\n"
+        "nodeSocket: {}\nstateDir: {}\nportFile: {}\nnetworkLayers: [nn-1, nn-2, nn-3]\n",
+        node.name, node.ultra_server.empty() ? "trn2.48xlarge" : "trn2u.48xlarge",
+        Path("socket", node), Path("state", node), Path("ports", node));
+    std::string inside;
+    std::string outside;
+    for (const Node& peer : nodes_) {
+      if (peer.name == node.name) continue;
+      if (!node.ultra_server.empty() && peer.ultra_server == node.ultra_server) {
+        inside += fmt::format("  - {{nodeId: {}, address: \"unix:{}\"}}\n", peer.node_id,
+                              Path("link", peer));
+      } else {
+        outside += fmt::format("  - {{nodeName: {}, address: \"unix:{}\"}}\n", peer.name,
+                               Path("efa", peer));
+      }
+    }
+    out << fmt::format("efa:\n  address: unix:{}\n  peerTimeout: 5s\n  peers:\n{}",
+                       Path("efa", node), outside);
+    if (node.ultra_server.empty()) return;
+    out << fmt::format("linkAddress: unix:{}\nultraServer:\n  id: {}\n  nodeId: {}\n  peers:\n{}",
+                       Path("link", node), node.ultra_server, node.node_id, inside);
+  }
+  // What dra-plugin does for a claim of all chips of the node.
+  void Claim(const Node& node) {
+    wire::ApplyParams params;
+    params.grant.claim_uid = "uid-" + node.name;
+    params.grant.name_space = "default";
+    params.grant.name = "claim-" + node.name;
+    params.grant.ultra_server_mode = node.ultra_server.empty() ? 0 : 4;
+    for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
+    wire::Client client("unix:" + Path("socket", node));
+    const auto reply = client.Call(
+        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
+        kSoon);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    const auto token = wire::DecodeToken(reply->result);
+    ASSERT_TRUE(token.ok()) << token.status();
+    tokens_.push_back(*token);
+  }
+  // nccom-test as the pod of rank i on node i, for all.
+  std::vector<std::unique_ptr<ChildProgram>> Job(const std::string& job,
+                                                 const std::vector<std::string>& words) {
+    std::vector<std::unique_ptr<ChildProgram>> ranks;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      std::vector<std::string> command = {
+          "/usr/bin/env",
+          fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", nodes_[i])),
+          "TAHOMA_CLAIM_TOKEN=" + tokens_[i],
+          fmt::format("TAHOMA_RANK={}", i),
+          fmt::format("TAHOMA_WORLD_SIZE={}", nodes_.size()),
+          "TAHOMA_COMM_ID=" + job,
+          Bin("nccom-test")};
+      command.insert(command.end(), words.begin(), words.end());
+      ranks.push_back(std::make_unique<ChildProgram>(command, Path(job, nodes_[i])));
+    }
+    return ranks;
+  }
+  static bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
+    const SystemClock clock;
+    const MonotonicTime end = clock.MonotonicNow() + kSoon;
+    while (!holds()) {
+      if (clock.MonotonicNow() > end || program.WaitEnd(std::chrono::milliseconds(5))) {
+        return holds();
+      }
+    }
+    return true;
+  }
+
+  testing::TempDir dir_;
+  std::vector<Node> nodes_;
+  std::vector<std::unique_ptr<ChildProgram>> programs_;
+  std::vector<std::string> tokens_;
+};
+
+std::vector<Node> TwoUltraServers() {
+  std::vector<Node> nodes;
+  for (const char* ultra_server : {"us-a", "us-b"}) {
+    for (int place = 0; place < 4; ++place) {
+      nodes.push_back({fmt::format("{}-{}", ultra_server, place), ultra_server, place});
+    }
+  }
+  return nodes;
+}
+std::vector<Node> TwoInstances() { return {{"p0", "", 0}, {"p1", "", 0}}; }
+
+// The time that nccom-test prints for fp32 over all chips of these units, in a plan of one piece.
+std::string PlannedTime(const torus::Shape& torus, std::uint64_t bytes) {
+  using namespace tahoma::sim;
+  const Fabric fabric(std::vector<TorusLinks>(2, {torus, hw::kTrainium2.links}),
+                      hw::kTrainium2.links.efa);
+  std::vector<Member> members;
+  for (int unit = 0; unit < 2; ++unit) {
+    for (int chip = 0; chip < torus.chip_count(); ++chip) {
+      members.push_back({.chip = Fabric::ChipOf(unit, chip), .ranks = 4});  // LNC 2
+    }
+  }
+  const auto plan = PlanOnFabric({.bytes = bytes}, members, fabric);
+  return fmt::format("{:.2f}", Nanoseconds(plan->times.end - plan->times.start) / 1e3);
+}
+
+TEST_F(EfaGangTest, TwoUltraServersOfFourNodesRunOneJobWithDataCheckedInThePlannedTime) {
+  Start(TwoUltraServers());
+  const auto ranks = Job("job", {"allr", "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1", "-c"});
+  for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
+  EXPECT_THAT(ranks[0]->log(), AllOf(HasSubstr("hier"),
+                                     HasSubstr(PlannedTime(torus::kUltraServerShape, 64 * 1024))));
+}
+
+TEST_F(EfaGangTest, TwoPlainInstancesRunEveryOperation) {
+  Start(TwoInstances());
+  for (const char* operation :
+       {"allr", "allg", "redsct", "alltoall", "sendrecv", "permute", "broadcast"}) {
+    const auto ranks =
+        Job(operation, {operation, "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1", "-c"});
+    for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << operation << rank->log();
+    EXPECT_THAT(ranks[0]->log(), HasSubstr("hier"));
+  }
+}
+
+TEST_F(EfaGangTest, ANodeThatDiesEndsTheJobOnEveryRankSoon) {
+  Start(TwoUltraServers());
+  // A thousand sizes: the line of the first says that they have begun.
+  const auto ranks =
+      Job("job", {"allr", "-b", "64K", "-e", "128K", "-i", "128", "-d", "fp32", "-n", "1", "-c"});
+  ASSERT_TRUE(Eventually(*ranks[0], [&] {
+    return ranks[0]->log().find("65536") != std::string::npos;
+  })) << ranks[0]->log();
+  const std::size_t victim = 5;  // of the second UltraServer
+  programs_[victim]->Kill(SIGKILL);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    SCOPED_TRACE(rank);
+    ASSERT_TRUE(ranks[rank]->WaitEnd(kSoon)) << ranks[rank]->log();
+    EXPECT_EQ(ranks[rank]->Wait(), 1);
+    if (rank == victim) continue;  // it has lost its own node and cannot know why
+    EXPECT_THAT(ranks[rank]->log(),
+                AllOf(HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"), HasSubstr("is gone")));
+  }
+}
+
+}  // namespace
+}  // namespace tahoma

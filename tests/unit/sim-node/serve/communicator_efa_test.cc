@@ -1,0 +1,323 @@
+// Communicators over units that only EFA joins, in one process with real sockets: two UltraServers
+// with two nodes each and two plain instances. Data must be right and times those of the same
+// collective planned in one piece.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "sim-node/collective/hierarchical.h"
+#include "sim-node/serve/communicator.h"
+#include "sim-node/serve/communicator_messages.h"
+
+namespace tahoma::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kUltraType = "trn2u.48xlarge";
+constexpr std::string_view kPlainType = "trn2.48xlarge";
+
+NodePlace PlaceOf(const std::string& name, const std::string& ultra_server, int node_id) {
+  return {.name = name,
+          .ultra_server = ultra_server,
+          .node_id = node_id,
+          .instance_type = std::string(ultra_server.empty() ? kPlainType : kUltraType),
+          .network_layers = {"nn-1", "nn-2", "nn-3"}};
+}
+
+// In order of their ranks: two of each UltraServer, then the plain ones.
+const std::vector<NodePlace>& Places() {
+  static const std::vector<NodePlace> places = {PlaceOf("a0", "us-a", 0), PlaceOf("a1", "us-a", 1),
+                                                PlaceOf("b0", "us-b", 2), PlaceOf("b1", "us-b", 3),
+                                                PlaceOf("p0", "", 0),     PlaceOf("p1", "", 0)};
+  return places;
+}
+const NodePlace& PlaceOfRank(int rank) { return Places()[static_cast<std::size_t>(rank)]; }
+
+// All 16 chips of the node, by their numbers in its unit.
+std::vector<Member> ChipsOf(const NodePlace& place) {
+  std::vector<Member> members;
+  for (int chip = 0; chip < 16; ++chip) {
+    members.push_back({.chip = torus::ChipIndex(16 * place.node_id + chip)});
+  }
+  return members;
+}
+
+class Node {
+ public:
+  Node(const NodePlace& place, const std::string& folder, milliseconds join_timeout)
+      : communicators_({.node_id = place.node_id,
+                        .links = {place.torus(), hw::kTrainium2.links},
+                        .place = place,
+                        .join_timeout = join_timeout,
+                        .run_timeout = milliseconds(20'000)}) {
+    PeerLink::Options inside{.node_id = place.node_id,
+                             .ultra_server = place.ultra_server,
+                             .listen_address = "unix:" + folder + "/" + place.name + ".link",
+                             .redial = milliseconds(5)};
+    PeerLink::Options outside{.node_id = place.node_id,
+                              .name = place.name,
+                              .listen_address = "unix:" + folder + "/" + place.name + ".efa",
+                              .redial = milliseconds(5)};
+    for (const NodePlace& peer : Places()) {
+      if (peer == place) continue;
+      if (peer.Unit() == place.Unit()) {
+        inside.peers.push_back({peer.node_id, "unix:" + folder + "/" + peer.name + ".link"});
+      } else {
+        outside.peers.push_back({.node_id = kFirstEfaNode + static_cast<int>(outside.peers.size()),
+                                 .address = "unix:" + folder + "/" + peer.name + ".efa",
+                                 .name = peer.name});
+      }
+    }
+    if (!inside.peers.empty()) {
+      link_ = *PeerLink::Start(inside, communicators_);
+      communicators_.Connect(*link_);
+    }
+    efa_ = *PeerLink::Start(outside, communicators_);
+    communicators_.ConnectEfa(*efa_);
+  }
+  Communicators& operator*() { return communicators_; }
+
+ private:
+  Communicators communicators_;
+  std::unique_ptr<PeerLink> link_;
+  std::unique_ptr<PeerLink> efa_;
+};
+
+class CommunicatorEfaTest : public ::testing::Test {
+ protected:
+  CommunicatorEfaTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tahoma-efa-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    for (const NodePlace& place : Places()) {
+      nodes_.push_back(std::make_unique<Node>(place, folder_, milliseconds(20'000)));
+    }
+  }
+  ~CommunicatorEfaTest() override {
+    nodes_.clear();
+    std::filesystem::remove_all(folder_);
+  }
+  Communicators& at(int node) { return **nodes_[static_cast<std::size_t>(node)]; }
+
+  // Rank i of the job is on node `on[i]`, each in a thread.
+  template <typename T>
+  std::vector<T> OnAll(const std::vector<int>& on, const std::function<T(int rank)>& work) {
+    std::vector<std::optional<T>> results(on.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < on.size(); ++i) {
+        threads.emplace_back([&, i] { results[i] = work(static_cast<int>(i)); });
+      }
+    }
+    std::vector<T> all;
+    for (auto& result : results) all.push_back(*std::move(result));
+    return all;
+  }
+  int NodeOf(const std::vector<int>& on, int rank) { return on[static_cast<std::size_t>(rank)]; }
+  std::vector<absl::Status> Join(const std::vector<int>& on) {
+    return OnAll<absl::Status>(on, [&](int rank) {
+      const int node = NodeOf(on, rank);
+      return at(node)
+          .Join({.comm_id = "job",
+                 .rank = rank,
+                 .world_size = static_cast<int>(on.size()),
+                 .members = ChipsOf(PlaceOfRank(node))})
+          .status();
+    });
+  }
+  std::vector<absl::StatusOr<RunResult>> Run(const std::vector<int>& on, const RunSpec& spec) {
+    return OnAll<absl::StatusOr<RunResult>>(
+        on, [&](int rank) { return at(NodeOf(on, rank)).Run("job", rank, spec); });
+  }
+
+  std::string folder_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+RunSpec Checked(Operation operation, std::uint64_t bytes) {
+  return {.request = {.operation = operation, .bytes = bytes, .type = ElementType::kInt32},
+          .check = true,
+          .seed = 3};
+}
+
+// What the plan in one piece says, for ranks on these nodes.
+VirtualDuration Planned(const std::vector<int>& on, const Request& request,
+                        const std::vector<LinkState>& unhealthy = {}) {
+  std::vector<NodePlace> places;
+  for (const int node : on) places.push_back(PlaceOfRank(node));
+  const auto gang = GangFabric::Of(places);
+  std::vector<Member> members;
+  for (std::size_t rank = 0; rank < on.size(); ++rank) {
+    for (const Member& member : gang->ChipsOf(static_cast<int>(rank), ChipsOf(places[rank]))) {
+      members.push_back(member);
+    }
+  }
+  Fabric fabric = gang->fabric();
+  for (const LinkState& state : unhealthy) {
+    EXPECT_TRUE(fabric.SetPermille(state.link, state.permille).ok());
+  }
+  const auto plan = PlanOnFabric(request, members, fabric);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan->times.end - plan->times.start;
+}
+
+TEST_F(CommunicatorEfaTest, AGangOverTwoUltraServersMovesRealDataInThePlannedTime) {
+  const std::vector<int> on = {0, 1, 2, 3};
+  for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+        Operation::kBroadcast, Operation::kAllToAll, Operation::kSendReceive}) {
+    const RunSpec spec = Checked(operation, 48 * 1024);
+    for (const auto& result : Run(on, spec)) {
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->wrong_elements, 0u) << Name(operation);
+      EXPECT_EQ(Name(result->algorithm), "hier");
+      EXPECT_EQ(result->time, Planned(on, spec.request)) << Name(operation);
+      EXPECT_EQ(result->chips, 64);
+    }
+  }
+}
+
+TEST_F(CommunicatorEfaTest, PlainInstancesAndMixedUnitsWorkToo) {
+  for (const std::vector<int>& on : {std::vector<int>{4, 5}, {5, 0, 2}}) {
+    for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
+    const RunSpec spec = Checked(Operation::kAllReduce, 100'000);
+    for (const auto& result : Run(on, spec)) {
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->wrong_elements, 0u);
+      EXPECT_EQ(result->time, Planned(on, spec.request));
+    }
+    for (std::size_t rank = 0; rank < on.size(); ++rank) {
+      at(on[rank]).Leave("job", static_cast<int>(rank));
+    }
+  }
+}
+
+TEST_F(CommunicatorEfaTest, RanksOfOneUnitFormAGroupWithoutEfa) {
+  const std::vector<int> on = {2, 3};
+  for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
+  for (const auto& result : Run(on, Checked(Operation::kAllReduce, 64 * 1024))) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_NE(Name(result->algorithm), "hier");
+    EXPECT_EQ(result->wrong_elements, 0u);
+  }
+}
+
+TEST_F(CommunicatorEfaTest, ABrokenLinkAndADeadNicAreKnownInEveryUnit) {
+  const std::vector<int> on = {0, 1, 2, 3};
+  for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
+  // Chip 33 is on node b0, the second of its unit's numbers: the NIC of that chip in, and a link.
+  const LinkId link =
+      TorusLinks::IdOf(torus::ChipIndex(33), torus::Axis::kY, torus::Direction::kPlus);
+  const LinkId nic = 384 + 2 * 33 + 1;
+  at(2).SetLinks({{.link = link, .permille = 0}, {.link = nic, .permille = 0}});
+  const RunSpec spec = Checked(Operation::kAllReduce, 1 << 20);
+  const Fabric two(std::vector<TorusLinks>(2, {torus::kUltraServerShape, hw::kTrainium2.links}),
+                   hw::kTrainium2.links.efa);
+  const VirtualDuration expected =
+      Planned(on, spec.request,
+              {{.link = 384 + link, .permille = 0},
+               {.link = two.NicOf(Fabric::ChipOf(1, 33), NicDirection::kIn), .permille = 0}});
+  EXPECT_NE(expected, Planned(on, spec.request));
+  for (const auto& result : Run(on, spec)) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->time, expected);
+    EXPECT_EQ(result->wrong_elements, 0u);
+  }
+}
+
+TEST_F(CommunicatorEfaTest, ALostNodeEndsAllRanksWithItsName) {
+  const std::vector<int> on = {0, 2, 4, 5};
+  for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
+  const auto results = OnAll<absl::Status>(on, [&](int rank) {
+    if (rank == 3) {
+      nodes_[5].reset();
+      return absl::OkStatus();
+    }
+    absl::Status last;
+    for (int i = 0; i < 1000 && last.ok(); ++i) {
+      last =
+          at(NodeOf(on, rank)).Run("job", rank, Checked(Operation::kAllReduce, 64 * 1024)).status();
+    }
+    return last;
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const absl::Status& status = results[static_cast<std::size_t>(rank)];
+    EXPECT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_THAT(Message(status), HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"));
+  }
+  // Who hears it from the node itself names it; the others may hear first of a rank that ended.
+  EXPECT_THAT(Message(results[2]), HasSubstr("is gone"));
+}
+
+TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
+  nodes_[4] = nullptr;
+  nodes_[4] = std::make_unique<Node>(PlaceOfRank(4), folder_, milliseconds(100));
+  const auto joined = at(4).Join(
+      {.comm_id = "job", .rank = 1, .world_size = 2, .members = ChipsOf(PlaceOfRank(4))});
+  EXPECT_EQ(Message(joined.status()),
+            "communicator \"job\": rank 0 of 2 did not join within 100 ms");
+}
+
+TEST(GangFabricTest, UnitsAreNumberedInTheOrderOfRanks) {
+  const auto gang = GangFabric::Of({PlaceOf("p", "", 0), PlaceOf("b0", "us-b", 0),
+                                    PlaceOf("a3", "us-a", 3), PlaceOf("b1", "us-b", 1)});
+  ASSERT_TRUE(gang.ok()) << gang.status();
+  EXPECT_EQ(gang->fabric().unit_count(), 3);
+  EXPECT_EQ(gang->fabric().unit(0).torus(), torus::kInstanceShape);
+  EXPECT_EQ(gang->fabric().unit(1).torus(), torus::kUltraServerShape);
+  EXPECT_EQ(gang->ChipsOf(3, {{.chip = torus::ChipIndex(16)}})[0].chip, Fabric::ChipOf(1, 16));
+  EXPECT_EQ(gang->ChipsOf(2, {{.chip = torus::ChipIndex(48)}})[0].chip, Fabric::ChipOf(2, 48));
+}
+
+TEST(GangFabricTest, AViewGetsTheNumbersOfTheFabric) {
+  const auto gang = GangFabric::Of({PlaceOf("p", "", 0), PlaceOf("b2", "us-b", 2)});
+  const LinkId nic = 384 + 2 * 40;
+  const NodeLinks view = gang->ViewFrom(
+      1, {.node = 2, .epoch = 7, .unhealthy = {{.link = 5, .permille = 1}, {nic, 2}}});
+  EXPECT_EQ(view.node, 6);
+  EXPECT_EQ(view.epoch, 7u);
+  ASSERT_EQ(view.unhealthy.size(), 2u);
+  EXPECT_EQ(gang->fabric().Name(view.unhealthy[0].link), "unit 1 chip 0 z+");
+  EXPECT_EQ(gang->fabric().Name(view.unhealthy[1].link), "unit 1 chip 40 EFA out");
+  const GangFabric alone = GangFabric::OneUnit({torus::kUltraServerShape, hw::kTrainium2.links}, 2);
+  EXPECT_EQ(alone.ViewFrom(1, {.node = 2, .unhealthy = {{.link = 5}, {.link = nic}}}).unhealthy,
+            (std::vector<LinkState>{{.link = 5}}));
+}
+
+TEST(GangFabricTest, ANetworkNodeInTwoPlacesIsRefusedWithItsName) {
+  NodePlace one = PlaceOf("p", "", 0);
+  NodePlace two = PlaceOf("q", "", 0);
+  two.network_layers = {"nn-1", "nn-other", "nn-3"};
+  EXPECT_EQ(Message(GangFabric::Of({one, two}).status()),
+            "network node \"nn-3\" is under \"nn-2\" and under \"nn-other\"");
+}
+
+TEST(JoinMessageTest, APlaceComesBackAndABadOneIsRefused) {
+  const Joiner joiner{.number = 1,
+                      .world_size = 2,
+                      .members = {{.chip = torus::ChipIndex(3)}},
+                      .place = PlaceOf("b1", "us-b", 3)};
+  wire::Request message = EncodeJoin("job", 1, joiner);
+  const auto back = DecodeJoin(message);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->joiner.place, joiner.place);
+  const auto at = message.params.find("\"nodeId\":3");
+  ASSERT_NE(at, std::string::npos);
+  message.params.replace(at, 10, "\"nodeId\":4");
+  EXPECT_EQ(Message(DecodeJoin(message).status()), "peerJoin.place.nodeId is 4; expected 0 to 3");
+}
+
+}  // namespace
+}  // namespace tahoma::sim
