@@ -196,24 +196,6 @@ std::uint64_t HopsOfAllPairs(const Graph& graph, ChipMask members) {
   return hops;
 }
 
-// Half-open slabs of a torus: the parts with the fewest links for their chips.
-template <typename Each>
-void ForEachSlab(const torus::Shape& torus, const Each& each) {
-  for (const torus::Axis axis : torus::kAxes) {
-    const int extent = torus.extent(axis);
-    for (int begin = 0; begin < extent; ++begin) {
-      for (int length = 1; length < extent; ++length) {
-        ChipMask slab = 0;
-        for (int chip = 0; chip < torus.chip_count(); ++chip) {
-          const int at = torus.CoordOf(torus::ChipIndex(chip)).along(axis);
-          if ((at - begin + extent) % extent < length) slab |= Bit(chip);
-        }
-        each(slab);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 ChipMask ThroughOf(const UnitLinks& links, ChipMask members) {
@@ -252,7 +234,7 @@ Cut WorstExchangeCut(const UnitLinks& links, ChipMask members, ChipMask through)
     if (cut.blocks != 0 && cut.WorseThan(worst)) worst = cut;
   };
   for (ChipMask left = through; left != 0; left &= left - 1) look(left & (~left + 1));
-  ForEachSlab(links.torus(), look);
+  for (const ChipMask slab : links.topology().slabs) look(slab);
   std::uint64_t all_links = 0;
   for (ChipMask left = through; left != 0; left &= left - 1) {
     const int to = Lowest(left);

@@ -11,8 +11,6 @@ namespace {
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr Arc kNoArc = 0xffff;
-
 ChipMask Bit(int chip) { return ChipMask{1} << chip; }
 
 // Making one takes longer than using it, so those of a Trainium2 are made once.
@@ -28,9 +26,12 @@ const RouteTable* SharedTable(const torus::Shape& torus) {
 RouteTable::RouteTable(const torus::Shape& torus) : chips_(torus.chip_count()), begin_{0} {
   for (int from = 0; from < chips_; ++from) {
     for (int to = 0; to < chips_; ++to) {
+      ChipMask on_way = Bit(from);
       for (const torus::Hop& hop : torus::Route(torus, ChipIndex(from), ChipIndex(to))) {
         arcs_.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
+        on_way |= MaskOf(hop.to);
       }
+      on_way_.push_back(on_way);
       begin_.push_back(static_cast<std::uint32_t>(arcs_.size()));
     }
   }
@@ -41,54 +42,86 @@ Crowd::Crowd(const UnitLinks& links, ChipMask through)
       through_(through),
       own_(SharedTable(links.torus()) == nullptr ? std::optional<RouteTable>(links.torus())
                                                  : std::nullopt),
-      table_(own_ ? *own_ : *SharedTable(links.torus())) {}
-
-void Crowd::Count(std::span<const Arc> route) {
-  for (const Arc arc : route) ++messages_[arc];
-  longest_ = std::max(longest_, static_cast<int>(route.size()));
-}
-
-const std::array<Arc, kChipsMax>& Crowd::CameBy(int from) {
-  if (searched_from_ == from) return came_by_;
-  searched_from_ = from;
-  came_by_.fill(kNoArc);
-  std::array<int, kChipsMax> frontier{};
-  std::size_t found = 0;
-  frontier[found++] = from;
-  ChipMask seen = Bit(from);
-  for (std::size_t next = 0; next < found; ++next) {
+      table_(own_ ? *own_ : *SharedTable(links.torus())) {
+  for (ChipMask left = through; left != 0; left &= left - 1) {
+    const int chip = std::countr_zero(left);
+    const auto at = static_cast<std::size_t>(chip);
     for (int port = 0; port < kPortsPerChip; ++port) {
-      const auto arc = static_cast<Arc>(frontier[next] * kPortsPerChip + port);
-      if (links_.rate(arc) == 0) continue;
-      const int neighbour = links_.to(arc);
-      if (((seen | ~through_) & Bit(neighbour)) != 0) continue;
-      seen |= Bit(neighbour);
-      came_by_[static_cast<std::size_t>(neighbour)] = arc;
-      frontier[found++] = neighbour;
+      const auto arc = static_cast<Arc>(chip * kPortsPerChip + port);
+      if (links.torus().extent(torus::kAxes.at(static_cast<std::size_t>(port / 2))) == 1) continue;
+      if ((through & Bit(links.to(arc))) == 0) continue;
+      broken_ = broken_ || links.rate(arc) == 0;
+      if (links.rate(arc) == 0) continue;
+      usable_[at][usable_count_[at]++] = arc;
+      reachable_[at] |= Bit(links.to(arc));
     }
   }
-  return came_by_;
 }
 
-bool Crowd::Add(int from, int to) {
-  if (from == to) return true;
+bool Crowd::Search(int from, ChipMask to) {
+  found_count_ = 0;
+  found_[found_count_++] = static_cast<std::uint8_t>(from);
+  ChipMask open = through_ & ~Bit(from);
+  for (std::size_t next = 0; next < found_count_ && (to & open) != 0; ++next) {
+    const std::size_t at = found_[next];
+    if ((reachable_[at] & open) == 0) continue;
+    for (std::size_t i = 0; i < usable_count_[at]; ++i) {
+      const Arc arc = usable_[at][i];
+      const auto neighbour = static_cast<std::uint8_t>(links_.to(arc));
+      if ((open & Bit(neighbour)) == 0) continue;
+      open &= ~Bit(neighbour);
+      came_by_[neighbour] = arc;
+      came_from_[neighbour] = static_cast<std::uint8_t>(at);
+      found_[found_count_++] = neighbour;
+    }
+  }
+  return (to & open) == 0;
+}
+
+bool Crowd::CountDirect(int from, int to) {
+  if ((table_.Chips(from, to) & ~through_) != 0) return false;
   const std::span<const Arc> direct = table_.Route(from, to);
-  const bool usable = std::all_of(direct.begin(), direct.end(), [&](Arc arc) {
-    return links_.rate(arc) != 0 && (through_ & Bit(links_.to(arc))) != 0;
-  });
-  if (usable) {
-    Count(direct);
-    return true;
+  if (broken_ &&
+      std::any_of(direct.begin(), direct.end(), [&](Arc arc) { return links_.rate(arc) == 0; })) {
+    return false;
   }
-  const std::array<Arc, kChipsMax>& came_by = CameBy(from);
-  std::array<Arc, kChipsMax> route{};
-  std::size_t hops = 0;
-  for (int at = to; at != from; at = route[hops - 1] / kPortsPerChip) {
-    const Arc arc = came_by[static_cast<std::size_t>(at)];
-    if (arc == kNoArc) return false;
-    route[hops++] = arc;
+  for (const Arc arc : direct) ++messages_[arc];
+  longest_ = std::max(longest_, direct.size());
+  return true;
+}
+
+// The ways are a tree: what crosses an arc of it goes to the chips beyond.
+bool Crowd::CountDetours(int from, ChipMask to) {
+  if (to == 0) return true;
+  if (!Search(from, to)) return false;
+  std::array<std::uint8_t, kChipsMax> beyond{};
+  std::array<std::uint8_t, kChipsMax> hops{};
+  for (std::size_t i = 1; i < found_count_; ++i) {
+    const std::size_t chip = found_[i];
+    hops[chip] = static_cast<std::uint8_t>(hops[came_from_[chip]] + 1);
+    if ((to & Bit(found_[i])) != 0) longest_ = std::max<std::size_t>(longest_, hops[chip]);
   }
-  Count(std::span(route).first(hops));
+  for (std::size_t i = found_count_ - 1; i > 0; --i) {
+    const std::size_t chip = found_[i];
+    beyond[chip] = static_cast<std::uint8_t>(beyond[chip] + (to >> found_[i] & 1));
+    messages_[came_by_[chip]] += beyond[chip];
+    beyond[came_from_[chip]] = static_cast<std::uint8_t>(beyond[came_from_[chip]] + beyond[chip]);
+  }
+  return true;
+}
+
+bool Crowd::Add(int from, ChipMask to) {
+  ChipMask detours = 0;
+  for (ChipMask left = to & ~Bit(from); left != 0; left &= left - 1) {
+    if (!CountDirect(from, std::countr_zero(left))) detours |= left & (~left + 1);
+  }
+  return CountDetours(from, detours);
+}
+
+bool Crowd::AddAllPairs(ChipMask members) {
+  for (ChipMask from = members; from != 0; from &= from - 1) {
+    if (!Add(std::countr_zero(from), members)) return false;
+  }
   return true;
 }
 
@@ -107,7 +140,7 @@ Crowd::Fullest Crowd::fullest() const {
 Picoseconds Crowd::Time(Wide numerator, std::uint64_t denominator) const {
   const Fullest full = fullest();
   return TimeAtMost(numerator * full.messages, denominator, full.rate) +
-         links_.costs().hop * longest_;
+         links_.costs().hop * static_cast<Picoseconds::rep>(longest_);
 }
 
 }  // namespace tahoma::collective

@@ -39,36 +39,63 @@ Picoseconds TimeAtMost(Wide numerator, std::uint64_t denominator, std::uint64_t 
       static_cast<Picoseconds::rep>((numerator * kPicosecondsPerSecond + per - 1) / per));
 }
 
-UnitLinks::UnitLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
-                     const LinkCosts& costs)
-    : torus_(torus), costs_(costs) {
-  TAHOMA_CHECK(torus.chip_count() <= kChipsMax);
-  TAHOMA_CHECK(rates.size() == static_cast<std::size_t>(arc_count()));
-  TAHOMA_CHECK(costs.efficiency_permille > 0 && costs.efficiency_permille <= 1000);
-  chips_ = ~ChipMask{0} >> (kChipsMax - torus.chip_count());
-  std::copy(rates.begin(), rates.end(), rates_.begin());
-  for (int chip = 0; chip < torus.chip_count(); ++chip) {
-    const torus::Coord at = torus.CoordOf(ChipIndex(chip));
+Topology::Topology(const torus::Shape& shape)
+    : torus(shape), chips(~ChipMask{0} >> (kChipsMax - shape.chip_count())) {
+  TAHOMA_CHECK(shape.chip_count() <= kChipsMax);
+  for (int chip = 0; chip < shape.chip_count(); ++chip) {
+    const torus::Coord at = shape.CoordOf(ChipIndex(chip));
     for (const Axis axis : torus::kAxes) {
       for (const Direction direction : torus::kDirections) {
-        const auto next = torus.Neighbour(at, axis, direction);
+        const auto next = shape.Neighbour(at, axis, direction);
         if (!next) continue;
-        const ChipIndex neighbour = torus.IndexOf(*next);
-        to_[ArcOf(ChipIndex(chip), axis, direction)] = static_cast<std::uint8_t>(neighbour.value());
-        neighbours_[static_cast<std::size_t>(chip)] |= MaskOf(neighbour);
+        const ChipIndex neighbour = shape.IndexOf(*next);
+        to[UnitLinks::ArcOf(ChipIndex(chip), axis, direction)] =
+            static_cast<std::uint8_t>(neighbour.value());
+        neighbours[static_cast<std::size_t>(chip)] |= MaskOf(neighbour);
+      }
+    }
+  }
+  for (const Axis axis : torus::kAxes) {
+    const int extent = shape.extent(axis);
+    for (int begin = 0; begin < extent; ++begin) {
+      for (int length = 1; length < extent; ++length) {
+        ChipMask& slab = slabs.emplace_back(0);
+        for (int chip = 0; chip < shape.chip_count(); ++chip) {
+          const int at = shape.CoordOf(ChipIndex(chip)).along(axis);
+          if ((at - begin + extent) % extent < length) slab |= MaskOf(ChipIndex(chip));
+        }
       }
     }
   }
 }
 
+std::shared_ptr<const Topology> Topology::Of(const torus::Shape& torus) {
+  static const auto ultra_server = std::make_shared<const Topology>(torus::kUltraServerShape);
+  static const auto instance = std::make_shared<const Topology>(torus::kInstanceShape);
+  if (torus == torus::kUltraServerShape) return ultra_server;
+  return torus == torus::kInstanceShape ? instance : std::make_shared<const Topology>(torus);
+}
+
+UnitLinks::UnitLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
+                     const LinkCosts& costs)
+    : topology_(Topology::Of(torus)), costs_(costs) {
+  TAHOMA_CHECK(rates.size() == static_cast<std::size_t>(arc_count()));
+  TAHOMA_CHECK(costs.efficiency_permille > 0 && costs.efficiency_permille <= 1000);
+  std::copy(rates.begin(), rates.end(), rates_.begin());
+}
+
 UnitLinks::UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs)
-    : UnitLinks(
-          torus,
-          std::vector<std::uint64_t>(static_cast<std::size_t>(torus.chip_count()) * kPortsPerChip),
-          costs) {
-  for (int arc = 0; arc < arc_count(); ++arc) {
-    if (torus.extent(AxisOf(arc)) == 1) continue;
-    rates_[static_cast<std::size_t>(arc)] = RateOf(rates, costs.efficiency_permille, AxisOf(arc));
+    : topology_(Topology::Of(torus)), costs_(costs) {
+  TAHOMA_CHECK(costs.efficiency_permille > 0 && costs.efficiency_permille <= 1000);
+  std::array<std::uint64_t, kPortsPerChip> by_port{};
+  for (const Axis axis : torus::kAxes) {
+    const auto port = 2 * static_cast<std::size_t>(axis);
+    if (torus.extent(axis) == 1) continue;
+    by_port.at(port) = by_port.at(port + 1) = RateOf(rates, costs.efficiency_permille, axis);
+  }
+  for (int chip = 0; chip < torus.chip_count(); ++chip) {
+    std::copy(by_port.begin(), by_port.end(),
+              &rates_.at(static_cast<std::size_t>(chip * kPortsPerChip)));
   }
 }
 
@@ -78,8 +105,8 @@ Arc UnitLinks::ArcOf(ChipIndex from, Axis axis, Direction direction) {
 }
 
 void UnitLinks::SetPermille(const LinkFault& fault) {
-  TAHOMA_CHECK(fault.permille <= 1000 && torus_.extent(fault.axis) > 1);
-  TAHOMA_CHECK(fault.chip.value() < torus_.chip_count());
+  TAHOMA_CHECK(fault.permille <= 1000 && torus().extent(fault.axis) > 1);
+  TAHOMA_CHECK(fault.chip.value() < torus().chip_count());
   std::uint64_t& rate = rates_[ArcOf(fault.chip, fault.axis, fault.direction)];
   rate = rate * fault.permille / 1000;
 }
@@ -87,7 +114,7 @@ void UnitLinks::SetPermille(const LinkFault& fault) {
 void UnitLinks::Kill(ChipMask chips) {
   for (int arc = 0; arc < arc_count(); ++arc) {
     const auto at = static_cast<std::size_t>(arc);
-    const ChipMask ends = ChipMask{1} << (arc / kPortsPerChip) | ChipMask{1} << to_[at];
+    const ChipMask ends = ChipMask{1} << (arc / kPortsPerChip) | ChipMask{1} << topology_->to[at];
     if ((ends & chips) != 0) rates_[at] = 0;
   }
 }
@@ -97,7 +124,7 @@ ChipMask UnitLinks::Reach(ChipMask chips) const {
   for (ChipMask grown = reached; grown != 0;) {
     ChipMask next = 0;
     for (; grown != 0; grown &= grown - 1) {
-      next |= neighbours_[static_cast<std::size_t>(std::countr_zero(grown))];
+      next |= topology_->neighbours[static_cast<std::size_t>(std::countr_zero(grown))];
     }
     grown = next & chips & ~reached;
     reached |= grown;
@@ -115,7 +142,7 @@ bool UnitLinks::IsHealthyTrainium2(ChipMask chips) const {
     const int chip = std::countr_zero(left);
     for (int port = 0; port < kPortsPerChip; ++port) {
       const auto arc = static_cast<std::size_t>(chip * kPortsPerChip + port);
-      if (torus_.extent(AxisOf(port)) == 1 || (chips >> to_[arc] & 1) == 0) continue;
+      if (torus().extent(AxisOf(port)) == 1 || (chips >> topology_->to[arc] & 1) == 0) continue;
       if (rates_[arc] != full[static_cast<std::size_t>(port / 2)]) return false;
     }
   }

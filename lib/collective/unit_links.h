@@ -17,8 +17,10 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <ratio>
 #include <span>
+#include <vector>
 
 #include "lib/hw/catalogue.h"
 #include "lib/torus/box.h"
@@ -57,6 +59,20 @@ using Arc = std::uint16_t;
 inline constexpr int kPortsPerChip = 6;
 inline constexpr int kChipsMax = 64;
 
+// What never changes about a torus.
+struct Topology {
+  explicit Topology(const torus::Shape& torus);
+  // Those of an UltraServer and an instance are made once.
+  static std::shared_ptr<const Topology> Of(const torus::Shape& torus);
+
+  torus::Shape torus;
+  torus::ChipMask chips = 0;
+  std::array<std::uint8_t, kChipsMax * kPortsPerChip> to{};  // of arcs that exist
+  std::array<torus::ChipMask, kChipsMax> neighbours{};
+  // Runs of planes along each axis: the parts with the fewest links for their chips.
+  std::vector<torus::ChipMask> slabs;
+};
+
 class UnitLinks {
  public:
   // At most 64 chips.
@@ -70,14 +86,15 @@ class UnitLinks {
   // All links of these chips are down, both ways.
   void Kill(torus::ChipMask chips);
 
-  const torus::Shape& torus() const { return torus_; }
+  const torus::Shape& torus() const { return topology_->torus; }
+  const Topology& topology() const { return *topology_; }
   const LinkCosts& costs() const { return costs_; }
-  torus::ChipMask chips() const { return chips_; }
-  int arc_count() const { return torus_.chip_count() * kPortsPerChip; }
+  torus::ChipMask chips() const { return topology_->chips; }
+  int arc_count() const { return torus().chip_count() * kPortsPerChip; }
   // Bytes per second.
   std::uint64_t rate(Arc arc) const { return rates_[arc]; }
   // Meaningful for arcs that exist.
-  int to(Arc arc) const { return to_[arc]; }
+  int to(Arc arc) const { return topology_->to[arc]; }
   static Arc ArcOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction);
 
   // Those of `chips` that the lowest of them reaches over cables between them, working or not.
@@ -86,12 +103,9 @@ class UnitLinks {
   bool IsHealthyTrainium2(torus::ChipMask chips) const;
 
  private:
-  torus::Shape torus_;
+  std::shared_ptr<const Topology> topology_;
   LinkCosts costs_;
-  torus::ChipMask chips_;
   std::array<std::uint64_t, kChipsMax * kPortsPerChip> rates_{};
-  std::array<std::uint8_t, kChipsMax * kPortsPerChip> to_{};
-  std::array<torus::ChipMask, kChipsMax> neighbours_{};
 };
 
 }  // namespace tahoma::collective
