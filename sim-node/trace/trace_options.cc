@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/collective/bound.h"
+#include "sim-node/fidelity/fidelity.h"
 
 namespace tahoma::sim {
 namespace {
@@ -62,6 +63,7 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
   spec.String("type", &options.type, "of the elements, as nccom-test names it");
   spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring or tree");
+  spec.String("level", &options.level, "what tells the time: closed-form, flows or flits");
   spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
   spec.String("at", &options.at, "its first corner, \"x,y,z\"");
   spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");
@@ -82,13 +84,16 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
   Request request;
   TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, members, links, request));
   TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, links));
-  const double time = Nanoseconds(plan.times.end - plan.times.start) / 1e3;
+  TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
+  TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
+                          TimeOf(level, plan, request, members, links));
+  const double time = Nanoseconds(at_level) / 1e3;
   const double bound =
       Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) / 1e3;
-  std::string title =
-      fmt::format("{} of {} bytes {} on {}, {}: {:.2f} us, {} steps; the links allow {:.2f} us",
-                  Name(request.operation), request.bytes, Name(request.type), box.ToString(),
-                  Name(plan.algorithm), time, plan.schedule.steps.size(), bound);
+  std::string title = fmt::format(
+      "{} of {} bytes {} on {}, {}: {:.2f} us by {}, {} steps; the links allow {:.2f} us",
+      Name(request.operation), request.bytes, Name(request.type), box.ToString(),
+      Name(plan.algorithm), time, Name(level), plan.schedule.steps.size(), bound);
   return Traced{.title = std::move(title), .links = std::move(links), .use = std::move(use)};
 }
 

@@ -29,6 +29,7 @@ struct TraceOptions {
   std::int64_t bytes = std::int64_t{64} << 20;
   std::string type = "fp32";
   std::string algorithm = "auto";
+  std::string level = "flows";
   std::string box = "4x4x4";
   std::string at = "0,0,0";
   std::int64_t ranks = 1;
