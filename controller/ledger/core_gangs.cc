@@ -288,6 +288,9 @@ void Core::Show(const GangRef& ref) {
     const GangRun& gang_run = runs_.at(run->second).run;
     view->decision = gang_run.shared_decision();
     view->bound_pods = gang_run.bound_pods();
+    if (gang_run.phase() != RunPhase::kUndoing) {
+      view->predicted_all_reduce = PredictedAllReduce(*view->decision);
+    }
     view->phase = gang_run.phase() == RunPhase::kBound     ? "Running"
                   : gang_run.phase() == RunPhase::kUndoing ? "Pending"
                                                            : "Placed";
