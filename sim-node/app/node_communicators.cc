@@ -47,7 +47,10 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
                                                                             NodeServer& server,
                                                                             const Clock& clock) {
   std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
-      {.node_id = live.Read(NodeIdOf), .links = live.Read(LinksAround)}, live));
+      {.node_id = live.Read(NodeIdOf),
+       .links = live.Read(LinksAround),
+       .mode = *ParsePlanMode(options.collectives_mode)},  // CheckOptions has passed it
+      live));
   if (!options.link_address.empty() && !options.ultra_server.id.empty()) {
     TAHOMA_RETURN_IF_ERROR(Annotate(made->StartLink(options, clock), "linkAddress"));
   }

@@ -3,6 +3,7 @@
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "lib/wire/socket.h"
+#include "sim-node/collective/plan_options.h"
 
 namespace tahoma::sim {
 namespace {
@@ -66,6 +67,12 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("adminTokenFile", &options.admin_token_file, "bearer token its callers must show");
   spec.String("stateDir", &options.state_dir, "folder of logs and the pod runner's state");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
+  spec.Section("collectives", "how collectives are planned; the same on all nodes of a gang",
+               [&](config::Fields& f) {
+                 f.String("mode", &options.collectives_mode,
+                          "best: the fastest there is; aws: Neuron's algorithms as AWS describes "
+                          "them");
+               });
   spec.Section("podRunner", "the kubelet's place",
                [&](config::Fields& f) { DeclarePodRunner(f, options.pod_runner); });
   return spec;
@@ -82,6 +89,8 @@ absl::Status CheckOptions(Options& options) {
     const absl::StatusOr<wire::Address> parsed = wire::ParseAddress(*address);
     if (!parsed.ok()) return Annotate(parsed.status(), "nodeSocket or workloadSocket");
   }
+  TAHOMA_RETURN_IF_ERROR(
+      Annotate(ParsePlanMode(options.collectives_mode).status(), "collectives.mode"));
   if (options.pod_runner.enabled && options.pod_runner.kubeconfig.empty()) {
     return InvalidArgument("podRunner.kubeconfig is empty; the pod runner needs an API server");
   }

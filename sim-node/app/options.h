@@ -59,6 +59,7 @@ struct Options {
   std::string admin_token_file{};
   std::string state_dir = "/var/lib/tahoma/sim-node";
   std::string port_file{};
+  std::string collectives_mode = "best";
   Runner pod_runner{};
 };
 

@@ -1,8 +1,10 @@
 #include "sim-node/collective/algorithms.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "lib/base/check.h"
+#include "lib/base/status.h"
 #include "lib/torus/path.h"
 
 namespace tahoma::sim {
@@ -10,43 +12,12 @@ namespace {
 
 using torus::ChipIndex;
 
-// Cuts each block into parts in proportion to their weights, and makes sends of them.
-class Cutter {
- public:
-  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights) : layout_(layout) {
-    for (const std::uint32_t weight : weights) ends_.push_back(ends_.back() + weight);
-  }
-
-  void Append(Step& step, ChipIndex from, ChipIndex to, std::size_t block, std::size_t part,
-              Action action) const {
-    const std::uint64_t begin = layout_.bounds[block];
-    const std::uint64_t count = layout_.bounds[block + 1] - begin;
-    const std::uint64_t first = begin + Share(count, ends_[part]);
-    const std::uint64_t last = begin + Share(count, ends_[part + 1]);
-    if (first == last) return;
-    step.push_back({.from = from,
-                    .to = to,
-                    .offset = first * layout_.element_bytes,
-                    .to_offset = first * layout_.element_bytes,
-                    .bytes = (last - first) * layout_.element_bytes,
-                    .action = action});
-  }
-
- private:
-  std::uint64_t Share(std::uint64_t count, std::uint64_t end) const {
-    return static_cast<std::uint64_t>(static_cast<Wide>(count) * end / ends_.back());
-  }
-
-  const Layout& layout_;
-  std::vector<std::uint64_t> ends_ = {0};  // of each part, in units of weight
-};
-
 Action ActionOf(Phase phase) {
   return phase == Phase::kReduceScatter ? Action::kReduce : Action::kCopy;
 }
 
-std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layout) {
-  const Cutter cutter(layout, {1});
+std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layout, Slice slice) {
+  const Cutter cutter(layout, {1}, slice);
   Step step;
   for (std::size_t to = 0; to < set.size(); ++to) {
     for (std::size_t from = 0; from < set.size(); ++from) {
@@ -59,7 +30,7 @@ std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layou
 }
 
 std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
-                            const Layout& layout) {
+                            const Layout& layout, Slice slice) {
   std::vector<std::vector<ChipIndex>> lanes;
   for (auto& ring : set.Rings(links)) {
     lanes.push_back(ring);
@@ -67,7 +38,11 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
     lanes.push_back(std::move(ring));
   }
   const std::size_t n = set.size();
-  const Cutter cutter(layout, std::vector<std::uint32_t>(lanes.size(), 1));
+  const Cutter cutter(layout, std::vector<std::uint32_t>(lanes.size(), 1), slice);
+  std::vector<std::size_t> place(64);
+  for (const ChipIndex chip : set.chips()) {
+    place[static_cast<std::size_t>(chip.value())] = set.PlaceOf(chip);
+  }
   std::vector<Step> steps(n - 1);
   for (std::size_t t = 0; t + 1 < n; ++t) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -76,8 +51,8 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
         // reduce-scatter it ends with receiving its own.
         const std::size_t behind = phase == Phase::kReduceScatter ? t + 1 : t;
         const ChipIndex owner = lanes[lane][(i + n - behind) % n];
-        cutter.Append(steps[t], lanes[lane][i], lanes[lane][(i + 1) % n], set.PlaceOf(owner), lane,
-                      ActionOf(phase));
+        cutter.Append(steps[t], lanes[lane][i], lanes[lane][(i + 1) % n],
+                      place[static_cast<std::size_t>(owner.value())], lane, ActionOf(phase));
       }
     }
   }
@@ -85,6 +60,35 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
 }
 
 }  // namespace
+
+Cutter::Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, Slice slice)
+    : parts_(weights.size()) {
+  std::uint64_t total = 0;
+  for (const std::uint32_t weight : weights) total += weight;
+  bounds_.reserve((layout.bounds.size() - 1) * (parts_ + 1));
+  for (std::size_t block = 0; block + 1 < layout.bounds.size(); ++block) {
+    const std::uint64_t begin = layout.bounds[block];
+    const std::uint64_t count = layout.bounds[block + 1] - begin;
+    std::uint64_t before = total * slice.index;
+    for (std::size_t part = 0; part <= parts_; ++part) {
+      const Wide first = static_cast<Wide>(count) * before / (total * slice.count);
+      bounds_.push_back((begin + static_cast<std::uint64_t>(first)) * layout.element_bytes);
+      if (part < parts_) before += weights[part];
+    }
+  }
+}
+
+void Cutter::Append(Step& step, ChipIndex from, ChipIndex to, std::size_t block, std::size_t part,
+                    Action action) const {
+  const auto [first, last] = Range(block, part);
+  if (first == last) return;
+  step.push_back({.from = from,
+                  .to = to,
+                  .offset = first,
+                  .to_offset = first,
+                  .bytes = last - first,
+                  .action = action});
+}
 
 std::string_view Name(Algorithm algorithm) {
   switch (algorithm) {
@@ -96,8 +100,21 @@ std::string_view Name(Algorithm algorithm) {
       return "ring";
     case Algorithm::kTree:
       return "tree";
+    case Algorithm::kKangaRing:
+      return "kangaring";
+    case Algorithm::kBucket:
+      return "bucket";
   }
   return "";
+}
+
+absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name) {
+  std::string known;
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    if (Name(algorithm) == name) return algorithm;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", Name(algorithm));
+  }
+  return InvalidArgument("unknown algorithm \"{}\"; expected one of {}", name, known);
 }
 
 Layout Layout::Weighted(const std::vector<int>& weights, std::uint64_t elements,
@@ -163,11 +180,55 @@ std::size_t StepCount(const std::vector<Swap>& swaps) {
 
 }  // namespace
 
+namespace {
+
+// The lanes of `layout` if nobody's block is fixed: each lane has a part of the buffer to itself,
+// cut such that what is sent in one exchange lies together.
+class LaneRanges {
+ public:
+  LaneRanges(const Layout& layout, const std::vector<Lane>& lanes, Slice slice)
+      : lanes_(lanes),
+        // The whole buffer is one block, cut into slices and lanes as blocks are.
+        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(lanes),
+              slice),
+        element_bytes_(layout.element_bytes) {}
+
+  // What the chip with address `to` is to have after the exchange: all blocks whose addresses are
+  // as its in the dimensions so far.
+  Send Message(const Swap& swap, std::size_t depth, std::size_t to) const {
+    const std::vector<int>& order = lanes_[swap.lane].order;
+    std::uint64_t prefix = 0;
+    for (std::size_t d = 0; d <= depth; ++d) {
+      prefix = prefix << 1U | (to >> static_cast<std::size_t>(order[d]) & 1U);
+    }
+    const auto [first, last] = ends_.Range(0, swap.lane);
+    const auto at = [&, lane_first = first, lane_last = last](std::uint64_t part) {
+      const Wide whole = static_cast<Wide>(lane_last - lane_first) * part;
+      return lane_first + static_cast<std::uint64_t>(whole >> (depth + 1));
+    };
+    const std::uint64_t begin = at(prefix) * element_bytes_;
+    return {.from = ChipIndex(0),
+            .to = ChipIndex(0),
+            .offset = begin,
+            .to_offset = begin,
+            .bytes = at(prefix + 1) * element_bytes_ - begin,
+            .action = Action::kCopy};
+  }
+
+ private:
+  const std::vector<Lane>& lanes_;
+  Cutter ends_;
+  std::uint64_t element_bytes_;
+};
+
+}  // namespace
+
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Lane>& lanes) {
+                               const Layout& layout, const std::vector<Lane>& lanes, Slice slice) {
   const std::vector<std::size_t> places = PlacesOf(set, torus);
   const std::vector<Swap> swaps = SwapsOf(lanes);
-  const Cutter cutter(layout, WeightsOf(lanes));
+  const Cutter cutter(layout, WeightsOf(lanes), slice);
+  const LaneRanges ranges(layout, lanes, slice);
   std::vector<Step> steps(StepCount(swaps));
   for (const Swap& swap : swaps) {
     // All-gather undoes reduce-scatter: last exchange first.
@@ -177,14 +238,23 @@ std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Sha
     for (std::size_t from = 0; from < places.size(); ++from) {
       const std::size_t to = from ^ swap.across;
       const std::size_t side = gathers ? from : to;
+      const ChipIndex sender = set.chips()[places[from]];
+      const ChipIndex receiver = set.chips()[places[to]];
+      if (!layout.fixed) {
+        Send send =
+            ranges.Message(swap, static_cast<std::size_t>(std::popcount(swap.before)), side);
+        send.from = sender;
+        send.to = receiver;
+        send.action = ActionOf(phase);
+        if (send.bytes > 0) step.push_back(send);
+        continue;
+      }
       for (std::size_t block = 0; block < places.size(); ++block) {
         if (((block ^ side) & fixed) != 0) continue;
-        cutter.Append(step, set.chips()[places[from]], set.chips()[places[to]], places[block],
-                      swap.lane, ActionOf(phase));
+        cutter.Append(step, sender, receiver, places[block], swap.lane, ActionOf(phase));
       }
     }
   }
-  std::erase_if(steps, [](const Step& step) { return step.empty(); });
   return steps;
 }
 
@@ -213,27 +283,20 @@ std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, co
 }
 
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
-                        const TorusLinks& links, const Layout& layout) {
+                        const TorusLinks& links, const Layout& layout, Slice slice) {
   TAHOMA_CHECK(layout.bounds.size() == set.size() + 1);
   if (set.size() == 1) return {};
-  std::vector<Step> steps;
   switch (algorithm) {
     case Algorithm::kMesh:
-      steps = MeshSteps(phase, set, layout);
-      break;
+      return MeshSteps(phase, set, layout, slice);
     case Algorithm::kRdh:
       TAHOMA_CHECK(set.box() != nullptr);
-      steps =
-          HalvingSteps(phase, set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
-      break;
-    case Algorithm::kRing:
-      steps = RingSteps(phase, set, links, layout);
-      break;
-    case Algorithm::kTree:
-      TAHOMA_CHECK(algorithm != Algorithm::kTree);
+      return HalvingSteps(phase, set, links.torus(), layout,
+                          BalancedLanes(*set.box(), links.torus()), slice);
+    default:
+      TAHOMA_CHECK(algorithm == Algorithm::kRing || algorithm == Algorithm::kKangaRing);
+      return RingSteps(phase, set, links, layout, slice);
   }
-  std::erase_if(steps, [](const Step& step) { return step.empty(); });
-  return steps;
 }
 
 }  // namespace tahoma::sim

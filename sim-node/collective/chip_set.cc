@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/torus/path.h"
+#include "sim-node/collective/cycles.h"
 
 namespace tahoma::sim {
 namespace {
@@ -157,7 +158,8 @@ std::vector<std::vector<ChipIndex>> ChipSet::Rings(const TorusLinks& links) cons
   std::vector<std::vector<ChipIndex>> rings;
   if (size() < 3) return {chips_};
   if (box_ != nullptr) {
-    rings = PlaneCycles(links.torus());
+    rings = links.torus() == torus::kUltraServerShape && size() == 64 ? UltraServerCycles()
+                                                                      : PlaneCycles(links.torus());
     if (rings.empty()) rings.push_back(GrayCycle(*box_, links.torus()));
     std::erase_if(rings, [&](const auto& ring) { return !IsCycle(links, ring); });
     if (!rings.empty()) return rings;

@@ -10,12 +10,12 @@
 // on an X/Y plane the rotated orders; with slow Z dimensions a Latin square over the X/Y dimensions
 // and one Z, the other Z last.
 //
-// Beside f X/Y dimensions, a single Z dimension has so small a part of the box's rate that it
-// cannot be filled step by step: 1/9 of all bytes in each of five steps for f = 4. Staggered lanes
-// do not all work in the same step: of 2 f steps, the slow dimension serves one lane in each, and a
-// lane that used it early waits until lanes that use it last have caught up. The shares are the
-// solution of a linear programme (least sum of step times, a step being as long as its busiest
-// link).
+// The last of those steps, with Z links only, costs 6 % of the bound on 4x4x4; and a single Z
+// dimension beside f X/Y dimensions has so small a part of the box's rate that it cannot be filled
+// step by step. Staggered lanes do not all work in the same step: there are two to four steps more,
+// slow dimensions serve some lane in each, and a lane that used them early waits until others have
+// caught up. The shares are the solution of a linear programme (least sum of step times, a step
+// being as long as its busiest link).
 //
 // Thread safety: pure functions.
 
@@ -41,8 +41,10 @@ struct Lane {
 // One lane without dimensions for a box of one chip.
 std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus);
 
-// Empty where staggering gains nothing: unless the box has one Z dimension and three or four X/Y
-// dimensions.
+// Empty where staggering gains nothing: unless the box has dimensions of both kinds.
 std::vector<Lane> StaggeredLanes(const torus::Box& box, const torus::Shape& torus);
+
+// X/Y dimensions in rotated orders first, then those of Z: what Neuron does.
+std::vector<Lane> SlowLastLanes(const torus::Box& box, const torus::Shape& torus);
 
 }  // namespace tahoma::sim

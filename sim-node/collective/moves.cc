@@ -99,15 +99,6 @@ absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& membe
   return sources;
 }
 
-std::uint64_t OnChipBytes(const Step& step) {
-  std::map<ChipIndex, std::uint64_t> bytes;
-  std::uint64_t most = 0;
-  for (const Send& send : step) {
-    if (send.from == send.to) most = std::max(most, bytes[send.to] += send.bytes);
-  }
-  return most;
-}
-
 // The first chip sends everybody its whole buffer, or each its block.
 std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool whole) {
   Step step;
@@ -148,7 +139,6 @@ absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Me
       Append(exchange, from, 0, places[rank], 0, request.bytes);
     }
   }
-  exchange.on_chip_bytes = OnChipBytes(exchange.step);
   return exchange;
 }
 

@@ -19,7 +19,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "sim-node/collective/algorithms.h"
@@ -34,8 +33,6 @@ struct Exchange {
   Step step;
   // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all.
   std::vector<int> sources;
-  // What the fullest chip copies from one of its ranks to another (or to itself).
-  std::uint64_t on_chip_bytes = 0;
 };
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.

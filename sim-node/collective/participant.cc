@@ -54,9 +54,10 @@ struct Participant::Buffers {
 };
 
 std::string RunSpec::ToString() const {
-  return fmt::format("{} of {} bytes {} {}, {} + {} times{}", Name(request.operation),
+  return fmt::format("{} of {} bytes {} {}, {} + {} times{}{}", Name(request.operation),
                      request.bytes, Name(request.type), Name(op), warmup, iterations,
-                     check ? fmt::format(", checked with seed {}", seed) : "");
+                     check ? fmt::format(", checked with seed {}", seed) : "",
+                     mode == PlanMode::kBest ? "" : fmt::format(", in mode {}", Name(mode)));
 }
 
 std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
@@ -97,7 +98,8 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
       TAHOMA_RETURN_IF_ERROR(links.SetPermille(state.link, state.permille));
     }
   }
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanCollective(spec.request, members_, links));
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan,
+                          PlanCollective(spec.request, members_, links, {.mode = spec.mode}));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));

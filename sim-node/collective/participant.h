@@ -44,7 +44,8 @@ struct RunSpec {
   int iterations = 1;
   bool check = false;  // move real data once and compare it
   std::uint64_t seed = 0;
-  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked".
+  PlanMode mode = PlanMode::kBest;
+  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked with seed 7, in mode aws".
   std::string ToString() const;
 };
 

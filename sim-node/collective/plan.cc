@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "sim-node/collective/bucket.h"
+#include "sim-node/collective/chip_cost.h"
+#include "sim-node/collective/estimate.h"
 #include "sim-node/collective/moves.h"
 #include "sim-node/collective/trees.h"
 
@@ -40,37 +43,88 @@ absl::Status Check(const Request& request, const std::vector<Member>& members,
   return absl::OkStatus();
 }
 
-VirtualDuration HbmTime(const TorusLinks& links, std::uint64_t touched) {
-  return links.timing().step + TransferTime(touched, kHbmBytesPerSecond);
-}
-
-// The fullest chip decides: it reads every rank's buffer and writes one, or the other way round.
-void AddOnChipWork(const Request& request, const std::vector<Member>& members,
-                   const TorusLinks& links, Schedule& schedule) {
-  int ranks = 1;
-  for (const Member& member : members) ranks = std::max(ranks, member.ranks);
-  if (ranks == 1) return;
-  const VirtualDuration work =
-      HbmTime(links, request.bytes * static_cast<std::uint64_t>(ranks + 1));
-  if (Combines(request.operation)) schedule.before = work;
-  if (request.operation != Operation::kReduceScatter) schedule.after = work;
-}
-
 Layout LayoutOf(const Request& request, const std::vector<Member>& members) {
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);
-  return Layout::Weighted(weights, request.bytes / Size(request.type), Size(request.type));
+  Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), Size(request.type));
+  layout.fixed = request.operation != Operation::kAllReduce;
+  return layout;
 }
 
-// The phases that the operation needs, each as `steps_of(phase)`.
-template <typename StepsOf>
-std::vector<Step> Phases(Operation operation, const StepsOf& steps_of) {
-  std::vector<Step> steps;
-  if (operation != Operation::kAllGather) steps = steps_of(Phase::kReduceScatter);
-  if (operation == Operation::kReduceScatter) return steps;
-  std::vector<Step> more = steps_of(Phase::kAllGather);
-  std::move(more.begin(), more.end(), std::back_inserter(steps));
-  return steps;
+// The phases that the operation needs, in order; a broadcast is made as an all-gather is.
+std::vector<Phase> PhasesOf(Operation operation) {
+  std::vector<Phase> phases;
+  if (Combines(operation)) phases.push_back(Phase::kReduceScatter);
+  if (operation != Operation::kReduceScatter) phases.push_back(Phase::kAllGather);
+  return phases;
+}
+
+// One way to run an algorithm.
+struct Variant {
+  Algorithm algorithm = Algorithm::kMesh;
+  std::size_t slices = 1;
+  std::vector<Lane> lanes = {};  // of rdh
+  std::size_t buckets = 1;       // slices of bucket that follow one another
+};
+
+// What all plans of one request share.
+struct Question {
+  const Request& request;
+  const std::vector<Member>& members;
+  const ChipSet& set;
+  const TorusLinks& links;
+  const PlanOptions& options;
+
+  // The fullest chip decides.
+  int ranks() const {
+    int most = 1;
+    for (const Member& member : members) most = std::max(most, member.ranks);
+    return most;
+  }
+  // Closed forms hold.
+  bool regular() const {
+    return set.box() != nullptr && set.size() > 1 && links.Unhealthy(set.through()).empty() &&
+           std::all_of(members.begin(), members.end(),
+                       [&](const Member& member) { return member.ranks == members[0].ranks; });
+  }
+  ChipUse UseOf(Algorithm algorithm, Phase phase) const {
+    return options.mode == PlanMode::kAws ? NeuronUse(algorithm, phase, ranks())
+                                          : MergedUse(phase, ranks());
+  }
+  ChipStages StagesOf(Algorithm algorithm, Phase phase) const {
+    if (options.mode == PlanMode::kAws) {
+      return NeuronStages(algorithm, phase, request.bytes, set.size(), ranks(), options.costs,
+                          links.timing());
+    }
+    if (set.size() > 1 || ranks() == 1) return {};
+    const auto buffers = static_cast<std::uint64_t>(ranks()) + 1;
+    const VirtualDuration stage = StageTime(request.bytes * buffers, options.costs, links.timing());
+    return phase == Phase::kReduceScatter ? ChipStages{.before = stage, .after = {}}
+                                          : ChipStages{.before = {}, .after = stage};
+  }
+};
+
+// The stages of a whole collective: before, between its phases, after.
+struct AllStages {
+  VirtualDuration before{};
+  VirtualDuration between{};
+  VirtualDuration after{};
+};
+
+AllStages StagesOf(const Question& asked, Algorithm algorithm) {
+  AllStages all;
+  const std::vector<Phase> phases = PhasesOf(asked.request.operation);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const ChipStages stages = asked.StagesOf(algorithm, phases[i]);
+    (i == 0 ? all.before : all.between) += stages.before;
+    (i + 1 == phases.size() ? all.after : all.between) += stages.after;
+  }
+  return all;
+}
+
+Phase PhaseOf(const Step& step) {
+  const bool reduces = !step.empty() && step[0].action == Action::kReduce;
+  return reduces ? Phase::kReduceScatter : Phase::kAllGather;
 }
 
 absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
@@ -79,36 +133,55 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
   return plan;
 }
 
-// What all plans of one request share.
-struct Question {
-  const Request& request;
-  const std::vector<Member>& members;
-  const ChipSet& set;
-  const TorusLinks& links;
-
-  absl::StatusOr<Plan> Answer(Algorithm algorithm, std::vector<Step> steps) const {
-    Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
-    plan.schedule.steps = std::move(steps);
-    plan.schedule.through = set.through();
-    AddOnChipWork(request, members, links, plan.schedule);
-    return Timed(std::move(plan), links);
+// The steps of each slice in turn; a step that is empty in all of them is left out.
+std::vector<Step> Interleaved(std::vector<std::vector<Step>> slices) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < slices[0].size(); ++i) {
+    const bool empty = std::all_of(slices.begin(), slices.end(),
+                                   [i](const auto& slice) { return slice[i].empty(); });
+    for (auto& slice : slices) {
+      if (!empty) steps.push_back(std::move(slice[i]));
+    }
   }
-};
+  return steps;
+}
+
+absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
+                            std::vector<std::vector<Step>> slices) {
+  Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
+  plan.schedule.slices = slices.size();
+  plan.schedule.steps = Interleaved(std::move(slices));
+  plan.schedule.through = asked.set.through();
+  const AllStages stages = StagesOf(asked, algorithm);
+  plan.schedule.before = stages.before;
+  plan.schedule.after = stages.after;
+  bool reduced = false;
+  std::size_t waiting = plan.schedule.slices;  // of which the first copying step is still to come
+  for (const Step& step : plan.schedule.steps) {
+    const Phase phase = PhaseOf(step);
+    StepWork work =
+        WorkOf(step, asked.UseOf(algorithm, phase), asked.options.costs, asked.links.timing());
+    reduced = reduced || phase == Phase::kReduceScatter;
+    if (reduced && phase == Phase::kAllGather && waiting > 0) {
+      work.start += stages.between;
+      --waiting;
+    }
+    plan.schedule.work.push_back(work);
+  }
+  return Timed(std::move(plan), asked.links);
+}
 
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
   TAHOMA_ASSIGN_OR_RETURN(Exchange exchange,
                           ExchangeOf(asked.request, asked.members, asked.set, asked.links));
   Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
   plan.schedule.through = asked.set.through();
+  // Ranks on one chip copy beside the messages.
+  plan.schedule.work.push_back(
+      WorkOf(exchange.step, {}, asked.options.costs, asked.links.timing()));
   plan.schedule.steps.push_back(std::move(exchange.step));
   plan.sources = std::move(exchange.sources);
-  TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked.links));
-  // Ranks on one chip copy beside the messages; each byte is read and written.
-  const VirtualDuration copies = HbmTime(asked.links, 2 * exchange.on_chip_bytes);
-  const VirtualDuration messages = plan.times.end - plan.times.start;
-  plan.schedule.after = std::max(copies - messages, VirtualDuration(0));
-  plan.times.end += plan.schedule.after;
-  return plan;
+  return Timed(std::move(plan), asked.links);
 }
 
 // The fastest cut into parts.
@@ -118,56 +191,259 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
   std::optional<Plan> best;
   for (const int parts : kTreeParts) {
     if (best && set.size() * static_cast<std::size_t>(parts) > kTreePiecesMax) break;
-    bool joined = true;
-    const auto taken = [&](std::optional<std::vector<Step>> steps) {
-      joined = joined && steps.has_value();
-      return joined ? *std::move(steps) : std::vector<Step>();
-    };
-    std::vector<Step> steps =
-        asked.request.operation == Operation::kBroadcast
-            ? taken(TreeBroadcastSteps(set, asked.links, layout, parts))
-            : Phases(asked.request.operation, [&](Phase phase) {
-                return taken(TreeSteps(phase, set, asked.links, layout, parts));
-              });
-    if (!joined) {
-      return FailedPrecondition(
-          "tree needs chips that are joined by links of their own; {} are not", set.size());
+    std::vector<Step> all;
+    for (const Phase phase : PhasesOf(asked.request.operation)) {
+      auto steps = asked.request.operation == Operation::kBroadcast
+                       ? TreeBroadcastSteps(set, asked.links, layout, parts)
+                       : TreeSteps(phase, set, asked.links, layout, parts);
+      if (!steps) {
+        return FailedPrecondition(
+            "tree needs chips that are joined by links of their own; {} are not", set.size());
+      }
+      std::move(steps->begin(), steps->end(), std::back_inserter(all));
     }
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked.Answer(Algorithm::kTree, std::move(steps)));
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, Finish(asked, Algorithm::kTree, {std::move(all)}));
     if (!best || plan.times.end < best->times.end) best = std::move(plan);
   }
   return *std::move(best);
 }
 
-absl::StatusOr<Plan> PlanSteps(Algorithm algorithm, const Question& asked) {
-  if (algorithm == Algorithm::kTree) return PlanTrees(asked);
+absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
   const Layout layout = LayoutOf(asked.request, asked.members);
-  const Operation operation = asked.request.operation;
-  if (operation == Operation::kBroadcast) {
-    return asked.Answer(algorithm, BroadcastSteps(algorithm, asked.set, asked.links, layout));
-  }
-  auto plan = asked.Answer(algorithm, Phases(operation, [&](Phase phase) {
-                             return Steps(algorithm, phase, asked.set, asked.links, layout);
-                           }));
-  if (!plan.ok() || algorithm != Algorithm::kRdh) return plan;
   const torus::Shape& torus = asked.links.torus();
-  const std::vector<Lane> lanes = StaggeredLanes(*asked.set.box(), torus);
-  if (lanes.empty()) return plan;
-  auto staggered = asked.Answer(algorithm, Phases(operation, [&](Phase phase) {
-                                  return HalvingSteps(phase, asked.set, torus, layout, lanes);
-                                }));
-  return staggered.ok() && staggered->times.end < plan->times.end ? staggered : plan;
+  std::vector<std::vector<Step>> slices(variant.slices);
+  if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(slices));
+  if (asked.request.operation == Operation::kBroadcast) {
+    return Finish(asked, variant.algorithm,
+                  {BroadcastSteps(variant.algorithm, asked.set, asked.links, layout)});
+  }
+  for (std::size_t index = 0; index < variant.slices; ++index) {
+    const Slice slice{.index = index, .count = variant.slices};
+    for (const Phase phase : PhasesOf(asked.request.operation)) {
+      std::vector<Step> steps =
+          variant.algorithm == Algorithm::kRdh
+              ? HalvingSteps(phase, asked.set, torus, layout, variant.lanes, slice)
+          : variant.algorithm == Algorithm::kBucket
+              ? BucketSteps(phase, asked.set, torus, layout, variant.buckets)
+              : Steps(variant.algorithm, phase, asked.set, asked.links, layout, slice);
+      std::move(steps.begin(), steps.end(), std::back_inserter(slices[index]));
+    }
+  }
+  return Finish(asked, variant.algorithm, std::move(slices));
 }
 
-absl::StatusOr<Plan> Fastest(const Question& asked) {
-  // Any set is served by a mesh, if by anything.
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanSteps(Algorithm::kMesh, asked));
-  for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
-    if (algorithm == Algorithm::kRdh && asked.set.box() == nullptr) continue;
-    auto plan = PlanSteps(algorithm, asked);
+std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant) {
+  const std::uint64_t bytes = asked.request.bytes;
+  switch (variant.algorithm) {
+    case Algorithm::kMesh:
+      return MeshOutline(*asked.set.box(), asked.links, bytes);
+    case Algorithm::kRdh:
+      return HalvingOutline(variant.lanes, *asked.set.box(), asked.links, bytes);
+    case Algorithm::kBucket:
+      return BucketOutline(asked.links, bytes, variant.buckets);
+    default:
+      return RingOutline(asked.set, asked.links, bytes);
+  }
+}
+
+// Of a reduction or a gathering on a regular set.
+VirtualDuration Estimate(const Question& asked, const Variant& variant) {
+  std::vector<StepOutline> outline = OutlineOf(asked, variant);
+  const AllStages stages = StagesOf(asked, variant.algorithm);
+  std::vector<PlannedStep> steps;
+  for (const Phase phase : PhasesOf(asked.request.operation)) {
+    const ChipUse use = asked.UseOf(variant.algorithm, phase);
+    const auto touches = static_cast<std::uint64_t>(use.reads + use.writes);
+    if (phase == Phase::kAllGather) std::reverse(outline.begin(), outline.end());
+    const std::size_t first = steps.size();
+    for (const StepOutline& step : outline) {
+      const std::uint64_t touched = step.bytes / variant.slices * touches;
+      steps.push_back({.outline = step,
+                       .work = WorkOf(touched, step.destinations, use, asked.options.costs,
+                                      asked.links.timing())});
+    }
+    if (first > 0) steps[first].work.start += stages.between;
+  }
+  return stages.before + EstimateTime(steps, variant.slices, asked.links.timing()) + stages.after;
+}
+
+std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
+  const torus::Shape& torus = asked.links.torus();
+  const torus::Box* const box = asked.set.box();
+  std::vector<Variant> variants = {{.algorithm = algorithm}};
+  if (algorithm == Algorithm::kBucket) {
+    for (const std::size_t buckets : {std::size_t{8}, std::size_t{32}}) {
+      variants.push_back({.algorithm = algorithm, .buckets = buckets});
+    }
+    return variants;
+  }
+  if (algorithm == Algorithm::kRdh) {
+    const bool aws = asked.options.mode == PlanMode::kAws;
+    variants[0].lanes = aws ? SlowLastLanes(*box, torus) : BalancedLanes(*box, torus);
+    std::vector<Lane> staggered = StaggeredLanes(*box, torus);
+    if (!aws && !staggered.empty()) {
+      variants.push_back({.algorithm = algorithm, .lanes = std::move(staggered)});
+    }
+  }
+  // A single step has nothing to overlap with, and Neuron's algorithms are taken as described.
+  const bool sliced = algorithm != Algorithm::kMesh && asked.options.mode == PlanMode::kBest &&
+                      asked.request.operation != Operation::kBroadcast;
+  if (!sliced || asked.options.slices == 1) return variants;
+  const bool both = asked.options.slices == 0;
+  if (both && !asked.regular()) return variants;
+  const std::size_t single = variants.size();
+  for (std::size_t i = 0; i < single; ++i) {
+    variants.push_back(variants[i]);
+    variants.back().slices = kMaxSlices;
+  }
+  if (!both)
+    variants.erase(variants.begin(), variants.begin() + static_cast<std::ptrdiff_t>(single));
+  return variants;
+}
+
+// The variant that the closed forms have as the fastest; the first of those that are equal but for
+// a thousandth, about as much as rounding to elements makes.
+struct Chosen {
+  Variant variant;
+  VirtualDuration time = VirtualDuration::max();
+
+  void Consider(const Question& asked, Variant other) {
+    const VirtualDuration estimate = Estimate(asked, other);
+    // Twice the messages must be worth it.
+    const VirtualDuration gain = other.slices > variant.slices
+                                     ? std::min<VirtualDuration>(time / 100, Microseconds(1))
+                                     : time / 1000;
+    if (estimate >= time - gain) return;
+    variant = std::move(other);
+    time = estimate;
+  }
+};
+
+absl::StatusOr<Plan> PlanAlgorithm(const Question& asked, Algorithm algorithm) {
+  if (algorithm == Algorithm::kTree) return PlanTrees(asked);
+  std::vector<Variant> variants = VariantsOf(asked, algorithm);
+  if (asked.regular() && asked.request.operation != Operation::kBroadcast) {
+    Chosen chosen;
+    for (Variant& variant : variants) chosen.Consider(asked, std::move(variant));
+    return PlanVariant(asked, chosen.variant);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanVariant(asked, variants[0]));
+  for (std::size_t i = 1; i < variants.size(); ++i) {
+    auto plan = PlanVariant(asked, variants[i]);
     if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
   }
   return best;
+}
+
+// OK if the algorithm can be asked for.
+absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
+  const std::string_view name = Name(algorithm);
+  const Operation operation = asked.request.operation;
+  const bool of_neuron = algorithm != Algorithm::kTree && algorithm != Algorithm::kBucket;
+  if (asked.options.mode == PlanMode::kAws && !of_neuron) {
+    return InvalidArgument("{} is no algorithm of Neuron; expected mesh, rdh, kangaring or ring",
+                           name);
+  }
+  if (IsExchange(operation) && algorithm != Algorithm::kMesh) {
+    return InvalidArgument("{} is no algorithm of {}; expected mesh", name, Name(operation));
+  }
+  if (operation == Operation::kBroadcast &&
+      (algorithm == Algorithm::kKangaRing || algorithm == Algorithm::kBucket)) {
+    return InvalidArgument("{} is no algorithm of broadcast; expected mesh, rdh, ring or tree",
+                           name);
+  }
+  if (algorithm == Algorithm::kRdh && asked.set.box() == nullptr) {
+    return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",
+                           asked.set.size());
+  }
+  if (algorithm == Algorithm::kBucket && (asked.set.box() == nullptr || asked.set.size() != 64)) {
+    return InvalidArgument("bucket needs the 64 chips of an UltraServer; here are {}",
+                           asked.set.size());
+  }
+  if (algorithm == Algorithm::kKangaRing) {
+    for (const Member& member : asked.members) {
+      // With logical cores of two physical ones or of one (trainium2-hardware 3).
+      if (member.ranks == asked.members[0].ranks && (member.ranks == 4 || member.ranks == 8))
+        continue;
+      return InvalidArgument(
+          "kangaring needs all ranks of each chip, 4 or 8; chip {} has {}, chip {} {}",
+          asked.members[0].chip.value(), asked.members[0].ranks, member.chip.value(), member.ranks);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Neuron's algorithms only, or all that are ever the fastest: with the ranks of a chip as one,
+// kangaring is never faster than ring, nor bucket than rdh.
+std::vector<Algorithm> OfferedTo(const Question& asked) {
+  std::vector<Algorithm> offered;
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    if (asked.options.mode == PlanMode::kBest &&
+        (algorithm == Algorithm::kKangaRing || algorithm == Algorithm::kBucket)) {
+      continue;
+    }
+    if (CheckAlgorithm(asked, algorithm).ok()) offered.push_back(algorithm);
+  }
+  return offered;
+}
+
+// What trees take at least on a regular set: a step carries one piece over a link of the fastest
+// kind, and the links of a chip must bring it all pieces of the others.
+VirtualDuration FastestTrees(const Question& asked) {
+  std::uint64_t rate = 0;
+  std::uint64_t fastest = 0;
+  for (const torus::Axis axis : torus::kAxes) {
+    const int extent = asked.set.box()->size.extent(axis);
+    if (extent == 1) continue;
+    const std::uint64_t link = asked.links.capacity(TorusLinks::IdOf(
+        asked.links.torus().IndexOf(asked.set.box()->origin), axis, torus::Direction::kPlus));
+    rate += extent == 2 ? link : 2 * link;
+    fastest = std::max(fastest, link);
+  }
+  const LinkTiming& timing = asked.links.timing();
+  const VirtualDuration startup =
+      WorkOf(0, 1, {}, asked.options.costs, timing).start + timing.step + timing.hop;
+  VirtualDuration least = VirtualDuration::max();
+  for (const int parts : kTreeParts) {
+    const std::uint64_t pieces = asked.set.size() * static_cast<std::uint64_t>(parts);
+    if (parts > 1 && pieces > kTreePiecesMax) break;
+    const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(parts);
+    const auto steps = static_cast<VirtualDuration::rep>((others * fastest + rate - 1) / rate);
+    least =
+        std::min(least, steps * (startup + TransferTime(asked.request.bytes / pieces, fastest)));
+  }
+  return least * static_cast<VirtualDuration::rep>(PhasesOf(asked.request.operation).size());
+}
+
+absl::StatusOr<Plan> FastestOf(const Question& asked) {
+  const std::vector<Algorithm> offered = OfferedTo(asked);
+  if (!asked.regular() || asked.request.operation == Operation::kBroadcast) {
+    // Any set is served by a mesh, if by anything.
+    TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanAlgorithm(asked, Algorithm::kMesh));
+    for (const Algorithm algorithm : offered) {
+      if (algorithm == Algorithm::kMesh) continue;
+      auto plan = PlanAlgorithm(asked, algorithm);
+      if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
+    }
+    return best;
+  }
+  Chosen chosen;
+  bool trees = false;
+  for (const Algorithm algorithm : offered) {
+    trees = trees || algorithm == Algorithm::kTree;
+    if (algorithm == Algorithm::kTree) continue;
+    for (Variant& variant : VariantsOf(asked, algorithm))
+      chosen.Consider(asked, std::move(variant));
+  }
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanVariant(asked, chosen.variant));
+  if (!trees || FastestTrees(asked) >= best.times.end - best.times.start) return best;
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanTrees(asked));
+  return plan.times.end < best.times.end ? std::move(plan) : std::move(best);
+}
+
+absl::Status CheckOptions(const PlanOptions& options) {
+  if (options.slices >= 0 && options.slices <= kMaxSlices) return absl::OkStatus();
+  return InvalidArgument("{} slices; expected 0 to {}", options.slices, kMaxSlices);
 }
 
 }  // namespace
@@ -179,36 +455,23 @@ ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links) {
 }
 
 absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
-                              const std::vector<Member>& members, const TorusLinks& links) {
+                              const std::vector<Member>& members, const TorusLinks& links,
+                              const PlanOptions& options) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
+  TAHOMA_RETURN_IF_ERROR(CheckOptions(options));
   const ChipSet set = SetOf(members, links);
-  if (algorithm == Algorithm::kRdh && set.box() == nullptr) {
-    return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",
-                           set.size());
-  }
-  if (IsExchange(request.operation) && algorithm != Algorithm::kMesh) {
-    return InvalidArgument("{} is no algorithm of {}; expected mesh", Name(algorithm),
-                           Name(request.operation));
-  }
-  const Question asked{request, members, set, links};
-  return IsExchange(request.operation) ? PlanExchange(asked) : PlanSteps(algorithm, asked);
+  const Question asked{request, members, set, links, options};
+  TAHOMA_RETURN_IF_ERROR(CheckAlgorithm(asked, algorithm));
+  return IsExchange(request.operation) ? PlanExchange(asked) : PlanAlgorithm(asked, algorithm);
 }
 
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
-                                    const TorusLinks& links, std::span<const AlgorithmRule> rules) {
+                                    const TorusLinks& links, const PlanOptions& options) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
+  TAHOMA_RETURN_IF_ERROR(CheckOptions(options));
   const ChipSet set = SetOf(members, links);
-  const Question asked{request, members, set, links};
-  if (IsExchange(request.operation)) return PlanExchange(asked);
-  if (request.operation == Operation::kBroadcast || set.box() == nullptr ||
-      !links.Unhealthy(set.through()).empty()) {
-    return Fastest(asked);
-  }
-  Algorithm chosen = Algorithm::kRing;
-  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
-    if (request.bytes <= rule->max_bytes) chosen = rule->algorithm;
-  }
-  return PlanSteps(chosen, asked);
+  const Question asked{request, members, set, links, options};
+  return IsExchange(request.operation) ? PlanExchange(asked) : FastestOf(asked);
 }
 
 }  // namespace tahoma::sim

@@ -42,8 +42,21 @@ struct Send {
 
 using Step = std::vector<Send>;
 
+// What the chips add to a step beside its software and its links (chip_cost.h).
+struct StepWork {
+  VirtualDuration start{};   // before the departure
+  VirtualDuration memory{};  // from the departure on, beside the links
+  friend bool operator==(const StepWork&, const StepWork&) = default;
+};
+
 struct Schedule {
   std::vector<Step> steps;
+  // Of each step; empty = none.
+  std::vector<StepWork> work;
+  // A step needs what the step `slices` before it has brought. With 2, even and odd steps move
+  // different parts of the buffers: one starts up while the other's messages fly. They leave in
+  // order, each as soon as the links are free of the one before.
+  std::size_t slices = 1;
   // On-chip work of the ranks that share a chip, before the first and after the last step.
   VirtualDuration before{};
   VirtualDuration after{};

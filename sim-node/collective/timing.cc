@@ -1,7 +1,6 @@
 #include "sim-node/collective/timing.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -10,6 +9,10 @@
 
 namespace tahoma::sim {
 namespace {
+
+constexpr std::size_t kChips = 64;  // of a torus, at most
+constexpr std::size_t kPairs = kChips * kChips;
+constexpr std::uint32_t kNoFlow = ~std::uint32_t{0};
 
 // One schedule on its way through the queue.
 class Progress {
@@ -20,48 +23,77 @@ class Progress {
 
   void Start(VirtualTime at) {
     times_.start = at;
-    BeginStep(at + schedule_.before);
+    times_.steps.resize(schedule_.steps.size());
+    ended_.resize(schedule_.steps.size());
+    memory_free_ = at + schedule_.before;
+    if (schedule_.steps.empty()) times_.end = at + schedule_.before + schedule_.after;
+    // The parts start up together.
+    ready_ = at + schedule_.before;
+    Continue();
   }
 
   const ScheduleTimes& times() const { return times_; }
   const absl::Status& status() const { return status_; }
 
  private:
-  void BeginStep(VirtualTime at) {
-    if (times_.steps.size() == schedule_.steps.size()) {
-      times_.end = at + schedule_.after;
-      return;
-    }
-    queue_.Schedule(at + timing_.step, EventPriority::kStart, [this] { Depart(); });
+  StepWork WorkOf(std::size_t step) const {
+    return schedule_.work.empty() ? StepWork{} : schedule_.work[step];
   }
 
-  void Depart() {
-    const Step& step = schedule_.steps[times_.steps.size()];
-    times_.steps.push_back({.departure = queue_.now(), .arrivals = {}, .end = {}});
+  // Begins the next step if the links are free of the one before it and what it needs has come.
+  void Continue() {
+    if (next_ == schedule_.steps.size() || sent_ != next_) return;
+    if (next_ >= schedule_.slices) {
+      const std::size_t needed = next_ - schedule_.slices;
+      if (!ended_[needed]) return;
+      ready_ = times_.steps[needed].end;
+    }
+    const VirtualTime departure = ready_ + timing_.step + WorkOf(next_).start;
+    ++next_;
+    queue_.Schedule(std::max(departure, queue_.now()), EventPriority::kStart,
+                    [this, step = next_ - 1] { Depart(step); });
+  }
+
+  void Depart(std::size_t number) {
+    const Step& step = schedule_.steps[number];
+    times_.steps[number].departure = queue_.now();
     std::vector<Flow> flows;
-    std::map<std::pair<torus::ChipIndex, torus::ChipIndex>, std::size_t> flow_between;
-    flow_of_send_.clear();
+    flow_between_.assign(kPairs, kNoFlow);
+    std::vector<std::uint32_t> flow_of_send;
+    flow_of_send.reserve(step.size());
     for (const Send& send : step) {
-      const auto [entry, added] =
-          flow_between.try_emplace(std::pair(send.from, send.to), flows.size());
-      if (added) {
+      std::uint32_t& flow = flow_between_[static_cast<std::size_t>(send.from.value()) * kChips +
+                                          static_cast<std::size_t>(send.to.value())];
+      if (flow == kNoFlow) {
+        flow = static_cast<std::uint32_t>(flows.size());
         flows.push_back({.from = send.from, .to = send.to, .through = schedule_.through});
       }
-      flows[entry->second].bytes += send.bytes;
-      flow_of_send_.push_back(entry->second);
+      flows[flow].bytes += send.bytes;
+      flow_of_send.push_back(flow);
     }
-    transfer_.Start(std::move(flows),
-                    [this](const absl::Status& status, const std::vector<VirtualTime>& arrivals) {
-                      status_ = status;
-                      if (status.ok()) Arrive(arrivals);
-                    });
+    memory_free_ = std::max(memory_free_, queue_.now()) + WorkOf(number).memory;
+    transfer_.Start(
+        std::move(flows),
+        [this, number, flow_of_send = std::move(flow_of_send), memory_free = memory_free_](
+            const absl::Status& status, const std::vector<VirtualTime>& arrivals) {
+          status_.Update(status);
+          if (!status.ok()) return;
+          StepTimes& times = times_.steps[number];
+          times.arrivals.reserve(flow_of_send.size());
+          for (const std::uint32_t flow : flow_of_send) times.arrivals.push_back(arrivals[flow]);
+          times.end = std::max(queue_.now(), memory_free);
+          queue_.Schedule(times.end, EventPriority::kArrival, [this, number] { End(number); });
+        },
+        [this] {
+          ++sent_;
+          Continue();
+        });
   }
 
-  void Arrive(const std::vector<VirtualTime>& arrivals) {
-    StepTimes& step = times_.steps.back();
-    for (const std::size_t flow : flow_of_send_) step.arrivals.push_back(arrivals[flow]);
-    step.end = queue_.now();
-    BeginStep(queue_.now());
+  void End(std::size_t number) {
+    ended_[number] = true;
+    times_.end = std::max(times_.end, times_.steps[number].end + schedule_.after);
+    Continue();
   }
 
   const Schedule& schedule_;
@@ -69,7 +101,12 @@ class Progress {
   Transfer& transfer_;
   const LinkTiming& timing_;
   ScheduleTimes times_;
-  std::vector<std::size_t> flow_of_send_;
+  std::vector<std::uint32_t> flow_between_;  // of the step that departs, by sender and receiver
+  std::vector<bool> ended_;                  // by step
+  std::size_t next_ = 0;                     // step to begin
+  std::size_t sent_ = 0;                     // steps whose messages have all left the links
+  VirtualTime ready_;                        // when what the next step needs had come
+  VirtualTime memory_free_;                  // when the chips have done the steps' work in memory
   absl::Status status_;
 };
 

@@ -3,8 +3,10 @@
 //   auto times = TimeSchedules({&schedule}, links);
 //   (*times)[0].end - (*times)[0].start;
 //
-// A step begins when all messages of the step before have arrived; it costs LinkTiming::step of
-// software, then all its sends flow at once (sends between the same two chips are one flow). The
+// A step begins when all messages of the step before have arrived (of the one `slices` before,
+// see schedule.h); it costs LinkTiming::step of software and what StepWork says, then all its sends
+// flow at once (sends between the same two chips are one flow). It ends when the last has arrived
+// and the chips have done its work in memory, which they do step by step. The
 // result is a pure function of its arguments, so processes that share the work need not agree on
 // times: each computes all of them.
 //
@@ -26,7 +28,7 @@ namespace tahoma::sim {
 struct StepTimes {
   VirtualTime departure;              // the sends leave
   std::vector<VirtualTime> arrivals;  // of each send, in the step's order
-  VirtualTime end;                    // the last arrival
+  VirtualTime end;                    // the last arrival, or the end of the work in memory
 };
 
 struct ScheduleTimes {

@@ -18,10 +18,11 @@ VirtualDuration TimeLeft(Wide left, std::uint64_t rate) {
 
 }  // namespace
 
-void Transfer::Start(std::vector<Flow> flows, Done done) {
+void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> sent) {
   AdvanceToNow();
   const std::uint64_t id = next_batch_++;
   batches_[id] = {.done = std::move(done),
+                  .sent = std::move(sent),
                   .arrivals = std::vector<VirtualTime>(flows.size(), queue_.now()),
                   .running = flows.size()};
   for (std::size_t i = 0; i < flows.size(); ++i) {
@@ -101,7 +102,9 @@ void Transfer::OnCompletion() {
 
 void Transfer::FinishLater(std::uint64_t batch) {
   VirtualTime last = queue_.now();
-  for (const VirtualTime arrival : batches_.at(batch).arrivals) last = std::max(last, arrival);
+  const Batch& all_sent = batches_.at(batch);
+  if (all_sent.sent) queue_.Schedule(queue_.now(), EventPriority::kArrival, all_sent.sent);
+  for (const VirtualTime arrival : all_sent.arrivals) last = std::max(last, arrival);
   queue_.Schedule(last, EventPriority::kArrival,
                   [this, batch] { Finish(batch, absl::OkStatus()); });
 }

@@ -47,7 +47,8 @@ class Transfer {
 
   // Starts a batch at queue.now(), beside those that are running. `done` runs once, at the last
   // arrival or at the instant a flow has no way; the batch's other flows end with it.
-  void Start(std::vector<Flow> flows, Done done);
+  // `sent`, if given, runs once when the last flow of the batch has left the links.
+  void Start(std::vector<Flow> flows, Done done, std::function<void()> sent = {});
 
   // Applies a change of a link now; running flows see it. kInvalidArgument as SetPermille.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
@@ -55,6 +56,7 @@ class Transfer {
  private:
   struct Batch {
     Done done;
+    std::function<void()> sent;
     std::vector<VirtualTime> arrivals;
     std::size_t running = 0;  // flows that still send
   };

@@ -215,7 +215,9 @@ absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int ran
     local = found->second;
     for (const auto& [node, view] : views_) views.push_back(view);
   }
-  const auto result = local->participant->Run(spec, std::move(views));
+  RunSpec in_mode = spec;
+  in_mode.mode = options_.mode;
+  const auto result = local->participant->Run(in_mode, std::move(views));
   if (result.ok() || !EndsGroup(result.status())) return result;
   std::optional<wire::Request> leave;
   {

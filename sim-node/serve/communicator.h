@@ -62,6 +62,8 @@ class Communicators final : public PeerEvents {
     // How long a running collective waits for one message. A hung peer costs this (NRT's own limit
     // is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
     std::chrono::milliseconds run_timeout{30'000};
+    // Of all collectives; nodes that differ in it refuse to run one together.
+    PlanMode mode = PlanMode::kBest;
   };
   struct JoinRequest {
     std::string comm_id;
@@ -86,9 +88,9 @@ class Communicators final : public PeerEvents {
   // naming the missing ranks; kFailedPrecondition when ranks disagree on the size or share a chip.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
-  // Runs a collective; all ranks of the group must call it with the same spec. kFailedPrecondition
-  // before Join; otherwise Participant::Run's errors. After kAborted, kDeadlineExceeded or
-  // kInternal the rank is out of the group.
+  // Runs a collective, in the mode of the options; all ranks of the group must call it with the
+  // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
+  // kAborted, kDeadlineExceeded or kInternal the rank is out of the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
   // Forgets the rank; the others are told. Unknown ranks are let pass.

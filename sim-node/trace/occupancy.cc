@@ -30,6 +30,16 @@ absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t s
   return uses;
 }
 
+// A step leaves while the last bytes of the one before are on their way.
+void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
+  std::map<LinkId, LinkUse*> last;
+  for (LinkUse& use : uses) {
+    LinkUse*& before = last[use.link];
+    if (before != nullptr) before->end = std::min(before->end, use.begin);
+    before = &use;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const TorusLinks& links) {
@@ -45,6 +55,7 @@ absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const TorusLinks& links)
       bytes[link] += use.bytes;
     }
   }
+  EndWhereTheNextBegins(occupancy.uses);
   const double seconds = Nanoseconds(occupancy.end - occupancy.start) / 1e9;
   for (LinkId link = 0; link < links.id_count() && seconds > 0; ++link) {
     if (links.capacity(link) == 0) continue;

@@ -3,7 +3,8 @@
 //   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, links));
 //   use.utilisation[TorusLinks::IdOf(chip, Axis::kX, Direction::kPlus)];      // 0.97
 //
-// A link is busy in a step from the departure until the last message that crosses it has arrived.
+// A link is busy in a step from the departure until the last message that crosses it has arrived,
+// or until the messages of the next step follow it.
 // Its utilisation is what it carried, of what it could have carried from the collective's start to
 // its end.
 //

@@ -43,13 +43,24 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Membe
   TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
   TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
   request.bytes = static_cast<std::uint64_t>(options.bytes);
-  if (options.algorithm == "auto") return PlanCollective(request, members, links);
-  for (const Algorithm algorithm :
-       {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
-    if (options.algorithm == Name(algorithm)) return PlanWith(algorithm, request, members, links);
+  PlanOptions plan{
+      .mode = PlanMode::kBest, .costs = {}, .slices = static_cast<int>(options.slices)};
+  TAHOMA_ASSIGN_OR_RETURN(plan.mode, ParsePlanMode(options.mode));
+  for (const std::string& cost : options.without) {
+    if (cost == "memory") {
+      plan.costs.memory = false;
+    } else if (cost == "dma-start") {
+      plan.costs.dma_start = false;
+    } else if (cost == "cc-cores") {
+      plan.costs.cc_cores = false;
+    } else {
+      return InvalidArgument("without: \"{}\" is no cost; expected memory, dma-start or cc-cores",
+                             cost);
+    }
   }
-  return InvalidArgument("unknown algorithm \"{}\"; expected auto, mesh, rdh, ring or tree",
-                         options.algorithm);
+  if (options.algorithm == "auto") return PlanCollective(request, members, links, plan);
+  TAHOMA_ASSIGN_OR_RETURN(const Algorithm algorithm, ParseAlgorithm(options.algorithm));
+  return PlanWith(algorithm, request, members, links, plan);
 }
 
 }  // namespace
@@ -62,8 +73,13 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("operation", &options.operation, "as nccom-test names it");
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
   spec.String("type", &options.type, "of the elements, as nccom-test names it");
-  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring or tree");
   spec.String("level", &options.level, "what tells the time: closed-form, flows or flits");
+  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring, kangaring, bucket or tree");
+  spec.String("mode", &options.mode, "best, or aws: as Neuron's documents describe its algorithms");
+  spec.Int("slices", &options.slices, {.max = kMaxSlices},
+           "of the buffers, of which one starts up while the other's messages fly; 0: the faster");
+  spec.Strings("without", &options.without,
+               "costs of the chips not to count: memory, dma-start, cc-cores");
   spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
   spec.String("at", &options.at, "its first corner, \"x,y,z\"");
   spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");

@@ -49,7 +49,7 @@ absl::StatusOr<NccomRun> SocketNode::Run(const NccomPlace& place, const NccomOpt
   params["iterations"] = options.iterations;
   params["warmup"] = options.warmup;
   params["check"] = options.check;
-  params["seed"] = bytes;
+  params["seed"] = options.seed < 0 ? static_cast<std::int64_t>(bytes) : options.seed;
   TAHOMA_ASSIGN_OR_RETURN(
       const wire::Reply reply,
       client_.Call({.method = "commRun", .params = params.dump()}, kRunTimeout));

@@ -6,8 +6,11 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <tuple>
+#include <utility>
 
 #include "lib/base/status.h"
 
@@ -22,6 +25,10 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 constexpr int kRedopOption = 256;
 constexpr int kReportOption = 257;
+constexpr int kShowAlgorithmOption = 258;
+constexpr int kShowSizesOption = 259;
+constexpr int kSeedOption = 260;
+constexpr int kNonInteractiveOption = 261;
 constexpr std::array kLongOptions = {
     option{"nworkers", required_argument, nullptr, 'r'},
     option{"nnodes", required_argument, nullptr, 'N'},
@@ -34,6 +41,11 @@ constexpr std::array kLongOptions = {
     option{"datatype", required_argument, nullptr, 'd'},
     option{"check", no_argument, nullptr, 'c'},
     option{"redop", required_argument, nullptr, kRedopOption},
+    option{"seed", required_argument, nullptr, kSeedOption},
+    option{"stats", required_argument, nullptr, 't'},
+    option{"show-algorithm", no_argument, nullptr, kShowAlgorithmOption},
+    option{"show-input-output-size", no_argument, nullptr, kShowSizesOption},
+    option{"non-interactive", no_argument, nullptr, kNonInteractiveOption},
     option{"report-to-json-file", required_argument, nullptr, kReportOption},
     option{"help", no_argument, nullptr, 'h'},
     option{nullptr, 0, nullptr, 0},
@@ -51,6 +63,42 @@ absl::StatusOr<int> ParseCount(std::string_view name, std::string_view text, int
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view name, std::string_view text) {
   const auto bytes = ParseBytes(text);
   return bytes.ok() ? bytes : Annotate(bytes.status(), name);
+}
+
+// "avg", "p0" to "p100".
+bool IsStat(std::string_view text) {
+  if (text == "avg") return true;
+  return text.starts_with('p') && ParseCount("", text.substr(1), 0, 100).ok();
+}
+
+// "avg,p50".
+absl::StatusOr<std::vector<std::string>> ParseStats(std::string_view text) {
+  std::vector<std::string> stats;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    stats.emplace_back(text.substr(0, comma));
+    if (!IsStat(stats.back())) {
+      return InvalidArgument("--stats is \"{}\"; expected avg or percentiles, p0 to p100",
+                             stats.back());
+    }
+    if (comma == text.size()) return stats;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// AWS's tool takes several words after --stats: they become one, joined by commas.
+std::vector<std::string> WithStatsJoined(const std::vector<std::string>& arguments) {
+  std::vector<std::string> joined;
+  for (const std::string& word : arguments) {
+    const std::size_t size = joined.size();
+    const bool goes_on = size >= 2 && (joined[size - 2] == "-t" || joined[size - 2] == "--stats");
+    if (goes_on && IsStat(word)) {
+      joined.back() += "," + word;
+    } else {
+      joined.push_back(word);
+    }
+  }
+  return joined;
 }
 
 absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
@@ -84,6 +132,18 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
     case kRedopOption:
       options.redop = text;
       return absl::OkStatus();
+    case 't':
+      return set(options.stats, ParseStats(text));
+    case kSeedOption:
+      return set(options.seed, ParseCount("--seed", text, 0, std::numeric_limits<int>::max()));
+    case kShowAlgorithmOption:
+      options.show_algorithm = true;
+      return absl::OkStatus();
+    case kShowSizesOption:
+      options.show_sizes = true;
+      return absl::OkStatus();
+    case kNonInteractiveOption:  // there is no progress indicator anyway
+      return absl::OkStatus();
     case kReportOption:
       options.json_report = text;
       return absl::OkStatus();
@@ -111,6 +171,8 @@ double BusFactor(std::string_view operation, int ranks) {
 struct Row {
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
+  std::uint64_t input_bytes = 0;   // of a rank
+  std::uint64_t output_bytes = 0;  // of a rank
   double time_us = 0;
   double algorithm_bandwidth = 0;  // GiB/s
   double bus_bandwidth = 0;        // GiB/s
@@ -118,12 +180,22 @@ struct Row {
   std::uint64_t wrong = 0;
 };
 
+// What a rank puts into an operation on `bytes` and gets out of it.
+std::pair<std::uint64_t, std::uint64_t> InAndOut(std::string_view operation, std::uint64_t bytes,
+                                                 int ranks) {
+  const std::uint64_t share = bytes / static_cast<std::uint64_t>(ranks);
+  if (operation.starts_with("allg") || operation.starts_with("all_g")) return {share, bytes};
+  if (operation.starts_with("red")) return {bytes, share};
+  return {bytes, bytes};
+}
+
 Row MakeRow(const NccomOptions& options, std::uint64_t bytes, int ranks, const NccomRun& run) {
   Row row{.bytes = bytes,
           .count = bytes / ElementBytes(options.type),
           .time_us = static_cast<double>(run.time_ps) / 1e6,
           .algorithm = run.algorithm,
           .wrong = run.wrong_elements};
+  std::tie(row.input_bytes, row.output_bytes) = InAndOut(options.operation, bytes, ranks);
   if (run.time_ps > 0) {
     row.algorithm_bandwidth = static_cast<double>(bytes) / kGiB / (row.time_us / 1e6);
     row.bus_bandwidth = row.algorithm_bandwidth * BusFactor(options.operation, ranks);
@@ -131,16 +203,47 @@ Row MakeRow(const NccomOptions& options, std::uint64_t bytes, int ranks, const N
   return row;
 }
 
-void PrintHeader(std::ostream& out) {
-  out << fmt::format("{:>16}{:>16}{:>9}{:>16}{:>15}{:>15}{:>13}\n", "size(B)", "count(elems)",
-                     "type", "time:avg(us)", "algbw(GB/s)", "busbw(GB/s)", "algorithm");
+struct Column {
+  std::string title;
+  int width;
+  Json value;  // a number with a fraction is printed with two digits of it
+};
+
+// Of AWS's tool, in its order.
+std::vector<Column> ColumnsOf(const NccomOptions& options, const Row& row) {
+  std::vector<Column> columns = {{"size(B)", 16, row.bytes}, {"count(elems)", 16, row.count}};
+  if (options.show_sizes) {
+    columns.push_back({"total_input_size(B)", 23, row.input_bytes});
+    columns.push_back({"total_output_size(B)", 24, row.output_bytes});
+  }
+  columns.push_back({"type", 9, options.type});
+  for (const std::string& stat : options.stats) {
+    columns.push_back({fmt::format("time:{}(us)", stat), 16, row.time_us});
+  }
+  columns.push_back({"algbw(GB/s)", 15, row.algorithm_bandwidth});
+  columns.push_back({"busbw(GB/s)", 15, row.bus_bandwidth});
+  if (options.show_algorithm) columns.push_back({"algorithm", 13, row.algorithm});
+  return columns;
+}
+
+void PrintHeader(const NccomOptions& options, std::ostream& out) {
+  for (const Column& column : ColumnsOf(options, {})) {
+    out << fmt::format("{:>{}}", column.title, column.width);
+  }
+  out << "\n";
 }
 
 void PrintRow(const NccomOptions& options, const Row& row, std::ostream& out) {
-  out << fmt::format("{:>16}{:>16}{:>9}{:>16.2f}{:>15.2f}{:>15.2f}{:>13}\n", row.bytes, row.count,
-                     options.type, row.time_us, row.algorithm_bandwidth, row.bus_bandwidth,
-                     row.algorithm)
-      << std::flush;
+  for (const auto& [title, width, value] : ColumnsOf(options, row)) {
+    if (value.is_number_float()) {
+      out << fmt::format("{:>{}.2f}", value.get<double>(), width);
+    } else if (value.is_string()) {
+      out << fmt::format("{:>{}}", value.get<std::string>(), width);
+    } else {
+      out << fmt::format("{:>{}}", value.get<std::uint64_t>(), width);
+    }
+  }
+  out << "\n" << std::flush;
   if (row.wrong != 0) out << fmt::format("{} elements are wrong\n", row.wrong) << std::flush;
 }
 
@@ -153,14 +256,9 @@ double AverageBus(const std::vector<Row>& rows) {
 absl::Status WriteReport(const NccomOptions& options, const std::vector<Row>& rows) {
   Json results = Json::array();
   for (const Row& row : rows) {
-    results.push_back({{"size(B)", row.bytes},
-                       {"count(elems)", row.count},
-                       {"type", options.type},
-                       {"time:avg(us)", row.time_us},
-                       {"algbw(GB/s)", row.algorithm_bandwidth},
-                       {"busbw(GB/s)", row.bus_bandwidth},
-                       {"algorithm", row.algorithm},
-                       {"wrong_elements", row.wrong}});
+    Json result = {{"wrong_elements", row.wrong}};
+    for (const Column& column : ColumnsOf(options, row)) result[column.title] = column.value;
+    results.push_back(std::move(result));
   }
   const Json report = {{"results", results}, {"avg_bus_bandwidth(GB/s)", AverageBus(rows)}};
   std::ofstream file(options.json_report);
@@ -188,7 +286,7 @@ absl::StatusOr<std::vector<Row>> RunSizes(const NccomOptions& options, const Ncc
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> sizes, NccomSizes(options));
   TAHOMA_ASSIGN_OR_RETURN(const int cores, CoresOfPod(options, place));
   TAHOMA_ASSIGN_OR_RETURN(const NccomJoined joined, node.Join(place, cores));
-  if (place.rank == 0) PrintHeader(out);
+  if (place.rank == 0) PrintHeader(options, out);
   std::vector<Row> rows;
   for (const std::uint64_t bytes : sizes) {
     const auto run = node.Run(place, options, bytes);
@@ -233,7 +331,8 @@ absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text) {
 
 absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"nccom-test"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<std::string> given = WithStatsJoined(arguments);
+  words.insert(words.end(), given.begin(), given.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -242,7 +341,7 @@ absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>&
   optind = 0;  // glibc: start anew
   opterr = 0;  // we write the message
   int choice = 0;
-  while ((choice = getopt_long(argc, argv.data(), ":r:N:b:e:i:f:n:w:d:ch", kLongOptions.data(),
+  while ((choice = getopt_long(argc, argv.data(), ":r:N:b:e:i:f:n:w:d:t:ch", kLongOptions.data(),
                                nullptr)) != -1) {
     const std::string_view word = argv[static_cast<std::size_t>(optind - 1)];
     if (choice == '?') return InvalidArgument("unknown option {}; see --help", word);
@@ -276,7 +375,14 @@ OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), all_to
   -d, --datatype TYPE     uint8 int8 fp8_e3m4 fp8_e4m3 fp8_e5m2 uint16 int16 fp16 bf16 uint32 int32
                           fp32, default uint8
   -c, --check             move real data and compare every element
+      --seed N            of the checked data; default: the size
       --redop OP          sum, max or min, default sum
+  -t, --stats STATS       of the times: avg and percentiles, for example avg p50 p99. Virtual time
+                          has no noise, so all of them are the same
+      --show-algorithm    a column for it
+      --show-input-output-size
+                          columns for the bytes that a rank puts in and gets out
+      --non-interactive   accepted; there is no progress indicator
       --report-to-json-file FILE
 
 GB/s columns count 1073741824 bytes, as AWS's tool does. Environment: TAHOMA_NODE_SOCKET,

@@ -8,7 +8,8 @@
 // and every element of the result is compared.
 //
 // Options, columns and units follow aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst. What is
-// other here: without --nworkers all cores of the claim take part; --redop chooses sum, max or min.
+// other here: without --nworkers all cores of the claim take part; --redop chooses sum, max or min;
+// hosts are those of the gang, so there are no options for them; --check always uses random data.
 //
 // Thread safety: none.
 
@@ -37,6 +38,10 @@ struct NccomOptions {
   std::string type = "uint8";
   std::string redop = "sum";
   bool check = false;
+  std::int64_t seed = -1;                    // of the checked data; negative: the size
+  std::vector<std::string> stats = {"avg"};  // of the times: "avg" or a percentile, "p50"
+  bool show_algorithm = false;
+  bool show_sizes = false;  // what a rank puts in and gets out
   std::string json_report;  // file to write; empty = none
   bool help = false;
 };

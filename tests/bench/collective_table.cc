@@ -1,10 +1,11 @@
 // Prints what collectives cost in the emulator, as tab-separated lines:
 //
-//   operation  chips  bytes  algorithm  time_us  bound_us  ratio
+//   operation  chips  mode  bytes  algorithm  time_us  bound_us  ratio  chosen
 //
 // for all-reduce, all-gather, reduce-scatter, all-to-all and broadcast on boxes of 2 to 64 chips,
-// from 1 KiB to 1 GiB, by every algorithm. No data is moved; tests/bench/collective_table.py draws
-// the picture.
+// from 1 KiB to 1 GiB, by every algorithm; in the mode "best" with a rank on each chip, in "aws"
+// with four. `chosen` says which the mode takes. No data is moved; tests/bench/collective_table.py
+// draws the picture.
 
 #include <fmt/format.h>
 
@@ -27,20 +28,23 @@ const torus::Box& BoxOf(const std::string& shape) {
   TAHOMA_CHECK(false);
 }
 
-void PrintRows(Operation operation, const std::string& shape, const TorusLinks& links) {
-  const std::vector<Member> members = MembersOf(BoxOf(shape).mask);
+void PrintRows(Operation operation, const std::string& shape, PlanMode mode,
+               const TorusLinks& links) {
+  const std::vector<Member> members = MembersOf(BoxOf(shape).mask, mode == PlanMode::kAws ? 4 : 1);
   const ChipSet set = SetOf(members, links);
+  const PlanOptions options{.mode = mode};
   for (std::uint64_t bytes = 1024; bytes <= std::uint64_t{1} << 30; bytes *= 4) {
+    const Request request{.operation = operation, .bytes = bytes};
     const double bound = Nanoseconds(LowerBound(operation, set, bytes, links)) / 1e3;
-    for (const Algorithm algorithm :
-         {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing, Algorithm::kTree}) {
-      if (operation == Operation::kAllToAll && algorithm != Algorithm::kMesh) continue;
-      const auto plan =
-          PlanWith(algorithm, {.operation = operation, .bytes = bytes}, members, links);
-      TAHOMA_CHECK(plan.ok());
+    const auto chosen = PlanCollective(request, members, links, options);
+    if (!chosen.ok()) continue;  // an all-to-all of fewer elements than ranks
+    for (const Algorithm algorithm : kAllAlgorithms) {
+      const auto plan = PlanWith(algorithm, request, members, links, options);
+      if (!plan.ok()) continue;
       const double time = Nanoseconds(plan->times.end - plan->times.start) / 1e3;
-      fmt::print("{}\t{}\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\n", Name(operation), shape, bytes,
-                 Name(algorithm), time, bound, time / bound);
+      fmt::print("{}\t{}\t{}\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\t{}\n", Name(operation), shape,
+                 Name(mode), bytes, Name(algorithm), time, bound, time / bound,
+                 algorithm == chosen->algorithm ? "yes" : "no");
     }
   }
 }
@@ -52,11 +56,14 @@ int main() {
   using namespace tahoma;
   using namespace tahoma::sim;
   const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  fmt::print("operation\tchips\tbytes\talgorithm\ttime_us\tbound_us\tratio\n");
+  fmt::print("operation\tchips\tmode\tbytes\talgorithm\ttime_us\tbound_us\tratio\tchosen\n");
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
         Operation::kAllToAll, Operation::kBroadcast}) {
-    for (const char* shape : kBoxes) PrintRows(operation, shape, links);
+    for (const char* shape : kBoxes) {
+      for (const PlanMode mode : {PlanMode::kBest, PlanMode::kAws})
+        PrintRows(operation, shape, mode, links);
+    }
   }
   return 0;
 }

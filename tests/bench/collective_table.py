@@ -3,8 +3,9 @@
 
     collective_table.py [FOLDER]     writes collectives.tsv and collectives.svg (default: build)
 
-The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips: size from left to right, how many times the
-physical bound it takes from bottom to top, both logarithmic, a line for each algorithm.
+The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips, and in the mode aws on 4x4 with four ranks on
+each chip: size from left to right, how many times the physical bound it takes from bottom to top, both logarithmic, a
+line for each algorithm.
 """
 
 import collections
@@ -17,8 +18,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-COLOURS = {"mesh": "#7a7a7a", "rdh": "#1f6fb4", "ring": "#d1731d", "tree": "#2f8f4e"}
-SHAPES = ("4x4x1", "4x4x2", "4x4x4")
+COLOURS = {"mesh": "#7a7a7a", "rdh": "#1f6fb4", "ring": "#d1731d", "kangaring": "#9c3fa8", "bucket": "#b49a1f",
+           "tree": "#2f8f4e"}
+PANELS = (("4x4x1", "best"), ("4x4x2", "best"), ("4x4x4", "best"), ("4x4x1", "aws"))
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 300, 190, 46, 34, 34, 16
 RATIO_MAX = 1000
 
@@ -48,19 +50,20 @@ def panel(title, lines, left, top):
 def draw(rows):
     lines = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in rows:
-        if row["chips"] in SHAPES:
-            lines[row["operation"], row["chips"]][row["algorithm"]].append((int(row["bytes"]), float(row["ratio"])))
-    operations = list(dict.fromkeys(operation for operation, _ in lines))
-    width, height = WIDTH * len(SHAPES), HEIGHT * len(operations) + 30
+        if (row["chips"], row["mode"]) in PANELS:
+            key = row["operation"], row["chips"], row["mode"]
+            lines[key][row["algorithm"]].append((int(row["bytes"]), float(row["ratio"])))
+    operations = list(dict.fromkeys(operation for operation, _, _ in lines))
+    width, height = WIDTH * len(PANELS), HEIGHT * len(operations) + 30
     yield (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
            'font-family="sans-serif" font-size="10">')
     yield '<rect width="100%" height="100%" fill="#ffffff"/>'
     for i, (algorithm, colour) in enumerate(COLOURS.items()):
         yield f'<text x="{LEFT + 90 * i}" y="20" font-size="13" fill="{colour}">{algorithm}</text>'
     for row, operation in enumerate(operations):
-        for column, shape in enumerate(SHAPES):
-            yield from panel(f"{operation} on {shape.removesuffix('x1')}", lines[operation, shape],
-                             column * WIDTH, 30 + row * HEIGHT)
+        for column, (shape, mode) in enumerate(PANELS):
+            title = f"{operation} on {shape.removesuffix('x1')}" + (", aws" if mode == "aws" else "")
+            yield from panel(title, lines[operation, shape, mode], column * WIDTH, 30 + row * HEIGHT)
     yield "</svg>"
 
 

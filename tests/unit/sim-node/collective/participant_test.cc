@@ -242,6 +242,33 @@ TEST(ParticipantTest, DifferentRequestsAreRefusedByAllAndTheNextCommonOneWorks) 
   }
 }
 
+TEST(ParticipantTest, MembersInDifferentModesRefuseToRunTogether) {
+  const Pods pods = {MembersOf(0xffff), MembersOf(0xffff'0000)};
+  Exchange exchange;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      QueuePeer peer(exchange, rank);
+      Participant self(UltraServer(), pods, rank, peer);
+      RunSpec spec = Checked(400);
+      if (rank == 1) spec.mode = PlanMode::kAws;
+      const auto refused = self.Run(spec, {});
+      EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+      if (rank == 0) {
+        EXPECT_EQ(
+            tahoma::Message(refused.status()),
+            "rank 0 asks for all_reduce of 400 bytes fp32 sum, 1 + 2 times, checked with seed 5, "
+            "rank 1 for all_reduce of 400 bytes fp32 sum, 1 + 2 times, checked with seed 5, in "
+            "mode aws");
+      }
+      spec.mode = PlanMode::kAws;
+      const auto run = self.Run(spec, {});
+      ASSERT_TRUE(run.ok()) << run.status();
+      EXPECT_EQ(run->wrong_elements, 0u);
+    });
+  }
+}
+
 TEST(ParticipantTest, AnImpossibleRequestIsRefusedByAllAndTheNextOneWorks) {
   const Pods pods = {MembersOf(0xffff), MembersOf(0xf'0000)};
   Exchange exchange;

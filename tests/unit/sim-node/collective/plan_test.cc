@@ -1,5 +1,4 @@
-// Times against closed forms and the reference's table (torus-and-links 2.3), choice of algorithm,
-// isolation of tenants, and damaged links.
+// Plans against the bound, isolation of tenants, damaged links, and what cannot be planned.
 
 #include "sim-node/collective/plan.h"
 
@@ -18,46 +17,13 @@ using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 double Time(Algorithm algorithm, std::uint64_t bytes, ChipMask mask, const TorusLinks& links) {
   const auto plan =
       PlanWith(algorithm, {.bytes = bytes, .type = ElementType::kFp32}, MembersOf(mask), links);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return MicrosecondsOf(*plan);
-}
-
-TEST(PlanTest, AnInstancesAllReduceTakesTheTimesOfTheReferenceTable) {
-  const TorusLinks links = Instance();
-  struct Row {
-    std::uint64_t bytes;
-    double mesh, rdh, ring;
-  };
-  for (const Row& row : {Row{kKiB, 3.01, 12.0, 45.0}, Row{256 * kKiB, 5.05, 13.0, 46.0},
-                         Row{kMiB, 11.2, 15.8, 48.8}, Row{16 * kMiB, 134, 73.4, 106},
-                         Row{64 * kMiB, 527, 258, 291}, Row{kGiB, 8390, 3944, 3977}}) {
-    EXPECT_NEAR(Time(Algorithm::kMesh, row.bytes, 0xffff, links), row.mesh, row.mesh * 0.005);
-    EXPECT_NEAR(Time(Algorithm::kRdh, row.bytes, 0xffff, links), row.rdh, row.rdh * 0.005);
-    EXPECT_NEAR(Time(Algorithm::kRing, row.bytes, 0xffff, links), row.ring, row.ring * 0.005);
-  }
-}
-
-TEST(PlanTest, AnUltraServersAllReduceTakesTheTimesOfTheReferenceTable) {
-  const TorusLinks links = UltraServer();
-  struct Row {
-    std::uint64_t bytes;
-    double rdh;
-  };
-  for (const Row& row : {Row{kKiB, 18.0}, Row{kMiB, 21.4}, Row{16 * kMiB, 72.9},
-                         Row{64 * kMiB, 237.6}, Row{256 * kMiB, 896}, Row{kGiB, 3531}}) {
-    EXPECT_NEAR(Time(Algorithm::kRdh, row.bytes, kAllChips, links), row.rdh, row.rdh * 0.005);
-  }
-}
-
-TEST(PlanTest, ARingOn16ChipsTakesThirtyStepsPlusTheBound) {
-  const TorusLinks links = Instance();
-  const double bound = 2.0 * static_cast<double>(kGiB) * 15 / 16 / 512e9 * 1e6;
-  EXPECT_NEAR(Time(Algorithm::kRing, kGiB, 0xffff, links), 30 * 1.5 + bound, 0.01);
 }
 
 TEST(PlanTest, NoAllReduceBeatsThePhysicalBound) {
@@ -127,20 +93,6 @@ TEST(PlanTest, TenantsWhoseRoutesCrossSlowEachOther) {
   EXPECT_GT((*both)[0].end, a->times.end);
 }
 
-TEST(PlanTest, TheRulesChooseBySizeAndTheFastestServesWhatIsNoBox) {
-  const TorusLinks links = Instance();
-  const auto algorithm = [&](std::uint64_t bytes, ChipMask mask) {
-    return PlanCollective({.bytes = bytes}, MembersOf(mask), links)->algorithm;
-  };
-  EXPECT_EQ(algorithm(64 * kKiB, 0xffff), Algorithm::kMesh);
-  EXPECT_EQ(algorithm(kMiB, 0xffff), Algorithm::kRdh);
-  EXPECT_EQ(algorithm(4, 0b0111), Algorithm::kMesh);
-  EXPECT_EQ(algorithm(64 * kMiB, 0x0777), Algorithm::kTree);
-  constexpr AlgorithmRule kOnlyRing[] = {{kAnySize, Algorithm::kRing}};
-  EXPECT_EQ(PlanCollective({.bytes = 4}, MembersOf(0xffff), links, kOnlyRing)->algorithm,
-            Algorithm::kRing);
-}
-
 TEST(PlanTest, ABrokenLinkInsideMakesTheCollectiveSlowerAndTheRepairUndoesIt) {
   TorusLinks links = Instance();
   const Request request{.bytes = 16 * kMiB};
@@ -178,21 +130,12 @@ TEST(PlanTest, APairCutOffIsAPreciseError) {
   EXPECT_EQ(Message(plan.status()), "no NeuronLink route from chip 1 to chip 0: links are down");
 }
 
-TEST(PlanTest, RanksThatShareAChipPayForTheirHbmTraffic) {
-  const TorusLinks links = Instance();
-  const Request request{.bytes = 29 * 100'000};
-  const auto one = PlanCollective(request, MembersOf(0xffff, 1), links);
-  const auto four = PlanCollective(request, MembersOf(0xffff, 4), links);
-  ASSERT_TRUE(one.ok() && four.ok());
-  // Five buffers of 1 us each and a step of software, before and after.
-  EXPECT_NEAR(MicrosecondsOf(*four) - MicrosecondsOf(*one), 2 * (5 + 1.5), 0.01);
-}
-
 TEST(PlanTest, OneChipAloneNeedsNoLink) {
   const TorusLinks links(torus::Shape::Of<1, 1, 1>(), hw::kTrainium2.links);
   const auto plan = PlanCollective({.bytes = kMiB}, MembersOf(1), links);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->times.end, plan->times.start);
+  EXPECT_TRUE(plan->schedule.steps.empty());
 }
 
 TEST(PlanTest, ImpossibleRequestsAreRefused) {

@@ -26,6 +26,7 @@ using torus::ChipMask;
 
 constexpr Algorithm kAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
                                      Algorithm::kTree};
+constexpr PlanOptions kOneSlice = {.mode = PlanMode::kBest, .costs = {}, .slices = 1};
 
 class Buffers {
  public:
@@ -103,6 +104,40 @@ TEST(ScheduleTest, EveryOperationTypeAndReductionIsRightOn64ChipsWithFourRanksEa
         if (!Combines(operation)) break;
       }
     }
+  }
+}
+
+// Sums of all types, by every algorithm in one and two slices; sizes leave some parts empty.
+TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryTypeInAnyNumberOfSlices) {
+  const TorusLinks links = UltraServer();
+  for (const ChipMask mask : {kAllChips, ChipMask{0xffff}, ChipMask{0x000f'000f}}) {
+    const auto members = MembersOf(mask, 4);
+    for (const Algorithm algorithm : kAllAlgorithms) {
+      if (algorithm == Algorithm::kBucket && mask != kAllChips) continue;
+      for (const ElementType type : kTypes) {
+        const Operation operation = static_cast<Operation>(static_cast<int>(type) % 3);
+        for (const int slices : {1, 2}) {
+          const Request request{.operation = operation, .bytes = 4 * 333, .type = type};
+          const auto plan = PlanWith(algorithm, request, members, links,
+                                     {.mode = PlanMode::kBest, .costs = {}, .slices = slices});
+          ASSERT_TRUE(plan.ok()) << plan.status();
+          EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
+              << Name(algorithm) << " " << Name(operation) << " " << Name(type) << " " << slices;
+        }
+      }
+    }
+  }
+}
+
+TEST(ScheduleTest, NeuronsAlgorithmsGiveTheSumToo) {
+  const TorusLinks links = Instance();
+  const auto members = MembersOf(0xffff, 4);
+  const Request request{.bytes = 4 * 333, .type = ElementType::kInt32};
+  for (const Algorithm algorithm :
+       {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kKangaRing, Algorithm::kRing}) {
+    const auto plan = PlanWith(algorithm, request, members, links, {.mode = PlanMode::kAws});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u) << Name(algorithm);
   }
 }
 
@@ -224,6 +259,30 @@ TEST(ScheduleTest, NoStepSendsWhatItWrites) {
   }
 }
 
+// With two slices a step leaves before the one before it has arrived.
+TEST(ScheduleTest, NoStepSendsWhatTheOtherSlicesLastStepBrings) {
+  const TorusLinks links = UltraServer();
+  for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing}) {
+    const auto plan =
+        PlanWith(algorithm, {.bytes = 64 * 1024, .type = ElementType::kUint8}, MembersOf(kAllChips),
+                 links, {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+    ASSERT_TRUE(plan.ok());
+    ASSERT_EQ(plan->schedule.slices, 2u);
+    for (std::size_t step = 1; step < plan->schedule.steps.size(); ++step) {
+      std::map<int, std::set<std::uint64_t>> brought;  // first bytes, by chip
+      for (const Send& send : plan->schedule.steps[step - 1]) {
+        brought[send.to.value()].insert(send.to_offset);
+      }
+      for (const Send& send : plan->schedule.steps[step]) {
+        const auto& of_sender = brought[send.from.value()];
+        const auto next = of_sender.lower_bound(send.offset);
+        EXPECT_TRUE(next == of_sender.end() || *next >= send.offset + send.bytes)
+            << Name(algorithm) << " step " << step;
+      }
+    }
+  }
+}
+
 TEST(ScheduleTest, HalvingAndDoublingUsesOneLinkInsideTheBoxForEverySend) {
   const TorusLinks links = UltraServer();
   for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
@@ -293,7 +352,7 @@ std::map<LinkId, std::uint64_t> LinkLoads(const TorusLinks& links, const Step& s
 TEST(ScheduleTest, HalvingAndDoublingLoadsAll64LinksOfAnInstanceEquallyInEveryStep) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 64 * 1024, .type = ElementType::kUint8},
-                             MembersOf(0xffff), links);
+                             MembersOf(0xffff), links, kOneSlice);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->schedule.steps.size(), 8u);
   const std::uint64_t blocks[] = {8, 4, 2, 1, 1, 2, 4, 8};  // of D / 64
@@ -306,11 +365,11 @@ TEST(ScheduleTest, HalvingAndDoublingLoadsAll64LinksOfAnInstanceEquallyInEverySt
 
 TEST(ScheduleTest, On64ChipsEveryLinkIsLoadedInProportionToItsRateInTheFirstFiveSteps) {
   const TorusLinks links = UltraServer();
-  const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 64 * 640, .type = ElementType::kUint8},
-                             MembersOf(kAllChips), links);
-  ASSERT_TRUE(plan.ok());
+  const ChipSet set = SetOf(MembersOf(kAllChips), links);
+  const Layout layout = Layout::Weighted(std::vector<int>(64, 1), 64 * 640, 1);
+  const auto steps = Steps(Algorithm::kRdh, Phase::kReduceScatter, set, links, layout);
   for (std::size_t step = 0; step < 5; ++step) {
-    const auto loads = LinkLoads(links, plan->schedule.steps[step]);
+    const auto loads = LinkLoads(links, steps[step]);
     EXPECT_EQ(loads.size(), 384u);
     const std::uint64_t quantum = (32U >> step) * 64;
     for (const auto& [link, bytes] : loads) {
@@ -323,7 +382,7 @@ TEST(ScheduleTest, On64ChipsEveryLinkIsLoadedInProportionToItsRateInTheFirstFive
 TEST(ScheduleTest, ARingPassesOnEveryBlockOnceAroundAndLoadsItsLinksEqually) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 16 * 4 * 10, .type = ElementType::kUint8},
-                             MembersOf(0xffff), links);
+                             MembersOf(0xffff), links, kOneSlice);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->schedule.steps.size(), 30u);
   for (const Step& step : plan->schedule.steps) {

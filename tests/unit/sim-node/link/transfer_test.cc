@@ -51,6 +51,18 @@ TEST_F(TransferTest, OneFlowTakesItsBytesOverTheRatePlusOneHopLatencyALink) {
   EXPECT_TRUE(status_.ok());
 }
 
+TEST_F(TransferTest, ABatchIsSentWhenItsLastFlowHasLeftAndArrivesAHopLater) {
+  VirtualTime sent;
+  transfer_.Start(
+      {{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB},
+       {.from = ChipIndex(2), .to = ChipIndex(3), .bytes = kMiB / 2}},
+      [this](const absl::Status&, const std::vector<VirtualTime>&) { end_ = queue_.now(); },
+      [&] { sent = queue_.now(); });
+  queue_.RunUntilIdle();
+  EXPECT_EQ(sent, VirtualTime(TransferTime(kMiB, 128'000'000'000)));
+  EXPECT_EQ(end_, sent + Microseconds(0.5));
+}
+
 TEST_F(TransferTest, TwoHopsCostOneMoreLatencyNotOneMoreTransfer) {
   EXPECT_EQ(Run({{.from = ChipIndex(0), .to = ChipIndex(5), .bytes = kMiB}}),
             VirtualTime(TransferTime(kMiB, 128'000'000'000) + Microseconds(1.0)));

@@ -66,8 +66,8 @@ TEST(OccupancyTest, NoLinkCarriesMoreThanItsRateInAnyStepOrOverall) {
 
 TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
   const TorusLinks links = Instance();
-  const auto plan =
-      PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff), links);
+  const auto plan = PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff),
+                             links, {.mode = PlanMode::kBest, .costs = {}, .slices = 1});
   const auto use = OccupancyOf(*plan, links);
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.Exists(link)) {
@@ -75,6 +75,19 @@ TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
     } else {
       EXPECT_EQ(use->utilisation[link], 0);
     }
+  }
+}
+
+TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenSlicesFollowOneAnother) {
+  const TorusLinks links = Instance(LinkTiming{});
+  const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff), links,
+                             {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+  const auto use = OccupancyOf(*plan, links);
+  std::map<LinkId, VirtualTime> free;
+  for (const LinkUse& one : use->uses) {
+    EXPECT_GE(one.begin, free[one.link]);
+    EXPECT_GE(one.end - one.begin, TransferTime(one.bytes, links.capacity(one.link)));
+    free[one.link] = one.end;
   }
 }
 
@@ -199,8 +212,37 @@ TEST(TraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
                           cable));
   }
   EXPECT_EQ(message([](TraceOptions& o) { o.algorithm = "star"; }),
-            "unknown algorithm \"star\"; expected auto, mesh, rdh, ring or tree");
+            "unknown algorithm \"star\"; expected one of mesh, rdh, ring, kangaring, bucket, tree");
+  EXPECT_EQ(message([](TraceOptions& o) { o.mode = "worst"; }),
+            "unknown mode \"worst\"; expected best or aws");
+  EXPECT_EQ(message([](TraceOptions& o) {
+              o.without = {"cc-cores", "links"};
+            }),
+            "without: \"links\" is no cost; expected memory, dma-start or cc-cores");
   EXPECT_THAT(message([](TraceOptions& o) { o.bytes = 3; }), HasSubstr("3 bytes are not"));
+}
+
+TEST(TraceOptionsTest, ModeSlicesAndCostsChangeThePlan) {
+  const auto end = [](auto set) {
+    TraceOptions options;
+    options.box = "4x4";
+    options.ranks = 4;
+    set(options);
+    const auto traced = TraceOf(options);
+    EXPECT_TRUE(traced.ok()) << traced.status();
+    return traced->use.end;
+  };
+  const VirtualTime best = end([](TraceOptions&) {});
+  EXPECT_GT(end([](TraceOptions& o) { o.slices = 1; }), best);
+  const VirtualTime aws = end([](TraceOptions& o) { o.mode = "aws"; });
+  EXPECT_GT(aws, best);
+  for (const std::string cost : {"memory", "dma-start"}) {
+    EXPECT_LT(end([&](TraceOptions& o) {
+                o.mode = "aws";
+                o.without = {cost};
+              }),
+              aws);
+  }
 }
 
 TEST(TraceOptionsTest, ABrokenCableIsFollowedAround) {

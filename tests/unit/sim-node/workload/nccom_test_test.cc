@@ -52,7 +52,8 @@ class NccomTestTest : public ::testing::Test {
 };
 
 TEST_F(NccomTestTest, PrintsTheTableWithBandwidthsInGibibytes) {
-  EXPECT_EQ(Run({"allr", "-b", "1K", "-e", "1G", "-f", "1024", "-d", "fp32"}), 0);
+  EXPECT_EQ(Run({"allr", "-b", "1K", "-e", "1G", "-f", "1024", "-d", "fp32", "--show-algorithm"}),
+            0);
   EXPECT_EQ(
       out_.str(),
       "         size(B)    count(elems)     type    time:avg(us)    algbw(GB/s)    busbw(GB/s)"
@@ -65,6 +66,44 @@ TEST_F(NccomTestTest, PrintsTheTableWithBandwidthsInGibibytes) {
       "         ring\n"
       "Avg bus bandwidth:      625.6109GB/s\n");
   EXPECT_TRUE(node_.left);
+}
+
+TEST_F(NccomTestTest, TheAlgorithmIsShownOnlyWhenAsked) {
+  EXPECT_EQ(Run({"allr", "-b", "1K", "-e", "1K", "-d", "fp32", "--non-interactive"}), 0);
+  EXPECT_EQ(
+      out_.str(),
+      "         size(B)    count(elems)     type    time:avg(us)    algbw(GB/s)    busbw(GB/s)\n"
+      "            1024             256     fp32         1000.00           0.00           0.00\n"
+      "Avg bus bandwidth:      0.0018GB/s\n");
+}
+
+TEST_F(NccomTestTest, EachStatisticHasAColumnInTheOrderAsked) {
+  EXPECT_EQ(Run({"-t", "avg", "p50", "p99", "allr", "-b", "1K", "-e", "1K"}), 0);
+  EXPECT_TRUE(out_.str().starts_with(
+      "         size(B)    count(elems)     type    time:avg(us)    time:p50(us)    time:p99(us)"
+      "    algbw(GB/s)    busbw(GB/s)\n"
+      "            1024            1024    uint8         1000.00         1000.00         1000.00"))
+      << out_.str();
+  EXPECT_EQ(ParseNccomArguments({"allr", "--stats=p25,avg"})->stats,
+            (std::vector<std::string>{"p25", "avg"}));
+}
+
+// The sizes of AWS's sample: 32 ranks gather 1,024 bytes of 32 each.
+TEST_F(NccomTestTest, InputAndOutputSizesAreThoseOfARank) {
+  struct Case {
+    const char* operation;
+    const char* sizes;
+  };
+  for (const Case& one :
+       {Case{"allg", "                     64                    1024    uint8"},
+        Case{"redsct", "                   1024                      64    uint8"},
+        Case{"allr", "                   1024                    1024    uint8"}}) {
+    out_.str("");
+    EXPECT_EQ(Run({one.operation, "-b", "1K", "-e", "1K", "--show-input-output-size"}), 0);
+    EXPECT_THAT(out_.str(), ::testing::HasSubstr(
+                                "count(elems)    total_input_size(B)    total_output_size(B)"));
+    EXPECT_THAT(out_.str(), ::testing::HasSubstr(one.sizes)) << one.operation;
+  }
 }
 
 TEST_F(NccomTestTest, OtherRanksPrintOneLine) {
@@ -120,12 +159,18 @@ TEST_F(NccomTestTest, TheReportHasTheColumnsAsKeys) {
   std::string pattern = (std::filesystem::temp_directory_path() / "tahoma-nccom-XXXXXX").string();
   const std::filesystem::path folder = mkdtemp(pattern.data());
   const std::string file = folder / "report.json";
-  EXPECT_EQ(Run({"allr", "-b", "8", "-e", "32", "-f", "2", "--report-to-json-file", file}), 0);
+  EXPECT_EQ(Run({"allr", "-b", "8", "-e", "32", "-f", "2", "--stats", "avg", "p90",
+                 "--show-algorithm", "--report-to-json-file", file}),
+            0);
   std::ifstream stream(file);
   const auto report = nlohmann::json::parse(stream);
   ASSERT_EQ(report["results"].size(), 3u);
   EXPECT_EQ(report["results"][2]["size(B)"], 32);
   EXPECT_EQ(report["results"][2]["time:avg(us)"], 1000.0);
+  EXPECT_EQ(report["results"][2]["time:p90(us)"], 1000.0);
+  EXPECT_EQ(report["results"][2]["algorithm"], "ring");
+  EXPECT_EQ(report["results"][2]["wrong_elements"], 0);
+  EXPECT_FALSE(report["results"][2].contains("total_input_size(B)"));
   EXPECT_EQ(Run({"allr", "--report-to-json-file", folder / "none" / "x"}), 1);
   std::filesystem::remove_all(folder);
 }
@@ -164,6 +209,11 @@ TEST(NccomArgumentsTest, WrongOptionsAreNamed) {
   EXPECT_EQ(message({"allr", "-n", "0"}), "--iters is \"0\"; expected 1 to 1000000");
   EXPECT_EQ(message({"allr", "-b", "12q"}),
             "--minbytes: \"12q\" is no size; expected for example 8, 1K, 64MB or 1G");
+  EXPECT_EQ(message({"allr", "--stats=p50,max"}),
+            "--stats is \"max\"; expected avg or percentiles, p0 to p100");
+  EXPECT_EQ(message({"allr", "-t", "p101"}),
+            "--stats is \"p101\"; expected avg or percentiles, p0 to p100");
+  EXPECT_EQ(message({"allr", "--seed", "-1"}), "--seed is \"-1\"; expected 0 to 2147483647");
   EXPECT_TRUE(ParseNccomArguments({"--help"})->help);
 }
 

@@ -1,0 +1,23 @@
+// The five Hamiltonian cycles of an UltraServer that together use all its links in proportion to
+// their rates.
+//
+//   for (const std::vector<torus::ChipIndex>& cycle : UltraServerCycles()) ...   // 64 chips each
+//
+// An X/Y link is two lanes of 64 GB/s, a Z link one. The cycles use every lane once: each X/Y link
+// is in two of them, each Z link in one (reference: torus-and-links 2.2 b). Both ways round, with a
+// tenth of the data each, they carry the 640 GB/s that a chip's links do.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <vector>
+
+#include "lib/torus/shape.h"
+
+namespace tahoma::sim {
+
+// Neighbours in a cycle, and its ends, are one link apart on torus::kUltraServerShape.
+const std::vector<std::vector<torus::ChipIndex>>& UltraServerCycles();
+
+}  // namespace tahoma::sim

@@ -1,0 +1,50 @@
+// How collectives are planned: which algorithms are offered, and which costs of a chip count.
+//
+//   PlanOptions options{.mode = *ParsePlanMode("aws")};
+//   options.costs.memory = false;                       // as if HBM had no limit
+//   auto plan = PlanCollective(request, members, links, options);
+//
+// All members of a communicator must plan alike.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace tahoma::sim {
+
+// best  the fastest of all algorithms, on chips whose ranks act as one
+// aws   the algorithms of Neuron with the work that Neuron's documents describe for them: mesh,
+//       rdh, kangaring and ring, whichever is fastest
+enum class PlanMode : std::uint8_t { kBest, kAws };
+
+// "best", "aws".
+std::string_view Name(PlanMode mode);
+// kInvalidArgument lists the known ones.
+absl::StatusOr<PlanMode> ParsePlanMode(std::string_view name);
+
+// What a chip's own hardware adds to the time on the links (chip_cost.h says how much). Without all
+// of them a step takes its software and its links.
+struct ChipCosts {
+  bool memory = true;     // reading and writing HBM
+  bool dma_start = true;  // from the signal to the first byte
+  bool cc_cores = true;   // commands that wait for a CC-core
+  friend bool operator==(const ChipCosts&, const ChipCosts&) = default;
+};
+inline constexpr ChipCosts kNoChipCosts = {.memory = false, .dma_start = false, .cc_cores = false};
+
+// The parts into which a buffer can be cut such that one part's messages fly while the other's next
+// step starts up (schedule.h).
+inline constexpr int kMaxSlices = 2;
+
+struct PlanOptions {
+  PlanMode mode = PlanMode::kBest;
+  ChipCosts costs{};
+  int slices = 0;  // 1 to kMaxSlices; 0 = what is fastest
+};
+
+}  // namespace tahoma::sim
