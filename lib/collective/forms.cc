@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <optional>
 
 #include "lib/base/check.h"
@@ -48,9 +49,18 @@ Form Of(std::uint64_t steps, std::uint64_t hops, std::uint64_t numerator,
           .denominator = denominator};
 }
 
+// A chip's CC-cores give the commands for its destinations, one after the other.
+std::int64_t CommandWaits(std::uint64_t destinations) {
+  return static_cast<std::int64_t>((destinations - 1) / kCcCores);
+}
+
 // Everybody sends to everybody at once: half of all messages, of 1/n each, cross each dimension, so
 // a link of the slowest carries half a buffer.
-Form Mesh(const Cube& cube) { return Of(1, cube.dimensions(), 1, 2 * cube.slowest()); }
+Form Mesh(const Cube& cube) {
+  Form form = Of(1, cube.dimensions(), 1, 2 * cube.slowest());
+  form.waits = CommandWaits(cube.chips() - 1);
+  return form;
+}
 
 // One phase of halving or doubling through all dimensions, in lanes with rotated orders (reference:
 // torus-and-links 2.2 c). Step i = 0, 1, ... moves 2^-(i+1) of the buffer over all links in
@@ -58,19 +68,30 @@ Form Mesh(const Cube& cube) { return Of(1, cube.dimensions(), 1, 2 * cube.slowes
 // kind. Otherwise a Latin square over the fast dimensions and a slow one fills the links in all
 // steps but the last, which has slow ones only and takes f of n more.
 Form Halving(const Cube& cube) {
-  return Of(cube.dimensions(), cube.dimensions(), cube.chips() - 1 + (cube.mixed() ? cube.fast : 0),
-            cube.chips() * cube.ingress());
+  Form form = Of(cube.dimensions(), cube.dimensions(),
+                 cube.chips() - 1 + (cube.mixed() ? cube.fast : 0), cube.chips() * cube.ingress());
+  form.phases = 1;
+  return form;
 }
 
-// The same in 2 f steps, when there is one slow dimension beside f = 3 or 4 fast ones: it serves
-// other lanes in each step. By linear programming this comes so close to the bound, in
-// ten-thousandths.
+// The same in two to four steps more, beside a slow dimension: lanes that used it early wait for
+// others. By linear programming this comes so close to the bound, in ten-thousandths (the emulator's
+// staggered lanes).
 std::optional<Form> StaggeredHalving(const Cube& cube) {
-  if (cube.slow != 1 || cube.fast < 3) return std::nullopt;
+  if (!cube.mixed()) return std::nullopt;
   constexpr std::uint64_t kOne = 10'000;
-  const std::uint64_t over_bound = cube.fast == 3 ? 10'487 : 10'002;
-  return Of(2 * cube.fast, 2 * cube.fast, (cube.chips() - 1) * over_bound,
-            cube.chips() * cube.ingress() * kOne);
+  struct Stagger {
+    std::uint64_t steps;
+    std::uint64_t over_bound;
+  };
+  constexpr std::array<std::array<Stagger, 4>, 2> kStaggers = {
+      {{{{4, 11'440}, {6, 10'500}, {7, 10'150}, {8, 10'010}}},
+       {{{5, 10'560}, {7, 10'160}, {8, 10'040}, {9, 10'002}}}}};
+  const Stagger& stagger = kStaggers.at(cube.slow - 1).at(cube.fast - 1);
+  Form form = Of(stagger.steps, stagger.steps, (cube.chips() - 1) * stagger.over_bound,
+                 cube.chips() * cube.ingress() * kOne);
+  form.phases = 1;
+  return form;
 }
 
 // The second phase undoes what the first did, at the same cost.
@@ -78,6 +99,8 @@ Form Twice(Form form) {
   form.steps *= 2;
   form.hops *= 2;
   form.numerator *= 2;
+  form.waits *= 2;
+  form.phases *= 2;
   return form;
 }
 
@@ -88,7 +111,9 @@ Form DirectBroadcast(const torus::Shape& size) {
     if (box.size != size) continue;
     Crowd crowd(links, box.mask);
     TAHOMA_CHECK(crowd.Add(std::countr_zero(box.mask), box.mask));
-    return Of(1, crowd.longest(), crowd.fullest().messages, crowd.fullest().rate);
+    Form form = Of(1, crowd.longest(), crowd.fullest().messages, crowd.fullest().rate);
+    form.waits = CommandWaits(CubeOf(size).chips() - 1);
+    return form;
   }
   TAHOMA_CHECK(!"a box with sides 1, 2 and 4 lies in an UltraServer");
   return {};
@@ -140,6 +165,7 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
   // Beside fast links, the emulator's trees of one root leave an eighth of the rate unused.
   const std::uint64_t rate = cube.mixed() ? BroadcastRate(cube) * 7 / 8 : BroadcastRate(cube);
   std::vector<Form> forms = {DirectBroadcast(size), Twice(Halving(cube))};
+  forms.back().phases = 0;  // not sliced
   for (const TreeCourse& course : trees) {
     forms.push_back(course.Broadcast({.blocks = cube.chips(), .rate = rate}, cube.dimensions()));
   }
@@ -168,30 +194,47 @@ std::array<FormsOfSize, 27> MakeTable() {
 
 }  // namespace
 
-Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {
-  const Wide moved = static_cast<Wide>(bytes) * numerator * 1000;
-  return costs.step * steps + costs.hop * hops +
-         TimeAtMost(moved, denominator, costs.efficiency_permille);
+namespace {
+
+// Two slices in turn: each needs its own last step to have ended and the links to be free.
+double SlicedTime(const Form& form, double on_links, const LinkCosts& costs) {
+  const auto step_cost = static_cast<double>(costs.step.count());
+  const auto hop = static_cast<double>(costs.hop.count());
+  const std::int64_t steps = form.steps / form.phases;
+  double free_at = 0;
+  std::array<double, 2> ends{};
+  for (std::int64_t phase = 0; phase < form.phases; ++phase) {
+    for (std::int64_t step = 0; step < steps; ++step) {
+      // The second phase goes back through the steps of the first.
+      const std::int64_t at = phase == 0 ? step : steps - 1 - step;
+      const double share = std::ldexp(1.0, static_cast<int>(-std::min(at + 1, steps - 1)));
+      for (double& end : ends) {
+        free_at = std::max(end + step_cost, free_at) +
+                  on_links / static_cast<double>(form.phases) * share / 2;
+        end = free_at + hop;
+      }
+    }
+  }
+  return ends[1];
 }
 
-// Dividing 128 bits takes longest, so the winner is found without.
+}  // namespace
+
+Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {
+  const Wide moved = static_cast<Wide>(bytes) * numerator * 1000;
+  const Picoseconds on_links = TimeAtMost(moved, denominator, costs.efficiency_permille);
+  const Picoseconds whole =
+      costs.step * steps + costs.hop * hops + costs.command * waits + on_links;
+  if (phases == 0 || steps == 1) return whole;
+  const double sliced = SlicedTime(*this, static_cast<double>(on_links.count()), costs);
+  return std::min(whole, Picoseconds(static_cast<Picoseconds::rep>(std::ceil(sliced))));
+}
+
 Picoseconds LeastTime(std::span<const Form> forms, std::uint64_t bytes, const LinkCosts& costs) {
   TAHOMA_CHECK(!forms.empty());
-  const double scale = 1e15 / static_cast<double>(costs.efficiency_permille);
-  const auto about = [&](const Form& form) {
-    return static_cast<double>((costs.step * form.steps + costs.hop * form.hops).count()) +
-           static_cast<double>(bytes) * static_cast<double>(form.numerator) * scale /
-               static_cast<double>(form.denominator);
-  };
-  const Form* best = forms.data();
-  double least = about(*best);
-  for (const Form& form : forms.subspan(1)) {
-    const double time = about(form);
-    if (time >= least) continue;
-    least = time;
-    best = &form;
-  }
-  return best->Time(bytes, costs);
+  Picoseconds least = Picoseconds::max();
+  for (const Form& form : forms) least = std::min(least, form.Time(bytes, costs));
+  return least;
 }
 
 Form TreeCourse::Gather(const Cut& worst) const {

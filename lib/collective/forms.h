@@ -29,6 +29,10 @@ struct Form {
   // Bytes times this are seconds at the links' raw rates.
   std::uint64_t numerator = 0;
   std::uint64_t denominator = 1;
+  std::int64_t waits = 0;  // for CC-cores, in a row
+  // Not 0: halving and doubling in so many phases, each step half as long as the one before, which
+  // two slices of the buffer may take in turn: one flies while the other's next step starts up.
+  std::int64_t phases = 0;
 
   Picoseconds Time(std::uint64_t bytes, const LinkCosts& costs) const;
 };

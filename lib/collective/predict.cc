@@ -183,11 +183,16 @@ class AnySet {
     if ((chips_ & Bit(chip)) != 0) ingress_ = std::min(ingress_, ingress);
   }
 
+  // Of a chip that sends to all others in one step.
+  Picoseconds CommandWaits() const {
+    return links_.costs().command * static_cast<Picoseconds::rep>((count_ - 2) / kCcCores);
+  }
+
   // Everybody sends a block to everybody, so many times.
   Picoseconds Mesh(int phases) const {
     Crowd crowd(links_, through_);
     if (!crowd.AddAllPairs(chips_)) return Picoseconds::max();
-    return (links_.costs().step + crowd.Time(bytes_, count_)) * phases;
+    return (links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_)) * phases;
   }
 
   // What a mesh takes at least: a chip's share must come in over its links.
@@ -258,7 +263,7 @@ class AnySet {
     const int root = Lowest(chips_);
     Crowd crowd(links_, through_);
     if (!crowd.Add(root, chips_)) return Picoseconds::max();
-    const Picoseconds direct = links_.costs().step + crowd.Time(bytes_, 1);
+    const Picoseconds direct = links_.costs().step + CommandWaits() + crowd.Time(bytes_, 1);
     if (through_ != chips_) {
       const Picoseconds scatter = links_.costs().step + crowd.Time(bytes_, count_);
       return std::min(direct, scatter + Ring(1));

@@ -41,11 +41,17 @@ Picoseconds TimeAtMost(Wide numerator, std::uint64_t denominator, std::uint64_t 
 // What a message costs besides its bytes (reference: trainium2-hardware 4.7, "1-2 us per ring hop",
 // software included; the split is the project's own, the same as the emulator's).
 struct LinkCosts {
-  Picoseconds step = std::chrono::nanoseconds(1000);  // software: from step to step
-  Picoseconds hop = std::chrono::nanoseconds(500);    // each link on the way
+  // From step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start (reference:
+  // trainium2-hardware 1.4); the longer counts.
+  Picoseconds step = std::chrono::nanoseconds(1300);
+  Picoseconds hop = std::chrono::nanoseconds(500);  // each link on the way
+  // Between two commands of a CC-core, of which a chip has kCcCores (the emulator's chip_cost.h).
+  Picoseconds command = std::chrono::nanoseconds(600);
   std::uint32_t efficiency_permille = 1000;  // what protocol and packets leave of the raw rate
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
 };
+
+inline constexpr std::uint64_t kCcCores = 16;
 
 // A link that does not run at its full rate, in the direction in which `chip` sends on it.
 struct LinkFault {

@@ -1,14 +1,19 @@
 #include "sim-node/collective/bound.h"
 
+#include <algorithm>
+
 #include "lib/collective/cuts.h"
+#include "sim-node/collective/chip_cost.h"
 
 namespace tahoma::sim {
 
-collective::UnitLinks UnitLinksOf(const TorusLinks& links) {
+collective::UnitLinks UnitLinksOf(const TorusLinks& links, const ChipCosts& costs) {
+  const LinkTiming& timing = links.timing();
   return {links.torus(),
           links.capacities(),
-          {.step = links.timing().step,
-           .hop = links.timing().hop,
+          {.step = costs.dma_start ? std::max(timing.step, kDmaStart) : timing.step,
+           .hop = timing.hop,
+           .command = costs.cc_cores ? kCommandTime : VirtualDuration(0),
            .efficiency_permille = links.timing().efficiency_permille}};
 }
 

@@ -15,14 +15,15 @@
 
 #include "lib/collective/unit_links.h"
 #include "sim-node/collective/chip_set.h"
+#include "sim-node/collective/plan_options.h"
 #include "sim-node/collective/request.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
 
-// The links as lib/collective knows them, at the rates that they have now.
-collective::UnitLinks UnitLinksOf(const TorusLinks& links);
+// The links as lib/collective knows them, at the rates that they have now, and what a step costs.
+collective::UnitLinks UnitLinksOf(const TorusLinks& links, const ChipCosts& costs = {});
 
 // `bytes` as in Request, for one rank on each chip. Links count as they are now. Zero for one chip;
 // VirtualDuration::max() when links that are down cut chips off. For send-receive and permute the

@@ -42,13 +42,15 @@ inline constexpr std::uint64_t kFlitBytesMax = std::uint64_t{1} << 20;
 // of PlanCollective; and, kInvalidArgument, more than one rank on a chip for the closed form, or
 // more than kFlitBytesMax for flits, which also need links in full health (kFailedPrecondition).
 absl::StatusOr<VirtualDuration> TimeAt(Fidelity level, const Request& request,
-                                       const std::vector<Member>& members, const TorusLinks& links);
+                                       const std::vector<Member>& members, const TorusLinks& links,
+                                       const PlanOptions& options = {});
 
 // The same of a plan that has been made for this request.
 absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const Request& request,
-                                       const std::vector<Member>& members, const TorusLinks& links);
+                                       const std::vector<Member>& members, const TorusLinks& links,
+                                       const PlanOptions& options = {});
 
-// Of any schedule at the level of flits, step after step as TimeSchedules does.
+// Of any schedule of one slice at the level of flits, step after step as TimeSchedules does.
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links);
 
 }  // namespace tahoma::sim

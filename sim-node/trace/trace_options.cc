@@ -38,11 +38,7 @@ absl::StatusOr<LinkId> ParseCable(std::string_view text) {
   return TorusLinks::IdOf(ChipIndex(chip), port->axis, port->direction);
 }
 
-absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Member>& members,
-                            const TorusLinks& links, Request& request) {
-  TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
-  TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
-  request.bytes = static_cast<std::uint64_t>(options.bytes);
+absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
   PlanOptions plan{
       .mode = PlanMode::kBest, .costs = {}, .slices = static_cast<int>(options.slices)};
   TAHOMA_ASSIGN_OR_RETURN(plan.mode, ParsePlanMode(options.mode));
@@ -58,6 +54,15 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Membe
                              cost);
     }
   }
+  return plan;
+}
+
+absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const PlanOptions& plan,
+                            const std::vector<Member>& members, const TorusLinks& links,
+                            Request& request) {
+  TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
+  TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
+  request.bytes = static_cast<std::uint64_t>(options.bytes);
   if (options.algorithm == "auto") return PlanCollective(request, members, links, plan);
   TAHOMA_ASSIGN_OR_RETURN(const Algorithm algorithm, ParseAlgorithm(options.algorithm));
   return PlanWith(algorithm, request, members, links, plan);
@@ -98,11 +103,12 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
   }
   const std::vector<Member> members = MembersOf(box.mask, static_cast<int>(options.ranks));
   Request request;
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, members, links, request));
+  TAHOMA_ASSIGN_OR_RETURN(const PlanOptions how, PlanOptionsOf(options));
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, how, members, links, request));
   TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, links));
   TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
   TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
-                          TimeOf(level, plan, request, members, links));
+                          TimeOf(level, plan, request, members, links, how));
   const double time = Nanoseconds(at_level) / 1e3;
   const double bound =
       Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) / 1e3;

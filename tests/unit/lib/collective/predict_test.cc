@@ -12,6 +12,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "sim-node/collective/bound.h"
+#include "sim-node/collective/chip_cost.h"
 #include "sim-node/collective/plan.h"
 
 namespace tahoma::collective {
@@ -45,24 +46,19 @@ std::vector<torus::Box> BoxOfEachSize() {
 // The emulated time of the fastest algorithm, in nanoseconds; nothing if none can do it.
 std::optional<double> Emulated(Operation operation, ChipMask chips, std::uint64_t bytes,
                                const sim::TorusLinks& links) {
-  std::optional<double> least;
-  for (const sim::Algorithm algorithm : {sim::Algorithm::kMesh, sim::Algorithm::kRdh,
-                                         sim::Algorithm::kRing, sim::Algorithm::kTree}) {
-    const auto plan = sim::PlanWith(algorithm, {.operation = operation, .bytes = bytes},
-                                    sim::MembersOf(chips), links);
-    if (!plan.ok()) continue;
-    const double time = sim::Nanoseconds(plan->times.end - plan->times.start);
-    if (!least || time < *least) least = time;
-  }
-  return least;
+  const auto chosen =
+      sim::PlanCollective({.operation = operation, .bytes = bytes}, sim::MembersOf(chips), links);
+  if (chosen.ok()) return sim::Nanoseconds(chosen->times.end - chosen->times.start);
+  return std::nullopt;
 }
-
 double Nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e3; }
 
 TEST(PredictTest, ItsCostsAreTheEmulators) {
   const LinkCosts costs;
   const sim::LinkTiming timing;
-  EXPECT_EQ(costs.step, timing.step);
+  EXPECT_EQ(costs.step, std::max(timing.step, sim::kDmaStart));
+  EXPECT_EQ(costs.command, sim::kCommandTime);
+  EXPECT_EQ(kCcCores, static_cast<std::uint64_t>(sim::kCcCores));
   EXPECT_EQ(costs.hop, timing.hop);
   EXPECT_EQ(costs.efficiency_permille, timing.efficiency_permille);
 }

@@ -89,7 +89,8 @@ TEST(FidelityTest, FlitsAddOnlyTheFillOfTheRoutersWhereMessagesShareNoLink) {
   const TorusLinks links = Instance();
   for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).all()) {
     if (box.size.chip_count() < 2 || box.origin != torus::Coord{}) continue;
-    const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 512 * kKiB}, MembersOf(box.mask), links);
+    const auto plan =
+        PlanWith(Algorithm::kRdh, {.bytes = 512 * kKiB}, MembersOf(box.mask), links, {.slices = 1});
     ASSERT_TRUE(plan.ok());
     const auto flits = FlitTimeOf(plan->schedule, links);
     ASSERT_TRUE(flits.ok()) << flits.status();
@@ -148,9 +149,11 @@ TEST(FidelityTest, StoreAndForwardOverOneTwoAndThreeLinksTakesTheTimesOfAstraSim
     const VirtualDuration flows = (*times)[0].end - (*times)[0].start;
     EXPECT_EQ(flows.count() / 1000, nanoseconds) << hops;
     // By formula: a message from neighbour to neighbour, once for each hop.
-    const VirtualDuration one =
-        Time(Fidelity::kClosedForm, Operation::kPermute, 0b11, kMiB, links) * hops;
-    EXPECT_EQ(one.count() / 1000, nanoseconds) << hops;
+    const auto one =
+        TimeAt(Fidelity::kClosedForm, {.operation = Operation::kPermute, .bytes = kMiB},
+               MembersOf(0b11), links, {.costs = kNoChipCosts});
+    ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_EQ((*one * hops).count() / 1000, nanoseconds) << hops;
     const auto flits = FlitTimeOf(schedule, links);
     ASSERT_TRUE(flits.ok()) << flits.status();
     EXPECT_NEAR(Nanoseconds(*flits), nanoseconds, 0.002 * nanoseconds) << hops;

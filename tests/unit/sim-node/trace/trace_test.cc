@@ -176,7 +176,7 @@ TEST(TraceOptionsTest, TheLevelTellsTheTimeAndTheTitleNamesIt) {
   options.box = "4x4x1";
   options.bytes = 1 << 20;
   for (const auto& [level, said] :
-       {std::pair("closed-form", "7.10 us by closed-form"), std::pair("flows", "7.10 us by flows"),
+       {std::pair("closed-form", "7.40 us by closed-form"), std::pair("flows", "7.40 us by flows"),
         std::pair("flits", "us by flits")}) {
     options.level = level;
     const auto traced = TraceOf(options);
