@@ -75,8 +75,8 @@ Form Halving(const Cube& cube) {
 }
 
 // The same in two to four steps more, beside a slow dimension: lanes that used it early wait for
-// others. By linear programming this comes so close to the bound, in ten-thousandths (the emulator's
-// staggered lanes).
+// others. By linear programming this comes so close to the bound, in ten-thousandths (as the
+// emulator's staggered lanes do).
 std::optional<Form> StaggeredHalving(const Cube& cube) {
   if (!cube.mixed()) return std::nullopt;
   constexpr std::uint64_t kOne = 10'000;
