@@ -78,6 +78,7 @@ ordered_json GangRow(const GangView& gang) {
                       {"message", gang.message}};
   if (gang.decision == nullptr) return row;
   row["boundPods"] = gang.bound_pods;
+  if (!gang.predicted_all_reduce.empty()) row["predictedAllReduce"] = gang.predicted_all_reduce;
   for (const DecidedPod& pod : gang.decision->pods) {
     row["pods"].push_back(
         {{"name", pod.name}, {"node", pod.node}, {"rank", pod.rank}, {"slice", pod.slice}});

@@ -63,9 +63,15 @@ std::string Conditions(const json& object) {
 }
 
 std::string WhyGang(const json& gang) {
-  return fmt::format("Gang {}: {}{}{}\n{}", Text(gang, "/metadata/name"),
-                     Text(gang, "/status/phase"), Text(gang, "/status/reason").empty() ? "" : ", ",
-                     Text(gang, "/status/reason"), Conditions(gang));
+  const std::string predicted = Text(gang, "/status/predictedAllReduce");
+  return fmt::format(
+      "Gang {}: {}{}{}\n{}{}", Text(gang, "/metadata/name"), Text(gang, "/status/phase"),
+      Text(gang, "/status/reason").empty() ? "" : ", ", Text(gang, "/status/reason"),
+      predicted.empty()
+          ? ""
+          : fmt::format("  An all-reduce of 256 MiB in each chip is predicted to take {}\n",
+                        predicted),
+      Conditions(gang));
 }
 
 std::string WhyPod(const json& pod) {
@@ -158,14 +164,15 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
 }
 
 absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
-  std::vector<std::array<std::string, 6>> rows = {
-      {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "PLACEMENT"}};
+  std::vector<std::array<std::string, 7>> rows = {
+      {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "ALLREDUCE", "PLACEMENT"}};
   TAHOMA_RETURN_IF_ERROR(ReadAll(transport, std::string(kGangs) + "/gangs", [&](const json& gang) {
     rows.push_back({Text(gang, "/metadata/namespace"), Text(gang, "/metadata/name"),
                     Text(gang, "/spec/members"), Text(gang, "/spec/shape"),
-                    Text(gang, "/status/phase"), Text(gang, "/status/placement")});
+                    Text(gang, "/status/phase"), Text(gang, "/status/predictedAllReduce"),
+                    Text(gang, "/status/placement")});
   }));
-  std::array<std::size_t, 6> widths{};
+  std::array<std::size_t, 7> widths{};
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }

@@ -32,7 +32,7 @@ absl::Status ReadAll(kube::Transport& transport, const std::string& path,
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport);
 
-// "NAMESPACE  NAME  MEMBERS  SHAPE  PHASE  PLACEMENT" and a line per Gang.
+// "NAMESPACE  NAME  MEMBERS  SHAPE  PHASE  ALLREDUCE  PLACEMENT" and a line per Gang.
 absl::StatusOr<std::string> ReadGangs(kube::Transport& transport);
 
 // Why the Gang, or else the pod, of that name waits, or where it is. kNotFound when there is

@@ -62,6 +62,7 @@ struct GangStatus {
   std::string phase = "Pending";
   std::string reason;
   std::string placement;
+  std::string predicted_all_reduce;  // "1.273ms" (plan/score.h); empty when there is nothing to say
   std::int32_t bound_members = 0;
   std::int64_t observed_generation = 0;
   std::vector<DecidedSlice> slices;

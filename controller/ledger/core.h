@@ -138,6 +138,7 @@ class Core {
   void Show(const GangRef& ref);
   void ShowPods(const GangRef& ref, const std::string& message);
   GangStatus StatusOf(const GangRef& ref, const GangFact& gang) const;
+  std::string PredictedAllReduce(const GangDecision& decision) const;
   GangStatus EndedStatus(const GangRef& ref, const GangFact& gang, bool succeeded) const;
   void TellPod(const PodKey& pod, std::string reason, std::string message, bool warning);
   void TellGang(const GangRef& ref, std::string reason, std::string message, bool warning);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/ledger/core.h"
+#include "controller/plan/score.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -287,6 +288,9 @@ void Core::Show(const GangRef& ref) {
     const GangRun& gang_run = runs_.at(run->second).run;
     view->decision = gang_run.shared_decision();
     view->bound_pods = gang_run.bound_pods();
+    if (gang_run.phase() != RunPhase::kUndoing) {
+      view->predicted_all_reduce = PredictedAllReduce(*view->decision);
+    }
     view->phase = gang_run.phase() == RunPhase::kBound     ? "Running"
                   : gang_run.phase() == RunPhase::kUndoing ? "Pending"
                                                            : "Placed";
@@ -343,6 +347,17 @@ GangStatus Core::EndedStatus(const GangRef& ref, const GangFact& gang, bool succ
   return status;
 }
 
+std::string Core::PredictedAllReduce(const GangDecision& decision) const {
+  std::vector<const Holding*> holdings;
+  for (const DecidedClaim& claim : decision.claims) {
+    const Holding* held = cluster_.FindHolding(claim.uid);
+    if (held == nullptr) return "";
+    holdings.push_back(held);
+  }
+  const auto time = PredictAllReduce(cluster_, holdings);
+  return time ? TimeText(*time) : "";
+}
+
 GangStatus Core::StatusOf(const GangRef& ref, const GangFact& gang) const {
   GangStatus status;
   status.observed_generation = gang.generation;
@@ -383,6 +398,7 @@ GangStatus Core::StatusOf(const GangRef& ref, const GangFact& gang) const {
     status.reason = "PodFailed";
   }
   status.placement = undoing ? "" : placement;
+  status.predicted_all_reduce = undoing ? "" : PredictedAllReduce(decision);
   status.slices = decision.slices;
   status.bound_members = bound ? static_cast<std::int32_t>(decision.pods.size()) : 0;
   status.conditions = {Condition("PodsReady", true, "AllPodsExist", ""),

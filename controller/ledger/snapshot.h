@@ -27,6 +27,7 @@ struct GangView {
   std::string message;  // the same as a sentence; for a gang that waits, all that is known
   std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
   int bound_pods = 0;
+  std::string predicted_all_reduce;  // as in GangStatus
 };
 
 struct Counters {

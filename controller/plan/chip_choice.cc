@@ -3,8 +3,7 @@
 #include <array>
 #include <bit>
 #include <tuple>
-
-#include "lib/hw/catalogue.h"
+#include <utility>
 
 namespace tahoma::controller {
 namespace {
@@ -15,23 +14,25 @@ constexpr std::array kShares = {35, 15, 20, 15, 15};
 
 std::uint16_t Chips(const torus::Box& box) { return static_cast<std::uint16_t>(box.mask); }
 
-std::uint16_t Neighbours(std::uint16_t of) {
-  std::uint16_t found = 0;
+// The chips that each one has a working link to.
+using Neighbours = std::array<std::uint16_t, 16>;
+
+Neighbours NeighboursOf(const torus::LinkMask& down) {
+  Neighbours near{};
   for (int chip = 0; chip < 16; ++chip) {
-    if ((of >> chip & 1) == 0) continue;
-    const int x = chip % 4;
-    const int y = chip / 4;
-    for (const int next :
-         {(x + 1) % 4 + 4 * y, (x + 3) % 4 + 4 * y, x + 4 * ((y + 1) % 4), x + 4 * ((y + 3) % 4)}) {
-      found |= static_cast<std::uint16_t>(1U << next);
+    for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
+      if ((down.along(axis) >> chip & 1) != 0) continue;
+      const int next = axis == torus::Axis::kX ? chip / 4 * 4 + (chip + 1) % 4 : (chip + 4) % 16;
+      near[static_cast<std::size_t>(chip)] |= static_cast<std::uint16_t>(1U << next);
+      near[static_cast<std::size_t>(next)] |= static_cast<std::uint16_t>(1U << chip);
     }
   }
-  return found;
+  return near;
 }
 
 // Grows from one chip, each time by the chip with the most links into the set. Nullopt when the
 // piece around `seed` is too small.
-std::optional<std::uint16_t> Grow(std::uint16_t free, int count, int seed) {
+std::optional<std::uint16_t> Grow(const Neighbours& near, std::uint16_t free, int count, int seed) {
   auto set = static_cast<std::uint16_t>(1U << seed);
   while (std::popcount(set) < count) {
     int best = -1;
@@ -39,7 +40,8 @@ std::optional<std::uint16_t> Grow(std::uint16_t free, int count, int seed) {
     for (int chip = 0; chip < 16; ++chip) {
       const auto bit = static_cast<std::uint16_t>(1U << chip);
       if ((free & bit) == 0 || (set & bit) != 0) continue;
-      const int links = std::popcount(static_cast<std::uint16_t>(Neighbours(bit) & set));
+      const int links =
+          std::popcount(static_cast<std::uint16_t>(near[static_cast<std::size_t>(chip)] & set));
       if (links > best_links) {
         best = chip;
         best_links = links;
@@ -49,16 +51,6 @@ std::optional<std::uint16_t> Grow(std::uint16_t free, int count, int seed) {
     set |= static_cast<std::uint16_t>(1U << best);
   }
   return set;
-}
-
-int InnerLinks(std::uint16_t set) {
-  int links = 0;
-  for (int chip = 0; chip < 16; ++chip) {
-    const auto bit = static_cast<std::uint16_t>(1U << chip);
-    if ((set & bit) == 0) continue;
-    links += std::popcount(static_cast<std::uint16_t>(Neighbours(bit) & set));
-  }
-  return links;
 }
 
 std::uint16_t Lowest(std::uint16_t free, int count) {
@@ -72,18 +64,6 @@ std::uint16_t Lowest(std::uint16_t free, int count) {
 }
 
 }  // namespace
-
-int Bandwidth(const torus::Shape& box) {
-  const auto unit = hw::kTrainium2.links.inter_instance;
-  int total = 0;
-  for (const torus::Axis axis : torus::kAxes) {
-    const int links = box.extent(axis) == 4 ? 2 : box.extent(axis) == 2 ? 1 : 0;
-    const auto rate = axis == torus::Axis::kZ ? hw::kTrainium2.links.inter_instance
-                                              : hw::kTrainium2.links.intra_instance;
-    total += links * static_cast<int>(rate / unit);
-  }
-  return total;
-}
 
 ChipChoice::ChipChoice() : fragmentation_(std::size_t{1} << 16, std::int16_t{-1}) {}
 
@@ -104,37 +84,54 @@ int ChipChoice::Fragmentation(std::uint16_t free) const {
   return sum;
 }
 
+std::optional<std::uint16_t> ChipChoice::BestBox(std::uint16_t free, int count,
+                                                 const torus::LinkMask& down) const {
+  using Score = std::tuple<collective::Picoseconds, int>;  // all-reduce, fragmentation after
+  std::optional<std::pair<Score, std::uint16_t>> best;
+  for (const torus::Shape& wanted : torus::ShapesOf(count)) {
+    for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).Rotations(wanted)) {
+      if ((Chips(box) & ~free) != 0 || down.Intersects(box.links)) continue;
+      const auto rest = static_cast<std::uint16_t>(free & ~Chips(box));
+      const Score score(AllReduceTime(box.size), Fragmentation(rest));
+      if (!best || score < best->first) best.emplace(score, Chips(box));
+    }
+  }
+  return best ? std::optional(best->second) : std::nullopt;
+}
+
+// Sets that hang together over links that work, and boxes in which some do not.
+std::optional<std::uint16_t> ChipChoice::BestOther(std::uint16_t free, int count,
+                                                   const torus::LinkMask& down) const {
+  std::vector<std::uint16_t> candidates;
+  for (const torus::Shape& wanted : torus::ShapesOf(count)) {
+    for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).Rotations(wanted)) {
+      if ((Chips(box) & ~free) == 0) candidates.push_back(Chips(box));
+    }
+  }
+  const Neighbours near = NeighboursOf(down);
+  for (int seed = 0; seed < 16; ++seed) {
+    if ((free >> seed & 1) == 0) continue;
+    if (const auto set = Grow(near, free, count, seed)) candidates.push_back(*set);
+  }
+  using Score = std::tuple<collective::Picoseconds, int>;  // all-reduce, fragmentation after
+  std::optional<std::pair<Score, std::uint16_t>> best;
+  for (const std::uint16_t set : candidates) {
+    const auto rest = static_cast<std::uint16_t>(free & ~set);
+    const Score score(scores_.AllReduceTime(set, down), Fragmentation(rest));
+    if (!best || score < best->first) best.emplace(score, set);
+  }
+  return best ? std::optional(best->second) : std::nullopt;
+}
+
 std::optional<std::uint16_t> ChipChoice::Choose(std::uint16_t free, int count,
                                                 const torus::LinkMask& down,
                                                 const torus::Shape& shape) const {
   if (std::popcount(free) < count) return std::nullopt;
   if (std::popcount(free) == count) return free;
   if (shape.chip_count() != 16) return Lowest(free, count);
-  using Score = std::tuple<int, int>;  // bandwidth lost, fragmentation after
-  std::optional<Score> best;
-  std::uint16_t chosen = 0;
-  for (const torus::Shape& wanted : torus::ShapesOf(count)) {
-    for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).Rotations(wanted)) {
-      if ((Chips(box) & ~free) != 0 || down.Intersects(box.links)) continue;
-      const auto rest = static_cast<std::uint16_t>(free & ~Chips(box));
-      const Score score(-Bandwidth(box.size), Fragmentation(rest));
-      if (best && score >= *best) continue;
-      best = score;
-      chosen = Chips(box);
-    }
-  }
-  if (best) return chosen;
-  for (int seed = 0; seed < 16; ++seed) {
-    if ((free >> seed & 1) == 0) continue;
-    const auto set = Grow(free, count, seed);
-    if (!set) continue;
-    const auto rest = static_cast<std::uint16_t>(free & ~*set);
-    const Score score(-InnerLinks(*set), Fragmentation(rest));
-    if (best && score >= *best) continue;
-    best = score;
-    chosen = *set;
-  }
-  return best ? chosen : Lowest(free, count);
+  if (const auto box = BestBox(free, count, down)) return box;
+  const auto other = BestOther(free, count, down);
+  return other ? *other : Lowest(free, count);
 }
 
 }  // namespace tahoma::controller

@@ -3,9 +3,10 @@
 //   ChipChoice choice;
 //   choice.Choose(0x00ff, 4, {}, torus::kInstanceShape);    // a row or a square, least fragmenting
 //
-// Boxes whose links work come first, by bandwidth, then by how little they hurt later requests;
-// other counts get a connected set that keeps together; what is left over when nothing connected
-// is free gets any chips, because Kubernetes promises a count and no shape.
+// Boxes whose links work come first, by the predicted time of an all-reduce (score.h), then by how
+// little they hurt later requests. Other counts, and what broken links leave, get a set that hangs
+// together, again the one with the least predicted time; when nothing like it is free any chips do,
+// because Kubernetes promises a count and no shape.
 //
 // Scope: arithmetic on 16 bits.
 //
@@ -17,20 +18,17 @@
 #include <optional>
 #include <vector>
 
+#include "controller/plan/score.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
-
-// Bytes per second that each chip of a box can send to the others, over links inside it, in units
-// of 64 GB/s: what bounds collectives (reference: torus-and-links 1.1, closed form by shape).
-int Bandwidth(const torus::Shape& box);
 
 class ChipChoice {
  public:
   ChipChoice();
 
   // `count` chips of `free`; nullopt when there are fewer. Links in `down` are avoided where
-  // something else is free.
+  // something else is free that is faster.
   std::optional<std::uint16_t> Choose(std::uint16_t free, int count, const torus::LinkMask& down,
                                       const torus::Shape& shape) const;
 
@@ -39,6 +37,12 @@ class ChipChoice {
   int Fragmentation(std::uint16_t free) const;
 
  private:
+  std::optional<std::uint16_t> BestBox(std::uint16_t free, int count,
+                                       const torus::LinkMask& down) const;
+  std::optional<std::uint16_t> BestOther(std::uint16_t free, int count,
+                                         const torus::LinkMask& down) const;
+
+  PlaceScores scores_;
   mutable std::vector<std::int16_t> fragmentation_;  // by state; -1 until asked for
 };
 

@@ -8,8 +8,8 @@
 // each other or what the view says is held.
 //
 // Order: priority (higher first), then creation, then key. A gang that cannot be placed does not
-// stop those behind it; it is answered with the reason. Choice of a place: reference
-// torus-and-links 1.5.
+// stop those behind it; it is answered with the reason. Choice of a place: the shape whose
+// predicted all-reduce is fastest (score.h), then as reference torus-and-links 1.5 says.
 //
 // Scope: decisions. Nothing here writes, waits or tells the time.
 //

@@ -74,7 +74,7 @@ struct CompiledGang {
   std::shared_ptr<const GangSpec> spec;
   absl::Status valid;
   std::vector<CompiledMember> members;
-  // Boxes wanted, all of one of these shapes; best bandwidth first. Empty: no box.
+  // Boxes wanted, all of one of these shapes; fastest first. Empty: no box.
   std::vector<torus::Shape> shapes;
   int boxes = 0;
   int boxes_per_slice = 1;

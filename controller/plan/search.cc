@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <tuple>
 
+#include "controller/plan/score.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -199,8 +199,9 @@ std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, con
     }
   }
   if (sizes.empty()) obstacle_.spans_nodes = true;
-  std::stable_sort(sizes.begin(), sizes.end(),
-                   [](const auto& a, const auto& b) { return Bandwidth(a) > Bandwidth(b); });
+  std::stable_sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
+    return AllReduceTime(a) < AllReduceTime(b);
+  });
   return sizes;
 }
 
@@ -248,18 +249,18 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Shape& size : Rotations(shape)) sizes.push_back(size);
   }
-  std::vector<int> bandwidths;
-  for (const torus::Shape& size : sizes) bandwidths.push_back(Bandwidth(size));
-  std::sort(bandwidths.begin(), bandwidths.end(), std::greater<>());
-  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
+  std::vector<collective::Picoseconds> times;
+  for (const torus::Shape& size : sizes) times.push_back(AllReduceTime(size));
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
 
   const bool reads_place = std::any_of(members_.begin(), members_.end(),
                                        [](const CompiledMember& m) { return m.reads_place; });
   std::optional<BoxFit> found;
-  for (const int bandwidth : bandwidths) {
+  for (const collective::Picoseconds time : times) {
     Keys keys;
     for (const torus::Shape& size : sizes) {
-      if (Bandwidth(size) == bandwidth) keys.push_back(FleetIndex::BoxKey(size));
+      if (AllReduceTime(size) == time) keys.push_back(FleetIndex::BoxKey(size));
     }
     // Selectors that read what differs between nodes of a family are asked in TryUnit.
     const auto accepts = [&](const FleetIndex::Class& nodes) {
@@ -267,7 +268,7 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
              AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
     };
     const bool placed = Visit(keys, accepts, *gang.spec, now, [&](UnitId unit) {
-      found = TryUnit(gang, box, unit, bandwidth);
+      found = TryUnit(gang, box, unit, time);
       return found.has_value();
     });
     if (placed) return found;
@@ -276,7 +277,7 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
 }
 
 std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box, UnitId id,
-                                              int bandwidth) {
+                                              collective::Picoseconds time) {
   const UnitState& unit = state_.unit(id);
   std::vector<torus::Shape> sizes;
   for (const NodeId node : unit.nodes) {
@@ -290,7 +291,7 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
       if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
-      if (Bandwidth(place.size) != bandwidth) continue;
+      if (AllReduceTime(place.size) != time) continue;
       if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
       int fragmentation = 0;
       for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
@@ -444,10 +445,11 @@ std::vector<Search::Keys> Search::KeysFor(const Demand& demand) {
         if (size.extent(torus::Axis::kZ) == 1) sizes.push_back(size);
       }
     }
-    std::stable_sort(sizes.begin(), sizes.end(),
-                     [](const auto& a, const auto& b) { return Bandwidth(a) > Bandwidth(b); });
+    std::stable_sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
+      return AllReduceTime(a) < AllReduceTime(b);
+    });
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (i == 0 || Bandwidth(sizes[i]) != Bandwidth(sizes[i - 1])) groups.emplace_back();
+      if (i == 0 || AllReduceTime(sizes[i]) != AllReduceTime(sizes[i - 1])) groups.emplace_back();
       groups.back().push_back(FleetIndex::BoxKey(sizes[i]));
     }
   }

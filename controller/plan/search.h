@@ -55,7 +55,7 @@ class Search {
   bool HoldsSome(const CompiledGang& gang) const;
 
   // The sizes, as placed, of the gang's boxes that leave each pod of that box within one node, on
-  // nodes like this one; whether they are free does not matter. Best bandwidth first.
+  // nodes like this one; whether they are free does not matter. Fastest first (score.h).
   std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
   // Whether nodes of some kind could take the pods of the box, were everything free. If not,
@@ -75,7 +75,8 @@ class Search {
 
   bool PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement);
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
-  std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit, int bandwidth);
+  std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
+                                collective::Picoseconds time);
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
                                const torus::Box& place);
 

@@ -218,6 +218,7 @@ kube::Request RenderGangStatus(const ApiWrite& write) {
                       {{"phase", status.phase},
                        {"reason", status.reason},
                        {"placement", status.placement},
+                       {"predictedAllReduce", status.predicted_all_reduce},
                        {"boundMembers", status.bound_members},
                        {"observedGeneration", status.observed_generation},
                        {"slices", std::move(slices)},

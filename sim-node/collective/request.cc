@@ -1,61 +1,8 @@
 #include "sim-node/collective/request.h"
 
-#include <array>
 #include <bit>
-#include <string>
-
-#include "lib/base/status.h"
 
 namespace tahoma::sim {
-namespace {
-
-struct OperationName {
-  Operation operation;
-  std::string_view name;
-};
-constexpr std::array kOperations = {
-    OperationName{Operation::kAllReduce, "all_reduce"},
-    OperationName{Operation::kAllReduce, "allreduce"},
-    OperationName{Operation::kAllReduce, "allr"},
-    OperationName{Operation::kAllGather, "all_gather"},
-    OperationName{Operation::kAllGather, "allgather"},
-    OperationName{Operation::kAllGather, "allg"},
-    OperationName{Operation::kReduceScatter, "reduce_scatter"},
-    OperationName{Operation::kReduceScatter, "reducescatter"},
-    OperationName{Operation::kReduceScatter, "redsct"},
-    OperationName{Operation::kAllToAll, "all_to_all"},
-    OperationName{Operation::kAllToAll, "alltoall"},
-    OperationName{Operation::kSendReceive, "sendrecv"},
-    OperationName{Operation::kPermute, "permute"},
-    OperationName{Operation::kBroadcast, "broadcast"},
-};
-
-}  // namespace
-
-std::string_view Name(Operation operation) {
-  for (const OperationName& row : kOperations) {
-    if (row.operation == operation) return row.name;
-  }
-  return "";
-}
-
-absl::StatusOr<Operation> ParseOperation(std::string_view name) {
-  std::string known;
-  for (const OperationName& row : kOperations) {
-    if (row.name == name) return row.operation;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  }
-  return InvalidArgument("unknown operation \"{}\"; expected one of {}", name, known);
-}
-
-bool IsExchange(Operation operation) {
-  return operation == Operation::kAllToAll || operation == Operation::kSendReceive ||
-         operation == Operation::kPermute;
-}
-
-bool Combines(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
-}
 
 std::vector<Member> MembersOf(torus::ChipMask chips, int ranks) {
   std::vector<Member> members;

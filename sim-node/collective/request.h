@@ -10,39 +10,21 @@
 
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
+#include "lib/collective/operation.h"
 #include "lib/torus/box.h"
 #include "lib/torus/shape.h"
 #include "sim-node/collective/element.h"
 
 namespace tahoma::sim {
 
-enum class Operation : std::uint8_t {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kSendReceive,
-  kPermute,
-  kBroadcast,
-};
-
-// "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "sendrecv", "permute", "broadcast".
-std::string_view Name(Operation operation);
-// The names above and nccom-test's short ones ("allr", "allg", "redsct", "alltoall"), with or
-// without underscores. kInvalidArgument lists the known ones.
-absl::StatusOr<Operation> ParseOperation(std::string_view name);
-
-// Whether ranks send their buffers to one another as they are: all-to-all, send-receive, permute
-// (moves.h says which to whom).
-bool IsExchange(Operation operation);
-// Whether what several ranks hold is combined: all-reduce and reduce-scatter.
-bool Combines(Operation operation);
+using collective::Combines;
+using collective::IsExchange;
+using collective::Name;
+using collective::Operation;
+using collective::ParseOperation;
 
 struct Request {
   Operation operation = Operation::kAllReduce;

@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/collective/bound.h"
+#include "sim-node/fidelity/fidelity.h"
 
 namespace tahoma::sim {
 namespace {
@@ -37,11 +38,7 @@ absl::StatusOr<LinkId> ParseCable(std::string_view text) {
   return TorusLinks::IdOf(ChipIndex(chip), port->axis, port->direction);
 }
 
-absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Member>& members,
-                            const TorusLinks& links, Request& request) {
-  TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
-  TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
-  request.bytes = static_cast<std::uint64_t>(options.bytes);
+absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
   PlanOptions plan{
       .mode = PlanMode::kBest, .costs = {}, .slices = static_cast<int>(options.slices)};
   TAHOMA_ASSIGN_OR_RETURN(plan.mode, ParsePlanMode(options.mode));
@@ -57,6 +54,15 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const std::vector<Membe
                              cost);
     }
   }
+  return plan;
+}
+
+absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const PlanOptions& plan,
+                            const std::vector<Member>& members, const TorusLinks& links,
+                            Request& request) {
+  TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
+  TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
+  request.bytes = static_cast<std::uint64_t>(options.bytes);
   if (options.algorithm == "auto") return PlanCollective(request, members, links, plan);
   TAHOMA_ASSIGN_OR_RETURN(const Algorithm algorithm, ParseAlgorithm(options.algorithm));
   return PlanWith(algorithm, request, members, links, plan);
@@ -72,6 +78,7 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("operation", &options.operation, "as nccom-test names it");
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
   spec.String("type", &options.type, "of the elements, as nccom-test names it");
+  spec.String("level", &options.level, "what tells the time: closed-form, flows or flits");
   spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring, kangaring, bucket or tree");
   spec.String("mode", &options.mode, "best, or aws: as Neuron's documents describe its algorithms");
   spec.Int("slices", &options.slices, {.max = kMaxSlices},
@@ -96,15 +103,19 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
   }
   const std::vector<Member> members = MembersOf(box.mask, static_cast<int>(options.ranks));
   Request request;
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, members, links, request));
+  TAHOMA_ASSIGN_OR_RETURN(const PlanOptions how, PlanOptionsOf(options));
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, how, members, links, request));
   TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, links));
-  const double time = Nanoseconds(plan.times.end - plan.times.start) / 1e3;
+  TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
+  TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
+                          TimeOf(level, plan, request, members, links, how));
+  const double time = Nanoseconds(at_level) / 1e3;
   const double bound =
       Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) / 1e3;
-  std::string title =
-      fmt::format("{} of {} bytes {} on {}, {}: {:.2f} us, {} steps; the links allow {:.2f} us",
-                  Name(request.operation), request.bytes, Name(request.type), box.ToString(),
-                  Name(plan.algorithm), time, plan.schedule.steps.size(), bound);
+  std::string title = fmt::format(
+      "{} of {} bytes {} on {}, {}: {:.2f} us by {}, {} steps; the links allow {:.2f} us",
+      Name(request.operation), request.bytes, Name(request.type), box.ToString(),
+      Name(plan.algorithm), time, Name(level), plan.schedule.steps.size(), bound);
   return Traced{.title = std::move(title), .links = std::move(links), .use = std::move(use)};
 }
 

@@ -29,6 +29,7 @@ struct TraceOptions {
   std::int64_t bytes = std::int64_t{64} << 20;
   std::string type = "fp32";
   std::string algorithm = "auto";
+  std::string level = "flows";
   std::string mode = "best";
   std::int64_t slices = 0;
   std::vector<std::string> without{};

@@ -119,6 +119,8 @@ ROWS = [
     ("solve_4032_flows_us", "us", 200, "lower", google_benchmark("collective_bench", None)),
     *((f"{operation}_{shape}_1gib_over_bound", "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
       for operation in ("allreduce", "allgather", "reducescatter", "alltoall") for shape in ("4x4", "4x4x2", "4x4x4")),
+    ("predict_subcube_ns", "ns", 1000, "lower", google_benchmark("predict_bench", None)),
+    ("predict_irregular_us", "us", 100, "lower", google_benchmark("predict_bench", None)),
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
 ]

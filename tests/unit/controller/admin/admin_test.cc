@@ -241,9 +241,11 @@ TEST_F(AdminTest, APlacedGangShowsItsPodsAndSlices) {
   GangView view = View("Placed", "Bound");
   view.decision = decision;
   view.bound_pods = 2;
+  view.predicted_all_reduce = "1.019ms";
   AddGang("default", "train", false, view);
   const json gang = Get("/v1/gangs/default/train").body;
   EXPECT_EQ(gang["boundPods"], 2);
+  EXPECT_EQ(gang["predictedAllReduce"], "1.019ms");
   EXPECT_EQ(gang["pods"][1],
             (json{{"name", "train-1"}, {"node", "us-0-n1"}, {"rank", 1}, {"slice", 0}}));
   EXPECT_EQ(gang["slices"], (json::array({json{{"unit", "us-0"},

@@ -116,10 +116,28 @@ TEST(ReadGangsTest, ColumnsAreAlignedAndWhatIsNotSetIsEmpty) {
   other["metadata"]["name"] = "a-gang-with-a-long-name";
   other["status"] = json::object();
   pages.Put(kGangs, List({Gang(), other}));
+  EXPECT_EQ(
+      *ReadGangs(pages),
+      "NAMESPACE   NAME                      MEMBERS   SHAPE   PHASE     ALLREDUCE   PLACEMENT\n"
+      "default     a                         4         4x4x1   Waiting\n"
+      "default     a-gang-with-a-long-name   4         4x4x1\n");
+}
+
+TEST(ReadGangsTest, APlacedGangSaysHowFastItsChipsTalk) {
+  Pages pages;
+  json placed = Gang();
+  placed["status"] = {{"phase", "Running"},
+                      {"reason", "Bound"},
+                      {"predictedAllReduce", "1.019ms"},
+                      {"placement", "us-0 4x4+0,0,0"}};
+  pages.Put(kGangs, List({placed}));
   EXPECT_EQ(*ReadGangs(pages),
-            "NAMESPACE   NAME                      MEMBERS   SHAPE   PHASE     PLACEMENT\n"
-            "default     a                         4         4x4x1   Waiting\n"
-            "default     a-gang-with-a-long-name   4         4x4x1\n");
+            "NAMESPACE   NAME   MEMBERS   SHAPE   PHASE     ALLREDUCE   PLACEMENT\n"
+            "default     a      4         4x4x1   Running   1.019ms     us-0 4x4+0,0,0\n");
+  pages.Put(kGang, placed);
+  EXPECT_EQ(*ReadWhy(pages, "default", "a"),
+            "Gang a: Running, Bound\n"
+            "  An all-reduce of 256 MiB in each chip is predicted to take 1.019ms\n");
 }
 
 TEST(ReadWhyTest, AGangSaysItsReasonAndConditions) {

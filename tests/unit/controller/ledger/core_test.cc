@@ -18,6 +18,7 @@ namespace tahoma::controller {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 
 // What happens to the n-th write that the core asks for.
@@ -168,6 +169,8 @@ TEST(CoreTest, AGangIsAllocatedThenBound) {
   EXPECT_EQ(world.api.pods().at("train-1").bound_rank, 1U);
   EXPECT_EQ(world.api.statuses().at("train").phase, "Running");
   EXPECT_EQ(world.api.statuses().at("train").bound_members, 2);
+  // Ten chips on each of two instances: EFA is what they wait for.
+  EXPECT_THAT(world.api.statuses().at("train").predicted_all_reduce, EndsWith("ms"));
 }
 
 TEST(CoreTest, APodWithoutAGangIsAGangOfOne) {

@@ -197,6 +197,28 @@ TEST(TraceOptionsTest, TheTitleSaysWhatWasAskedAndWhatTheLinksAllow) {
   EXPECT_THAT(traced->title, HasSubstr("1 steps; the links allow 4.10 us"));
 }
 
+TEST(TraceOptionsTest, TheLevelTellsTheTimeAndTheTitleNamesIt) {
+  TraceOptions options;
+  options.operation = "alltoall";
+  options.box = "4x4x1";
+  options.bytes = 1 << 20;
+  for (const auto& [level, said] :
+       {std::pair("closed-form", "7.40 us by closed-form"), std::pair("flows", "7.40 us by flows"),
+        std::pair("flits", "us by flits")}) {
+    options.level = level;
+    const auto traced = TraceOf(options);
+    ASSERT_TRUE(traced.ok()) << traced.status();
+    EXPECT_THAT(traced->title, HasSubstr(said));
+  }
+  options.level = "exact";
+  EXPECT_EQ(Message(TraceOf(options).status()),
+            "unknown level \"exact\"; expected one of closed-form, flows, flits");
+  options.level = "flits";
+  options.bytes = 4 << 20;
+  EXPECT_EQ(Message(TraceOf(options).status()),
+            "flits are for at most 1048576 bytes; this collective has 4194304");
+}
+
 TEST(TraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
   const auto message = [](auto set) {
     TraceOptions options;

@@ -1,0 +1,131 @@
+#include "controller/plan/score.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <map>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/collective/predict_units.h"
+
+namespace tahoma::controller {
+namespace {
+
+using collective::Operation;
+using collective::Picoseconds;
+using torus::Axis;
+
+// Forgotten when there are more.
+constexpr std::size_t kKnownMax = 1 << 16;
+
+std::size_t SideIndex(int side) {
+  return static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(side)));
+}
+
+std::size_t SizeIndex(const torus::Shape& size) {
+  return SideIndex(size.extent(Axis::kX)) * 9 + SideIndex(size.extent(Axis::kY)) * 3 +
+         SideIndex(size.extent(Axis::kZ));
+}
+
+// Both directions of the links in a torus of that shape.
+std::vector<collective::LinkFault> FaultsOf(const torus::LinkMask& down,
+                                            const torus::Shape& shape) {
+  std::vector<collective::LinkFault> faults;
+  for (const Axis axis : torus::kAxes) {
+    if (shape.extent(axis) == 1) continue;
+    for (std::uint64_t left = down.along(axis); left != 0; left &= left - 1) {
+      const torus::ChipIndex chip(std::countr_zero(left));
+      if (chip.value() >= shape.chip_count()) continue;
+      const auto next = shape.Neighbour(shape.CoordOf(chip), axis, torus::Direction::kPlus);
+      faults.push_back({.chip = chip, .axis = axis, .direction = torus::Direction::kPlus});
+      faults.push_back(
+          {.chip = shape.IndexOf(*next), .axis = axis, .direction = torus::Direction::kMinus});
+    }
+  }
+  return faults;
+}
+
+// In the node's own 4x4.
+torus::ChipMask ChipsOf(const Node& node, const std::string& device) {
+  const DeviceRole role = node.RoleNamed(device);
+  switch (role.kind) {
+    case DeviceKind::kChip:
+    case DeviceKind::kCore:
+      return torus::ChipMask{1} << role.chip;
+    case DeviceKind::kNode:
+      return node.family->devices->chip_mask;
+    case DeviceKind::kOther:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Picoseconds AllReduceTime(const torus::Shape& size) {
+  static const auto table = [] {
+    std::array<Picoseconds, 27> made{};
+    for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
+      made.at(SizeIndex(box.size)) =
+          collective::PredictCollective(box, Operation::kAllReduce, kScoredBytes);
+    }
+    return made;
+  }();
+  return table.at(SizeIndex(size));
+}
+
+Picoseconds PlaceScores::AllReduceTime(std::uint16_t chips, const torus::LinkMask& down) const {
+  const auto in_instance = [&](Axis axis) { return static_cast<std::uint16_t>(down.along(axis)); };
+  const Asked asked(chips, {in_instance(Axis::kX), in_instance(Axis::kY)});
+  if (const auto found = known_.find(asked); found != known_.end()) return found->second;
+  if (known_.size() >= kKnownMax) known_.clear();
+  torus::LinkMask inside = down;
+  inside.along(Axis::kZ) = 0;
+  collective::UnitLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+  for (const auto& fault : FaultsOf(inside, torus::kInstanceShape)) links.SetPermille(fault);
+  const auto time =
+      collective::PredictCollective(chips, links, Operation::kAllReduce, kScoredBytes);
+  return known_.emplace(asked, time.ok() ? *time : Picoseconds::max()).first->second;
+}
+
+std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
+                                            std::span<const Holding* const> holdings) {
+  std::map<std::size_t, torus::ChipMask> chips_of_unit;
+  for (const Holding* holding : holdings) {
+    for (const Holding::HeldDevice& device : holding->devices) {
+      if (device.admin_access) continue;
+      const auto id = state.FindNode(device.node);
+      if (!id || state.node(*id).node == nullptr || !state.node(*id).unit.valid()) {
+        return std::nullopt;
+      }
+      const NodeState& node = state.node(*id);
+      chips_of_unit[node.unit.value()] |= ChipsOf(*node.node, device.device) << (16 * node.z);
+    }
+  }
+  std::vector<collective::UnitPart> parts;
+  int count = 0;
+  for (const auto& [unit, chips] : chips_of_unit) {
+    if (chips == 0) continue;
+    const UnitState& known = state.unit(UnitId(unit));
+    if (!known.torus_known) return std::nullopt;
+    count += torus::ChipCount(chips);
+    // A lone instance is the first plane of an UltraServer that has no other.
+    const torus::ChipMask dead = known.ultra ? 0 : ~torus::ChipMask{0xffff};
+    parts.push_back(
+        {.chips = chips, .faults = {.dead = dead, .links = FaultsOf(known.down, known.shape())}});
+  }
+  if (count < 2) return std::nullopt;
+  const auto time = collective::PredictOverUnits(parts, Operation::kAllReduce, kScoredBytes);
+  return time.ok() ? std::optional(*time) : std::nullopt;
+}
+
+std::string TimeText(Picoseconds time) {
+  const auto nanoseconds = static_cast<double>(time.count()) / 1e3;
+  if (nanoseconds < 1e6) return fmt::format("{:.1f}us", nanoseconds / 1e3);
+  if (nanoseconds < 1e9) return fmt::format("{:.3f}ms", nanoseconds / 1e6);
+  return fmt::format("{:.3f}s", nanoseconds / 1e9);
+}
+
+}  // namespace tahoma::controller

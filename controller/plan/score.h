@@ -1,0 +1,56 @@
+// The first term of every choice of a place: how fast the chips will talk to each other.
+//
+//   AllReduceTime(torus::Shape::Of<4, 2, 1>());      // 1.225 ms
+//   PlaceScores scores;
+//   scores.AllReduceTime(0x0777, down);              // of any chips of an instance
+//   PredictAllReduce(state, holdings);               // of what a gang has got
+//
+// The score is the predicted time of an all-reduce of kScoredBytes in each chip: gradients are
+// summed in buckets of some hundred MiB, so that start-up counts a little and bandwidth most.
+//
+// Thread safety: pure functions; a PlaceScores belongs to one thread (it remembers).
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "controller/model/cluster.h"
+#include "lib/collective/predict.h"
+#include "lib/torus/box.h"
+
+namespace tahoma::controller {
+
+inline constexpr std::uint64_t kScoredBytes = std::uint64_t{256} << 20;
+
+// Of a box of that size as placed, with sides of 1, 2 and 4 and healthy links. From a table.
+collective::Picoseconds AllReduceTime(const torus::Shape& size);
+
+class PlaceScores {
+ public:
+  // Of any chips of an instance while links are down; Picoseconds::max() when they are cut off.
+  // Some microseconds when asked for the first time.
+  collective::Picoseconds AllReduceTime(std::uint16_t chips, const torus::LinkMask& down) const;
+
+ private:
+  // Chips, and the links between chips of the instance that are down.
+  using Asked = std::pair<std::uint16_t, std::array<std::uint16_t, 2>>;
+  mutable absl::flat_hash_map<Asked, collective::Picoseconds> known_;
+};
+
+// Of the chips that these claims hold together, over EFA where they are in several units, with
+// the links as they are. A logical core counts as its chip. nullopt when they have fewer than two
+// chips, when a node is not known, or when what is down cuts chips off.
+std::optional<collective::Picoseconds> PredictAllReduce(const ClusterState& state,
+                                                        std::span<const Holding* const> holdings);
+
+// "627.2us", "1.273ms", "2.000s".
+std::string TimeText(collective::Picoseconds time);
+
+}  // namespace tahoma::controller

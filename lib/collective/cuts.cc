@@ -1,0 +1,297 @@
+#include "lib/collective/cuts.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::ChipMask;
+
+ChipMask Bit(int chip) { return ChipMask{1} << chip; }
+int Lowest(ChipMask chips) { return std::countr_zero(chips); }
+std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::popcount(chips)); }
+
+// Rates between chips, parallel links added up; backwards if asked.
+class Graph {
+ public:
+  Graph(const UnitLinks& links, ChipMask through, bool backwards) : chips_(through) {
+    for (ChipMask left = through; left != 0; left &= left - 1) {
+      for (int port = 0; port < kPortsPerChip; ++port) {
+        const auto arc = static_cast<Arc>(Lowest(left) * kPortsPerChip + port);
+        if (links.rate(arc) == 0 || (through & Bit(links.to(arc))) == 0) continue;
+        const int from = backwards ? links.to(arc) : Lowest(left);
+        const int to = backwards ? Lowest(left) : links.to(arc);
+        rate_[At(from, to)] += links.rate(arc);
+        into_[static_cast<std::size_t>(to)] |= Bit(from);
+      }
+    }
+  }
+
+  ChipMask chips() const { return chips_; }
+  ChipMask Into(int to) const { return into_[static_cast<std::size_t>(to)]; }
+  std::uint64_t Rate(int from, int to) const { return rate_[At(from, to)]; }
+
+  // Of the links into `part` from other chips.
+  std::uint64_t RateInto(ChipMask part) const {
+    std::uint64_t sum = 0;
+    for (ChipMask inside = part; inside != 0; inside &= inside - 1) {
+      for (ChipMask from = Into(Lowest(inside)) & ~part; from != 0; from &= from - 1) {
+        sum += Rate(Lowest(from), Lowest(inside));
+      }
+    }
+    return sum;
+  }
+
+ private:
+  static std::size_t At(int from, int to) {
+    return static_cast<std::size_t>(from) * kChipsMax + static_cast<std::size_t>(to);
+  }
+
+  ChipMask chips_;
+  std::array<std::uint64_t, std::size_t{kChipsMax} * kChipsMax> rate_{};
+  std::array<ChipMask, kChipsMax> into_{};
+};
+
+// What can still flow over a graph with all rates multiplied, from a growing set of sources to one
+// sink after the other; what flows already stays when the sink changes.
+class Flow {
+ public:
+  // Every chip of `fed` can also take in `feed` from outside.
+  Flow(const Graph& graph, std::uint64_t times, ChipMask sources, ChipMask fed, std::uint64_t feed)
+      : sources_(sources), fed_(feed == 0 ? 0 : fed) {
+    for (ChipMask left = graph.chips(); left != 0; left &= left - 1) {
+      const int to = Lowest(left);
+      into_[static_cast<std::size_t>(to)] = graph.Into(to);
+      for (ChipMask from = graph.Into(to); from != 0; from &= from - 1) {
+        left_[At(Lowest(from), to)] = graph.Rate(Lowest(from), to) * times;
+      }
+    }
+    feed_.fill(feed);
+  }
+
+  // Lets flow into `sink` what can, up to `wanted`; less is the most that can.
+  std::uint64_t Fill(int sink, std::uint64_t wanted) {
+    std::uint64_t got = 0;
+    while (got < wanted) {
+      const int begin = FindWay(sink);
+      if (begin < 0) break;
+      got += Push(begin, sink, wanted - got);
+    }
+    return got;
+  }
+  // After a Fill that got less than wanted: the chips from which the sink can be reached.
+  ChipMask reaching() const { return seen_; }
+
+  void AddSource(int chip) { sources_ |= Bit(chip); }
+
+ private:
+  static std::size_t At(int from, int to) {
+    return static_cast<std::size_t>(from) * kChipsMax + static_cast<std::size_t>(to);
+  }
+
+  // Backwards from the sink to a chip that has something to give; -1 if there is none.
+  int FindWay(int sink) {
+    seen_ = Bit(sink);
+    for (ChipMask frontier = seen_; frontier != 0;) {
+      if (const ChipMask giving = frontier & (sources_ | fed_); giving != 0) return Lowest(giving);
+      ChipMask next = 0;
+      for (; frontier != 0; frontier &= frontier - 1) {
+        const int to = Lowest(frontier);
+        const ChipMask fresh = into_[static_cast<std::size_t>(to)] & ~seen_;
+        seen_ |= fresh;
+        next |= fresh;
+        for (ChipMask left = fresh; left != 0; left &= left - 1) {
+          onward_[static_cast<std::size_t>(Lowest(left))] = static_cast<std::uint8_t>(to);
+        }
+      }
+      frontier = next;
+    }
+    return -1;
+  }
+
+  std::uint64_t Push(int begin, int sink, std::uint64_t most) {
+    const bool is_source = (sources_ & Bit(begin)) != 0;
+    std::uint64_t amount =
+        is_source ? most : std::min(most, feed_[static_cast<std::size_t>(begin)]);
+    for (int at = begin; at != sink; at = onward_[static_cast<std::size_t>(at)]) {
+      amount = std::min(amount, left_[At(at, onward_[static_cast<std::size_t>(at)])]);
+    }
+    if (!is_source && (feed_[static_cast<std::size_t>(begin)] -= amount) == 0) fed_ &= ~Bit(begin);
+    for (int at = begin; at != sink;) {
+      const int to = onward_[static_cast<std::size_t>(at)];
+      if ((left_[At(at, to)] -= amount) == 0) into_[static_cast<std::size_t>(to)] &= ~Bit(at);
+      left_[At(to, at)] += amount;
+      into_[static_cast<std::size_t>(at)] |= Bit(to);
+      at = to;
+    }
+    return amount;
+  }
+
+  ChipMask sources_;
+  ChipMask fed_;
+  std::array<std::uint64_t, kChipsMax> feed_{};
+  std::array<std::uint64_t, std::size_t{kChipsMax} * kChipsMax> left_{};
+  std::array<ChipMask, kChipsMax> into_{};  // from where something can still flow
+  ChipMask seen_ = 0;
+  std::array<std::uint8_t, kChipsMax> onward_{};
+};
+
+// The part that most members are outside of, for the rate of the links that enter it.
+//
+// Let q blocks of a guess cross rate p. Were the guess the worst cut, then from an outside that
+// feeds p into every member, n * p could flow into any of the n members over links of q times their
+// rates: the cut around a part costs p for each member in it and q times the rate that enters it.
+// A sink into which less flows shows a worse cut, which is the next guess. Cuts that keep a sink
+// apart are done with once it has been filled, so it becomes a source, and what flows stays.
+Cut WorstCutInto(const Graph& graph, ChipMask members) {
+  const std::uint64_t n = CountOf(members);
+  Cut worst{.blocks = n - 1, .rate = graph.RateInto(Bit(Lowest(members)))};
+  for (ChipMask left = members; left != 0; left &= left - 1) {
+    const Cut lone{.blocks = n - 1, .rate = graph.RateInto(left & (~left + 1))};
+    if (lone.WorseThan(worst)) worst = lone;
+  }
+  ChipMask open = members;
+  while (open != 0 && worst.rate != 0) {
+    Flow flow(graph, worst.blocks, members & ~open, members, worst.rate);
+    while (open != 0) {
+      const int sink = Lowest(open);
+      if (flow.Fill(sink, n * worst.rate) < n * worst.rate) break;
+      flow.AddSource(sink);
+      open &= ~Bit(sink);
+    }
+    if (open == 0) break;
+    const Cut next{.blocks = CountOf(members & ~flow.reaching()),
+                   .rate = graph.RateInto(flow.reaching())};
+    TAHOMA_CHECK(next.WorseThan(worst));
+    worst = next;
+  }
+  return worst;
+}
+
+// Pairs of members that a message between must enter `part` for.
+Cut ExchangeCutInto(const Graph& graph, ChipMask members, ChipMask part) {
+  const std::uint64_t inside = CountOf(members & part);
+  return {.blocks = inside * (CountOf(members) - inside), .rate = graph.RateInto(part)};
+}
+
+// Links that the messages of an all-to-all take at least, over all pairs.
+std::uint64_t HopsOfAllPairs(const Graph& graph, ChipMask members) {
+  std::uint64_t hops = 0;
+  for (ChipMask left = members; left != 0; left &= left - 1) {
+    ChipMask seen = left & (~left + 1);
+    std::uint64_t distance = 0;
+    for (ChipMask frontier = seen; frontier != 0; ++distance) {
+      hops += distance * CountOf(frontier & members);
+      ChipMask next = 0;
+      for (; frontier != 0; frontier &= frontier - 1) next |= graph.Into(Lowest(frontier));
+      frontier = next & ~seen;
+      seen |= frontier;
+    }
+  }
+  return hops;
+}
+
+}  // namespace
+
+ChipMask ThroughOf(const UnitLinks& links, ChipMask members) {
+  return links.Reach(members) == members ? members : links.chips();
+}
+
+Cut WorstGatherCut(const UnitLinks& links, ChipMask members, ChipMask through) {
+  return WorstCutInto(Graph(links, through, /*backwards=*/false), members);
+}
+
+// What a part gathers when links are turned round it scatters when they are not.
+Cut WorstScatterCut(const UnitLinks& links, ChipMask members, ChipMask through) {
+  return WorstCutInto(Graph(links, through, /*backwards=*/true), members);
+}
+
+Cut WorstBroadcastCut(const UnitLinks& links, ChipMask members, ChipMask through, int root) {
+  const Graph graph(links, through, /*backwards=*/false);
+  std::uint64_t least = ~std::uint64_t{0};
+  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
+    least = std::min(least, graph.RateInto(left & (~left + 1)));
+  }
+  Flow flow(graph, 1, Bit(root), 0, 0);
+  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
+    least = std::min(least, flow.Fill(Lowest(left), least));
+    flow.AddSource(Lowest(left));
+  }
+  return {.blocks = CountOf(members), .rate = least};
+}
+
+Cut WorstExchangeCut(const UnitLinks& links, ChipMask members, ChipMask through) {
+  const Graph graph(links, through, /*backwards=*/false);
+  Cut worst{.blocks = 0, .rate = 1};
+  const auto look = [&](ChipMask part) {
+    part &= through;
+    const Cut cut = ExchangeCutInto(graph, members, part);
+    if (cut.blocks != 0 && cut.WorseThan(worst)) worst = cut;
+  };
+  for (ChipMask left = through; left != 0; left &= left - 1) look(left & (~left + 1));
+  for (const ChipMask slab : links.topology().slabs) look(slab);
+  std::uint64_t all_links = 0;
+  for (ChipMask left = through; left != 0; left &= left - 1) {
+    const int to = Lowest(left);
+    for (ChipMask from = graph.Into(to); from != 0; from &= from - 1) {
+      all_links += graph.Rate(Lowest(from), to);
+    }
+  }
+  const Cut volume{.blocks = HopsOfAllPairs(graph, members), .rate = all_links};
+  return volume.WorseThan(worst) ? volume : worst;
+}
+
+namespace {
+
+Picoseconds TimeOf(const Cut& cut, std::uint64_t bytes, std::uint64_t chips) {
+  return TimeAtLeast(static_cast<Wide>(bytes) * cut.blocks, chips, cut.rate);
+}
+
+Picoseconds Sum(Picoseconds a, Picoseconds b) {
+  return a == Picoseconds::max() || b == Picoseconds::max() ? Picoseconds::max() : a + b;
+}
+
+}  // namespace
+
+Picoseconds LowerBound(Operation operation, ChipMask members, torus::ChipIndex root,
+                       std::uint64_t bytes, const UnitLinks& links) {
+  const std::uint64_t chips = CountOf(members);
+  if (chips <= 1) return Picoseconds(0);
+  const ChipMask through = ThroughOf(links, members);
+  const auto time = [&](const Cut& cut) { return TimeOf(cut, bytes, chips); };
+  switch (operation) {
+    case Operation::kAllGather:
+      return time(WorstGatherCut(links, members, through));
+    case Operation::kReduceScatter:
+      return time(WorstScatterCut(links, members, through));
+    case Operation::kAllReduce:
+      // The sum first, then everybody's copy of it.
+      return Sum(time(WorstScatterCut(links, members, through)),
+                 time(WorstGatherCut(links, members, through)));
+    case Operation::kBroadcast:
+      return time(WorstBroadcastCut(links, members, through, root.value()));
+    case Operation::kAllToAll: {
+      // Whoever is cut off makes the gathering impossible, and the exchange with it.
+      const Cut gather = WorstGatherCut(links, members, through);
+      return gather.rate == 0 ? Picoseconds::max()
+                              : time(WorstExchangeCut(links, members, through));
+    }
+    case Operation::kSendReceive:
+    case Operation::kPermute:
+      break;
+  }
+  const Graph graph(links, through, /*backwards=*/false);
+  Picoseconds bound(0);
+  for (ChipMask left = members; left != 0; left &= left - 1) {
+    const Cut into{.blocks = 1, .rate = graph.RateInto(left & (~left + 1))};
+    bound = std::max(bound, TimeOf(into, bytes, 1));
+  }
+  return bound;
+}
+
+}  // namespace tahoma::collective

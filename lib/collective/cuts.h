@@ -1,0 +1,58 @@
+// Which part of a set of chips its links serve worst, and the physical bound that follows.
+//
+//   const Cut worst = WorstGatherCut(links, members, through);
+//   // no all-gather of n blocks of b bytes takes less than worst.blocks * b / worst.rate
+//   LowerBound(Operation::kAllReduce, members, root, 1 << 30, links);
+//
+// Whatever way data takes, what has to leave a part of the chips goes over the links that leave it.
+// The part with the most blocks for its links' rate bounds all-gather, and trees that reach the
+// bound exist (reference: torus-and-links 1.1, ForestColl). It is found exactly, by maximum flows
+// with a parametric search (cuts.cc says how); a search through all parts would take 2^64 steps.
+// For all-to-all the worst part is hard to find; the parts that matter on boxes are tried.
+//
+// Scope: bytes only; start-up costs and the chips' own memory come on top.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+
+#include "lib/collective/operation.h"
+#include "lib/collective/unit_links.h"
+
+namespace tahoma::collective {
+
+// So many blocks, of which each member has one, must cross links of that rate together.
+struct Cut {
+  std::uint64_t blocks = 0;
+  std::uint64_t rate = 1;  // bytes per second; 0 = there is no way
+
+  // Whether it takes longer than the other.
+  bool WorseThan(const Cut& other) const {
+    return static_cast<Wide>(blocks) * other.rate > static_cast<Wide>(other.blocks) * rate;
+  }
+};
+
+// Chips that messages between members may cross: the members themselves when they hang together,
+// so that tenants stay apart even around a broken link; otherwise all of the unit.
+torus::ChipMask ThroughOf(const UnitLinks& links, torus::ChipMask members);
+
+// Members outside of a part that some member is not in, for the rate of the links that enter it.
+Cut WorstGatherCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+// Members inside of a part, for the rate of the links that enter it.
+Cut WorstScatterCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+// As many blocks as members, for the least rate at which `root` reaches a member.
+Cut WorstBroadcastCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through,
+                      int root);
+// The worst of some parts, and of all links together: each message takes as many of them as its
+// ends are apart.
+Cut WorstExchangeCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+
+// No algorithm is faster. `bytes` of one rank on each chip; for all-gather, of everything gathered.
+// Zero for one chip; Picoseconds::max() when links that are down cut chips off. For send-receive
+// and permute the bound is that of a chip's buffer on all links that enter the chip.
+Picoseconds LowerBound(Operation operation, torus::ChipMask members, torus::ChipIndex root,
+                       std::uint64_t bytes, const UnitLinks& links);
+
+}  // namespace tahoma::collective

@@ -1,0 +1,261 @@
+#include "lib/collective/forms.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "lib/base/check.h"
+#include "lib/collective/routes.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::Axis;
+
+constexpr auto kSlow = static_cast<std::uint64_t>(hw::kTrainium2.links.inter_instance);
+constexpr auto kFast = static_cast<std::uint64_t>(hw::kTrainium2.links.intra_instance);
+static_assert(kFast == 2 * kSlow);
+
+// A subcube by the number of its dimensions.
+struct Cube {
+  std::uint64_t fast;
+  std::uint64_t slow;
+
+  bool mixed() const { return fast > 0 && slow > 0; }
+  std::uint64_t dimensions() const { return fast + slow; }
+  std::uint64_t chips() const { return std::uint64_t{1} << dimensions(); }
+  // Of all links into one chip.
+  std::uint64_t ingress() const { return fast * kFast + slow * kSlow; }
+  std::uint64_t slowest() const { return slow > 0 ? kSlow : kFast; }
+  std::uint64_t fastest() const { return fast > 0 ? kFast : kSlow; }
+};
+
+std::uint64_t DimensionsOf(int side) {
+  return static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(side)));
+}
+
+Cube CubeOf(const torus::Shape& size) {
+  return {.fast = DimensionsOf(size.extent(Axis::kX)) + DimensionsOf(size.extent(Axis::kY)),
+          .slow = DimensionsOf(size.extent(Axis::kZ))};
+}
+
+Form Of(std::uint64_t steps, std::uint64_t hops, std::uint64_t numerator,
+        std::uint64_t denominator) {
+  return {.steps = static_cast<std::int64_t>(steps),
+          .hops = static_cast<std::int64_t>(hops),
+          .numerator = numerator,
+          .denominator = denominator};
+}
+
+// A chip's CC-cores give the commands for its destinations, one after the other.
+std::int64_t CommandWaits(std::uint64_t destinations) {
+  return static_cast<std::int64_t>((destinations - 1) / kCcCores);
+}
+
+// Everybody sends to everybody at once: half of all messages, of 1/n each, cross each dimension, so
+// a link of the slowest carries half a buffer.
+Form Mesh(const Cube& cube) {
+  Form form = Of(1, cube.dimensions(), 1, 2 * cube.slowest());
+  form.waits = CommandWaits(cube.chips() - 1);
+  return form;
+}
+
+// One phase of halving or doubling through all dimensions, in lanes with rotated orders (reference:
+// torus-and-links 2.2 c). Step i = 0, 1, ... moves 2^-(i+1) of the buffer over all links in
+// proportion to their rates, which sums up to (n - 1) / n, as long as all dimensions are of one
+// kind. Otherwise a Latin square over the fast dimensions and a slow one fills the links in all
+// steps but the last, which has slow ones only and takes f of n more.
+Form Halving(const Cube& cube) {
+  Form form = Of(cube.dimensions(), cube.dimensions(),
+                 cube.chips() - 1 + (cube.mixed() ? cube.fast : 0), cube.chips() * cube.ingress());
+  form.phases = 1;
+  return form;
+}
+
+// The same in two to four steps more, beside a slow dimension: lanes that used it early wait for
+// others. By linear programming this comes so close to the bound, in ten-thousandths (as the
+// emulator's staggered lanes do).
+std::optional<Form> StaggeredHalving(const Cube& cube) {
+  if (!cube.mixed()) return std::nullopt;
+  constexpr std::uint64_t kOne = 10'000;
+  struct Stagger {
+    std::uint64_t steps;
+    std::uint64_t over_bound;
+  };
+  constexpr std::array<std::array<Stagger, 4>, 2> kStaggers = {
+      {{{{4, 11'440}, {6, 10'500}, {7, 10'150}, {8, 10'010}}},
+       {{{5, 10'560}, {7, 10'160}, {8, 10'040}, {9, 10'002}}}}};
+  const Stagger& stagger = kStaggers.at(cube.slow - 1).at(cube.fast - 1);
+  Form form = Of(stagger.steps, stagger.steps, (cube.chips() - 1) * stagger.over_bound,
+                 cube.chips() * cube.ingress() * kOne);
+  form.phases = 1;
+  return form;
+}
+
+// The second phase undoes what the first did, at the same cost.
+Form Twice(Form form) {
+  form.steps *= 2;
+  form.hops *= 2;
+  form.numerator *= 2;
+  form.waits *= 2;
+  form.phases *= 2;
+  return form;
+}
+
+// The root sends to each chip its buffer: the fullest of its links decides.
+Form DirectBroadcast(const torus::Shape& size) {
+  const UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  for (const torus::Box& box : torus::BoxTable::Of(links.torus()).Rotations(size)) {
+    if (box.size != size) continue;
+    Crowd crowd(links, box.mask);
+    TAHOMA_CHECK(crowd.Add(std::countr_zero(box.mask), box.mask));
+    Form form = Of(1, crowd.longest(), crowd.fullest().messages, crowd.fullest().rate);
+    form.waits = CommandWaits(CubeOf(size).chips() - 1);
+    return form;
+  }
+  TAHOMA_CHECK(!"a box with sides 1, 2 and 4 lies in an UltraServer");
+  return {};
+}
+
+// A half of the box beyond one slow dimension may have fewer links than a chip.
+std::uint64_t BroadcastRate(const Cube& cube) {
+  const std::uint64_t half = cube.chips() / 2 * kSlow;
+  return cube.slow == 1 ? std::min(cube.ingress(), half) : cube.ingress();
+}
+
+std::vector<TreeCourse> TreesOf(const Cube& cube) {
+  std::vector<TreeCourse> trees;
+  for (const std::uint64_t parts : kTreeParts) {
+    if (parts > 1 && cube.chips() * parts > kTreePiecesMax) break;
+    trees.push_back(
+        {.chips = cube.chips(), .parts = parts, .fastest = cube.fastest(), .mixed = cube.mixed()});
+  }
+  return trees;
+}
+
+std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
+  const Cube cube = CubeOf(size);
+  if (cube.chips() == 1) return {};
+  std::vector<Form> phase = {Mesh(cube), Halving(cube)};
+  if (const auto staggered = StaggeredHalving(cube)) phase.push_back(*staggered);
+  // Trees fill links of unlike rates better; elsewhere halving is at the bound.
+  const Cut lone{.blocks = cube.chips() - 1, .rate = cube.ingress()};
+  const std::vector<TreeCourse> trees = TreesOf(cube);
+  for (const TreeCourse& course : trees) {
+    if (cube.mixed()) phase.push_back(course.Gather(lone));
+  }
+  switch (operation) {
+    case Operation::kAllReduce:
+      std::transform(phase.begin(), phase.end(), phase.begin(), Twice);
+      return phase;
+    case Operation::kAllGather:
+    case Operation::kReduceScatter:
+      return phase;
+    case Operation::kAllToAll:
+      return {Mesh(cube)};
+    case Operation::kPermute:  // a ring of neighbours
+      return {Of(1, 1, 1, cube.slowest())};
+    case Operation::kSendReceive:
+      return {};
+    case Operation::kBroadcast:
+      break;
+  }
+  // Beside fast links, the emulator's trees of one root leave an eighth of the rate unused.
+  const std::uint64_t rate = cube.mixed() ? BroadcastRate(cube) * 7 / 8 : BroadcastRate(cube);
+  std::vector<Form> forms = {DirectBroadcast(size), Twice(Halving(cube))};
+  forms.back().phases = 0;  // not sliced
+  for (const TreeCourse& course : trees) {
+    forms.push_back(course.Broadcast({.blocks = cube.chips(), .rate = rate}, cube.dimensions()));
+  }
+  return forms;
+}
+
+std::size_t SideIndex(int side) { return DimensionsOf(side); }
+
+std::size_t SizeIndex(const torus::Shape& size) {
+  return SideIndex(size.extent(Axis::kX)) * 9 + SideIndex(size.extent(Axis::kY)) * 3 +
+         SideIndex(size.extent(Axis::kZ));
+}
+
+using FormsOfSize = std::array<std::vector<Form>, kOperations>;
+
+std::array<FormsOfSize, 27> MakeTable() {
+  std::array<FormsOfSize, 27> table;
+  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
+    if (box.origin != torus::Coord{}) continue;
+    for (std::size_t i = 0; i < kOperations; ++i) {
+      table.at(SizeIndex(box.size)).at(i) = MakeForms(box.size, static_cast<Operation>(i));
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+namespace {
+
+// Two slices in turn: each needs its own last step to have ended and the links to be free.
+double SlicedTime(const Form& form, double on_links, const LinkCosts& costs) {
+  const auto step_cost = static_cast<double>(costs.step.count());
+  const auto hop = static_cast<double>(costs.hop.count());
+  const std::int64_t steps = form.steps / form.phases;
+  double free_at = 0;
+  std::array<double, 2> ends{};
+  for (std::int64_t phase = 0; phase < form.phases; ++phase) {
+    for (std::int64_t step = 0; step < steps; ++step) {
+      // The second phase goes back through the steps of the first.
+      const std::int64_t at = phase == 0 ? step : steps - 1 - step;
+      const double share = std::ldexp(1.0, static_cast<int>(-std::min(at + 1, steps - 1)));
+      for (double& end : ends) {
+        free_at = std::max(end + step_cost, free_at) +
+                  on_links / static_cast<double>(form.phases) * share / 2;
+        end = free_at + hop;
+      }
+    }
+  }
+  return ends[1];
+}
+
+}  // namespace
+
+Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {
+  const Wide moved = static_cast<Wide>(bytes) * numerator * 1000;
+  const Picoseconds on_links = TimeAtMost(moved, denominator, costs.efficiency_permille);
+  const Picoseconds whole =
+      costs.step * steps + costs.hop * hops + costs.command * waits + on_links;
+  if (phases == 0 || steps == 1) return whole;
+  const double sliced = SlicedTime(*this, static_cast<double>(on_links.count()), costs);
+  return std::min(whole, Picoseconds(static_cast<Picoseconds::rep>(std::ceil(sliced))));
+}
+
+Picoseconds LeastTime(std::span<const Form> forms, std::uint64_t bytes, const LinkCosts& costs) {
+  TAHOMA_CHECK(!forms.empty());
+  Picoseconds least = Picoseconds::max();
+  for (const Form& form : forms) least = std::min(least, form.Time(bytes, costs));
+  return least;
+}
+
+Form TreeCourse::Gather(const Cut& worst) const {
+  const std::uint64_t steps = StepsFor(worst.blocks * parts, worst.rate);
+  return Of(steps, steps, steps, chips * parts * fastest);
+}
+
+Form TreeCourse::Broadcast(const Cut& worst, std::uint64_t farthest) const {
+  const std::uint64_t steps = StepsFor(worst.blocks * parts, worst.rate) + farthest - 1;
+  return Of(steps, steps, steps, chips * parts * fastest);
+}
+
+std::uint64_t TreeCourse::StepsFor(std::uint64_t pieces, std::uint64_t rate) const {
+  TAHOMA_CHECK(rate > 0);
+  const std::uint64_t work = pieces * fastest;  // at most 2^14 x 2^40
+  return mixed ? work / rate + 1 : (work + rate - 1) / rate;
+}
+
+const std::vector<Form>& FormsOf(const torus::Shape& size, Operation operation) {
+  static const auto table = MakeTable();
+  return table.at(SizeIndex(size)).at(static_cast<std::size_t>(operation));
+}
+
+}  // namespace tahoma::collective

@@ -1,0 +1,71 @@
+// What a collective on a healthy subcube of Trainium2 costs, as closed forms.
+//
+//   const std::vector<Form>& forms = FormsOf(Shape::Of<4, 4, 2>(), Operation::kAllReduce);
+//   // the least of form.Time(bytes, costs) over all of them
+//
+// A form is one algorithm: so many software steps, so many hops in a row, and time in proportion to
+// the bytes. Which links a subcube has decides all: f dimensions of X and Y links and s of Z links,
+// a side of 4 being two dimensions (reference: torus-and-links 0, 2.1, 2.2).
+//
+// Scope: one rank on each chip, links at the full rates of Trainium2.
+//
+// Thread safety: the table is built on first use and immutable.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/collective/cuts.h"
+#include "lib/collective/operation.h"
+#include "lib/collective/unit_links.h"
+
+namespace tahoma::collective {
+
+struct Form {
+  std::int64_t steps = 0;
+  std::int64_t hops = 0;
+  // Bytes times this are seconds at the links' raw rates.
+  std::uint64_t numerator = 0;
+  std::uint64_t denominator = 1;
+  std::int64_t waits = 0;  // for CC-cores, in a row
+  // Not 0: halving and doubling in so many phases, each step half as long as the one before, which
+  // two slices of the buffer may take in turn: one flies while the other's next step starts up.
+  std::int64_t phases = 0;
+
+  Picoseconds Time(std::uint64_t bytes, const LinkCosts& costs) const;
+};
+
+// Trees cut each chip's block into as many parts as these, as long as all chips together have no
+// more pieces than kTreePiecesMax.
+inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8};
+inline constexpr std::uint64_t kTreePiecesMax = 256;
+
+// Pieces of the buffer that spread along trees, each of n * parts, a step being a piece over the
+// fastest link. The links of the worst cut are busy in every step, so it decides how many there
+// are.
+struct TreeCourse {
+  std::uint64_t chips;
+  std::uint64_t parts;
+  std::uint64_t fastest;  // bytes per second of one link
+  // Beside links that take a step for a piece, some always take two: the last one ends later.
+  bool mixed = false;
+
+  // One phase: all-gather, or reduce-scatter by its own cut.
+  Form Gather(const Cut& worst) const;
+  // `farthest`: links from the root to the chip that is farthest away.
+  Form Broadcast(const Cut& worst, std::uint64_t farthest) const;
+
+ private:
+  std::uint64_t StepsFor(std::uint64_t pieces, std::uint64_t rate) const;
+};
+
+// For all operations but send-receive, which depends on where the box lies. `size` has sides of 1,
+// 2 and 4. Empty for one chip.
+const std::vector<Form>& FormsOf(const torus::Shape& size, Operation operation);
+
+// The least of their times; `forms` must not be empty.
+Picoseconds LeastTime(std::span<const Form> forms, std::uint64_t bytes, const LinkCosts& costs);
+
+}  // namespace tahoma::collective

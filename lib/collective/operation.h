@@ -1,0 +1,39 @@
+// The collective operations by their names.
+//
+//   const auto operation = ParseOperation("allr");      // Operation::kAllReduce
+//   Name(*operation);                                    // "all_reduce"
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace tahoma::collective {
+
+enum class Operation : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kSendReceive,
+  kPermute,
+  kBroadcast,
+};
+inline constexpr std::size_t kOperations = 7;
+
+// "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "sendrecv", "permute", "broadcast".
+std::string_view Name(Operation operation);
+// The names above and nccom-test's short ones ("allr", "allg", "redsct", "alltoall"), with or
+// without underscores. kInvalidArgument lists the known ones.
+absl::StatusOr<Operation> ParseOperation(std::string_view name);
+
+// Whether ranks send their buffers to one another as they are: all-to-all, send-receive, permute.
+bool IsExchange(Operation operation);
+// Whether what several ranks hold is combined: all-reduce and reduce-scatter.
+bool Combines(Operation operation);
+
+}  // namespace tahoma::collective

@@ -1,0 +1,338 @@
+#include "lib/collective/predict.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <span>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/collective/cuts.h"
+#include "lib/collective/forms.h"
+#include "lib/collective/routes.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::ChipIndex;
+using torus::ChipMask;
+
+// Of one chip (trainium2-hardware 1.1: 2.9 TB/s).
+constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
+
+ChipMask Bit(int chip) { return ChipMask{1} << chip; }
+int Lowest(ChipMask chips) { return std::countr_zero(chips); }
+std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::popcount(chips)); }
+
+// A rank's exchange with itself reads and writes its buffer.
+Picoseconds LoneTime(Operation operation, std::uint64_t bytes, const LinkCosts& costs) {
+  if (!IsExchange(operation)) return Picoseconds(0);
+  return costs.step + TimeAtMost(static_cast<Wide>(bytes) * 2, 1, kHbmBytesPerSecond);
+}
+
+// Each chip sends to the next of the order, the last to the first.
+bool AddShift(Crowd& crowd, std::span<const std::uint8_t> order, bool both_ways) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const int from = order[i];
+    const int to = order[(i + 1) % order.size()];
+    if (!crowd.Add(from, Bit(to)) || (both_ways && !crowd.Add(to, Bit(from)))) return false;
+  }
+  return true;
+}
+
+std::vector<std::uint8_t> Ascending(ChipMask chips) {
+  std::vector<std::uint8_t> order;
+  for (ChipMask left = chips; left != 0; left &= left - 1) {
+    order.push_back(static_cast<std::uint8_t>(Lowest(left)));
+  }
+  return order;
+}
+
+// Depth first, so that following ones are close: the emulator's ring of chips that have no better.
+std::vector<std::uint8_t> DepthFirst(ChipMask chips, const UnitLinks& links) {
+  std::vector<std::uint8_t> order;
+  std::vector<std::uint8_t> stack;
+  ChipMask seen = 0;
+  while (seen != chips) {
+    if (stack.empty()) stack.push_back(static_cast<std::uint8_t>(Lowest(chips & ~seen)));
+    const int chip = stack.back();
+    stack.pop_back();
+    if ((seen & Bit(chip)) != 0) continue;
+    seen |= Bit(chip);
+    order.push_back(static_cast<std::uint8_t>(chip));
+    ChipMask onward = 0;
+    for (int port = 0; port < kPortsPerChip; ++port) {
+      const auto out = static_cast<Arc>(chip * kPortsPerChip + port);
+      const auto back = static_cast<Arc>(links.to(out) * kPortsPerChip + (port ^ 1));
+      if (links.rate(out) != 0 && links.rate(back) != 0) onward |= Bit(links.to(out));
+    }
+    for (const std::uint8_t next : Ascending(onward & chips & ~seen)) stack.push_back(next);
+  }
+  return order;
+}
+
+// A ring of neighbours takes as many chips of either colour, the torus being a chessboard, and each
+// has two neighbours. A set that passes may still have none.
+bool MayHaveRing(ChipMask chips, const UnitLinks& links) {
+  const bool lone_pair = CountOf(chips) == 2;
+  int balance = 0;
+  for (ChipMask left = chips; left != 0; left &= left - 1) {
+    const int chip = Lowest(left);
+    const torus::Coord at = links.torus().CoordOf(ChipIndex(chip));
+    balance += (at.x + at.y + at.z) % 2 == 0 ? 1 : -1;
+    ChipMask near = 0;
+    for (int port = 0; port < kPortsPerChip; ++port) {
+      const auto arc = static_cast<Arc>(chip * kPortsPerChip + port);
+      if (links.rate(arc) != 0) near |= Bit(links.to(arc)) & chips;
+    }
+    if (CountOf(near) < (lone_pair ? 1 : 2)) return false;
+  }
+  return balance == 0;
+}
+
+// What the table knows of a box.
+struct KnownBox {
+  const torus::Box* box;
+  Form shift;  // send-receive
+};
+
+const absl::flat_hash_map<ChipMask, KnownBox>& KnownBoxes() {
+  static const auto known = [] {
+    absl::flat_hash_map<ChipMask, KnownBox> made;
+    const UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+    for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
+      KnownBox& entry = made[box.mask];
+      entry.box = &box;
+      if (box.size.chip_count() == 1) continue;
+      Crowd crowd(links, box.mask);
+      TAHOMA_CHECK(AddShift(crowd, Ascending(box.mask), /*both_ways=*/false));
+      entry.shift = {.steps = 1,
+                     .hops = static_cast<std::int64_t>(crowd.longest()),
+                     .numerator = crowd.fullest().messages,
+                     .denominator = crowd.fullest().rate};
+    }
+    return made;
+  }();
+  return known;
+}
+
+Picoseconds Predict(const KnownBox& known, Operation operation, std::uint64_t bytes,
+                    const LinkCosts& costs) {
+  if (known.box->size.chip_count() == 1) return LoneTime(operation, bytes, costs);
+  if (operation == Operation::kSendReceive) return known.shift.Time(bytes, costs);
+  return LeastTime(FormsOf(known.box->size, operation), bytes, costs);
+}
+
+// A set of which no table knows.
+class AnySet {
+ public:
+  AnySet(ChipMask chips, const UnitLinks& links, std::uint64_t bytes)
+      : chips_(chips),
+        links_(links),
+        bytes_(bytes),
+        count_(CountOf(chips)),
+        through_(ThroughOf(links, chips)) {
+    ingress_ = ~std::uint64_t{0};
+    for (ChipMask left = through_; left != 0; left &= left - 1) LookAtLinksInto(Lowest(left));
+  }
+
+  // Picoseconds::max() when chips are cut off.
+  Picoseconds Time(Operation operation) const {
+    switch (operation) {
+      case Operation::kAllReduce:
+        return Gathering(true, true);
+      case Operation::kAllGather:
+        return Gathering(false, true);
+      case Operation::kReduceScatter:
+        return Gathering(true, false);
+      case Operation::kBroadcast:
+        return Broadcast();
+      case Operation::kAllToAll:
+        return Mesh(1);
+      case Operation::kSendReceive: {
+        Crowd crowd(links_, through_);
+        return AddShift(crowd, Ascending(chips_), /*both_ways=*/false)
+                   ? links_.costs().step + crowd.Time(bytes_, 1)
+                   : Picoseconds::max();
+      }
+      case Operation::kPermute:
+        return slowest_ == 0
+                   ? Picoseconds::max()
+                   : links_.costs().step + links_.costs().hop + TimeAtMost(bytes_, 1, slowest_);
+    }
+    return Picoseconds::max();
+  }
+
+ private:
+  void LookAtLinksInto(int chip) {
+    std::uint64_t ingress = 0;
+    for (int port = 0; port < kPortsPerChip; ++port) {
+      // The neighbour on one side sends on its port of the other side.
+      const auto out = static_cast<Arc>(chip * kPortsPerChip + port);
+      const int neighbour = links_.to(out);
+      const auto in = static_cast<Arc>(neighbour * kPortsPerChip + (port ^ 1));
+      if ((through_ & Bit(neighbour)) == 0) continue;
+      symmetric_ = symmetric_ && links_.rate(in) == links_.rate(out);
+      if (links_.rate(in) == 0) continue;
+      ingress += links_.rate(in);
+      fastest_ = std::max(fastest_, links_.rate(in));
+      slowest_ = std::min(slowest_, links_.rate(in));
+    }
+    if ((chips_ & Bit(chip)) != 0) ingress_ = std::min(ingress_, ingress);
+  }
+
+  // Of a chip that sends to all others in one step.
+  Picoseconds CommandWaits() const {
+    return links_.costs().command * static_cast<Picoseconds::rep>((count_ - 2) / kCcCores);
+  }
+
+  // Everybody sends a block to everybody, so many times.
+  Picoseconds Mesh(int phases) const {
+    Crowd crowd(links_, through_);
+    if (!crowd.AddAllPairs(chips_)) return Picoseconds::max();
+    return (links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_)) * phases;
+  }
+
+  // What a mesh takes at least: a chip's share must come in over its links.
+  Picoseconds MeshAtLeast(int phases) const {
+    return (links_.costs().step + links_.costs().hop +
+            TimeAtLeast(static_cast<Wide>(bytes_) * (count_ - 1), count_, ingress_)) *
+           phases;
+  }
+  // And trees: in steps of a piece for each link.
+  Picoseconds TreesAtLeast(int phases) const {
+    const auto steps = static_cast<Picoseconds::rep>((count_ - 2) / kPortsPerChip + 1);
+    return (links_.costs().step + links_.costs().hop) * (steps * phases);
+  }
+
+  // The fastest cut into parts; `cuts` are of the phases.
+  Picoseconds Trees(const std::vector<Cut>& cuts) const {
+    Picoseconds best = Picoseconds::max();
+    for (const std::uint64_t parts : kTreeParts) {
+      if (parts > 1 && count_ * parts > kTreePiecesMax) break;
+      const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
+      Picoseconds sum(0);
+      for (const Cut& cut : cuts) sum += TimeOf(course.Gather(cut));
+      best = std::min(best, sum);
+    }
+    return best;
+  }
+
+  Picoseconds TimeOf(const Form& form) const {
+    // The rates of these links are what is left of the raw ones.
+    LinkCosts costs = links_.costs();
+    costs.efficiency_permille = 1000;
+    return form.Time(bytes_, costs);
+  }
+
+  // Picoseconds::max() when chips are cut off.
+  Picoseconds Trees(bool scatters, bool gathers) const {
+    std::vector<Cut> cuts;
+    if (gathers || symmetric_) cuts.push_back(WorstGatherCut(links_, chips_, through_));
+    if (scatters && gathers && symmetric_) cuts.push_back(cuts[0]);
+    if (scatters && !symmetric_) cuts.push_back(WorstScatterCut(links_, chips_, through_));
+    for (const Cut& cut : cuts) {
+      if (cut.rate == 0) return Picoseconds::max();
+    }
+    return Trees(cuts);
+  }
+
+  // Whatever may be faster is looked at first; the other only if it can be faster still.
+  Picoseconds Gathering(bool scatters, bool gathers) const {
+    const int phases = (scatters ? 1 : 0) + (gathers ? 1 : 0);
+    if (through_ != chips_) return std::min(Mesh(phases), Ring(phases));
+    if (MeshAtLeast(phases) < TreesAtLeast(phases)) {
+      const Picoseconds mesh = Mesh(phases);
+      return mesh <= TreesAtLeast(phases) ? mesh : std::min(mesh, Trees(scatters, gathers));
+    }
+    const Picoseconds trees = Trees(scatters, gathers);
+    return trees <= MeshAtLeast(phases) ? trees : std::min(trees, Mesh(phases));
+  }
+
+  // Blocks go round in both directions, so many times.
+  Picoseconds Ring(int phases) const {
+    Crowd crowd(links_, through_);
+    if (!AddShift(crowd, DepthFirst(chips_, links_), /*both_ways=*/true)) return Picoseconds::max();
+    const auto steps = static_cast<Picoseconds::rep>(count_ - 1) * phases;
+    return (links_.costs().step + crowd.Time(bytes_, 2 * count_)) * steps;
+  }
+
+  Picoseconds Broadcast() const {
+    const int root = Lowest(chips_);
+    Crowd crowd(links_, through_);
+    if (!crowd.Add(root, chips_)) return Picoseconds::max();
+    const Picoseconds direct = links_.costs().step + CommandWaits() + crowd.Time(bytes_, 1);
+    if (through_ != chips_) {
+      const Picoseconds scatter = links_.costs().step + crowd.Time(bytes_, count_);
+      return std::min(direct, scatter + Ring(1));
+    }
+    const Cut worst = WorstBroadcastCut(links_, chips_, through_, root);
+    Picoseconds best = direct;
+    for (const std::uint64_t parts : kTreeParts) {
+      if (parts > 1 && count_ * parts > kTreePiecesMax) break;
+      const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
+      best = std::min(best, TimeOf(course.Broadcast(worst, crowd.longest())));
+    }
+    return best;
+  }
+
+  const ChipMask chips_;
+  const UnitLinks& links_;
+  const std::uint64_t bytes_;
+  const std::uint64_t count_;
+  const ChipMask through_;
+  std::uint64_t fastest_ = 0;
+  std::uint64_t slowest_ = ~std::uint64_t{0};
+  std::uint64_t ingress_ = 0;  // of the chip with the least
+  bool symmetric_ = true;
+};
+
+}  // namespace
+
+Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::uint64_t bytes,
+                              const LinkCosts& costs) {
+  const auto known = KnownBoxes().find(box.mask);
+  TAHOMA_CHECK(known != KnownBoxes().end());
+  return Predict(known->second, operation, bytes, costs);
+}
+
+absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const UnitLinks& links,
+                                              Operation operation, std::uint64_t bytes) {
+  if (chips == 0) return InvalidArgument("a collective needs at least one chip");
+  if ((chips & ~links.chips()) != 0) {
+    return InvalidArgument("chip {} is not in a torus of {}", Lowest(chips & ~links.chips()),
+                           links.torus().ToString());
+  }
+  if (std::has_single_bit(chips)) return LoneTime(operation, bytes, links.costs());
+  const bool tabled =
+      links.torus() == torus::kUltraServerShape || links.torus() == torus::kInstanceShape;
+  if (tabled && links.IsHealthyTrainium2(chips)) {
+    const auto known = KnownBoxes().find(chips);
+    if (known != KnownBoxes().end()) return Predict(known->second, operation, bytes, links.costs());
+  }
+  if (operation == Operation::kPermute && !MayHaveRing(chips, links)) {
+    return FailedPrecondition(
+        "permute needs a ring of chips that are one link apart; the {} chips here have none",
+        CountOf(chips));
+  }
+  const Picoseconds time = AnySet(chips, links, bytes).Time(operation);
+  if (time == Picoseconds::max()) {
+    return FailedPrecondition("links that are down cut some of the {} chips off", CountOf(chips));
+  }
+  return time;
+}
+
+absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const Faults& faults,
+                                              Operation operation, std::uint64_t bytes) {
+  if ((chips & faults.dead) != 0) {
+    return FailedPrecondition("chip {} is dead", Lowest(chips & faults.dead));
+  }
+  UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  links.Kill(faults.dead);
+  for (const LinkFault& fault : faults.links) links.SetPermille(fault);
+  return PredictCollective(chips, links, operation, bytes);
+}
+
+}  // namespace tahoma::collective

@@ -1,0 +1,46 @@
+// How long a collective over several units will take: NeuronLink inside each, EFA between them.
+//
+//   // 16 whole UltraServers
+//   const std::vector<UnitPart> parts(16, {.chips = ~ChipMask{0}, .faults = {}});
+//   PredictOverUnits(parts, Operation::kAllReduce, 256 << 20);
+//
+// Inside the units first, then between chips of the same place, then inside again, as AWS does
+// (reference: torus-and-links 2.4). The parts that use NeuronLink and those that use EFA are
+// pipelined in chunks where that is faster.
+//
+// Scope: one rank on each chip; EFA's network without congestion.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include "lib/collective/operation.h"
+#include "lib/collective/predict.h"
+
+namespace tahoma::collective {
+
+// What EFA costs (reference: torus-and-links 0, aws-neuron-sdk collectives.rst).
+struct EfaCosts {
+  std::uint64_t rate = static_cast<std::uint64_t>(hw::kTrainium2.links.efa);  // of one chip
+  Picoseconds message = std::chrono::microseconds(15);  // a minimal packet, HBM to HBM
+};
+
+// The chips that one unit takes part with.
+struct UnitPart {
+  torus::ChipMask chips = 0;
+  Faults faults;
+};
+
+// `bytes` as in PredictCollective. One unit needs no EFA. Units of unlike size wait for the one
+// with the fewest chips, whose NICs carry most. Errors as of PredictCollective, with the number of
+// the unit; kInvalidArgument for no unit.
+absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Operation operation,
+                                             std::uint64_t bytes, const EfaCosts& costs = {});
+
+}  // namespace tahoma::collective

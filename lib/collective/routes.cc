@@ -1,0 +1,146 @@
+#include "lib/collective/routes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lib/torus/path.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::ChipIndex;
+using torus::ChipMask;
+
+ChipMask Bit(int chip) { return ChipMask{1} << chip; }
+
+// Making one takes longer than using it, so those of a Trainium2 are made once.
+const RouteTable* SharedTable(const torus::Shape& torus) {
+  static const RouteTable ultra_server(torus::kUltraServerShape);
+  static const RouteTable instance(torus::kInstanceShape);
+  if (torus == torus::kUltraServerShape) return &ultra_server;
+  return torus == torus::kInstanceShape ? &instance : nullptr;
+}
+
+}  // namespace
+
+RouteTable::RouteTable(const torus::Shape& torus) : chips_(torus.chip_count()), begin_{0} {
+  for (int from = 0; from < chips_; ++from) {
+    for (int to = 0; to < chips_; ++to) {
+      ChipMask on_way = Bit(from);
+      for (const torus::Hop& hop : torus::Route(torus, ChipIndex(from), ChipIndex(to))) {
+        arcs_.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
+        on_way |= MaskOf(hop.to);
+      }
+      on_way_.push_back(on_way);
+      begin_.push_back(static_cast<std::uint32_t>(arcs_.size()));
+    }
+  }
+}
+
+Crowd::Crowd(const UnitLinks& links, ChipMask through)
+    : links_(links),
+      through_(through),
+      own_(SharedTable(links.torus()) == nullptr ? std::optional<RouteTable>(links.torus())
+                                                 : std::nullopt),
+      table_(own_ ? *own_ : *SharedTable(links.torus())) {
+  for (ChipMask left = through; left != 0; left &= left - 1) {
+    const int chip = std::countr_zero(left);
+    const auto at = static_cast<std::size_t>(chip);
+    for (int port = 0; port < kPortsPerChip; ++port) {
+      const auto arc = static_cast<Arc>(chip * kPortsPerChip + port);
+      if (links.torus().extent(torus::kAxes.at(static_cast<std::size_t>(port / 2))) == 1) continue;
+      if ((through & Bit(links.to(arc))) == 0) continue;
+      broken_ = broken_ || links.rate(arc) == 0;
+      if (links.rate(arc) == 0) continue;
+      usable_[at][usable_count_[at]++] = arc;
+      reachable_[at] |= Bit(links.to(arc));
+    }
+  }
+}
+
+bool Crowd::Search(int from, ChipMask to) {
+  found_count_ = 0;
+  found_[found_count_++] = static_cast<std::uint8_t>(from);
+  ChipMask open = through_ & ~Bit(from);
+  for (std::size_t next = 0; next < found_count_ && (to & open) != 0; ++next) {
+    const std::size_t at = found_[next];
+    if ((reachable_[at] & open) == 0) continue;
+    for (std::size_t i = 0; i < usable_count_[at]; ++i) {
+      const Arc arc = usable_[at][i];
+      const auto neighbour = static_cast<std::uint8_t>(links_.to(arc));
+      if ((open & Bit(neighbour)) == 0) continue;
+      open &= ~Bit(neighbour);
+      came_by_[neighbour] = arc;
+      came_from_[neighbour] = static_cast<std::uint8_t>(at);
+      found_[found_count_++] = neighbour;
+    }
+  }
+  return (to & open) == 0;
+}
+
+bool Crowd::CountDirect(int from, int to) {
+  if ((table_.Chips(from, to) & ~through_) != 0) return false;
+  const std::span<const Arc> direct = table_.Route(from, to);
+  if (broken_ &&
+      std::any_of(direct.begin(), direct.end(), [&](Arc arc) { return links_.rate(arc) == 0; })) {
+    return false;
+  }
+  for (const Arc arc : direct) ++messages_[arc];
+  longest_ = std::max(longest_, direct.size());
+  return true;
+}
+
+// The ways are a tree: what crosses an arc of it goes to the chips beyond.
+bool Crowd::CountDetours(int from, ChipMask to) {
+  if (to == 0) return true;
+  if (!Search(from, to)) return false;
+  std::array<std::uint8_t, kChipsMax> beyond{};
+  std::array<std::uint8_t, kChipsMax> hops{};
+  for (std::size_t i = 1; i < found_count_; ++i) {
+    const std::size_t chip = found_[i];
+    hops[chip] = static_cast<std::uint8_t>(hops[came_from_[chip]] + 1);
+    if ((to & Bit(found_[i])) != 0) longest_ = std::max<std::size_t>(longest_, hops[chip]);
+  }
+  for (std::size_t i = found_count_ - 1; i > 0; --i) {
+    const std::size_t chip = found_[i];
+    beyond[chip] = static_cast<std::uint8_t>(beyond[chip] + (to >> found_[i] & 1));
+    messages_[came_by_[chip]] += beyond[chip];
+    beyond[came_from_[chip]] = static_cast<std::uint8_t>(beyond[came_from_[chip]] + beyond[chip]);
+  }
+  return true;
+}
+
+bool Crowd::Add(int from, ChipMask to) {
+  ChipMask detours = 0;
+  for (ChipMask left = to & ~Bit(from); left != 0; left &= left - 1) {
+    if (!CountDirect(from, std::countr_zero(left))) detours |= left & (~left + 1);
+  }
+  return CountDetours(from, detours);
+}
+
+bool Crowd::AddAllPairs(ChipMask members) {
+  for (ChipMask from = members; from != 0; from &= from - 1) {
+    if (!Add(std::countr_zero(from), members)) return false;
+  }
+  return true;
+}
+
+Crowd::Fullest Crowd::fullest() const {
+  Fullest found;
+  for (int arc = 0; arc < links_.arc_count(); ++arc) {
+    const std::uint64_t messages = messages_[static_cast<std::size_t>(arc)];
+    const std::uint64_t rate = links_.rate(static_cast<Arc>(arc));
+    if (static_cast<Wide>(messages) * found.rate > static_cast<Wide>(found.messages) * rate) {
+      found = {.messages = messages, .rate = rate};
+    }
+  }
+  return found;
+}
+
+Picoseconds Crowd::Time(Wide numerator, std::uint64_t denominator) const {
+  const Fullest full = fullest();
+  return TimeAtMost(numerator * full.messages, denominator, full.rate) +
+         links_.costs().hop * static_cast<Picoseconds::rep>(longest_);
+}
+
+}  // namespace tahoma::collective

@@ -1,0 +1,93 @@
+// How messages between many chips crowd the links that they share.
+//
+//   Crowd crowd(links, through);
+//   if (!crowd.AddAllPairs(members)) …         // links that are down cut somebody off
+//   crowd.Time(bytes, 1);                      // until the last of the messages has arrived
+//
+// Messages go by dimension order, as torus::Route says; where that way is broken or leaves the
+// chips that may be crossed, over the first shortest way that is whole: the emulator's rules. When
+// all messages are of one size and links are shared fairly, those on the fullest link finish last,
+// and that link is never idle, so its load is the time.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/collective/unit_links.h"
+
+namespace tahoma::collective {
+
+// The dimension-order routes between all chips of a torus.
+class RouteTable {
+ public:
+  explicit RouteTable(const torus::Shape& torus);
+
+  std::span<const Arc> Route(int from, int to) const {
+    const auto at = static_cast<std::size_t>(from * chips_ + to);
+    return std::span(arcs_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
+  }
+  // The chips on the way, the ends too.
+  torus::ChipMask Chips(int from, int to) const {
+    return on_way_[static_cast<std::size_t>(from * chips_ + to)];
+  }
+
+ private:
+  int chips_;
+  std::vector<std::uint32_t> begin_;  // by from * chips + to, into arcs_
+  std::vector<Arc> arcs_;
+  std::vector<torus::ChipMask> on_way_;
+};
+
+class Crowd {
+ public:
+  // `links` must outlive it. Detours cross only chips of `through`.
+  Crowd(const UnitLinks& links, torus::ChipMask through);
+
+  // One message more from the chip to each of the others. False when there is no way to one of
+  // them; then the crowd is of no more use.
+  bool Add(int from, torus::ChipMask to);
+  // One from each of these chips to each other.
+  bool AddAllPairs(torus::ChipMask members);
+
+  // The time that messages of `numerator / denominator` bytes each take, from when they leave
+  // together until the last has arrived; without the software's step. Exact when the fullest link
+  // is on one of the longest ways; else up to the difference of their hops too long.
+  Picoseconds Time(Wide numerator, std::uint64_t denominator) const;
+
+  std::size_t longest() const { return longest_; }  // links on the longest way taken
+  // Messages on the fullest link, and its rate; 0 messages when none was added.
+  struct Fullest {
+    std::uint64_t messages = 0;
+    std::uint64_t rate = 1;
+  };
+  Fullest fullest() const;
+
+ private:
+  bool CountDirect(int from, int to);
+  bool CountDetours(int from, torus::ChipMask to);
+  // Finds the arc by which each of the chips is reached first, breadth first from `from`.
+  bool Search(int from, torus::ChipMask to);
+
+  const UnitLinks& links_;
+  const torus::ChipMask through_;
+  std::optional<RouteTable> own_;  // for a torus that has no shared table
+  const RouteTable& table_;
+  bool broken_ = false;  // some link between chips of through_ is down
+  std::array<std::array<Arc, kPortsPerChip>, kChipsMax> usable_{};  // arcs, in order
+  std::array<std::uint8_t, kChipsMax> usable_count_{};
+  std::array<torus::ChipMask, kChipsMax> reachable_{};  // over them
+  std::array<std::uint32_t, kChipsMax * kPortsPerChip> messages_{};
+  std::size_t longest_ = 0;
+  std::array<std::uint8_t, kChipsMax> found_{};  // by the last search, in order
+  std::size_t found_count_ = 0;
+  std::array<Arc, kChipsMax> came_by_{};
+  std::array<std::uint8_t, kChipsMax> came_from_{};
+};
+
+}  // namespace tahoma::collective

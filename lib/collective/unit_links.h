@@ -1,0 +1,117 @@
+// The NeuronLinks of one unit as numbers: who is joined to whom, and at what rate now.
+//
+//   UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+//   links.SetPermille({.chip = ChipIndex(5), .axis = Axis::kX, .direction = Direction::kPlus,
+//                      .permille = 0});                 // down, in this direction only
+//   links.Reach(0xffff);                                // 0xffff: they hang together
+//
+// An arc is a link in one direction, numbered 6 * chip + 2 * axis + (1 for plus), from the chip
+// that sends on it.
+//
+// Scope: rates. What they mean for collectives is in cuts.h, routes.h and predict.h.
+//
+// Thread safety: const members may run together.
+
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <ratio>
+#include <span>
+#include <vector>
+
+#include "lib/hw/catalogue.h"
+#include "lib/torus/box.h"
+#include "lib/torus/shape.h"
+
+namespace tahoma::collective {
+
+using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+
+// 128 bits hold bytes x 10^12.
+__extension__ using Wide = unsigned __int128;
+
+// Time for `numerator / denominator` bytes at `rate` bytes per second, rounded down.
+Picoseconds TimeAtLeast(Wide numerator, std::uint64_t denominator, std::uint64_t rate);
+// The same, rounded up.
+Picoseconds TimeAtMost(Wide numerator, std::uint64_t denominator, std::uint64_t rate);
+
+// What a message costs besides its bytes (reference: trainium2-hardware 4.7, "1-2 us per ring hop",
+// software included; the split is the project's own, the same as the emulator's).
+struct LinkCosts {
+  // From step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start (reference:
+  // trainium2-hardware 1.4); the longer counts.
+  Picoseconds step = std::chrono::nanoseconds(1300);
+  Picoseconds hop = std::chrono::nanoseconds(500);  // each link on the way
+  // Between two commands of a CC-core, of which a chip has kCcCores (the emulator's chip_cost.h).
+  Picoseconds command = std::chrono::nanoseconds(600);
+  std::uint32_t efficiency_permille = 1000;  // what protocol and packets leave of the raw rate
+  friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
+};
+
+inline constexpr std::uint64_t kCcCores = 16;
+
+// A link that does not run at its full rate, in the direction in which `chip` sends on it.
+struct LinkFault {
+  torus::ChipIndex chip;
+  torus::Axis axis;
+  torus::Direction direction;
+  std::uint16_t permille = 0;  // of its rate, 0 to 1000
+};
+
+using Arc = std::uint16_t;
+inline constexpr int kPortsPerChip = 6;
+inline constexpr int kChipsMax = 64;
+
+// What never changes about a torus.
+struct Topology {
+  explicit Topology(const torus::Shape& torus);
+  // Those of an UltraServer and an instance are made once.
+  static std::shared_ptr<const Topology> Of(const torus::Shape& torus);
+
+  torus::Shape torus;
+  torus::ChipMask chips = 0;
+  std::array<std::uint8_t, kChipsMax * kPortsPerChip> to{};  // of arcs that exist
+  std::array<torus::ChipMask, kChipsMax> neighbours{};
+  // Runs of planes along each axis: the parts with the fewest links for their chips.
+  std::vector<torus::ChipMask> slabs;
+};
+
+class UnitLinks {
+ public:
+  // At most 64 chips.
+  UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs = {});
+  // With the rate of each arc, 0 where it is down or does not exist.
+  UnitLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
+            const LinkCosts& costs);
+
+  // The arc must exist.
+  void SetPermille(const LinkFault& fault);
+  // All links of these chips are down, both ways.
+  void Kill(torus::ChipMask chips);
+
+  const torus::Shape& torus() const { return topology_->torus; }
+  const Topology& topology() const { return *topology_; }
+  const LinkCosts& costs() const { return costs_; }
+  torus::ChipMask chips() const { return topology_->chips; }
+  int arc_count() const { return torus().chip_count() * kPortsPerChip; }
+  // Bytes per second.
+  std::uint64_t rate(Arc arc) const { return rates_[arc]; }
+  // Meaningful for arcs that exist.
+  int to(Arc arc) const { return topology_->to[arc]; }
+  static Arc ArcOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction);
+
+  // Those of `chips` that the lowest of them reaches over cables between them, working or not.
+  torus::ChipMask Reach(torus::ChipMask chips) const;
+  // Whether every link between these chips is one of a healthy Trainium2 at costs().
+  bool IsHealthyTrainium2(torus::ChipMask chips) const;
+
+ private:
+  std::shared_ptr<const Topology> topology_;
+  LinkCosts costs_;
+  std::array<std::uint64_t, kChipsMax * kPortsPerChip> rates_{};
+};
+
+}  // namespace tahoma::collective

@@ -1,0 +1,197 @@
+// Predicted times as the first term of a choice, and what users are told of them.
+
+#include "controller/plan/score.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "controller/plan/chip_choice.h"
+#include "lib/collective/predict_units.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+using collective::Operation;
+using collective::Picoseconds;
+using torus::Axis;
+using torus::ChipIndex;
+using torus::Direction;
+using torus::Shape;
+
+torus::LinkMask Down(int chip, Axis axis) {
+  return torus::LinkOf(torus::kInstanceShape, ChipIndex(chip), axis, Direction::kPlus);
+}
+
+TEST(ScoreTest, OfShapesWithAsManyChipsTheOneWithTheFastestLinksWins) {
+  EXPECT_EQ((AllReduceTime(Shape::Of<4, 1, 1>())), (AllReduceTime(Shape::Of<2, 2, 1>())));
+  EXPECT_LT((AllReduceTime(Shape::Of<2, 2, 1>())), (AllReduceTime(Shape::Of<2, 1, 2>())));
+  EXPECT_LT((AllReduceTime(Shape::Of<2, 1, 2>())), (AllReduceTime(Shape::Of<1, 1, 4>())));
+  EXPECT_LT((AllReduceTime(Shape::Of<2, 4, 1>())), (AllReduceTime(Shape::Of<2, 2, 2>())));
+  EXPECT_LT((AllReduceTime(Shape::Of<4, 4, 1>())), (AllReduceTime(Shape::Of<4, 2, 2>())));
+  EXPECT_LT((AllReduceTime(Shape::Of<4, 4, 2>())), (AllReduceTime(Shape::Of<4, 2, 4>())));
+  EXPECT_EQ((AllReduceTime(Shape::Of<1, 1, 1>())), Picoseconds(0));
+}
+
+TEST(ScoreTest, ItIsThePredictionOfTheBox) {
+  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
+    EXPECT_EQ(AllReduceTime(box.size),
+              collective::PredictCollective(box, Operation::kAllReduce, kScoredBytes))
+        << box.ToString();
+  }
+}
+
+TEST(ScoreTest, AnyChipsOfAnInstanceHaveOne) {
+  const PlaceScores scores;
+  const torus::LinkMask none;
+  EXPECT_EQ(scores.AllReduceTime(0xffff, none), AllReduceTime(torus::kInstanceShape));
+  // One chip has failed; three by two beside a bent path of six.
+  EXPECT_GT(scores.AllReduceTime(0xfffe, none), scores.AllReduceTime(0xffff, none));
+  EXPECT_LT(scores.AllReduceTime(0x0077, none), scores.AllReduceTime(0b0001'0001'0001'0111, none));
+  // A broken link costs; one that is outside of the set does not.
+  EXPECT_GT(scores.AllReduceTime(0x00ff, Down(0, Axis::kX)), scores.AllReduceTime(0x00ff, none));
+  EXPECT_EQ(scores.AllReduceTime(0x00ff, Down(12, Axis::kX)), scores.AllReduceTime(0x00ff, none));
+  // Asked again it says the same.
+  EXPECT_EQ(scores.AllReduceTime(0xfffe, none), PlaceScores().AllReduceTime(0xfffe, none));
+}
+
+TEST(ScoreTest, ChipsThatAreCutOffComeLast) {
+  torus::LinkMask cut;
+  for (const Axis axis : {Axis::kX, Axis::kY}) {
+    for (const int chip : {0, axis == Axis::kX ? 3 : 12}) {
+      cut.along(axis) |= Down(chip, axis).along(axis);
+    }
+  }
+  EXPECT_EQ(PlaceScores().AllReduceTime(0x00ff, cut), Picoseconds::max());
+}
+
+// The slow way: all sets of so many chips that hang together. Others cross the chips of tenants.
+Picoseconds LeastOfAllSets(int count, const torus::LinkMask& down) {
+  const PlaceScores scores;
+  const collective::UnitLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+  Picoseconds least = Picoseconds::max();
+  for (std::uint32_t set = 1; set <= 0xffff; ++set) {
+    if (std::popcount(set) != count || links.Reach(set) != set) continue;
+    least = std::min(least, scores.AllReduceTime(static_cast<std::uint16_t>(set), down));
+  }
+  return least;
+}
+
+TEST(ChipChoiceTest, OddCountsGetASetThatIsAsFastAsAnyOfTheFreeInstance) {
+  const ChipChoice choice;
+  const PlaceScores scores;
+  for (const int count : {3, 5, 6, 12, 14, 15}) {
+    const auto chosen = choice.Choose(0xffff, count, {}, torus::kInstanceShape);
+    ASSERT_TRUE(chosen.has_value());
+    EXPECT_EQ(std::popcount(*chosen), count);
+    const auto least = static_cast<double>(LeastOfAllSets(count, {}).count());
+    EXPECT_LE(static_cast<double>(scores.AllReduceTime(*chosen, {}).count()), least * 1.01)
+        << count;
+  }
+}
+
+TEST(ChipChoiceTest, WhereEveryBoxHasABrokenLinkTheFastestOfWhatIsLeftIsTaken) {
+  // A link of each pair of rows and of columns is down: no box of eight is whole.
+  torus::LinkMask down;
+  for (const int chip : {0, 5, 10, 15}) {
+    down.along(Axis::kX) |= Down(chip, Axis::kX).along(Axis::kX);
+    down.along(Axis::kY) |= Down(chip, Axis::kY).along(Axis::kY);
+  }
+  const ChipChoice choice;
+  const PlaceScores scores;
+  const auto chosen = choice.Choose(0xffff, 8, down, torus::kInstanceShape);
+  ASSERT_TRUE(chosen.has_value());
+  for (const torus::Box& box :
+       torus::BoxTable::Of(torus::kInstanceShape).Rotations(Shape::Of<2, 4, 1>())) {
+    EXPECT_TRUE(down.Intersects(box.links)) << box.ToString();
+    EXPECT_LE(scores.AllReduceTime(*chosen, down),
+              scores.AllReduceTime(static_cast<std::uint16_t>(box.mask), down));
+  }
+}
+
+TEST(ChipChoiceTest, ABrokenLinkInsideIsAvoidedWhereAnotherPlaceIsFree) {
+  const ChipChoice choice;
+  const auto chosen = choice.Choose(0x00ff, 4, Down(0, Axis::kX), torus::kInstanceShape);
+  ASSERT_TRUE(chosen.has_value());
+  EXPECT_EQ(PlaceScores().AllReduceTime(*chosen, Down(0, Axis::kX)),
+            AllReduceTime(Shape::Of<2, 2, 1>()));
+  // Three chips of a row whose middle is broken would have to go round.
+  const auto three = choice.Choose(0x000f | 0x0010, 3, Down(1, Axis::kX), torus::kInstanceShape);
+  ASSERT_TRUE(three.has_value());
+  EXPECT_NE(*three & 0b0110, 0b0110);
+}
+
+class PredictAllReduceTest : public ::testing::Test {
+ protected:
+  Holding Hold(const std::string& node, const std::vector<std::string>& devices) {
+    Holding holding;
+    for (const std::string& device : devices)
+      holding.devices.push_back({.node = node, .device = device});
+    return holding;
+  }
+  static std::vector<std::string> Chips(int first, int count) {
+    std::vector<std::string> names;
+    for (int i = first; i < first + count; ++i)
+      names.push_back("neuron-device-" + std::to_string(i));
+    return names;
+  }
+  std::optional<Picoseconds> Predict(const std::vector<Holding>& holdings) {
+    std::vector<const Holding*> pointers;
+    for (const Holding& one : holdings) pointers.push_back(&one);
+    return PredictAllReduce(state_, pointers);
+  }
+
+  ClusterState state_;
+};
+
+TEST_F(PredictAllReduceTest, TheClaimsOfAGangCountTogether) {
+  AddUltraServer(state_, "us-0");
+  EXPECT_EQ(Predict({Hold("us-0-n1", Chips(0, 16))}), AllReduceTime(torus::kInstanceShape));
+  EXPECT_EQ(Predict({Hold("us-0-n1", Chips(0, 2)), Hold("us-0-n1", Chips(2, 2))}),
+            (AllReduceTime(Shape::Of<4, 1, 1>())));
+  std::vector<Holding> whole;
+  for (int z = 0; z < 4; ++z) whole.push_back(Hold("us-0-n" + std::to_string(z), Chips(0, 16)));
+  EXPECT_EQ(Predict(whole), AllReduceTime(torus::kUltraServerShape));
+}
+
+TEST_F(PredictAllReduceTest, UnitsAreJoinedByEfa) {
+  state_.PutNode(NodeFactsOf({.name = "a"}));
+  state_.PutNode(NodeFactsOf({.name = "b"}));
+  const std::vector<collective::UnitPart> parts(2, {.chips = 0xffff, .faults = {}});
+  EXPECT_EQ(Predict({Hold("a", Chips(0, 16)), Hold("b", Chips(0, 16))}),
+            *collective::PredictOverUnits(parts, Operation::kAllReduce, kScoredBytes));
+}
+
+TEST_F(PredictAllReduceTest, ABrokenLinkOfTheNodeShows) {
+  FleetNode broken{.name = "a"};
+  broken.links_down = {"x+"};  // of chip 0
+  state_.PutNode(NodeFactsOf(broken));
+  state_.PutNode(NodeFactsOf({.name = "b"}));
+  const auto slow = Predict({Hold("a", Chips(0, 16))});
+  const auto fast = Predict({Hold("b", Chips(0, 16))});
+  ASSERT_TRUE(slow && fast);
+  EXPECT_GT(*slow, *fast);
+  EXPECT_EQ(*slow, PlaceScores().AllReduceTime(0xffff, Down(0, Axis::kX)));
+  EXPECT_EQ(Predict({Hold("a", Chips(4, 4))}), Predict({Hold("b", Chips(4, 4))}));
+}
+
+TEST_F(PredictAllReduceTest, ThereIsNothingToSayOfOneChipOrOfNodesThatAreGone) {
+  AddUltraServer(state_, "us-0");
+  EXPECT_EQ(Predict({}), std::nullopt);
+  EXPECT_EQ(Predict({Hold("us-0-n0", Chips(3, 1))}), std::nullopt);
+  EXPECT_EQ(Predict({Hold("elsewhere", Chips(0, 4))}), std::nullopt);
+  Holding admin = Hold("us-0-n0", Chips(0, 4));
+  for (auto& device : admin.devices) device.admin_access = true;
+  EXPECT_EQ(Predict({admin}), std::nullopt);
+}
+
+TEST(TimeTextTest, TimesHaveFourDigitsAndAUnit) {
+  EXPECT_EQ(TimeText(Picoseconds(627'240'000)), "627.2us");
+  EXPECT_EQ(TimeText(Picoseconds(1'273'400'000)), "1.273ms");
+  EXPECT_EQ(TimeText(Picoseconds(2'000'000'000'000)), "2.000s");
+}
+
+}  // namespace
+}  // namespace tahoma::controller

@@ -1,0 +1,117 @@
+// Several units over EFA against the reference's table, and what must hold of any.
+
+#include "lib/collective/predict_units.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "lib/base/status.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::ChipMask;
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+constexpr ChipMask kUltraServer = ~ChipMask{0}, kInstance = 0xffff;
+
+std::vector<UnitPart> Units(std::size_t count, ChipMask chips) {
+  return std::vector<UnitPart>(count, {.chips = chips, .faults = {}});
+}
+double Us(std::span<const UnitPart> units, Operation operation, std::uint64_t bytes) {
+  const auto time = PredictOverUnits(units, operation, bytes);
+  EXPECT_TRUE(time.ok()) << time.status();
+  return time.ok() ? static_cast<double>(time->count()) / 1e6 : 0;
+}
+
+TEST(PredictUnitsTest, AllReducesLieBetweenTheReferencesPipelinedBoundAndItsSerialTimes) {
+  // torus-and-links 2.4, in microseconds; the bound is what hides one network behind the other.
+  struct Row {
+    std::size_t units;
+    ChipMask chips;
+    std::uint64_t bytes;
+    double pipelined, serial;
+  };
+  for (const Row& row :
+       {Row{2, kUltraServer, 16 * kMiB, 72.9, 113}, Row{8, kUltraServer, 16 * kMiB, 72.9, 181},
+        Row{32, kUltraServer, 16 * kMiB, 72.9, 243}, Row{4, kInstance, 16 * kMiB, 123, 196},
+        Row{128, kInstance, 16 * kMiB, 123, 367}, Row{2, kUltraServer, 256 * kMiB, 830, 1090},
+        Row{8, kUltraServer, 256 * kMiB, 830, 1280}, Row{32, kUltraServer, 256 * kMiB, 830, 1370},
+        Row{4, kInstance, 256 * kMiB, 1007, 2060}, Row{128, kInstance, 256 * kMiB, 1332, 2540},
+        Row{2, kUltraServer, kGiB, 3303, 4230}, Row{8, kUltraServer, kGiB, 3303, 4800},
+        Row{32, kUltraServer, kGiB, 3303, 4980}, Row{4, kInstance, kGiB, 4027, 8030},
+        Row{128, kInstance, kGiB, 5327, 9480}}) {
+    const double time = Us(Units(row.units, row.chips), Operation::kAllReduce, row.bytes);
+    EXPECT_LE(time, row.serial * 1.02) << row.units << " " << row.bytes;
+    EXPECT_GE(time, row.pipelined) << row.units << " " << row.bytes;
+  }
+}
+
+TEST(PredictUnitsTest, WithoutChunksTheTimeIsTheSerialSumOfTheReference) {
+  // Of a small buffer, which chunks cannot make faster: inside, and 2 log2(M) messages.
+  const double inside = Us(Units(1, kInstance), Operation::kAllReduce, kKiB);
+  for (const auto& [units, rounds] :
+       {std::pair(2, 1), std::pair(4, 2), std::pair(5, 3), std::pair(128, 7)}) {
+    const double time =
+        Us(Units(static_cast<std::size_t>(units), kInstance), Operation::kAllReduce, kKiB);
+    EXPECT_NEAR(time, inside + 2 * rounds * 15, 0.01) << units;
+  }
+}
+
+TEST(PredictUnitsTest, UltraServersHideEfaAndInstancesAreBoundByIt) {
+  const double alone = Us(Units(1, kUltraServer), Operation::kAllReduce, 4 * kGiB);
+  EXPECT_LE(Us(Units(8, kUltraServer), Operation::kAllReduce, 4 * kGiB), alone * 1.15);
+  const double efa = 2.0 * 7 / 8 * 4 * static_cast<double>(kGiB) / 16 / 25e9 * 1e6;
+  const double instances = Us(Units(8, kInstance), Operation::kAllReduce, 4 * kGiB);
+  EXPECT_GE(instances, efa);
+  EXPECT_LE(instances, efa * 1.15);
+  EXPECT_GT(efa, Us(Units(1, kInstance), Operation::kAllReduce, 4 * kGiB));
+}
+
+TEST(PredictUnitsTest, MoreBytesOrMoreUnitsNeverTakeLess) {
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+        Operation::kAllToAll, Operation::kBroadcast, Operation::kSendReceive}) {
+    double before = 0;
+    for (const std::size_t units : {1U, 2U, 3U, 4U, 16U, 17U}) {
+      const double time = Us(Units(units, kInstance), operation, 64 * kMiB);
+      EXPECT_GE(time, before) << Name(operation) << " " << units;
+      before = time;
+    }
+    double last = 0;
+    for (std::uint64_t bytes = kKiB; bytes <= kGiB; bytes *= 8) {
+      const double time = Us(Units(4, kUltraServer), operation, bytes);
+      EXPECT_GT(time, last) << Name(operation) << " " << bytes;
+      last = time;
+    }
+  }
+}
+
+TEST(PredictUnitsTest, AMillionChipsTakeNoLongerToPredictThanToCount) {
+  const std::vector<UnitPart> fleet = Units(15'625, kUltraServer);
+  EXPECT_GT(Us(fleet, Operation::kAllReduce, kGiB), 3303);
+}
+
+TEST(PredictUnitsTest, TheSlowestUnitAndTheFewestNicsDecide) {
+  std::vector<UnitPart> units = Units(4, kInstance);
+  const double healthy = Us(units, Operation::kAllReduce, 64 * kMiB);
+  units[2].faults.links.push_back(
+      {.chip = torus::ChipIndex(3), .axis = torus::Axis::kX, .direction = torus::Direction::kPlus});
+  const double damaged = Us(units, Operation::kAllReduce, 64 * kMiB);
+  EXPECT_GT(damaged, healthy);
+  units[1].chips = 0xff;
+  EXPECT_GT(Us(units, Operation::kAllReduce, 64 * kMiB), damaged);
+}
+
+TEST(PredictUnitsTest, AnErrorNamesTheUnit) {
+  EXPECT_EQ(Message(PredictOverUnits({}, Operation::kAllReduce, kMiB).status()),
+            "a collective needs at least one unit");
+  std::vector<UnitPart> units = Units(3, kInstance);
+  units[1].faults.dead = 4;
+  EXPECT_EQ(Message(PredictOverUnits(units, Operation::kAllReduce, kMiB).status()),
+            "unit 1: chip 2 is dead");
+}
+
+}  // namespace
+}  // namespace tahoma::collective
