@@ -201,7 +201,7 @@ absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Me
   const Question asked{request, members, set, links};
   if (IsExchange(request.operation)) return PlanExchange(asked);
   if (request.operation == Operation::kBroadcast || set.box() == nullptr ||
-      !links.Unhealthy(set.through()).empty()) {
+      links.IsDamaged(set.through())) {
     return Fastest(asked);
   }
   Algorithm chosen = Algorithm::kRing;

@@ -91,6 +91,13 @@ std::vector<LinkState> TorusLinks::Unhealthy(ChipMask senders) const {
   return found;
 }
 
+bool TorusLinks::IsDamaged(ChipMask chips) const {
+  const std::vector<LinkState> unhealthy = Unhealthy(chips);
+  return std::any_of(unhealthy.begin(), unhealthy.end(), [&](const LinkState& state) {
+    return (MaskOf(HopOf(state.link).to) & chips) != 0;
+  });
+}
+
 absl::StatusOr<std::vector<LinkId>> TorusLinks::FindRoute(ChipIndex from, ChipIndex to,
                                                           ChipMask through) const {
   std::vector<LinkId> route;

@@ -78,6 +78,8 @@ class TorusLinks {
   std::uint16_t permille(LinkId link) const { return permille_[link]; }
   bool damaged() const { return !Unhealthy(kAllChips).empty(); }
 
+  // Whether a link between two of these chips is not healthy.
+  bool IsDamaged(torus::ChipMask chips) const;
   // Links of these senders that are not healthy, in order of id.
   std::vector<LinkState> Unhealthy(torus::ChipMask senders) const;
 

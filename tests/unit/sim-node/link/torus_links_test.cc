@@ -139,6 +139,15 @@ TEST(TorusLinksTest, UnhealthyLinksAreListedByTheirSendersInOrder) {
   EXPECT_TRUE(links.damaged());
 }
 
+TEST(TorusLinksTest, ChipsAreDamagedByALinkBetweenThemNotByOneThatLeadsAway) {
+  TorusLinks links = UltraServer();
+  ASSERT_TRUE(
+      links.SetPermille(TorusLinks::IdOf(ChipIndex(5), Axis::kX, Direction::kPlus), 999).ok());
+  EXPECT_TRUE(links.IsDamaged(0b110'0000));
+  EXPECT_FALSE(links.IsDamaged(0b011'0000));  // the link of chip 5 leads to chip 6
+  EXPECT_FALSE(links.IsDamaged(0b100'0000));
+}
+
 TEST(TorusLinksTest, ConnectednessIsAboutTheSetNotTheTorus) {
   const TorusLinks links = Instance();
   EXPECT_TRUE(links.IsConnected(0b1001));        // chips 0 and 3: the row wraps around
