@@ -90,9 +90,8 @@ void Transfer::OnCompletion() {
   AdvanceToNow();
   std::erase_if(running_, [this](const Running& running) {
     if (running.left != 0) return false;
-    const auto hops = static_cast<VirtualDuration::rep>(running.route.size());
     Batch& batch = batches_.at(running.batch);
-    batch.arrivals[running.index] = queue_.now() + links_.timing().hop * hops;
+    batch.arrivals[running.index] = queue_.now() + links_.LatencyOf(running.route);
     if (--batch.running == 0) FinishLater(running.batch);
     return true;
   });
