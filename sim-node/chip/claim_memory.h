@@ -34,7 +34,7 @@
 namespace tahoma::sim {
 
 struct MemoryPlace {
-  torus::ChipIndex chip;
+  torus::ChipIndex chip = torus::ChipIndex(0);
   std::uint64_t address = 0;
   friend bool operator==(const MemoryPlace&, const MemoryPlace&) = default;
 };

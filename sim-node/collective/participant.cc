@@ -59,17 +59,6 @@ std::string RunSpec::ToString() const {
                      check ? fmt::format(", checked with seed {}", seed) : "");
 }
 
-std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
-  std::map<int, NodeLinks> newest;
-  for (NodeLinks& view : views) {
-    const auto [entry, added] = newest.try_emplace(view.node, view);
-    if (!added && view.epoch > entry->second.epoch) entry->second = std::move(view);
-  }
-  std::vector<NodeLinks> result;
-  for (auto& [node, view] : newest) result.push_back(std::move(view));
-  return result;
-}
-
 Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank,
                          Peer& peer)
     : healthy_(std::move(links)),
@@ -81,6 +70,7 @@ Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods
   for (std::size_t pod = 0; pod < pods_.size(); ++pod) {
     for (const Member& member : pods_[pod]) {
       members_.push_back(member);
+      chips_ |= MaskOf(member.chip);
       total_ranks_ += member.ranks;
       owner_.at(static_cast<std::size_t>(member.chip.value())) = static_cast<int>(pod);
     }
@@ -89,15 +79,15 @@ Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods
 
 absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<NodeLinks> views) {
   operation_ = next_operation_++;
-  TAHOMA_RETURN_IF_ERROR(Open(spec, views));
+  TAHOMA_RETURN_IF_ERROR(Open(spec.ToString(), views));
   TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
-  TorusLinks links = healthy_;
-  for (const NodeLinks& view : Newest(std::move(views))) {
-    for (const LinkState& state : view.unhealthy) {
-      TAHOMA_RETURN_IF_ERROR(links.SetPermille(state.link, state.permille));
-    }
+  TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook,
+                          LinkOutlook::Of(healthy_, std::move(views), now_));
+  TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(chips_));
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(spec.request, members_, outlook.links()));
+  if (!outlook.IsSteady()) {
+    TAHOMA_ASSIGN_OR_RETURN(plan.times, outlook.TimesOf(plan.schedule));
   }
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanCollective(spec.request, members_, links));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
@@ -124,9 +114,8 @@ std::uint64_t Participant::FullestPod(const Request& request) const {
 }
 
 // Tells the others and adds what they know to `views`; moves the clock to the latest of all.
-absl::Status Participant::Open(const RunSpec& spec, std::vector<NodeLinks>& views) {
-  const Opening own{
-      .operation = operation_, .spec = spec.ToString(), .ready = now_, .views = views};
+absl::Status Participant::Open(const std::string& spec, std::vector<NodeLinks>& views) {
+  const Opening own{.operation = operation_, .spec = spec, .ready = now_, .views = views};
   const int pods = static_cast<int>(pods_.size());
   for (int rank = 0; rank < pods; ++rank) {
     if (rank != rank_) TAHOMA_RETURN_IF_ERROR(peer_.Send(rank, own));
@@ -228,14 +217,17 @@ absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buf
   return absl::OkStatus();
 }
 
+absl::StatusOr<Chunk> Participant::ReceiveChunk(int rank) {
+  return Expect<Chunk>(peer_.Receive(rank), rank, operation_);
+}
+
 absl::StatusOr<std::string> Participant::ReceiveFrom(int rank, const Plan& plan, std::size_t step,
                                                      std::uint64_t bytes, VirtualTime arrival) {
   const VirtualTime departs = now_ + plan.times.steps[step].departure.time_since_epoch();
   const VirtualTime arrives = now_ + arrival.time_since_epoch();
   std::string received;
   while (received.size() < bytes) {
-    TAHOMA_ASSIGN_OR_RETURN(const Chunk chunk,
-                            Expect<Chunk>(peer_.Receive(rank), rank, operation_));
+    TAHOMA_ASSIGN_OR_RETURN(const Chunk chunk, ReceiveChunk(rank));
     if (chunk.step != step || chunk.payload.empty() ||
         chunk.payload.size() > bytes - received.size()) {
       return Internal("rank {} sent {} bytes of step {}; expected at most {} of step {}", rank,

@@ -96,8 +96,8 @@ class TorusLinks {
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
   // Of a million packets, those that are lost. A link repeats them itself, so nothing is lost above
   // it (NeuronLink's own way is not published; PCIe, whose lanes it uses, does so). A packet is
-  // sent 1 / (1 - p) times on average, which leaves 1 - p of the rate, and each repetition is asked for
-  // by the other end, which costs the way there and back. Expected values, no dice.
+  // sent 1 / (1 - p) times on average, which leaves 1 - p of the rate, and each repetition is
+  // asked for by the other end, which costs the way there and back. Expected values, no dice.
   // kInvalidArgument for an id that names no link or more than kMaxLossPpm.
   absl::Status SetLoss(LinkId link, std::uint32_t loss_ppm);
   // SetPermille for both directions of the cable.

@@ -36,10 +36,6 @@
 
 namespace tahoma::sim {
 
-// NRT_EXEC_HW_ERR_COLLECTIVES (aws-neuron-sdk nrt/nrt_status.h): the code of a collective that a
-// sick peer ended.
-inline constexpr int kNrtExecHwErrCollectives = 1200;
-
 // More pods than an UltraServer has chips have no chip to themselves.
 inline constexpr int kMaxWorldSize = 64;
 
@@ -72,7 +68,9 @@ class Communicators final : public PeerEvents {
   struct Joined {
     int first_rank = 0;  // the pod's first logical core within the communicator
     int ranks = 0;       // logical cores of all pods
-    int chips = 0;
+    int first_chip = 0;  // the pod's first chip within the communicator
+    int own_chips = 0;
+    int chips = 0;  // of all pods
   };
 
   explicit Communicators(Options options) : options_(std::move(options)) {}
@@ -91,11 +89,20 @@ class Communicators final : public PeerEvents {
   // kInternal the rank is out of the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
+  // Reads and writes chips' memories; all ranks must call it. Errors as Participant::Access and
+  // before and after as Run.
+  absl::StatusOr<AccessResult> Access(const std::string& comm_id, int rank, const AccessSpec& spec,
+                                      ClaimMemory& memory);
+
+  // The chips of all pods, in the order of their ranks. kFailedPrecondition before Join.
+  absl::StatusOr<std::vector<torus::ChipIndex>> Chips(const std::string& comm_id, int rank) const;
+
   // Forgets the rank; the others are told. Unknown ranks are let pass.
   void Leave(const std::string& comm_id, int rank);
 
-  // The state of this node's own directed links has changed; collectives that begin later use it.
-  void SetLinks(std::vector<LinkState> unhealthy);
+  // The state of this node's own directed links or chips has changed; collectives that begin later
+  // use it.
+  void SetLinks(std::vector<LinkState> unhealthy, torus::ChipMask dead = 0);
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
   void OnPeerMessage(int node, wire::Request message) override;
@@ -126,6 +133,12 @@ class Communicators final : public PeerEvents {
   using Waiting = std::map<int, Joiner>;  // by rank
 
   absl::Status CheckJoin(const JoinRequest& request) const;
+  // Without mutex_: the rank's own part of its group and what is known of the links.
+  absl::StatusOr<std::shared_ptr<Local>> Enter(const std::string& comm_id, int rank,
+                                               std::vector<NodeLinks>& views) const;
+  // Without mutex_: takes the rank out of its group if it cannot go on after `status`.
+  void EndIfLost(const std::string& comm_id, int rank, const std::shared_ptr<Local>& local,
+                 const absl::Status& status);
   // The rest need mutex_ held unless they say otherwise.
   absl::Status Conflict(const std::string& comm_id) const;
   std::string Missing(const std::string& comm_id, int world_size) const;

@@ -1,5 +1,6 @@
 #include "sim-node/serve/communicator_messages.h"
 
+#include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -34,9 +35,19 @@ std::int64_t PicosecondsOf(VirtualTime time) { return time.time_since_epoch().co
 Json LinksJson(const NodeLinks& view) {
   Json links = Json::array();
   for (const LinkState& state : view.unhealthy) {
-    links.push_back({{"link", state.link}, {"permille", state.permille}});
+    Json link = {{"link", state.link}, {"permille", state.permille}};
+    if (state.loss_ppm != 0) link["lossPpm"] = state.loss_ppm;
+    if (state.flapping != Flapping{}) {
+      link["flapPeriodPs"] = state.flapping.period.count();
+      link["flapDownPs"] = state.flapping.down.count();
+    }
+    links.push_back(std::move(link));
   }
-  return {{"node", view.node}, {"epoch", view.epoch}, {"links", std::move(links)}};
+  Json json = {{"node", view.node}, {"epoch", view.epoch}, {"links", std::move(links)}};
+  for (torus::ChipMask left = view.dead; left != 0; left &= left - 1) {
+    json["dead"].push_back(std::countr_zero(left));
+  }
+  return json;
 }
 
 NodeLinks ReadLinks(Fields& fields, LinkId links) {
@@ -47,8 +58,22 @@ NodeLinks ReadLinks(Fields& fields, LinkId links) {
     Fields link(item, fields.Path("links"));
     view.unhealthy.push_back(
         {.link = static_cast<LinkId>(link.Int("link", 0, static_cast<std::int64_t>(links) - 1)),
-         .permille = static_cast<std::uint16_t>(link.Int("permille", 0, 1000))});
+         .permille = static_cast<std::uint16_t>(link.Int("permille", 0, 1000)),
+         .loss_ppm = static_cast<std::uint32_t>(link.IntOr("lossPpm", 0, kMaxLossPpm, 0)),
+         .flapping = {
+             .period = VirtualDuration(link.IntOr("flapPeriodPs", 0, kMaxFlapPeriod.count(), 0)),
+             .down = VirtualDuration(link.IntOr("flapDownPs", 0, kMaxFlapPeriod.count(), 0))}});
+    fields.Fail(CheckFlapping(view.unhealthy.back().flapping));
     fields.Fail(link.status());
+  }
+  const std::int64_t chips = static_cast<std::int64_t>(links / kPorts);
+  for (const Json& item : fields.Array("dead", kMaxWorldSize)) {
+    if (!item.is_number_integer() || item < 0 || item >= chips) {
+      fields.Fail(
+          InvalidArgument("{} must hold chips from 0 to {}", fields.Path("dead"), chips - 1));
+      break;
+    }
+    view.dead |= MaskOf(torus::ChipIndex(item.get<int>()));
   }
   return view;
 }
