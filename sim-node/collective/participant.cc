@@ -88,6 +88,7 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
   if (!outlook.IsSteady()) {
     TAHOMA_ASSIGN_OR_RETURN(plan.times, outlook.TimesOf(plan.schedule));
   }
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<LinkLoad> loads, LoadsOf(plan, outlook.links()));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
@@ -100,7 +101,15 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
                    .end = now_,
                    .ranks = total_ranks_,
                    .chips = static_cast<int>(members_.size()),
-                   .wrong_elements = wrong};
+                   .wrong_elements = wrong,
+                   .loads = Own(std::move(loads))};
+}
+
+std::vector<LinkLoad> Participant::Own(std::vector<LinkLoad> loads) const {
+  std::erase_if(loads, [this](const LinkLoad& load) {
+    return OwnerOf(healthy_.HopOf(load.link).from) != rank_;
+  });
+  return loads;
 }
 
 std::uint64_t Participant::FullestPod(const Request& request) const {

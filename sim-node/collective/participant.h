@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sim-node/chip/claim_memory.h"
+#include "sim-node/collective/link_loads.h"
 #include "sim-node/collective/link_views.h"
 #include "sim-node/collective/plan.h"
 #include "sim-node/collective/remote_memory.h"
@@ -87,6 +88,8 @@ struct RunResult {
   int ranks = 0;           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
+  // Of one operation, on the links that this participant's chips send on.
+  std::vector<LinkLoad> loads{};
 };
 
 // Accesses that one participant lists in an operation.
@@ -104,6 +107,7 @@ struct AccessResult {
   std::vector<int> hops;               // of the bytes of each
   VirtualDuration time{};              // of all participants' accesses
   VirtualTime end;                     // the communicator's clock after it
+  std::vector<LinkLoad> loads{};       // on the links that this participant's chips send on
 };
 
 class Participant {
@@ -116,8 +120,8 @@ class Participant {
   // Run in the same order. kInvalidArgument when they ask for different things or the request is
   // impossible; kResourceExhausted when checked buffers of a participant would pass
   // kMaxBufferBytes; kFailedPrecondition when links that are down cut chips off: all participants
-  // get these alike and may go on with the next operation. kAborted when a chip is dead, also alike;
-  // otherwise what Peer says, or kInternal for messages out of order: nothing more can then be run.
+  // get these alike and may go on with the next operation. kAborted when a chip is dead, alike too;
+  // otherwise what Peer says, or kInternal for messages out of order: nothing more can then run.
   absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
 
   // Reads and writes chips' memories, those of other participants too; what each lists happens at
@@ -154,6 +158,8 @@ class Participant {
   // Bytes of buffers that the pod with the most of them holds for a checked request.
   std::uint64_t FullestPod(const Request& request) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
+  // Those on links that this participant's chips send on.
+  std::vector<LinkLoad> Own(std::vector<LinkLoad> loads) const;
   int OwnerOf(torus::ChipIndex chip) const {
     return owner_[static_cast<std::size_t>(chip.value())];
   }

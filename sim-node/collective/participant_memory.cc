@@ -56,6 +56,7 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
     result.hops.push_back(batch.times.hops[i]);
   }
   result.time = batch.times.end.time_since_epoch();
+  result.loads = Own(std::move(batch.times.loads));
   now_ += result.time;
   result.end = now_;
   return result;

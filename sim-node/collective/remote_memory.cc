@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -145,6 +146,30 @@ bool ReadAccess(std::string_view line, MemoryAccess& access) {
   return read;
 }
 
+// `batch` in its order, as `flows` have ended; the first of a flow's path are its links.
+std::vector<LinkLoad> LoadsOf(std::span<const MemoryAccess> batch, const std::vector<Moving>& flows,
+                              std::span<const int> hops) {
+  struct Use {
+    std::uint64_t bytes = 0;
+    VirtualTime begin = VirtualTime::max();
+    VirtualTime end{};
+  };
+  std::map<LinkId, Use> uses;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    for (std::size_t hop = 0; hop < static_cast<std::size_t>(hops[i]); ++hop) {
+      Use& use = uses[flows[i].path[hop]];
+      use.bytes += batch[i].bytes;
+      use.begin = std::min(use.begin, flows[i].start);
+      use.end = std::max(use.end, flows[i].end);
+    }
+  }
+  std::vector<LinkLoad> loads;
+  for (auto& [link, use] : uses) {
+    loads.push_back({.link = link, .bytes = use.bytes, .busy = use.end - use.begin});
+  }
+  return loads;
+}
+
 }  // namespace
 
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
@@ -182,6 +207,7 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
     times.ends.push_back(flows[i].end + latencies[i]);
     times.end = std::max(times.end, times.ends.back());
   }
+  times.loads = LoadsOf(batch, flows, times.hops);
   return times;
 }
 

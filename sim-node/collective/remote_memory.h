@@ -1,7 +1,7 @@
 // Chips that read and write one another's memory by DMA: what a batch of accesses takes.
 //
-//   const MemoryAccess read{.kind = AccessKind::kRead, .local = {mine, 0}, .remote = {theirs, 4096},
-//                           .bytes = 1 << 20};
+//   const MemoryAccess read{.kind = AccessKind::kRead, .local = {mine, 0},
+//                           .remote = {theirs, 4096}, .bytes = 1 << 20};
 //   TAHOMA_ASSIGN_OR_RETURN(const BatchTimes times, TimeAccesses({read}, links, kAllChips));
 //   times.ends[0];       // start, request on its way, 1 MiB back over their links
 //
@@ -31,6 +31,7 @@
 
 #include "lib/torus/box.h"
 #include "sim-node/chip/claim_memory.h"
+#include "sim-node/collective/link_loads.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/torus_links.h"
 
@@ -56,6 +57,7 @@ struct BatchTimes {
   std::vector<VirtualTime> ends;  // of each access; the batch starts at 0
   std::vector<int> hops;          // links on the way of the bytes
   VirtualTime end;                // the last
+  std::vector<LinkLoad> loads;    // of all; a link is busy from its first byte to its last
 };
 
 // `through` are the chips that routes may cross. kInvalidArgument for no bytes, a chip that is not

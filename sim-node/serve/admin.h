@@ -1,6 +1,7 @@
 // A sim-node's own REST API, for people and tests who break things on purpose.
 //
 //   GET  /v1/state                          the instance: chips, links, claims (without tokens)
+//   GET  /v1/links                          how full each link was last (link_counters.h), as text
 //   POST /v1/chips/{n}/break                {"reason": "hbm-uncorrectable"}
 //   POST /v1/chips/{n}/repair
 //   POST /v1/links/{chip}/{port}/down       port: x+ x- y+ y- z+ z-

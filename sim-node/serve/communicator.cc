@@ -235,6 +235,11 @@ absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int ran
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
   auto result = local->participant->Run(spec, std::move(views));
   EndIfLost(comm_id, rank, local, result.status());
+  if (result.ok() && observer_) {
+    observer_({.loads = result->loads,
+               .time = result->time,
+               .times = static_cast<std::uint64_t>(spec.warmup + spec.iterations)});
+  }
   return result;
 }
 
@@ -244,6 +249,7 @@ absl::StatusOr<AccessResult> Communicators::Access(const std::string& comm_id, i
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
   auto result = local->participant->Access(spec, memory, std::move(views));
   EndIfLost(comm_id, rank, local, result.status());
+  if (result.ok() && observer_) observer_({.loads = result->loads, .time = result->time});
   return result;
 }
 

@@ -21,6 +21,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -73,7 +74,18 @@ class Communicators final : public PeerEvents {
     int chips = 0;  // of all pods
   };
 
+  // What an operation of this node's ranks put on their links.
+  struct Traffic {
+    std::vector<LinkLoad> loads;  // of one time
+    VirtualDuration time{};       // of one time
+    std::uint64_t times = 1;
+  };
+
   explicit Communicators(Options options) : options_(std::move(options)) {}
+
+  // Hears of every operation that has ended well, from the thread of its rank. Only before the
+  // first Join.
+  void Observe(std::function<void(const Traffic&)> observer) { observer_ = std::move(observer); }
 
   // Where messages for other nodes go. Called once, before the first Join, unless the node is
   // alone. `link` must outlive the last call.
@@ -164,6 +176,7 @@ class Communicators final : public PeerEvents {
 
   const Options options_;
   PeerLink* link_ = nullptr;
+  std::function<void(const Traffic&)> observer_;
 
   mutable std::mutex mutex_;  // all below
   std::condition_variable changed_;
