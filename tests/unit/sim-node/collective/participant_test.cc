@@ -119,6 +119,40 @@ TEST(ParticipantTest, WhatOneNodeKnowsOfItsBrokenLinkAllTakeIntoAccount) {
   }
 }
 
+TEST(ParticipantTest, AFlappingLinkThatOneNodeKnowsOfCostsAllTheSameByTheirCommonClock) {
+  const Pods pods = WholeUltraServer(1);
+  const LinkId link =
+      TorusLinks::IdOf(torus::ChipIndex(21), torus::Axis::kX, torus::Direction::kPlus);
+  const Flapping flapping{.period = Microseconds(300), .down = Microseconds(40)};
+  const NodeLinks view{.node = 1, .epoch = 1, .unhealthy = {{link, 1000, 0, flapping}}};
+  std::vector<std::vector<NodeLinks>> views(4);
+  views[1] = {view};
+  const std::vector<RunSpec> specs = {Checked(4 * 300'000), Checked(4 * 300'000),
+                                      Checked(4 * 300'000)};
+  Exchange exchange;
+  const auto results = RunAll(pods, std::vector(4, specs), views, exchange);
+  VirtualTime clock{};
+  std::set<VirtualDuration> different;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto outlook = LinkOutlook::Of(UltraServer(), {view}, clock);
+    ASSERT_TRUE(outlook.ok()) << outlook.status();
+    const auto plan = PlanCollective(specs[i].request, MembersOf(kAllChips), outlook->links());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto times = outlook->TimesOf(plan->schedule);
+    ASSERT_TRUE(times.ok()) << times.status();
+    const VirtualDuration time = times->end - times->start;
+    clock += 3 * time;
+    different.insert(time);
+    for (const auto& result : results) {
+      ASSERT_TRUE(result[i].ok()) << result[i].status();
+      EXPECT_EQ(result[i]->time, time);
+      EXPECT_EQ(result[i]->end, clock);
+      EXPECT_EQ(result[i]->wrong_elements, 0U);
+    }
+  }
+  EXPECT_GT(different.size(), 1U) << "each began in another part of the link's period";
+}
+
 TEST(ParticipantTest, AParticipantThatDiesInTheMiddleEndsItForAll) {
   const Pods pods = WholeUltraServer(1);
   Exchange exchange;

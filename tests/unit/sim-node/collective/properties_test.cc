@@ -116,6 +116,7 @@ TEST(IsolationTest, TenantsOnDisjointBoxesKeepTheirSoloTimesWithAnyFaultsOutside
     for (LinkId link = 0; link < links.id_count(); ++link) {
       if (!links.Exists(link) || IsInside(links, link, tenants) || !rng.Chance(1, 2)) continue;
       ASSERT_TRUE(links.SetPermille(link, static_cast<std::uint16_t>(rng.Below(1001))).ok());
+      ASSERT_TRUE(links.SetLoss(link, static_cast<std::uint32_t>(rng.Below(kMaxLossPpm))).ok());
     }
     std::vector<Plan> alone;
     std::vector<const Schedule*> schedules;
@@ -307,6 +308,23 @@ TEST(MonotonicityTest, MoreBytesNeverTakeLessAndFasterLinksNeverMore) {
         EXPECT_NEAR(static_cast<double>(doubled.count()), static_cast<double>(now.count()), 1000);
         last = now;
       }
+    }
+  }
+}
+
+TEST(ClosedFormTest, AnAllReduceIsAReduceScatterAndThenAnAllGather) {
+  for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
+    for (const Box& box : BoxTable::Of(torus::kInstanceShape).all()) {
+      if (box.size.chip_count() < 2) continue;
+      const auto time = [&](Operation operation) {
+        const auto plan = PlanWith(algorithm, {.operation = operation, .bytes = 4 * kMiB},
+                                   MembersOf(box.mask), Instance());
+        EXPECT_TRUE(plan.ok()) << plan.status();
+        return plan.ok() ? TimeOf(*plan) : VirtualDuration{};
+      };
+      EXPECT_EQ(time(Operation::kAllReduce),
+                time(Operation::kReduceScatter) + time(Operation::kAllGather))
+          << Name(algorithm) << " " << box.ToString();
     }
   }
 }
