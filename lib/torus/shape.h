@@ -56,20 +56,21 @@ struct Coord {
 std::string ToString(Coord coord);
 
 // The number of a chip within one Shape, dense from 0, x fastest. In a shape of one instance it is
-// the Neuron device number; in an UltraServer it is device number + 16 * z.
+// the Neuron device number; in an UltraServer it is device number + 16 * z. Beyond one shape it is
+// the number in a fabric of many (sim-node/link/fabric.h).
 class ChipIndex {
  public:
-  explicit constexpr ChipIndex(int value) : value_(static_cast<std::uint16_t>(value)) {}
+  explicit constexpr ChipIndex(int value) : value_(value) {}
   constexpr int value() const { return value_; }
   friend constexpr auto operator<=>(ChipIndex, ChipIndex) = default;
 
  private:
-  std::uint16_t value_;
+  std::int32_t value_;
 };
 
 class Shape {
  public:
-  // Largest extent of one axis. Keeps every ChipIndex within 16 bits.
+  // Largest extent of one axis.
   static constexpr int kExtentMax = 16;
 
   // One chip.

@@ -104,18 +104,20 @@ void NodeCommunicators::Close() {
 void NodeCommunicators::OnChange() {
   if (election_) election_->OnInstanceChanged();
   std::vector<LinkState> unhealthy;
-  torus::ChipMask dead = 0;
+  std::vector<torus::ChipIndex> dead;
+  std::vector<torus::ChipIndex> without_efa;
   std::vector<std::string> gone;
   const std::lock_guard lock(mutex_);
   live_.Read([&](const Instance& node) {
     unhealthy = UnhealthyLinks(node);
     dead = DeadChips(node);
+    without_efa = ChipsWithoutEfa(node);
     for (const std::string& token : tokens_) {
       if (!node.FindClaim(token).ok()) gone.push_back(token);
     }
     return true;
   });
-  communicators_.SetLinks(std::move(unhealthy), dead);
+  communicators_.SetLinks(std::move(unhealthy), std::move(dead), std::move(without_efa));
   for (const std::string& token : gone) {
     tokens_.erase(token);
     calls_.LeaveAll(token);

@@ -96,6 +96,8 @@ std::string_view Name(Algorithm algorithm) {
       return "ring";
     case Algorithm::kTree:
       return "tree";
+    case Algorithm::kHier:
+      return "hier";
   }
   return "";
 }
@@ -230,7 +232,8 @@ std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
       steps = RingSteps(phase, set, links, layout);
       break;
     case Algorithm::kTree:
-      TAHOMA_CHECK(algorithm != Algorithm::kTree);
+    case Algorithm::kHier:
+      TAHOMA_CHECK(algorithm != Algorithm::kTree && algorithm != Algorithm::kHier);
   }
   std::erase_if(steps, [](const Step& step) { return step.empty(); });
   return steps;

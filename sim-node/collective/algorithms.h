@@ -12,6 +12,7 @@
 //        link per step; lanes.h says how that fills all links
 // ring   round Hamiltonian cycles in both directions, n - 1 steps (torus-and-links 2.2 a)
 // tree   each part of a block along a tree of its own, on any set that hangs together (trees.h)
+// hier   over the units of a fabric (hierarchical.h)
 //
 // Thread safety: pure functions.
 
@@ -28,10 +29,10 @@
 
 namespace tahoma::sim {
 
-enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree };
+enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kHier };
 enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
 
-// As nccom-test prints them: "mesh", "rdh", "ring", "tree".
+// As nccom-test prints them: "mesh", "rdh", "ring", "tree", "hier".
 std::string_view Name(Algorithm algorithm);
 
 // Where each member's block lies.
@@ -44,8 +45,8 @@ struct Layout {
                          std::uint64_t element_bytes);
 };
 
-// Empty steps are left out. kRdh needs set.box() and uses BalancedLanes. kTree has
-// functions of its own.
+// Empty steps are left out. kRdh needs set.box() and uses BalancedLanes. kTree and
+// kHier have functions of their own.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
                         const TorusLinks& links, const Layout& layout);
 

@@ -16,7 +16,7 @@
 
 #include "sim-node/collective/plan.h"
 #include "sim-node/engine/virtual_time.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
 
@@ -27,8 +27,11 @@ struct LinkLoad {
   friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
 
-// In order of link; links that carry nothing are left out. kFailedPrecondition when a message has
-// no route on `links`.
-absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const TorusLinks& links);
+// Counting more sends takes longer than planning them: the hierarchies of very many chips.
+inline constexpr std::uint64_t kMaxCountedSends = 1'000'000;
+
+// NeuronLinks by their ids in the fabric, ascending; links that carry nothing are left out, and all
+// are when the plan has more than kMaxCountedSends. kFailedPrecondition when a message has no route.
+absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric);
 
 }  // namespace tahoma::sim

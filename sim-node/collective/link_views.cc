@@ -1,11 +1,9 @@
 #include "sim-node/collective/link_views.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 
-#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -21,52 +19,54 @@ std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
   return result;
 }
 
-absl::StatusOr<LinkOutlook> LinkOutlook::Of(const TorusLinks& healthy, std::vector<NodeLinks> views,
+absl::StatusOr<LinkOutlook> LinkOutlook::Of(const Fabric& healthy, std::vector<NodeLinks> views,
                                             VirtualTime now) {
   LinkOutlook outlook(healthy, now);
-  const int chips = healthy.torus().chip_count();
   for (const NodeLinks& view : Newest(std::move(views))) {
     for (const LinkState& state : view.unhealthy) {
       TAHOMA_RETURN_IF_ERROR(outlook.Apply(state));
     }
-    if (chips < 64 && (view.dead >> static_cast<unsigned>(chips)) != 0) {
-      return InvalidArgument("node {} says that chips are dead which a torus of {} does not have",
-                             view.node, healthy.torus().ToString());
+    for (const torus::ChipIndex chip : view.efa_down) {
+      TAHOMA_RETURN_IF_ERROR(outlook.fabric_.SetNicPermille(chip, 0));
     }
-    outlook.dead_ |= view.dead;
+    outlook.dead_.insert(view.dead.begin(), view.dead.end());
   }
-  for (torus::ChipMask left = outlook.dead_; left != 0; left &= left - 1) {
-    outlook.Kill(torus::ChipIndex(std::countr_zero(left)));
+  for (const torus::ChipIndex chip : outlook.dead_) {
+    TAHOMA_RETURN_IF_ERROR(outlook.fabric_.SetChipPermille(chip, 0));
   }
   // A dead chip's links stay down.
-  std::erase_if(outlook.flapping_, [&](const LinkState& state) {
-    const torus::Hop hop = healthy.HopOf(state.link);
-    return ((MaskOf(hop.from) | MaskOf(hop.to)) & outlook.dead_) != 0;
-  });
+  std::erase_if(outlook.flapping_,
+                [&](const LinkState& state) { return outlook.IsOfTheDead(state.link); });
   return outlook;
 }
 
 absl::Status LinkOutlook::Apply(const LinkState& state) {
-  TAHOMA_RETURN_IF_ERROR(links_.SetPermille(state.link, state.permille));
-  TAHOMA_RETURN_IF_ERROR(links_.SetLoss(state.link, state.loss_ppm));
+  TAHOMA_RETURN_IF_ERROR(fabric_.SetPermille(state.link, state.permille));
+  if (state.loss_ppm != 0) TAHOMA_RETURN_IF_ERROR(fabric_.SetLoss(state.link, state.loss_ppm));
   if (state.flapping == Flapping{}) return absl::OkStatus();
   TAHOMA_RETURN_IF_ERROR(CheckFlapping(state.flapping));
   flapping_.push_back(state);
   const VirtualDuration phase = now_.time_since_epoch() % state.flapping.period;
-  return phase < state.flapping.down ? links_.SetPermille(state.link, 0) : absl::OkStatus();
+  return phase < state.flapping.down ? fabric_.SetPermille(state.link, 0) : absl::OkStatus();
 }
 
-void LinkOutlook::Kill(torus::ChipIndex chip) {
-  for (const Port port : kAllPorts) {
-    const LinkId link = TorusLinks::IdOf(chip, port.axis, port.direction);
-    if (links_.Exists(link)) TAHOMA_CHECK(links_.SetCablePermille(link, 0).ok());
+bool LinkOutlook::IsOfTheDead(LinkId link) const {
+  const auto place = fabric_.Find(link);
+  if (!place.ok() || place->island == fabric_.unit_count()) return false;
+  const torus::Hop hop = fabric_.unit(place->island).HopOf(place->link);
+  return dead_.contains(Fabric::ChipOf(place->island, hop.from.value())) ||
+         dead_.contains(Fabric::ChipOf(place->island, hop.to.value()));
+}
+
+absl::Status LinkOutlook::CheckAlive(const std::vector<Member>& members) const {
+  for (const Member& member : members) {
+    if (!dead_.contains(member.chip)) continue;
+    const UnitChip place = Fabric::Split(member.chip);
+    return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): {}chip {} is dead", kNrtExecHwErrCollectives,
+                   fabric_.unit_count() == 1 ? "" : fmt::format("unit {} ", place.unit),
+                   place.chip);
   }
-}
-
-absl::Status LinkOutlook::CheckAlive(torus::ChipMask chips) const {
-  if ((chips & dead_) == 0) return absl::OkStatus();
-  return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): chip {} is dead", kNrtExecHwErrCollectives,
-                 std::countr_zero(chips & dead_));
+  return absl::OkStatus();
 }
 
 FaultPlan LinkOutlook::ChangesWithin(VirtualDuration until) const {
@@ -95,7 +95,7 @@ absl::StatusOr<ScheduleTimes> LinkOutlook::TimesOf(const Schedule& schedule) con
   // Changes after the end are of no consequence, so the first guess that reaches the end is right.
   while (true) {
     TAHOMA_ASSIGN_OR_RETURN(auto times,
-                            TimeSchedules({&schedule}, links_, {}, ChangesWithin(until)));
+                            TimeSchedules({&schedule}, fabric_, {}, ChangesWithin(until)));
     if (IsSteady() || times[0].end.time_since_epoch() <= until) return std::move(times[0]);
     until = 2 * times[0].end.time_since_epoch();
   }

@@ -2,7 +2,7 @@
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook, LinkOutlook::Of(healthy, views, now));
 //   TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(chips));
-//   PlanCollective(request, members, outlook.links());
+//   PlanOnFabric(request, members, outlook.fabric());
 //
 // Every node speaks of the links that its own chips send on, and of its dead chips; the newest
 // statement of each counts. All participants have the same statements, so all see the same.
@@ -17,14 +17,17 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
-#include "lib/torus/box.h"
+#include "lib/torus/shape.h"
+#include "sim-node/collective/request.h"
 #include "sim-node/collective/schedule.h"
 #include "sim-node/collective/timing.h"
 #include "sim-node/engine/fault_plan.h"
 #include "sim-node/engine/virtual_time.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
 
@@ -32,12 +35,14 @@ namespace tahoma::sim {
 // sick peer ended.
 inline constexpr int kNrtExecHwErrCollectives = 1200;
 
-// What a node says about the directed links that it owns. A later statement has a higher epoch.
+// What a node says about the directed links that it owns and its chips, by their numbers in the
+// fabric. A later statement has a higher epoch.
 struct NodeLinks {
   int node = 0;
   std::uint64_t epoch = 0;
   std::vector<LinkState> unhealthy{};
-  torus::ChipMask dead = 0;  // its chips that are no more: nothing goes in or out
+  std::vector<torus::ChipIndex> dead{};      // chips that are no more: nothing goes in or out
+  std::vector<torus::ChipIndex> efa_down{};  // chips whose NIC carries nothing
   friend bool operator==(const NodeLinks&, const NodeLinks&) = default;
 };
 
@@ -48,15 +53,15 @@ std::vector<NodeLinks> Newest(std::vector<NodeLinks> views);
 class LinkOutlook {
  public:
   // `healthy` are all links without faults, `now` is the communicator's clock. kInvalidArgument for
-  // a link that does not exist or a state out of its range.
-  static absl::StatusOr<LinkOutlook> Of(const TorusLinks& healthy, std::vector<NodeLinks> views,
+  // a link or chip that does not exist or a state out of its range.
+  static absl::StatusOr<LinkOutlook> Of(const Fabric& healthy, std::vector<NodeLinks> views,
                                         VirtualTime now);
 
-  // As they are now.
-  const TorusLinks& links() const { return links_; }
+  // As it is now.
+  const Fabric& fabric() const { return fabric_; }
 
   // kAborted, with the NRT code that a real job would see, when one of the chips is dead.
-  absl::Status CheckAlive(torus::ChipMask chips) const;
+  absl::Status CheckAlive(const std::vector<Member>& members) const;
 
   // Whether all links stay as they are.
   bool IsSteady() const { return flapping_.empty(); }
@@ -69,13 +74,14 @@ class LinkOutlook {
   absl::StatusOr<ScheduleTimes> TimesOf(const Schedule& schedule) const;
 
  private:
-  LinkOutlook(TorusLinks links, VirtualTime now) : links_(std::move(links)), now_(now) {}
+  LinkOutlook(Fabric fabric, VirtualTime now) : fabric_(std::move(fabric)), now_(now) {}
   absl::Status Apply(const LinkState& state);
-  void Kill(torus::ChipIndex chip);
+  // Whether the link leads from or to a dead chip.
+  bool IsOfTheDead(LinkId link) const;
 
-  TorusLinks links_;
+  Fabric fabric_;
   VirtualTime now_;
-  torus::ChipMask dead_ = 0;
+  std::set<torus::ChipIndex> dead_;
   std::vector<LinkState> flapping_;
 };
 

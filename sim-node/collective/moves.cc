@@ -57,27 +57,23 @@ absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Plac
   return exchange;
 }
 
-// The chip before each on a closed way over links.
-absl::StatusOr<std::map<ChipIndex, ChipIndex>> Predecessors(const ChipSet& set,
-                                                            const TorusLinks& links) {
-  const std::vector<ChipIndex> ring = set.Rings(links).front();
-  std::map<ChipIndex, ChipIndex> before;
+// A closed way over links through all chips.
+absl::StatusOr<std::vector<ChipIndex>> RingOfLinks(const ChipSet& set, const TorusLinks& links) {
+  std::vector<ChipIndex> ring = set.Rings(links).front();
   for (std::size_t i = 0; i < ring.size(); ++i) {
-    const ChipIndex from = ring[i];
-    const ChipIndex to = ring[(i + 1) % ring.size()];
-    TAHOMA_ASSIGN_OR_RETURN(const auto route, links.FindRoute(from, to, set.through()));
+    TAHOMA_ASSIGN_OR_RETURN(const auto route,
+                            links.FindRoute(ring[i], ring[(i + 1) % ring.size()], set.through()));
     if (route.size() > 1) {
       return FailedPrecondition(
           "permute needs a ring of chips that are one link apart; the {} chips here have none",
           set.size());
     }
-    before.emplace(to, from);
   }
-  return before;
+  return ring;
 }
 
 absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& members,
-                                                const ChipSet& set, const TorusLinks& links) {
+                                                const std::vector<ChipIndex>& ring) {
   std::map<ChipIndex, int> first_rank;
   int ranks = 0;
   for (const Member& member : members) {
@@ -89,7 +85,10 @@ absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& membe
     first_rank.emplace(member.chip, ranks);
     ranks += member.ranks;
   }
-  TAHOMA_ASSIGN_OR_RETURN(const auto before, Predecessors(set, links));
+  std::map<ChipIndex, ChipIndex> before;
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    before.emplace(ring[(i + 1) % ring.size()], ring[i]);
+  }
   std::vector<int> sources;
   for (const Member& member : members) {
     for (int rank = 0; rank < member.ranks; ++rank) {
@@ -130,6 +129,15 @@ std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool who
 
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links) {
+  std::vector<ChipIndex> ring;
+  if (request.operation == Operation::kPermute) {
+    TAHOMA_ASSIGN_OR_RETURN(ring, RingOfLinks(set, links));
+  }
+  return ExchangeAlong(request, members, ring);
+}
+
+absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
+                                       const std::vector<ChipIndex>& ring) {
   TAHOMA_CHECK(IsExchange(request.operation));
   const std::vector<Place> places = PlacesOf(request, members);
   Exchange exchange;
@@ -137,7 +145,7 @@ absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Me
     TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));
   } else {
     if (request.operation == Operation::kPermute) {
-      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, set, links));
+      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, ring));
     } else {
       const auto ranks = static_cast<int>(places.size());
       for (int rank = 0; rank < ranks; ++rank)

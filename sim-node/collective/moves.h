@@ -45,6 +45,10 @@ struct Exchange {
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links);
 
+// The same for chips anywhere: `ring` is the way of a permute, each member's chip once.
+absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
+                                       const std::vector<torus::ChipIndex>& ring);
+
 // From the first chip of the set to all. kRdh needs set.box().
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
                                  const Layout& layout);

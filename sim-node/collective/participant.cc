@@ -1,7 +1,6 @@
 #include "sim-node/collective/participant.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -46,7 +45,7 @@ absl::StatusOr<T> Expect(absl::StatusOr<PeerMessage> message, int rank, std::uin
 
 struct Participant::Buffers {
   std::vector<std::vector<std::byte>> storage;
-  std::array<std::span<std::byte>, 64> of_chip;  // empty for chips of others
+  std::vector<std::span<std::byte>> of_chip;  // empty for chips of others
 
   std::span<std::byte> of(torus::ChipIndex chip) const {
     return of_chip.at(static_cast<std::size_t>(chip.value()));
@@ -61,16 +60,18 @@ std::string RunSpec::ToString() const {
 
 Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank,
                          Peer& peer)
-    : healthy_(std::move(links)),
+    : Participant(Fabric(std::move(links)), std::move(pods), rank, peer) {}
+
+Participant::Participant(Fabric fabric, std::vector<std::vector<Member>> pods, int rank, Peer& peer)
+    : healthy_(std::move(fabric)),
       pods_(std::move(pods)),
       rank_(rank),
       peer_(peer),
-      owner_(static_cast<std::size_t>(healthy_.torus().chip_count()), -1) {
+      owner_(static_cast<std::size_t>(healthy_.unit_count() * Fabric::kChipsPerUnit), -1) {
   TAHOMA_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < pods_.size());
   for (std::size_t pod = 0; pod < pods_.size(); ++pod) {
     for (const Member& member : pods_[pod]) {
       members_.push_back(member);
-      chips_ |= MaskOf(member.chip);
       total_ranks_ += member.ranks;
       owner_.at(static_cast<std::size_t>(member.chip.value())) = static_cast<int>(pod);
     }
@@ -83,12 +84,12 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
   TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
   TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook,
                           LinkOutlook::Of(healthy_, std::move(views), now_));
-  TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(chips_));
-  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(spec.request, members_, outlook.links()));
+  TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(members_));
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanOnFabric(spec.request, members_, outlook.fabric()));
   if (!outlook.IsSteady()) {
     TAHOMA_ASSIGN_OR_RETURN(plan.times, outlook.TimesOf(plan.schedule));
   }
-  TAHOMA_ASSIGN_OR_RETURN(std::vector<LinkLoad> loads, LoadsOf(plan, outlook.links()));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, outlook.fabric()));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
@@ -102,14 +103,20 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
                    .ranks = total_ranks_,
                    .chips = static_cast<int>(members_.size()),
                    .wrong_elements = wrong,
-                   .loads = Own(std::move(loads))};
+                   .loads = Own(loads)};
 }
 
-std::vector<LinkLoad> Participant::Own(std::vector<LinkLoad> loads) const {
-  std::erase_if(loads, [this](const LinkLoad& load) {
-    return OwnerOf(healthy_.HopOf(load.link).from) != rank_;
-  });
-  return loads;
+std::vector<LinkLoad> Participant::Own(const std::vector<LinkLoad>& loads) const {
+  std::vector<LinkLoad> own;
+  for (LinkLoad load : loads) {
+    const auto place = healthy_.Find(load.link);
+    TAHOMA_CHECK(place.ok());  // they are the fabric's
+    const auto chip = static_cast<int>(place->link / kPorts);
+    if (OwnerOf(Fabric::ChipOf(place->island, chip)) != rank_) continue;
+    load.link = place->link;
+    own.push_back(load);
+  }
+  return own;
 }
 
 std::uint64_t Participant::FullestPod(const Request& request) const {
@@ -146,6 +153,7 @@ absl::Status Participant::Open(const std::string& spec, std::vector<NodeLinks>& 
 absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const Plan& plan) {
   const TestPattern pattern(spec.request, spec.op, total_ranks_, spec.seed, plan.sources);
   Buffers buffers;
+  buffers.of_chip.resize(owner_.size());
   int first = 0;
   std::vector<std::pair<torus::ChipIndex, RankRange>> own;
   for (const Member& member : members_) {
@@ -157,7 +165,7 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
     buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
     pattern.FillChip(range, buffers.storage.back());
   }
-  for (std::size_t step = 0; step < plan.schedule.steps.size(); ++step) {
+  for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
     TAHOMA_RETURN_IF_ERROR(RunStep(plan, step, spec, buffers));
   }
   const std::vector<std::byte> expected = pattern.Expected();
@@ -171,22 +179,24 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
 absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunSpec& spec,
                                   Buffers& buffers) {
   TAHOMA_RETURN_IF_ERROR(SendStep(plan, step, buffers));
-  const Step& sends = plan.schedule.steps[step];
+  const StepTimes& times = plan.times.steps[step];
   std::map<int, std::uint64_t> incoming;
   std::map<int, VirtualTime> arrival;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const int from = OwnerOf(sends[i].from);
-    if (OwnerOf(sends[i].to) != rank_ || from == rank_) continue;
-    incoming[from] += sends[i].bytes;
-    arrival[from] = std::max(arrival[from], plan.times.steps[step].arrivals[i]);
-  }
+  std::size_t i = 0;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    const VirtualTime arrives = times.ArrivalOf(i++);
+    const int from = OwnerOf(send.from);
+    if (OwnerOf(send.to) != rank_ || from == rank_) return;
+    incoming[from] += send.bytes;
+    arrival[from] = std::max(arrival[from], arrives);
+  });
   std::map<int, std::string> received;
   for (const auto& [from, bytes] : incoming) {
     TAHOMA_ASSIGN_OR_RETURN(received[from], ReceiveFrom(from, plan, step, bytes, arrival[from]));
   }
   std::map<int, std::size_t> used;
-  for (const Send& send : sends) {
-    if (OwnerOf(send.to) != rank_) continue;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    if (OwnerOf(send.to) != rank_) return;
     const int from = OwnerOf(send.from);
     std::span<const std::byte> bytes;
     if (from == rank_) {
@@ -196,23 +206,24 @@ absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunS
       used[from] += send.bytes;
     }
     Receive(send, spec.request.type, spec.op, buffers.of(send.to), bytes);
-  }
+  });
   return absl::OkStatus();
 }
 
 // What this participant's chips send to each other participant's, in the order of the step.
 absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buffers& buffers) {
-  const Step& sends = plan.schedule.steps[step];
   const StepTimes& times = plan.times.steps[step];
   std::map<int, std::string> payload;
   std::map<int, VirtualTime> arrival;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const int to = OwnerOf(sends[i].to);
-    if (OwnerOf(sends[i].from) != rank_ || to == rank_) continue;
-    const auto bytes = buffers.of(sends[i].from).subspan(sends[i].offset, sends[i].bytes);
+  std::size_t i = 0;
+  ForEachSend(plan.schedule, step, [&](const Send& send) {
+    const VirtualTime arrives = times.ArrivalOf(i++);
+    const int to = OwnerOf(send.to);
+    if (OwnerOf(send.from) != rank_ || to == rank_) return;
+    const auto bytes = buffers.of(send.from).subspan(send.offset, send.bytes);
     payload[to].append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    arrival[to] = std::max(arrival[to], times.arrivals[i]);
-  }
+    arrival[to] = std::max(arrival[to], arrives);
+  });
   for (const auto& [to, bytes] : payload) {
     for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
       Chunk chunk{.operation = operation_,

@@ -1,6 +1,6 @@
 // One participant's share of a collective whose chips are spread over processes.
 //
-//   Participant self(links, pods, /*rank=*/1, peer);
+//   Participant self(fabric, pods, /*rank=*/1, peer);
 //   auto result = self.Run({.request = {.bytes = 1 << 20}, .check = true}, views);
 //
 // A participant is a pod: it holds the buffers of its own chips, sends what leaves them and waits
@@ -22,13 +22,13 @@
 #include <vector>
 
 #include "sim-node/chip/claim_memory.h"
+#include "sim-node/collective/hierarchical.h"
 #include "sim-node/collective/link_loads.h"
 #include "sim-node/collective/link_views.h"
-#include "sim-node/collective/plan.h"
 #include "sim-node/collective/remote_memory.h"
 #include "sim-node/collective/test_pattern.h"
 #include "sim-node/engine/virtual_time.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
 
@@ -88,7 +88,7 @@ struct RunResult {
   int ranks = 0;           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
-  // Of one operation, on the links that this participant's chips send on.
+  // Of one operation, on the links that this participant's chips send on, by their ids in the unit.
   std::vector<LinkLoad> loads{};
 };
 
@@ -112,8 +112,10 @@ struct AccessResult {
 
 class Participant {
  public:
-  // `pods[r]` are the chips of participant r; communicator ranks are numbered through them. `links`
-  // is the torus with all links healthy. `peer` must outlive the object.
+  // `pods[r]` are the chips of participant r by their numbers in the fabric; communicator ranks are
+  // numbered through them. All links of `fabric` are healthy. `peer` must outlive the object.
+  Participant(Fabric fabric, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
+  // In one torus.
   Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
 
   // `views` is what this participant's node knows of every node's links. All participants must call
@@ -158,18 +160,17 @@ class Participant {
   // Bytes of buffers that the pod with the most of them holds for a checked request.
   std::uint64_t FullestPod(const Request& request) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
-  // Those on links that this participant's chips send on.
-  std::vector<LinkLoad> Own(std::vector<LinkLoad> loads) const;
+  // Those on links that this participant's chips send on, by their ids in the chips' unit.
+  std::vector<LinkLoad> Own(const std::vector<LinkLoad>& loads) const;
   int OwnerOf(torus::ChipIndex chip) const {
     return owner_[static_cast<std::size_t>(chip.value())];
   }
 
-  const TorusLinks healthy_;
+  const Fabric healthy_;
   const std::vector<std::vector<Member>> pods_;
   const int rank_;
   Peer& peer_;
   std::vector<Member> members_;  // of all participants
-  torus::ChipMask chips_ = 0;    // theirs
   std::vector<int> owner_;       // participant by chip; -1 = nobody
   int total_ranks_ = 0;
   std::uint64_t next_operation_ = 0;

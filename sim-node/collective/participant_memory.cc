@@ -41,11 +41,18 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
       spec.move ? "memory accesses that move bytes" : "memory accesses that take time", views));
   TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook,
                           LinkOutlook::Of(healthy_, std::move(views), now_));
-  TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(chips_));
+  TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(members_));
   TAHOMA_ASSIGN_OR_RETURN(Batch batch, Gather(spec));
   TAHOMA_RETURN_IF_ERROR(CheckBatch(batch));
-  const torus::ChipMask through = outlook.links().IsConnected(chips_) ? chips_ : kAllChips;
-  TAHOMA_ASSIGN_OR_RETURN(batch.times, TimeAccesses(batch.accesses, outlook.links(), through));
+  if (outlook.fabric().unit_count() > 1) {
+    return FailedPrecondition("chips of {} UltraServers or instances share no memory",
+                              outlook.fabric().unit_count());
+  }
+  const TorusLinks& links = outlook.fabric().unit(0);
+  torus::ChipMask gang = 0;
+  for (const Member& member : members_) gang |= MaskOf(member.chip);
+  const torus::ChipMask through = links.IsConnected(gang) ? gang : kAllChips;
+  TAHOMA_ASSIGN_OR_RETURN(batch.times, TimeAccesses(batch.accesses, links, through));
   TAHOMA_RETURN_IF_ERROR(Agree(batch, spec, memory));
   if (spec.move) TAHOMA_RETURN_IF_ERROR(MoveMemory(batch, memory));
   TAHOMA_RETURN_IF_ERROR(Close(0).status());
@@ -56,7 +63,7 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
     result.hops.push_back(batch.times.hops[i]);
   }
   result.time = batch.times.end.time_since_epoch();
-  result.loads = Own(std::move(batch.times.loads));
+  result.loads = Own(batch.times.loads);
   now_ += result.time;
   result.end = now_;
   return result;

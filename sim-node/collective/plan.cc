@@ -186,6 +186,9 @@ absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
     return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",
                            set.size());
   }
+  if (algorithm == Algorithm::kHier) {
+    return InvalidArgument("hier needs chips of several units; here is one torus");
+  }
   if (IsExchange(request.operation) && algorithm != Algorithm::kMesh) {
     return InvalidArgument("{} is no algorithm of {}; expected mesh", Name(algorithm),
                            Name(request.operation));

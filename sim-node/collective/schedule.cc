@@ -1,6 +1,6 @@
 #include "sim-node/collective/schedule.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 
 #include "lib/base/check.h"
@@ -20,17 +20,19 @@ void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byt
 
 void Execute(const Schedule& schedule, ElementType type, ReduceOp op,
              std::span<const ChipBuffer> buffers) {
-  std::array<std::span<std::byte>, 64> of_chip;
+  std::vector<std::span<std::byte>> of_chip;
   for (const ChipBuffer& buffer : buffers) {
-    of_chip.at(static_cast<std::size_t>(buffer.chip.value())) = buffer.bytes;
+    const auto chip = static_cast<std::size_t>(buffer.chip.value());
+    of_chip.resize(std::max(of_chip.size(), chip + 1));
+    of_chip[chip] = buffer.bytes;
   }
-  for (const Step& step : schedule.steps) {
-    for (const Send& send : step) {
+  for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+    ForEachSend(schedule, turn, [&](const Send& send) {
       const auto& from = of_chip.at(static_cast<std::size_t>(send.from.value()));
       TAHOMA_CHECK(send.offset + send.bytes <= from.size());
       Receive(send, type, op, of_chip.at(static_cast<std::size_t>(send.to.value())),
               from.subspan(send.offset, send.bytes));
-    }
+    });
   }
 }
 

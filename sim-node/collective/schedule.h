@@ -42,14 +42,54 @@ struct Send {
 
 using Step = std::vector<Send>;
 
+// Where a step is made besides where it is written: both numbers are added to those of its sends.
+struct Copy {
+  int chips = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const Copy&, const Copy&) = default;
+};
+
+// A step that is made in several places of a fabric and on several parts of the buffers at once,
+// and when. What many units, chips or parts have in common is kept once.
+struct Turn {
+  std::uint32_t step = 0;                 // of Schedule::steps
+  std::vector<std::uint32_t> after = {};  // turns that must have ended first; all stand earlier
+  std::vector<Copy> copies = {{}};
+  torus::ChipMask through = ~torus::ChipMask{0};  // chips of each unit that routes may use
+};
+
 struct Schedule {
   std::vector<Step> steps;
+  // Empty: every step once, each after the one before it. Turns that may run at the same time touch
+  // different bytes.
+  std::vector<Turn> turns;
   // On-chip work of the ranks that share a chip, before the first and after the last step.
   VirtualDuration before{};
   VirtualDuration after{};
-  // Chips that routes may use.
+  // Chips that routes may use, unless there are turns.
   torus::ChipMask through = ~torus::ChipMask{0};
+
+  std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }
 };
+
+// Calls visit(send) for every send of a turn, in the order in which receipts are applied.
+template <typename Visit>
+void ForEachSend(const Schedule& schedule, std::size_t turn, const Visit& visit) {
+  if (schedule.turns.empty()) {
+    for (const Send& send : schedule.steps[turn]) visit(send);
+    return;
+  }
+  const Turn& made = schedule.turns[turn];
+  for (const Copy& copy : made.copies) {
+    for (Send send : schedule.steps[made.step]) {
+      send.from = torus::ChipIndex(send.from.value() + copy.chips);
+      send.to = torus::ChipIndex(send.to.value() + copy.chips);
+      send.offset += copy.bytes;
+      send.to_offset += copy.bytes;
+      visit(send);
+    }
+  }
+}
 
 // A chip's memory for one collective.
 struct ChipBuffer {

@@ -3,83 +3,309 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "sim-node/link/transfer.h"
 
 namespace tahoma::sim {
 namespace {
 
+// The sends of a step, joined by their two chips.
+struct Joined {
+  std::vector<Flow> flows;
+  std::vector<std::uint32_t> flow_of_send;
+};
+
+std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
+  return static_cast<std::uint64_t>(from.value()) << 32U | static_cast<std::uint64_t>(to.value());
+}
+
+Joined Join(const Step& step) {
+  Joined joined;
+  std::unordered_map<std::uint64_t, std::uint32_t> flow_between;
+  joined.flow_of_send.reserve(step.size());
+  for (const Send& send : step) {
+    const auto [entry, added] = flow_between.try_emplace(
+        Pair(send.from, send.to), static_cast<std::uint32_t>(joined.flows.size()));
+    if (added) joined.flows.push_back({.from = send.from, .to = send.to});
+    joined.flows[entry->second].bytes += send.bytes;
+    joined.flow_of_send.push_back(entry->second);
+  }
+  return joined;
+}
+
+// A step at one place: how often its bytes go there.
+struct Made {
+  int chips = 0;
+  std::uint64_t times = 0;
+};
+
+// A schedule with what its turns need, each step joined once.
+struct Play {
+  const Schedule* schedule = nullptr;
+  std::vector<Turn> turns;
+  std::vector<std::vector<Made>> made;  // by turn
+  std::vector<Joined> steps;
+  std::vector<std::vector<std::uint32_t>> then;  // the turns that wait for each
+};
+
+std::vector<Made> PlacesOf(const Turn& turn) {
+  std::map<int, std::uint64_t> times;
+  for (const Copy& copy : turn.copies) ++times[copy.chips];
+  std::vector<Made> made;
+  for (const auto& [chips, count] : times) made.push_back({.chips = chips, .times = count});
+  return made;
+}
+
+Play PlayOf(const Schedule& schedule) {
+  Play play{.schedule = &schedule, .turns = schedule.turns, .made = {}, .steps = {}, .then = {}};
+  for (const Step& step : schedule.steps) play.steps.push_back(Join(step));
+  for (std::uint32_t step = 0; schedule.turns.empty() && step < schedule.steps.size(); ++step) {
+    Turn& turn = play.turns.emplace_back();
+    turn.step = step;
+    turn.through = schedule.through;
+    if (step > 0) turn.after = {step - 1};
+  }
+  play.then.resize(play.turns.size());
+  for (std::uint32_t turn = 0; turn < play.turns.size(); ++turn) {
+    play.made.push_back(PlacesOf(play.turns[turn]));
+    for (const std::uint32_t before : play.turns[turn].after) {
+      TAHOMA_CHECK(before < turn);
+      play.then[before].push_back(turn);
+    }
+  }
+  return play;
+}
+
+// Places that do the same at the same times. What happens on a unit's links follows from their
+// state and the sends that use them, so units in which these agree are alike. NICs are alike only
+// if the NICs at the other ends of their messages are, and so on: therefore turns that use NICs are
+// reduced all or none.
+class Symmetry {
+ public:
+  Symmetry(const std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults)
+      : fabric_(fabric) {
+    for (const Fault& fault : faults.faults()) {
+      const auto place = fabric.Find(fault.target);
+      if (place.ok()) faulty_.insert(place->island);
+    }
+    std::uint64_t number = 0;
+    for (const Play& play : plays) {
+      for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+        ++number;
+        for (const Use& use : UsesOf(play, turn)) {
+          for (const Made& made : play.made[turn]) {
+            work_[use.At(made)].push_back({number, made.times, use.chip});
+          }
+        }
+      }
+    }
+    nics_reduce_ = !faulty_.contains(fabric.unit_count()) && !fabric.efa().UplinksLimit();
+    for (const Play& play : plays) {
+      for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+        const std::set<Use> uses = UsesOf(play, turn);
+        const std::vector<Made>& made = play.made[turn];
+        if (!UseNics(uses)) continue;
+        if (Overlap(uses, made) || !AllAlike(uses, made)) nics_reduce_ = false;
+      }
+    }
+  }
+
+  // Leaves each turn one place of every kind.
+  void Reduce(Play& play) const {
+    for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+      std::vector<Made>& made = play.made[turn];
+      const std::set<Use> uses = UsesOf(play, turn);
+      if (made.size() == 1 || Overlap(uses, made)) continue;
+      if (UseNics(uses)) {
+        if (AllAlike(uses, made)) made.resize(1);
+        continue;
+      }
+      std::vector<Made> kept;
+      for (const Made& next : made) {
+        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Made& one) {
+          return std::all_of(uses.begin(), uses.end(),
+                             [&](const Use& use) { return Alike(use, one, next); });
+        });
+        if (!known) kept.push_back(next);
+      }
+      made = std::move(kept);
+    }
+  }
+
+ private:
+  struct Use {
+    bool nic = false;  // the chip's NIC; otherwise the NeuronLinks of the unit it is the first of
+    int chip = 0;
+    Use At(const Made& made) const { return {.nic = nic, .chip = chip + made.chips}; }
+    friend auto operator<=>(const Use&, const Use&) = default;
+  };
+  using Work = std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>;  // turn, times, chip
+
+  // As the step is written.
+  static std::set<Use> UsesOf(const Play& play, std::size_t turn) {
+    std::set<Use> uses;
+    for (const Flow& flow : play.steps[play.turns[turn].step].flows) {
+      if (Fabric::UnitOf(flow.from) == Fabric::UnitOf(flow.to)) {
+        uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::UnitOf(flow.from), 0).value()});
+      } else {
+        uses.insert({.nic = true, .chip = flow.from.value()});
+        uses.insert({.nic = true, .chip = flow.to.value()});
+      }
+    }
+    return uses;
+  }
+
+  static bool UseNics(const std::set<Use>& uses) {
+    return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.nic; });
+  }
+  static bool Overlap(const std::set<Use>& uses, const std::vector<Made>& made) {
+    std::set<Use> all;
+    for (const Made& one : made) {
+      for (const Use& use : uses) {
+        if (!all.insert(use.At(one)).second) return true;
+      }
+    }
+    return false;
+  }
+  bool AllAlike(const std::set<Use>& uses, const std::vector<Made>& made) const {
+    return std::all_of(made.begin(), made.end(), [&](const Made& other) {
+      return std::all_of(uses.begin(), uses.end(),
+                         [&](const Use& use) { return Alike(use, made.front(), other); });
+    });
+  }
+  bool Alike(const Use& use, const Made& one, const Made& other) const {
+    const Use a = use.At(one);
+    const Use b = use.At(other);
+    if (one.times != other.times || work_.at(a) != work_.at(b)) return false;
+    if (use.nic)
+      return nics_reduce_ && AlikeNics(torus::ChipIndex(a.chip), torus::ChipIndex(b.chip));
+    const int unit = Fabric::UnitOf(torus::ChipIndex(a.chip));
+    const int unit_of_other = Fabric::UnitOf(torus::ChipIndex(b.chip));
+    return !faulty_.contains(unit) && !faulty_.contains(unit_of_other) &&
+           other.chips % Fabric::kChipsPerUnit == one.chips % Fabric::kChipsPerUnit &&
+           fabric_.Alike(unit, unit_of_other);
+  }
+  bool AlikeNics(torus::ChipIndex a, torus::ChipIndex b) const {
+    for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+      if (fabric_.permille(fabric_.NicOf(a, direction)) !=
+          fabric_.permille(fabric_.NicOf(b, direction))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Fabric& fabric_;
+  std::map<Use, Work> work_;  // of each unit and NIC
+  std::set<int> faulty_;      // islands
+  bool nics_reduce_ = false;
+};
+
+void ReduceToOneOfAKind(std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults) {
+  const bool copies = std::any_of(plays.begin(), plays.end(), [](const Play& play) {
+    return std::any_of(play.made.begin(), play.made.end(),
+                       [](auto& made) { return made.size() > 1; });
+  });
+  if (!copies) return;
+  const Symmetry symmetry(plays, fabric, faults);
+  for (Play& play : plays) symmetry.Reduce(play);
+}
+
 // One schedule on its way through the queue.
 class Progress {
  public:
-  Progress(const Schedule& schedule, EventQueue& queue, Transfer& transfer,
-           const LinkTiming& timing)
-      : schedule_(schedule), queue_(queue), transfer_(transfer), timing_(timing) {}
+  Progress(const Play& play, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
+      : play_(play), queue_(queue), transfer_(transfer), timing_(timing) {
+    times_.steps.resize(play.turns.size());
+    for (const Turn& turn : play.turns) {
+      waits_for_.push_back(static_cast<std::uint32_t>(turn.after.size()));
+    }
+  }
 
   void Start(VirtualTime at) {
     times_.start = at;
-    BeginStep(at + schedule_.before);
+    times_.end = at + play_.schedule->before + play_.schedule->after;
+    for (std::uint32_t turn = 0; turn < waits_for_.size(); ++turn) {
+      if (waits_for_[turn] == 0) Begin(turn, at + play_.schedule->before);
+    }
   }
 
-  const ScheduleTimes& times() const { return times_; }
+  ScheduleTimes& times() { return times_; }
   const absl::Status& status() const { return status_; }
 
  private:
-  void BeginStep(VirtualTime at) {
-    if (times_.steps.size() == schedule_.steps.size()) {
-      times_.end = at + schedule_.after;
-      return;
-    }
-    queue_.Schedule(at + timing_.step, EventPriority::kStart, [this] { Depart(); });
+  void Begin(std::uint32_t turn, VirtualTime at) {
+    queue_.Schedule(at + timing_.step, EventPriority::kStart, [this, turn] { Depart(turn); });
   }
 
-  void Depart() {
-    const Step& step = schedule_.steps[times_.steps.size()];
-    times_.steps.push_back({.departure = queue_.now(), .arrivals = {}, .end = {}});
+  void Depart(std::uint32_t number) {
+    times_.steps[number].departure = queue_.now();
+    const Turn& turn = play_.turns[number];
+    const std::vector<Flow>& one = play_.steps[turn.step].flows;
     std::vector<Flow> flows;
-    std::map<std::pair<torus::ChipIndex, torus::ChipIndex>, std::size_t> flow_between;
-    flow_of_send_.clear();
-    for (const Send& send : step) {
-      const auto [entry, added] =
-          flow_between.try_emplace(std::pair(send.from, send.to), flows.size());
-      if (added) {
-        flows.push_back({.from = send.from, .to = send.to, .through = schedule_.through});
+    flows.reserve(one.size() * play_.made[number].size());
+    std::unordered_map<std::uint64_t, std::size_t> flow_between;  // copies may have pairs in common
+    for (const Made& made : play_.made[number]) {
+      for (const Flow& flow : one) {
+        const torus::ChipIndex from(flow.from.value() + made.chips);
+        const torus::ChipIndex to(flow.to.value() + made.chips);
+        const std::uint64_t bytes = flow.bytes * made.times;
+        const auto [entry, added] = play_.made[number].size() == 1
+                                        ? std::pair(flow_between.end(), true)
+                                        : flow_between.try_emplace(Pair(from, to), flows.size());
+        if (added) {
+          flows.push_back({.from = from, .to = to, .bytes = bytes, .through = turn.through});
+        } else {
+          flows[entry->second].bytes += bytes;
+        }
       }
-      flows[entry->second].bytes += send.bytes;
-      flow_of_send_.push_back(entry->second);
     }
-    transfer_.Start(std::move(flows),
-                    [this](const absl::Status& status, const std::vector<VirtualTime>& arrivals) {
-                      status_ = status;
-                      if (status.ok()) Arrive(arrivals);
-                    });
+    transfer_.Start(std::move(flows), [this, number](const absl::Status& status,
+                                                     const std::vector<VirtualTime>& arrivals) {
+      if (status.ok()) {
+        Arrive(number, arrivals);
+      } else {
+        status_ = status;
+      }
+    });
   }
 
-  void Arrive(const std::vector<VirtualTime>& arrivals) {
-    StepTimes& step = times_.steps.back();
-    for (const std::size_t flow : flow_of_send_) step.arrivals.push_back(arrivals[flow]);
+  void Arrive(std::uint32_t number, const std::vector<VirtualTime>& arrivals) {
+    StepTimes& step = times_.steps[number];
     step.end = queue_.now();
-    BeginStep(queue_.now());
+    if (play_.schedule->turns.empty()) {
+      for (const std::uint32_t flow : play_.steps[number].flow_of_send) {
+        step.arrivals.push_back(arrivals[flow]);
+      }
+    }
+    times_.end = std::max(times_.end, step.end + play_.schedule->after);
+    for (const std::uint32_t next : play_.then[number]) {
+      if (--waits_for_[next] == 0) Begin(next, step.end);
+    }
   }
 
-  const Schedule& schedule_;
+  const Play& play_;
   EventQueue& queue_;
   Transfer& transfer_;
   const LinkTiming& timing_;
   ScheduleTimes times_;
-  std::vector<std::size_t> flow_of_send_;
+  std::vector<std::uint32_t> waits_for_;  // turns that must end before each
   absl::Status status_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
-    const std::vector<const Schedule*>& schedules, TorusLinks links, VirtualTime start,
+    const std::vector<const Schedule*>& schedules, Fabric fabric, VirtualTime start,
     const FaultPlan& faults) {
   EventQueue queue;
-  Transfer transfer(queue, links);
+  Transfer transfer(queue, fabric);
   absl::Status fault_status;
   for (const Fault& fault : faults.faults()) {
     queue.Schedule(fault.at, EventPriority::kFault, [&, fault] {
@@ -87,9 +313,13 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
       if (!set.ok()) fault_status = set;
     });
   }
+  std::vector<Play> plays;
+  for (const Schedule* schedule : schedules) plays.push_back(PlayOf(*schedule));
+  ReduceToOneOfAKind(plays, fabric, faults);
+  const LinkTiming timing = fabric.timing();  // outlives changes of the fabric
   std::vector<std::unique_ptr<Progress>> running;
-  for (const Schedule* schedule : schedules) {
-    running.push_back(std::make_unique<Progress>(*schedule, queue, transfer, links.timing()));
+  for (const Play& play : plays) {
+    running.push_back(std::make_unique<Progress>(play, queue, transfer, timing));
     running.back()->Start(start);
   }
   queue.RunUntilIdle();
@@ -97,9 +327,16 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
   std::vector<ScheduleTimes> times;
   for (const auto& progress : running) {
     TAHOMA_RETURN_IF_ERROR(progress->status());
-    times.push_back(progress->times());
+    times.push_back(std::move(progress->times()));
+    times.back().flows = transfer.arrived();
   }
   return times;
+}
+
+absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
+    const std::vector<const Schedule*>& schedules, TorusLinks links, VirtualTime start,
+    const FaultPlan& faults) {
+  return TimeSchedules(schedules, Fabric(std::move(links)), start, faults);
 }
 
 }  // namespace tahoma::sim

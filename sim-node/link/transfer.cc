@@ -18,84 +18,141 @@ VirtualDuration TimeLeft(Wide left, std::uint64_t rate) {
 
 }  // namespace
 
+Transfer::Transfer(EventQueue& queue, Fabric& fabric)
+    : queue_(queue), fabric_(fabric), islands_(static_cast<std::size_t>(fabric.unit_count()) + 1) {}
+
+std::size_t Transfer::IslandOf(const Flow& flow) const {
+  const int unit = Fabric::UnitOf(flow.from);
+  return unit == Fabric::UnitOf(flow.to) ? static_cast<std::size_t>(unit) : islands_.size() - 1;
+}
+
+absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
+  const UnitChip from = Fabric::Split(flow.from);
+  const UnitChip to = Fabric::Split(flow.to);
+  if (from.unit != to.unit) return fabric_.efa().FindRoute(from, to);
+  auto route = fabric_.unit(from.unit).FindRoute(Fabric::LocalOf(flow.from),
+                                                 Fabric::LocalOf(flow.to), flow.through);
+  if (route.ok() || fabric_.unit_count() == 1) return route;
+  return Annotate(route.status(), fmt::format("unit {}", from.unit));
+}
+
+VirtualDuration Transfer::Latency(const Running& running) const {
+  const int from = Fabric::UnitOf(running.flow.from);
+  const int to = Fabric::UnitOf(running.flow.to);
+  if (from != to) return fabric_.efa().Latency(from, to, fabric_.timing().step);
+  return fabric_.unit(from).LatencyOf(running.route);
+}
+
+std::uint64_t Transfer::capacity(std::size_t island, LinkId link) const {
+  return island + 1 == islands_.size() ? fabric_.efa().capacity(link)
+                                       : fabric_.unit(static_cast<int>(island)).capacity(link);
+}
+
 void Transfer::Start(std::vector<Flow> flows, Done done) {
-  AdvanceToNow();
   const std::uint64_t id = next_batch_++;
   batches_[id] = {.done = std::move(done),
                   .arrivals = std::vector<VirtualTime>(flows.size(), queue_.now()),
                   .running = flows.size()};
+  std::set<std::size_t> touched;
   for (std::size_t i = 0; i < flows.size(); ++i) {
+    const std::size_t at = IslandOf(flows[i]);
+    if (touched.insert(at).second) AdvanceToNow(islands_[at]);
     const Wide left = static_cast<Wide>(flows[i].bytes) * kPicosecondsPerSecond;
-    running_.push_back(
+    islands_[at].running.push_back(
         {.flow = flows[i], .route = {}, .left = left, .rate = 0, .batch = id, .index = i});
   }
   if (flows.empty()) FinishLater(id);
-  RouteAndWait();
+  Go(std::move(touched));
 }
 
-// Gives a route to every flow that has none or whose route has lost a link; ends the batches for
-// which there is none.
-void Transfer::RouteAgain() {
-  std::map<std::uint64_t, absl::Status> failed;
-  for (Running& running : running_) {
+// Routes, solves and waits on islands where something has changed; they must be advanced to now.
+void Transfer::Go(std::set<std::size_t> islands) {
+  Failed failed;
+  for (const std::size_t island : islands) RouteAgain(island, failed);
+  islands.merge(End(failed));
+  for (const std::size_t island : islands) Wait(island);
+}
+
+// Gives a route to every flow that has none or whose route has lost a link.
+void Transfer::RouteAgain(std::size_t island, Failed& failed) {
+  for (Running& running : islands_[island].running) {
     const bool whole = std::all_of(running.route.begin(), running.route.end(),
-                                   [&](LinkId link) { return links_.capacity(link) != 0; });
+                                   [&](LinkId link) { return capacity(island, link) != 0; });
     if (whole && !running.route.empty()) continue;
-    auto route = links_.FindRoute(running.flow.from, running.flow.to, running.flow.through);
+    auto route = RouteOf(running.flow);
     if (route.ok()) {
       running.route = *std::move(route);
     } else {
       failed.try_emplace(running.batch, route.status());
     }
   }
+}
+
+// Takes the batches away; returns the islands that they were on, advanced to now.
+std::set<std::size_t> Transfer::End(const Failed& failed) {
+  std::set<std::size_t> touched;
+  if (failed.empty()) return touched;
+  const auto ends = [&](const Running& running) { return failed.contains(running.batch); };
+  for (std::size_t island = 0; island < islands_.size(); ++island) {
+    std::vector<Running>& running = islands_[island].running;
+    if (std::none_of(running.begin(), running.end(), ends)) continue;
+    AdvanceToNow(islands_[island]);
+    std::erase_if(running, ends);
+    touched.insert(island);
+  }
   for (const auto& [batch, status] : failed) {
-    std::erase_if(running_, [id = batch](const Running& running) { return running.batch == id; });
     queue_.Schedule(queue_.now(), EventPriority::kArrival,
                     [this, id = batch, why = status] { Finish(id, why); });
   }
+  return touched;
 }
 
 // Solves the rates and waits for the flow that ends first.
-void Transfer::RouteAndWait() {
-  RouteAgain();
-  if (completion_) queue_.Cancel(*completion_);
-  completion_.reset();
-  if (running_.empty()) return;
+void Transfer::Wait(std::size_t at) {
+  Island& island = islands_[at];
+  if (island.completion) queue_.Cancel(*island.completion);
+  island.completion.reset();
+  if (island.running.empty()) return;
   std::vector<std::span<const LinkId>> paths;
-  paths.reserve(running_.size());
-  for (const Running& running : running_) paths.emplace_back(running.route);
-  const std::vector<std::uint64_t> rates = MaxMinRates(paths, links_.capacities());
+  paths.reserve(island.running.size());
+  for (const Running& running : island.running) paths.emplace_back(running.route);
+  const std::vector<std::uint64_t> rates = MaxMinRates(
+      paths, at + 1 == islands_.size() ? fabric_.efa().capacities()
+                                       : fabric_.unit(static_cast<int>(at)).capacities());
   VirtualTime next = VirtualTime::max();
-  for (std::size_t i = 0; i < running_.size(); ++i) {
-    running_[i].rate = rates[i];
-    const VirtualTime end = rates[i] == kUnlimitedRate
-                                ? queue_.now()
-                                : queue_.now() + TimeLeft(running_[i].left, rates[i]);
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    Running& running = island.running[i];
+    running.rate = rates[i];
+    const VirtualTime end =
+        rates[i] == kUnlimitedRate ? queue_.now() : queue_.now() + TimeLeft(running.left, rates[i]);
     next = std::min(next, end);
   }
-  completion_ = queue_.Schedule(next, EventPriority::kArrival, [this] { OnCompletion(); });
+  island.completion =
+      queue_.Schedule(next, EventPriority::kArrival, [this, at] { OnCompletion(at); });
 }
 
-void Transfer::AdvanceToNow() {
-  const auto elapsed = static_cast<Wide>((queue_.now() - last_advance_).count());
-  last_advance_ = queue_.now();
-  for (Running& running : running_) {
+void Transfer::AdvanceToNow(Island& island) const {
+  const auto elapsed = static_cast<Wide>((queue_.now() - island.last_advance).count());
+  island.last_advance = queue_.now();
+  for (Running& running : island.running) {
     const bool at_once = running.rate == kUnlimitedRate;
     running.left -= at_once ? running.left : std::min(running.left, elapsed * running.rate);
   }
 }
 
-void Transfer::OnCompletion() {
-  completion_.reset();
-  AdvanceToNow();
-  std::erase_if(running_, [this](const Running& running) {
+void Transfer::OnCompletion(std::size_t at) {
+  Island& island = islands_[at];
+  island.completion.reset();
+  AdvanceToNow(island);
+  std::erase_if(island.running, [this](const Running& running) {
     if (running.left != 0) return false;
+    ++arrived_;
     Batch& batch = batches_.at(running.batch);
-    batch.arrivals[running.index] = queue_.now() + links_.LatencyOf(running.route);
+    batch.arrivals[running.index] = queue_.now() + Latency(running);
     if (--batch.running == 0) FinishLater(running.batch);
     return true;
   });
-  RouteAndWait();
+  Go({at});
 }
 
 void Transfer::FinishLater(std::uint64_t batch) {
@@ -111,9 +168,15 @@ void Transfer::Finish(std::uint64_t batch, const absl::Status& status) {
 }
 
 absl::Status Transfer::SetPermille(LinkId link, std::uint16_t permille) {
-  TAHOMA_RETURN_IF_ERROR(links_.SetPermille(link, permille));
-  AdvanceToNow();
-  RouteAndWait();
+  TAHOMA_RETURN_IF_ERROR(fabric_.SetPermille(link, permille));
+  TAHOMA_ASSIGN_OR_RETURN(const Fabric::Place place, fabric_.Find(link));
+  const auto at = static_cast<std::size_t>(place.island);
+  AdvanceToNow(islands_[at]);
+  if (place.island == fabric_.unit_count()) {
+    // An uplink is on routes only while it can limit them.
+    for (Running& running : islands_[at].running) running.route.clear();
+  }
+  Go({at});
   return absl::OkStatus();
 }
 

@@ -1,13 +1,16 @@
 // Flows that share links until all have arrived, in virtual time.
 //
 //   EventQueue queue;
-//   Transfer transfer(queue, links);
+//   Fabric fabric(links);
+//   Transfer transfer(queue, fabric);
 //   transfer.Start({{.from = a, .to = b, .bytes = 1 << 20}}, done);
 //   queue.RunUntilIdle();             // done(OkStatus(), arrivals) ran at the last arrival
 //
 // Rates are max-min fair and are worked out again when a flow ends or a link changes. A flow whose
 // route loses a link goes on over another route with what it has not sent yet. The first byte needs
-// one hop latency per link, the rest follows at the flow's rate (cut-through).
+// one hop latency per link (between units what EFA needs), the rest follows at the flow's rate
+// (cut-through). A unit's NeuronLinks and the EFA network are islands: no flow is on two of them,
+// so what happens on one is never worked out again for another.
 //
 // Thread safety: none; belongs to the thread of its EventQueue.
 
@@ -19,12 +22,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "lib/torus/box.h"
 #include "sim-node/engine/event_queue.h"
 #include "sim-node/engine/virtual_time.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
 
@@ -32,7 +36,7 @@ struct Flow {
   torus::ChipIndex from;
   torus::ChipIndex to;
   std::uint64_t bytes = 0;
-  torus::ChipMask through = kAllChips;  // chips that a detour may use
+  torus::ChipMask through = kAllChips;  // chips of the unit that a detour may use
 };
 
 class Transfer {
@@ -43,7 +47,7 @@ class Transfer {
       std::function<void(const absl::Status& status, const std::vector<VirtualTime>& arrivals)>;
 
   // Both must outlive the object.
-  Transfer(EventQueue& queue, TorusLinks& links) : queue_(queue), links_(links) {}
+  Transfer(EventQueue& queue, Fabric& fabric);
 
   // Starts a batch at queue.now(), beside those that are running. `done` runs once, at the last
   // arrival or at the instant a flow has no way; the batch's other flows end with it.
@@ -51,6 +55,9 @@ class Transfer {
 
   // Applies a change of a link now; running flows see it. kInvalidArgument as SetPermille.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
+
+  // Flows that have arrived so far.
+  std::uint64_t arrived() const { return arrived_; }
 
  private:
   struct Batch {
@@ -60,26 +67,39 @@ class Transfer {
   };
   struct Running {
     Flow flow;
-    std::vector<LinkId> route;
-    Wide left = 0;  // 10^-12 bytes
+    std::vector<LinkId> route;  // ids of the island
+    Wide left = 0;              // 10^-12 bytes
     std::uint64_t rate = 0;
     std::uint64_t batch = 0;
     std::size_t index = 0;
   };
-  void RouteAndWait();
-  void RouteAgain();
-  void AdvanceToNow();
-  void OnCompletion();
+  // What shares links: a unit's, or (the last) those of the EFA network.
+  struct Island {
+    std::vector<Running> running;
+    VirtualTime last_advance{};
+    std::optional<EventQueue::Id> completion;
+  };
+  using Failed = std::map<std::uint64_t, absl::Status>;  // by batch
+
+  std::size_t IslandOf(const Flow& flow) const;
+  absl::StatusOr<std::vector<LinkId>> RouteOf(const Flow& flow) const;
+  VirtualDuration Latency(const Running& running) const;
+  std::uint64_t capacity(std::size_t island, LinkId link) const;
+  void Go(std::set<std::size_t> islands);
+  void RouteAgain(std::size_t island, Failed& failed);
+  std::set<std::size_t> End(const Failed& failed);
+  void Wait(std::size_t island);
+  void AdvanceToNow(Island& island) const;
+  void OnCompletion(std::size_t island);
   void FinishLater(std::uint64_t batch);
   void Finish(std::uint64_t batch, const absl::Status& status);
 
   EventQueue& queue_;
-  TorusLinks& links_;
+  Fabric& fabric_;
   std::map<std::uint64_t, Batch> batches_;
   std::uint64_t next_batch_ = 0;
-  std::vector<Running> running_;
-  VirtualTime last_advance_{};
-  std::optional<EventQueue::Id> completion_;
+  std::uint64_t arrived_ = 0;
+  std::vector<Island> islands_;
 };
 
 }  // namespace tahoma::sim

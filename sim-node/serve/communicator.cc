@@ -363,16 +363,18 @@ void Communicators::Tell(const wire::Request& message) {
   for (const int node : link_->peers()) (void)link_->Send(node, message);
 }
 
-void Communicators::SetLinks(std::vector<LinkState> unhealthy, torus::ChipMask dead) {
+void Communicators::SetLinks(std::vector<LinkState> unhealthy, std::vector<torus::ChipIndex> dead,
+                             std::vector<torus::ChipIndex> efa_down) {
   NodeLinks view;
   {
     const std::lock_guard lock(mutex_);
     NodeLinks& own = views_[options_.node_id];
-    if (own.unhealthy == unhealthy && own.dead == dead) return;
+    if (own.unhealthy == unhealthy && own.dead == dead && own.efa_down == efa_down) return;
     own.node = options_.node_id;
     own.epoch += 1;
     own.unhealthy = std::move(unhealthy);
-    own.dead = dead;
+    own.dead = std::move(dead);
+    own.efa_down = std::move(efa_down);
     view = own;
   }
   Tell(EncodeLinks(view));

@@ -113,8 +113,9 @@ class Communicators final : public PeerEvents {
   void Leave(const std::string& comm_id, int rank);
 
   // The state of this node's own directed links or chips has changed; collectives that begin later
-  // use it.
-  void SetLinks(std::vector<LinkState> unhealthy, torus::ChipMask dead = 0);
+  // use it. Chips by their numbers in the torus.
+  void SetLinks(std::vector<LinkState> unhealthy, std::vector<torus::ChipIndex> dead = {},
+                std::vector<torus::ChipIndex> efa_down = {});
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
   void OnPeerMessage(int node, wire::Request message) override;

@@ -1,6 +1,5 @@
 #include "sim-node/serve/communicator_messages.h"
 
-#include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -44,10 +43,23 @@ Json LinksJson(const NodeLinks& view) {
     links.push_back(std::move(link));
   }
   Json json = {{"node", view.node}, {"epoch", view.epoch}, {"links", std::move(links)}};
-  for (torus::ChipMask left = view.dead; left != 0; left &= left - 1) {
-    json["dead"].push_back(std::countr_zero(left));
-  }
+  for (const torus::ChipIndex chip : view.dead) json["dead"].push_back(chip.value());
+  for (const torus::ChipIndex chip : view.efa_down) json["efaDown"].push_back(chip.value());
   return json;
+}
+
+// Chips of a torus with so many links.
+std::vector<torus::ChipIndex> ReadChips(Fields& fields, std::string_view key, LinkId links) {
+  const std::int64_t chips = static_cast<std::int64_t>(links / kPorts);
+  std::vector<torus::ChipIndex> read;
+  for (const Json& item : fields.Array(key, static_cast<std::size_t>(chips))) {
+    if (!item.is_number_integer() || item < 0 || item >= chips) {
+      fields.Fail(InvalidArgument("{} must hold chips from 0 to {}", fields.Path(key), chips - 1));
+      return {};
+    }
+    read.emplace_back(item.get<int>());
+  }
+  return read;
 }
 
 NodeLinks ReadLinks(Fields& fields, LinkId links) {
@@ -66,15 +78,8 @@ NodeLinks ReadLinks(Fields& fields, LinkId links) {
     fields.Fail(CheckFlapping(view.unhealthy.back().flapping));
     fields.Fail(link.status());
   }
-  const std::int64_t chips = static_cast<std::int64_t>(links / kPorts);
-  for (const Json& item : fields.Array("dead", kMaxWorldSize)) {
-    if (!item.is_number_integer() || item < 0 || item >= chips) {
-      fields.Fail(
-          InvalidArgument("{} must hold chips from 0 to {}", fields.Path("dead"), chips - 1));
-      break;
-    }
-    view.dead |= MaskOf(torus::ChipIndex(item.get<int>()));
-  }
+  view.dead = ReadChips(fields, "dead", links);
+  view.efa_down = ReadChips(fields, "efaDown", links);
   return view;
 }
 

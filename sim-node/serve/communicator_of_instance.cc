@@ -42,12 +42,20 @@ std::vector<LinkState> UnhealthyLinks(const Instance& instance) {
   return unhealthy;
 }
 
-torus::ChipMask DeadChips(const Instance& instance) {
-  torus::ChipMask dead = 0;
+std::vector<torus::ChipIndex> DeadChips(const Instance& instance) {
+  std::vector<torus::ChipIndex> dead;
   for (int chip = 0; chip < instance.chip_count(); ++chip) {
-    if (instance.chip(chip).fault == ChipFault::kDead) dead |= MaskOf(IndexOf(instance, chip));
+    if (instance.chip(chip).fault == ChipFault::kDead) dead.push_back(IndexOf(instance, chip));
   }
   return dead;
+}
+
+std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance) {
+  std::vector<torus::ChipIndex> down;
+  for (int chip = 0; chip < instance.chip_count(); ++chip) {
+    if (!instance.chip(chip).efa_up) down.push_back(IndexOf(instance, chip));
+  }
+  return down;
 }
 
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim) {

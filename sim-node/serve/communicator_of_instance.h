@@ -33,8 +33,9 @@ TorusLinks LinksAround(const Instance& instance);
 // The directed links that chips of this instance send on and that are not healthy.
 std::vector<LinkState> UnhealthyLinks(const Instance& instance);
 
-// The chips of this instance that are dead.
-torus::ChipMask DeadChips(const Instance& instance);
+// The chips of this instance that are dead, and those whose network card is down.
+std::vector<torus::ChipIndex> DeadChips(const Instance& instance);
+std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance);
 
 // The logical cores of a claim by chip, ascending.
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);

@@ -9,6 +9,7 @@
 #include "lib/hw/catalogue.h"
 #include "lib/torus/path.h"
 #include "sim-node/collective/bound.h"
+#include "sim-node/collective/hierarchical.h"
 #include "sim-node/collective/plan.h"
 #include "sim-node/link/max_min.h"
 
@@ -32,6 +33,57 @@ void AllReduce64Chips1GibWall(benchmark::State& state) {
 BENCHMARK(AllReduce64Chips1GibWall)
     ->Name("allreduce_64_chips_1gib_wall_ms")
     ->Unit(benchmark::kMillisecond);
+
+Fabric UltraCluster() {
+  const TorusLinks unit(torus::kUltraServerShape, hw::kTrainium2.links);
+  return {std::vector<TorusLinks>(32, unit), hw::kTrainium2.links.efa};
+}
+
+// An all-reduce of 1 GiB over the 2,048 chips of 32 UltraServers.
+void AllReduce2048ChipsHierarchicalWall(benchmark::State& state) {
+  const Fabric fabric = UltraCluster();
+  std::vector<Member> members;
+  for (int chip = 0; chip < 32 * 64; ++chip) members.push_back({.chip = torus::ChipIndex(chip)});
+  for (auto _ : state) {
+    auto plan = PlanOnFabric({.bytes = kGiB}, members, fabric);
+    benchmark::DoNotOptimize(plan);
+  }
+}
+BENCHMARK(AllReduce2048ChipsHierarchicalWall)
+    ->Name("allreduce_2048_chips_hierarchical_wall_ms")
+    ->Unit(benchmark::kMillisecond);
+
+// Messages that arrive per second of this machine's time: 32 UltraServers, each with an all-reduce
+// and, on the same links, an all-to-all that starts with it, so that nothing is alike.
+void LinkEvents(benchmark::State& state) {
+  const Fabric fabric = UltraCluster();
+  const TorusLinks unit(torus::kUltraServerShape, hw::kTrainium2.links);
+  const std::vector<Member> members = FirstChips(64);
+  std::vector<Plan> plans;
+  for (std::uint64_t i = 0; i < 32; ++i) {
+    for (const Operation operation : {Operation::kAllReduce, Operation::kAllToAll}) {
+      const Request request{.operation = operation, .bytes = kGiB + i * 64 * 1024};
+      Plan plan = *PlanCollective(request, members, unit);
+      for (Step& step : plan.schedule.steps) {
+        for (Send& send : step) {
+          send.from = Fabric::ChipOf(static_cast<int>(i), send.from.value());
+          send.to = Fabric::ChipOf(static_cast<int>(i), send.to.value());
+        }
+      }
+      plans.push_back(std::move(plan));
+    }
+  }
+  std::vector<const Schedule*> schedules;
+  for (const Plan& plan : plans) schedules.push_back(&plan.schedule);
+  std::uint64_t flows = 0;
+  for (auto _ : state) {
+    const auto times = TimeSchedules(schedules, fabric);
+    flows += times->front().flows;
+  }
+  state.counters["link_events_per_s"] =
+      benchmark::Counter(static_cast<double>(flows), benchmark::Counter::kIsRate);
+}
+BENCHMARK(LinkEvents)->Name("link_events_per_s")->Unit(benchmark::kMillisecond);
 
 // Rates of all 4,032 dimension-order flows between the 64 chips of an UltraServer.
 void SolveAllFlows(benchmark::State& state) {

@@ -3,16 +3,19 @@
 //   operation  chips  bytes  algorithm  time_us  bound_us  ratio
 //
 // for all-reduce, all-gather, reduce-scatter, all-to-all and broadcast on boxes of 2 to 64 chips,
-// from 1 KiB to 1 GiB, by every algorithm. No data is moved; tests/bench/collective_table.py draws
-// the picture.
+// from 1 KiB to 1 GiB, by every algorithm, and the first three over several units. No data is
+// moved; tests/bench/collective_table.py draws the picture.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "lib/base/check.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/collective/bound.h"
+#include "sim-node/collective/hierarchical.h"
 #include "sim-node/collective/plan.h"
 
 namespace tahoma::sim {
@@ -45,6 +48,45 @@ void PrintRows(Operation operation, const std::string& shape, const TorusLinks& 
   }
 }
 
+// Over `count` whole units, all chips of each. The bound is the larger of what NeuronLink inside a
+// unit and EFA between them need (reference: torus-and-links 2.4).
+void PrintHierarchicalRows(Operation operation, const TorusLinks& unit, int count) {
+  const Fabric fabric(std::vector<TorusLinks>(static_cast<std::size_t>(count), unit),
+                      hw::kTrainium2.links.efa);
+  const int chips = unit.torus().chip_count();
+  const std::vector<Member> inside = MembersOf(kAllChips >> (64 - chips));
+  std::vector<Member> members;
+  for (int i = 0; i < count; ++i) {
+    for (const Member& member : inside) {
+      members.push_back({.chip = Fabric::ChipOf(i, member.chip.value())});
+    }
+  }
+  const auto units = static_cast<std::uint64_t>(count);
+  for (std::uint64_t bytes = 1024; bytes <= std::uint64_t{1} << 30; bytes *= 4) {
+    const std::uint64_t phases = operation == Operation::kAllReduce ? 2 : 1;
+    const std::uint64_t by_nic =
+        phases * bytes * (units - 1) / (units * static_cast<std::uint64_t>(chips));
+    const VirtualDuration between = TransferTime(by_nic, hw::kTrainium2.links.efa);
+    const VirtualDuration links = LowerBound(operation, SetOf(inside, unit), bytes, unit);
+    const double bound = Nanoseconds(std::max(between, links)) / 1e3;
+    const auto plan = PlanOnFabric({.operation = operation, .bytes = bytes}, members, fabric);
+    TAHOMA_CHECK(plan.ok());
+    const double time = Nanoseconds(plan->times.end - plan->times.start) / 1e3;
+    fmt::print("{}\t{}x({})\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\n", Name(operation), count,
+               unit.torus().ToString(), bytes, Name(plan->algorithm), time, bound, time / bound);
+  }
+}
+
+void PrintFabricRows() {
+  const TorusLinks instance(torus::kInstanceShape, hw::kTrainium2.links);
+  const TorusLinks ultra(torus::kUltraServerShape, hw::kTrainium2.links);
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter}) {
+    for (const int count : {2, 8, 32}) PrintHierarchicalRows(operation, ultra, count);
+    for (const int count : {4, 128}) PrintHierarchicalRows(operation, instance, count);
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim
 
@@ -58,5 +100,6 @@ int main() {
         Operation::kAllToAll, Operation::kBroadcast}) {
     for (const char* shape : kBoxes) PrintRows(operation, shape, links);
   }
+  PrintFabricRows();
   return 0;
 }

@@ -3,7 +3,7 @@
 
     collective_table.py [FOLDER]     writes collectives.tsv and collectives.svg (default: build)
 
-The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips: size from left to right, how many times the
+The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips, and over 32 and 128 units: size from left to right, how many times the
 physical bound it takes from bottom to top, both logarithmic, a line for each algorithm.
 """
 
@@ -17,8 +17,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-COLOURS = {"mesh": "#7a7a7a", "rdh": "#1f6fb4", "ring": "#d1731d", "tree": "#2f8f4e"}
-SHAPES = ("4x4x1", "4x4x2", "4x4x4")
+COLOURS = {"mesh": "#7a7a7a", "rdh": "#1f6fb4", "ring": "#d1731d", "tree": "#2f8f4e",
+           "hier": "#8a3fa0"}
+SHAPES = ("4x4x1", "4x4x2", "4x4x4", "32x(4x4x4)", "128x(4x4x1)")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 300, 190, 46, 34, 34, 16
 RATIO_MAX = 1000
 
@@ -59,6 +60,8 @@ def draw(rows):
         yield f'<text x="{LEFT + 90 * i}" y="20" font-size="13" fill="{colour}">{algorithm}</text>'
     for row, operation in enumerate(operations):
         for column, shape in enumerate(SHAPES):
+            if (operation, shape) not in lines:
+                continue
             yield from panel(f"{operation} on {shape.removesuffix('x1')}", lines[operation, shape],
                              column * WIDTH, 30 + row * HEIGHT)
     yield "</svg>"

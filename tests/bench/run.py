@@ -114,6 +114,8 @@ ROWS = [
     ("sim_node_16_chips_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("sim-node")),
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
     ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
+    ("allreduce_2048_chips_hierarchical_wall_ms", "ms", 1000, "lower", google_benchmark("collective_bench", None)),
+    ("link_events_per_s", "events/s", None, "higher", google_benchmark("collective_bench", "link_events_per_s")),
     ("solve_4032_flows_us", "us", 200, "lower", google_benchmark("collective_bench", None)),
     *((f"{operation}_{shape}_1gib_over_bound", "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
       for operation in ("allreduce", "allgather", "reducescatter", "alltoall") for shape in ("4x4", "4x4x2", "4x4x4")),

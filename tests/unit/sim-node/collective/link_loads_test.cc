@@ -24,7 +24,7 @@ TEST(LinkLoadsTest, ARingOfTwoStepsOnTwoChipsLoadsOneLinkEachWay) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0b11), links);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto loads = LoadsOf(*plan, links);
+  const auto loads = LoadsOf(*plan, Fabric(links));
   ASSERT_TRUE(loads.ok());
   ASSERT_EQ(loads->size(), 2U);
   for (const LinkLoad& load : *loads) {
@@ -51,7 +51,7 @@ TEST(LinkLoadsTest, NoLinkCarriesMoreThanItCanAndEveryByteSentIsReceived) {
                           .bytes = 64 * (1 + rng.Below(kMiB))};
     const auto plan = PlanCollective(request, MembersOf(mask), links);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    const auto loads = LoadsOf(*plan, links);
+    const auto loads = LoadsOf(*plan, Fabric(links));
     ASSERT_TRUE(loads.ok()) << loads.status();
     const VirtualDuration time = plan->times.end - plan->times.start;
     std::vector<std::int64_t> balance(64);  // what came in less what went out

@@ -6,6 +6,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "sim-node/collective/hierarchical.h"
 #include "sim-node/collective/plan.h"
 #include "tests/unit/sim-node/collective/support.h"
 
@@ -25,7 +26,7 @@ LinkId XPlus(int chip) { return TorusLinks::IdOf(ChipIndex(chip), Axis::kX, Dire
 
 LinkOutlook Outlook(const TorusLinks& links, std::vector<NodeLinks> views,
                     VirtualTime now = kBeginning) {
-  auto outlook = LinkOutlook::Of(links, std::move(views), now);
+  auto outlook = LinkOutlook::Of(Fabric(links), std::move(views), now);
   EXPECT_TRUE(outlook.ok()) << outlook.status();
   return *std::move(outlook);
 }
@@ -35,32 +36,37 @@ TEST(LinkOutlookTest, TheNewestWordOfEachNodeCounts) {
       Outlook(UltraServer(), {{.node = 0, .epoch = 2, .unhealthy = {{XPlus(5), 250, 1000}}},
                               {.node = 0, .epoch = 1, .unhealthy = {{XPlus(6), 0}}},
                               {.node = 1, .epoch = 7, .unhealthy = {{XPlus(17), 0}}}});
-  EXPECT_EQ(outlook.links().Unhealthy(kAllChips),
+  EXPECT_EQ(outlook.fabric().unit(0).Unhealthy(kAllChips),
             (std::vector<LinkState>{{XPlus(5), 250, 1000}, {XPlus(17), 0}}));
   EXPECT_TRUE(outlook.IsSteady());
 }
 
 TEST(LinkOutlookTest, ADeadChipHasNoLinksAndEndsTheCollectivesThatIncludeIt) {
-  const LinkOutlook outlook = Outlook(UltraServer(), {{.node = 1, .epoch = 1, .dead = 1U << 21U}});
-  EXPECT_EQ(outlook.links().Unhealthy(kAllChips).size(), 12U) << "six links, both directions";
-  const absl::Status dead = outlook.CheckAlive(0xffff0000);
+  const LinkOutlook outlook =
+      Outlook(UltraServer(), {{.node = 1, .epoch = 1, .dead = {ChipIndex(21)}}});
+  EXPECT_EQ(outlook.fabric().unit(0).Unhealthy(kAllChips).size(), 12U)
+      << "six links, both directions";
+  const absl::Status dead = outlook.CheckAlive(MembersOf(0xffff0000));
   EXPECT_EQ(dead.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(Message(dead), "NRT_EXEC_HW_ERR_COLLECTIVES (1200): chip 21 is dead");
-  EXPECT_TRUE(outlook.CheckAlive(0xffff).ok());
+  EXPECT_TRUE(outlook.CheckAlive(MembersOf(0xffff)).ok());
   // Others go around it.
-  const auto route = outlook.links().FindRoute(ChipIndex(20), ChipIndex(22), kAllChips);
+  const auto route = outlook.fabric().unit(0).FindRoute(ChipIndex(20), ChipIndex(22), kAllChips);
   ASSERT_TRUE(route.ok()) << route.status();
-  for (const LinkId link : *route) EXPECT_NE(outlook.links().HopOf(link).to, ChipIndex(21));
+  for (const LinkId link : *route)
+    EXPECT_NE(outlook.fabric().unit(0).HopOf(link).to, ChipIndex(21));
 }
 
 TEST(LinkOutlookTest, WhatNoTorusHasIsRefused) {
-  EXPECT_FALSE(LinkOutlook::Of(Instance(), {{.unhealthy = {{9999, 0}}}}, kBeginning).ok());
-  EXPECT_FALSE(LinkOutlook::Of(Instance(), {{.unhealthy = {{1, 1001}}}}, kBeginning).ok());
-  EXPECT_FALSE(LinkOutlook::Of(Instance(), {{.unhealthy = {{1, 1000, 600'000}}}}, kBeginning).ok());
-  EXPECT_FALSE(LinkOutlook::Of(Instance(), {{.dead = 1U << 16U}}, kBeginning).ok());
+  EXPECT_FALSE(LinkOutlook::Of(Fabric(Instance()), {{.unhealthy = {{9999, 0}}}}, kBeginning).ok());
+  EXPECT_FALSE(LinkOutlook::Of(Fabric(Instance()), {{.unhealthy = {{1, 1001}}}}, kBeginning).ok());
+  EXPECT_FALSE(
+      LinkOutlook::Of(Fabric(Instance()), {{.unhealthy = {{1, 1000, 600'000}}}}, kBeginning).ok());
+  EXPECT_FALSE(LinkOutlook::Of(Fabric(Instance()), {{.dead = {ChipIndex(16)}}}, kBeginning).ok());
   const Flapping too_fast{.period = Microseconds(1), .down = Microseconds(0.5)};
   EXPECT_FALSE(
-      LinkOutlook::Of(Instance(), {{.unhealthy = {{1, 1000, 0, too_fast}}}}, kBeginning).ok());
+      LinkOutlook::Of(Fabric(Instance()), {{.unhealthy = {{1, 1000, 0, too_fast}}}}, kBeginning)
+          .ok());
 }
 
 // The state at any time, as the definition says, is what the state now and the changes give.
@@ -73,7 +79,7 @@ TEST(LinkOutlookTest, ChangesFromAnyMomentOnGiveTheStatesThatTheClockSays) {
     const LinkOutlook outlook =
         Outlook(Instance(), {{.unhealthy = {{XPlus(5), 700, 0, flapping}}}}, now);
     EXPECT_FALSE(outlook.IsSteady());
-    std::uint64_t permille = outlook.links().permille(XPlus(5));
+    std::uint64_t permille = outlook.fabric().unit(0).permille(XPlus(5));
     const VirtualDuration until = Microseconds(500);
     const FaultPlan plan = outlook.ChangesWithin(until);
     auto change = plan.faults().begin();
@@ -127,6 +133,28 @@ TEST(LinkOutlookTest, WhatRunsWhileTheLinkIsUpKeepsItsTime) {
   ASSERT_TRUE(during.ok() && between.ok());
   EXPECT_EQ(between->end, plan->times.end);
   EXPECT_GT(during->end, plan->times.end);
+}
+
+TEST(LinkOutlookTest, ANetworkCardThatIsDownIsUsedByNobody) {
+  const Fabric healthy({UltraServer({}), UltraServer({})}, hw::kTrainium2.links.efa);
+  std::vector<Member> members = MembersOf(kAllChips);
+  for (const Member& member : MembersOf(kAllChips)) {
+    members.push_back({.chip = torus::ChipIndex(64 + member.chip.value()), .ranks = 1});
+  }
+  const auto time = [&](const std::vector<NodeLinks>& views) {
+    const auto outlook = LinkOutlook::Of(healthy, views, kBeginning);
+    EXPECT_TRUE(outlook.ok()) << outlook.status();
+    const auto plan = PlanOnFabric({.bytes = 64 * kMiB}, members, outlook->fabric());
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? plan->times.end : VirtualTime{};
+  };
+  EXPECT_GT(time({{.node = 0, .epoch = 1, .efa_down = {ChipIndex(5), ChipIndex(70)}}}), time({}));
+  const auto dead = LinkOutlook::Of(healthy, {{.dead = {ChipIndex(70)}}}, kBeginning);
+  ASSERT_TRUE(dead.ok()) << dead.status();
+  EXPECT_EQ(dead->fabric().permille(dead->fabric().NicOf(ChipIndex(70), NicDirection::kOut)), 0);
+  EXPECT_EQ(Message(dead->CheckAlive(members)),
+            "NRT_EXEC_HW_ERR_COLLECTIVES (1200): unit 1 chip 6 is dead");
+  EXPECT_FALSE(LinkOutlook::Of(healthy, {{.efa_down = {ChipIndex(128)}}}, kBeginning).ok());
 }
 
 TEST(NewestTest, TheHighestEpochWinsInAnyOrder) {

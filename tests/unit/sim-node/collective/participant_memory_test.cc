@@ -255,7 +255,7 @@ TEST_F(ParticipantMemoryTest, TooManyAccessesOrDifferentWishesAreRefusedAndTheNe
 }
 
 TEST_F(ParticipantMemoryTest, ADeadChipOfTheGangEndsItWithTheNrtErrorForAll) {
-  const std::vector<NodeLinks> views = {{.node = 1, .epoch = 1, .dead = 1U << 17U}};
+  const std::vector<NodeLinks> views = {{.node = 1, .epoch = 1, .dead = {ChipIndex(17)}}};
   EXPECT_EQ(Refusal({{}, {}, {}}, views),
             Aborted("NRT_EXEC_HW_ERR_COLLECTIVES (1200): chip 17 is dead"));
 }

@@ -134,9 +134,10 @@ TEST(ParticipantTest, AFlappingLinkThatOneNodeKnowsOfCostsAllTheSameByTheirCommo
   VirtualTime clock{};
   std::set<VirtualDuration> different;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const auto outlook = LinkOutlook::Of(UltraServer(), {view}, clock);
+    const auto outlook = LinkOutlook::Of(Fabric(UltraServer()), {view}, clock);
     ASSERT_TRUE(outlook.ok()) << outlook.status();
-    const auto plan = PlanCollective(specs[i].request, MembersOf(kAllChips), outlook->links());
+    const auto plan =
+        PlanCollective(specs[i].request, MembersOf(kAllChips), outlook->fabric().unit(0));
     ASSERT_TRUE(plan.ok()) << plan.status();
     const auto times = outlook->TimesOf(plan->schedule);
     ASSERT_TRUE(times.ok()) << times.status();

@@ -51,7 +51,8 @@ Ended ByFlits(const TorusLinks& links, std::vector<Flow> flows) {
 
 Ended ByRates(TorusLinks links, std::vector<Flow> flows) {
   EventQueue queue;
-  Transfer transfer(queue, links);
+  Fabric fabric(std::move(links));
+  Transfer transfer(queue, fabric);
   return Finish(queue, transfer, std::move(flows));
 }
 

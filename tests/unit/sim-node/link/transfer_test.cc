@@ -37,7 +37,7 @@ class TransferTest : public ::testing::Test {
     });
   }
 
-  TorusLinks links_{torus::kInstanceShape, hw::kTrainium2.links};
+  Fabric links_{TorusLinks(torus::kInstanceShape, hw::kTrainium2.links)};
   EventQueue queue_;
   Transfer transfer_{queue_, links_};
   absl::Status status_ = absl::UnknownError("");
@@ -161,7 +161,7 @@ TEST_F(TransferTest, AFaultPlanReplaysToThePicosecond) {
   std::vector<VirtualTime> ends;
   for (int run = 0; run < 2; ++run) {
     Rng rng(42);
-    TorusLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+    Fabric links(TorusLinks(torus::kInstanceShape, hw::kTrainium2.links));
     EventQueue queue;
     Transfer transfer(queue, links);
     const FaultPlan plan = FaultPlan::Draw(

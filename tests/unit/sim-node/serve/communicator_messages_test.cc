@@ -38,7 +38,8 @@ TEST(CommunicatorMessagesTest, ALeaveAndLinksComeBackAsTheyWere) {
   const NodeLinks worse{.node = 1,
                         .epoch = 6,
                         .unhealthy = {{5, 1000, 20'000}, {7, 500, 0, flapping}},
-                        .dead = (torus::ChipMask{1} << 63U) | 1U};
+                        .dead = {ChipIndex(0), ChipIndex(63)},
+                        .efa_down = {ChipIndex(5)}};
   EXPECT_EQ(*DecodeLinks(EncodeLinks(worse), kLinks), worse);
   EXPECT_FALSE(DecodeLinks(EncodeLinks(worse), 96).ok()) << "a torus of 16 chips has no chip 63";
 }

@@ -62,9 +62,12 @@ TEST(CommunicatorOfInstanceTest, LossyAndFlappingLinksAndDeadChipsAreToldToo) {
   };
   EXPECT_EQ(UnhealthyLinks(node),
             (std::vector<LinkState>{{link(18), 1000, 7}, {link(19), 1000, 0, flapping}}));
-  EXPECT_EQ(DeadChips(node), 0U);
+  EXPECT_TRUE(DeadChips(node).empty());
+  EXPECT_TRUE(ChipsWithoutEfa(node).empty());
   ASSERT_TRUE(node.BreakChip(9, ChipFault::kDead).ok());
-  EXPECT_EQ(DeadChips(node), torus::ChipMask{1} << 25U);
+  EXPECT_EQ(DeadChips(node), (std::vector{torus::ChipIndex(25)}));
+  ASSERT_TRUE(node.SetEfa(2, false).ok());
+  EXPECT_EQ(ChipsWithoutEfa(node), (std::vector{torus::ChipIndex(18)}));
   EXPECT_EQ(UnhealthyLinks(node).size(), 2U + 6U + 4U) << "its own and its neighbours' here";
 }
 

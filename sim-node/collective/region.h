@@ -1,0 +1,50 @@
+// A part of a buffer that may lie in pieces, and how chips share it.
+//
+//   const Region region({{0, 100}, {400, 500}});            // 200 elements
+//   region.RealOf(90, 120);                                 // {90, 100} and {400, 420}
+//
+// Elements of a region are counted through its pieces from 0.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tahoma::sim {
+
+// Elements [begin, end).
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size() const { return end - begin; }
+  friend bool operator==(const Extent&, const Extent&) = default;
+  friend auto operator<=>(const Extent&, const Extent&) = default;
+};
+
+class Region {
+ public:
+  // Pieces in ascending order that do not overlap; some may be empty.
+  explicit Region(std::vector<Extent> pieces);
+
+  const std::vector<Extent>& pieces() const { return pieces_; }
+  // Where each piece begins in the count of the region; one more at the end.
+  const std::vector<std::uint64_t>& bounds() const { return bounds_; }
+  std::uint64_t size() const { return bounds_.back(); }
+  // Of the first piece.
+  std::uint64_t begin() const { return pieces_.front().begin; }
+  // The same region moved to begin at 0.
+  Region Normal() const;
+  // Where elements [begin, end) of the region lie.
+  std::vector<Extent> RealOf(std::uint64_t begin, std::uint64_t end) const;
+
+ private:
+  std::vector<Extent> pieces_;
+  std::vector<std::uint64_t> bounds_;
+};
+
+// The region in parts in proportion to the weights (not all 0): bounds as Region::bounds().
+std::vector<std::uint64_t> CutBy(const std::vector<int>& weights, std::uint64_t size);
+
+}  // namespace tahoma::sim

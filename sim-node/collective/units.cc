@@ -1,0 +1,54 @@
+#include "sim-node/collective/units.h"
+
+#include <algorithm>
+
+#include "sim-node/collective/plan.h"
+
+namespace tahoma::sim {
+namespace {
+
+int Answers(const Fabric& fabric, torus::ChipIndex chip) {
+  if (fabric.efa().id_count() == 0) return 1;
+  for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+    if (fabric.capacity(fabric.NicOf(chip, direction)) == 0) return 0;
+  }
+  return 1;
+}
+
+}  // namespace
+
+UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const int unit = Fabric::UnitOf(members[i].chip);
+    auto group = std::ranges::find(groups_, unit, &Group::unit);
+    if (group == groups_.end()) {
+      groups_.push_back({.unit = unit, .members = {}, .local = {}, .answers = {}});
+      group = groups_.end() - 1;
+    }
+    group->members.push_back(i);
+    group->local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = 1});
+    group->answers.push_back(Answers(fabric, members[i].chip));
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    Group& group = groups_[i];
+    group.through = SetOf(group.local, fabric.unit(group.unit)).through();
+    even_ = even_ && group.local.size() == groups_[0].local.size() &&
+            std::ranges::count(group.answers, 0) == 0;
+    const auto kind = std::ranges::find_if(kinds_, [&](const Kind& known) {
+      const Group& other = groups_[known.front()];
+      return other.local == group.local && other.answers == group.answers &&
+             fabric.Alike(other.unit, group.unit);
+    });
+    if (kind == kinds_.end()) {
+      kinds_.push_back({i});
+    } else {
+      kind->push_back(i);
+    }
+  }
+}
+
+torus::ChipIndex UnitSet::ChipOf(std::size_t group, std::size_t place) const {
+  return Fabric::ChipOf(groups_[group].unit, groups_[group].local[place].chip.value());
+}
+
+}  // namespace tahoma::sim

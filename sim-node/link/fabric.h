@@ -1,0 +1,103 @@
+// Many tori joined by EFA: the links of an UltraCluster, or of any number of them.
+//
+//   const TorusLinks ultra(torus::kUltraServerShape, hw::kTrainium2.links);
+//   Fabric fabric(std::vector<TorusLinks>(32, ultra), hw::kTrainium2.links.efa);   // 2,048 chips
+//   fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(3, 5), NicDirection::kOut), 0);
+//   const Fabric one(ultra);                       // one torus is a fabric without EFA
+//
+// A unit is a torus: an instance or an UltraServer. Chips are numbered unit * 64 + number in the
+// torus, so a fabric of one unit numbers chips as the unit does; links are numbered through the
+// units, then come NICs and uplinks. Messages within a unit take NeuronLinks, between units EFA:
+// the two share nothing but the chips' memory.
+//
+// Scope: states and names. Routes are the parts' (torus_links.h, efa_network.h), sharing and times
+// transfer.h.
+//
+// Thread safety: const members may run together; SetPermille needs the object alone. Copies are
+// cheap: they share units that neither has changed since.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/torus/shape.h"
+#include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/efa_network.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+class Fabric {
+ public:
+  // Chip numbers that a unit takes up, whatever its size.
+  static constexpr int kChipsPerUnit = 64;
+
+  explicit Fabric(TorusLinks unit);
+  // `nic_rate` as in EfaNetwork. Units must agree in timing(). Without places all units hang under
+  // one node of layer 3.
+  Fabric(std::vector<TorusLinks> units, std::int64_t nic_rate, const EfaTiming& efa = {},
+         std::vector<NetworkPlace> places = {});
+
+  static torus::ChipIndex ChipOf(int unit, int chip) {
+    return torus::ChipIndex(unit * kChipsPerUnit + chip);
+  }
+  static int UnitOf(torus::ChipIndex chip) { return chip.value() / kChipsPerUnit; }
+  static torus::ChipIndex LocalOf(torus::ChipIndex chip) {
+    return torus::ChipIndex(chip.value() % kChipsPerUnit);
+  }
+  static UnitChip Split(torus::ChipIndex chip) {
+    return {.unit = UnitOf(chip), .chip = LocalOf(chip).value()};
+  }
+
+  int unit_count() const { return static_cast<int>(units_.size()); }
+  const TorusLinks& unit(int unit) const { return *units_.at(static_cast<std::size_t>(unit)); }
+  const EfaNetwork& efa() const { return efa_; }
+  const LinkTiming& timing() const { return units_.front()->timing(); }
+  bool Contains(torus::ChipIndex chip) const;
+  // Whether the tori of both have the same shape and their links the same rates now.
+  bool Alike(int unit, int other) const;
+
+  LinkId id_count() const { return first_link_.back() + efa_.id_count(); }
+  LinkId LinkOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction) const;
+  LinkId NicOf(torus::ChipIndex chip, NicDirection direction) const;
+  // Of the node of `layer` (1 to 3) above the unit.
+  LinkId UplinkOf(int unit, int layer, NicDirection direction) const;
+  // As the parts name it; in a fabric of several units "unit 2 chip 5 x+".
+  std::string Name(LinkId link) const;
+
+  // Where a link is: a unit, or unit_count() for the EFA network, and its id there.
+  struct Place {
+    int island = 0;
+    LinkId link = 0;
+  };
+  // kInvalidArgument for an id beyond id_count().
+  absl::StatusOr<Place> Find(LinkId link) const;
+
+  bool Exists(LinkId link) const;
+  std::uint16_t permille(LinkId link) const;
+  std::uint64_t capacity(LinkId link) const;
+  // kInvalidArgument for an id that names no link or more than 1000 thousandths.
+  absl::Status SetPermille(LinkId link, std::uint16_t permille);
+  // As TorusLinks::SetLoss; kInvalidArgument also for a link of the EFA network, whose protocol
+  // hides losses.
+  absl::Status SetLoss(LinkId link, std::uint32_t loss_ppm);
+  // SetPermille for all links of a chip, in both directions, and its NIC.
+  absl::Status SetChipPermille(torus::ChipIndex chip, std::uint16_t permille);
+  // Of a chip's NIC in both directions; nothing to do in a fabric without EFA.
+  absl::Status SetNicPermille(torus::ChipIndex chip, std::uint16_t permille);
+
+ private:
+  template <typename Change>
+  absl::Status ChangeUnit(int unit, const Change& change);
+
+  std::vector<std::shared_ptr<const TorusLinks>> units_;
+  std::vector<LinkId> first_link_;  // of each unit; one more at the end
+  EfaNetwork efa_;
+};
+
+}  // namespace tahoma::sim
