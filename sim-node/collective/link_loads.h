@@ -31,7 +31,8 @@ struct LinkLoad {
 inline constexpr std::uint64_t kMaxCountedSends = 1'000'000;
 
 // NeuronLinks by their ids in the fabric, ascending; links that carry nothing are left out, and all
-// are when the plan has more than kMaxCountedSends. kFailedPrecondition when a message has no route.
+// are when the plan has more than kMaxCountedSends. kFailedPrecondition when a message has no
+// route.
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric);
 
 }  // namespace tahoma::sim
