@@ -133,14 +133,15 @@ absl::Status Fabric::SetLoss(LinkId link, std::uint32_t loss_ppm) {
 
 absl::Status Fabric::SetChipPermille(torus::ChipIndex chip, std::uint16_t permille) {
   if (!Contains(chip)) return InvalidArgument("chip {} is not in the fabric", chip.value());
-  TAHOMA_RETURN_IF_ERROR(ChangeUnit(UnitOf(chip), [&](TorusLinks& links) {
+  const auto change = [&](TorusLinks& links) -> absl::Status {
     for (const Port port : kAllPorts) {
       const LinkId link = TorusLinks::IdOf(LocalOf(chip), port.axis, port.direction);
       if (!links.Exists(link)) continue;
       TAHOMA_RETURN_IF_ERROR(links.SetCablePermille(link, permille));
     }
     return absl::OkStatus();
-  }));
+  };
+  TAHOMA_RETURN_IF_ERROR(ChangeUnit(UnitOf(chip), change));
   return SetNicPermille(chip, permille);
 }
 
