@@ -78,7 +78,7 @@ def short(directory, name):
 
 def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
     place = short(directory, node["name"])
-    programs = {name: str(bin_dir / name) for name in ("neuron-ls", "nccom-test")}
+    programs = {name: str(bin_dir / name) for name in ("neuron-ls", "nccom-test", "trn-mem")}
     shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
     config = {
         "apiVersion": "tahoma.dev/v1alpha1",

@@ -36,7 +36,10 @@ class NodeCommunicators::Events final : public PeerEvents {
 };
 
 NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live)
-    : live_(live), communicators_(std::move(options)), calls_(communicators_) {}
+    : live_(live),
+      communicators_(std::move(options)),
+      calls_(communicators_),
+      memory_(communicators_, calls_) {}
 
 NodeCommunicators::~NodeCommunicators() {
   if (election_) election_->Stop();  // it offers messages to the link, which goes first
@@ -58,10 +61,12 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
   if (!options.efa.address.empty()) {
     TAHOMA_RETURN_IF_ERROR(Annotate(made->StartEfa(options), "efa"));
   }
-  AddCommunicatorCalls(server, live, made->calls_, [raw = made.get()](const std::string& token) {
+  const auto called = [raw = made.get()](const std::string& token) {
     const std::lock_guard lock(raw->mutex_);
     raw->tokens_.insert(token);
-  });
+  };
+  AddCommunicatorCalls(server, live, made->calls_, called);
+  AddMemoryCalls(server, live, made->memory_, called);
   live.Listen([raw = made.get()] { raw->OnChange(); });
   return made;
 }
@@ -117,24 +122,29 @@ void NodeCommunicators::Close() {
   for (const std::string& token : tokens_) calls_.LeaveAll(token);
 }
 
-// Links tell their new state; whoever's claim is gone leaves what it has
-// joined.
+// Links tell their new state; whoever's claim is gone leaves what it has joined, and its memory is
+// forgotten.
 void NodeCommunicators::OnChange() {
   if (election_) election_->OnInstanceChanged();
   std::vector<LinkState> unhealthy;
+  std::vector<torus::ChipIndex> dead;
+  std::vector<torus::ChipIndex> without_efa;
   std::vector<std::string> gone;
   const std::lock_guard lock(mutex_);
   live_.Read([&](const Instance& node) {
     unhealthy = UnhealthyLinks(node);
+    dead = DeadChips(node);
+    without_efa = ChipsWithoutEfa(node);
     for (const std::string& token : tokens_) {
       if (!node.FindClaim(token).ok()) gone.push_back(token);
     }
     return true;
   });
-  communicators_.SetLinks(std::move(unhealthy));
+  communicators_.SetLinks(std::move(unhealthy), std::move(dead), std::move(without_efa));
   for (const std::string& token : gone) {
     tokens_.erase(token);
     calls_.LeaveAll(token);
+    memory_.Drop(token);
   }
 }
 

@@ -1,5 +1,5 @@
 // Joins a node's communicators and its UltraServer election to its Instance and to the other nodes:
-// broken links, claims that begin and end, the workloads' calls.
+// broken links, claims that begin and end, the workloads' calls and memory.
 //
 //   auto joined = NodeCommunicators::Start(options, live, node_server, clock);
 //
@@ -19,6 +19,7 @@
 #include "sim-node/app/options.h"
 #include "sim-node/serve/communicator.h"
 #include "sim-node/serve/communicator_calls.h"
+#include "sim-node/serve/memory_calls.h"
 #include "sim-node/serve/node_election.h"
 #include "sim-node/serve/node_server.h"
 #include "sim-node/serve/peer_link.h"
@@ -38,6 +39,8 @@ class NodeCommunicators {
   // Ends all calls that wait for other ranks.
   void Close();
 
+  Communicators& communicators() { return communicators_; }
+  const MemoryCalls& memory() const { return memory_; }
   // nullptr when the node has no peers.
   NodeElection* election() { return election_.get(); }
 
@@ -53,8 +56,9 @@ class NodeCommunicators {
   LiveInstance& live_;
   Communicators communicators_;
   CommunicatorCalls calls_;
+  MemoryCalls memory_;
   std::mutex mutex_;              // tokens_
-  std::set<std::string> tokens_;  // of claims that have joined something
+  std::set<std::string> tokens_;  // of claims that have called
   std::unique_ptr<NodeElection> election_;
   std::unique_ptr<PeerEvents> events_;
   std::unique_ptr<PeerEvents> efa_events_;

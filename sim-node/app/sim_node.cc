@@ -21,6 +21,7 @@
 #include "sim-node/podrunner/pod_runner.h"
 #include "sim-node/podrunner/serving_certificate.h"
 #include "sim-node/serve/admin.h"
+#include "sim-node/serve/link_counters.h"
 #include "sim-node/serve/node_server.h"
 
 namespace tahoma::sim {
@@ -96,10 +97,11 @@ class RunningNode final : public SimNode {
   SystemClock clock_;
   std::unique_ptr<LiveInstance> live_;
   std::unique_ptr<NodeServer> node_;
+  rest::Metrics metrics_;
+  std::unique_ptr<LinkCounters> links_;
   std::unique_ptr<NodeCommunicators> communicators_;
   std::unique_ptr<wire::Server> node_socket_;
   std::unique_ptr<wire::Server> workload_socket_;
-  rest::Metrics metrics_;
   rest::Metrics log_metrics_;
   std::unique_ptr<rest::Server> admin_;
   kube::InterruptibleSleeper sleeper_;
@@ -127,6 +129,14 @@ absl::Status RunningNode::BeginNode() {
                                   .workload_socket = UnixAddress(options_.workload_socket)});
   TAHOMA_ASSIGN_OR_RETURN(communicators_,
                           NodeCommunicators::Start(options_, *live_, *node_, clock_));
+  links_ = std::make_unique<LinkCounters>(metrics_, *live_);
+  communicators_->communicators().Observe(
+      [this](const Communicators::Traffic& traffic) { links_->Add(traffic); });
+  live_->Listen([this] { links_->ShowStates(); });
+  metrics_.AddCallback("tahoma_node_memory_resident_bytes",
+                       "Kept on the host of what claims wrote into their chips' memory.", [this] {
+                         return static_cast<double>(communicators_->memory().resident_bytes());
+                       });
   const auto start = [](const std::string& path, wire::Server::Handler serve) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -153,6 +163,7 @@ absl::Status RunningNode::BeginAdmin() {
                                                               .max_connections = 64},
                                           metrics_);
   InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
+  InstallLinkRoutes(*admin_, *links_);
   return Annotate(admin_->Start(), "adminAddress");
 }
 

@@ -10,7 +10,8 @@
 // 2.9 TB/s, beside the links; the slower of the two ends the step. The 128 DMA engines need no term
 // of their own: together they move 2.94 TB/s (reference: trainium2-hardware 1.4).
 //
-// DMA start: a step cannot begin sooner after its signal than an engine needs to start.
+// DMA start: a step cannot begin sooner after its signal than an engine needs to start
+// (kDmaStart). LinkTiming::step is the same wait as a whole, so the longer of the two counts.
 //
 // CC-cores: each of a chip's CC-cores gives one DMA command after the other. Steps with more
 // destinations than CC-cores wait for them.
@@ -21,6 +22,7 @@
 
 #include <cstdint>
 
+#include "sim-node/chip/dma.h"
 #include "sim-node/collective/algorithms.h"
 #include "sim-node/collective/plan_options.h"
 #include "sim-node/collective/schedule.h"
@@ -31,9 +33,6 @@ namespace tahoma::sim {
 
 // Of one chip (trainium2-hardware 1.1: 2.9 TB/s), for the ranks that share it.
 inline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
-// From the semaphore to the first byte (trainium2-hardware 1.4). LinkTiming::step is the same wait
-// as a whole, so the longer of the two counts.
-inline constexpr VirtualDuration kDmaStart = Microseconds(1.3);
 // CC-cores of a chip that collectives can use: two for each of its 8 physical cores
 // (trainium2-hardware 4.7).
 inline constexpr int kCcCores = 16;

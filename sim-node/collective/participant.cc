@@ -59,17 +59,6 @@ std::string RunSpec::ToString() const {
                      mode == PlanMode::kBest ? "" : fmt::format(", in mode {}", Name(mode)));
 }
 
-std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
-  std::map<int, NodeLinks> newest;
-  for (NodeLinks& view : views) {
-    const auto [entry, added] = newest.try_emplace(view.node, view);
-    if (!added && view.epoch > entry->second.epoch) entry->second = std::move(view);
-  }
-  std::vector<NodeLinks> result;
-  for (auto& [node, view] : newest) result.push_back(std::move(view));
-  return result;
-}
-
 Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank,
                          Peer& peer)
     : Participant(Fabric(std::move(links)), std::move(pods), rank, peer) {}
@@ -92,16 +81,17 @@ Participant::Participant(Fabric fabric, std::vector<std::vector<Member>> pods, i
 
 absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<NodeLinks> views) {
   operation_ = next_operation_++;
-  TAHOMA_RETURN_IF_ERROR(Open(spec, views));
+  TAHOMA_RETURN_IF_ERROR(Open(spec.ToString(), views));
   TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
-  Fabric fabric = healthy_;
-  for (const NodeLinks& view : Newest(std::move(views))) {
-    for (const LinkState& state : view.unhealthy) {
-      TAHOMA_RETURN_IF_ERROR(fabric.SetPermille(state.link, state.permille));
-    }
+  TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook,
+                          LinkOutlook::Of(healthy_, std::move(views), now_));
+  TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(members_));
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanOnFabric(spec.request, members_, outlook.fabric(),
+                                                  {.options = {.mode = spec.mode}}));
+  if (!outlook.IsSteady()) {
+    TAHOMA_ASSIGN_OR_RETURN(plan.times, outlook.TimesOf(plan.schedule));
   }
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOnFabric(spec.request, members_, fabric,
-                                                        {.options = {.mode = spec.mode}}));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, outlook.fabric()));
   std::uint64_t wrong = 0;
   if (spec.check) {
     TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
@@ -114,7 +104,21 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
                    .end = now_,
                    .ranks = total_ranks_,
                    .chips = static_cast<int>(members_.size()),
-                   .wrong_elements = wrong};
+                   .wrong_elements = wrong,
+                   .loads = Own(loads)};
+}
+
+std::vector<LinkLoad> Participant::Own(const std::vector<LinkLoad>& loads) const {
+  std::vector<LinkLoad> own;
+  for (LinkLoad load : loads) {
+    const auto place = healthy_.Find(load.link);
+    TAHOMA_CHECK(place.ok());  // they are the fabric's
+    const auto chip = static_cast<int>(place->link / kPorts);
+    if (OwnerOf(Fabric::ChipOf(place->island, chip)) != rank_) continue;
+    load.link = place->link;
+    own.push_back(load);
+  }
+  return own;
 }
 
 std::uint64_t Participant::FullestPod(const Request& request) const {
@@ -128,9 +132,8 @@ std::uint64_t Participant::FullestPod(const Request& request) const {
 }
 
 // Tells the others and adds what they know to `views`; moves the clock to the latest of all.
-absl::Status Participant::Open(const RunSpec& spec, std::vector<NodeLinks>& views) {
-  const Opening own{
-      .operation = operation_, .spec = spec.ToString(), .ready = now_, .views = views};
+absl::Status Participant::Open(const std::string& spec, std::vector<NodeLinks>& views) {
+  const Opening own{.operation = operation_, .spec = spec, .ready = now_, .views = views};
   const int pods = static_cast<int>(pods_.size());
   for (int rank = 0; rank < pods; ++rank) {
     if (rank != rank_) TAHOMA_RETURN_IF_ERROR(peer_.Send(rank, own));
@@ -243,14 +246,17 @@ absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buf
   return absl::OkStatus();
 }
 
+absl::StatusOr<Chunk> Participant::ReceiveChunk(int rank) {
+  return Expect<Chunk>(peer_.Receive(rank), rank, operation_);
+}
+
 absl::StatusOr<std::string> Participant::ReceiveFrom(int rank, const Plan& plan, std::size_t step,
                                                      std::uint64_t bytes, VirtualTime arrival) {
   const VirtualTime departs = now_ + plan.times.steps[step].departure.time_since_epoch();
   const VirtualTime arrives = now_ + arrival.time_since_epoch();
   std::string received;
   while (received.size() < bytes) {
-    TAHOMA_ASSIGN_OR_RETURN(const Chunk chunk,
-                            Expect<Chunk>(peer_.Receive(rank), rank, operation_));
+    TAHOMA_ASSIGN_OR_RETURN(const Chunk chunk, ReceiveChunk(rank));
     if (chunk.step != step || chunk.payload.empty() ||
         chunk.payload.size() > bytes - received.size()) {
       return Internal("rank {} sent {} bytes of step {}; expected at most {} of step {}", rank,

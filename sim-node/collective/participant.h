@@ -21,7 +21,11 @@
 #include <variant>
 #include <vector>
 
+#include "sim-node/chip/claim_memory.h"
 #include "sim-node/collective/hierarchical.h"
+#include "sim-node/collective/link_loads.h"
+#include "sim-node/collective/link_views.h"
+#include "sim-node/collective/remote_memory.h"
 #include "sim-node/collective/test_pattern.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
@@ -47,15 +51,6 @@ struct RunSpec {
   PlanMode mode = PlanMode::kBest;
   // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked with seed 7, in mode aws".
   std::string ToString() const;
-};
-
-// What a node says about the directed links and NICs that it owns, by their ids in the fabric. A
-// later statement has a higher epoch.
-struct NodeLinks {
-  int node = 0;
-  std::uint64_t epoch = 0;
-  std::vector<LinkState> unhealthy;
-  friend bool operator==(const NodeLinks&, const NodeLinks&) = default;
 };
 
 struct Opening {
@@ -94,6 +89,26 @@ struct RunResult {
   int ranks = 0;           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
+  // Of one operation, on the links that this participant's chips send on, by their ids in the unit.
+  std::vector<LinkLoad> loads{};
+};
+
+// Accesses that one participant lists in an operation.
+inline constexpr std::size_t kMaxAccesses = 256;
+// What leaves one participant when bytes really move.
+inline constexpr std::uint64_t kMaxMovedBytes = std::uint64_t{256} << 20U;
+
+struct AccessSpec {
+  std::vector<MemoryAccess> accesses{};  // by this participant's chips
+  bool move = true;                      // the bytes; otherwise only time passes
+};
+
+struct AccessResult {
+  std::vector<VirtualDuration> times;  // of this participant's accesses, from the start
+  std::vector<int> hops;               // of the bytes of each
+  VirtualDuration time{};              // of all participants' accesses
+  VirtualTime end;                     // the communicator's clock after it
+  std::vector<LinkLoad> loads{};       // on the links that this participant's chips send on
 };
 
 class Participant {
@@ -108,13 +123,36 @@ class Participant {
   // Run in the same order. kInvalidArgument when they ask for different things or the request is
   // impossible; kResourceExhausted when checked buffers of a participant would pass
   // kMaxBufferBytes; kFailedPrecondition when links that are down cut chips off: all participants
-  // get these alike and may go on with the next operation. Otherwise what Peer says, or kInternal
-  // for messages out of order; nothing more can then be run.
+  // get these alike and may go on with the next operation. kAborted when a chip is dead, alike too;
+  // otherwise what Peer says, or kInternal for messages out of order: nothing more can then run.
   absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
+
+  // Reads and writes chips' memories, those of other participants too; what each lists happens at
+  // once (remote_memory.h). `memory` is that of this participant's claim. All participants must
+  // call Access in the same order. To all alike, with nothing changed: kInvalidArgument for too
+  // many or empty accesses, or when they ask for different things; kPermissionDenied for a chip
+  // that is not the asker's, or not of the gang; kOutOfRange beyond a memory; kResourceExhausted
+  // when a host would keep too much; kFailedPrecondition and the rest as Run.
+  absl::StatusOr<AccessResult> Access(const AccessSpec& spec, ClaimMemory& memory,
+                                      std::vector<NodeLinks> views);
 
  private:
   struct Buffers;
-  absl::Status Open(const RunSpec& spec, std::vector<NodeLinks>& views);
+  // What all participants ask for together.
+  struct Batch {
+    std::vector<MemoryAccess> accesses;  // in order of rank
+    std::vector<int> asker;              // of each
+    BatchTimes times;
+  };
+  absl::Status Open(const std::string& spec, std::vector<NodeLinks>& views);
+  absl::StatusOr<Chunk> ReceiveChunk(int rank);
+  // Sends `text` to all, and gets theirs, by rank; in a step of its own.
+  absl::StatusOr<std::vector<std::string>> Exchange(std::uint32_t step, const std::string& text);
+  absl::StatusOr<Batch> Gather(const AccessSpec& spec);
+  absl::Status Agree(const Batch& batch, const AccessSpec& spec, ClaimMemory& memory);
+  absl::Status CheckBatch(const Batch& batch) const;
+  absl::Status MoveMemory(const Batch& batch, ClaimMemory& memory);
+  absl::StatusOr<std::string> ReceiveMemory(int rank, std::uint64_t bytes, VirtualTime arrival);
   absl::StatusOr<std::uint64_t> MoveData(const RunSpec& spec, const Plan& plan);
   absl::Status RunStep(const Plan& plan, std::size_t step, const RunSpec& spec, Buffers& buffers);
   absl::Status SendStep(const Plan& plan, std::size_t step, const Buffers& buffers);
@@ -123,6 +161,8 @@ class Participant {
   // Bytes of buffers that the pod with the most of them holds for a checked request.
   std::uint64_t FullestPod(const Request& request) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
+  // Those on links that this participant's chips send on, by their ids in the chips' unit.
+  std::vector<LinkLoad> Own(const std::vector<LinkLoad>& loads) const;
   int OwnerOf(torus::ChipIndex chip) const {
     return owner_[static_cast<std::size_t>(chip.value())];
   }
@@ -138,9 +178,5 @@ class Participant {
   std::uint64_t operation_ = 0;  // the one under way
   VirtualTime now_;
 };
-
-// For every node the statement with the highest epoch, in order of node. The result does not
-// depend on the order of `views`.
-std::vector<NodeLinks> Newest(std::vector<NodeLinks> views);
 
 }  // namespace tahoma::sim

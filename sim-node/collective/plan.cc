@@ -83,7 +83,7 @@ struct Question {
   }
   // Closed forms hold.
   bool regular() const {
-    return set.box() != nullptr && set.size() > 1 && links.Unhealthy(set.through()).empty() &&
+    return set.box() != nullptr && set.size() > 1 && !links.IsDamaged(set.through()) &&
            std::all_of(members.begin(), members.end(),
                        [&](const Member& member) { return member.ranks == members[0].ranks; });
   }

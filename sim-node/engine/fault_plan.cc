@@ -33,4 +33,23 @@ FaultPlan FaultPlan::Draw(Rng& rng, const Choice& choice) {
   return FaultPlan(std::move(faults));
 }
 
+FaultPlan FaultPlan::Flapping(const Flap& flap) {
+  TAHOMA_CHECK(flap.down.count() > 0 && flap.down < flap.period);
+  std::vector<Fault> faults;
+  for (VirtualTime down = flap.from; down < flap.until; down += flap.period) {
+    faults.push_back({.at = down, .target = flap.target});
+    const VirtualTime up = down + flap.down;
+    if (up < flap.until) {
+      faults.push_back({.at = up, .target = flap.target, .permille = flap.up_permille});
+    }
+  }
+  return FaultPlan(std::move(faults));
+}
+
+FaultPlan FaultPlan::And(const FaultPlan& other) const {
+  std::vector<Fault> faults = faults_;
+  faults.insert(faults.end(), other.faults_.begin(), other.faults_.end());
+  return FaultPlan(std::move(faults));
+}
+
 }  // namespace tahoma::sim

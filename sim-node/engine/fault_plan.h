@@ -5,6 +5,9 @@
 //       FaultPlan::Draw(rng, {.targets = 384, .count = 3, .horizon = Microseconds(50)});
 //   for (const Fault& fault : plan.faults()) ...           // in order of time
 //
+//   FaultPlan::Flapping({.target = 7, .from = start, .until = end, .period = Microseconds(100),
+//                        .down = Microseconds(10)});     // down at start, up 10 us later, …
+//
 // A target is a number whose meaning is the reader's (a directed link for sim-node/link). The same
 // seed gives the same plan on every machine.
 //
@@ -44,6 +47,21 @@ class FaultPlan {
   // Half of the faults take a target down, half leave 100 .. 900 thousandths of its rate.
   // `targets` and `horizon` must be positive if `count` is.
   static FaultPlan Draw(Rng& rng, const Choice& choice);
+
+  struct Flap {
+    std::uint32_t target = 0;
+    VirtualTime from;  // goes down for the first time
+    VirtualTime until;
+    VirtualDuration period{};
+    VirtualDuration down{};            // of each period
+    std::uint16_t up_permille = 1000;  // of its rate while it is up
+  };
+  // Down at `from` and every period after it, up again `down` later; nothing at `until` or after
+  // it. 0 < down < period.
+  static FaultPlan Flapping(const Flap& flap);
+
+  // Both plans in one.
+  FaultPlan And(const FaultPlan& other) const;
 
   const std::vector<Fault>& faults() const& { return faults_; }
   const std::vector<Fault>& faults() && = delete;  // would dangle

@@ -11,7 +11,8 @@ namespace {
 
 bool SameLinks(const TorusLinks& a, const TorusLinks& b) {
   return a.torus() == b.torus() && a.timing() == b.timing() &&
-         std::ranges::equal(a.capacities(), b.capacities());
+         std::ranges::equal(a.capacities(), b.capacities()) &&
+         a.Unhealthy(kAllChips) == b.Unhealthy(kAllChips);
 }
 
 }  // namespace
@@ -104,14 +105,51 @@ std::uint64_t Fabric::capacity(LinkId link) const {
                                        : unit(place->island).capacity(place->link);
 }
 
+// Calls change(links) on a copy of the unit's, which takes its place when all is well.
+template <typename Change>
+absl::Status Fabric::ChangeUnit(int unit, const Change& change) {
+  auto& links = units_.at(static_cast<std::size_t>(unit));
+  auto changed = std::make_shared<TorusLinks>(*links);
+  TAHOMA_RETURN_IF_ERROR(change(*changed));
+  links = std::move(changed);
+  return absl::OkStatus();
+}
+
 absl::Status Fabric::SetPermille(LinkId link, std::uint16_t permille) {
   TAHOMA_ASSIGN_OR_RETURN(const Place place, Find(link));
   if (place.island == unit_count()) return efa_.SetPermille(place.link, permille);
-  auto& unit = units_.at(static_cast<std::size_t>(place.island));
-  auto changed = std::make_shared<TorusLinks>(*unit);
-  TAHOMA_RETURN_IF_ERROR(changed->SetPermille(place.link, permille));
-  unit = std::move(changed);
-  return absl::OkStatus();
+  return ChangeUnit(place.island,
+                    [&](TorusLinks& links) { return links.SetPermille(place.link, permille); });
+}
+
+absl::Status Fabric::SetLoss(LinkId link, std::uint32_t loss_ppm) {
+  TAHOMA_ASSIGN_OR_RETURN(const Place place, Find(link));
+  if (place.island == unit_count()) {
+    return InvalidArgument("{} cannot lose packets: EFA hides losses", efa_.Name(place.link));
+  }
+  return ChangeUnit(place.island,
+                    [&](TorusLinks& links) { return links.SetLoss(place.link, loss_ppm); });
+}
+
+absl::Status Fabric::SetChipPermille(torus::ChipIndex chip, std::uint16_t permille) {
+  if (!Contains(chip)) return InvalidArgument("chip {} is not in the fabric", chip.value());
+  const auto change = [&](TorusLinks& links) -> absl::Status {
+    for (const Port port : kAllPorts) {
+      const LinkId link = TorusLinks::IdOf(LocalOf(chip), port.axis, port.direction);
+      if (!links.Exists(link)) continue;
+      TAHOMA_RETURN_IF_ERROR(links.SetCablePermille(link, permille));
+    }
+    return absl::OkStatus();
+  };
+  TAHOMA_RETURN_IF_ERROR(ChangeUnit(UnitOf(chip), change));
+  return SetNicPermille(chip, permille);
+}
+
+absl::Status Fabric::SetNicPermille(torus::ChipIndex chip, std::uint16_t permille) {
+  if (!Contains(chip)) return InvalidArgument("chip {} is not in the fabric", chip.value());
+  if (efa_.id_count() == 0) return absl::OkStatus();
+  TAHOMA_RETURN_IF_ERROR(SetPermille(NicOf(chip, NicDirection::kOut), permille));
+  return SetPermille(NicOf(chip, NicDirection::kIn), permille);
 }
 
 }  // namespace tahoma::sim

@@ -83,8 +83,18 @@ class Fabric {
   std::uint64_t capacity(LinkId link) const;
   // kInvalidArgument for an id that names no link or more than 1000 thousandths.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
+  // As TorusLinks::SetLoss; kInvalidArgument also for a link of the EFA network, whose protocol
+  // hides losses.
+  absl::Status SetLoss(LinkId link, std::uint32_t loss_ppm);
+  // SetPermille for all links of a chip, in both directions, and its NIC.
+  absl::Status SetChipPermille(torus::ChipIndex chip, std::uint16_t permille);
+  // Of a chip's NIC in both directions; nothing to do in a fabric without EFA.
+  absl::Status SetNicPermille(torus::ChipIndex chip, std::uint16_t permille);
 
  private:
+  template <typename Change>
+  absl::Status ChangeUnit(int unit, const Change& change);
+
   std::vector<std::shared_ptr<const TorusLinks>> units_;
   std::vector<LinkId> first_link_;  // of each unit; one more at the end
   EfaNetwork efa_;

@@ -15,12 +15,27 @@ using torus::ChipMask;
 using torus::Direction;
 
 constexpr LinkId kPortsPerChip = kPorts;
+constexpr std::uint32_t kMillion = 1'000'000;
 
 ChipMask MaskOfAll(const torus::Shape& torus) {
   return torus.chip_count() == 64 ? kAllChips : (ChipMask{1} << torus.chip_count()) - ChipMask{1};
 }
 
 }  // namespace
+
+absl::Status CheckFlapping(const Flapping& flapping) {
+  if (flapping == Flapping{}) return absl::OkStatus();
+  if (flapping.period < kMinFlapPeriod || flapping.period > kMaxFlapPeriod) {
+    return InvalidArgument("a link flaps with a period of {} ps; expected {} to {}",
+                           flapping.period.count(), kMinFlapPeriod.count(), kMaxFlapPeriod.count());
+  }
+  if (flapping.down <= VirtualDuration(0) || flapping.down >= flapping.period) {
+    return InvalidArgument("a link is down for {} ps of each period of {}; expected 1 to {}",
+                           flapping.down.count(), flapping.period.count(),
+                           flapping.period.count() - 1);
+  }
+  return absl::OkStatus();
+}
 
 TorusLinks::TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates,
                        const LinkTiming& timing)
@@ -30,6 +45,7 @@ TorusLinks::TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates,
   const auto ids = static_cast<std::size_t>(torus.chip_count()) * kPortsPerChip;
   rate_.assign(ids, 0);
   permille_.assign(ids, kHealthy);
+  loss_ppm_.assign(ids, 0);
   capacity_.assign(ids, 0);
   for (int chip = 0; chip < torus.chip_count(); ++chip) {
     for (const Axis axis : torus::kAxes) {
@@ -61,12 +77,41 @@ std::string TorusLinks::Name(LinkId link) {
   return fmt::format("chip {} {}", link / kPortsPerChip, PortName(kAllPorts[link % kPortsPerChip]));
 }
 
-void TorusLinks::Recompute(LinkId link) { capacity_[link] = rate_[link] * permille_[link] / 1000; }
+void TorusLinks::Recompute(LinkId link) {
+  const std::uint64_t sent = rate_[link] * permille_[link] / 1000;
+  capacity_[link] =
+      static_cast<std::uint64_t>(static_cast<Wide>(sent) * (kMillion - loss_ppm_[link]) / kMillion);
+}
+
+VirtualDuration TorusLinks::latency(LinkId link) const {
+  const auto lost = static_cast<VirtualDuration::rep>(loss_ppm_[link]);
+  return timing_.hop + 2 * timing_.hop * lost / (VirtualDuration::rep{kMillion} - lost);
+}
+
+VirtualDuration TorusLinks::LatencyOf(std::span<const LinkId> route) const {
+  VirtualDuration sum{};
+  for (const LinkId link : route) sum += latency(link);
+  return sum;
+}
+
+absl::Status TorusLinks::CheckLink(LinkId link) const {
+  if (link < id_count() && Exists(link)) return absl::OkStatus();
+  return InvalidArgument("link {} does not exist in a torus of {}", link, torus_.ToString());
+}
+
+absl::Status TorusLinks::SetLoss(LinkId link, std::uint32_t loss_ppm) {
+  TAHOMA_RETURN_IF_ERROR(CheckLink(link));
+  if (loss_ppm > kMaxLossPpm) {
+    return InvalidArgument("a link loses {} of a million packets; expected 0 to {}", loss_ppm,
+                           kMaxLossPpm);
+  }
+  loss_ppm_[link] = loss_ppm;
+  Recompute(link);
+  return absl::OkStatus();
+}
 
 absl::Status TorusLinks::SetPermille(LinkId link, std::uint16_t permille) {
-  if (link >= id_count() || !Exists(link)) {
-    return InvalidArgument("link {} does not exist in a torus of {}", link, torus_.ToString());
-  }
+  TAHOMA_RETURN_IF_ERROR(CheckLink(link));
   if (permille > kHealthy) {
     return InvalidArgument("a link's rate is {} thousandths; expected 0 to 1000", permille);
   }
@@ -84,11 +129,18 @@ absl::Status TorusLinks::SetCablePermille(LinkId link, std::uint16_t permille) {
 std::vector<LinkState> TorusLinks::Unhealthy(ChipMask senders) const {
   std::vector<LinkState> found;
   for (LinkId link = 0; link < id_count(); ++link) {
-    if (permille_[link] == kHealthy) continue;
+    if (permille_[link] == kHealthy && loss_ppm_[link] == 0) continue;
     if (((senders >> (link / kPortsPerChip)) & 1) == 0) continue;
-    found.push_back({.link = link, .permille = permille_[link]});
+    found.push_back({.link = link, .permille = permille_[link], .loss_ppm = loss_ppm_[link]});
   }
   return found;
+}
+
+bool TorusLinks::IsDamaged(ChipMask chips) const {
+  const std::vector<LinkState> unhealthy = Unhealthy(chips);
+  return std::any_of(unhealthy.begin(), unhealthy.end(), [&](const LinkState& state) {
+    return (MaskOf(HopOf(state.link).to) & chips) != 0;
+  });
 }
 
 absl::StatusOr<std::vector<LinkId>> TorusLinks::FindRoute(ChipIndex from, ChipIndex to,

@@ -5,6 +5,8 @@
 //   links.SetPermille(x_plus, 0);              // down, in this direction only
 //   links.FindRoute(five, six, kAllChips);     // three hops around it
 //
+//   links.SetLoss(x_plus, 10'000);             // 1 % of the packets are sent again
+//
 // A link has two directions that are separate here: a directed link belongs to the chip that
 // sends on it, and so to that chip's node. Nobody else changes its state.
 //
@@ -46,10 +48,29 @@ struct LinkTiming {
   friend bool operator==(const LinkTiming&, const LinkTiming&) = default;
 };
 
-// A link that does not run at its full rate.
+// A link that goes down and comes up again and again: down for the first `down` of every `period`
+// of the clock of whoever uses it. A period of zero is a link that stays as it is.
+struct Flapping {
+  VirtualDuration period{};
+  VirtualDuration down{};
+  friend bool operator==(const Flapping&, const Flapping&) = default;
+};
+// Shorter ones are no failure of a cable; a link needs longer than this to train.
+inline constexpr VirtualDuration kMinFlapPeriod = Microseconds(10);
+inline constexpr VirtualDuration kMaxFlapPeriod = Microseconds(3'600e6);
+// OK for no flapping; kInvalidArgument unless the period is within the limits and 0 < down <
+// period.
+absl::Status CheckFlapping(const Flapping& flapping);
+
+// More lost packets than every other one are a link that is down.
+inline constexpr std::uint32_t kMaxLossPpm = 500'000;
+
+// A link that does not run as it should.
 struct LinkState {
   LinkId link = 0;
   std::uint16_t permille = 1000;  // of its rate; 0 = down
+  std::uint32_t loss_ppm = 0;     // packets of a million that are lost and sent again
+  Flapping flapping{};
   friend bool operator==(const LinkState&, const LinkState&) = default;
 };
 
@@ -73,17 +94,30 @@ class TorusLinks {
 
   // kInvalidArgument for an id that names no link or more than 1000 thousandths.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
-  // The same for both directions of the cable.
+  // Of a million packets, those that are lost. A link repeats them itself, so nothing is lost above
+  // it (NeuronLink's own way is not published; PCIe, whose lanes it uses, does so). A packet is
+  // sent 1 / (1 - p) times on average, which leaves 1 - p of the rate, and each repetition is
+  // asked for by the other end, which costs the way there and back. Expected values, no dice.
+  // kInvalidArgument for an id that names no link or more than kMaxLossPpm.
+  absl::Status SetLoss(LinkId link, std::uint32_t loss_ppm);
+  // SetPermille for both directions of the cable.
   absl::Status SetCablePermille(LinkId link, std::uint16_t permille);
   std::uint16_t permille(LinkId link) const { return permille_[link]; }
+  std::uint32_t loss_ppm(LinkId link) const { return loss_ppm_[link]; }
   bool damaged() const { return !Unhealthy(kAllChips).empty(); }
 
+  // Whether a link between two of these chips is not healthy.
+  bool IsDamaged(torus::ChipMask chips) const;
   // Links of these senders that are not healthy, in order of id.
   std::vector<LinkState> Unhealthy(torus::ChipMask senders) const;
 
   // Bytes per second that the link carries now; 0 when it is down or does not exist.
   std::uint64_t capacity(LinkId link) const { return capacity_[link]; }
   std::span<const std::uint64_t> capacities() const { return capacity_; }
+
+  // What the first byte needs over the link, repetitions included.
+  VirtualDuration latency(LinkId link) const;
+  VirtualDuration LatencyOf(std::span<const LinkId> route) const;
 
   // The dimension-order route if all its links are up; else a shortest way over links that are up
   // and chips in `through` (the first found in order of axis and direction). Empty for from == to.
@@ -96,13 +130,15 @@ class TorusLinks {
   bool IsConnected(torus::ChipMask chips) const;
 
  private:
+  absl::Status CheckLink(LinkId link) const;
   void Recompute(LinkId link);
 
   torus::Shape torus_;
   LinkTiming timing_;
   std::vector<std::uint64_t> rate_;  // with efficiency; 0 = no such link
   std::vector<std::uint16_t> permille_;
-  std::vector<std::uint64_t> capacity_;  // rate x permille
+  std::vector<std::uint32_t> loss_ppm_;
+  std::vector<std::uint64_t> capacity_;  // rate x permille x what is not lost
 };
 
 }  // namespace tahoma::sim

@@ -40,7 +40,7 @@ VirtualDuration Transfer::Latency(const Running& running) const {
   const int from = Fabric::UnitOf(running.flow.from);
   const int to = Fabric::UnitOf(running.flow.to);
   if (from != to) return fabric_.efa().Latency(from, to, fabric_.timing().step);
-  return fabric_.timing().hop * static_cast<VirtualDuration::rep>(running.route.size());
+  return fabric_.unit(from).LatencyOf(running.route);
 }
 
 std::uint64_t Transfer::capacity(std::size_t island, LinkId link) const {

@@ -19,6 +19,7 @@ constexpr std::array kFaults = {
     FaultNames{ChipFault::kNcUncorrectable, "nc-uncorrectable", "NC_UNCORRECTABLE_ERROR"},
     FaultNames{ChipFault::kHbmUncorrectable, "hbm-uncorrectable", "HBM_UNCORRECTABLE_ERROR"},
     FaultNames{ChipFault::kDma, "dma", "DMA_ERROR"},
+    FaultNames{ChipFault::kDead, "dead", ""},
 };
 
 bool SameContent(const HeldClaim& a, const HeldClaim& b) {
@@ -41,11 +42,12 @@ std::string_view FaultClass(ChipFault fault) {
 
 absl::StatusOr<ChipFault> ParseFault(std::string_view text) {
   for (const FaultNames& names : kFaults) {
+    if (text.empty()) break;
     if (names.name == text || names.error_class == text) return names.fault;
   }
   return InvalidArgument(
-      "reason \"{}\" is unknown; expected sram-uncorrectable, nc-uncorrectable, hbm-uncorrectable "
-      "or dma",
+      "reason \"{}\" is unknown; expected sram-uncorrectable, nc-uncorrectable, "
+      "hbm-uncorrectable, dma or dead",
       text);
 }
 
@@ -221,28 +223,90 @@ bool Instance::HasLink(Port port) const {
   return type().torus.extent(port.axis) > 1;
 }
 
-absl::Status Instance::SetLink(int chip, Port port, std::uint16_t permille) {
+std::optional<int> Instance::Behind(int chip, Port port) const {
+  if (port.axis == torus::Axis::kZ) return std::nullopt;
+  const torus::Coord from = type().torus.CoordOf(torus::ChipIndex(chip));
+  const auto to = type().torus.Neighbour(from, port.axis, port.direction);
+  if (!to) return std::nullopt;
+  return type().torus.IndexOf(*to).value();
+}
+
+absl::Status Instance::ChangeLink(int chip, Port port,
+                                  const std::function<void(ChipState&, std::size_t port)>& change) {
   TAHOMA_RETURN_IF_ERROR(CheckChip(chip));
   if (!HasLink(port)) {
     return InvalidArgument("chip {} has no link {}: {}", chip, PortName(port),
                            port.axis == torus::Axis::kZ ? "the node is in no UltraServer"
                                                         : "the instance has one chip");
   }
+  bool changed = false;
+  const auto at = [&](int end, Port end_port) {
+    ChipState& state = chips_[static_cast<std::size_t>(end)];
+    const ChipState before = state;
+    change(state, PortIndex(end_port));
+    changed = changed || state != before;
+  };
+  at(chip, port);
+  if (const std::optional<int> far = Behind(chip, port)) {
+    at(*far, {port.axis, torus::Opposite(port.direction)});
+  }
+  generation_ += changed ? 1 : 0;
+  return absl::OkStatus();
+}
+
+absl::Status Instance::SetLink(int chip, Port port, std::uint16_t permille) {
   if (permille > 1000) {
     return InvalidArgument("a link cannot run at {} thousandths of its rate; at most 1000",
                            permille);
   }
-  std::uint16_t& near = chips_[static_cast<std::size_t>(chip)].link_permille[PortIndex(port)];
-  if (near == permille) return absl::OkStatus();
-  near = permille;
-  if (port.axis != torus::Axis::kZ) {
-    const torus::Coord from = type().torus.CoordOf(torus::ChipIndex(chip));
-    const auto to = type().torus.Neighbour(from, port.axis, port.direction);
-    const auto far = static_cast<std::size_t>(type().torus.IndexOf(*to).value());
-    chips_[far].link_permille[PortIndex({port.axis, torus::Opposite(port.direction)})] = permille;
+  return ChangeLink(chip, port, [permille](ChipState& state, std::size_t at) {
+    state.link_permille.at(at) = permille;
+  });
+}
+
+absl::Status Instance::SetLinkLoss(int chip, Port port, std::uint32_t loss_ppm) {
+  if (loss_ppm > kMaxLossPpm) {
+    return InvalidArgument("a link loses {} of a million packets; expected 0 to {}", loss_ppm,
+                           kMaxLossPpm);
   }
-  ++generation_;
+  return ChangeLink(chip, port, [loss_ppm](ChipState& state, std::size_t at) {
+    state.link_loss_ppm.at(at) = loss_ppm;
+  });
+}
+
+absl::Status Instance::SetLinkFlapping(int chip, Port port, const Flapping& flapping) {
+  TAHOMA_RETURN_IF_ERROR(CheckFlapping(flapping));
+  return ChangeLink(chip, port, [&flapping](ChipState& state, std::size_t at) {
+    state.link_flapping.at(at) = flapping;
+  });
+}
+
+absl::Status Instance::RepairLink(int chip, Port port) {
+  return ChangeLink(chip, port, [](ChipState& state, std::size_t at) {
+    state.link_permille.at(at) = 1000;
+    state.link_loss_ppm.at(at) = 0;
+    state.link_flapping.at(at) = {};
+  });
+}
+
+absl::Status Instance::SetEfa(int chip, bool up) {
+  TAHOMA_RETURN_IF_ERROR(CheckChip(chip));
+  bool& now = chips_[static_cast<std::size_t>(chip)].efa_up;
+  generation_ += now != up ? 1 : 0;
+  now = up;
   return absl::OkStatus();
+}
+
+std::uint16_t Instance::LinkPermille(int chip_index, Port port) const {
+  const auto dead = [&](int index) { return chip(index).fault == ChipFault::kDead; };
+  const std::optional<int> far = Behind(chip_index, port);
+  if (HasLink(port) && (dead(chip_index) || (far && dead(*far)))) return 0;
+  return chip(chip_index).link_permille.at(PortIndex(port));
+}
+
+bool Instance::IsLinkDependable(int chip_index, Port port) const {
+  return LinkPermille(chip_index, port) != 0 &&
+         chip(chip_index).link_flapping.at(PortIndex(port)) == Flapping{};
 }
 
 int Instance::lnc(int chip) const {

@@ -4,6 +4,7 @@
 //   absl::StatusOr<std::string> token = node->ApplyClaim({.claim_uid = uid, .chips = {0, 1}});
 //   node->FindClaim(*token);                  // what its bearer may see
 //   node->BreakChip(3, ChipFault::kHbmUncorrectable);
+//   node->SetLinkLoss(5, port, 10'000);       // 1 % of its packets
 //
 // Every change that the node's plugin must publish raises the generation; a refused operation
 // changes nothing.
@@ -30,6 +31,7 @@
 #include "lib/hw/catalogue.h"
 #include "lib/torus/shape.h"
 #include "sim-node/link/port.h"
+#include "sim-node/link/torus_links.h"
 #include "sim-node/node/election.h"
 
 namespace tahoma::sim {
@@ -38,17 +40,21 @@ namespace tahoma::sim {
 inline constexpr std::size_t kMaxHeldClaims = 128;
 
 // The error classes for which AWS replaces an instance (aws-neuron-sdk
-// src/k8/neuron-problem-detector: four permanent rules on NEURON_HW_ERR=<class>).
+// src/k8/neuron-problem-detector: four permanent rules on NEURON_HW_ERR=<class>); their chips go on
+// passing on what others send. A dead chip does nothing at all: its links carry nothing.
 enum class ChipFault : std::uint8_t {
   kSramUncorrectable,
   kNcUncorrectable,
   kHbmUncorrectable,
   kDma,
+  kDead,
 };
-// "sram-uncorrectable", "nc-uncorrectable", "hbm-uncorrectable", "dma": values of a device taint.
+// "sram-uncorrectable", "nc-uncorrectable", "hbm-uncorrectable", "dma", "dead": values of a device
+// taint.
 std::string_view FaultName(ChipFault fault);
 absl::StatusOr<ChipFault> ParseFault(std::string_view text);
-// "SRAM_UNCORRECTABLE_ERROR" and so on, as in the driver's kernel log.
+// "SRAM_UNCORRECTABLE_ERROR" and so on, as in the driver's kernel log; empty for a dead chip, which
+// reports nothing.
 std::string_view FaultClass(ChipFault fault);
 
 struct UltraServerPlace {
@@ -60,6 +66,10 @@ struct ChipState {
   std::optional<ChipFault> fault{};
   // Of each port's rate, in thousandths: 1000 is healthy, 0 down. A port without a link stays 1000.
   std::array<std::uint16_t, kPorts> link_permille = {1000, 1000, 1000, 1000, 1000, 1000};
+  std::array<std::uint32_t, kPorts> link_loss_ppm{};
+  std::array<Flapping, kPorts> link_flapping{};
+  bool efa_up = true;
+  friend bool operator==(const ChipState&, const ChipState&) = default;
 };
 
 // Some logical cores of one chip, under the claim's LNC.
@@ -115,8 +125,15 @@ class Instance {
   absl::Status BreakChip(int chip, ChipFault fault);
   absl::Status RepairChip(int chip);
   // Both directions of the cable, as far as its ends are chips of this instance. kInvalidArgument:
-  // no such chip, no link at that port, more than 1000 thousandths.
+  // no such chip, no link at that port, a value out of its range (sim-node/link/torus_links.h).
   absl::Status SetLink(int chip, Port port, std::uint16_t permille);
+  absl::Status SetLinkLoss(int chip, Port port, std::uint32_t loss_ppm);
+  // Flapping{} ends it.
+  absl::Status SetLinkFlapping(int chip, Port port, const Flapping& flapping);
+  // Undoes all of these.
+  absl::Status RepairLink(int chip, Port port);
+  // The chip's network card. kInvalidArgument when there is no such chip.
+  absl::Status SetEfa(int chip, bool up);
 
   // How the UltraServer election stands, for whoever asks; absent until somebody runs one. No
   // plugin publishes it, so the generation stays.
@@ -131,6 +148,11 @@ class Instance {
   int lnc(int chip) const;
   // Whether a cable is plugged into that port at all.
   bool HasLink(Port port) const;
+  // What is left of a link's rate, in thousandths: nothing when the chip at either end is dead, as
+  // far as this instance has it.
+  std::uint16_t LinkPermille(int chip, Port port) const;
+  // Whether work may rely on it: neither down nor flapping.
+  bool IsLinkDependable(int chip, Port port) const;
   std::uint64_t generation() const { return generation_; }
 
  private:
@@ -145,6 +167,11 @@ class Instance {
   Instance(Options options, TokenSource tokens);
 
   absl::Status CheckChip(int chip) const;
+  // The chip at the other end, if it is one of this instance.
+  std::optional<int> Behind(int chip, Port port) const;
+  // Calls change(chip, port) for both ends of the cable.
+  absl::Status ChangeLink(int chip, Port port,
+                          const std::function<void(ChipState&, std::size_t port)>& change);
   absl::Status CheckToken(const std::string& token) const;
   absl::StatusOr<std::vector<CoreMask>> MasksOf(const HeldClaim& claim) const;
   absl::Status CheckFree(const HeldClaim& claim, const std::vector<CoreMask>& masks) const;

@@ -1,7 +1,12 @@
 #include "sim-node/serve/admin.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/status.h"
@@ -20,14 +25,28 @@ absl::StatusOr<int> ChipNumber(std::string_view text) {
   return chip;
 }
 
-// The member `key` of a request's JSON body; an error that names it otherwise.
-absl::StatusOr<json> BodyField(const rest::Request& request, const char* key) {
-  const json body = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
-  if (!body.is_object()) return InvalidArgument("the body must be a JSON object with \"{}\"", key);
-  for (const auto& [name, value] : body.items()) {
-    if (name != key) return InvalidArgument("the body has an unknown field \"{}\"", name);
+// A request's JSON body, which has these members and no others; an error that names what is wrong
+// otherwise.
+absl::StatusOr<json> BodyWith(const rest::Request& request,
+                              std::initializer_list<std::string_view> keys) {
+  json body = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  if (!body.is_object()) {
+    return InvalidArgument("the body must be a JSON object with \"{}\"",
+                           fmt::join(keys, "\" and \""));
   }
-  if (!body.contains(key)) return InvalidArgument("the body has no \"{}\"", key);
+  for (const auto& [name, value] : body.items()) {
+    if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
+      return InvalidArgument("the body has an unknown field \"{}\"", name);
+    }
+  }
+  for (const std::string_view key : keys) {
+    if (!body.contains(key)) return InvalidArgument("the body has no \"{}\"", key);
+  }
+  return body;
+}
+
+absl::StatusOr<json> BodyField(const rest::Request& request, const char* key) {
+  TAHOMA_ASSIGN_OR_RETURN(const json body, BodyWith(request, {key}));
   return body[key];
 }
 
@@ -49,10 +68,24 @@ absl::Status RepairChip(const rest::Request& request, LiveInstance& live) {
   return live.Change([&](Instance& node) { return node.RepairChip(chip); });
 }
 
-absl::Status SetLink(const rest::Request& request, LiveInstance& live, std::uint16_t permille) {
+// Calls change(node, chip, port) for the link in the path.
+template <typename Change>
+absl::Status ChangeLink(const rest::Request& request, LiveInstance& live, const Change& change) {
   TAHOMA_ASSIGN_OR_RETURN(const int chip, ChipNumber(request.param("chip")));
   TAHOMA_ASSIGN_OR_RETURN(const Port port, ParsePort(request.param("port")));
-  return live.Change([&](Instance& node) { return node.SetLink(chip, port, permille); });
+  return live.Change([&](Instance& node) { return change(node, chip, port); });
+}
+
+absl::Status SetLink(const rest::Request& request, LiveInstance& live, std::uint16_t permille) {
+  return ChangeLink(request, live, [permille](Instance& node, int chip, Port port) {
+    return node.SetLink(chip, port, permille);
+  });
+}
+
+absl::Status RepairLink(const rest::Request& request, LiveInstance& live) {
+  return ChangeLink(request, live, [](Instance& node, int chip, Port port) {
+    return node.RepairLink(chip, port);
+  });
 }
 
 absl::Status DegradeLink(const rest::Request& request, LiveInstance& live) {
@@ -61,6 +94,37 @@ absl::Status DegradeLink(const rest::Request& request, LiveInstance& live) {
     return InvalidArgument("permille must be an integer from 0 to 1000");
   }
   return SetLink(request, live, permille.get<std::uint16_t>());
+}
+
+absl::Status LosePackets(const rest::Request& request, LiveInstance& live) {
+  TAHOMA_ASSIGN_OR_RETURN(const json ppm, BodyField(request, "lossPpm"));
+  if (!ppm.is_number_integer() || ppm < 0 || ppm > kMaxLossPpm) {
+    return InvalidArgument("lossPpm must be an integer from 0 to {}", kMaxLossPpm);
+  }
+  return ChangeLink(request, live, [&](Instance& node, int chip, Port port) {
+    return node.SetLinkLoss(chip, port, ppm.get<std::uint32_t>());
+  });
+}
+
+absl::Status FlapLink(const rest::Request& request, LiveInstance& live) {
+  TAHOMA_ASSIGN_OR_RETURN(const json body, BodyWith(request, {"periodUs", "downUs"}));
+  const auto most = std::chrono::duration_cast<std::chrono::microseconds>(kMaxFlapPeriod).count();
+  for (const char* key : {"periodUs", "downUs"}) {
+    if (!body[key].is_number_integer() || body[key] < 1 || body[key] > most) {
+      return InvalidArgument("{} must be an integer from 1 to {}", key, most);
+    }
+  }
+  const auto time = [&](const char* key) -> VirtualDuration {
+    return std::chrono::microseconds(body[key].get<std::int64_t>());
+  };
+  return ChangeLink(request, live, [&](Instance& node, int chip, Port port) {
+    return node.SetLinkFlapping(chip, port, {.period = time("periodUs"), .down = time("downUs")});
+  });
+}
+
+absl::Status SetEfa(const rest::Request& request, LiveInstance& live, bool up) {
+  TAHOMA_ASSIGN_OR_RETURN(const int chip, ChipNumber(request.param("chip")));
+  return live.Change([&](Instance& node) { return node.SetEfa(chip, up); });
 }
 
 absl::Status NoElection() {
@@ -91,8 +155,15 @@ void AddGauges(rest::Metrics& metrics, LiveInstance& live) {
     return live.Read([](const Instance& node) {
       double down = 0;
       for (int i = 0; i < node.chip_count(); ++i) {
-        for (const std::uint16_t permille : node.chip(i).link_permille) down += permille == 0;
+        for (const Port port : kAllPorts) down += node.LinkPermille(i, port) == 0 ? 1 : 0;
       }
+      return down;
+    });
+  });
+  metrics.AddCallback("tahoma_node_efa_down", "Chips whose network card is down.", [&live] {
+    return live.Read([](const Instance& node) {
+      double down = 0;
+      for (int i = 0; i < node.chip_count(); ++i) down += node.chip(i).efa_up ? 0 : 1;
       return down;
     });
   });
@@ -105,19 +176,28 @@ void AddGauges(rest::Metrics& metrics, LiveInstance& live) {
 json ChipJson(const Instance& node, int index) {
   const ChipState& state = node.chip(index);
   json links = json::object();
-  for (const torus::Axis axis : torus::kAxes) {
-    for (const torus::Direction direction : torus::kDirections) {
-      const Port port{axis, direction};
-      if (node.HasLink(port)) links[PortName(port)] = state.link_permille[PortIndex(port)];
+  json loss = json::object();
+  json flapping = json::object();
+  for (const Port port : kAllPorts) {
+    const std::size_t at = PortIndex(port);
+    const std::string name = PortName(port);
+    if (node.HasLink(port)) links[name] = node.LinkPermille(index, port);
+    if (state.link_loss_ppm.at(at) != 0) loss[name] = state.link_loss_ppm.at(at);
+    if (const Flapping& flaps = state.link_flapping.at(at); flaps != Flapping{}) {
+      flapping[name] = {{"periodUs", Nanoseconds(flaps.period) / 1e3},
+                        {"downUs", Nanoseconds(flaps.down) / 1e3}};
     }
   }
   json chip = {{"chip", index},
                {"healthy", !state.fault.has_value()},
                {"lnc", node.lnc(index)},
+               {"efa", state.efa_up ? "up" : "down"},
                {"linkPermille", std::move(links)}};
+  if (!loss.empty()) chip["linkLossPpm"] = std::move(loss);
+  if (!flapping.empty()) chip["linkFlapping"] = std::move(flapping);
   if (state.fault) {
     chip["reason"] = FaultName(*state.fault);
-    chip["errorClass"] = FaultClass(*state.fault);
+    if (!FaultClass(*state.fault).empty()) chip["errorClass"] = FaultClass(*state.fault);
   }
   return chip;
 }
@@ -182,9 +262,16 @@ void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstan
   post("/v1/links/{chip}/{port}/down",
        [&live](const auto& request) { return SetLink(request, live, 0); });
   post("/v1/links/{chip}/{port}/up",
-       [&live](const auto& request) { return SetLink(request, live, 1000); });
+       [&live](const auto& request) { return RepairLink(request, live); });
   post("/v1/links/{chip}/{port}/degrade",
        [&live](const auto& request) { return DegradeLink(request, live); });
+  post("/v1/links/{chip}/{port}/lose",
+       [&live](const auto& request) { return LosePackets(request, live); });
+  post("/v1/links/{chip}/{port}/flap",
+       [&live](const auto& request) { return FlapLink(request, live); });
+  post("/v1/efa/{chip}/down",
+       [&live](const auto& request) { return SetEfa(request, live, false); });
+  post("/v1/efa/{chip}/up", [&live](const auto& request) { return SetEfa(request, live, true); });
   post("/v1/ultraserver/elect", [election](const auto&) { return Elect(election); });
   post("/v1/ultraserver/mode",
        [election](const auto& request) { return SetMode(request, election); });

@@ -1,11 +1,16 @@
 // A sim-node's own REST API, for people and tests who break things on purpose.
 //
 //   GET  /v1/state                          the instance: chips, links, claims (without tokens)
+//   GET  /v1/links                          how full each link was last (link_counters.h), as text
 //   POST /v1/chips/{n}/break                {"reason": "hbm-uncorrectable"}
 //   POST /v1/chips/{n}/repair
 //   POST /v1/links/{chip}/{port}/down       port: x+ x- y+ y- z+ z-
-//   POST /v1/links/{chip}/{port}/up
+//   POST /v1/links/{chip}/{port}/up         repairs it, whatever it has
 //   POST /v1/links/{chip}/{port}/degrade    {"permille": 250}, of the link's rate
+//   POST /v1/links/{chip}/{port}/lose       {"lossPpm": 10000}, packets of a million
+//   POST /v1/links/{chip}/{port}/flap       {"periodUs": 1000, "downUs": 50}, of virtual time
+//   POST /v1/efa/{chip}/down                its network card
+//   POST /v1/efa/{chip}/up
 //   POST /v1/ultraserver/elect              an UltraServer election on demand
 //   POST /v1/ultraserver/mode               {"mode": "X2V"}: X4, X2H, X2V or X1
 //

@@ -99,7 +99,11 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
     Joined joined;
     for (int rank = 0; rank < request.world_size; ++rank) {
       const auto& members = local->group->ranks[static_cast<std::size_t>(rank)].members;
-      if (rank == request.rank) joined.first_rank = joined.ranks;
+      if (rank == request.rank) {
+        joined.first_rank = joined.ranks;
+        joined.first_chip = joined.chips;
+        joined.own_chips = static_cast<int>(members.size());
+      }
       for (const Member& member : members) joined.ranks += member.ranks;
       joined.chips += static_cast<int>(members.size());
     }
@@ -244,35 +248,66 @@ std::shared_ptr<Communicators::Group> Communicators::FindGroup(const std::string
   return nullptr;
 }
 
-absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int rank,
-                                             const RunSpec& spec) {
-  std::shared_ptr<Local> local;
-  std::vector<NodeLinks> views;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = local_.find({comm_id, rank});
-    if (found == local_.end()) {
-      return FailedPrecondition("rank {} has not joined communicator \"{}\"", rank, comm_id);
-    }
-    local = found->second;
-    for (const auto& [node, view] : views_) {
-      views.push_back(local->group->gang->ViewFrom(rank, view));
-    }
+absl::StatusOr<std::shared_ptr<Communicators::Local>> Communicators::Enter(
+    const std::string& comm_id, int rank, std::vector<NodeLinks>& views) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = local_.find({comm_id, rank});
+  if (found == local_.end()) {
+    return FailedPrecondition("rank {} has not joined communicator \"{}\"", rank, comm_id);
   }
-  RunSpec in_mode = spec;
-  in_mode.mode = options_.mode;
-  const auto result = local->participant->Run(in_mode, std::move(views));
-  if (result.ok() || !EndsGroup(result.status())) return result;
+  for (const auto& [node, view] : views_) {
+    views.push_back(found->second->group->gang->ViewFrom(rank, view));
+  }
+  return found->second;
+}
+
+void Communicators::EndIfLost(const std::string& comm_id, int rank,
+                              const std::shared_ptr<Local>& local, const absl::Status& status) {
+  if (status.ok() || !EndsGroup(status)) return;
   std::optional<wire::Request> leave;
   {
     const std::lock_guard lock(mutex_);
     const auto found = local_.find({comm_id, rank});
-    if (found != local_.end() && found->second == local) {
-      leave = Forget(comm_id, rank, result.status());
-    }
+    if (found != local_.end() && found->second == local) leave = Forget(comm_id, rank, status);
   }
   if (leave) Tell(*leave);
+}
+
+absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int rank,
+                                             const RunSpec& spec) {
+  std::vector<NodeLinks> views;
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
+  RunSpec in_mode = spec;
+  in_mode.mode = options_.mode;
+  auto result = local->participant->Run(in_mode, std::move(views));
+  EndIfLost(comm_id, rank, local, result.status());
+  if (result.ok() && observer_) {
+    observer_({.loads = result->loads,
+               .time = result->time,
+               .times = static_cast<std::uint64_t>(spec.warmup + spec.iterations)});
+  }
   return result;
+}
+
+absl::StatusOr<AccessResult> Communicators::Access(const std::string& comm_id, int rank,
+                                                   const AccessSpec& spec, ClaimMemory& memory) {
+  std::vector<NodeLinks> views;
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
+  auto result = local->participant->Access(spec, memory, std::move(views));
+  EndIfLost(comm_id, rank, local, result.status());
+  if (result.ok() && observer_) observer_({.loads = result->loads, .time = result->time});
+  return result;
+}
+
+absl::StatusOr<std::vector<torus::ChipIndex>> Communicators::Chips(const std::string& comm_id,
+                                                                   int rank) const {
+  std::vector<NodeLinks> views;
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
+  std::vector<torus::ChipIndex> chips;
+  for (const Joiner& joiner : local->group->ranks) {
+    for (const Member& member : joiner.members) chips.push_back(member.chip);
+  }
+  return chips;
 }
 
 void Communicators::Leave(const std::string& comm_id, int rank) {
@@ -380,15 +415,18 @@ void Communicators::Tell(const wire::Request& message) {
   }
 }
 
-void Communicators::SetLinks(std::vector<LinkState> unhealthy) {
+void Communicators::SetLinks(std::vector<LinkState> unhealthy, std::vector<torus::ChipIndex> dead,
+                             std::vector<torus::ChipIndex> efa_down) {
   NodeLinks view;
   {
     const std::lock_guard lock(mutex_);
     NodeLinks& own = views_[options_.node_id];
-    if (own.unhealthy == unhealthy) return;
+    if (own.unhealthy == unhealthy && own.dead == dead && own.efa_down == efa_down) return;
     own.node = options_.node_id;
     own.epoch += 1;
     own.unhealthy = std::move(unhealthy);
+    own.dead = std::move(dead);
+    own.efa_down = std::move(efa_down);
     view = own;
   }
   Tell(EncodeLinks(view));

@@ -22,6 +22,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,10 +38,6 @@
 #include "sim-node/serve/peer_link.h"
 
 namespace tahoma::sim {
-
-// NRT_EXEC_HW_ERR_COLLECTIVES (aws-neuron-sdk nrt/nrt_status.h): the code of a collective that a
-// sick peer ended.
-inline constexpr int kNrtExecHwErrCollectives = 1200;
 
 // Pods: each has a chip of its own in an UltraCluster of 2,048.
 inline constexpr int kMaxWorldSize = 2048;
@@ -85,10 +82,23 @@ class Communicators final : public PeerEvents {
   struct Joined {
     int first_rank = 0;  // the pod's first logical core within the communicator
     int ranks = 0;       // logical cores of all pods
-    int chips = 0;
+    int first_chip = 0;  // the pod's first chip within the communicator
+    int own_chips = 0;
+    int chips = 0;  // of all pods
+  };
+
+  // What an operation of this node's ranks put on their links.
+  struct Traffic {
+    std::vector<LinkLoad> loads;  // of one time
+    VirtualDuration time{};       // of one time
+    std::uint64_t times = 1;
   };
 
   explicit Communicators(Options options) : options_(std::move(options)) {}
+
+  // Hears of every operation that has ended well, from the thread of its rank. Only before the
+  // first Join.
+  void Observe(std::function<void(const Traffic&)> observer) { observer_ = std::move(observer); }
 
   // Where messages for other nodes go. Called once, before the first Join, unless the node is
   // alone. `link` must outlive the last call.
@@ -106,11 +116,21 @@ class Communicators final : public PeerEvents {
   // kAborted, kDeadlineExceeded or kInternal the rank is out of the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
+  // Reads and writes chips' memories; all ranks must call it. Errors as Participant::Access and
+  // before and after as Run.
+  absl::StatusOr<AccessResult> Access(const std::string& comm_id, int rank, const AccessSpec& spec,
+                                      ClaimMemory& memory);
+
+  // The chips of all pods, in the order of their ranks. kFailedPrecondition before Join.
+  absl::StatusOr<std::vector<torus::ChipIndex>> Chips(const std::string& comm_id, int rank) const;
+
   // Forgets the rank; the others are told. Unknown ranks are let pass.
   void Leave(const std::string& comm_id, int rank);
 
-  // The state of this node's own directed links has changed; collectives that begin later use it.
-  void SetLinks(std::vector<LinkState> unhealthy);
+  // The state of this node's own directed links or chips has changed; collectives that begin later
+  // use it. Chips by their numbers in the torus.
+  void SetLinks(std::vector<LinkState> unhealthy, std::vector<torus::ChipIndex> dead = {},
+                std::vector<torus::ChipIndex> efa_down = {});
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
   void OnPeerMessage(int node, wire::Request message) override;
@@ -143,6 +163,12 @@ class Communicators final : public PeerEvents {
 
   absl::Status CheckJoin(const JoinRequest& request, const torus::Shape& torus) const;
   PeerLink* LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
+  // Without mutex_: the rank's own part of its group and what is known of the links.
+  absl::StatusOr<std::shared_ptr<Local>> Enter(const std::string& comm_id, int rank,
+                                               std::vector<NodeLinks>& views) const;
+  // Without mutex_: takes the rank out of its group if it cannot go on after `status`.
+  void EndIfLost(const std::string& comm_id, int rank, const std::shared_ptr<Local>& local,
+                 const absl::Status& status);
   // The rest need mutex_ held unless they say otherwise.
   absl::Status Conflict(const std::string& comm_id) const;
   std::string Missing(const std::string& comm_id, int world_size) const;
@@ -171,6 +197,7 @@ class Communicators final : public PeerEvents {
   const Options options_;
   PeerLink* link_ = nullptr;  // to the nodes of the UltraServer
   PeerLink* efa_ = nullptr;   // to those of other units
+  std::function<void(const Traffic&)> observer_;
 
   mutable std::mutex mutex_;  // all below
   std::condition_variable changed_;

@@ -40,6 +40,9 @@ class CommunicatorCalls {
   absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
                                    const std::vector<Member>& cores);
 
+  // kFailedPrecondition unless that rank was joined, kPermissionDenied unless with that claim.
+  absl::Status CheckHolder(const std::pair<std::string, int>& rank_of, const std::string& claim);
+
   // Leaves every communicator that was joined with the claim: it is released, or its pod is gone.
   void LeaveAll(const std::string& claim);
 
@@ -49,7 +52,6 @@ class CommunicatorCalls {
                                    const std::vector<Member>& cores);
   absl::StatusOr<wire::Reply> Run(const wire::Request& request, const std::string& claim);
   absl::StatusOr<wire::Reply> Leave(const wire::Request& request, const std::string& claim);
-  absl::Status CheckHolder(const Key& key, const std::string& claim);
 
   Communicators& communicators_;
   std::mutex mutex_;

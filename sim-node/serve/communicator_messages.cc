@@ -37,9 +37,32 @@ std::int64_t PicosecondsOf(VirtualTime time) { return time.time_since_epoch().co
 Json LinksJson(const NodeLinks& view) {
   Json links = Json::array();
   for (const LinkState& state : view.unhealthy) {
-    links.push_back({{"link", state.link}, {"permille", state.permille}});
+    Json link = {{"link", state.link}, {"permille", state.permille}};
+    if (state.loss_ppm != 0) link["lossPpm"] = state.loss_ppm;
+    if (state.flapping != Flapping{}) {
+      link["flapPeriodPs"] = state.flapping.period.count();
+      link["flapDownPs"] = state.flapping.down.count();
+    }
+    links.push_back(std::move(link));
   }
-  return {{"node", view.node}, {"epoch", view.epoch}, {"links", std::move(links)}};
+  Json json = {{"node", view.node}, {"epoch", view.epoch}, {"links", std::move(links)}};
+  for (const torus::ChipIndex chip : view.dead) json["dead"].push_back(chip.value());
+  for (const torus::ChipIndex chip : view.efa_down) json["efaDown"].push_back(chip.value());
+  return json;
+}
+
+// Chips of a torus with so many links.
+std::vector<torus::ChipIndex> ReadChips(Fields& fields, std::string_view key, LinkId links) {
+  const std::int64_t chips = static_cast<std::int64_t>(links / kPorts);
+  std::vector<torus::ChipIndex> read;
+  for (const Json& item : fields.Array(key, static_cast<std::size_t>(chips))) {
+    if (!item.is_number_integer() || item < 0 || item >= chips) {
+      fields.Fail(InvalidArgument("{} must hold chips from 0 to {}", fields.Path(key), chips - 1));
+      return {};
+    }
+    read.emplace_back(item.get<int>());
+  }
+  return read;
 }
 
 NodeLinks ReadLinks(Fields& fields, LinkId links) {
@@ -50,9 +73,16 @@ NodeLinks ReadLinks(Fields& fields, LinkId links) {
     Fields link(item, fields.Path("links"));
     view.unhealthy.push_back(
         {.link = static_cast<LinkId>(link.Int("link", 0, static_cast<std::int64_t>(links) - 1)),
-         .permille = static_cast<std::uint16_t>(link.Int("permille", 0, 1000))});
+         .permille = static_cast<std::uint16_t>(link.Int("permille", 0, 1000)),
+         .loss_ppm = static_cast<std::uint32_t>(link.IntOr("lossPpm", 0, kMaxLossPpm, 0)),
+         .flapping = {
+             .period = VirtualDuration(link.IntOr("flapPeriodPs", 0, kMaxFlapPeriod.count(), 0)),
+             .down = VirtualDuration(link.IntOr("flapDownPs", 0, kMaxFlapPeriod.count(), 0))}});
+    fields.Fail(CheckFlapping(view.unhealthy.back().flapping));
     fields.Fail(link.status());
   }
+  view.dead = ReadChips(fields, "dead", links);
+  view.efa_down = ReadChips(fields, "efaDown", links);
   return view;
 }
 

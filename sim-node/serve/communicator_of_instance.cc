@@ -38,14 +38,33 @@ std::vector<LinkState> UnhealthyLinks(const Instance& instance) {
     for (const torus::Axis axis : torus::kAxes) {
       for (const torus::Direction direction : torus::kDirections) {
         const Port port{.axis = axis, .direction = direction};
-        const std::uint16_t permille = instance.chip(chip).link_permille[PortIndex(port)];
-        if (permille == TorusLinks::kHealthy || !instance.HasLink(port)) continue;
-        unhealthy.push_back({.link = TorusLinks::IdOf(IndexOf(instance, chip), axis, direction),
-                             .permille = permille});
+        if (!instance.HasLink(port)) continue;
+        const ChipState& state = instance.chip(chip);
+        const LinkState link{.link = TorusLinks::IdOf(IndexOf(instance, chip), axis, direction),
+                             .permille = instance.LinkPermille(chip, port),
+                             .loss_ppm = state.link_loss_ppm.at(PortIndex(port)),
+                             .flapping = state.link_flapping.at(PortIndex(port))};
+        if (link != LinkState{.link = link.link}) unhealthy.push_back(link);
       }
     }
   }
   return unhealthy;
+}
+
+std::vector<torus::ChipIndex> DeadChips(const Instance& instance) {
+  std::vector<torus::ChipIndex> dead;
+  for (int chip = 0; chip < instance.chip_count(); ++chip) {
+    if (instance.chip(chip).fault == ChipFault::kDead) dead.push_back(IndexOf(instance, chip));
+  }
+  return dead;
+}
+
+std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance) {
+  std::vector<torus::ChipIndex> down;
+  for (int chip = 0; chip < instance.chip_count(); ++chip) {
+    if (!instance.chip(chip).efa_up) down.push_back(IndexOf(instance, chip));
+  }
+  return down;
 }
 
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim) {

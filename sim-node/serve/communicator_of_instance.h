@@ -3,7 +3,7 @@
 //   Communicators communicators({.node_id = NodeIdOf(node), .links = LinksAround(node)});
 //   CommunicatorCalls calls(communicators);
 //   AddCommunicatorCalls(server, live, calls);
-//   communicators.SetLinks(live.Read(UnhealthyLinks));        // now, and after each change
+//   communicators.SetLinks(live.Read(UnhealthyLinks), live.Read(DeadChips));   // at each change
 //
 // Scope: translation between Instance, which numbers its own chips, and the torus of the
 // UltraServer, where chip c of node n is ChipIndex(16 n + c).
@@ -36,6 +36,10 @@ TorusLinks LinksAround(const Instance& instance);
 
 // The directed links that chips of this instance send on and that are not healthy.
 std::vector<LinkState> UnhealthyLinks(const Instance& instance);
+
+// The chips of this instance that are dead, and those whose network card is down.
+std::vector<torus::ChipIndex> DeadChips(const Instance& instance);
+std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance);
 
 // The logical cores of a claim by chip, ascending.
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);

@@ -106,6 +106,9 @@ NodeLinks GangFabric::ViewFrom(int rank, NodeLinks view) const {
     known.push_back(state);
   }
   view.unhealthy = std::move(known);
+  for (std::vector<torus::ChipIndex>* chips : {&view.dead, &view.efa_down}) {
+    for (torus::ChipIndex& chip : *chips) chip = Fabric::ChipOf(unit, chip.value());
+  }
   return view;
 }
 

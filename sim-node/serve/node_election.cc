@@ -45,10 +45,10 @@ int PlaceBehind(int place, CableSide side) {
 
 bool IsCableUp(const Instance& instance, CableSide side) {
   const int place = instance.options().ultra_server->node_id;
-  const std::size_t port = PortIndex(PortOfCable(place, side));
+  const Port port = PortOfCable(place, side);
   for (int i = 0; i < instance.chip_count(); ++i) {
-    const ChipState& chip = instance.chip(i);
-    if (chip.link_permille[port] == 0 || chip.fault == ChipFault::kDma) return false;
+    if (!instance.IsLinkDependable(i, port)) return false;
+    if (instance.chip(i).fault == ChipFault::kDma) return false;
   }
   return true;
 }

@@ -47,7 +47,7 @@ wire::Chip ChipOf(const Instance& node, int index) {
   for (const torus::Axis axis : torus::kAxes) {
     for (const torus::Direction direction : {torus::Direction::kPlus, torus::Direction::kMinus}) {
       const Port port{axis, direction};
-      if (state.link_permille[PortIndex(port)] == 0) chip.links_down.push_back(PortName(port));
+      if (!node.IsLinkDependable(index, port)) chip.links_down.push_back(PortName(port));
     }
   }
   chip.lnc = node.lnc(index);

@@ -121,6 +121,10 @@ ROWS = [
       for operation in ("allreduce", "allgather", "reducescatter", "alltoall") for shape in ("4x4", "4x4x2", "4x4x4")),
     ("predict_subcube_ns", "ns", 1000, "lower", google_benchmark("predict_bench", None)),
     ("predict_irregular_us", "us", 100, "lower", google_benchmark("predict_bench", None)),
+    ("dma_4032_reads_ms", "ms", None, "lower", google_benchmark("links_bench", None)),
+    *((f"{operation}_{shape}_cable_over_bound", "ratio", 1.07, "lower", google_benchmark("links_bench", "over_bound"))
+      for operation in ("allreduce", "allgather", "reducescatter")
+      for shape in ("4x4_without_x", "4x4x4_without_x", "4x4x4_without_z")),
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
 ]

@@ -16,8 +16,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/wire/call.h"
-#include "lib/wire/messages.h"
 #include "tests/integration/ultraserver_nodes.h"
 #include "tests/support/child_program.h"
 
@@ -47,38 +45,14 @@ class LostNodeTest : public ::testing::Test {
     return Eventually(nodes_[node],
                       [&] { return std::filesystem::exists(nodes_.Path("ports", node)); });
   }
-  // What dra-plugin does for a claim of all chips of the node.
-  void Claim(int node) {
-    wire::ApplyParams params;
-    params.grant.claim_uid = "uid-" + std::to_string(node);
-    params.grant.name_space = "default";
-    params.grant.name = "claim-" + std::to_string(node);
-    params.grant.ultra_server_mode = kNodes;
-    for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
-    wire::Client client("unix:" + nodes_.Path("socket", node));
-    const auto reply = client.Call(
-        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
-        kSoon);
-    ASSERT_TRUE(reply.ok()) << reply.status();
-    const auto token = wire::DecodeToken(reply->result);
-    ASSERT_TRUE(token.ok()) << token.status();
-    tokens_[static_cast<std::size_t>(node)] = *token;
-  }
+  void Claim(int node) { tokens_[static_cast<std::size_t>(node)] = nodes_.Claim(node); }
   // A pod's program on that node, as a rank of the job.
   std::unique_ptr<ChildProgram> Rank(int node, const std::string& job,
                                      const std::vector<std::string>& words,
                                      int world_size = kNodes) {
-    std::vector<std::string> command = {
-        "/usr/bin/env",
-        fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", nodes_.Path("socket", node)),
-        "TAHOMA_CLAIM_TOKEN=" + tokens_[static_cast<std::size_t>(node)],
-        fmt::format("TAHOMA_RANK={}", node),
-        fmt::format("TAHOMA_WORLD_SIZE={}", world_size),
-        "TAHOMA_COMM_ID=" + job,
-        Bin("nccom-test"),
-        "allr"};
+    std::vector<std::string> command = {Bin("nccom-test"), "allr"};
     command.insert(command.end(), words.begin(), words.end());
-    return std::make_unique<ChildProgram>(command, nodes_.Path(job, node));
+    return nodes_.RunRank(node, tokens_[static_cast<std::size_t>(node)], job, command, world_size);
   }
   static bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
     const SystemClock clock;

@@ -6,7 +6,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,7 +14,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/kube/http_transport.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
 #include "tests/integration/ultraserver_nodes.h"
@@ -34,16 +32,8 @@ class UltraServerElectionTest : public ::testing::Test {
  protected:
   // The node's state after a request to its admin API; null while it does not answer.
   json Admin(int node, const std::string& method, const std::string& target) {
-    std::ifstream ports(nodes_.Path("ports", node));
-    std::string key;
-    std::string address;
-    if (!(ports >> key >> address) || address.size() < 3) return nullptr;
-    address = address.substr(1, address.size() - 2);
-    auto api = kube::HttpTransport::Create({.server = "http://" + address});
-    if (!api.ok()) return nullptr;
-    const auto answer =
-        (*api)->Send({.method = method, .target = target, .headers = {}, .body = ""});
-    return answer.ok() ? json::parse(answer->body, nullptr, false) : json();
+    const json answer = json::parse(nodes_.Admin(node, method, target), nullptr, false);
+    return answer.is_discarded() ? json() : answer;
   }
   // What the class files of all nodes say, in one line.
   std::string Elected() {

@@ -1,9 +1,16 @@
 #include "tests/integration/ultraserver_nodes.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+
+#include "lib/base/status.h"
+#include "lib/kube/http_transport.h"
+#include "lib/wire/call.h"
+#include "lib/wire/messages.h"
 
 namespace tahoma::testing {
 
@@ -23,6 +30,52 @@ void UltraServerNodes::Start(int node) {
   programs_[static_cast<std::size_t>(node)] = std::make_unique<ChildProgram>(
       std::vector<std::string>{Bin("sim-node"), "--config", Path("config", node)},
       Path("log", node));
+}
+
+std::string UltraServerNodes::Admin(int node, const std::string& method, const std::string& target,
+                                    const std::string& body) const {
+  std::ifstream ports(Path("ports", node));
+  std::string key;
+  std::string address;
+  if (!(ports >> key >> address) || address.size() < 3) return "";
+  address = address.substr(1, address.size() - 2);
+  auto api = kube::HttpTransport::Create({.server = "http://" + address});
+  if (!api.ok()) return "";
+  const auto answer =
+      (*api)->Send({.method = method, .target = target, .headers = {}, .body = body});
+  return answer.ok() ? answer->body : "";
+}
+
+std::string UltraServerNodes::Claim(int node) const {
+  wire::ApplyParams params;
+  params.grant.claim_uid = fmt::format("uid-{}", node);
+  params.grant.name_space = "default";
+  params.grant.name = fmt::format("claim-{}", node);
+  params.grant.ultra_server_mode = kCount;
+  for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
+  wire::Client client("unix:" + Path("socket", node));
+  const auto reply = client.Call(
+      {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
+      std::chrono::seconds(20));
+  EXPECT_TRUE(reply.ok()) << reply.status();
+  const auto token = reply.ok() ? wire::DecodeToken(reply->result) : reply.status();
+  EXPECT_TRUE(token.ok()) << token.status();
+  return token.ok() ? *token : "";
+}
+
+std::unique_ptr<ChildProgram> UltraServerNodes::RunRank(int node, const std::string& token,
+                                                        const std::string& job,
+                                                        const std::vector<std::string>& command,
+                                                        int world_size) const {
+  std::vector<std::string> words = {
+      "/usr/bin/env",
+      fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", node)),
+      "TAHOMA_CLAIM_TOKEN=" + token,
+      fmt::format("TAHOMA_RANK={}", node),
+      fmt::format("TAHOMA_WORLD_SIZE={}", world_size),
+      "TAHOMA_COMM_ID=" + job};
+  words.insert(words.end(), command.begin(), command.end());
+  return std::make_unique<ChildProgram>(words, Path(job, node));
 }
 
 void UltraServerNodes::WriteConfig(int node, const std::string& peer_timeout) const {

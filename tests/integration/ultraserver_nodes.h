@@ -29,6 +29,16 @@ class UltraServerNodes {
   std::string Path(const std::string& name, int node) const;
   // Starts the program of one that has ended; its "ports" appear when it serves.
   void Start(int node);
+  // What the node's admin API answers; empty while it does not.
+  std::string Admin(int node, const std::string& method, const std::string& target,
+                    const std::string& body = "") const;
+  // Once it serves, what dra-plugin does for a claim of all chips of the node; gives its token.
+  std::string Claim(int node) const;
+  // `command` as the program of a pod on that node: rank `node` of the job, with that token. Its
+  // log is the node's file `job`.
+  std::unique_ptr<ChildProgram> RunRank(int node, const std::string& token, const std::string& job,
+                                        const std::vector<std::string>& command,
+                                        int world_size = kCount) const;
   ChildProgram& operator[](int node) { return *programs_[static_cast<std::size_t>(node)]; }
 
  private:

@@ -86,7 +86,7 @@ absl::StatusOr<wire::Inventory> InstancePort::GetInventory() {
     for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY, torus::Axis::kZ}) {
       for (const auto direction : {torus::Direction::kPlus, torus::Direction::kMinus}) {
         const sim::Port port{axis, direction};
-        if (state.link_permille[PortIndex(port)] == 0) chip.links_down.push_back(PortName(port));
+        if (!instance_.IsLinkDependable(i, port)) chip.links_down.push_back(PortName(port));
       }
     }
     inventory.chips.push_back(std::move(chip));

@@ -5,78 +5,24 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "tests/unit/sim-node/collective/queue_peers.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
 namespace {
 
+using testing::Exchange;
+using testing::Pods;
+using testing::QueuePeer;
 using testing::UltraServer;
-
-// All queues between some participants. Can lose a participant, or lie for one.
-class Exchange {
- public:
-  void Put(int from, int to, PeerMessage message) {
-    const std::lock_guard lock(mutex_);
-    if (tamper) tamper(from, to, message);
-    queues_[{from, to}].push_back(std::move(message));
-    changed_.notify_all();
-  }
-  absl::StatusOr<PeerMessage> Take(int from, int to) {
-    std::unique_lock lock(mutex_);
-    auto& queue = queues_[{from, to}];
-    changed_.wait(lock, [&] { return !queue.empty() || gone_.contains(from); });
-    if (queue.empty()) return Aborted("rank {} is gone", from);
-    PeerMessage message = std::move(queue.front());
-    queue.pop_front();
-    return message;
-  }
-  void Lose(int rank) {
-    const std::lock_guard lock(mutex_);
-    gone_.insert(rank);
-    changed_.notify_all();
-  }
-
-  std::function<void(int from, int to, PeerMessage&)> tamper;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::pair<int, int>, std::deque<PeerMessage>> queues_;
-  std::set<int> gone_;
-};
-
-class QueuePeer final : public Peer {
- public:
-  QueuePeer(Exchange& exchange, int self) : exchange_(exchange), self_(self) {}
-  absl::Status Send(int rank, PeerMessage message) override {
-    exchange_.Put(self_, rank, std::move(message));
-    return absl::OkStatus();
-  }
-  absl::StatusOr<PeerMessage> Receive(int rank) override { return exchange_.Take(rank, self_); }
-
- private:
-  Exchange& exchange_;
-  const int self_;
-};
-
-using Pods = std::vector<std::vector<Member>>;
-
-// Four pods with a whole instance each.
-Pods WholeUltraServer(int ranks_per_chip) {
-  Pods pods;
-  for (int z = 0; z < 4; ++z) pods.push_back(MembersOf(0xffffull << (16 * z), ranks_per_chip));
-  return pods;
-}
+using testing::WholeUltraServer;
 
 // Runs `specs` one after the other on every participant; a participant that fails leaves.
 std::vector<std::vector<absl::StatusOr<RunResult>>> RunAll(
@@ -171,6 +117,41 @@ TEST(ParticipantTest, WhatOneNodeKnowsOfItsBrokenLinkAllTakeIntoAccount) {
     EXPECT_EQ(of_rank[0]->time, alone->times.end - alone->times.start);
     EXPECT_EQ(of_rank[0]->wrong_elements, 0u);
   }
+}
+
+TEST(ParticipantTest, AFlappingLinkThatOneNodeKnowsOfCostsAllTheSameByTheirCommonClock) {
+  const Pods pods = WholeUltraServer(1);
+  const LinkId link =
+      TorusLinks::IdOf(torus::ChipIndex(21), torus::Axis::kX, torus::Direction::kPlus);
+  const Flapping flapping{.period = Microseconds(300), .down = Microseconds(40)};
+  const NodeLinks view{.node = 1, .epoch = 1, .unhealthy = {{link, 1000, 0, flapping}}};
+  std::vector<std::vector<NodeLinks>> views(4);
+  views[1] = {view};
+  const std::vector<RunSpec> specs = {Checked(4 * 300'000), Checked(4 * 300'000),
+                                      Checked(4 * 300'000)};
+  Exchange exchange;
+  const auto results = RunAll(pods, std::vector(4, specs), views, exchange);
+  VirtualTime clock{};
+  std::set<VirtualDuration> different;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto outlook = LinkOutlook::Of(Fabric(UltraServer()), {view}, clock);
+    ASSERT_TRUE(outlook.ok()) << outlook.status();
+    const auto plan =
+        PlanCollective(specs[i].request, MembersOf(kAllChips), outlook->fabric().unit(0));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto times = outlook->TimesOf(plan->schedule);
+    ASSERT_TRUE(times.ok()) << times.status();
+    const VirtualDuration time = times->end - times->start;
+    clock += 3 * time;
+    different.insert(time);
+    for (const auto& result : results) {
+      ASSERT_TRUE(result[i].ok()) << result[i].status();
+      EXPECT_EQ(result[i]->time, time);
+      EXPECT_EQ(result[i]->end, clock);
+      EXPECT_EQ(result[i]->wrong_elements, 0U);
+    }
+  }
+  EXPECT_GT(different.size(), 1U) << "each began in another part of the link's period";
 }
 
 TEST(ParticipantTest, AParticipantThatDiesInTheMiddleEndsItForAll) {
@@ -291,15 +272,6 @@ TEST(ParticipantTest, AnImpossibleRequestIsRefusedByAllAndTheNextOneWorks) {
       EXPECT_TRUE(self.Run(Checked(400), {}).ok());
     });
   }
-}
-
-TEST(NewestTest, TheHighestEpochWinsInAnyOrder) {
-  const NodeLinks old_one{.node = 1, .epoch = 1, .unhealthy = {{7, 0}}};
-  const NodeLinks new_one{.node = 1, .epoch = 2, .unhealthy = {}};
-  const NodeLinks other{.node = 0, .epoch = 9, .unhealthy = {{1, 500}}};
-  const std::vector<NodeLinks> expected = {other, new_one};
-  EXPECT_EQ(Newest({old_one, new_one, other}), expected);
-  EXPECT_EQ(Newest({other, new_one, old_one}), expected);
 }
 
 }  // namespace

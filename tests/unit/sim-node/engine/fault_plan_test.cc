@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 namespace tahoma::sim {
@@ -39,6 +40,33 @@ TEST(FaultPlanTest, EveryFaultIsRepairedWhenAsked) {
     open[fault.target] += fault.permille == 1000 ? -1 : 1;
   }
   for (const auto& [target, count] : open) EXPECT_EQ(count, 0) << "target " << target;
+}
+
+TEST(FaultPlanTest, AFlappingTargetGoesDownEachPeriodAndUpInBetweenUntilTheEnd) {
+  const auto at = [](double microseconds) { return VirtualTime(Microseconds(microseconds)); };
+  const FaultPlan plan = FaultPlan::Flapping({.target = 3,
+                                              .from = at(5),
+                                              .until = at(25),
+                                              .period = Microseconds(10),
+                                              .down = Microseconds(2),
+                                              .up_permille = 500});
+  EXPECT_EQ(plan.faults(),
+            (std::vector<Fault>{{at(5), 3, 0}, {at(7), 3, 500}, {at(15), 3, 0}, {at(17), 3, 500}}));
+}
+
+TEST(FaultPlanTest, TwoPlansInOneAreInOrderOfTime) {
+  const auto flap = [](std::uint32_t target, double from) {
+    return FaultPlan::Flapping({.target = target,
+                                .from = VirtualTime(Microseconds(from)),
+                                .until = VirtualTime(Microseconds(100)),
+                                .period = Microseconds(20),
+                                .down = Microseconds(5)});
+  };
+  const FaultPlan one = flap(1, 0), other = flap(2, 3);
+  const FaultPlan both = one.And(other);
+  EXPECT_EQ(both.faults().size(), one.faults().size() + other.faults().size());
+  EXPECT_TRUE(std::is_sorted(both.faults().begin(), both.faults().end(),
+                             [](const Fault& a, const Fault& b) { return a.at < b.at; }));
 }
 
 TEST(FaultPlanTest, APlanOfNoFaultsIsEmpty) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "lib/base/rng.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -137,6 +138,72 @@ TEST(TorusLinksTest, UnhealthyLinksAreListedByTheirSendersInOrder) {
   EXPECT_EQ(links.Unhealthy(torus::MaskOf(ChipIndex(9))), (std::vector<LinkState>{{56, 0}}));
   EXPECT_EQ(TorusLinks::Name(56), "chip 9 y-");
   EXPECT_TRUE(links.damaged());
+}
+
+TEST(TorusLinksTest, ChipsAreDamagedByALinkBetweenThemNotByOneThatLeadsAway) {
+  TorusLinks links = UltraServer();
+  ASSERT_TRUE(
+      links.SetPermille(TorusLinks::IdOf(ChipIndex(5), Axis::kX, Direction::kPlus), 999).ok());
+  EXPECT_TRUE(links.IsDamaged(0b110'0000));
+  EXPECT_FALSE(links.IsDamaged(0b011'0000));  // the link of chip 5 leads to chip 6
+  EXPECT_FALSE(links.IsDamaged(0b100'0000));
+}
+
+TEST(TorusLinksTest, ALossyLinkSendsSomePacketsAgainAndAsksForThemFirst) {
+  TorusLinks links = Instance();
+  const LinkId link = TorusLinks::IdOf(ChipIndex(5), Axis::kX, Direction::kPlus);
+  EXPECT_EQ(links.latency(link), Microseconds(0.5));
+  ASSERT_TRUE(
+      links.SetLoss(link, 200'000).ok());  // every fifth: 1.25 times each, 0.25 of them late
+  EXPECT_EQ(links.capacity(link), 102'400'000'000U);
+  EXPECT_EQ(links.latency(link), Microseconds(0.5 + 0.25 * 2 * 0.5));
+  ASSERT_TRUE(links.SetPermille(link, 500).ok());
+  EXPECT_EQ(links.capacity(link), 51'200'000'000U);
+  EXPECT_EQ(links.Unhealthy(kAllChips), (std::vector<LinkState>{{link, 500, 200'000}}));
+  ASSERT_TRUE(links.SetPermille(link, 1000).ok());
+  EXPECT_TRUE(links.damaged()) << "it still loses packets";
+  ASSERT_TRUE(links.SetLoss(link, 0).ok());
+  EXPECT_FALSE(links.damaged());
+  const std::vector<LinkId> route = {link, link};
+  EXPECT_EQ(links.LatencyOf(route), Microseconds(1));
+}
+
+// The model's expected values against packets that are thrown one by one.
+TEST(TorusLinksTest, LossCostsWhatPacketsSentUntilTheyArriveCost) {
+  constexpr std::uint64_t kPackets = 200'000;
+  for (const std::uint32_t loss : {1'000U, 50'000U, 300'000U, kMaxLossPpm}) {
+    Rng rng(loss);
+    std::uint64_t sent = 0;
+    for (std::uint64_t packet = 0; packet < kPackets; ++packet) {
+      do ++sent;
+      while (rng.Chance(loss, 1'000'000));
+    }
+    TorusLinks links = Instance();
+    ASSERT_TRUE(links.SetLoss(1, loss).ok());
+    const double of_rate = static_cast<double>(links.capacity(1)) / 128e9;
+    const double again = static_cast<double>(sent - kPackets) / kPackets;
+    EXPECT_NEAR(of_rate, static_cast<double>(kPackets) / static_cast<double>(sent), 0.01) << loss;
+    EXPECT_NEAR(Nanoseconds(links.latency(1)) / 500, 1 + 2 * again, 0.02) << loss;
+  }
+}
+
+TEST(TorusLinksTest, ALossOrAFlappingOutsideItsRangeIsRefused) {
+  TorusLinks links = Instance();
+  EXPECT_EQ(links.SetLoss(1, kMaxLossPpm + 1).message(),
+            "a link loses 500001 of a million packets; expected 0 to 500000");
+  EXPECT_EQ(links.SetLoss(TorusLinks::IdOf(ChipIndex(3), Axis::kZ, Direction::kPlus), 1).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(links.damaged());
+  const auto check = [](double period, double down) {
+    return CheckFlapping({.period = Microseconds(period), .down = Microseconds(down)}).ok();
+  };
+  EXPECT_TRUE(check(0, 0));
+  EXPECT_TRUE(check(10, 1));
+  EXPECT_FALSE(check(9.9, 1));
+  EXPECT_FALSE(check(10, 10));
+  EXPECT_FALSE(check(10, 0));
+  EXPECT_FALSE(check(0, 1));
+  EXPECT_FALSE(check(3'600e6 + 1, 1));
 }
 
 TEST(TorusLinksTest, ConnectednessIsAboutTheSetNotTheTorus) {

@@ -68,6 +68,13 @@ TEST_F(TransferTest, TwoHopsCostOneMoreLatencyNotOneMoreTransfer) {
             VirtualTime(TransferTime(kMiB, 128'000'000'000) + Microseconds(1.0)));
 }
 
+TEST_F(TransferTest, ALossyLinkCostsItsRepetitionsInRateAndInLatency) {
+  ASSERT_TRUE(
+      links_.SetLoss(TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 200'000).ok());
+  EXPECT_EQ(Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB}}),
+            VirtualTime(TransferTime(kMiB, 102'400'000'000) + Microseconds(0.75)));
+}
+
 TEST_F(TransferTest, FlowsOnOneLinkShareItAndTheLongerSpeedsUpWhenTheShorterEnds) {
   Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB},
        {.from = ChipIndex(0), .to = ChipIndex(1), .bytes = 3 * kMiB}});
@@ -131,6 +138,35 @@ TEST_F(TransferTest, ABatchThatLosesItsWayDoesNotEndTheOther) {
   queue_.RunUntilIdle();
   EXPECT_FALSE(first.ok());
   EXPECT_TRUE(second.ok());
+}
+
+// Down for 4 us of every 20: what is under way goes around; the link is taken again only by
+// messages that start while it is up.
+TEST_F(TransferTest, AFlappingLinkSendsWhatItCutsOffAroundAndTakesTheNextMessage) {
+  const LinkId link = TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus);
+  const FaultPlan plan = FaultPlan::Flapping({.target = link,
+                                              .from = VirtualTime(Microseconds(4)),
+                                              .until = VirtualTime(Microseconds(100)),
+                                              .period = Microseconds(20),
+                                              .down = Microseconds(4)});
+  for (const Fault& fault : plan.faults()) {
+    BreakAt(fault.at - queue_.now(), fault.target, fault.permille);
+  }
+  std::vector<VirtualTime> ends;
+  const auto start = [&] {
+    transfer_.Start({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB}},
+                    [&](const absl::Status& status, const std::vector<VirtualTime>&) {
+                      EXPECT_TRUE(status.ok()) << status;
+                      ends.push_back(queue_.now());
+                    });
+  };
+  queue_.Schedule(VirtualTime{}, EventPriority::kStart, start);
+  queue_.Schedule(VirtualTime(Microseconds(10)), EventPriority::kStart, start);
+  queue_.RunUntilIdle();
+  const VirtualDuration whole = TransferTime(kMiB, 128'000'000'000);
+  EXPECT_EQ(ends,
+            (std::vector<VirtualTime>{VirtualTime(whole + 3 * Microseconds(0.5)),
+                                      VirtualTime(Microseconds(10) + whole + Microseconds(0.5))}));
 }
 
 TEST_F(TransferTest, AFaultPlanReplaysToThePicosecond) {

@@ -163,6 +163,52 @@ TEST(InstanceTest, ALinkBreaksAtBothEnds) {
   EXPECT_EQ(node.chip(3).link_permille[PortIndex(*ParsePort("x+"))], 1000);
 }
 
+TEST(InstanceTest, LossAndFlappingBelongToBothEndsAndEndWithTheRepair) {
+  Instance node = Make();
+  const Port x_plus = *ParsePort("x+");
+  const Flapping flapping{.period = Microseconds(100), .down = Microseconds(10)};
+  ASSERT_TRUE(node.SetLinkLoss(3, x_plus, 5000).ok());
+  ASSERT_TRUE(node.SetLinkFlapping(3, x_plus, flapping).ok());
+  const std::size_t other = PortIndex(*ParsePort("x-"));
+  EXPECT_EQ(node.chip(0).link_loss_ppm[other], 5000U);
+  EXPECT_EQ(node.chip(0).link_flapping[other], flapping);
+  EXPECT_FALSE(node.IsLinkDependable(0, *ParsePort("x-")));
+  const std::uint64_t before = node.generation();
+  ASSERT_TRUE(node.SetLinkLoss(3, x_plus, 5000).ok());
+  EXPECT_EQ(node.generation(), before) << "nothing changed";
+  EXPECT_FALSE(node.SetLinkLoss(3, x_plus, kMaxLossPpm + 1).ok());
+  EXPECT_FALSE(node.SetLinkFlapping(3, x_plus, {.period = Microseconds(1)}).ok());
+  EXPECT_EQ(node.generation(), before);
+  ASSERT_TRUE(node.RepairLink(0, *ParsePort("x-")).ok());
+  EXPECT_EQ(node.chip(3), Make().chip(3));
+  EXPECT_EQ(node.chip(0), Make().chip(0));
+}
+
+TEST(InstanceTest, ADeadChipsLinksAreDownAtBothEndsAndComeBackAsTheyWere) {
+  Instance node = MakeMember();
+  ASSERT_TRUE(node.SetLink(5, *ParsePort("x+"), 300).ok());
+  ASSERT_TRUE(node.BreakChip(5, ChipFault::kDead).ok());
+  for (const Port port : kAllPorts) EXPECT_EQ(node.LinkPermille(5, port), 0) << PortName(port);
+  EXPECT_EQ(node.LinkPermille(6, *ParsePort("x-")), 0);
+  EXPECT_EQ(node.LinkPermille(6, *ParsePort("x+")), 1000);
+  ASSERT_TRUE(node.RepairChip(5).ok());
+  EXPECT_EQ(node.LinkPermille(6, *ParsePort("x-")), 300);
+  EXPECT_EQ(node.LinkPermille(5, *ParsePort("z+")), 1000);
+  // Other faults leave the links alone.
+  ASSERT_TRUE(node.BreakChip(5, ChipFault::kHbmUncorrectable).ok());
+  EXPECT_EQ(node.LinkPermille(5, *ParsePort("z+")), 1000);
+}
+
+TEST(InstanceTest, ANetworkCardGoesDownOnce) {
+  Instance node = Make();
+  const std::uint64_t before = node.generation();
+  ASSERT_TRUE(node.SetEfa(3, false).ok());
+  ASSERT_TRUE(node.SetEfa(3, false).ok());
+  EXPECT_EQ(node.generation(), before + 1);
+  EXPECT_FALSE(node.chip(3).efa_up);
+  EXPECT_FALSE(node.SetEfa(16, false).ok());
+}
+
 TEST(InstanceTest, LinksThatAreNotThereCannotBreak) {
   Instance alone = Make("trn2.3xlarge");
   EXPECT_EQ(alone.SetLink(0, *ParsePort("x+"), 0).code(), absl::StatusCode::kInvalidArgument);
@@ -183,7 +229,9 @@ TEST(InstanceTest, NamesReadBack) {
     EXPECT_EQ(FaultName(*ParseFault(fault)), fault);
     EXPECT_EQ(*ParseFault(FaultClass(*ParseFault(fault))), *ParseFault(fault));
   }
+  EXPECT_EQ(*ParseFault("dead"), ChipFault::kDead);
   EXPECT_FALSE(ParseFault("meteor").ok());
+  EXPECT_FALSE(ParseFault("").ok());
 }
 
 TEST(InstanceTest, OptionsAreChecked) {

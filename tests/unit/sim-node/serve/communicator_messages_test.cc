@@ -34,6 +34,31 @@ TEST(CommunicatorMessagesTest, ALeaveAndLinksComeBackAsTheyWere) {
   const NodeLinks view{.node = 2, .epoch = 5, .unhealthy = {{383, 0}, {1, 999}}};
   EXPECT_EQ(*DecodeLinks(EncodeLinks(view), kLinks), view);
   EXPECT_FALSE(DecodeLinks(EncodeLinks(view), 383).ok());
+  const Flapping flapping{.period = Microseconds(100), .down = Microseconds(7)};
+  const NodeLinks worse{.node = 1,
+                        .epoch = 6,
+                        .unhealthy = {{5, 1000, 20'000}, {7, 500, 0, flapping}},
+                        .dead = {ChipIndex(0), ChipIndex(63)},
+                        .efa_down = {ChipIndex(5)}};
+  EXPECT_EQ(*DecodeLinks(EncodeLinks(worse), kLinks), worse);
+  EXPECT_FALSE(DecodeLinks(EncodeLinks(worse), 96).ok()) << "a torus of 16 chips has no chip 63";
+}
+
+TEST(CommunicatorMessagesTest, StatesOfLinksOutOfTheirRangeAreRefused) {
+  const auto refused = [](const std::string& link, const std::string& dead = "[]") {
+    const std::string params =
+        R"({"node":0,"epoch":1,"links":[)" + link + R"(],"dead":)" + dead + "}";
+    const auto view = DecodeLinks({.method = "peerLinks", .params = params}, kLinks);
+    return !view.ok();
+  };
+  EXPECT_FALSE(refused(R"({"link":1,"permille":5})"));
+  EXPECT_TRUE(refused(R"({"link":1,"permille":1001})"));
+  EXPECT_TRUE(refused(R"({"link":1,"permille":5,"lossPpm":500001})"));
+  EXPECT_TRUE(refused(R"({"link":1,"permille":5,"flapPeriodPs":5,"flapDownPs":1})"));
+  EXPECT_TRUE(refused(R"({"link":1,"permille":5,"flapPeriodPs":100000000})"));
+  EXPECT_FALSE(refused(R"({"link":1,"permille":5})", "[63]"));
+  EXPECT_TRUE(refused(R"({"link":1,"permille":5})", "[64]"));
+  EXPECT_TRUE(refused(R"({"link":1,"permille":5})", R"(["a"])"));
 }
 
 TEST(CommunicatorMessagesTest, EveryKindOfDataComesBackAsItWas) {

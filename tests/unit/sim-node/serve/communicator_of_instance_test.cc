@@ -51,6 +51,26 @@ TEST(CommunicatorOfInstanceTest, ABrokenCableIsTwoDirectedLinksOfThisNode) {
   EXPECT_TRUE(UnhealthyLinks(node).empty());
 }
 
+TEST(CommunicatorOfInstanceTest, LossyAndFlappingLinksAndDeadChipsAreToldToo) {
+  Instance node = MakeInstance("trn2u.48xlarge", UltraServerPlace{.id = "us", .node_id = 1});
+  const Port z_plus{torus::Axis::kZ, torus::Direction::kPlus};
+  const Flapping flapping{.period = Microseconds(100), .down = Microseconds(10)};
+  ASSERT_TRUE(node.SetLinkLoss(2, z_plus, 7).ok());
+  ASSERT_TRUE(node.SetLinkFlapping(3, z_plus, flapping).ok());
+  const auto link = [&](int chip) {
+    return TorusLinks::IdOf(torus::ChipIndex(chip), z_plus.axis, z_plus.direction);
+  };
+  EXPECT_EQ(UnhealthyLinks(node),
+            (std::vector<LinkState>{{link(18), 1000, 7}, {link(19), 1000, 0, flapping}}));
+  EXPECT_TRUE(DeadChips(node).empty());
+  EXPECT_TRUE(ChipsWithoutEfa(node).empty());
+  ASSERT_TRUE(node.BreakChip(9, ChipFault::kDead).ok());
+  EXPECT_EQ(DeadChips(node), (std::vector{torus::ChipIndex(25)}));
+  ASSERT_TRUE(node.SetEfa(2, false).ok());
+  EXPECT_EQ(ChipsWithoutEfa(node), (std::vector{torus::ChipIndex(18)}));
+  EXPECT_EQ(UnhealthyLinks(node).size(), 2U + 6U + 4U) << "its own and its neighbours' here";
+}
+
 TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   LiveInstance live(MakeInstance("trn2.48xlarge", {}));
   const auto token = live.Change([](Instance& instance) {

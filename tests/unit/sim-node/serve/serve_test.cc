@@ -119,6 +119,22 @@ TEST_F(ServeTest, FaultsShowInTheInventory) {
   EXPECT_TRUE(inventory.chips[5].links_down.empty());  // slow is not down
 }
 
+TEST_F(ServeTest, LinksOfADeadChipAndFlappingOnesAreNoneToPlaceWorkOn) {
+  BreakChip(5, ChipFault::kDead);
+  ASSERT_TRUE(live_
+                  .Change([](Instance& node) {
+                    return node.SetLinkFlapping(
+                        0, *ParsePort("x+"),
+                        {.period = Microseconds(100), .down = Microseconds(10)});
+                  })
+                  .ok());
+  const wire::Inventory inventory = server_.MakeInventory();
+  EXPECT_EQ(inventory.chips[5].reason, "dead");
+  EXPECT_EQ(inventory.chips[5].links_down.size(), 6U);
+  EXPECT_EQ(inventory.chips[6].links_down, (std::vector<std::string>{"x-"}));
+  EXPECT_EQ(inventory.chips[0].links_down, (std::vector<std::string>{"x+"}));
+}
+
 TEST_F(ServeTest, AWatchEndsWithTheNextChange) {
   wire::WatchParams params;
   params.generation = server_.MakeInventory().generation;
@@ -278,6 +294,48 @@ TEST_F(AdminTest, LinksGoDownSlowAndUp) {
   EXPECT_EQ(permille(Send("POST", "/v1/links/2/z+/up")), 1000);
 }
 
+TEST_F(AdminTest, LinksLosePacketsAndFlapUntilTheyAreUpAgain) {
+  const auto chip = [&](const std::string& answer, std::size_t index) {
+    EXPECT_EQ(answer.substr(0, 4), "200 ") << answer;
+    return json::parse(answer.substr(4))["chips"][index];
+  };
+  const std::string lossy = Send("POST", "/v1/links/2/x+/lose", R"({"lossPpm":10000})");
+  EXPECT_EQ(chip(lossy, 2)["linkLossPpm"], (json{{"x+", 10000}}));
+  EXPECT_EQ(chip(lossy, 3)["linkLossPpm"], (json{{"x-", 10000}}));
+  EXPECT_EQ(chip(lossy, 2)["linkPermille"]["x+"], 1000);
+  const std::string flapping =
+      Send("POST", "/v1/links/2/x+/flap", R"({"periodUs":1000,"downUs":50})");
+  EXPECT_EQ(chip(flapping, 2)["linkFlapping"]["x+"],
+            (json{{"periodUs", 1000.0}, {"downUs", 50.0}}));
+  const std::string up = Send("POST", "/v1/links/3/x-/up");
+  EXPECT_FALSE(chip(up, 2).contains("linkLossPpm")) << up;
+  EXPECT_FALSE(chip(up, 2).contains("linkFlapping")) << up;
+}
+
+TEST_F(AdminTest, ADeadChipTakesItsLinksWithItAndGivesThemBack) {
+  ASSERT_EQ(Send("POST", "/v1/links/5/y+/degrade", R"({"permille":250})").substr(0, 4), "200 ");
+  const json dead =
+      json::parse(Send("POST", "/v1/chips/5/break", R"({"reason":"dead"})").substr(4))["chips"];
+  EXPECT_EQ(dead[5]["reason"], "dead");
+  EXPECT_FALSE(dead[5].contains("errorClass")) << "a dead chip reports nothing";
+  for (const auto& [port, permille] : dead[5]["linkPermille"].items())
+    EXPECT_EQ(permille, 0) << port;
+  EXPECT_EQ(dead[6]["linkPermille"]["x-"], 0);
+  EXPECT_EQ(dead[6]["linkPermille"]["x+"], 1000);
+  EXPECT_NE(Send("GET", "/metrics").find("tahoma_node_links_down 10"), std::string::npos);
+  const json repaired = json::parse(Send("POST", "/v1/chips/5/repair").substr(4))["chips"];
+  EXPECT_EQ(repaired[5]["linkPermille"]["y+"], 250);
+  EXPECT_EQ(repaired[6]["linkPermille"]["x-"], 1000);
+}
+
+TEST_F(AdminTest, ANetworkCardGoesDownAndUp) {
+  const std::string down = Send("POST", "/v1/efa/7/down");
+  EXPECT_EQ(json::parse(down.substr(4))["chips"][7]["efa"], "down");
+  EXPECT_NE(Send("GET", "/metrics").find("tahoma_node_efa_down 1"), std::string::npos);
+  const std::string up = Send("POST", "/v1/efa/7/up");
+  EXPECT_EQ(json::parse(up.substr(4))["chips"][7]["efa"], "up");
+}
+
 TEST_F(AdminTest, WithoutPeersThereIsAPlaceInTheUltraServerButNoElection) {
   const json place = json::parse(Send("GET", "/v1/state").substr(4))["ultraServer"];
   EXPECT_EQ(place, (json{{"id", "us-7"}, {"nodeId", 2}}));
@@ -300,6 +358,13 @@ TEST_F(AdminTest, BadRequestsAreRefusedByNameAndChangeNothing) {
       {"/v1/links/1/w+/down", "", "w+"},
       {"/v1/links/1/x+/degrade", R"({"permille":1001})", "0 to 1000"},
       {"/v1/links/1/x+/degrade", R"({"permille":"a"})", "0 to 1000"},
+      {"/v1/links/1/x+/lose", R"({"lossPpm":500001})", "0 to 500000"},
+      {"/v1/links/1/x+/lose", R"({"loss":1})", "unknown field"},
+      {"/v1/links/1/x+/flap", R"({"periodUs":100})", "no \\\"downUs\\\""},
+      {"/v1/links/1/x+/flap", R"({"periodUs":100,"downUs":100})", "is down for"},
+      {"/v1/links/1/x+/flap", R"({"periodUs":9,"downUs":1})", "flaps with a period"},
+      {"/v1/links/1/x+/flap", R"({"periodUs":1e3,"downUs":1})", "an integer from 1"},
+      {"/v1/efa/16/down", "", "chip 16"},
       {"/v1/ultraserver/mode", R"({"mode":"X3"})", "expected X4, X2H, X2V or X1"},
       {"/v1/ultraserver/mode", R"({"mode":4})", "mode must be a string"},
   };

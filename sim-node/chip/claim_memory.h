@@ -1,0 +1,96 @@
+// The memory that belongs to a claim, chip by chip, and to whom else it never does.
+//
+//   NodeMemory node(/*host_bytes=*/1 << 30);
+//   std::shared_ptr<ClaimMemory> memory = node.Of(token, {{ChipIndex(5), 96 << 30}});
+//   memory->Write({.chip = ChipIndex(5), .address = 0}, bytes);
+//   node.Drop(token);                    // the claim is released: the next one finds zeros
+//
+// A claim has an address space of its own on each of its chips, so that two claims on the cores of
+// one chip cannot see each other. It begins with zeros, as after the scrub that the driver does
+// between processes (reference: trainium2-hardware 1.7), and lives as long as the claim: a pod that
+// starts again finds what it left.
+//
+// Scope: bytes and bounds. Who may reach a claim's memory from another chip is
+// sim-node/collective's.
+//
+// Thread safety: all members may be called from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/torus/shape.h"
+#include "sim-node/chip/hbm.h"
+
+namespace tahoma::sim {
+
+struct MemoryPlace {
+  torus::ChipIndex chip = torus::ChipIndex(0);
+  std::uint64_t address = 0;
+  friend bool operator==(const MemoryPlace&, const MemoryPlace&) = default;
+};
+
+struct MemoryRange {
+  MemoryPlace at;
+  std::uint64_t bytes = 0;
+};
+
+class ClaimMemory {
+ public:
+  struct Share {
+    torus::ChipIndex chip;
+    std::uint64_t bytes = 0;  // of its memory
+  };
+
+  // No chip twice.
+  ClaimMemory(const std::vector<Share>& shares, std::shared_ptr<PageBudget> budget);
+
+  // kPermissionDenied for a chip that the claim does not hold, kOutOfRange beyond its share.
+  absl::Status Check(const MemoryRange& range) const;
+  // Makes sure that all of the ranges can be written; all or nothing. Errors as Check, and
+  // kResourceExhausted as PageBudget::Take.
+  absl::Status Reserve(std::span<const MemoryRange> ranges);
+  // Errors as Reserve; a write that fails has written nothing.
+  absl::Status Write(const MemoryPlace& at, std::string_view bytes);
+  // Errors as Check.
+  absl::StatusOr<std::string> Read(const MemoryRange& range) const;
+
+  // 0 for a chip that the claim does not hold.
+  std::uint64_t capacity(torus::ChipIndex chip) const;
+
+ private:
+  const std::shared_ptr<PageBudget> budget_;
+  mutable std::mutex mutex_;
+  std::map<torus::ChipIndex, Hbm> chips_;
+};
+
+class NodeMemory {
+ public:
+  explicit NodeMemory(std::uint64_t host_bytes)
+      : budget_(std::make_shared<PageBudget>(host_bytes)) {}
+
+  // The claim's memory, made when it is first asked for. Whoever still uses it after Drop keeps a
+  // memory that nobody else sees.
+  std::shared_ptr<ClaimMemory> Of(const std::string& claim,
+                                  const std::vector<ClaimMemory::Share>& shares);
+  void Drop(const std::string& claim);
+
+  // What the host keeps for all claims.
+  std::uint64_t resident_bytes() const { return budget_->used_bytes(); }
+
+ private:
+  const std::shared_ptr<PageBudget> budget_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<ClaimMemory>> claims_;
+};
+
+}  // namespace tahoma::sim

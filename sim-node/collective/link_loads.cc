@@ -1,0 +1,116 @@
+#include "sim-node/collective/link_loads.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+
+namespace {
+
+std::uint64_t SendCount(const Schedule& schedule) {
+  std::uint64_t count = 0;
+  if (schedule.turns.empty()) {
+    for (const Step& step : schedule.steps) count += step.size();
+  }
+  for (const Turn& turn : schedule.turns) {
+    count += turn.copies.size() * schedule.steps[turn.step].size();
+  }
+  return count;
+}
+
+struct Interval {
+  VirtualTime begin;
+  VirtualTime end;
+};
+
+// Turns and slices overlap in time.
+VirtualDuration LengthOf(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  VirtualDuration length{};
+  VirtualTime covered{};
+  for (const Interval& interval : intervals) {
+    const VirtualTime begin = std::max(interval.begin, covered);
+    if (interval.end <= begin) continue;
+    length += interval.end - begin;
+    covered = interval.end;
+  }
+  return length;
+}
+
+// The NeuronLinks of one message, each found once.
+class Routes {
+ public:
+  explicit Routes(const Fabric& fabric) : fabric_(fabric) {}
+
+  // Empty between units.
+  absl::StatusOr<const std::vector<LinkId>*> Of(const Send& send, torus::ChipMask through) {
+    const auto [route, added] = routes_.try_emplace({send.from, send.to, through});
+    const int unit = Fabric::UnitOf(send.from);
+    if (!added || unit != Fabric::UnitOf(send.to)) return &route->second;
+    const TorusLinks& links = fabric_.unit(unit);
+    TAHOMA_ASSIGN_OR_RETURN(
+        const std::vector<LinkId> local,
+        links.FindRoute(Fabric::LocalOf(send.from), Fabric::LocalOf(send.to), through));
+    for (const LinkId link : local) {
+      const torus::Hop hop = links.HopOf(link);
+      route->second.push_back(
+          fabric_.LinkOf(Fabric::ChipOf(unit, hop.from.value()), hop.axis, hop.direction));
+    }
+    return &route->second;
+  }
+
+ private:
+  const Fabric& fabric_;
+  std::map<std::tuple<torus::ChipIndex, torus::ChipIndex, torus::ChipMask>, std::vector<LinkId>>
+      routes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric) {
+  const Schedule& schedule = plan.schedule;
+  if (SendCount(schedule) > kMaxCountedSends) return std::vector<LinkLoad>();
+  Routes routes(fabric);
+  std::vector<LinkLoad> loads(fabric.id_count());
+  std::vector<VirtualTime> last(fabric.id_count());  // arrival in the turn; 0 = none
+  std::vector<std::vector<Interval>> busy(fabric.id_count());
+  absl::Status status;
+  for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+    const StepTimes& times = plan.times.steps[turn];
+    const torus::ChipMask through =
+        schedule.turns.empty() ? schedule.through : schedule.turns[turn].through;
+    std::vector<LinkId> used;
+    std::size_t place = 0;
+    ForEachSend(schedule, turn, [&](const Send& send) {
+      const VirtualTime arrival = times.ArrivalOf(place++);
+      const auto route = routes.Of(send, through);
+      if (!route.ok()) {
+        status = route.status();
+        return;
+      }
+      for (const LinkId link : **route) {
+        loads[link].bytes += send.bytes;
+        if (last[link] == VirtualTime{}) used.push_back(link);
+        last[link] = std::max(last[link], arrival);
+      }
+    });
+    for (const LinkId link : used) {
+      busy[link].push_back({.begin = times.departure, .end = last[link]});
+      last[link] = VirtualTime{};
+    }
+  }
+  TAHOMA_RETURN_IF_ERROR(status);
+  for (LinkId link = 0; link < fabric.id_count(); ++link) {
+    loads[link].link = link;
+    loads[link].busy = LengthOf(std::move(busy[link]));
+  }
+  std::erase_if(loads, [](const LinkLoad& load) { return load.bytes == 0; });
+  return loads;
+}
+
+}  // namespace tahoma::sim

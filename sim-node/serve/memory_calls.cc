@@ -1,0 +1,147 @@
+#include "sim-node/serve/memory_calls.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/wire/fields.h"
+#include "sim-node/serve/communicator_of_instance.h"
+
+namespace tahoma::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxCommIdBytes = 256;
+constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max();
+
+// The memory place that "chip" and "address" name among the claim's own.
+absl::StatusOr<MemoryPlace> OwnPlace(wire::Fields& fields,
+                                     const std::vector<ClaimMemory::Share>& shares) {
+  const std::int64_t chip = fields.Int("chip", 0, static_cast<std::int64_t>(shares.size()) - 1);
+  const std::int64_t address = fields.Int("address", 0, kMaxAddress);
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return MemoryPlace{.chip = shares[static_cast<std::size_t>(chip)].chip,
+                     .address = static_cast<std::uint64_t>(address)};
+}
+
+// Of a communicator's chips by their numbers.
+absl::StatusOr<MemoryAccess> ReadAccess(const Json& item, const std::string& where,
+                                        const std::vector<torus::ChipIndex>& chips) {
+  wire::Fields fields(item, where);
+  const auto last = static_cast<std::int64_t>(chips.size()) - 1;
+  const std::string kind = fields.String("kind", 1, 8);
+  const std::int64_t local = fields.Int("chip", 0, last);
+  const std::int64_t address = fields.Int("address", 0, kMaxAddress);
+  const std::int64_t remote = fields.Int("remoteChip", 0, last);
+  const std::int64_t remote_address = fields.Int("remoteAddress", 0, kMaxAddress);
+  const std::int64_t bytes = fields.Int("bytes", 1, kMaxAddress);
+  if (kind != "read" && kind != "write") {
+    fields.Fail(InvalidArgument("{} is \"{}\"; expected read or write", fields.Path("kind"), kind));
+  }
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return MemoryAccess{
+      .kind = kind == "read" ? AccessKind::kRead : AccessKind::kWrite,
+      .local = {chips[static_cast<std::size_t>(local)], static_cast<std::uint64_t>(address)},
+      .remote = {chips[static_cast<std::size_t>(remote)],
+                 static_cast<std::uint64_t>(remote_address)},
+      .bytes = static_cast<std::uint64_t>(bytes)};
+}
+
+}  // namespace
+
+absl::StatusOr<wire::Reply> MemoryCalls::Call(const wire::Request& request,
+                                              const std::string& claim,
+                                              const std::vector<ClaimMemory::Share>& shares) {
+  const std::shared_ptr<ClaimMemory> memory = memory_.Of(claim, shares);
+  if (request.method == kMemStore) return Store(request, *memory, shares);
+  if (request.method == kMemLoad) return Load(request, *memory, shares);
+  if (request.method == kCommAccess) return Access(request, claim, *memory);
+  return Unimplemented("unknown method \"{}\"", request.method);
+}
+
+absl::StatusOr<wire::Reply> MemoryCalls::Store(const wire::Request& request, ClaimMemory& memory,
+                                               const std::vector<ClaimMemory::Share>& shares) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kMemStore));
+  wire::Fields fields(json, std::string(kMemStore));
+  TAHOMA_ASSIGN_OR_RETURN(const MemoryPlace place, OwnPlace(fields, shares));
+  if (request.payload.size() > kMaxHostBytes) {
+    return InvalidArgument("memStore carries {} bytes; expected at most {}", request.payload.size(),
+                           kMaxHostBytes);
+  }
+  TAHOMA_RETURN_IF_ERROR(memory.Write(place, request.payload));
+  return wire::Reply{};
+}
+
+absl::StatusOr<wire::Reply> MemoryCalls::Load(const wire::Request& request, ClaimMemory& memory,
+                                              const std::vector<ClaimMemory::Share>& shares) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kMemLoad));
+  wire::Fields fields(json, std::string(kMemLoad));
+  const std::int64_t bytes = fields.Int("bytes", 1, kMaxHostBytes);
+  TAHOMA_ASSIGN_OR_RETURN(const MemoryPlace place, OwnPlace(fields, shares));
+  TAHOMA_ASSIGN_OR_RETURN(std::string loaded,
+                          memory.Read({.at = place, .bytes = static_cast<std::uint64_t>(bytes)}));
+  return wire::Reply{.payload = std::move(loaded)};
+}
+
+absl::StatusOr<wire::Reply> MemoryCalls::Access(const wire::Request& request,
+                                                const std::string& claim, ClaimMemory& memory) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommAccess));
+  wire::Fields fields(json, std::string(kCommAccess));
+  const std::string comm_id = fields.String("commId", 1, kMaxCommIdBytes);
+  const auto rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));
+  AccessSpec spec{.move = fields.BoolOr("move", true)};
+  const Json& list = fields.Array("accesses", kMaxAccesses);
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  TAHOMA_RETURN_IF_ERROR(ranks_.CheckHolder({comm_id, rank}, claim));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<torus::ChipIndex> chips,
+                          communicators_.Chips(comm_id, rank));
+  for (const Json& item : list) {
+    const std::string where = fmt::format("commAccess.accesses[{}]", spec.accesses.size());
+    TAHOMA_ASSIGN_OR_RETURN(const MemoryAccess access, ReadAccess(item, where, chips));
+    spec.accesses.push_back(access);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(const AccessResult result,
+                          communicators_.Access(comm_id, rank, spec, memory));
+  Json accesses = Json::array();
+  for (std::size_t i = 0; i < result.times.size(); ++i) {
+    accesses.push_back({{"timePs", result.times[i].count()}, {"hops", result.hops[i]}});
+  }
+  const Json reply = {{"timePs", result.time.count()},
+                      {"clockPs", result.end.time_since_epoch().count()},
+                      {"accesses", std::move(accesses)}};
+  return wire::Reply{.result = reply.dump()};
+}
+
+std::vector<ClaimMemory::Share> MemoryOfClaim(const Instance& instance, const HeldClaim& claim) {
+  const auto all = static_cast<std::uint64_t>(hw::LogicalCores(*instance.type().chip, claim.lnc));
+  const auto whole = static_cast<std::uint64_t>(instance.type().chip->hbm_bytes);
+  std::vector<ClaimMemory::Share> shares;
+  for (const Member& member : CoresOfClaim(instance, claim)) {
+    shares.push_back(
+        {.chip = member.chip, .bytes = whole / all * static_cast<std::uint64_t>(member.ranks)});
+  }
+  return shares;
+}
+
+void AddMemoryCalls(NodeServer& server, const LiveInstance& live, MemoryCalls& calls,
+                    const std::function<void(const std::string& token)>& called) {
+  for (const std::string_view method : {kMemStore, kMemLoad, kCommAccess}) {
+    server.AddWorkloadCall(
+        std::string(method),
+        [&live, &calls, called](const Caller& caller, const wire::Request& request) {
+          called(caller.token);
+          const std::vector<ClaimMemory::Share> shares = live.Read(
+              [&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
+          auto reply = calls.Call(request, caller.token, shares);
+          // Whoever forgets released claims may have done so before this call began.
+          const bool held = live.Read(
+              [&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });
+          if (!held) calls.Drop(caller.token);
+          return reply;
+        });
+  }
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,39 @@
+// The sim-node of this pod, over its workload socket, for trn-mem.
+//
+//   SocketMemNode node("unix:/run/tahoma/node.sock", token);
+//   node.Join(place);
+//
+// Scope: the calls commJoin, memStore, memLoad, commAccess and commLeave of docs/formats/wire.md.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/wire/call.h"
+#include "sim-node/workload/trn_mem.h"
+
+namespace tahoma::sim {
+
+class SocketMemNode final : public MemNode {
+ public:
+  SocketMemNode(std::string address, std::string token)
+      : client_(std::move(address)), token_(std::move(token)) {}
+
+  absl::StatusOr<MemJoined> Join(const NccomPlace& place) override;
+  absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) override;
+  absl::StatusOr<std::string> Load(int chip, std::uint64_t address, std::uint64_t bytes) override;
+  absl::StatusOr<std::vector<MemTaken>> Access(const NccomPlace& place,
+                                               const std::vector<MemAccess>& accesses,
+                                               bool move) override;
+  void Leave(const NccomPlace& place) override;
+
+ private:
+  wire::Client client_;
+  const std::string token_;
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,85 @@
+// trn-mem: writes other chips' memory by DMA, reads it back, checks it and says what it took.
+//
+//   auto options = ParseMemArguments({"-b", "64K", "-e", "16M", "-f", "16", "--from", "3"});
+//   const int status = RunTrnMem(*options, place, node, std::cout, std::cerr);
+//
+// Every pod of the gang runs it with the same options. One chip reaches every chip of the gang in
+// turn, alone; with --all every chip reaches the one that is so many places further, all at once.
+// Bytes really move: the host puts a pattern into the chip's memory, the chip writes it to the
+// other and reads it back to another place, and the host compares. Times are the emulator's.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "sim-node/workload/nccom_test.h"
+
+namespace tahoma::sim {
+
+// What moves when it is checked: one call of the host carries no more.
+inline constexpr std::uint64_t kMaxCheckedBytes = std::uint64_t{32} << 20U;
+// What one access may move at all.
+inline constexpr std::uint64_t kMaxMemBytes = std::uint64_t{1} << 30U;
+
+struct MemOptions {
+  std::uint64_t min_bytes = 1 << 20;
+  std::uint64_t max_bytes = 1 << 20;
+  std::uint64_t step_factor = 4;
+  int from = 0;      // the chip that asks, as the communicator counts
+  bool all = false;  // every chip asks
+  bool check = true;
+  bool help = false;
+};
+
+// Arguments without the program's name. kInvalidArgument says which option is wrong and how.
+absl::StatusOr<MemOptions> ParseMemArguments(const std::vector<std::string>& arguments);
+std::string MemHelp();
+
+struct MemJoined {
+  int first_chip = 0;  // of this pod
+  int own_chips = 0;
+  int chips = 0;  // of all pods
+};
+struct MemAccess {
+  bool write = false;
+  int chip = 0;  // as the communicator counts
+  std::uint64_t address = 0;
+  int remote_chip = 0;
+  std::uint64_t remote_address = 0;
+  std::uint64_t bytes = 0;
+};
+struct MemTaken {
+  std::int64_t time_ps = 0;
+  int hops = 0;
+};
+
+// The sim-node that this pod runs on.
+class MemNode {
+ public:
+  virtual ~MemNode() = default;
+  virtual absl::StatusOr<MemJoined> Join(const NccomPlace& place) = 0;
+  // Of the pod's own chip `chip`, counted from 0.
+  virtual absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) = 0;
+  virtual absl::StatusOr<std::string> Load(int chip, std::uint64_t address,
+                                           std::uint64_t bytes) = 0;
+  // All pods must call it; what each access took, in order.
+  virtual absl::StatusOr<std::vector<MemTaken>> Access(const NccomPlace& place,
+                                                       const std::vector<MemAccess>& accesses,
+                                                       bool move) = 0;
+  virtual void Leave(const NccomPlace& place) = 0;
+};
+
+// Joins, runs every size and leaves; prints the rows of this pod's chips. Returns the exit status:
+// 0, or 1 after an error (printed) or a wrong byte.
+int RunTrnMem(const MemOptions& options, const NccomPlace& place, MemNode& node, std::ostream& out,
+              std::ostream& err);
+
+}  // namespace tahoma::sim
