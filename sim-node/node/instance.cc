@@ -143,6 +143,25 @@ absl::Status Instance::CheckFree(const HeldClaim& claim, const std::vector<CoreM
   return absl::OkStatus();
 }
 
+absl::Status Instance::CheckMode(const HeldClaim& claim) const {
+  if (claim.ultra_server_mode == 0 || !election_) return absl::OkStatus();
+  const std::string asks = fmt::format("claim {}/{} asks for an UltraServer of {}",
+                                       claim.name_space, claim.name, claim.ultra_server_mode);
+  if (election_->running()) {
+    return FailedPrecondition("{}, but the election runs: {}", asks, election_->reason);
+  }
+  const UltraServerMode wanted = hw::ModeFor(claim.ultra_server_mode, election_->modes);
+  if (wanted == UltraServerMode::kUnset) {
+    return FailedPrecondition("{}; elected are {}{}", asks, hw::SizesLabel(election_->modes),
+                              election_->reason.empty() ? "" : ": " + election_->reason);
+  }
+  if (!held_.empty() && election_->mode != wanted) {
+    return FailedPrecondition("{}, but cores are in use; the mode stays {} until all are released",
+                              asks, hw::ModeName(election_->mode));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Instance::CheckToken(const std::string& token) const {
   if (token.size() != 32 || token.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return InvalidArgument("token must be 32 lower-case hex digits");
@@ -160,6 +179,7 @@ absl::StatusOr<std::string> Instance::ApplyClaim(HeldClaim claim, std::string to
                          claim.name_space, claim.name, claim.claim_uid);
   }
   TAHOMA_RETURN_IF_ERROR(CheckFree(claim, masks));
+  if (token.empty()) TAHOMA_RETURN_IF_ERROR(CheckMode(claim));
   // Disjoint claims cannot be more than there are cores.
   TAHOMA_CHECK(held_.size() < kMaxHeldClaims);
   if (token.empty()) {
@@ -243,6 +263,15 @@ absl::Status Instance::SetLink(int chip, Port port, std::uint16_t permille) {
   }
   ++generation_;
   return absl::OkStatus();
+}
+
+void Instance::SetElection(ElectionResult result) {
+  const auto published = [](ElectionResult of) {
+    of.reason.clear();
+    return of;
+  };
+  if (!election_ || published(*election_) != published(result)) ++generation_;
+  election_ = std::move(result);
 }
 
 int Instance::lnc(int chip) const {
