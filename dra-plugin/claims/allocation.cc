@@ -187,13 +187,25 @@ absl::Status CheckUltraServer(const wire::Inventory& inventory, int mode) {
     return InvalidArgument("UltraServerConfig: node {} ({}) is no member of an UltraServer",
                            inventory.node_name, inventory.instance_type);
   }
-  if (mode > inventory.ultra_server->mode) {
-    return InvalidArgument(
-        "UltraServerConfig: ultraserverMode is {}, but UltraServer {} has mode "
-        "{}",
-        mode, inventory.ultra_server->id, inventory.ultra_server->mode);
+  const wire::UltraServer& ultra_server = *inventory.ultra_server;
+  if (ultra_server.election && ultra_server.election->running) {
+    return FailedPrecondition(
+        "UltraServerConfig: ultraserverMode is {}, but node {} has not elected its UltraServer {} "
+        "yet",
+        mode, inventory.node_name, ultra_server.id);
+  }
+  if (mode > ultra_server.mode) {
+    return FailedPrecondition(
+        "UltraServerConfig: ultraserverMode is {}, but {} of UltraServer {} works with at most {} "
+        "nodes",
+        mode, inventory.node_name, ultra_server.id, ultra_server.mode);
   }
   return absl::OkStatus();
+}
+
+// For a whole node whose claim names no mode; 0 while nothing is elected.
+int WidestMode(const wire::UltraServer& ultra_server) {
+  return ultra_server.election && ultra_server.election->running ? 0 : ultra_server.mode;
 }
 
 }  // namespace
@@ -260,7 +272,7 @@ absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocat
     whole_node = whole_node || device.device.kind == DeviceKind::kNode;
   }
   if (mode.has_value()) TAHOMA_RETURN_IF_ERROR(CheckUltraServer(inventory, *mode));
-  if (!mode.has_value() && whole_node) mode = inventory.ultra_server->mode;
+  if (!mode.has_value() && whole_node) mode = WidestMode(*inventory.ultra_server);
   wire::ClaimGrant grant = {.claim_uid = claim.uid,
                             .name_space = claim.name_space,
                             .name = claim.name,

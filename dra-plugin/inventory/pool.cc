@@ -61,6 +61,23 @@ void AddPlace(const Source& source, Device& device) {
   }
 }
 
+// What AWS's driver shows in /sys/class/neuron_device, in its words for nothing. All of them
+// always: nodes that differ only in what they have elected stay alike for whoever groups them.
+void AddElection(const wire::UltraServerElection& election, Device& device) {
+  constexpr std::string_view kNobody = "0000000000000000";
+  std::string modes = election.running ? "busy" : "";
+  for (const hw::UltraServerMode mode : election.modes) {
+    modes += fmt::format("{}{}", modes.empty() ? "" : ",", hw::ModeName(mode));
+  }
+  const auto add = [&](std::string_view name, std::string_view value) {
+    device.attributes.push_back({TahomaName(name), std::string(value)});
+  };
+  add("ultraserverModes", modes);
+  add("ultraserverMode", hw::ModeName(election.mode));
+  add("ultraserverServerId2", election.server_id_2.empty() ? kNobody : election.server_id_2);
+  add("ultraserverServerId4", election.server_id_4.empty() ? kNobody : election.server_id_4);
+}
+
 void AddUltraServer(const Source& source, Device& device) {
   if (!source.inventory.ultra_server.has_value()) return;
   const wire::UltraServer& ultra_server = *source.inventory.ultra_server;
@@ -68,6 +85,7 @@ void AddUltraServer(const Source& source, Device& device) {
   device.attributes.push_back({TahomaName("ultraserverId"), ultra_server.id});
   device.attributes.push_back(
       {TahomaName("ultraserverNodeId"), std::int64_t{ultra_server.node_id}});
+  if (ultra_server.election) AddElection(*ultra_server.election, device);
 }
 
 void AddCoordinates(const Source& source, int chip, Device& device) {

@@ -127,6 +127,39 @@ TEST(PoolTest, AnUltraServersChipHasPlaceButNoAwsTopology) {
   EXPECT_EQ(attributes.at("resource.aws.com/devicegroup16_id"), "string 821d14afaf11327d");
 }
 
+TEST(PoolTest, WhatAnUltraServerHasElectedIsOnAllItsDevices) {
+  using enum hw::UltraServerMode;
+  wire::Inventory inventory = Node("trn2u.48xlarge", true);
+  inventory.ultra_server->election = wire::UltraServerElection{
+      .modes = {kX4, kX2V, kX1}, .mode = kX2V, .server_id_2 = "a1", .server_id_4 = "a0"};
+  for (const char* name : {"neuron-device-0", "neuron-node", "neuron-core-3-lnc2-1"}) {
+    const auto attributes = Attributes(ByName(Build(inventory)).at(name));
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverModes"), "string X4,X2V,X1");
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverMode"), "string X2V");
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverServerId2"), "string a1");
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverServerId4"), "string a0");
+    EXPECT_LE(attributes.size(), 32U) << "resource/v1: attributes and capacities of a device";
+  }
+}
+
+TEST(PoolTest, WhatIsNotElectedSaysSo) {
+  wire::Inventory inventory = Node("trn2u.48xlarge", true);
+  const auto elected = [&] {
+    std::string all;
+    for (const auto& [name, value] : Attributes(ByName(Build(inventory)).at("neuron-node"))) {
+      const bool is_id = name.ends_with("erverId") || name.ends_with("NodeId");
+      if (name.starts_with("tahoma.dev/ultraserver") && !is_id) all += value.substr(7) + " ";
+    }
+    return all;
+  };
+  const std::string nobody = "0000000000000000 0000000000000000 ";
+  EXPECT_EQ(elected(), "") << "no election";
+  inventory.ultra_server->election = wire::UltraServerElection{.running = true};
+  EXPECT_EQ(elected(), "unset busy " + nobody);
+  inventory.ultra_server->election = wire::UltraServerElection{.modes = {hw::UltraServerMode::kX1}};
+  EXPECT_EQ(elected(), "unset X1 " + nobody);
+}
+
 TEST(PoolTest, ASmallInstanceHasNeitherTopologyNorDeviceGroups) {
   const Pool pool = Build(Node("trn2.3xlarge"));
   const auto attributes = Attributes(ByName(pool).at("neuron-device-0"));
