@@ -2,6 +2,7 @@
 
 #include <absl/container/flat_hash_set.h>
 #include <absl/hash/hash.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -195,6 +196,26 @@ void FindUltraServer(const NodeFacts& facts, Node& node) {
   node.z = static_cast<std::uint8_t>((*z)[0] - '0');
 }
 
+// "X4,X2V,X1" or "busy". Words that mean nothing here are modes that nobody asks for.
+void FindElected(const NodeFacts& facts, Node& node) {
+  for (const Device& device : facts.devices) {
+    const std::string text = TextOf(device, kTahomaDomain, "ultraserverModes");
+    if (text.empty()) continue;
+    ElectedModes elected;
+    elected.running = text == "busy";
+    for (const hw::UltraServerMode mode : hw::kUltraServerModes) {
+      const std::string words = "," + text + ",";
+      if (words.find(fmt::format(",{},", hw::ModeName(mode))) != std::string::npos) {
+        elected.offered.push_back(mode);
+      }
+    }
+    const auto chosen = hw::ParseMode(TextOf(device, kTahomaDomain, "ultraserverMode"));
+    elected.chosen = chosen.value_or(hw::UltraServerMode::kUnset);
+    node.elected = std::move(elected);
+    return;
+  }
+}
+
 std::size_t HashDevice(const DeviceTemplate& device) {
   return absl::HashOf(device.device.name, device.device.attributes, device.device.capacities,
                       device.device.taints, device.slots);
@@ -221,6 +242,10 @@ bool SameFamily(const NodeFamily& a, const NodeFamily& b) {
 bool IsPlaceName(const QualifiedName& name) {
   if (name.domain != kTahomaDomain && name.domain != kNeuronDriver) return false;
   return std::find(kPlaceIds.begin(), kPlaceIds.end(), name.id) != kPlaceIds.end();
+}
+
+bool ElectedModes::Offers(hw::UltraServerMode mode) const {
+  return std::find(offered.begin(), offered.end(), mode) != offered.end();
 }
 
 DeviceRole RoleOf(const Device& device) {
@@ -365,6 +390,7 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   family.type = hw::FindInstanceType(family.instance_type);
   IndexDevices(facts.devices, ChipsOfType(family.type), all);
   FindUltraServer(facts, node);
+  FindElected(facts, node);
 
   family.devices = Share(nodes_, hash, std::move(all), SameNode);
   std::size_t family_hash = absl::HashOf(family.devices.get(), family.instance_type);
