@@ -47,18 +47,24 @@ class LostNodeTest : public ::testing::Test {
     return Eventually(nodes_[node],
                       [&] { return std::filesystem::exists(nodes_.Path("ports", node)); });
   }
-  // What dra-plugin does for a claim of all chips of the node.
+  // What dra-plugin does for a claim of all chips of the node, and when the node has come back.
   void Claim(int node) {
     wire::ApplyParams params;
+    params.token = tokens_[static_cast<std::size_t>(node)];
     params.grant.claim_uid = "uid-" + std::to_string(node);
     params.grant.name_space = "default";
     params.grant.name = "claim-" + std::to_string(node);
     params.grant.ultra_server_mode = kNodes;
     for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
     wire::Client client("unix:" + nodes_.Path("socket", node));
-    const auto reply = client.Call(
-        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
-        kSoon);
+    absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
+    // Refused until the four have elected their UltraServer; a kubelet asks again, too.
+    Eventually(nodes_[node], [&] {
+      reply = client.Call(
+          {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
+          kSoon);
+      return reply.ok();
+    });
     ASSERT_TRUE(reply.ok()) << reply.status();
     const auto token = wire::DecodeToken(reply->result);
     ASSERT_TRUE(token.ok()) << token.status();
