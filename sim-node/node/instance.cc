@@ -93,8 +93,9 @@ absl::Status Instance::CheckChip(int chip) const {
 
 absl::StatusOr<std::vector<Instance::CoreMask>> Instance::MasksOf(const HeldClaim& claim) const {
   if (claim.claim_uid.empty()) return InvalidArgument("claimUid is empty");
-  if (claim.lnc != 1 && claim.lnc != 2) {
-    return InvalidArgument("lnc is {}; expected 1 or 2", claim.lnc);
+  if (!hw::HasLnc(*type().chip, claim.lnc)) {
+    return InvalidArgument("lnc is {}; expected {}", claim.lnc,
+                           type().chip->lnc_max == 1 ? "1" : "1 or 2");
   }
   if (claim.chips.empty() && claim.cores.empty()) {
     return InvalidArgument("claim {} names neither chips nor cores", claim.name);
@@ -238,15 +239,18 @@ absl::Status Instance::RepairChip(int chip) {
 
 bool Instance::HasLink(Port port) const {
   if (port.axis == torus::Axis::kZ) return options_.ultra_server.has_value();
-  return type().torus.extent(port.axis) > 1;
+  return type().fabric != hw::FabricKind::kSwitch && type().torus.extent(port.axis) > 1;
 }
 
 absl::Status Instance::SetLink(int chip, Port port, std::uint16_t permille) {
   TAHOMA_RETURN_IF_ERROR(CheckChip(chip));
   if (!HasLink(port)) {
-    return InvalidArgument("chip {} has no link {}: {}", chip, PortName(port),
-                           port.axis == torus::Axis::kZ ? "the node is in no UltraServer"
-                                                        : "the instance has one chip");
+    return InvalidArgument(
+        "chip {} has no link {}: {}", chip, PortName(port),
+        port.axis == torus::Axis::kZ
+            ? "the node is in no UltraServer"
+            : fmt::format("the fabric of {} is {} of {}", type().name,
+                          hw::FabricName(type().fabric), type().torus.ToString()));
   }
   if (permille > 1000) {
     return InvalidArgument("a link cannot run at {} thousandths of its rate; at most 1000",

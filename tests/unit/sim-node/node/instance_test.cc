@@ -109,6 +109,27 @@ TEST(InstanceTest, APluginHearsOfElectionsButNotOfTheirReasons) {
   EXPECT_EQ(node.generation(), before + 3);
 }
 
+TEST(InstanceTest, ARingOfTwelveHasLinksAlongItself) {
+  Instance node = Make("inf2.48xlarge");
+  const Port plus{torus::Axis::kX, torus::Direction::kPlus};
+  const Port minus{torus::Axis::kX, torus::Direction::kMinus};
+  ASSERT_TRUE(node.SetLink(11, plus, 0).ok());
+  EXPECT_EQ(node.chip(0).link_permille[PortIndex(minus)], 0) << "the other end";
+  EXPECT_EQ(node.chip(1).link_permille[PortIndex(minus)], 1000);
+  EXPECT_EQ(Message(node.SetLink(3, {torus::Axis::kY, torus::Direction::kPlus}, 0)),
+            "chip 3 has no link y+: the fabric of inf2.48xlarge is ring of 12x1x1");
+  EXPECT_FALSE(node.ApplyClaim(Chips("a", {0}, 2)).ok()) << "no LNC 2";
+  EXPECT_TRUE(node.ApplyClaim(Chips("a", {0}, 1)).ok());
+  EXPECT_TRUE(node.ApplyClaim(Cores("b", 1, {1}, 1)).ok());
+  EXPECT_FALSE(node.ApplyClaim(Cores("c", 1, {2}, 1)).ok()) << "it has two cores";
+}
+
+TEST(InstanceTest, ChipsBehindASwitchHaveNoLinksToEachOther) {
+  Instance node = Make("trn3-gen1");
+  EXPECT_EQ(Message(node.SetLink(0, {torus::Axis::kX, torus::Direction::kPlus}, 0)),
+            "chip 0 has no link x+: the fabric of trn3-gen1 is switch of 16x1x1");
+}
+
 TEST(InstanceTest, ATokenHas32HexDigitsAndOpensItsClaimOnly) {
   Instance node = Make();
   const std::string a = *node.ApplyClaim(Chips("a", {0, 1}));
