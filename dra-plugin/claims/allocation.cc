@@ -105,6 +105,17 @@ absl::StatusOr<DeviceSettings> SettingsOf(const Allocation& allocation,
   return settings;
 }
 
+// Chips whose cores cannot be joined take no NeuronConfig at all, as AWS's driver says (reference:
+// neuron-kubernetes 1.5).
+absl::Status CheckLnc(const hw::InstanceType& type, const AllocatedDevice& device,
+                      const DeviceSettings& settings) {
+  const bool configured = settings.lnc.has_value() && device.device.kind != DeviceKind::kCore;
+  if (configured && type.chip->lnc_max == 1) {
+    return InvalidArgument("NeuronConfig: dynamic LNC not supported on {}", type.name);
+  }
+  return absl::OkStatus();
+}
+
 // One value for the whole claim, because its environment is one for all its containers.
 absl::Status Agree(std::optional<int>& claim, const std::optional<int>& device,
                    std::string_view what) {
@@ -256,6 +267,11 @@ absl::StatusOr<Allocation> ReadAllocation(std::string_view claim_json, const Cla
 
 absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocation& allocation,
                                             const wire::Inventory& inventory) {
+  const hw::InstanceType* type = hw::FindInstanceType(inventory.instance_type);
+  if (type == nullptr) {
+    return InvalidArgument("node {}: instance type \"{}\" is unknown", inventory.node_name,
+                           inventory.instance_type);
+  }
   std::optional<int> lnc;
   std::optional<int> mode;
   Holdings holdings;
@@ -266,6 +282,7 @@ absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocat
                              hw::ToString(device.device), device.pool, inventory.node_name);
     }
     TAHOMA_ASSIGN_OR_RETURN(const DeviceSettings settings, SettingsOf(allocation, device));
+    TAHOMA_RETURN_IF_ERROR(CheckLnc(*type, device, settings));
     TAHOMA_RETURN_IF_ERROR(Agree(lnc, settings.lnc, "LNC"));
     TAHOMA_RETURN_IF_ERROR(Agree(mode, settings.ultra_server_mode, "ultraserverMode"));
     TAHOMA_RETURN_IF_ERROR(holdings.Add(device.device, inventory));
@@ -276,7 +293,7 @@ absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocat
   wire::ClaimGrant grant = {.claim_uid = claim.uid,
                             .name_space = claim.name_space,
                             .name = claim.name,
-                            .lnc = lnc.value_or(hw::kTrainium2.lnc_default),
+                            .lnc = lnc.value_or(type->chip->lnc_default),
                             .ultra_server_mode = mode.value_or(0)};
   holdings.Fill(grant.lnc, grant);
   return grant;

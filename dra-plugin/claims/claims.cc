@@ -6,6 +6,7 @@
 
 #include "dra-plugin/claims/cdi.h"
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 
 namespace tahoma::dra {
 namespace {
@@ -104,6 +105,7 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
   TAHOMA_ASSIGN_OR_RETURN(prepared.grant, BuildGrant(claim, allocation, inventory));
   // Names become parts of files and of other programs' records: the wire's bounds hold here too.
   TAHOMA_RETURN_IF_ERROR(wire::DecodeClaimGrant(wire::EncodeClaimGrant(prepared.grant)).status());
+  prepared.cores_per_chip = hw::FindInstanceType(inventory.instance_type)->chip->physical_cores;
   for (const auto& [uid, other] : checkpoint.claims) {
     TAHOMA_RETURN_IF_ERROR(wire::CheckDisjoint(other.grant, prepared.grant));
   }

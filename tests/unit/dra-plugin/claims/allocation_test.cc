@@ -170,6 +170,21 @@ TEST(AllocationTest, AModeWaitsForTheElection) {
   EXPECT_EQ(Grant(ClaimObject("a", "uid-1", {"neuron-node"}), electing)->ultra_server_mode, 2);
 }
 
+TEST(AllocationTest, AChipWithoutLncTakesNoNeuronConfig) {
+  wire::Inventory trn1 = TestInventory();
+  trn1.instance_type = "trn1.32xlarge";
+  trn1.ultra_server.reset();
+  EXPECT_EQ(WhyNot(WithConfig({"neuron-device-0"}, {NeuronConfigEntry(1)}), trn1),
+            "NeuronConfig: dynamic LNC not supported on trn1.32xlarge");
+  const auto grant = Grant(ClaimObject("a", "uid-1", {"neuron-device-0"}), trn1);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->lnc, 1);
+  EXPECT_TRUE(Grant(ClaimObject("a", "uid-1", {"neuron-core-0-lnc1-1"}), trn1).ok());
+  trn1.instance_type = "trn9.48xlarge";
+  EXPECT_EQ(WhyNot(ClaimObject("a", "uid-1", {"neuron-device-0"}), trn1),
+            "node node-a: instance type \"trn9.48xlarge\" is unknown");
+}
+
 TEST(AllocationTest, ABrokenOrAbsentChipIsRefused) {
   wire::Inventory inventory = TestInventory();
   inventory.chips[3] = {.index = 3, .healthy = false, .reason = "dma-error"};
