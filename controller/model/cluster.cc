@@ -175,7 +175,8 @@ void ClusterState::JoinUnit(NodeId id) {
   }
   const UnitId unit_id = UnitIdOf(node.name, false);
   UnitState& unit = units_.Mutable(unit_id.value());
-  unit.torus_known = node.family->type != nullptr;
+  unit.torus_known =
+      node.family->type != nullptr && !torus::BoxTable::Of(node.family->type->torus).all().empty();
   unit.single_chip = node.family->type != nullptr && node.family->type->chip_count() == 1;
   unit.nodes[0] = id;
   nodes_.Mutable(id.value()).unit = unit_id;

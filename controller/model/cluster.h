@@ -88,7 +88,7 @@ void AddModes(int z, const ElectedModes& elected, UnitModes& modes);
 struct UnitState {
   std::string name;  // UltraServer id, or the node's name; empty when the id is unused
   bool ultra = false;
-  bool torus_known = false;  // false for instance types outside the catalogue: no shapes there
+  bool torus_known = false;  // false where chips form no boxes: rings, switches, unknown types
   std::array<NodeId, hw::kUltraServerNodes> nodes;  // by z; a lone instance is at 0
   torus::ChipMask present = 0;                      // chips of schedulable nodes, healthy
   torus::ChipMask free = 0;                         // present and wholly unused

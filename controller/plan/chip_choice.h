@@ -7,6 +7,9 @@
 // other counts get a connected set that keeps together; what is left over when nothing connected
 // is free gets any chips, because Kubernetes promises a count and no shape.
 //
+// On a ring of chips (Inf2) only a run of neighbours will do; elsewhere without a torus, behind a
+// switch, all chips are equal and the lowest are taken.
+//
 // Scope: arithmetic on 16 bits.
 //
 // Thread safety: one thread (it remembers what it computed).
@@ -29,8 +32,8 @@ class ChipChoice {
  public:
   ChipChoice();
 
-  // `count` chips of `free`; nullopt when there are fewer. Links in `down` are avoided where
-  // something else is free.
+  // `count` chips of `free`; nullopt when there are fewer, and on a ring when no such run is free.
+  // Links in `down` are avoided where something else is free; on a ring always.
   std::optional<std::uint16_t> Choose(std::uint16_t free, int count, const torus::LinkMask& down,
                                       const torus::Shape& shape) const;
 

@@ -271,7 +271,8 @@ bool MemberFitter::TakeChips(Pick& pick, Room& room) const {
   const int count = static_cast<int>(all ? pick.selected
                                          : static_cast<std::size_t>(pick.alternative->spec->count));
   const hw::InstanceType* type = room.node->family->type;
-  const torus::Shape shape = type == nullptr ? torus::kInstanceShape : type->torus;
+  torus::Shape shape = type == nullptr ? torus::kInstanceShape : type->torus;
+  if (type != nullptr && type->fabric == hw::FabricKind::kSwitch) shape = torus::Shape();
   const auto chosen = choice_.Choose(candidates, count, room.down, shape);
   if (!chosen) return false;
   for (int chip = 0; chip < kChipsPerNode; ++chip) {

@@ -315,7 +315,7 @@ std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey,
   const std::string have =
       fmt::format("; {} {} its devices, but none is", Plural(survey.units, "unit"),
                   survey.units == 1 ? "has" : "have");
-  if (survey.known == 0) return have + " of an instance type whose links are known";
+  if (survey.known == 0) return have + " of an instance type whose chips form boxes";
   if (survey.large == 0) return have + " that large";
   if (survey.working == 0 && survey.mode_may_change > 0) return "";
   if (survey.working == 0 && survey.other_mode > 0) {
@@ -408,8 +408,10 @@ struct NodeSurvey {
 // How many such members the node holds at most when everything is free.
 std::size_t PodsOn(const Node& node, const MemberFitter::Demand& demand) {
   const int chips = std::popcount(node.family->devices->healthy_mask);
+  const hw::InstanceType* type = node.family->type;
+  const int per_chip = type == nullptr ? kCoresPerChip : type->chip->physical_cores;
   if (demand.cores > 0) {
-    return static_cast<std::size_t>(chips * kCoresPerChip / (demand.lnc1 ? 1 : 2) / demand.cores);
+    return static_cast<std::size_t>(chips * per_chip / (demand.lnc1 ? 1 : 2) / demand.cores);
   }
   return static_cast<std::size_t>(chips / std::max(1, demand.chips));
 }
@@ -521,7 +523,11 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   why.message += fmt::format("; {} could give them, the most free chips are {} on {}",
                              Plural(survey.able, "node"), survey.most_free, survey.most_free_node);
   if (rank == 0 && demand->cores == 0 && survey.most_free >= demand->chips) {
-    why.message += ", but not such as its selectors and constraints ask for";
+    const hw::InstanceType* type =
+        state.node(*state.FindNode(survey.most_free_node)).node->family->type;
+    why.message += type != nullptr && type->fabric == hw::FabricKind::kRing
+                       ? ", but not side by side on its ring with all links working"
+                       : ", but not such as its selectors and constraints ask for";
   }
   Finish(state, survey.miss, why);
   return why;
