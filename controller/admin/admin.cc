@@ -65,6 +65,15 @@ ordered_json NodeRow(const NodeState& node) {
                       {"schedulable", node.node->schedulable},
                       {"z", node.z},
                       {"busyChips", node.BusyChips()}};
+  if (node.node->elected) {
+    row["ultraServerModes"] = ordered_json::array();
+    for (const hw::UltraServerMode mode : node.node->elected->offered) {
+      row["ultraServerModes"].push_back(hw::ModeName(mode));
+    }
+    if (node.node->elected->chosen != hw::UltraServerMode::kUnset) {
+      row["ultraServerMode"] = hw::ModeName(node.node->elected->chosen);
+    }
+  }
   row["chips"] = ChipsOf(node);
   return row;
 }

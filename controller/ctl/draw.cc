@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -79,6 +80,28 @@ Plane PlaneOf(const NodeState& node, bool ultra, Letters& letters) {
   return plane;
 }
 
+// "  modes X4, X2V, X1", or what each node says when they differ; empty without an election.
+std::string ModesOf(const ClusterState& cluster, const UnitState& unit) {
+  std::vector<std::string> texts;
+  std::string each;
+  for (const NodeId id : unit.nodes) {
+    if (!id.valid() || cluster.node(id).node == nullptr) continue;
+    const Node& node = *cluster.node(id).node;
+    if (!node.elected) continue;
+    std::string text = node.elected->running ? "electing" : "";
+    for (const hw::UltraServerMode mode : node.elected->offered) {
+      const bool chosen = mode == node.elected->chosen;
+      text += fmt::format("{}{}{}", text.empty() ? "" : ",", hw::ModeName(mode), chosen ? "*" : "");
+    }
+    each += fmt::format("{}z={} {}", each.empty() ? "" : "  ", node.z, text);
+    texts.push_back(std::move(text));
+  }
+  if (texts.empty()) return "";
+  const bool same =
+      std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) == texts.end();
+  return fmt::format("  modes {}", same ? texts.front() : each);
+}
+
 std::string SideBySide(const std::vector<Plane>& planes) {
   std::size_t rows = 0;
   for (const Plane& plane : planes) rows = std::max(rows, plane.rows.size());
@@ -121,9 +144,9 @@ std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) 
         planes.push_back(PlaneOf(cluster.node(node), ultra, letters));
       }
       if (planes.empty()) continue;
-      text +=
-          fmt::format("{} {}  {}  {} of {} chips free\n", ultra ? "UltraServer" : "Instance", name,
-                      type, std::popcount(unit.free), std::popcount(unit.present | unit.broken));
+      text += fmt::format("{} {}  {}  {} of {} chips free{}\n", ultra ? "UltraServer" : "Instance",
+                          name, type, std::popcount(unit.free),
+                          std::popcount(unit.present | unit.broken), ModesOf(cluster, unit));
       text += SideBySide(planes) + "\n";
     }
   }

@@ -3,14 +3,15 @@
 //
 //   std::string text = DrawTopology(cluster, holders);
 //
-//   UltraServer us-0  4x4x4  48 of 64 chips free
+//   UltraServer us-0  trn2u.48xlarge  48 of 64 chips free  modes X4,X2V,X1
 //     z=0 node-a   z=1 node-b   z=2 node-c   z=3 node-d
 //     A A A A      . . . .      . . . .      . . . .
 //     …
 //   A  gang default/train  2x2  pods train-0, train-1
 //
 // A cell is the letter of the gang that holds the chip (small when it holds only some of its
-// cores), "." free, "!" broken, "~" free with a link down.
+// cores), "." free, "!" broken, "~" free with a link down. "modes" are those that the nodes of an
+// UltraServer have elected, with "*" the one that is chosen, by node where they differ.
 //
 // Thread safety: pure functions.
 

@@ -65,7 +65,39 @@ void AddNode(const NodeState& state, UnitState& unit) {
   unit.down.along(torus::Axis::kZ) |= std::uint64_t{devices.down_z_minus} << (16 * previous);
 }
 
+hw::UltraServerMode PairMode(int z) {
+  return z % 2 == 0 ? hw::UltraServerMode::kX2V : hw::UltraServerMode::kX2H;
+}
+
 }  // namespace
+
+void AddModes(int z, const ElectedModes& elected, UnitModes& modes) {
+  const bool chosen = elected.chosen != hw::UltraServerMode::kUnset;
+  const auto may = [&](hw::UltraServerMode mode) {
+    return chosen ? elected.chosen == mode : elected.Offers(mode);
+  };
+  modes.elected = true;
+  modes.four = modes.four && may(hw::UltraServerMode::kX4);
+  for (const int pair : {(z + hw::kUltraServerNodes - 1) % hw::kUltraServerNodes, z}) {
+    if (!may(PairMode(pair))) modes.pairs &= static_cast<std::uint8_t>(~(1U << pair));
+  }
+  if (chosen) modes.chosen |= static_cast<std::uint8_t>(1U << z);
+}
+
+bool UnitModes::Serve(const torus::Box& box) const {
+  const int depth = box.size.extent(torus::Axis::kZ);
+  if (depth == 1) return true;
+  return depth == hw::kUltraServerNodes ? four : (pairs >> box.origin.z & 1) != 0;
+}
+
+int UnitModes::ChangeCost(const torus::Box& box) const {
+  const int depth = box.size.extent(torus::Axis::kZ);
+  if (!elected || depth == 1) return 0;
+  const auto mode =
+      depth == hw::kUltraServerNodes ? hw::UltraServerMode::kX4 : PairMode(box.origin.z);
+  const unsigned nodes = hw::PartnersOf(mode, box.origin.z);
+  return (nodes & ~static_cast<unsigned>(chosen)) == 0 ? 0 : 1;
+}
 
 std::uint16_t NodeState::BusyChips() const {
   std::uint16_t busy = 0;
@@ -143,7 +175,8 @@ void ClusterState::JoinUnit(NodeId id) {
   }
   const UnitId unit_id = UnitIdOf(node.name, false);
   UnitState& unit = units_.Mutable(unit_id.value());
-  unit.torus_known = node.family->type != nullptr;
+  unit.torus_known =
+      node.family->type != nullptr && !torus::BoxTable::Of(node.family->type->torus).all().empty();
   unit.single_chip = node.family->type != nullptr && node.family->type->chip_count() == 1;
   unit.nodes[0] = id;
   nodes_.Mutable(id.value()).unit = unit_id;
@@ -214,12 +247,14 @@ void ClusterState::RecountUnit(UnitId id) {
   UnitState& unit = units_.Mutable(id.value());
   unit.present = unit.free = unit.broken = 0;
   unit.down = {};
+  unit.modes = {};
   unit.end.reset();
   unit.end_unknown = false;
   for (const NodeId node : unit.nodes) {
     if (!node.valid()) continue;
     const NodeState& state = nodes_[node.value()];
     AddNode(state, unit);
+    if (unit.ultra && state.node->elected) AddModes(state.z, *state.node->elected, unit.modes);
     for (const auto& holding : state.holdings) {
       if (!holding->end.has_value()) unit.end_unknown = true;
       if (holding->end.has_value())

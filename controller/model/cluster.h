@@ -61,15 +61,40 @@ struct NodeState {
   std::uint16_t BusyChips() const;  // chips with any core held
 };
 
+// How the nodes of an UltraServer may work together now: by what they have elected, and by the mode
+// that is chosen on some. Nodes that take part in no election may do anything.
+struct UnitModes {
+  bool four = true;             // all of them, as X4
+  std::uint8_t pairs = 0b1111;  // bit z: nodes z and z + 1, as X2V (z even) or X2H
+  bool elected = false;         // some node says what it has elected
+  std::uint8_t chosen = 0;      // bit z: a mode is chosen on node z
+
+  // Whether a box lies in nodes that may work together: any on one node, a pair's or all four's.
+  bool Serve(const torus::Box& box) const;
+  // 1 when a mode is yet to be chosen on some node for a box that they serve; 0 when its nodes are
+  // in its mode already, when it lies on one node, and where nothing was elected.
+  int ChangeCost(const torus::Box& box) const;
+
+  friend bool operator==(const UnitModes&, const UnitModes&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const UnitModes& m) {
+    return H::combine(std::move(h), m.four, m.pairs, m.elected, m.chosen);
+  }
+};
+
+// Narrows `modes` to what the node at that place has elected. A chosen mode is the only one.
+void AddModes(int z, const ElectedModes& elected, UnitModes& modes);
+
 struct UnitState {
   std::string name;  // UltraServer id, or the node's name; empty when the id is unused
   bool ultra = false;
-  bool torus_known = false;  // false for instance types outside the catalogue: no shapes there
+  bool torus_known = false;  // false where chips form no boxes: rings, switches, unknown types
   std::array<NodeId, hw::kUltraServerNodes> nodes;  // by z; a lone instance is at 0
   torus::ChipMask present = 0;                      // chips of schedulable nodes, healthy
   torus::ChipMask free = 0;                         // present and wholly unused
   torus::ChipMask broken = 0;                       // chips published but unhealthy
   torus::LinkMask down;
+  UnitModes modes;
   std::optional<WallTime> end;  // when everything held here has ended; nullopt: nothing held
   bool end_unknown = false;     // something held here has no known end
 

@@ -2,6 +2,7 @@
 
 #include <absl/container/flat_hash_set.h>
 #include <absl/hash/hash.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -72,8 +73,11 @@ void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, No
     if (word[0] == 'z') {
       if (direction == torus::Direction::kPlus) into.down.along(torus::Axis::kZ) |= bit;
       if (direction == torus::Direction::kMinus) into.down_z_minus |= bit;
-    } else if ((word[0] == 'x' || word[0] == 'y') && shape.chip_count() > 1) {
-      const auto axis = word[0] == 'x' ? torus::Axis::kX : torus::Axis::kY;
+      continue;
+    }
+    if (word[0] != 'x' && word[0] != 'y') continue;
+    const auto axis = word[0] == 'x' ? torus::Axis::kX : torus::Axis::kY;
+    if (shape.extent(axis) > 1 && chip < shape.chip_count()) {
       const torus::LinkMask link = torus::LinkOf(shape, torus::ChipIndex(chip), axis, direction);
       for (const torus::Axis a : torus::kAxes) into.down.along(a) |= link.along(a);
     }
@@ -118,10 +122,16 @@ struct ChipsSeen {
   }
 };
 
+std::uint16_t ChipsOfType(const hw::InstanceType* type) {
+  const int count = type == nullptr ? kChipsPerNode : type->chip_count();
+  return static_cast<std::uint16_t>((1U << count) - 1U);
+}
+
 // The positions of chips, cores and the whole node among the devices. A chip is there when it, a
 // core of it or, where neither is published, its whole node is.
-void IndexDevices(const std::vector<Device>& devices, std::uint16_t chips_of_type,
+void IndexDevices(const std::vector<Device>& devices, const hw::InstanceType* type,
                   NodeTemplate& into) {
+  const torus::Shape& torus = type == nullptr ? torus::kInstanceShape : type->torus;
   into.chips.fill(kNone);
   for (auto& chip : into.cores) {
     for (auto& lnc : chip) lnc.fill(kNone);
@@ -138,7 +148,7 @@ void IndexDevices(const std::vector<Device>& devices, std::uint16_t chips_of_typ
     const bool healthy = std::none_of(device.taints.begin(), device.taints.end(), KeepsWorkAway);
     if (role.kind == DeviceKind::kNode) {
       into.whole_node = index;
-      by_node.Add(chips_of_type, healthy);
+      by_node.Add(ChipsOfType(type), healthy);
     }
     if (role.kind == DeviceKind::kCore) {
       into.cores[role.chip][role.lnc - 1U][role.core] = index;
@@ -147,18 +157,12 @@ void IndexDevices(const std::vector<Device>& devices, std::uint16_t chips_of_typ
     if (role.kind != DeviceKind::kChip) continue;
     into.chips[role.chip] = index;
     chips.Add(bit, healthy);
-    AddLinksDown(TextOf(device, kTahomaDomain, "linksDown"), torus::kInstanceShape, role.chip,
-                 into);
+    AddLinksDown(TextOf(device, kTahomaDomain, "linksDown"), torus, role.chip, into);
   }
   chips.AddMissing(by_cores);
   if (chips.all == 0) chips = by_node;
   into.chip_mask = chips.all;
   into.healthy_mask = chips.healthy;
-}
-
-std::uint16_t ChipsOfType(const hw::InstanceType* type) {
-  const int count = type == nullptr ? kChipsPerNode : type->chip_count();
-  return static_cast<std::uint16_t>((1U << count) - 1U);
 }
 
 // Attributes with a single value among the devices that have them.
@@ -195,6 +199,26 @@ void FindUltraServer(const NodeFacts& facts, Node& node) {
   node.z = static_cast<std::uint8_t>((*z)[0] - '0');
 }
 
+// "X4,X2V,X1" or "busy". Words that mean nothing here are modes that nobody asks for.
+void FindElected(const NodeFacts& facts, Node& node) {
+  for (const Device& device : facts.devices) {
+    const std::string text = TextOf(device, kTahomaDomain, "ultraserverModes");
+    if (text.empty()) continue;
+    ElectedModes elected;
+    elected.running = text == "busy";
+    for (const hw::UltraServerMode mode : hw::kUltraServerModes) {
+      const std::string words = "," + text + ",";
+      if (words.find(fmt::format(",{},", hw::ModeName(mode))) != std::string::npos) {
+        elected.offered.push_back(mode);
+      }
+    }
+    const auto chosen = hw::ParseMode(TextOf(device, kTahomaDomain, "ultraserverMode"));
+    elected.chosen = chosen.value_or(hw::UltraServerMode::kUnset);
+    node.elected = std::move(elected);
+    return;
+  }
+}
+
 std::size_t HashDevice(const DeviceTemplate& device) {
   return absl::HashOf(device.device.name, device.device.attributes, device.device.capacities,
                       device.device.taints, device.slots);
@@ -221,6 +245,10 @@ bool SameFamily(const NodeFamily& a, const NodeFamily& b) {
 bool IsPlaceName(const QualifiedName& name) {
   if (name.domain != kTahomaDomain && name.domain != kNeuronDriver) return false;
   return std::find(kPlaceIds.begin(), kPlaceIds.end(), name.id) != kPlaceIds.end();
+}
+
+bool ElectedModes::Offers(hw::UltraServerMode mode) const {
+  return std::find(offered.begin(), offered.end(), mode) != offered.end();
 }
 
 DeviceRole RoleOf(const Device& device) {
@@ -363,8 +391,9 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
     }
   }
   family.type = hw::FindInstanceType(family.instance_type);
-  IndexDevices(facts.devices, ChipsOfType(family.type), all);
+  IndexDevices(facts.devices, family.type, all);
   FindUltraServer(facts, node);
+  FindElected(facts, node);
 
   family.devices = Share(nodes_, hash, std::move(all), SameNode);
   std::size_t family_hash = absl::HashOf(family.devices.get(), family.instance_type);

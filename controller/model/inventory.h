@@ -31,6 +31,7 @@
 
 #include "controller/model/device.h"
 #include "lib/hw/catalogue.h"
+#include "lib/hw/ultraserver_mode.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
@@ -92,6 +93,18 @@ struct NodeFamily {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
+// What a member of an UltraServer has elected with the others, from tahoma.dev/ultraserverModes and
+// /ultraserverMode.
+struct ElectedModes {
+  bool running = false;  // "busy": an election has no result yet
+  std::vector<hw::UltraServerMode> offered;
+  hw::UltraServerMode chosen = hw::UltraServerMode::kUnset;  // until all cores are released
+
+  bool Offers(hw::UltraServerMode mode) const;
+
+  friend bool operator==(const ElectedModes&, const ElectedModes&) = default;
+};
+
 // What is known about a node: its Node object and the slices of our driver's pool.
 struct NodeFacts {
   std::string name;
@@ -116,6 +129,7 @@ struct Node {
   // in one or its place is not known.
   std::string ultraserver_id;
   std::uint8_t z = 0;
+  std::optional<ElectedModes> elected;  // nullopt: it takes part in no election, or does not say
 
   const Device& device(std::uint16_t index) const {
     return family->devices->devices[index]->device;
@@ -136,14 +150,18 @@ struct Node {
 };
 
 // Attributes that differ from node to node by nature, in AWS's domain or ours.
-inline constexpr std::array<std::string_view, 8> kPlaceIds = {"z",
-                                                              "ultraserverId",
-                                                              "ultraserverNodeId",
-                                                              "networkNodeLayer1",
-                                                              "networkNodeLayer2",
-                                                              "networkNodeLayer3",
-                                                              "capacityBlockId",
-                                                              "workloadId"};
+inline constexpr std::array<std::string_view, 12> kPlaceIds = {"z",
+                                                               "ultraserverId",
+                                                               "ultraserverNodeId",
+                                                               "ultraserverModes",
+                                                               "ultraserverMode",
+                                                               "ultraserverServerId2",
+                                                               "ultraserverServerId4",
+                                                               "networkNodeLayer1",
+                                                               "networkNodeLayer2",
+                                                               "networkNodeLayer3",
+                                                               "capacityBlockId",
+                                                               "workloadId"};
 bool IsPlaceName(const QualifiedName& name);
 
 class Inventory {

@@ -63,6 +63,33 @@ std::uint16_t Lowest(std::uint16_t free, int count) {
   return taken;
 }
 
+// Chips side by side on a ring, from the shortest run of free ones that is long enough, so that
+// long runs stay. Nullopt when no run is: AWS's scheduler extension gives contiguous sets only
+// (aws-neuron-sdk deploy/infrastructure/scheduler.rst).
+std::optional<std::uint16_t> ChooseOnRing(std::uint16_t free, int count,
+                                          const torus::LinkMask& down, int chips) {
+  const std::uint64_t cut = down.along(torus::Axis::kX);
+  std::optional<std::uint16_t> best;
+  int best_run = 0;
+  for (int first = 0; first < chips; ++first) {
+    const int before = (first + chips - 1) % chips;
+    const bool begins = (free >> before & 1) == 0 || (cut >> before & 1) != 0;
+    std::uint16_t set = 0;
+    int run = 0;
+    for (int chip = first; run < chips && (free >> chip & 1) != 0; chip = (chip + 1) % chips) {
+      if (run < count) set |= static_cast<std::uint16_t>(1U << chip);
+      ++run;
+      if ((cut >> chip & 1) != 0) break;
+    }
+    // A run counts from its begin, unless all of the ring is one.
+    if (run < count || (!begins && run < chips)) continue;
+    if (best && run >= best_run) continue;
+    best = set;
+    best_run = run;
+  }
+  return best;
+}
+
 }  // namespace
 
 ChipChoice::ChipChoice() : fragmentation_(std::size_t{1} << 16, std::int16_t{-1}) {}
@@ -127,6 +154,9 @@ std::optional<std::uint16_t> ChipChoice::Choose(std::uint16_t free, int count,
                                                 const torus::LinkMask& down,
                                                 const torus::Shape& shape) const {
   if (std::popcount(free) < count) return std::nullopt;
+  if (shape.extent(torus::Axis::kY) == 1 && shape.chip_count() > 1) {
+    return ChooseOnRing(free, count, down, shape.chip_count());
+  }
   if (std::popcount(free) == count) return free;
   if (shape.chip_count() != 16) return Lowest(free, count);
   if (const auto box = BestBox(free, count, down)) return box;

@@ -8,6 +8,9 @@
 // together, again the one with the least predicted time; when nothing like it is free any chips do,
 // because Kubernetes promises a count and no shape.
 //
+// On a ring of chips (Inf2) only a run of neighbours will do; elsewhere without a torus, behind a
+// switch, all chips are equal and the lowest are taken.
+//
 // Scope: arithmetic on 16 bits.
 //
 // Thread safety: one thread (it remembers what it computed).
@@ -27,8 +30,8 @@ class ChipChoice {
  public:
   ChipChoice();
 
-  // `count` chips of `free`; nullopt when there are fewer. Links in `down` are avoided where
-  // something else is free that is faster.
+  // `count` chips of `free`; nullopt when there are fewer, and on a ring when no such run is free.
+  // Links in `down` are avoided where something else is free that is faster; on a ring always.
   std::optional<std::uint16_t> Choose(std::uint16_t free, int count, const torus::LinkMask& down,
                                       const torus::Shape& shape) const;
 

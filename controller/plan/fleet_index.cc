@@ -26,12 +26,16 @@ void Improve(std::uint8_t& cost, int other) {
 int BreakCost(const UnitState& unit, torus::ChipMask taken) {
   if (unit.single_chip) return 0;
   if (!unit.ultra) return Breaks(unit.free, kInstance, taken) ? 1 : 0;
-  int cost = Breaks(unit.free, ~torus::ChipMask{0}, taken) ? 100 : 0;
+  int cost = unit.modes.four && Breaks(unit.free, ~torus::ChipMask{0}, taken) ? 100 : 0;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
     cost += Breaks(unit.free, kInstance << (16 * z), taken) ? 1 : 0;
   }
-  for (const int pair : {0, 32}) {
-    cost += Breaks(unit.free, torus::ChipMask{0xffffffff} << pair, taken) ? 10 : 0;
+  constexpr unsigned kLeftPairs = 0b0101;
+  const unsigned left = unit.modes.pairs & kLeftPairs;
+  const unsigned pairs = left != 0 ? left : unit.modes.pairs;
+  for (int z = 0; z < hw::kUltraServerNodes; ++z) {
+    const torus::ChipMask pair = std::rotl(torus::ChipMask{0xffffffff}, 16 * z);
+    if ((pairs >> z & 1) != 0) cost += Breaks(unit.free, pair, taken) ? 10 : 0;
   }
   return cost;
 }
@@ -110,14 +114,16 @@ void FleetIndex::Update(const ClusterState& state, UnitId id) {
 
 const FleetIndex::BoxCosts& FleetIndex::BoxCostsOf(const UnitState& unit) {
   const auto shape = static_cast<std::uint8_t>(unit.shape().chip_count());
-  const BoxState state{.free = unit.free, .down = unit.down.plus, .shape = shape};
+  const BoxState state{
+      .free = unit.free, .down = unit.down.plus, .shape = shape, .modes = unit.modes};
   if (const auto found = box_costs_.find(state); found != box_costs_.end()) return found->second;
   if (box_costs_.size() >= kBoxStatesMax) box_costs_.clear();
   BoxCosts costs;
   costs.fill(kNoRoom);
   for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
     if ((box.mask & ~unit.free) != 0 || unit.down.Intersects(box.links)) continue;
-    Improve(costs[BoxKey(box.size)], BreakCost(unit, box.mask));
+    if (!unit.modes.Serve(box)) continue;
+    Improve(costs[BoxKey(box.size)], BreakCost(unit, box.mask) + unit.modes.ChangeCost(box));
   }
   return box_costs_.emplace(state, costs).first->second;
 }

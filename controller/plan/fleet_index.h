@@ -30,8 +30,9 @@
 namespace tahoma::controller {
 
 // What a placement breaks, in order of weight: 100 for a whole UltraServer, 10 for each pair that
-// an X2V UltraServer could use ({0,1}, {2,3}), 1 for each whole instance; 0 when it breaks nothing,
-// which includes taking it whole.
+// it could use ({0,1} and {2,3} as X2V, where these were not elected {1,2} and {3,0} as X2H), 1 for
+// each whole instance; 0 when it breaks nothing, which includes taking it whole. What is free but
+// was not elected cannot be broken: a pair costs nothing where four nodes do not work together.
 int BreakCost(const UnitState& unit, torus::ChipMask taken);
 
 class FleetIndex {
@@ -88,10 +89,11 @@ class FleetIndex {
     std::uint64_t free;
     std::array<std::uint64_t, 3> down;
     std::uint8_t shape;
+    UnitModes modes;
     friend bool operator==(const BoxState&, const BoxState&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const BoxState& s) {
-      return H::combine(std::move(h), s.free, s.down, s.shape);
+      return H::combine(std::move(h), s.free, s.down, s.shape, s.modes);
     }
   };
   using BoxCosts = std::array<std::uint8_t, kBoxKeys>;

@@ -33,6 +33,18 @@ bool IsQuietlyUnhealthy(const Room& room, const Device& device, const DeviceRole
   return (core || node) && !says_so;
 }
 
+// The mode changes only while all cores of the node are idle.
+std::uint8_t ServerSizes(const NodeState& state) {
+  if (!state.node->elected) return Room().server_sizes;
+  const ElectedModes& elected = *state.node->elected;
+  if (state.BusyChips() != 0) return static_cast<std::uint8_t>(hw::NodesOf(elected.chosen));
+  std::uint8_t sizes = 0;
+  for (const hw::UltraServerMode mode : elected.offered) {
+    sizes |= static_cast<std::uint8_t>(hw::NodesOf(mode));
+  }
+  return sizes;
+}
+
 }  // namespace
 
 bool IsAll(const DeviceRequest& request) { return request.mode == AllocationMode::kAll; }
@@ -62,6 +74,7 @@ Room RoomOf(const NodeState& state) {
   room.busy_cores = state.busy_cores;
   room.lnc = state.lnc;
   room.down = devices.down;
+  room.server_sizes = ServerSizes(state);
   return room;
 }
 
@@ -95,6 +108,7 @@ std::optional<MemberFitter::Pick> MemberFitter::Open(const CompiledRequest& requ
                                                      const Room& room) {
   const Eligible& eligible = eligibility_.Of(alternative.selectors, *room.node);
   if (!eligible.error.ok() || eligible.devices.empty()) return std::nullopt;
+  if (alternative.nodes != 0 && (room.server_sizes & alternative.nodes) == 0) return std::nullopt;
   Pick pick{.request = &request,
             .alternative = &alternative,
             .kind = eligible.kind,
@@ -257,7 +271,8 @@ bool MemberFitter::TakeChips(Pick& pick, Room& room) const {
   const int count = static_cast<int>(all ? pick.selected
                                          : static_cast<std::size_t>(pick.alternative->spec->count));
   const hw::InstanceType* type = room.node->family->type;
-  const torus::Shape shape = type == nullptr ? torus::kInstanceShape : type->torus;
+  torus::Shape shape = type == nullptr ? torus::kInstanceShape : type->torus;
+  if (type != nullptr && type->fabric == hw::FabricKind::kSwitch) shape = torus::Shape();
   const auto chosen = choice_.Choose(candidates, count, room.down, shape);
   if (!chosen) return false;
   for (int chip = 0; chip < kChipsPerNode; ++chip) {

@@ -34,6 +34,9 @@ struct Room {
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};
   std::array<std::uint8_t, kChipsPerNode> lnc{};
   torus::LinkMask down;  // in the node's own 4x4
+  // How many nodes of its UltraServer may work with it for a claim that says so (1, 2 and 4 as
+  // bits): those that were elected or, on a node that is in use, those of the mode that was chosen.
+  std::uint8_t server_sizes = 0b111;
 };
 
 Room RoomOf(const NodeState& state);

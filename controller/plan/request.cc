@@ -240,6 +240,8 @@ absl::StatusOr<CompiledAlternative> Compiler::CompileAlternative(const ClaimSpec
     if (!parsed.ok()) return Annotate(parsed.status(), "its configuration");
     if (const auto* lnc = std::get_if<hw::NeuronConfig>(&*parsed)) {
       made.lnc = lnc->logical_neuron_core;
+    } else {
+      made.nodes = std::get<hw::UltraServerConfig>(*parsed).ultraserver_mode;
     }
   }
   return made;
@@ -302,6 +304,7 @@ absl::Status Compiler::CompileMember(const MemberSpec& spec, CompiledGang& gang)
       made.chooses = made.chooses || request.alternatives.size() > 1;
       for (const CompiledAlternative& alternative : request.alternatives) {
         made.reads_place = made.reads_place || alternative.selectors->reads_place;
+        made.nodes = std::max(made.nodes, alternative.nodes);
         made.tolerates = made.tolerates || !alternative.spec->tolerations.empty() ||
                          alternative.spec->admin_access;
       }

@@ -37,7 +37,8 @@ struct CompiledAlternative {
   const DeviceRequest* spec = nullptr;
   std::string name;  // "r" or "r/sub"
   std::shared_ptr<const SelectorSet> selectors;
-  int lnc = 0;  // from a NeuronConfig that applies: 1 or 2; 0 when there is none
+  int lnc = 0;    // from a NeuronConfig that applies: 1 or 2; 0 when there is none
+  int nodes = 0;  // of an UltraServer, from an UltraServerConfig: 1, 2 or 4; 0 when there is none
 };
 
 struct CompiledRequest {
@@ -68,6 +69,7 @@ struct CompiledMember {
   bool reads_place = false;           // some selector does
   bool tolerates = false;             // some request tolerates taints of devices
   bool chooses = false;               // some request has several alternatives
+  int nodes = 0;                      // the most that an UltraServerConfig asks for
 };
 
 struct CompiledGang {

@@ -291,6 +291,7 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
       if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
+      if (!unit.modes.Serve(place)) continue;
       if (AllReduceTime(place.size) != time) continue;
       if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
       int fragmentation = 0;
@@ -298,8 +299,8 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
         const torus::ChipMask rest = (unit.free & ~place.mask) >> shift & kInstance;
         fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
       }
-      candidates.emplace_back(BreakCost(unit, place.mask), fragmentation, candidates.size(),
-                              &place);
+      candidates.emplace_back(BreakCost(unit, place.mask) + unit.modes.ChangeCost(place),
+                              fragmentation, candidates.size(), &place);
     }
   }
   std::sort(candidates.begin(), candidates.end());

@@ -61,6 +61,7 @@ const torus::Box* LargestFree(const UnitState& unit) {
   const torus::Box* largest = nullptr;
   for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
     if ((box.mask & ~unit.free) != 0 || unit.down.Intersects(box.links)) continue;
+    if (!unit.modes.Serve(box)) continue;
     if (largest == nullptr || torus::ChipCount(box.mask) > torus::ChipCount(largest->mask)) {
       largest = &box;
     }
@@ -157,11 +158,16 @@ Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle, Member
 
 // What the units that have the box's devices could do with it.
 struct BoxSurvey {
-  std::size_t units = 0;     // that have the devices
-  std::size_t known = 0;     // of them, those whose links are known
-  std::size_t large = 0;     // of them, those in which the shape fits
-  std::size_t working = 0;   // of them, those with such a box that works
-  std::size_t able = 0;      // of them, those that the pods may use, were everything free
+  std::size_t units = 0;    // that have the devices
+  std::size_t known = 0;    // of them, those whose links are known
+  std::size_t large = 0;    // of them, those in which the shape fits
+  std::size_t working = 0;  // of them, those with such a box that works
+  std::size_t able = 0;     // of them, those that the pods may use, were everything free
+  // Of the large ones, those where only the UltraServer's mode is against it, and of these, those
+  // where it would be another one once the election is over or cores are released.
+  std::size_t other_mode = 0;
+  std::size_t mode_may_change = 0;
+  UnitId mode_unit;          // one of them
   std::size_t boxes = 0;     // that the large ones have room for at most, were everything free
   std::optional<Miss> miss;  // the nearest
   const torus::Box* largest = nullptr;
@@ -198,6 +204,44 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeD
   return {working, open};
 }
 
+// Whether the box, which the modes do not serve now, may be served without another election: after
+// the one that runs, or by what was elected once the mode that is chosen is given up.
+bool MayServe(const UnitState& unit, const torus::Box& place, const ClusterState& state) {
+  if (unit.down.Intersects(place.links)) return false;
+  UnitModes idle;
+  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
+    if (!unit.nodes[z].valid()) continue;
+    const Node& node = *state.node(unit.nodes[z]).node;
+    if (!node.elected || node.elected->running) continue;
+    ElectedModes elected = *node.elected;
+    elected.chosen = hw::UltraServerMode::kUnset;
+    AddModes(static_cast<int>(z), elected, idle);
+  }
+  return idle.Serve(place);
+}
+
+// "us-0 (z=0,1 elected X2V, X1; z=2,3 electing)".
+std::string ModesText(const UnitState& unit, const ClusterState& state) {
+  std::map<std::string, std::vector<int>> nodes;
+  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
+    if (!unit.nodes[z].valid() || !state.node(unit.nodes[z]).node->elected) continue;
+    const ElectedModes& elected = *state.node(unit.nodes[z]).node->elected;
+    std::vector<std::string_view> names;
+    for (const hw::UltraServerMode mode : elected.offered) names.push_back(hw::ModeName(mode));
+    std::string text = fmt::format("elected {}", fmt::join(names, ", "));
+    if (elected.chosen != hw::UltraServerMode::kUnset) {
+      text = fmt::format("chosen {}", hw::ModeName(elected.chosen));
+    }
+    if (elected.running) text = "electing";
+    nodes[text].push_back(static_cast<int>(z));
+  }
+  std::string all;
+  for (const auto& [text, places] : nodes) {
+    all += fmt::format("{}z={} {}", all.empty() ? "" : "; ", fmt::join(places, ","), text);
+  }
+  return fmt::format("{} ({})", unit.name, all);
+}
+
 void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& demands,
                 const std::vector<torus::Shape>& sizes, UnitId id, const ClusterState& state,
                 BoxSurvey& survey) {
@@ -214,16 +258,31 @@ void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& 
   }
   bool works = false;
   bool fits = false;
+  bool other_mode = false;
+  bool mode_may_change = false;
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
       if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
-      if ((place.mask & ~working) != 0 || unit.down.Intersects(place.links)) continue;
+      if ((place.mask & ~working) != 0) continue;
+      if (!unit.modes.Serve(place)) {
+        other_mode = true;
+        mode_may_change = mode_may_change || MayServe(unit, place, state);
+        continue;
+      }
+      if (unit.down.Intersects(place.links)) continue;
       works = true;
       if ((place.mask & ~open) != 0) continue;
       fits = true;
       const int busy = torus::ChipCount(place.mask & ~unit.free);
       if (!survey.miss || busy < survey.miss->busy) survey.miss = Miss{id, place.mask, busy};
     }
+  }
+  if (other_mode && !works) {
+    if (survey.other_mode == 0 || (mode_may_change && survey.mode_may_change == 0)) {
+      survey.mode_unit = id;
+    }
+    ++survey.other_mode;
+    survey.mode_may_change += mode_may_change ? 1U : 0U;
   }
   survey.working += works ? 1U : 0U;
   survey.able += fits ? 1U : 0U;
@@ -251,12 +310,19 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
 }
 
 // Why no unit could hold the box even with nothing running; empty when one could.
-std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey) {
+std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey,
+                         const ClusterState& state) {
   const std::string have =
       fmt::format("; {} {} its devices, but none is", Plural(survey.units, "unit"),
                   survey.units == 1 ? "has" : "have");
-  if (survey.known == 0) return have + " of an instance type whose links are known";
+  if (survey.known == 0) return have + " of an instance type whose chips form boxes";
   if (survey.large == 0) return have + " that large";
+  if (survey.working == 0 && survey.mode_may_change > 0) return "";
+  if (survey.working == 0 && survey.other_mode > 0) {
+    return fmt::format("; {} of the right kind, but no UltraServer mode allows it there: {}",
+                       Plural(survey.large, "unit"),
+                       ModesText(state.unit(survey.mode_unit), state));
+  }
   if (survey.working == 0) {
     return fmt::format(
         "; {} of the right kind, but none has such a box with all chips and links working",
@@ -296,12 +362,22 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   }
   why.message = fmt::format("needs {}", gang.Describe());
   if (gang.boxes > 1) why.message += fmt::format(", found {} of {}", obstacle.box, gang.boxes);
-  if (const std::string never = NeverBecause(gang, survey); !never.empty()) {
+  if (const std::string never = NeverBecause(gang, survey, state); !never.empty()) {
     why.reason = BlockedReason::kNeverFits;
     why.message += never;
     return why;
   }
+  if (survey.working == 0) {
+    why.message += fmt::format("; {} could hold it, but not in the UltraServer mode of now: {}",
+                               Plural(survey.mode_may_change, "unit"),
+                               ModesText(state.unit(survey.mode_unit), state));
+    return why;
+  }
   why.message += fmt::format("; {} could hold it; ", Plural(survey.large, "unit"));
+  if (survey.other_mode > 0) {
+    why.message +=
+        fmt::format("{} in another UltraServer mode; ", Plural(survey.other_mode, "more unit"));
+  }
   why.message += why.largest_free ? fmt::format("the largest free box is {} on {}",
                                                 why.largest_free->ToString(), why.largest_free_unit)
                                   : "no chip of them is free";
@@ -321,6 +397,7 @@ struct NodeSurvey {
   std::size_t eligible = 0;    // nodes that have its devices
   std::size_t admitted = 0;    // of them, those that it may use
   std::size_t able = 0;        // of them, those that it fits, were everything free
+  std::size_t other_mode = 0;  // of the admitted, those that elected no UltraServer of its size
   std::size_t pods = 0;        // such members that these hold at most, were everything free
   int most_free = -1;          // chips
   std::string most_free_node;  // of those that it fits
@@ -331,8 +408,10 @@ struct NodeSurvey {
 // How many such members the node holds at most when everything is free.
 std::size_t PodsOn(const Node& node, const MemberFitter::Demand& demand) {
   const int chips = std::popcount(node.family->devices->healthy_mask);
+  const hw::InstanceType* type = node.family->type;
+  const int per_chip = type == nullptr ? kCoresPerChip : type->chip->physical_cores;
   if (demand.cores > 0) {
-    return static_cast<std::size_t>(chips * kCoresPerChip / (demand.lnc1 ? 1 : 2) / demand.cores);
+    return static_cast<std::size_t>(chips * per_chip / (demand.lnc1 ? 1 : 2) / demand.cores);
   }
   return static_cast<std::size_t>(chips / std::max(1, demand.chips));
 }
@@ -372,7 +451,9 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
     if (!node.node->schedulable || !gang.members[rank].spec->node.Admits(*node.node)) continue;
     ++survey.admitted;
     const auto known = fits_empty.find(node.node->family.get());
-    const bool fits = known != fits_empty.end() && !member.reads_place
+    const bool other_mode = member.nodes != 0 && (EmptyRoom(node).server_sizes & member.nodes) == 0;
+    survey.other_mode += other_mode ? 1U : 0U;
+    const bool fits = known != fits_empty.end() && !member.reads_place && member.nodes == 0
                           ? known->second
                           : fitter.Fit(member, EmptyRoom(node)).has_value();
     fits_empty[node.node->family.get()] = fits;
@@ -388,12 +469,20 @@ std::string AmountOf(const MemberFitter::Demand& demand) {
 
 // Why such members never fit, all of them; empty when they might.
 std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeSurvey& survey) {
+  const int nodes = gang.members[rank].nodes;
   const std::string pod = PodText(gang, rank);
   if (survey.admitted == 0) {
     return fmt::format(
         "{} the devices that {} asks for, but its node selector, node affinity or tolerations, or "
         "cordons, leave none of them",
         survey.eligible == 1 ? "1 node has" : fmt::format("{} nodes have", survey.eligible), pod);
+  }
+  if (survey.able == 0 && survey.other_mode == survey.admitted) {
+    return fmt::format(
+        "{} asks for an UltraServer of {} in its UltraServerConfig; {} the devices, but none has "
+        "elected a mode for that",
+        pod, Plural(static_cast<std::size_t>(nodes), "node"),
+        survey.admitted == 1 ? "1 node has" : fmt::format("{} nodes have", survey.admitted));
   }
   if (survey.able == 0) {
     return fmt::format(
@@ -434,7 +523,11 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   why.message += fmt::format("; {} could give them, the most free chips are {} on {}",
                              Plural(survey.able, "node"), survey.most_free, survey.most_free_node);
   if (rank == 0 && demand->cores == 0 && survey.most_free >= demand->chips) {
-    why.message += ", but not such as its selectors and constraints ask for";
+    const hw::InstanceType* type =
+        state.node(*state.FindNode(survey.most_free_node)).node->family->type;
+    why.message += type != nullptr && type->fabric == hw::FabricKind::kRing
+                       ? ", but not side by side on its ring with all links working"
+                       : ", but not such as its selectors and constraints ask for";
   }
   Finish(state, survey.miss, why);
   return why;

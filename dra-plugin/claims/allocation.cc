@@ -105,6 +105,17 @@ absl::StatusOr<DeviceSettings> SettingsOf(const Allocation& allocation,
   return settings;
 }
 
+// Chips whose cores cannot be joined take no NeuronConfig at all, as AWS's driver says (reference:
+// neuron-kubernetes 1.5).
+absl::Status CheckLnc(const hw::InstanceType& type, const AllocatedDevice& device,
+                      const DeviceSettings& settings) {
+  const bool configured = settings.lnc.has_value() && device.device.kind != DeviceKind::kCore;
+  if (configured && type.chip->lnc_max == 1) {
+    return InvalidArgument("NeuronConfig: dynamic LNC not supported on {}", type.name);
+  }
+  return absl::OkStatus();
+}
+
 // One value for the whole claim, because its environment is one for all its containers.
 absl::Status Agree(std::optional<int>& claim, const std::optional<int>& device,
                    std::string_view what) {
@@ -187,13 +198,25 @@ absl::Status CheckUltraServer(const wire::Inventory& inventory, int mode) {
     return InvalidArgument("UltraServerConfig: node {} ({}) is no member of an UltraServer",
                            inventory.node_name, inventory.instance_type);
   }
-  if (mode > inventory.ultra_server->mode) {
-    return InvalidArgument(
-        "UltraServerConfig: ultraserverMode is {}, but UltraServer {} has mode "
-        "{}",
-        mode, inventory.ultra_server->id, inventory.ultra_server->mode);
+  const wire::UltraServer& ultra_server = *inventory.ultra_server;
+  if (ultra_server.election && ultra_server.election->running) {
+    return FailedPrecondition(
+        "UltraServerConfig: ultraserverMode is {}, but node {} has not elected its UltraServer {} "
+        "yet",
+        mode, inventory.node_name, ultra_server.id);
+  }
+  if (mode > ultra_server.mode) {
+    return FailedPrecondition(
+        "UltraServerConfig: ultraserverMode is {}, but {} of UltraServer {} works with at most {} "
+        "nodes",
+        mode, inventory.node_name, ultra_server.id, ultra_server.mode);
   }
   return absl::OkStatus();
+}
+
+// For a whole node whose claim names no mode; 0 while nothing is elected.
+int WidestMode(const wire::UltraServer& ultra_server) {
+  return ultra_server.election && ultra_server.election->running ? 0 : ultra_server.mode;
 }
 
 }  // namespace
@@ -244,6 +267,11 @@ absl::StatusOr<Allocation> ReadAllocation(std::string_view claim_json, const Cla
 
 absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocation& allocation,
                                             const wire::Inventory& inventory) {
+  const hw::InstanceType* type = hw::FindInstanceType(inventory.instance_type);
+  if (type == nullptr) {
+    return InvalidArgument("node {}: instance type \"{}\" is unknown", inventory.node_name,
+                           inventory.instance_type);
+  }
   std::optional<int> lnc;
   std::optional<int> mode;
   Holdings holdings;
@@ -254,17 +282,18 @@ absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocat
                              hw::ToString(device.device), device.pool, inventory.node_name);
     }
     TAHOMA_ASSIGN_OR_RETURN(const DeviceSettings settings, SettingsOf(allocation, device));
+    TAHOMA_RETURN_IF_ERROR(CheckLnc(*type, device, settings));
     TAHOMA_RETURN_IF_ERROR(Agree(lnc, settings.lnc, "LNC"));
     TAHOMA_RETURN_IF_ERROR(Agree(mode, settings.ultra_server_mode, "ultraserverMode"));
     TAHOMA_RETURN_IF_ERROR(holdings.Add(device.device, inventory));
     whole_node = whole_node || device.device.kind == DeviceKind::kNode;
   }
   if (mode.has_value()) TAHOMA_RETURN_IF_ERROR(CheckUltraServer(inventory, *mode));
-  if (!mode.has_value() && whole_node) mode = inventory.ultra_server->mode;
+  if (!mode.has_value() && whole_node) mode = WidestMode(*inventory.ultra_server);
   wire::ClaimGrant grant = {.claim_uid = claim.uid,
                             .name_space = claim.name_space,
                             .name = claim.name,
-                            .lnc = lnc.value_or(hw::kTrainium2.lnc_default),
+                            .lnc = lnc.value_or(type->chip->lnc_default),
                             .ultra_server_mode = mode.value_or(0)};
   holdings.Fill(grant.lnc, grant);
   return grant;

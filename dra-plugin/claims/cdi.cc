@@ -68,7 +68,7 @@ std::string Ranges(const std::vector<int>& ascending) {
 std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim) {
   const wire::ClaimGrant& grant = claim.grant;
   const wire::CoreMasks masks = wire::HeldCores(grant);
-  const int cores_per_chip = wire::kCoresPerChip / grant.lnc;
+  const int cores_per_chip = claim.cores_per_chip / grant.lnc;
   std::string chips;
   std::vector<int> cores;
   for (int chip = 0; chip < wire::kMaxChips; ++chip) {

@@ -28,6 +28,7 @@ json ToJson(const PreparedClaim& claim) {
   }
   return {{"grant", json::parse(wire::EncodeClaimGrant(claim.grant))},
           {"token", claim.token},
+          {"coresPerChip", claim.cores_per_chip},
           {"workloadSocket", claim.workload_socket},
           {"ultraServerId", claim.ultra_server_id},
           {"ultraServerNodeId", claim.ultra_server_node_id},
@@ -41,6 +42,8 @@ absl::StatusOr<PreparedClaim> FromJson(const json& object) {
   if (grant == nullptr) return InvalidArgument("claims[].grant is missing");
   TAHOMA_ASSIGN_OR_RETURN(claim.grant, wire::DecodeClaimGrant(grant->dump()));
   claim.token = fields.String("token", wire::kTokenBytes, wire::kTokenBytes);
+  claim.cores_per_chip =
+      static_cast<int>(fields.IntOr("coresPerChip", 1, wire::kCoresPerChip, wire::kCoresPerChip));
   claim.workload_socket = fields.String("workloadSocket", 0, kMaxName);
   claim.ultra_server_id = fields.String("ultraServerId", 0, kMaxName);
   claim.ultra_server_node_id = static_cast<int>(fields.Int("ultraServerNodeId", 0, 3));

@@ -36,8 +36,9 @@ struct PreparedDevice {
 struct PreparedClaim {
   wire::ClaimGrant grant = {};
   std::string token = {};
-  std::string workload_socket = {};  // address of sim-node for the claim's containers
-  std::string ultra_server_id = {};  // with grant.ultra_server_mode
+  int cores_per_chip = wire::kCoresPerChip;  // physical, of the node's chips
+  std::string workload_socket = {};          // address of sim-node for the claim's containers
+  std::string ultra_server_id = {};          // with grant.ultra_server_mode
   int ultra_server_node_id = 0;
   std::vector<PreparedDevice> devices = {};
 

@@ -6,12 +6,24 @@
 
 #include "dra-plugin/claims/cdi.h"
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 
 namespace tahoma::dra {
 namespace {
 
 bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+// The server that the claim's nodes form by the election, and this node's place in it; as it is
+// wired where nothing is elected.
+void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
+  const int nodes = claim.grant.ultra_server_mode;
+  claim.ultra_server_id = from.id;
+  claim.ultra_server_node_id = from.node_id;
+  if (!from.election || nodes < 2) return;
+  claim.ultra_server_id = nodes == 4 ? from.election->server_id_4 : from.election->server_id_2;
+  claim.ultra_server_node_id = nodes == 4 ? from.election->node_id_4 : from.election->node_id_2;
 }
 
 }  // namespace
@@ -93,6 +105,7 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
   TAHOMA_ASSIGN_OR_RETURN(prepared.grant, BuildGrant(claim, allocation, inventory));
   // Names become parts of files and of other programs' records: the wire's bounds hold here too.
   TAHOMA_RETURN_IF_ERROR(wire::DecodeClaimGrant(wire::EncodeClaimGrant(prepared.grant)).status());
+  prepared.cores_per_chip = hw::FindInstanceType(inventory.instance_type)->chip->physical_cores;
   for (const auto& [uid, other] : checkpoint.claims) {
     TAHOMA_RETURN_IF_ERROR(wire::CheckDisjoint(other.grant, prepared.grant));
   }
@@ -102,8 +115,7 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
   prepared.workload_socket =
       inventory.workload_socket.empty() ? options_.node_socket : inventory.workload_socket;
   if (inventory.ultra_server.has_value()) {
-    prepared.ultra_server_id = inventory.ultra_server->id;
-    prepared.ultra_server_node_id = inventory.ultra_server->node_id;
+    SetUltraServer(*inventory.ultra_server, prepared);
   }
   for (const AllocatedDevice& device : allocation.devices) {
     prepared.devices.push_back({.request = std::string(BaseRequest(device.request)),

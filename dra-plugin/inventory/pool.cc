@@ -14,8 +14,6 @@ namespace {
 using hw::DeviceKind;
 using hw::DeviceName;
 
-constexpr int kChipsPerPhysSet = 4;  // 4 chips x 8 cores fill one set of 32 counters
-
 std::string TahomaName(std::string_view name) { return fmt::format("tahoma.dev/{}", name); }
 
 // Everything that BuildPool's parts need to look at.
@@ -26,6 +24,9 @@ struct Source {
 
   bool partitions() const { return options.publish.lnc1 || options.publish.lnc2; }
   bool node() const { return options.publish.node && inventory.ultra_server.has_value(); }
+  int cores_per_chip() const { return type.chip->physical_cores; }
+  // So many fill one set: 4 chips of 8 cores, 16 of 2.
+  int chips_per_set() const { return static_cast<int>(kMaxCountersPerSet) / cores_per_chip(); }
   // Counters are needed as soon as two devices can overlap.
   bool counters() const { return partitions() || node(); }
 };
@@ -61,6 +62,23 @@ void AddPlace(const Source& source, Device& device) {
   }
 }
 
+// What AWS's driver shows in /sys/class/neuron_device, in its words for nothing. All of them
+// always: nodes that differ only in what they have elected stay alike for whoever groups them.
+void AddElection(const wire::UltraServerElection& election, Device& device) {
+  constexpr std::string_view kNobody = "0000000000000000";
+  std::string modes = election.running ? "busy" : "";
+  for (const hw::UltraServerMode mode : election.modes) {
+    modes += fmt::format("{}{}", modes.empty() ? "" : ",", hw::ModeName(mode));
+  }
+  const auto add = [&](std::string_view name, std::string_view value) {
+    device.attributes.push_back({TahomaName(name), std::string(value)});
+  };
+  add("ultraserverModes", modes);
+  add("ultraserverMode", hw::ModeName(election.mode));
+  add("ultraserverServerId2", election.server_id_2.empty() ? kNobody : election.server_id_2);
+  add("ultraserverServerId4", election.server_id_4.empty() ? kNobody : election.server_id_4);
+}
+
 void AddUltraServer(const Source& source, Device& device) {
   if (!source.inventory.ultra_server.has_value()) return;
   const wire::UltraServer& ultra_server = *source.inventory.ultra_server;
@@ -68,6 +86,7 @@ void AddUltraServer(const Source& source, Device& device) {
   device.attributes.push_back({TahomaName("ultraserverId"), ultra_server.id});
   device.attributes.push_back(
       {TahomaName("ultraserverNodeId"), std::int64_t{ultra_server.node_id}});
+  if (ultra_server.election) AddElection(*ultra_server.election, device);
 }
 
 void AddCoordinates(const Source& source, int chip, Device& device) {
@@ -90,10 +109,11 @@ std::string Unhealthy(const wire::Chip& chip) {
   return chip.reason.empty() ? "unknown" : chip.reason;
 }
 
-// AWS's row, column and group numbers: only where there is more than one chip and no UltraServer
+// AWS's row, column and group numbers: only on a torus, and not in an UltraServer
 // (neuron-sdk deploy/eks/dra.rst, "Attributes Reference").
 void AddAwsTopology(const Source& source, int chip, Device& device) {
-  if (source.inventory.ultra_server.has_value() || source.type.chip_count() < 2) return;
+  if (source.inventory.ultra_server.has_value()) return;
+  if (source.type.fabric != hw::FabricKind::kTorus) return;
   device.attributes.push_back({"topology_x", std::int64_t{chip / 4}});  // the row
   device.attributes.push_back({"topology_y", std::int64_t{chip % 4}});  // the column
   device.attributes.push_back({"topology4_id", std::int64_t{chip / 4}});
@@ -137,7 +157,7 @@ Device ChipDevice(const Source& source, const wire::Chip& chip) {
   for (const std::string& link : chip.links_down) links += (links.empty() ? "" : ",") + link;
   if (!links.empty()) device.attributes.push_back({TahomaName("linksDown"), links});
   if (source.counters()) {
-    device.consumes.push_back({"node", {{ChipCounter(chip.index), wire::kCoresPerChip}}});
+    device.consumes.push_back({"node", {{ChipCounter(chip.index), source.cores_per_chip()}}});
   }
   AddTaints(source, Unhealthy(chip), device);
   return device;
@@ -154,7 +174,7 @@ Device NodeDevice(const Source& source) {
   AddUltraServer(source, device);
   std::string reason;
   for (const wire::Chip& chip : source.inventory.chips) {
-    device.consumes[0].counters.push_back({ChipCounter(chip.index), wire::kCoresPerChip});
+    device.consumes[0].counters.push_back({ChipCounter(chip.index), source.cores_per_chip()});
     if (reason.empty()) reason = Unhealthy(chip);
   }
   AddTaints(source, reason, device);
@@ -173,10 +193,11 @@ Device CoreDevice(const Source& source, const wire::Chip& chip, int lnc, int cor
   device.attributes.push_back(
       {TahomaName("hbmBank"), std::int64_t{hw::HbmBank(*source.type.chip, lnc, core)}});
   device.consumes.push_back({"node", {{ChipCounter(chip.index), lnc}}});
-  CounterSet cores = {.name = fmt::format("phys-{}", chip.index / kChipsPerPhysSet),
+  CounterSet cores = {.name = fmt::format("phys-{}", chip.index / source.chips_per_set()),
                       .counters = {}};
   for (int i = 0; i < lnc; ++i) {
-    const int physical = wire::kCoresPerChip * (chip.index % kChipsPerPhysSet) + lnc * core + i;
+    const int physical =
+        source.cores_per_chip() * (chip.index % source.chips_per_set()) + lnc * core + i;
     cores.counters.push_back({fmt::format("core-{}", physical), 1});
   }
   device.consumes.push_back(std::move(cores));
@@ -186,6 +207,7 @@ Device CoreDevice(const Source& source, const wire::Chip& chip, int lnc, int cor
 
 std::vector<Device> CoreDevices(const Source& source, int lnc) {
   std::vector<Device> devices;
+  if (!hw::HasLnc(*source.type.chip, lnc)) return devices;
   for (const wire::Chip& chip : source.inventory.chips) {
     for (int core = 0; core < hw::LogicalCores(*source.type.chip, lnc); ++core) {
       devices.push_back(CoreDevice(source, chip, lnc, core));
@@ -199,14 +221,15 @@ std::vector<CounterSet> CounterSets(const Source& source) {
   if (!source.counters()) return sets;
   CounterSet node = {.name = "node", .counters = {}};
   for (const wire::Chip& chip : source.inventory.chips) {
-    node.counters.push_back({ChipCounter(chip.index), wire::kCoresPerChip});
+    node.counters.push_back({ChipCounter(chip.index), source.cores_per_chip()});
   }
   sets.push_back(std::move(node));
   if (!source.partitions()) return sets;
   const int chips = source.type.chip_count();
-  for (int first = 0; first < chips; first += kChipsPerPhysSet) {
-    CounterSet cores = {.name = fmt::format("phys-{}", first / kChipsPerPhysSet), .counters = {}};
-    const int count = std::min(kChipsPerPhysSet, chips - first) * wire::kCoresPerChip;
+  for (int first = 0; first < chips; first += source.chips_per_set()) {
+    CounterSet cores = {.name = fmt::format("phys-{}", first / source.chips_per_set()),
+                        .counters = {}};
+    const int count = std::min(source.chips_per_set(), chips - first) * source.cores_per_chip();
     for (int i = 0; i < count; ++i) cores.counters.push_back({fmt::format("core-{}", i), 1});
     sets.push_back(std::move(cores));
   }

@@ -6,7 +6,8 @@
 //   kTrainium2.hbm_bytes;             // 96 GiB
 //
 // Every constant names its source: D = aws-neuron-sdk documentation, K = aws-neuron-driver,
-// M = aws-neuron connected-device-maps-over-efa v1.1.0, C = computed from the others.
+// M = aws-neuron connected-device-maps-over-efa v1.1.0, C = computed from the others, A = assumed,
+// because nothing published says it.
 //
 // Scope: facts that never change while a program runs. Which chip is broken or free is not here.
 //
@@ -24,7 +25,17 @@
 
 namespace tahoma::hw {
 
-// Rates of one link in one direction, in bytes per second.
+// How the chips of an instance are joined.
+enum class FabricKind : std::uint8_t {
+  kNone,    // one chip
+  kRing,    // each chip with two others
+  kTorus,   // 4x4, and with an UltraServer 4x4x4
+  kSwitch,  // each chip with switches, all chips equally far
+};
+std::string_view FabricName(FabricKind kind);  // "none", "ring", "torus", "switch"
+
+// Rates of one link in one direction, in bytes per second. Of a switched chip: all its links into
+// the switches together, inside the instance (X and Y) and between instances (Z).
 struct LinkRates {
   std::int64_t intra_instance;  // X and Y
   std::int64_t inter_instance;  // Z
@@ -38,6 +49,7 @@ struct ChipModel {
   int hbm_banks;                  // one serves two physical cores (D logical-neuroncore-config.rst)
   std::int64_t hbm_bytes;
   int lnc_default;  // physical cores of a logical core unless configured
+  int lnc_max;      // 1 where logical cores cannot be configured
   LinkRates links;
 };
 
@@ -51,8 +63,65 @@ inline constexpr ChipModel kTrainium2 = {
     .hbm_banks = 4,
     .hbm_bytes = std::int64_t{96} << 30,
     .lnc_default = 2,
+    .lnc_max = 2,
     .links = {.intra_instance = 128'000'000'000,
               .inter_instance = 64'000'000'000,
+              .efa = 25'000'000'000},
+};
+
+// D trn1-arch.rst, trainium.rst: 2 NeuronCore-v2, 32 GiB; four NeuronLink-v2 of which both
+// directions add up to 384 GB/s, so 48 GB/s each way (C). Two HBM banks (A). EFA 800 Gb/s for 16
+// chips. LNC does not exist (D logical-neuroncore-config.rst).
+inline constexpr ChipModel kTrainium1 = {
+    .name = "trainium",
+    .core_version = "v2",
+    .physical_cores = 2,
+    .hbm_banks = 2,
+    .hbm_bytes = std::int64_t{32} << 30,
+    .lnc_default = 1,
+    .lnc_max = 1,
+    .links = {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 6'250'000'000},
+};
+
+// The same chip in a trn1n: 768 GB/s and EFA 1,600 Gb/s (D trn1-arch.rst).
+inline constexpr ChipModel kTrainium1N = {
+    .name = "trainium",
+    .core_version = "v2",
+    .physical_cores = 2,
+    .hbm_banks = 2,
+    .hbm_bytes = std::int64_t{32} << 30,
+    .lnc_default = 1,
+    .lnc_max = 1,
+    .links = {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 12'500'000'000},
+};
+
+// D inf2-arch.rst, inferentia2.rst: the cores and memory of a Trainium; two NeuronLink-v2 of which
+// both directions add up to 192 GB/s, so 48 GB/s each way (C). No EFA.
+inline constexpr ChipModel kInferentia2 = {
+    .name = "inferentia2",
+    .core_version = "v2",
+    .physical_cores = 2,
+    .hbm_banks = 2,
+    .hbm_bytes = std::int64_t{32} << 30,
+    .lnc_default = 1,
+    .lnc_max = 1,
+    .links = {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 0},
+};
+
+// D trn3-arch.rst, trainium3.rst: 8 NeuronCore-v4, 144 GiB, 11 links into switches: 4 inside a sled
+// (256 GB/s), 5 inside a rack (320), 2 between racks (128). AWS's sum over both directions is 2,560
+// GB/s a chip in one place and 2,048 GiB/s in another; neither is that of the classes (reference:
+// trainium2-hardware 7), which stand here. EFA 12,800 Gb/s for 64 chips.
+inline constexpr ChipModel kTrainium3 = {
+    .name = "trainium3",
+    .core_version = "v4",
+    .physical_cores = 8,
+    .hbm_banks = 4,
+    .hbm_bytes = std::int64_t{144} << 30,
+    .lnc_default = 2,
+    .lnc_max = 2,
+    .links = {.intra_instance = 256'000'000'000,
+              .inter_instance = 448'000'000'000,
               .efa = 25'000'000'000},
 };
 
@@ -62,7 +131,7 @@ inline constexpr std::array kLncSizes = {1, 2};
 // One chip's place in its instance.
 struct ChipSite {
   std::string_view bdf;           // PCI address of the chip (D neuron-ls.rst)
-  std::string_view efa_bdf;       // PCI address of the EFA device beside it (M)
+  std::string_view efa_bdf;       // PCI address of the EFA device beside it (M); empty without EFA
   int numa_node;                  // D neuron-ls.rst
   std::string_view cpu_affinity;  // D neuron-ls.rst
 };
@@ -70,7 +139,10 @@ struct ChipSite {
 struct InstanceType {
   std::string_view name;
   const ChipModel* chip;
-  torus::Shape torus;               // of one instance: the Neuron device number is its ChipIndex
+  FabricKind fabric;
+  // Of one instance: the Neuron device number is its ChipIndex. A ring is Nx1x1; a switch has no
+  // neighbours, and its Nx1x1 only counts.
+  torus::Shape torus;
   std::span<const ChipSite> chips;  // by device number
   bool ultra_server;                // four of them form an UltraServer (K: trn2u is a "pod" type)
   bool device_groups;               // AWS's driver publishes devicegroup ids (M lookup.go)
@@ -80,25 +152,49 @@ struct InstanceType {
   int chip_count() const { return torus.chip_count(); }
 };
 
-// Members of an UltraServer (D trn2-arch.rst).
+// Members of an UltraServer of trn2u instances, which is a torus (D trn2-arch.rst). Those of a Trn3
+// are rows of UltraServers().
 inline constexpr int kUltraServerNodes = 4;
+
+// What is sold as one, joined by NeuronLink.
+struct UltraServerModel {
+  std::string_view name;
+  std::string_view instance_type;
+  int nodes;
+  FabricKind fabric;
+};
+std::span<const UltraServerModel> UltraServers();
+
+// Instances beyond NeuronLink: EFA through the layers that DescribeInstanceTopology names, top
+// first, in UltraClusters of this size (A).
+struct NetworkModel {
+  int layers;
+  int cluster_chips;
+};
+inline constexpr NetworkModel kNetwork = {.layers = 3, .cluster_chips = 2048};
+
+// Cables between the chips of such a torus or ring; 0 without any. Two chips on an axis share one.
+int CableCount(const torus::Shape& torus, torus::Axis axis);
 
 std::span<const InstanceType> InstanceTypes();
 
 // nullptr when the type is not in the catalogue.
 const InstanceType* FindInstanceType(std::string_view name);
 
-// "trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge", for messages.
+// "inf2.xlarge, inf2.8xlarge, …", for messages.
 std::string InstanceTypeNames();
 
-// How many logical cores a chip has; lnc must be one of kLncSizes.
+// Whether a chip's cores may be joined so: one of kLncSizes, and not above the chip's lnc_max.
+bool HasLnc(const ChipModel& chip, int lnc);
+
+// How many logical cores a chip has; lnc must be one that it has.
 int LogicalCores(const ChipModel& chip, int lnc);
 
 // The HBM bank of a logical core (D: two physical cores share a bank).
 int HbmBank(const ChipModel& chip, int lnc, int logical_core);
 
 // The device numbers that neuron-ls prints as CONNECTED DEVICES: north, west, south, east (D
-// neuron-ls.rst). Empty for an instance of one chip.
+// neuron-ls.rst). Empty for an instance of one chip, and behind a switch.
 std::string ConnectedDevices(const InstanceType& type, int device);
 
 }  // namespace tahoma::hw

@@ -10,7 +10,7 @@
 // exactly the subcubes of the hypercube that the torus is (81 in 4x4, 729 in 4x4x4), and two
 // disjoint ones never share a link under minimal routing: that is why only they are offered.
 //
-// Scope: geometry of tori whose sides are 1 or 4.
+// Scope: geometry of tori whose sides are 1 or 4; a ring of 12 has no boxes.
 //
 // Thread safety: the tables are built once, on first use, and are immutable.
 
@@ -68,7 +68,7 @@ struct Box {
 // All boxes with sides 1, 2 and 4 of one torus.
 class BoxTable {
  public:
-  // `torus` must have sides of 1 and 4 only.
+  // Empty for a torus with sides other than 1 and 4: its pieces share links, and none is offered.
   static const BoxTable& Of(const Shape& torus);
 
   const Shape& torus() const { return torus_; }
@@ -82,6 +82,7 @@ class BoxTable {
   bool Fits(const Shape& shape) const { return !Rotations(shape).empty(); }
 
  private:
+  BoxTable() = default;
   explicit BoxTable(const Shape& torus);
 
   Shape torus_;

@@ -96,6 +96,31 @@ absl::StatusOr<Chip> ReadChip(const json& object, int index) {
   return chip;
 }
 
+hw::UltraServerMode ReadMode(Fields& fields, std::string_view path, const std::string& text) {
+  const absl::StatusOr<hw::UltraServerMode> mode = hw::ParseMode(text);
+  if (!mode.ok()) fields.Fail(Annotate(mode.status(), path));
+  return mode.value_or(hw::UltraServerMode::kUnset);
+}
+
+absl::StatusOr<UltraServerElection> ReadElection(const json& object) {
+  Fields fields(object, "inventory.ultraServer.election");
+  UltraServerElection out;
+  out.running = fields.BoolOr("running", false);
+  for (const std::string& text :
+       ReadStrings(fields, "modes", hw::kUltraServerModes.size(), kMaxTextBytes)) {
+    out.modes.push_back(ReadMode(fields, fields.Path("modes"), text));
+  }
+  if (const std::string text = fields.StringOr("mode", kMaxTextBytes, ""); !text.empty()) {
+    out.mode = ReadMode(fields, fields.Path("mode"), text);
+  }
+  out.server_id_2 = fields.StringOr("serverId2", kMaxTextBytes, "");
+  out.node_id_2 = static_cast<int>(fields.IntOr("nodeId2", -1, 1, -1));
+  out.server_id_4 = fields.StringOr("serverId4", kMaxTextBytes, "");
+  out.node_id_4 = static_cast<int>(fields.IntOr("nodeId4", -1, 3, -1));
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return out;
+}
+
 absl::StatusOr<UltraServer> ReadUltraServer(const json& object) {
   Fields fields(object, "inventory.ultraServer");
   UltraServer out;
@@ -105,7 +130,30 @@ absl::StatusOr<UltraServer> ReadUltraServer(const json& object) {
   if (out.mode == 3) {
     fields.Fail(InvalidArgument("{} is 3; expected 1, 2 or 4", fields.Path("mode")));
   }
+  if (const json* election = fields.Object("election"); election != nullptr) {
+    TAHOMA_ASSIGN_OR_RETURN(out.election, ReadElection(*election));
+  }
   TAHOMA_RETURN_IF_ERROR(fields.status());
+  return out;
+}
+
+json ElectionJson(const UltraServerElection& election) {
+  json modes = json::array();
+  for (const hw::UltraServerMode mode : election.modes) modes.push_back(hw::ModeName(mode));
+  const bool chosen = election.mode != hw::UltraServerMode::kUnset;
+  return {{"running", election.running},
+          {"modes", std::move(modes)},
+          {"mode", chosen ? hw::ModeName(election.mode) : ""},
+          {"serverId2", election.server_id_2},
+          {"nodeId2", election.node_id_2},
+          {"serverId4", election.server_id_4},
+          {"nodeId4", election.node_id_4}};
+}
+
+json UltraServerJson(const UltraServer& ultra_server) {
+  json out = {
+      {"id", ultra_server.id}, {"nodeId", ultra_server.node_id}, {"mode", ultra_server.mode}};
+  if (ultra_server.election) out["election"] = ElectionJson(*ultra_server.election);
   return out;
 }
 
@@ -208,9 +256,7 @@ std::string EncodeInventory(const Inventory& inventory) {
               {"workloadSocket", inventory.workload_socket},
               {"chips", std::move(chips)}};
   if (inventory.ultra_server.has_value()) {
-    out["ultraServer"] = {{"id", inventory.ultra_server->id},
-                          {"nodeId", inventory.ultra_server->node_id},
-                          {"mode", inventory.ultra_server->mode}};
+    out["ultraServer"] = UltraServerJson(*inventory.ultra_server);
   }
   return Dump(out);
 }

@@ -31,6 +31,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/hw/ultraserver_mode.h"
+
 namespace tahoma::wire {
 
 inline constexpr std::string_view kInventory = "inventory";
@@ -44,11 +46,27 @@ inline constexpr int kCoresPerChip = 8;         // physical NeuronCores of a Tra
 inline constexpr std::size_t kTokenBytes = 32;  // hex digits
 inline constexpr std::size_t kMaxClaims = 128;  // of one node: one per physical core
 
+// What the nodes of an UltraServer have elected, as this one knows it.
+struct UltraServerElection {
+  bool running = false;                                    // nothing is elected yet, or anew
+  std::vector<hw::UltraServerMode> modes = {};             // that may be chosen; X1 always
+  hw::UltraServerMode mode = hw::UltraServerMode::kUnset;  // chosen, until all cores are released
+  // Who works together as a pair, and as four: 16 hex digits and the place among them; empty and -1
+  // when nobody does.
+  std::string server_id_2 = {};
+  int node_id_2 = -1;
+  std::string server_id_4 = {};
+  int node_id_4 = -1;
+
+  bool operator==(const UltraServerElection&) const = default;
+};
+
 // The UltraServer an instance belongs to.
 struct UltraServer {
   std::string id;   // "us-…"
   int node_id = 0;  // place in the ring, 0 to 3: coordinate z
-  int mode = 4;     // instances joined: 1, 2 or 4
+  int mode = 4;     // the most instances that work together: 1, 2 or 4; 1 while an election runs
+  std::optional<UltraServerElection> election = {};  // absent: the node takes part in none
 
   bool operator==(const UltraServer&) const = default;
 };

@@ -68,6 +68,9 @@ class RunningNode final : public SimNode {
   }
 
   void Stop() override {
+    if (NodeElection* election = communicators_ ? communicators_->election() : nullptr) {
+      election->Follow(nullptr);
+    }
     if (runner_) runner_->Stop();
     if (transport_) {
       sleeper_.Interrupt();
@@ -169,12 +172,16 @@ absl::Status RunningNode::BeginAdmin() {
 
 NodeFacts RunningNode::Facts() const {
   const hw::InstanceType* type = hw::FindInstanceType(options_.instance_type);
+  const auto election = live_->Read([](const Instance& instance) {
+    return instance.election() ? std::optional(ElectionOf(*instance.election())) : std::nullopt;
+  });
   return {.name = options_.node_name,
           .instance_type = options_.instance_type,
           .vcpus = type->vcpus,
           .memory_bytes = type->memory_bytes,
           .ultra_server_id = options_.ultra_server.id,
           .ultra_server_node = options_.ultra_server.node_id,
+          .election = election,
           .network_layers = options_.network_layers,
           .capacity_block_id = options_.capacity_block_id,
           .log_port = log_server_->port(),
@@ -229,6 +236,10 @@ absl::Status RunningNode::BeginPods() {
                        .seed = SeedFromMachine(),
                        .log = Log});
   TAHOMA_RETURN_IF_ERROR(runner_->Start());
+  if (NodeElection* election = communicators_->election()) {
+    election->Follow(
+        [this](const ElectionResult& result) { runner_->OnElection(ElectionOf(result)); });
+  }
   FollowPods();
   return absl::OkStatus();
 }

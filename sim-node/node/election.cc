@@ -10,7 +10,6 @@
 namespace tahoma::sim {
 namespace {
 
-constexpr std::array<std::string_view, 5> kModeNames = {"unset", "X4", "X2H", "X2V", "X1"};
 constexpr std::array<std::string_view, 5> kStateNames = {"not-started", "in-progress",
                                                          "ultraserver", "failed", "single-node"};
 constexpr std::array<std::string_view, 3> kAttemptNames = {"both cables", "right cable alone",
@@ -38,17 +37,6 @@ bool Contains(const std::vector<UltraServerMode>& modes, UltraServerMode mode) {
 
 }  // namespace
 
-std::string_view ModeName(UltraServerMode mode) {
-  return kModeNames[static_cast<std::size_t>(mode)];
-}
-
-absl::StatusOr<UltraServerMode> ParseMode(std::string_view text) {
-  for (std::size_t i = 1; i < kModeNames.size(); ++i) {
-    if (kModeNames[i] == text) return static_cast<UltraServerMode>(i);
-  }
-  return InvalidArgument("UltraServer mode \"{}\" is unknown; expected X4, X2H, X2V or X1", text);
-}
-
 std::string_view StateName(ElectionState state) {
   return kStateNames[static_cast<std::size_t>(state)];
 }
@@ -57,7 +45,7 @@ std::string_view SideName(CableSide side) { return side == CableSide::kLeft ? "l
 
 ClassFiles ClassFilesOf(const ElectionResult& result) {
   ClassFiles files;
-  if (result.state == ElectionState::kNotStarted || result.state == ElectionState::kInProgress) {
+  if (result.running()) {
     files.ultraserver_mode = files.node_id_2 = files.node_id_4 = "busy";
     return files;
   }

@@ -42,7 +42,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <absl/status/statusor.h>
 
 #include <array>
 #include <cstdint>
@@ -51,6 +50,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/hw/ultraserver_mode.h"
 #include "sim-node/engine/virtual_time.h"
 
 namespace tahoma::sim {
@@ -62,12 +62,7 @@ inline constexpr VirtualDuration kAttemptExtension = std::chrono::seconds(120);
 inline constexpr VirtualDuration kNoticePeriod = std::chrono::seconds(1);
 inline constexpr VirtualDuration kFinishedNoticePeriod = std::chrono::seconds(60);
 
-// Numbers as in the driver (share/neuron_driver_shared.h) and in ultraserver_mode.
-enum class UltraServerMode : std::uint8_t { kUnset, kX4, kX2H, kX2V, kX1 };
-// "unset", "X4", "X2H", "X2V", "X1".
-std::string_view ModeName(UltraServerMode mode);
-// kInvalidArgument for anything but X4, X2H, X2V and X1.
-absl::StatusOr<UltraServerMode> ParseMode(std::string_view text);
+using hw::UltraServerMode;
 
 enum class ElectionState : std::uint8_t {
   kNotStarted,
@@ -114,6 +109,11 @@ struct ElectionResult {
   std::vector<UltraServerMode> modes{};  // that may be chosen
   UltraServerMode mode = UltraServerMode::kUnset;
   std::string reason{};  // what is waited for, or why it is no server of four
+
+  // Nothing is elected, or not yet again.
+  bool running() const {
+    return state == ElectionState::kNotStarted || state == ElectionState::kInProgress;
+  }
   friend bool operator==(const ElectionResult&, const ElectionResult&) = default;
 };
 

@@ -95,8 +95,9 @@ absl::Status Instance::CheckChip(int chip) const {
 
 absl::StatusOr<std::vector<Instance::CoreMask>> Instance::MasksOf(const HeldClaim& claim) const {
   if (claim.claim_uid.empty()) return InvalidArgument("claimUid is empty");
-  if (claim.lnc != 1 && claim.lnc != 2) {
-    return InvalidArgument("lnc is {}; expected 1 or 2", claim.lnc);
+  if (!hw::HasLnc(*type().chip, claim.lnc)) {
+    return InvalidArgument("lnc is {}; expected {}", claim.lnc,
+                           type().chip->lnc_max == 1 ? "1" : "1 or 2");
   }
   if (claim.chips.empty() && claim.cores.empty()) {
     return InvalidArgument("claim {} names neither chips nor cores", claim.name);
@@ -145,6 +146,25 @@ absl::Status Instance::CheckFree(const HeldClaim& claim, const std::vector<CoreM
   return absl::OkStatus();
 }
 
+absl::Status Instance::CheckMode(const HeldClaim& claim) const {
+  if (claim.ultra_server_mode == 0 || !election_) return absl::OkStatus();
+  const std::string asks = fmt::format("claim {}/{} asks for an UltraServer of {}",
+                                       claim.name_space, claim.name, claim.ultra_server_mode);
+  if (election_->running()) {
+    return FailedPrecondition("{}, but the election runs: {}", asks, election_->reason);
+  }
+  const UltraServerMode wanted = hw::ModeFor(claim.ultra_server_mode, election_->modes);
+  if (wanted == UltraServerMode::kUnset) {
+    return FailedPrecondition("{}; elected are {}{}", asks, hw::SizesLabel(election_->modes),
+                              election_->reason.empty() ? "" : ": " + election_->reason);
+  }
+  if (!held_.empty() && election_->mode != wanted) {
+    return FailedPrecondition("{}, but cores are in use; the mode stays {} until all are released",
+                              asks, hw::ModeName(election_->mode));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Instance::CheckToken(const std::string& token) const {
   if (token.size() != 32 || token.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return InvalidArgument("token must be 32 lower-case hex digits");
@@ -162,6 +182,7 @@ absl::StatusOr<std::string> Instance::ApplyClaim(HeldClaim claim, std::string to
                          claim.name_space, claim.name, claim.claim_uid);
   }
   TAHOMA_RETURN_IF_ERROR(CheckFree(claim, masks));
+  if (token.empty()) TAHOMA_RETURN_IF_ERROR(CheckMode(claim));
   // Disjoint claims cannot be more than there are cores.
   TAHOMA_CHECK(held_.size() < kMaxHeldClaims);
   if (token.empty()) {
@@ -220,7 +241,7 @@ absl::Status Instance::RepairChip(int chip) {
 
 bool Instance::HasLink(Port port) const {
   if (port.axis == torus::Axis::kZ) return options_.ultra_server.has_value();
-  return type().torus.extent(port.axis) > 1;
+  return type().fabric != hw::FabricKind::kSwitch && type().torus.extent(port.axis) > 1;
 }
 
 std::optional<int> Instance::Behind(int chip, Port port) const {
@@ -235,9 +256,12 @@ absl::Status Instance::ChangeLink(int chip, Port port,
                                   const std::function<void(ChipState&, std::size_t port)>& change) {
   TAHOMA_RETURN_IF_ERROR(CheckChip(chip));
   if (!HasLink(port)) {
-    return InvalidArgument("chip {} has no link {}: {}", chip, PortName(port),
-                           port.axis == torus::Axis::kZ ? "the node is in no UltraServer"
-                                                        : "the instance has one chip");
+    return InvalidArgument(
+        "chip {} has no link {}: {}", chip, PortName(port),
+        port.axis == torus::Axis::kZ
+            ? "the node is in no UltraServer"
+            : fmt::format("the fabric of {} is {} of {}", type().name,
+                          hw::FabricName(type().fabric), type().torus.ToString()));
   }
   bool changed = false;
   const auto at = [&](int end, Port end_port) {
@@ -307,6 +331,15 @@ std::uint16_t Instance::LinkPermille(int chip_index, Port port) const {
 bool Instance::IsLinkDependable(int chip_index, Port port) const {
   return LinkPermille(chip_index, port) != 0 &&
          chip(chip_index).link_flapping.at(PortIndex(port)) == Flapping{};
+}
+
+void Instance::SetElection(ElectionResult result) {
+  const auto published = [](ElectionResult of) {
+    of.reason.clear();
+    return of;
+  };
+  if (!election_ || published(*election_) != published(result)) ++generation_;
+  election_ = std::move(result);
 }
 
 int Instance::lnc(int chip) const {

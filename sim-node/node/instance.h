@@ -112,8 +112,10 @@ class Instance {
   // with the same content. `token` is set when the plugin tells a new sim-node of a claim whose
   // containers have that token already. kAlreadyExists: another claim holds a core of it, or shares
   // a chip under another LNC, or the same claim holds something else. kFailedPrecondition: a chip
-  // of it is broken. kInvalidArgument: no such chip or core, nothing asked for, a token that is not
-  // 32 lower-case hex digits or another claim's.
+  // of it is broken, or the UltraServer mode that it asks for is not possible now: an election
+  // runs, none was elected for so many nodes, or cores are in use in another mode (a claim with a
+  // token keeps what it had). kInvalidArgument: no such chip or core, nothing asked for, a token
+  // that is not 32 lower-case hex digits or another claim's.
   absl::StatusOr<std::string> ApplyClaim(HeldClaim claim, std::string token = {});
   // Releasing an unknown claim changes nothing.
   void ReleaseClaim(std::string_view claim_uid);
@@ -135,9 +137,9 @@ class Instance {
   // The chip's network card. kInvalidArgument when there is no such chip.
   absl::Status SetEfa(int chip, bool up);
 
-  // How the UltraServer election stands, for whoever asks; absent until somebody runs one. No
-  // plugin publishes it, so the generation stays.
-  void SetElection(ElectionResult result) { election_ = std::move(result); }
+  // How the UltraServer election stands; absent until somebody runs one. The generation stays when
+  // only the reason differs, which no plugin publishes.
+  void SetElection(ElectionResult result);
   const std::optional<ElectionResult>& election() const { return election_; }
 
   const Options& options() const { return options_; }
@@ -174,6 +176,7 @@ class Instance {
                           const std::function<void(ChipState&, std::size_t port)>& change);
   absl::Status CheckToken(const std::string& token) const;
   absl::StatusOr<std::vector<CoreMask>> MasksOf(const HeldClaim& claim) const;
+  absl::Status CheckMode(const HeldClaim& claim) const;
   absl::Status CheckFree(const HeldClaim& claim, const std::vector<CoreMask>& masks) const;
 
   Options options_;

@@ -1,5 +1,6 @@
 #include "sim-node/podrunner/node_object.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/status.h"
@@ -21,6 +22,37 @@ json Condition(const char* type, const char* status, const char* reason, const c
           {"lastTransitionTime", FormatTime(since)}};
 }
 
+const std::string kServerPrefix = "neuron.amazonaws.com/ultraserver-";
+constexpr std::array kServerLabels = {"mode", "server-id-2", "node-id-2", "server-id-4",
+                                      "node-id-4"};
+
+// By name without the prefix; those without a value are absent.
+std::map<std::string, std::string> ServerLabels(const NodeFacts& facts) {
+  if (!facts.election) {
+    const std::string& id = facts.ultra_server_id;
+    const int place = facts.ultra_server_node;
+    // A pair of nodes is joined by its left links: 0 with 1 and 2 with 3 (reference:
+    // trainium2-hardware 4.4).
+    return {{"mode", "1_2_4"},
+            {"server-id-4", id},
+            {"node-id-4", std::to_string(place)},
+            {"server-id-2", fmt::format("{}-{}", id, place / 2)},
+            {"node-id-2", std::to_string(place % 2)}};
+  }
+  const wire::UltraServerElection& elected = *facts.election;
+  std::map<std::string, std::string> labels = {
+      {"mode", elected.running ? "busy" : hw::SizesLabel(elected.modes)}};
+  if (!elected.server_id_2.empty()) {
+    labels["server-id-2"] = elected.server_id_2;
+    labels["node-id-2"] = std::to_string(elected.node_id_2);
+  }
+  if (!elected.server_id_4.empty()) {
+    labels["server-id-4"] = elected.server_id_4;
+    labels["node-id-4"] = std::to_string(elected.node_id_4);
+  }
+  return labels;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts) {
@@ -37,18 +69,20 @@ std::map<std::string, std::string> NodeLabels(const NodeFacts& facts) {
     labels["topology.k8s.aws/capacity-block-id"] = facts.capacity_block_id;
   }
   if (!facts.ultra_server_id.empty()) {
-    // A pair of nodes is joined by its left links: 0 with 1 and 2 with 3 (reference:
-    // trainium2-hardware 4.4).
-    const int pair = facts.ultra_server_node / 2;
-    const std::string prefix = "neuron.amazonaws.com/ultraserver-";
-    labels[prefix + "server-id-4"] = facts.ultra_server_id;
-    labels[prefix + "node-id-4"] = std::to_string(facts.ultra_server_node);
-    labels[prefix + "server-id-2"] = fmt::format("{}-{}", facts.ultra_server_id, pair);
-    labels[prefix + "node-id-2"] = std::to_string(facts.ultra_server_node % 2);
-    labels[prefix + "mode"] = "4";
     labels["topology.k8s.aws/ultraserver-id"] = facts.ultra_server_id;
+    for (auto& [name, value] : ServerLabels(facts)) labels[kServerPrefix + name] = value;
   }
   return labels;
+}
+
+json LabelPatch(const NodeFacts& facts) {
+  json patch = NodeLabels(facts);
+  for (const char* name : kServerLabels) {
+    if (const std::string label = kServerPrefix + name; !patch.contains(label)) {
+      patch[label] = nullptr;
+    }
+  }
+  return patch;
 }
 
 json MakeNodeStatus(const NodeFacts& facts, WallTime now) {

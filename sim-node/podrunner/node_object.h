@@ -5,7 +5,9 @@
 //   json lease = MakeLease(facts, now);        // to renew, every 10 s
 //
 // Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real
-// node (reference: neuron-kubernetes 3.1).
+// node (reference: neuron-kubernetes 3.1). The five of an UltraServer follow its election
+// (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" while it runs); those that a node then has
+// not are taken away, because no label value can be the driver's "-1".
 //
 // Scope: objects. Sending them is pod_runner.
 //
@@ -16,10 +18,12 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/wire/messages.h"
 
 namespace tahoma::sim {
 
@@ -30,6 +34,8 @@ struct NodeFacts {
   std::int64_t memory_bytes = 0;
   std::string ultra_server_id{};  // empty: in none
   int ultra_server_node = 0;
+  // What the node has elected; without it the labels are those of a whole UltraServer as wired.
+  std::optional<wire::UltraServerElection> election{};
   std::vector<std::string> network_layers{};
   std::string capacity_block_id{};
   std::string address = "127.0.0.1";
@@ -42,6 +48,9 @@ inline constexpr int kLeaseSeconds = 40;
 inline constexpr int kMaxPods = 110;
 
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
+// For a merge patch of metadata.labels: NodeLabels, and null for the UltraServer's that are not
+// among them.
+nlohmann::json LabelPatch(const NodeFacts& facts);
 nlohmann::json MakeNode(const NodeFacts& facts, WallTime now);
 nlohmann::json MakeNodeStatus(const NodeFacts& facts, WallTime now);
 nlohmann::json MakeLease(const NodeFacts& facts, WallTime now);

@@ -83,6 +83,8 @@ class PodRunner {
   void OnPod(const nlohmann::json& pod);
   void OnPodGone(const std::string& uid);
   void OnPodsSynced();
+  // The labels of the node follow, as soon as the API server takes them.
+  void OnElection(wire::UltraServerElection election);
 
  private:
   // What reaches the deciding thread.
@@ -119,13 +121,15 @@ class PodRunner {
   absl::Status WhyConflict(const PodRef& pod, const absl::Status& conflict);
   absl::Status PatchStatus(const PodRef& pod, const std::string& status);
   absl::Status PostEvent(const PodRef& pod, const RecordEvent& event);
+  NodeFacts Facts();
   absl::Status RegisterNode();
+  absl::Status Relabel();
   absl::Status KeepNode(bool report);
   absl::Status RenewLease();
 
   const Options options_;
   const Ports ports_;
-  const NodeFacts node_;
+  NodeFacts node_;  // its election: write_mutex_
   LogFolder& logs_;
   std::unique_ptr<PosixSpawner> spawner_;
 
@@ -139,12 +143,13 @@ class PodRunner {
   std::map<std::string, Exit> ended_early_;
   std::vector<PodRef> vanished_;  // their logs go once they have ended
 
-  std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_
+  std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_, relabel_
   std::condition_variable write_wake_;
   std::deque<Write> writes_;
   std::map<std::string, std::string> statuses_;  // newest not yet written, by pod uid
   bool writing_ = false;
   bool stopping_ = false;
+  bool relabel_ = false;
   std::condition_variable write_idle_;
   std::set<std::string> told_;  // events written lately
 

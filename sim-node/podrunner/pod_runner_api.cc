@@ -171,13 +171,33 @@ absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
   return ports_.api.Create(kEvents, pod.name_space, object).status();
 }
 
+void PodRunner::OnElection(wire::UltraServerElection election) {
+  {
+    const std::lock_guard lock(write_mutex_);
+    if (node_.election == election) return;
+    node_.election = std::move(election);
+    relabel_ = true;
+  }
+  write_wake_.notify_all();
+}
+
+NodeFacts PodRunner::Facts() {
+  const std::lock_guard lock(write_mutex_);
+  return node_;
+}
+
+absl::Status PodRunner::Relabel() {
+  const json labels = {{"metadata", {{"labels", LabelPatch(Facts())}}}};
+  return ports_.api.Patch(kNodes, {"", node_.name}, kube::PatchType::kMerge, labels).status();
+}
+
 absl::Status PodRunner::RegisterNode() {
   const WallTime now = ports_.clock.WallNow();
-  NodeFacts facts = node_;
+  NodeFacts facts = Facts();
   const absl::Status created = ports_.api.Create(kNodes, "", MakeNode(facts, now)).status();
   if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
   if (!created.ok()) {
-    const json labels = {{"metadata", {{"labels", NodeLabels(facts)}}}};
+    const json labels = {{"metadata", {{"labels", LabelPatch(facts)}}}};
     const auto node = ports_.api.Patch(kNodes, {"", facts.name}, kube::PatchType::kMerge, labels);
     TAHOMA_RETURN_IF_ERROR(node.status());
     facts.ready_since = ReadySince(*node).value_or(now);
@@ -215,12 +235,21 @@ absl::Status PodRunner::RenewLease() {
 
 void PodRunner::LeaseLoop() {
   std::chrono::seconds since_status{0};
+  bool labelled = true;
   while (true) {
+    bool relabel = false;
     {
       std::unique_lock lock(write_mutex_);
-      if (write_wake_.wait_for(lock, options_.lease_period, [this] { return stopping_; })) return;
+      write_wake_.wait_for(lock, options_.lease_period, [this] { return stopping_ || relabel_; });
+      if (stopping_) return;
+      relabel = std::exchange(relabel_, false);
     }
-    since_status += options_.lease_period;
+    if (relabel || !labelled) {
+      const absl::Status written = Relabel();
+      labelled = written.ok();
+      if (!labelled) ports_.log(fmt::format("node {}: labels: {}", node_.name, Message(written)));
+    }
+    if (!relabel) since_status += options_.lease_period;
     const bool report = since_status >= options_.node_status_period;
     if (report) since_status = std::chrono::seconds(0);
     const absl::Status kept = KeepNode(report);

@@ -139,7 +139,7 @@ absl::Status Elect(NodeElection* election) {
 absl::Status SetMode(const rest::Request& request, NodeElection* election) {
   TAHOMA_ASSIGN_OR_RETURN(const json text, BodyField(request, "mode"));
   if (!text.is_string()) return InvalidArgument("mode must be a string");
-  TAHOMA_ASSIGN_OR_RETURN(const UltraServerMode mode, ParseMode(text.get<std::string>()));
+  TAHOMA_ASSIGN_OR_RETURN(const UltraServerMode mode, hw::ParseMode(text.get<std::string>()));
   return election == nullptr ? NoElection() : election->SetMode(mode);
 }
 

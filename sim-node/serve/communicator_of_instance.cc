@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 
+#include "lib/base/status.h"
+
 namespace tahoma::sim {
 namespace {
 
@@ -85,14 +87,20 @@ std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& clai
 void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
                           const std::function<void(const std::string& token)>& called) {
   for (const std::string_view method : {kCommJoin, kCommRun, kCommLeave}) {
-    server.AddWorkloadCall(
-        std::string(method),
-        [&live, &calls, called](const Caller& caller, const wire::Request& request) {
-          called(caller.token);
-          const std::vector<Member> cores = live.Read(
-              [&](const Instance& instance) { return CoresOfClaim(instance, caller.claim); });
-          return calls.Call(request, caller.token, cores);
-        });
+    server.AddWorkloadCall(std::string(method), [&live, &calls, called](
+                                                    const Caller& caller,
+                                                    const wire::Request& request) {
+      const hw::InstanceType& type =
+          live.Read([](const Instance& node) -> const hw::InstanceType& { return node.type(); });
+      if (type.fabric == hw::FabricKind::kSwitch) {
+        return absl::StatusOr<wire::Reply>(
+            Unimplemented("collectives over the switches of a {} are not emulated", type.name));
+      }
+      called(caller.token);
+      const std::vector<Member> cores =
+          live.Read([&](const Instance& instance) { return CoresOfClaim(instance, caller.claim); });
+      return calls.Call(request, caller.token, cores);
+    });
   }
 }
 

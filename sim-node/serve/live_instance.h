@@ -46,6 +46,17 @@ class LiveInstance {
     return result;
   }
 
+  // The same for what only those look at who wait for a change: listeners do not hear of it, so
+  // that one of them may show what it makes of the instance.
+  template <typename Changer>
+  void Show(Changer&& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change(instance_);
+    }
+    changed_.notify_all();
+  }
+
   // Called after each change, from the thread that made it. Only before the object is shared.
   void Listen(std::function<void()> listener) { listeners_.push_back(std::move(listener)); }
 

@@ -77,6 +77,12 @@ void NodeElection::Connect(Offer offer) {
   offer_ = std::move(offer);
 }
 
+void NodeElection::Follow(Follower follower) {
+  const std::lock_guard lock(mutex_);
+  follower_ = std::move(follower);
+  if (follower_) follower_(shown_);
+}
+
 void NodeElection::Start() {
   {
     const std::lock_guard lock(mutex_);
@@ -156,15 +162,25 @@ void NodeElection::Tick() {
 void NodeElection::ReadInstance() {
   std::array<bool, 2> up{};
   bool in_use = false;
+  int nodes = 0;  // that a claim wants to work together
   live_.Read([&](const Instance& node) {
-    in_use = !node.claims().empty();
+    for (const HeldClaim* claim : node.claims()) {
+      in_use = true;
+      nodes = std::max(nodes, claim->ultra_server_mode);
+    }
     for (const CableSide side : kCableSides) {
       up[SideIndex(side)] =
           options_.peers.contains(PlaceBehind(place_, side)) && IsCableUp(node, side);
     }
     return true;
   });
-  // First of all whether anything may change.
+  // The runtime chooses the mode before it takes cores. The instance has let the claim in, so it is
+  // possible, unless the claim is older than this program; then there is nothing to choose.
+  if (const UltraServerMode mode = hw::ModeFor(nodes, election_.result().modes);
+      mode != UltraServerMode::kUnset) {
+    (void)election_.SetMode(mode);
+  }
+  // Then whether anything may change.
   election_.SetCoresInUse(Now(), in_use);
   for (const CableSide side : kCableSides) election_.OnCable(Now(), side, up[SideIndex(side)]);
 }
@@ -174,11 +190,9 @@ void NodeElection::ReadInstance() {
 void NodeElection::Flush() {
   ElectionResult result = election_.result();
   if (result != shown_) {
-    live_.Change([&](Instance& node) {
-      node.SetElection(result);
-      return true;
-    });
+    live_.Show([&](Instance& node) { node.SetElection(result); });
     shown_ = std::move(result);
+    if (follower_) follower_(shown_);
   }
   for (const Election::Outgoing& out : election_.Take()) {
     if (offer_) (void)offer_(PlaceBehind(place_, out.side), EncodeNotice(out.notice));

@@ -9,8 +9,9 @@
 // The instance shows the result (Instance::election). A cable is the Z links of all 16 chips in one
 // direction: it is up when each of them carries something at this end and no chip has a DMA fault,
 // because neighbours are read by DMA over the links of every chip (reference: trainium2-hardware
-// 4.4); other faults of a chip do not keep it from that. Cores are in use while a claim is held.
-// The election's virtual time follows the monotonic clock.
+// 4.4); other faults of a chip do not keep it from that. Cores are in use while a claim is held;
+// the first that asks for a number of nodes chooses the mode (Election::SetMode). The election's
+// virtual time follows the monotonic clock.
 //
 // The left cable joins places 0 and 1, and 2 and 3 of the ring; the serial numbers are made of the
 // UltraServer's id and the place, ascending. So the elected ids of a whole server are the places.
@@ -69,6 +70,11 @@ class NodeElection {
   // No message is offered afterwards.
   void Stop();
 
+  // Gets the result now and whenever it differs, with this object's lock held: it must not call
+  // this object, nor wait. Null ends it.
+  using Follower = std::function<void(const ElectionResult&)>;
+  void Follow(Follower follower);
+
   // As Election's.
   absl::Status Elect();
   absl::Status SetMode(UltraServerMode mode);
@@ -99,6 +105,7 @@ class NodeElection {
   Election election_;
   ElectionResult shown_;
   Offer offer_;
+  Follower follower_;
 
   std::jthread thread_;
 };

@@ -55,6 +55,19 @@ wire::Chip ChipOf(const Instance& node, int index) {
   return chip;
 }
 
+wire::UltraServer UltraServerOf(const Instance& node) {
+  wire::UltraServer out = {.id = node.options().ultra_server->id,
+                           .node_id = node.options().ultra_server->node_id,
+                           .mode = hw::kUltraServerNodes};
+  if (!node.election()) return out;
+  out.election = ElectionOf(*node.election());
+  out.mode = 1;
+  for (const UltraServerMode mode : out.election->modes) {
+    out.mode = std::max(out.mode, hw::NodesOf(mode));
+  }
+  return out;
+}
+
 // The logical cores of `chip` that the claim may use.
 std::vector<int> CoresOn(const Instance& node, const HeldClaim& claim, int chip) {
   for (const CoresOfChip& part : claim.cores) {
@@ -94,6 +107,24 @@ json DeviceOf(const Instance& node, const HeldClaim& claim, int chip) {
 
 }  // namespace
 
+wire::UltraServerElection ElectionOf(const ElectionResult& result) {
+  wire::UltraServerElection out;
+  out.running = result.running();
+  if (out.running) return out;
+  out.modes = result.modes;
+  out.mode = result.mode;
+  const ClassFiles files = ClassFilesOf(result);
+  if (result.node_count >= 2) {
+    out.server_id_2 = files.server_id_2;
+    out.node_id_2 = std::stoi(files.node_id_2);
+  }
+  if (result.node_count == hw::kUltraServerNodes) {
+    out.server_id_4 = files.server_id_4;
+    out.node_id_4 = std::stoi(files.node_id_4);
+  }
+  return out;
+}
+
 std::string DevicesJson(const Instance& node, const HeldClaim& claim) {
   json devices = json::array();
   for (const int chip : claim.TouchedChips()) devices.push_back(DeviceOf(node, claim, chip));
@@ -130,11 +161,7 @@ wire::Inventory NodeServer::MakeInventory() const {
     inventory.generation = node.generation();
     inventory.node_name = options.name;
     inventory.instance_type = std::string(node.type().name);
-    if (options.ultra_server) {
-      inventory.ultra_server = wire::UltraServer{.id = options.ultra_server->id,
-                                                 .node_id = options.ultra_server->node_id,
-                                                 .mode = hw::kUltraServerNodes};
-    }
+    if (options.ultra_server) inventory.ultra_server = UltraServerOf(node);
     inventory.network_layers = options.network_layers;
     inventory.capacity_block_id = options.capacity_block_id;
     inventory.driver_version = options_.driver_version;

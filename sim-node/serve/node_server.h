@@ -70,6 +70,9 @@ class NodeServer {
   std::map<std::string, WorkloadCall, std::less<>> calls_;
 };
 
+// What the plugin publishes of an election, and the labels of the node say.
+wire::UltraServerElection ElectionOf(const ElectionResult& result);
+
 // The devices of a claim as `devices` answers them and neuron-ls prints them (JSON, an object).
 std::string DevicesJson(const Instance& instance, const HeldClaim& claim);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 
 namespace tahoma::sim {
 namespace {
@@ -216,8 +217,11 @@ std::string NeuronLsHelp() {
 std::string PrintDevices(const DeviceList& list, NeuronLsView view) {
   if (view == NeuronLsView::kJson) return Json(list);
   std::string out =
-      fmt::format("instance-type: {}\ninstance-id: {}\nlogical-neuroncore-config: {}\n",
-                  list.instance_type, list.node_name, list.lnc);
+      fmt::format("instance-type: {}\ninstance-id: {}\n", list.instance_type, list.node_name);
+  const hw::InstanceType* type = hw::FindInstanceType(list.instance_type);
+  if (type == nullptr || type->chip->lnc_max > 1) {
+    out += fmt::format("logical-neuroncore-config: {}\n", list.lnc);
+  }
   switch (view) {
     case NeuronLsView::kWide:
       return out + WideTable(list);

@@ -94,9 +94,14 @@ class EfaGangTest : public ::testing::Test {
     params.grant.ultra_server_mode = node.ultra_server.empty() ? 0 : 4;
     for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
     wire::Client client("unix:" + Path("socket", node));
-    const auto reply = client.Call(
-        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
-        kSoon);
+    absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
+    // Refused until the node's UltraServer is elected; a kubelet asks again, too.
+    EXPECT_TRUE(Eventually(*programs_[tokens_.size()], [&] {
+      reply = client.Call(
+          {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
+          kSoon);
+      return reply.ok();
+    }));
     ASSERT_TRUE(reply.ok()) << reply.status();
     const auto token = wire::DecodeToken(reply->result);
     ASSERT_TRUE(token.ok()) << token.status();

@@ -45,7 +45,11 @@ class LostNodeTest : public ::testing::Test {
     return Eventually(nodes_[node],
                       [&] { return std::filesystem::exists(nodes_.Path("ports", node)); });
   }
-  void Claim(int node) { tokens_[static_cast<std::size_t>(node)] = nodes_.Claim(node); }
+  // Also when the node has come back: it keeps its token.
+  void Claim(int node) {
+    std::string& token = tokens_[static_cast<std::size_t>(node)];
+    token = nodes_.Claim(node, token);
+  }
   // A pod's program on that node, as a rank of the job.
   std::unique_ptr<ChildProgram> Rank(int node, const std::string& job,
                                      const std::vector<std::string>& words,

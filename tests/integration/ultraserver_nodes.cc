@@ -7,12 +7,18 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::testing {
+namespace {
+
+constexpr std::chrono::seconds kSoon{20};
+
+}  // namespace
 
 UltraServerNodes::UltraServerNodes(const std::string& peer_timeout) : programs_(kCount) {
   for (int node = 0; node < kCount; ++node) {
@@ -46,21 +52,28 @@ std::string UltraServerNodes::Admin(int node, const std::string& method, const s
   return answer.ok() ? answer->body : "";
 }
 
-std::string UltraServerNodes::Claim(int node) const {
+std::string UltraServerNodes::Claim(int node, const std::string& token) {
   wire::ApplyParams params;
+  params.token = token;
   params.grant.claim_uid = fmt::format("uid-{}", node);
   params.grant.name_space = "default";
   params.grant.name = fmt::format("claim-{}", node);
   params.grant.ultra_server_mode = kCount;
   for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
   wire::Client client("unix:" + Path("socket", node));
-  const auto reply = client.Call(
-      {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
-      std::chrono::seconds(20));
+  const SystemClock clock;
+  const MonotonicTime end = clock.MonotonicNow() + kSoon;
+  absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
+  do {
+    reply = client.Call(
+        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
+        kSoon);
+  } while (!reply.ok() && clock.MonotonicNow() < end &&
+           !(*this)[node].WaitEnd(std::chrono::milliseconds(5)));
   EXPECT_TRUE(reply.ok()) << reply.status();
-  const auto token = reply.ok() ? wire::DecodeToken(reply->result) : reply.status();
-  EXPECT_TRUE(token.ok()) << token.status();
-  return token.ok() ? *token : "";
+  const auto given = reply.ok() ? wire::DecodeToken(reply->result) : reply.status();
+  EXPECT_TRUE(given.ok()) << given.status();
+  return given.ok() ? *given : "";
 }
 
 std::unique_ptr<ChildProgram> UltraServerNodes::RunRank(int node, const std::string& token,

@@ -33,7 +33,9 @@ class UltraServerNodes {
   std::string Admin(int node, const std::string& method, const std::string& target,
                     const std::string& body = "") const;
   // Once it serves, what dra-plugin does for a claim of all chips of the node; gives its token.
-  std::string Claim(int node) const;
+  // Refused until the four have elected their UltraServer: it asks again, as a kubelet does.
+  // `token` is the claim's from before the node's restart.
+  std::string Claim(int node, const std::string& token = "");
   // `command` as the program of a pod on that node: rank `node` of the job, with that token. Its
   // log is the node's file `job`.
   std::unique_ptr<ChildProgram> RunRank(int node, const std::string& token, const std::string& job,

@@ -34,6 +34,9 @@ Device Base(const FleetNode& node, std::string name, const char* type) {
     Put(device, "tahoma.dev", "ultraserverId", node.ultra_server);
     Put(device, "tahoma.dev", "ultraserverNodeId", std::int64_t{node.z});
     Put(device, "tahoma.dev", "z", std::int64_t{node.z});
+    if (node.modes.empty()) return device;
+    Put(device, "tahoma.dev", "ultraserverModes", node.modes);
+    Put(device, "tahoma.dev", "ultraserverMode", node.mode);
   }
   return device;
 }
@@ -113,6 +116,19 @@ void AddUltraServer(ClusterState& state, const std::string& id, bool cores) {
                                .ultra_server = id,
                                .z = z,
                                .cores = cores}));
+  }
+}
+
+void Elect(ClusterState& state, const std::string& id, const std::array<std::string, 4>& modes,
+           const std::string& chosen) {
+  for (int z = 0; z < 4; ++z) {
+    state.PutNode(NodeFactsOf({.name = fmt::format("{}-n{}", id, z),
+                               .type = "trn2u.48xlarge",
+                               .ultra_server = id,
+                               .z = z,
+                               .cores = false,
+                               .modes = modes[static_cast<std::size_t>(z)],
+                               .mode = chosen}));
   }
 }
 

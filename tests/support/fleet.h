@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,12 +29,17 @@ struct FleetNode {
   std::uint16_t broken = 0;  // chips with tahoma.dev/unhealthy
   std::string driver_version = "2.26.10.0";
   std::vector<std::string> links_down = {};  // by chip: "x+,z-"
+  std::string modes = {};                    // elected: "X4,X2V,X1" or "busy"; empty: no election
+  std::string mode = "unset";                // chosen
 };
 
 NodeFacts NodeFactsOf(const FleetNode& node);
 
 // Four nodes "<id>-n0" … "<id>-n3".
 void AddUltraServer(ClusterState& state, const std::string& id, bool cores = true);
+// The same nodes, which have elected those modes ("X4,X2V,X1", "busy"); `chosen` on all of them.
+void Elect(ClusterState& state, const std::string& id, const std::array<std::string, 4>& modes,
+           const std::string& chosen = "unset");
 
 // The selectors of the DeviceClasses (charts/tahoma).
 inline constexpr const char* kNeuronClassSelector =

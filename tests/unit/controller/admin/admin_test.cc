@@ -120,6 +120,19 @@ TEST_F(AdminTest, TopologyShowsUnitsWithTheirShapeAndWhatIsFreeOrBroken) {
   EXPECT_EQ(answer.body["units"][2]["shape"], "1x1x1");
 }
 
+TEST_F(AdminTest, ANodeShowsWhatItHasElected) {
+  AddUltraServer(fleet_, "us-0");
+  Elect(fleet_, "us-1", {"X4,X2V,X1", "busy", "X1", "X2H,X1"}, "X1");
+  Show();
+  const Answer answer = Get("/v1/topology");
+  EXPECT_FALSE(answer.body["units"][0]["nodes"][0].contains("ultraServerModes")) << "no election";
+  const json& nodes = answer.body["units"][1]["nodes"];
+  EXPECT_EQ(nodes[0]["ultraServerModes"], json({"X4", "X2V", "X1"}));
+  EXPECT_EQ(nodes[0]["ultraServerMode"], "X1");
+  EXPECT_EQ(nodes[1]["ultraServerModes"], json::array());
+  EXPECT_EQ(nodes[3]["ultraServerModes"], json({"X2H", "X1"}));
+}
+
 TEST_F(AdminTest, AUnitThatIsGoneLeavesNoRow) {
   AddUltraServer(fleet_, "us-0");
   fleet_.PutNode(NodeFactsOf({.name = "lone"}));

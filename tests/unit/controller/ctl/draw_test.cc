@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
+
+#include "tests/support/fleet.h"
 
 namespace tahoma::controller {
 namespace {
@@ -71,6 +74,24 @@ TEST(DrawTest, AnUltraServerIsFourPlanesSideBySide) {
   EXPECT_THAT(text, HasSubstr("UltraServer us-0"));
   EXPECT_THAT(text, HasSubstr("  z=0 n0   z=1 n1   z=2 n2   z=3 n3\n"));
   EXPECT_THAT(text, HasSubstr("  . . . .  . . . .  . A . .  . . . .\n"));
+}
+
+TEST(DrawTest, AnUltraServerShowsWhatItHasElected) {
+  const auto drawn = [](const std::array<std::string, 4>& modes,
+                        const std::string& chosen = "unset") {
+    ClusterState cluster;
+    Elect(cluster, "us-0", modes, chosen);
+    const std::string text = DrawTopology(cluster, {});
+    return text.substr(0, text.find('\n'));
+  };
+  const std::string head = "UltraServer us-0  trn2u.48xlarge  64 of 64 chips free";
+  EXPECT_EQ(drawn({"", "", "", ""}), head) << "no election";
+  EXPECT_EQ(drawn({"X4,X2V,X1", "X4,X2V,X1", "X4,X2V,X1", "X4,X2V,X1"}),
+            head + "  modes X4,X2V,X1");
+  EXPECT_EQ(drawn({"X4,X2V,X1", "X4,X2V,X1", "X4,X2V,X1", "X4,X2V,X1"}, "X2V"),
+            head + "  modes X4,X2V*,X1");
+  EXPECT_EQ(drawn({"X2H,X1", "X1", "busy", "X2H,X1"}),
+            head + "  modes z=0 X2H,X1  z=1 X1  z=2 electing  z=3 X2H,X1");
 }
 
 TEST(DrawTest, ASingleChipIsASingleCell) {

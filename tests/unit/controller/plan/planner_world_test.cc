@@ -301,7 +301,7 @@ TEST_F(PlannerWorldTest, AnInstanceTypeThatIsNotKnownHasNoShapes) {
   state_.PutNode(facts);
   EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
             "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit has its devices, but none is of "
-            "an instance type whose links are known");
+            "an instance type whose chips form boxes");
   EXPECT_TRUE(Run(Pods("h", {16})).placement) << "chips without a shape are chips";
 }
 

@@ -148,7 +148,41 @@ TEST(AllocationTest, UltraServerModesNeedAnUltraServer) {
   wire::Inventory pair = TestInventory();
   pair.ultra_server->mode = 2;
   EXPECT_EQ(WhyNot(WithConfig({"neuron-device-0"}, {UltraServerEntry(4)}), pair),
-            "UltraServerConfig: ultraserverMode is 4, but UltraServer us-1 has mode 2");
+            "UltraServerConfig: ultraserverMode is 4, but node-a of UltraServer us-1 works with at "
+            "most 2 nodes");
+}
+
+TEST(AllocationTest, AModeWaitsForTheElection) {
+  wire::Inventory electing = TestInventory();
+  electing.ultra_server->mode = 1;
+  electing.ultra_server->election = wire::UltraServerElection{.running = true};
+  EXPECT_EQ(WhyNot(WithConfig({"neuron-device-0"}, {UltraServerEntry(2)}), electing),
+            "UltraServerConfig: ultraserverMode is 2, but node node-a has not elected its "
+            "UltraServer us-1 yet");
+  const auto chips = Grant(WithConfig({"neuron-device-0"}, {}), electing);
+  ASSERT_TRUE(chips.ok()) << "who asks for no mode need not wait: " << chips.status();
+  const auto node = Grant(ClaimObject("a", "uid-1", {"neuron-node"}), electing);
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(node->ultra_server_mode, 0) << "none is elected";
+  electing.ultra_server->election =
+      wire::UltraServerElection{.modes = {hw::UltraServerMode::kX2H, hw::UltraServerMode::kX1}};
+  electing.ultra_server->mode = 2;
+  EXPECT_EQ(Grant(ClaimObject("a", "uid-1", {"neuron-node"}), electing)->ultra_server_mode, 2);
+}
+
+TEST(AllocationTest, AChipWithoutLncTakesNoNeuronConfig) {
+  wire::Inventory trn1 = TestInventory();
+  trn1.instance_type = "trn1.32xlarge";
+  trn1.ultra_server.reset();
+  EXPECT_EQ(WhyNot(WithConfig({"neuron-device-0"}, {NeuronConfigEntry(1)}), trn1),
+            "NeuronConfig: dynamic LNC not supported on trn1.32xlarge");
+  const auto grant = Grant(ClaimObject("a", "uid-1", {"neuron-device-0"}), trn1);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->lnc, 1);
+  EXPECT_TRUE(Grant(ClaimObject("a", "uid-1", {"neuron-core-0-lnc1-1"}), trn1).ok());
+  trn1.instance_type = "trn9.48xlarge";
+  EXPECT_EQ(WhyNot(ClaimObject("a", "uid-1", {"neuron-device-0"}), trn1),
+            "node node-a: instance type \"trn9.48xlarge\" is unknown");
 }
 
 TEST(AllocationTest, ABrokenOrAbsentChipIsRefused) {

@@ -51,6 +51,21 @@ TEST(ClaimsTest, PrepareTellsNodeDiskAndKubelet) {
   EXPECT_EQ(world.claims->Load()->claims.size(), 1u);
 }
 
+TEST(ClaimsTest, ChipsOfTwoCoresAreCountedByTwo) {
+  World world;
+  world.node.inventory.instance_type = "trn1.32xlarge";
+  world.node.inventory.ultra_server.reset();
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-1", "neuron-device-2"})).ok());
+  const auto spec = [&] { return world.cdi.files.at("neuron.aws.com-device_uid-a.json"); };
+  EXPECT_NE(spec().find("NEURON_RT_VISIBLE_CORES=2-5\""), std::string::npos) << spec();
+  EXPECT_NE(spec().find("NEURON_LOGICAL_NC_CONFIG=1\""), std::string::npos) << spec();
+  // The checkpoint remembers it.
+  world.Restart();
+  world.cdi.files.clear();
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-1", "neuron-device-2"})).ok());
+  EXPECT_NE(spec().find("NEURON_RT_VISIBLE_CORES=2-5\""), std::string::npos) << spec();
+}
+
 TEST(ClaimsTest, TheInventorySaysWhereContainersConnect) {
   World world;
   world.node.inventory.workload_socket = "unix:/run/pods/s";

@@ -127,6 +127,39 @@ TEST(PoolTest, AnUltraServersChipHasPlaceButNoAwsTopology) {
   EXPECT_EQ(attributes.at("resource.aws.com/devicegroup16_id"), "string 821d14afaf11327d");
 }
 
+TEST(PoolTest, WhatAnUltraServerHasElectedIsOnAllItsDevices) {
+  using enum hw::UltraServerMode;
+  wire::Inventory inventory = Node("trn2u.48xlarge", true);
+  inventory.ultra_server->election = wire::UltraServerElection{
+      .modes = {kX4, kX2V, kX1}, .mode = kX2V, .server_id_2 = "a1", .server_id_4 = "a0"};
+  for (const char* name : {"neuron-device-0", "neuron-node", "neuron-core-3-lnc2-1"}) {
+    const auto attributes = Attributes(ByName(Build(inventory)).at(name));
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverModes"), "string X4,X2V,X1");
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverMode"), "string X2V");
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverServerId2"), "string a1");
+    EXPECT_EQ(attributes.at("tahoma.dev/ultraserverServerId4"), "string a0");
+    EXPECT_LE(attributes.size(), 32U) << "resource/v1: attributes and capacities of a device";
+  }
+}
+
+TEST(PoolTest, WhatIsNotElectedSaysSo) {
+  wire::Inventory inventory = Node("trn2u.48xlarge", true);
+  const auto elected = [&] {
+    std::string all;
+    for (const auto& [name, value] : Attributes(ByName(Build(inventory)).at("neuron-node"))) {
+      const bool is_id = name.ends_with("erverId") || name.ends_with("NodeId");
+      if (name.starts_with("tahoma.dev/ultraserver") && !is_id) all += value.substr(7) + " ";
+    }
+    return all;
+  };
+  const std::string nobody = "0000000000000000 0000000000000000 ";
+  EXPECT_EQ(elected(), "") << "no election";
+  inventory.ultra_server->election = wire::UltraServerElection{.running = true};
+  EXPECT_EQ(elected(), "unset busy " + nobody);
+  inventory.ultra_server->election = wire::UltraServerElection{.modes = {hw::UltraServerMode::kX1}};
+  EXPECT_EQ(elected(), "unset X1 " + nobody);
+}
+
 TEST(PoolTest, ASmallInstanceHasNeitherTopologyNorDeviceGroups) {
   const Pool pool = Build(Node("trn2.3xlarge"));
   const auto attributes = Attributes(ByName(pool).at("neuron-device-0"));
@@ -300,6 +333,74 @@ TEST(PoolTest, PublishWordsAreChecked) {
   EXPECT_EQ(why({"cores"}), "publish: \"cores\" is unknown; expected chips, lnc1, lnc2 or node");
   EXPECT_EQ(why({"chips", "chips"}), "publish: \"chips\" is given twice");
   EXPECT_EQ(why({}), "publish: the list is empty; expected some of chips, lnc1, lnc2, node");
+}
+
+// The group ids that a capture of AWS's driver on a trn1.32xlarge shows (reference:
+// neuron-kubernetes 1.4).
+TEST(PoolTest, ATrn1HasAwsGroupsOfSharedEfaDevices) {
+  const auto devices = ByName(Build(Node("trn1.32xlarge")));
+  const std::vector<std::string> fours = {"88a3c6ad1661fe1d", "69b2225fd72a59dd",
+                                          "e3c29faa0cd11323", "178a9e264a26793e"};
+  const std::vector<std::string> eights = {"86c451036f622685", "aa86c05423d6e8cd"};
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto attributes = Attributes(devices.at(fmt::format("neuron-device-{}", i)));
+    EXPECT_EQ(attributes.at("resource.aws.com/devicegroup4_id"), "string " + fours[i / 4]);
+    EXPECT_EQ(attributes.at("resource.aws.com/devicegroup8_id"), "string " + eights[i / 8]);
+    EXPECT_EQ(attributes.at("resource.aws.com/devicegroup16_id"), "string fb838249c99a6341");
+    EXPECT_EQ(attributes.at("topology_x"), fmt::format("int {}", i / 4));
+  }
+  EXPECT_EQ(Attributes(devices.at("neuron-device-3")).at("resource.aws.com/devicegroup1_id"),
+            "string 0000:a0:1a.0");
+}
+
+TEST(PoolTest, ChipsOfTwoCoresHaveTwoPartitionsAndNoLnc2) {
+  const Pool pool = Build(Node("trn1.32xlarge"));
+  const auto devices = ByName(pool);
+  EXPECT_EQ(devices.size(), 16U + 32U);
+  EXPECT_TRUE(devices.contains("neuron-core-15-lnc1-1"));
+  EXPECT_FALSE(devices.contains("neuron-core-0-lnc1-2"));
+  EXPECT_FALSE(devices.contains("neuron-core-0-lnc2-0"));
+  ASSERT_EQ(pool.counter_sets.size(), 2U) << "32 cores fill one set";
+  EXPECT_EQ(pool.counter_sets[0].counters[0], (Counter{.name = "chip-0", .value = 2}));
+  EXPECT_EQ(pool.counter_sets[1].counters.size(), 32U);
+  const Device& last = devices.at("neuron-core-15-lnc1-1");
+  EXPECT_EQ(last.consumes[1].counters[0].name, "core-31");
+  EXPECT_EQ(devices.at("neuron-device-7").consumes[0].counters[0],
+            (Counter{.name = "chip-7", .value = 2}));
+}
+
+TEST(PoolTest, ARingHasPlacesButNoRowsAndGroups) {
+  const Pool pool = Build(Node("inf2.48xlarge"));
+  const auto devices = ByName(pool);
+  EXPECT_EQ(devices.size(), 12U + 24U);
+  const auto attributes = Attributes(devices.at("neuron-device-11"));
+  EXPECT_EQ(attributes.at("tahoma.dev/x"), "int 11");
+  EXPECT_EQ(attributes.at("tahoma.dev/y"), "int 0");
+  for (const auto& [name, value] : attributes) {
+    EXPECT_FALSE(name.starts_with("topology") || name.starts_with("resource.aws.com/")) << name;
+  }
+}
+
+// Whatever is in the catalogue can be published: nothing beyond the limits of resource/v1, and no
+// device takes a counter that does not exist.
+TEST(PoolTest, EveryInstanceTypeMakesALegalPool) {
+  for (const hw::InstanceType& type : hw::InstanceTypes()) {
+    const Pool pool = Build(Node(std::string(type.name)));
+    std::map<std::string, std::map<std::string, std::int64_t>> counters;
+    EXPECT_LE(pool.counter_sets.size(), kMaxCounterSetsPerSlice) << type.name;
+    for (const CounterSet& set : pool.counter_sets) {
+      EXPECT_LE(set.counters.size(), kMaxCountersPerSet) << type.name;
+      for (const Counter& counter : set.counters) counters[set.name][counter.name] = counter.value;
+    }
+    for (const auto& [name, device] : ByName(pool)) {
+      for (const CounterSet& taken : device.consumes) {
+        for (const Counter& counter : taken.counters) {
+          ASSERT_TRUE(counters[taken.name].contains(counter.name)) << type.name << " " << name;
+          EXPECT_LE(counter.value, counters[taken.name][counter.name]) << type.name << " " << name;
+        }
+      }
+    }
+  }
 }
 
 TEST(PoolTest, AnInventoryThatCannotBeIsRefused) {

@@ -56,6 +56,47 @@ TEST(MessagesTest, InventoryComesBackAsItWas) {
   EXPECT_EQ(*back, inventory);
 }
 
+TEST(MessagesTest, AnElectionComesBackAsItWas) {
+  using enum hw::UltraServerMode;
+  for (const UltraServerElection& election :
+       std::vector<UltraServerElection>{{.running = true},
+                                        {.running = false, .modes = {kX1}},
+                                        {.running = false,
+                                        .modes = {kX4, kX2V, kX1},
+                                        .mode = kX2V,
+                                        .server_id_2 = "00000000000000af",
+                                        .node_id_2 = 1,
+                                        .server_id_4 = "00000000000000b0",
+                                        .node_id_4 = 3}}) {
+    Inventory inventory = SampleInventory();
+    inventory.ultra_server->election = election;
+    const auto back = DecodeInventory(EncodeInventory(inventory));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, inventory);
+  }
+}
+
+TEST(MessagesTest, WrongElectionsAreNamed) {
+  const auto why = [](const std::string& election) {
+    return std::string(Message(
+        DecodeInventory(R"({"generation":1,"nodeName":"n","instanceType":"t","ultraServer":)"
+                        R"({"id":"us-1","nodeId":0,"election":)" +
+                        election + "}}")
+            .status()));
+  };
+  EXPECT_EQ(
+      why(R"({"modes":["X3"]})"),
+      "inventory.ultraServer.election.modes: UltraServer mode \"X3\" is unknown; expected X4, "
+      "X2H, X2V or X1");
+  EXPECT_EQ(why(R"({"mode":"unset"})"),
+            "inventory.ultraServer.election.mode: UltraServer mode \"unset\" is unknown; expected "
+            "X4, X2H, X2V or X1");
+  EXPECT_EQ(why(R"({"nodeId4":4})"),
+            "inventory.ultraServer.election.nodeId4 is 4; expected -1 to 3");
+  EXPECT_EQ(why(R"({"modes":["X1","X1","X1","X1","X1"]})").substr(0, 36),
+            "inventory.ultraServer.election.modes");
+}
+
 TEST(MessagesTest, InventoryWithoutUltraServerHasNone) {
   Inventory inventory = SampleInventory();
   inventory.ultra_server.reset();

@@ -181,6 +181,49 @@ TEST(ScheduleTest, AnySetOfChipsWithAnyRanksIsServed) {
   }
 }
 
+// A ring of 6 or 12 is no hypercube: halving and doubling is refused, all else must be right.
+TEST(ScheduleTest, EveryOperationIsRightOnRingsOfSixAndTwelve) {
+  for (const char* name : {"inf2.24xlarge", "inf2.48xlarge"}) {
+    const hw::InstanceType& type = *hw::FindInstanceType(name);
+    const TorusLinks links(type.torus, type.chip->links);
+    const auto members = MembersOf((ChipMask{1} << type.chip_count()) - 1, 2);
+    for (const Operation operation :
+         {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+          Operation::kAllToAll, Operation::kSendReceive, Operation::kPermute,
+          Operation::kBroadcast}) {
+      const Request request{
+          .operation = operation, .bytes = 4 * 24 * 11, .type = ElementType::kInt32};
+      const auto best = PlanCollective(request, members, links);
+      ASSERT_TRUE(best.ok()) << name << " " << Name(operation) << " " << best.status();
+      EXPECT_EQ(WrongElements(*best, request, ReduceOp::kSum, members), 0U)
+          << name << " " << Name(operation);
+      EXPECT_EQ(PlanWith(Algorithm::kRdh, request, members, links).status().code(),
+                absl::StatusCode::kInvalidArgument);
+      for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRing, Algorithm::kTree}) {
+        const auto plan = PlanWith(algorithm, request, members, links);
+        if (!plan.ok()) continue;  // not every operation has every algorithm
+        EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0U)
+            << name << " " << Name(operation) << " " << Name(algorithm);
+      }
+    }
+  }
+}
+
+// A ring algorithm on a ring of 12 loads every link with (n - 1) / n of the buffer in each phase,
+// half of it each way.
+TEST(ScheduleTest, ALargeAllReduceOnARingOfTwelveComesCloseToItsBound) {
+  const hw::InstanceType& type = *hw::FindInstanceType("inf2.48xlarge");
+  const TorusLinks links(type.torus, type.chip->links);
+  const auto members = MembersOf(0xfff);
+  const Request request{.bytes = std::uint64_t{12} << 24, .type = ElementType::kFp32};
+  const auto plan = PlanCollective(request, members, links);
+  ASSERT_TRUE(plan.ok());
+  const auto bound = TransferTime(2 * (request.bytes / 12) * 11 / 2,
+                                  static_cast<std::uint64_t>(type.chip->links.intra_instance));
+  EXPECT_GE(plan->times.end - plan->times.start, bound);
+  EXPECT_LE(plan->times.end - plan->times.start, bound + bound / 14) << "7 %";
+}
+
 TEST(ScheduleTest, ACorruptedByteIsCountedAsOneWrongElement) {
   const Request request{.bytes = 4 * 10, .type = ElementType::kFp32};
   const TestPattern pattern(request, ReduceOp::kSum, 2, 1);

@@ -214,5 +214,25 @@ TEST(TorusLinksTest, ConnectednessIsAboutTheSetNotTheTorus) {
   EXPECT_TRUE(links.IsConnected(0xffff));
 }
 
+TEST(TorusLinksTest, ARingOfTwelveIsATorusOfOneAxis) {
+  const hw::InstanceType& type = *hw::FindInstanceType("inf2.48xlarge");
+  TorusLinks links(type.torus, type.chip->links);
+  int directed = 0;
+  for (LinkId link = 0; link < links.id_count(); ++link) directed += links.Exists(link) ? 1 : 0;
+  EXPECT_EQ(directed, 24) << "twelve cables";
+  const torus::ChipIndex first(0);
+  for (int to = 1; to < 12; ++to) {
+    const auto route = links.FindRoute(first, torus::ChipIndex(to), kAllChips);
+    ASSERT_TRUE(route.ok());
+    EXPECT_EQ(static_cast<int>(route->size()), std::min(to, 12 - to));
+  }
+  EXPECT_TRUE(links.IsConnected(0b100000000011)) << "11, 0 and 1";
+  EXPECT_FALSE(links.IsConnected(0b101));
+  ASSERT_TRUE(
+      links.SetCablePermille(TorusLinks::IdOf(first, torus::Axis::kX, torus::Direction::kPlus), 0)
+          .ok());
+  EXPECT_EQ(links.FindRoute(first, torus::ChipIndex(1), kAllChips)->size(), 11U) << "round it";
+}
+
 }  // namespace
 }  // namespace tahoma::sim

@@ -522,15 +522,6 @@ TEST(ElectionTest, ModesAreThoseOfTheResultAndStayWhileCoresAreInUse) {
   EXPECT_EQ(ring.result(0).state, ElectionState::kSingleNode);
 }
 
-TEST(ElectionTest, ModeNamesAreReadAsTheyAreWritten) {
-  for (const UltraServerMode mode :
-       {UltraServerMode::kX4, UltraServerMode::kX2H, UltraServerMode::kX2V, UltraServerMode::kX1}) {
-    ASSERT_TRUE(ParseMode(ModeName(mode)).ok());
-    EXPECT_EQ(*ParseMode(ModeName(mode)), mode);
-  }
-  for (const char* bad : {"unset", "", "x4", "4", "X3"}) EXPECT_FALSE(ParseMode(bad).ok()) << bad;
-}
-
 // Passes notices at once, `to` says along which cables, until nobody says anything new.
 void ExchangeAll(
     std::vector<Election>& nodes,

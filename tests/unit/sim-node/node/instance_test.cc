@@ -43,6 +43,93 @@ HeldClaim Cores(std::string uid, int chip, std::vector<int> cores, int lnc) {
           .cores = {{.chip = chip, .cores = std::move(cores)}}};
 }
 
+HeldClaim ForNodes(std::string uid, std::vector<int> chips, int nodes) {
+  HeldClaim claim = Chips(std::move(uid), std::move(chips));
+  claim.name_space = "default";
+  claim.ultra_server_mode = nodes;
+  return claim;
+}
+
+ElectionResult Elected(std::vector<UltraServerMode> modes,
+                       UltraServerMode mode = UltraServerMode::kUnset) {
+  return {.state = ElectionState::kUltraServer, .modes = std::move(modes), .mode = mode};
+}
+
+TEST(InstanceTest, AClaimMayAskForWhatWasElectedOnly) {
+  using enum UltraServerMode;
+  Instance node = MakeMember();
+  EXPECT_TRUE(node.ApplyClaim(ForNodes("free", {15}, 4)).ok()) << "nobody runs an election";
+  node.ReleaseClaim("free");
+  node.SetElection({.state = ElectionState::kInProgress, .reason = "the left neighbour is late"});
+  EXPECT_EQ(Message(node.ApplyClaim(ForNodes("a", {0}, 2)).status()),
+            "claim default/c asks for an UltraServer of 2, but the election runs: the left "
+            "neighbour is late");
+  EXPECT_TRUE(node.ApplyClaim(Chips("plain", {1})).ok()) << "it asks for nothing";
+  node.ReleaseClaim("plain");
+  node.SetElection(Elected({kX2H, kX1}));
+  EXPECT_EQ(Message(node.ApplyClaim(ForNodes("a", {0}, 4)).status()),
+            "claim default/c asks for an UltraServer of 4; elected are 1_2");
+  EXPECT_TRUE(node.ApplyClaim(ForNodes("a", {0}, 2)).ok());
+  EXPECT_EQ(node.claims().size(), 1U) << "what was refused holds nothing";
+}
+
+TEST(InstanceTest, TheModeStaysWhileCoresAreInUse) {
+  using enum UltraServerMode;
+  Instance node = MakeMember();
+  node.SetElection(Elected({kX4, kX2V, kX1}));
+  ASSERT_TRUE(node.ApplyClaim(Chips("plain", {1})).ok());
+  EXPECT_EQ(Message(node.ApplyClaim(ForNodes("a", {0}, 4)).status()),
+            "claim default/c asks for an UltraServer of 4, but cores are in use; the mode stays "
+            "unset until all are released");
+  node.SetElection(Elected({kX4, kX2V, kX1}, kX2V));
+  EXPECT_FALSE(node.ApplyClaim(ForNodes("a", {0}, 4)).ok());
+  EXPECT_TRUE(node.ApplyClaim(ForNodes("b", {0}, 2)).ok()) << "it is that already";
+  node.ReleaseClaim("plain");
+  node.ReleaseClaim("b");
+  EXPECT_TRUE(node.ApplyClaim(ForNodes("a", {0}, 4)).ok()) << "idle: it can be changed";
+}
+
+TEST(InstanceTest, AClaimThatIsToldAgainKeepsItsMode) {
+  Instance node = MakeMember();
+  node.SetElection({.state = ElectionState::kInProgress});
+  EXPECT_TRUE(node.ApplyClaim(ForNodes("a", {0}, 4), std::string(32, 'a')).ok());
+}
+
+TEST(InstanceTest, APluginHearsOfElectionsButNotOfTheirReasons) {
+  Instance node = MakeMember();
+  const std::uint64_t before = node.generation();
+  node.SetElection({.state = ElectionState::kInProgress, .reason = "one"});
+  EXPECT_EQ(node.generation(), before + 1);
+  node.SetElection({.state = ElectionState::kInProgress, .reason = "two"});
+  EXPECT_EQ(node.generation(), before + 1);
+  EXPECT_EQ(node.election()->reason, "two");
+  node.SetElection(Elected({UltraServerMode::kX1}));
+  EXPECT_EQ(node.generation(), before + 2);
+  node.SetElection(Elected({UltraServerMode::kX1}, UltraServerMode::kX1));
+  EXPECT_EQ(node.generation(), before + 3);
+}
+
+TEST(InstanceTest, ARingOfTwelveHasLinksAlongItself) {
+  Instance node = Make("inf2.48xlarge");
+  const Port plus{torus::Axis::kX, torus::Direction::kPlus};
+  const Port minus{torus::Axis::kX, torus::Direction::kMinus};
+  ASSERT_TRUE(node.SetLink(11, plus, 0).ok());
+  EXPECT_EQ(node.chip(0).link_permille[PortIndex(minus)], 0) << "the other end";
+  EXPECT_EQ(node.chip(1).link_permille[PortIndex(minus)], 1000);
+  EXPECT_EQ(Message(node.SetLink(3, {torus::Axis::kY, torus::Direction::kPlus}, 0)),
+            "chip 3 has no link y+: the fabric of inf2.48xlarge is ring of 12x1x1");
+  EXPECT_FALSE(node.ApplyClaim(Chips("a", {0}, 2)).ok()) << "no LNC 2";
+  EXPECT_TRUE(node.ApplyClaim(Chips("a", {0}, 1)).ok());
+  EXPECT_TRUE(node.ApplyClaim(Cores("b", 1, {1}, 1)).ok());
+  EXPECT_FALSE(node.ApplyClaim(Cores("c", 1, {2}, 1)).ok()) << "it has two cores";
+}
+
+TEST(InstanceTest, ChipsBehindASwitchHaveNoLinksToEachOther) {
+  Instance node = Make("trn3-gen1");
+  EXPECT_EQ(Message(node.SetLink(0, {torus::Axis::kX, torus::Direction::kPlus}, 0)),
+            "chip 0 has no link x+: the fabric of trn3-gen1 is switch of 16x1x1");
+}
+
 TEST(InstanceTest, ATokenHas32HexDigitsAndOpensItsClaimOnly) {
   Instance node = Make();
   const std::string a = *node.ApplyClaim(Chips("a", {0, 1}));

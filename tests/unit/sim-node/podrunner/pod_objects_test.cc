@@ -218,6 +218,50 @@ TEST(NodeObjectTest, AMemberOfAnUltraServerHasTheLabelsOfAws) {
   EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-2"), "1");
 }
 
+TEST(NodeObjectTest, AnElectedUltraServersLabelsAreWhatItElected) {
+  using enum hw::UltraServerMode;
+  NodeFacts facts{.name = "node-0", .ultra_server_id = "us-1", .ultra_server_node = 3};
+  const auto labels = [&] {
+    std::string all;
+    for (const auto& [key, value] : NodeLabels(facts)) {
+      const std::string prefix = "neuron.amazonaws.com/ultraserver-";
+      if (key.starts_with(prefix)) all += key.substr(prefix.size()) + "=" + value + " ";
+    }
+    return all;
+  };
+  EXPECT_EQ(labels(), "mode=1_2_4 node-id-2=1 node-id-4=3 server-id-2=us-1-1 server-id-4=us-1 ")
+      << "as wired, without an election";
+  facts.election = wire::UltraServerElection{.running = true};
+  EXPECT_EQ(labels(), "mode=busy ");
+  facts.election = wire::UltraServerElection{.modes = {kX4, kX2V, kX1},
+                                             .server_id_2 = "af",
+                                             .node_id_2 = 1,
+                                             .server_id_4 = "b0",
+                                             .node_id_4 = 3};
+  EXPECT_EQ(labels(), "mode=1_2_4 node-id-2=1 node-id-4=3 server-id-2=af server-id-4=b0 ");
+  facts.election =
+      wire::UltraServerElection{.modes = {kX2H, kX1}, .server_id_2 = "af", .node_id_2 = 1};
+  EXPECT_EQ(labels(), "mode=1_2 node-id-2=1 server-id-2=af ");
+  facts.election = wire::UltraServerElection{.modes = {kX1}};
+  EXPECT_EQ(labels(), "mode=1 ");
+  EXPECT_EQ(NodeLabels(facts).at("topology.k8s.aws/ultraserver-id"), "us-1") << "it stays wired";
+}
+
+TEST(NodeObjectTest, LabelsThatANodeNoLongerHasAreTakenAway) {
+  NodeFacts facts{.name = "node-0", .ultra_server_id = "us-1"};
+  facts.election = wire::UltraServerElection{.modes = {hw::UltraServerMode::kX1}};
+  const nlohmann::json patch = LabelPatch(facts);
+  EXPECT_EQ(patch["neuron.amazonaws.com/ultraserver-mode"], "1");
+  for (const char* gone : {"server-id-2", "node-id-2", "server-id-4", "node-id-4"}) {
+    const std::string label = std::string("neuron.amazonaws.com/ultraserver-") + gone;
+    ASSERT_TRUE(patch.contains(label)) << label;
+    EXPECT_TRUE(patch[label].is_null()) << label;
+  }
+  const nlohmann::json lone = LabelPatch({.name = "n", .instance_type = "trn2.48xlarge"});
+  EXPECT_TRUE(lone["neuron.amazonaws.com/ultraserver-mode"].is_null());
+  EXPECT_FALSE(lone.contains("topology.k8s.aws/ultraserver-id"));
+}
+
 TEST(NodeObjectTest, ALoneInstanceHasNoneOfThem) {
   for (const auto& [key, value] : NodeLabels({.name = "n", .instance_type = "trn2.3xlarge"})) {
     EXPECT_EQ(key.find("aws"), std::string::npos) << key;

@@ -47,11 +47,14 @@ class FakeServer final : public kube::Transport {
                                      : Answer(200, found->second);
     }
     if (request.method == "PATCH" && path == refused_) {
+      ++refusals_;
+      changed_.notify_all();
       return Answer(500, {{"kind", "Status"}, {"code", 500}, {"reason", "InternalError"}});
     }
     if (request.method == "PATCH" && path.ends_with("/status") && body.contains("status")) {
       statuses_[path] = body["status"];
     }
+    if (request.method == "PATCH" && !body.contains("status")) patched_[path].push_back(body);
     if (request.method == "DELETE") deleted_[path] = body;
     if (request.method == "POST" && path.ends_with("/events")) {
       events_.push_back(body["reason"].get<std::string>() + ": " +
@@ -83,6 +86,11 @@ class FakeServer final : public kube::Transport {
   void RefuseStatusOf(const std::string& pod) {
     const std::lock_guard lock(mutex_);
     refused_ = pod.empty() ? "" : "/api/v1/namespaces/default/pods/" + pod + "/status";
+  }
+  // From now on no patch of the node is taken; false ends it.
+  void RefuseNode(bool refuse) {
+    const std::lock_guard lock(mutex_);
+    refused_ = refuse ? "/api/v1/nodes/node-0" : "";
   }
   void Put(const std::string& path, json object) {
     const std::lock_guard lock(mutex_);
@@ -129,6 +137,23 @@ class FakeServer final : public kube::Transport {
     }
     return nullptr;
   }
+  void AwaitRefusal() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return refusals_ > 0; }));
+  }
+  // What the node's next labels say, once they say anything of an UltraServer's mode `mode`.
+  json AwaitLabels(const std::string& mode) {
+    std::unique_lock lock(mutex_);
+    json labels;
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] {
+      for (const json& patch : patched_["/api/v1/nodes/node-0"]) {
+        labels = patch["metadata"]["labels"];
+        if (labels["neuron.amazonaws.com/ultraserver-mode"] == mode) return true;
+      }
+      return false;
+    }));
+    return labels;
+  }
   json posted(const std::string& path) {
     const std::lock_guard lock(mutex_);
     return posted_[path];
@@ -144,9 +169,11 @@ class FakeServer final : public kube::Transport {
   std::condition_variable changed_;
   bool slow_ = false;
   std::string refused_;
+  int refusals_ = 0;
   std::map<std::string, json> objects_;
   std::map<std::string, json> statuses_;
   std::map<std::string, json> deleted_;
+  std::map<std::string, std::vector<json>> patched_;
   std::map<std::string, json> posted_;
   std::vector<std::string> events_;
 };
@@ -312,7 +339,9 @@ class PodRunnerTest : public testing::Test {
   void Begin() {
     const ImageMap images = {{"tools:1", {.commands = {{"sh", "/bin/sh"}, {"true", "/bin/true"}}}}};
     runner_ = std::make_unique<PodRunner>(
-        PodRunner::Options{.node = {.name = "node-0", .instance_type = "trn2.48xlarge"},
+        PodRunner::Options{.node = {.name = "node-0",
+                                    .instance_type = "trn2u.48xlarge",
+                                    .ultra_server_id = "us-1"},
                            .images = images,
                            .cdi_dir = folder_ / "cdi",
                            .state_dir = folder_ / "state",
@@ -387,7 +416,7 @@ class PodRunnerTest : public testing::Test {
 TEST_F(PodRunnerTest, TheNodeIsRegistered) {
   const json node = server_.posted("/api/v1/nodes");
   EXPECT_EQ(node["metadata"]["name"], "node-0");
-  EXPECT_EQ(node["metadata"]["labels"]["node.kubernetes.io/instance-type"], "trn2.48xlarge");
+  EXPECT_EQ(node["metadata"]["labels"]["node.kubernetes.io/instance-type"], "trn2u.48xlarge");
 }
 
 TEST_F(PodRunnerTest, APodRunsToItsEnd) {
@@ -520,6 +549,30 @@ TEST_F(PodRunnerTest, ANodeThatWasReadyIsReadySinceThenAfterARestart) {
   runner_->Stop();
   std::jthread begin([this] { Begin(); });
   EXPECT_EQ(server_.AwaitReadyOfNode()["lastTransitionTime"], "2019-01-01T00:00:00Z");
+}
+
+TEST_F(PodRunnerTest, TheLabelsOfTheNodeFollowItsElection) {
+  using enum hw::UltraServerMode;
+  runner_->OnElection({.running = true});
+  server_.AwaitLabels("busy");
+  runner_->OnElection({.modes = {kX4, kX2V, kX1},
+                       .server_id_2 = "af",
+                       .node_id_2 = 0,
+                       .server_id_4 = "b0",
+                       .node_id_4 = 2});
+  EXPECT_EQ(server_.AwaitLabels("1_2_4")["neuron.amazonaws.com/ultraserver-server-id-4"], "b0");
+  runner_->OnElection({.modes = {kX1}});
+  EXPECT_TRUE(server_.AwaitLabels("1")["neuron.amazonaws.com/ultraserver-server-id-4"].is_null());
+}
+
+TEST_F(PodRunnerTest, LabelsThatCannotBeWrittenAreWrittenLater) {
+  lease_period_ = seconds(1);
+  BeginAnew();
+  server_.RefuseNode(true);
+  runner_->OnElection({.modes = {hw::UltraServerMode::kX1}});
+  server_.AwaitRefusal();
+  server_.RefuseNode(false);
+  server_.AwaitLabels("1");
 }
 
 // ---- Plugins that are in trouble ---------------------------------------------------------------

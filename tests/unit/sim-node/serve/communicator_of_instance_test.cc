@@ -39,6 +39,18 @@ TEST(CommunicatorOfInstanceTest, AnInstanceAloneHasItsOwnTorus) {
   EXPECT_EQ(LinksAround(MakeInstance("trn2.3xlarge", {})).torus().chip_count(), 1);
 }
 
+TEST(CommunicatorOfInstanceTest, OtherGenerationsHaveTheirOwnLinks) {
+  const TorusLinks ring = LinksAround(MakeInstance("inf2.48xlarge", {}));
+  EXPECT_EQ(ring.torus(), (torus::Shape::Of<12, 1, 1>()));
+  EXPECT_EQ(ring.capacity(0), 48'000'000'000U);
+  EXPECT_EQ(LinksAround(MakeInstance("trn1n.32xlarge", {})).capacity(0), 96'000'000'000U);
+  HeldClaim claim;
+  claim.lnc = 1;
+  claim.chips = {11};
+  const std::vector<Member> expected = {{.chip = torus::ChipIndex(11), .ranks = 2}};
+  EXPECT_EQ(CoresOfClaim(MakeInstance("inf2.48xlarge", {}), claim), expected);
+}
+
 TEST(CommunicatorOfInstanceTest, ABrokenCableIsTwoDirectedLinksOfThisNode) {
   Instance node = MakeInstance("trn2u.48xlarge", UltraServerPlace{.id = "us", .node_id = 1});
   EXPECT_TRUE(UnhealthyLinks(node).empty());

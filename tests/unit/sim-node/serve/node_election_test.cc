@@ -13,6 +13,7 @@
 #include "lib/base/status.h"
 #include "sim-node/serve/admin.h"
 #include "sim-node/serve/election_messages.h"
+#include "sim-node/serve/node_server.h"
 
 namespace tahoma::sim {
 namespace {
@@ -77,9 +78,12 @@ class NodeElectionTest : public ::testing::Test {
   void SetLink(int place, int chip, Port port, std::uint16_t permille) {
     Change(place, [&](Instance& instance) { return instance.SetLink(chip, port, permille); });
   }
-  void Claim(int place) {
-    Change(place, [](Instance& instance) {
-      return instance.ApplyClaim({.claim_uid = "u", .name = "c", .chips = {0}}).status();
+  // Of a claim that asks for an UltraServer of so many nodes, or for nothing.
+  void Claim(int place, int nodes = 0) {
+    Change(place, [&](Instance& instance) {
+      return instance
+          .ApplyClaim({.claim_uid = "u", .name = "c", .chips = {0}, .ultra_server_mode = nodes})
+          .status();
     });
   }
   void Release(int place) {
@@ -176,6 +180,77 @@ TEST_F(NodeElectionTest, ElectionsOnDemandAndModesAreRefusedWhileCoresAreInUse) 
   EXPECT_EQ(Modes()[1], "busy");
   Deliver();
   EXPECT_EQ(Modes(), (Four{"1,3,4", "1,3,4", "1,3,4", "1,3,4"}));
+}
+
+TEST_F(NodeElectionTest, AClaimChoosesTheModeUntilItIsReleased) {
+  Claim(0, 2);
+  EXPECT_EQ(ElectionOf(0)["mode"], "X2V");
+  EXPECT_EQ(ElectionOf(1)["mode"], "unset") << "each node's own";
+  Claim(1, 4);
+  EXPECT_EQ(ElectionOf(1)["mode"], "X4");
+  Claim(2);
+  EXPECT_EQ(ElectionOf(2)["mode"], "unset");
+  Release(0);
+  EXPECT_EQ(ElectionOf(0)["mode"], "unset");
+  Claim(0, 1);
+  EXPECT_EQ(ElectionOf(0)["mode"], "X1");
+}
+
+TEST_F(NodeElectionTest, WhatIsElectedIsPublished) {
+  NodeServer server(*lives_[3], {});
+  const auto published = [&] { return *server.MakeInventory().ultra_server; };
+  const wire::UltraServer whole = published();
+  EXPECT_EQ(whole.mode, 4);
+  EXPECT_FALSE(whole.election->running);
+  EXPECT_EQ(hw::SizesLabel(whole.election->modes), "1_2_4");
+  EXPECT_EQ(whole.election->server_id_4, fmt::format("{:016x}", SerialNumber("us-1", 0)));
+  EXPECT_EQ(whole.election->node_id_4, 3);
+  EXPECT_EQ(whole.election->node_id_2, 1);
+  EXPECT_NE(whole.election->server_id_2, whole.election->server_id_4);
+
+  const std::uint64_t before = server.MakeInventory().generation;
+  SetLink(0, 7, kZPlus, 0);
+  SetLink(1, 7, kZMinus, 0);
+  const wire::UltraServer pair = published();
+  EXPECT_GT(server.MakeInventory().generation, before) << "the plugin hears of it";
+  EXPECT_EQ(pair.mode, 2);
+  EXPECT_EQ(hw::SizesLabel(pair.election->modes), "1_2");
+  EXPECT_EQ(pair.election->server_id_4, "");
+  EXPECT_EQ(pair.election->node_id_4, -1);
+  EXPECT_EQ(pair.election->server_id_2, fmt::format("{:016x}", SerialNumber("us-1", 0)));
+
+  ASSERT_TRUE(node(3).Elect().ok());
+  EXPECT_TRUE(published().election->running);
+  EXPECT_TRUE(published().election->modes.empty());
+  EXPECT_EQ(published().mode, 1);
+}
+
+TEST_F(NodeElectionTest, AFollowerHearsOfEveryResult) {
+  std::vector<std::string> heard;
+  node(2).Follow([&](const ElectionResult& result) {
+    const std::string now = ClassFilesOf(result).ultraserver_mode;
+    if (heard.empty() || heard.back() != now) heard.push_back(now);
+  });
+  EXPECT_EQ(heard, (std::vector<std::string>{"1,3,4"})) << "at once";
+  SetLink(2, 7, kZPlus, 0);
+  SetLink(3, 7, kZMinus, 0);
+  ASSERT_GE(heard.size(), 3U);
+  EXPECT_EQ(heard[1], "busy");
+  EXPECT_EQ(heard.back(), "2,4");
+  const std::size_t before = heard.size();
+  node(2).Follow(nullptr);
+  SetLink(2, 7, kZPlus, 1000);
+  EXPECT_EQ(heard.size(), before);
+}
+
+// The reference for who works together is the wiring, which hw::PartnersOf knows by itself.
+TEST_F(NodeElectionTest, PairsAreThoseOfTheCables) {
+  for (int place = 0; place < kNodes; ++place) {
+    EXPECT_EQ(hw::PartnersOf(UltraServerMode::kX2V, place),
+              1U << place | 1U << PlaceBehind(place, CableSide::kLeft));
+    EXPECT_EQ(hw::PartnersOf(UltraServerMode::kX2H, place),
+              1U << place | 1U << PlaceBehind(place, CableSide::kRight));
+  }
 }
 
 TEST_F(NodeElectionTest, WithoutTheOthersItIsAloneWhenTheTimeIsOver) {

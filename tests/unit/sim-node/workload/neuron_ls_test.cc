@@ -33,6 +33,13 @@ logical-neuroncore-config: 2
 )");
 }
 
+TEST(NeuronLsTest, ATypeWithoutLogicalCoresSaysNothingOfThem) {
+  DeviceList list = *ParseDevices(kReply);
+  list.instance_type = "trn1.32xlarge";
+  EXPECT_EQ(PrintDevices(list, NeuronLsView::kDefault).find("logical-neuroncore-config"),
+            std::string::npos);
+}
+
 TEST(NeuronLsTest, JsonHasAwsKeys) {
   const json out = json::parse(PrintDevices(*ParseDevices(kReply), NeuronLsView::kJson));
   ASSERT_EQ(out.size(), 2U);
