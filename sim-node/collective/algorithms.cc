@@ -65,13 +65,15 @@ Cutter::Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, 
     : parts_(weights.size()) {
   std::uint64_t total = 0;
   for (const std::uint32_t weight : weights) total += weight;
+  const Wide whole = static_cast<Wide>(total) * slice.count;
+  TAHOMA_CHECK(whole > 0);
   bounds_.reserve((layout.bounds.size() - 1) * (parts_ + 1));
   for (std::size_t block = 0; block + 1 < layout.bounds.size(); ++block) {
     const std::uint64_t begin = layout.bounds[block];
     const std::uint64_t count = layout.bounds[block + 1] - begin;
     std::uint64_t before = total * slice.index;
     for (std::size_t part = 0; part <= parts_; ++part) {
-      const Wide first = static_cast<Wide>(count) * before / (total * slice.count);
+      const Wide first = static_cast<Wide>(count) * before / whole;
       bounds_.push_back((begin + static_cast<std::uint64_t>(first)) * layout.element_bytes);
       if (part < parts_) before += weights[part];
     }

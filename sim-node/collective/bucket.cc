@@ -62,7 +62,7 @@ void AppendLeg(const Sends& sends, const Cutter& cutter, std::size_t part, const
   }
 }
 
-BucketLane Ringed(std::vector<Axis> axes, std::size_t first_step, Direction direction,
+BucketLane Ringed(const std::vector<Axis>& axes, std::size_t first_step, Direction direction,
                   std::uint32_t weight) {
   BucketLane lane{.legs = {}, .direction = direction, .weight = weight};
   for (const Axis axis : axes) {

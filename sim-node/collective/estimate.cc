@@ -21,6 +21,7 @@ std::size_t IndexOf(Axis axis) { return static_cast<std::size_t>(axis); }
 
 // `numerator / denominator` bytes.
 std::uint64_t Share(std::uint64_t bytes, Wide numerator, Wide denominator) {
+  TAHOMA_CHECK(denominator > 0);
   return static_cast<std::uint64_t>(static_cast<Wide>(bytes) * numerator / denominator);
 }
 

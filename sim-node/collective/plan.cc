@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/bucket.h"
 #include "sim-node/collective/chip_cost.h"
@@ -253,7 +254,8 @@ VirtualDuration Estimate(const Question& asked, const Variant& variant) {
   std::vector<PlannedStep> steps;
   for (const Phase phase : PhasesOf(asked.request.operation)) {
     const ChipUse use = asked.UseOf(variant.algorithm, phase);
-    const auto touches = static_cast<std::uint64_t>(use.reads + use.writes);
+    const std::uint64_t touches =
+        static_cast<std::uint64_t>(use.reads) + static_cast<std::uint64_t>(use.writes);
     if (phase == Phase::kAllGather) std::reverse(outline.begin(), outline.end());
     const std::size_t first = steps.size();
     for (const StepOutline& step : outline) {
@@ -403,6 +405,7 @@ VirtualDuration FastestTrees(const Question& asked) {
     rate += extent == 2 ? link : 2 * link;
     fastest = std::max(fastest, link);
   }
+  TAHOMA_CHECK(rate > 0);  // a regular set has more than one chip
   const LinkTiming& timing = asked.links.timing();
   const VirtualDuration startup =
       WorkOf(0, 1, {}, asked.options.costs, timing).start + timing.step + timing.hop;
