@@ -85,6 +85,14 @@ TEST(RemoteMemoryTest, ACopyInsideAChipNeedsNoLink) {
               Nanoseconds(kDmaStart + TransferTime(2 * 16 * 64 * kMiB, kHbmBytesPerSecond)), 1);
 }
 
+TEST(RemoteMemoryTest, WritesFromOutsideShareTheMemoryWithCopiesInside) {
+  std::vector<MemoryAccess> batch(16, Write(5, 5, 64 * kMiB));
+  for (const int neighbour : {1, 4, 6, 9}) batch.push_back(Write(neighbour, 5, 64 * kMiB));
+  // Twenty equal shares of what the memory takes in; a neighbour's link alone would give more.
+  EXPECT_NEAR(Nanoseconds(Times(batch).ends[0].time_since_epoch()),
+              Nanoseconds(kDmaStart + TransferTime(20 * 64 * kMiB, kHbmBytesPerSecond / 2)), 1);
+}
+
 TEST(RemoteMemoryTest, TheNinthAccessOfAChipSharesTheEnginesOfTheFirst) {
   // To itself, so that no link is in the way; few enough bytes a second for the memory.
   std::vector<MemoryAccess> batch(3, Write(5, 5, 64 * kMiB));
