@@ -71,14 +71,15 @@ absl::StatusOr<CheckpointCost> CostOf(const CheckpointOptions& options) {
   cost.bound = std::max(TransferTime(bytes * nodes, total),
                         TransferTime(bytes, std::min(nic, system.client_rate)));
   cost.text = fmt::format(
-      "{} nodes ({}) {} {} bytes each: {:.3f} TB\n"
+      "{} node{} ({}) {} {} bytes each: {:.3f} TB\n"
       "the storage carries {:.1f} GB/s, one client {:.1f} GB/s, a node's network {:.1f} GB/s\n"
       "the first node is done after {:.3f} s, all after {:.3f} s: {:.1f} GB/s together\n"
       "at best it takes {:.3f} s; the limit is {}\n",
-      nodes, type->name, options.access, bytes, static_cast<double>(bytes * nodes) / 1e12,
-      Gigabytes(total), Gigabytes(system.client_rate), Gigabytes(nic), Seconds(cost.first),
-      Seconds(cost.all), static_cast<double>(bytes * nodes) / 1e9 / Seconds(cost.all),
-      Seconds(cost.bound), Limit(system, total, nodes, nic));
+      nodes, nodes == 1 ? "" : "s", type->name, options.access, bytes,
+      static_cast<double>(bytes * nodes) / 1e12, Gigabytes(total), Gigabytes(system.client_rate),
+      Gigabytes(nic), Seconds(cost.first), Seconds(cost.all),
+      static_cast<double>(bytes * nodes) / 1e9 / Seconds(cost.all), Seconds(cost.bound),
+      Limit(system, total, nodes, nic));
   return cost;
 }
 

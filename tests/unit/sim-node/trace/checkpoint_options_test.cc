@@ -28,6 +28,7 @@ TEST(CheckpointOptionsTest, OneNodeWaitsForWhatAClientMayUse) {
   ASSERT_TRUE(cost.ok()) << cost.status();
   EXPECT_EQ(cost->bound, TransferTime(std::uint64_t{16} * 24 << 30, 87'500'000'000));
   EXPECT_EQ(cost->all, cost->bound + kLatency);
+  EXPECT_THAT(cost->text, HasSubstr("1 node (trn2.48xlarge) read"));
   EXPECT_THAT(cost->text, HasSubstr("the limit is what one client may use"));
 }
 
