@@ -1,8 +1,8 @@
 #include "sim-node/collective/chip_cost.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <vector>
 
 #include "lib/base/check.h"
 
@@ -83,19 +83,31 @@ StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, con
 
 StepWork WorkOf(const Step& step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing) {
-  std::array<std::uint64_t, 64> touched{};
-  std::array<ChipMask, 64> to{};
+  // Chips of several units have numbers beyond a mask's.
+  std::size_t chips = 64;
+  for (const Send& send : step) {
+    const int highest = std::max(send.from.value(), send.to.value());
+    chips = std::max(chips, static_cast<std::size_t>(highest) + 1);
+  }
+  const std::size_t words = (chips + 63) / 64;
+  std::vector<std::uint64_t> touched(chips);
+  std::vector<ChipMask> to(chips * words);
   for (const Send& send : step) {
     const auto from = static_cast<std::size_t>(send.from.value());
-    touched.at(from) += send.bytes * static_cast<std::uint64_t>(use.reads);
-    touched.at(static_cast<std::size_t>(send.to.value())) +=
-        send.bytes * static_cast<std::uint64_t>(use.writes);
-    if (send.from != send.to) to[from] |= MaskOf(send.to);
+    const auto into = static_cast<std::size_t>(send.to.value());
+    touched[from] += send.bytes * static_cast<std::uint64_t>(use.reads);
+    touched[into] += send.bytes * static_cast<std::uint64_t>(use.writes);
+    if (from != into) to[from * words + into / 64] |= ChipMask{1} << (into % 64);
   }
-  int destinations = 0;
-  for (const ChipMask mask : to) destinations = std::max(destinations, std::popcount(mask));
-  return WorkOf(*std::max_element(touched.begin(), touched.end()), destinations, use, costs,
-                timing);
+  int most = 0;
+  for (std::size_t chip = 0; chip < chips; ++chip) {
+    int destinations = 0;
+    for (std::size_t word = 0; word < words; ++word) {
+      destinations += std::popcount(to[chip * words + word]);
+    }
+    most = std::max(most, destinations);
+  }
+  return WorkOf(*std::max_element(touched.begin(), touched.end()), most, use, costs, timing);
 }
 
 }  // namespace tahoma::sim

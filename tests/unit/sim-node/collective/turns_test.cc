@@ -33,9 +33,16 @@ Send Message(int from, int to, std::uint64_t bytes = kMiB) {
 Schedule WrittenOut(const Schedule& schedule) {
   Schedule full = schedule;
   full.steps.clear();
+  full.work.clear();
   for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
     Step& step = full.steps.emplace_back();
     ForEachSend(schedule, turn, [&](const Send& send) { step.push_back(send); });
+    if (!schedule.work.empty()) {
+      std::map<int, int> times;  // at each place
+      for (const Copy& copy : schedule.turns[turn].copies) ++times[copy.chips];
+      full.work.push_back(schedule.work[schedule.turns[turn].step]);
+      full.work.back().memory *= times.begin()->second;
+    }
     full.turns[turn].step = static_cast<std::uint32_t>(turn);
     full.turns[turn].copies = {{}};
   }
