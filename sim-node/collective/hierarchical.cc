@@ -79,6 +79,7 @@ class PaddedSteps {
                   .type = request_.type};
     PlanOptions options = choice_.options;
     options.slices = 1;
+    options.few_lanes = true;  // the schedules of five chunk counts are made and timed
     std::optional<Algorithm> algorithm = choice_.inside;
     if (!algorithm) {
       TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));

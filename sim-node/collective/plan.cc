@@ -283,7 +283,7 @@ std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
     const bool aws = asked.options.mode == PlanMode::kAws;
     variants[0].lanes = aws ? SlowLastLanes(*box, torus) : BalancedLanes(*box, torus);
     std::vector<Lane> staggered = StaggeredLanes(*box, torus);
-    if (!aws && !staggered.empty()) {
+    if (!aws && !asked.options.few_lanes && !staggered.empty()) {
       variants.push_back({.algorithm = algorithm, .lanes = std::move(staggered)});
     }
   }

@@ -311,7 +311,7 @@ TEST_F(BadSimNode, SaysWhatIsWrongAndWhatWouldBeRight) {
   const std::string none = dir_.path() + "/none";
   for (const Case& c : std::vector<Case>{
            {{"--instance-type", "trn2.49xlarge"},
-            "instanceType \"trn2.49xlarge\" is unknown; known are trn2"},
+            "instanceType \"trn2.49xlarge\" is unknown; known are inf2"},
            {{"--instance-type", "trn2.48xlarge", "--ultra-server.id", "us-1"},
             "ultraServer is set, but trn2.48xlarge does not form UltraServers"},
            {{"--ultra-server.node-id", "4"}, "--ultra-server.node-id"},

@@ -170,7 +170,8 @@ std::string PlannedTime(const torus::Shape& torus, std::uint64_t bytes) {
 
 TEST_F(EfaGangTest, TwoUltraServersOfFourNodesRunOneJobWithDataCheckedInThePlannedTime) {
   Start(TwoUltraServers());
-  const auto ranks = Job("job", {"allr", "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1", "-c"});
+  const auto ranks = Job(
+      "job", {"allr", "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1", "-c", "--show-algorithm"});
   for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
   EXPECT_THAT(ranks[0]->log(), AllOf(HasSubstr("hier"),
                                      HasSubstr(PlannedTime(torus::kUltraServerShape, 64 * 1024))));
@@ -180,8 +181,8 @@ TEST_F(EfaGangTest, TwoPlainInstancesRunEveryOperation) {
   Start(TwoInstances());
   for (const char* operation :
        {"allr", "allg", "redsct", "alltoall", "sendrecv", "permute", "broadcast"}) {
-    const auto ranks =
-        Job(operation, {operation, "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1", "-c"});
+    const auto ranks = Job(operation, {operation, "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1",
+                                       "-c", "--show-algorithm"});
     for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << operation << rank->log();
     EXPECT_THAT(ranks[0]->log(), HasSubstr("hier"));
   }

@@ -317,13 +317,15 @@ TEST(ClosedFormTest, AnAllReduceIsAReduceScatterAndThenAnAllGather) {
     for (const Box& box : BoxTable::Of(torus::kInstanceShape).all()) {
       if (box.size.chip_count() < 2) continue;
       const auto time = [&](Operation operation) {
+        // With two slices the phases overlap, and an all-reduce may take less than both.
         const auto plan = PlanWith(algorithm, {.operation = operation, .bytes = 4 * kMiB},
-                                   MembersOf(box.mask), Instance());
+                                   MembersOf(box.mask), Instance(), {.slices = 1});
         EXPECT_TRUE(plan.ok()) << plan.status();
-        return plan.ok() ? TimeOf(*plan) : VirtualDuration{};
+        return static_cast<double>((plan.ok() ? TimeOf(*plan) : VirtualDuration{}).count());
       };
-      EXPECT_EQ(time(Operation::kAllReduce),
-                time(Operation::kReduceScatter) + time(Operation::kAllGather))
+      // An all-reduce may cut blocks elsewhere: some picoseconds of rounding to elements.
+      EXPECT_NEAR(time(Operation::kAllReduce),
+                  time(Operation::kReduceScatter) + time(Operation::kAllGather), 200)
           << Name(algorithm) << " " << box.ToString();
     }
   }
