@@ -95,8 +95,9 @@ rocksdb::DBOptions DatabaseOptions(const StoreOptions& options, rocksdb::Env* en
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
+  // What is recovered from the log may never have been synced; RocksDB's default writes it to a
+  // table before anything builds on it, here too.
   if (options.single_threaded) {
-    db.avoid_flush_during_recovery = true;
     db.avoid_flush_during_shutdown = true;
     db.max_total_wal_size = 4UL << 30U;
   }
