@@ -29,15 +29,18 @@ class RouteTable {
   explicit RouteTable(const torus::Shape& torus);
 
   std::span<const Arc> Route(int from, int to) const {
-    const auto at = static_cast<std::size_t>(from * chips_ + to);
+    const std::size_t at = Place(from, to);
     return std::span(arcs_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
   }
   // The chips on the way, the ends too.
-  torus::ChipMask Chips(int from, int to) const {
-    return on_way_[static_cast<std::size_t>(from * chips_ + to)];
-  }
+  torus::ChipMask Chips(int from, int to) const { return on_way_[Place(from, to)]; }
 
  private:
+  std::size_t Place(int from, int to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(chips_) +
+           static_cast<std::size_t>(to);
+  }
+
   int chips_;
   std::vector<std::uint32_t> begin_;  // by from * chips + to, into arcs_
   std::vector<Arc> arcs_;

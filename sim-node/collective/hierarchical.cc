@@ -128,6 +128,7 @@ std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& reque
   std::vector<Step> steps(padded.size());
   for (std::size_t t = 0; t < padded.size(); ++t) {
     for (const Send& send : padded[t]) {
+      TAHOMA_CHECK(block > 0);
       std::uint64_t at = send.offset / size;
       const std::uint64_t end = at + send.bytes / size;
       while (at < end) {

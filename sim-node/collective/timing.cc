@@ -39,8 +39,9 @@ class FlowsBetween {
   std::uint32_t Of(const Send& send, std::size_t next) {
     const auto fresh = static_cast<std::uint32_t>(next);
     if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
-    std::uint32_t& flow = table_[static_cast<std::size_t>(
-        send.from.value() * Fabric::kChipsPerUnit + send.to.value())];
+    std::uint32_t& flow =
+        table_[static_cast<std::size_t>(send.from.value()) * Fabric::kChipsPerUnit +
+               static_cast<std::size_t>(send.to.value())];
     if (flow == kNone) flow = fresh;
     return flow;
   }

@@ -17,8 +17,8 @@
 namespace tahoma::controller {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // What happens to the n-th write that the core asks for.
