@@ -38,7 +38,8 @@ struct Form {
 };
 
 // Trees cut each chip's block into as many parts as these, as long as all chips together have no
-// more pieces than kTreePiecesMax.
+// more pieces than kTreePiecesMax: planning takes as many times longer, and 256 pieces fill the
+// links of 64 chips to 96 %.
 inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
 

@@ -83,30 +83,22 @@ inline constexpr ChipModel kTrainium1 = {
     .links = {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 6'250'000'000},
 };
 
+// A model that shares all but its name and links.
+constexpr ChipModel Variant(ChipModel model, std::string_view name, const LinkRates& links) {
+  model.name = name;
+  model.links = links;
+  return model;
+}
+
 // The same chip in a trn1n: 768 GB/s and EFA 1,600 Gb/s (D trn1-arch.rst).
-inline constexpr ChipModel kTrainium1N = {
-    .name = "trainium",
-    .core_version = "v2",
-    .physical_cores = 2,
-    .hbm_banks = 2,
-    .hbm_bytes = std::int64_t{32} << 30,
-    .lnc_default = 1,
-    .lnc_max = 1,
-    .links = {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 12'500'000'000},
-};
+inline constexpr ChipModel kTrainium1N =
+    Variant(kTrainium1, "trainium",
+            {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 12'500'000'000});
 
 // D inf2-arch.rst, inferentia2.rst: the cores and memory of a Trainium; two NeuronLink-v2 of which
 // both directions add up to 192 GB/s, so 48 GB/s each way (C). No EFA.
-inline constexpr ChipModel kInferentia2 = {
-    .name = "inferentia2",
-    .core_version = "v2",
-    .physical_cores = 2,
-    .hbm_banks = 2,
-    .hbm_bytes = std::int64_t{32} << 30,
-    .lnc_default = 1,
-    .lnc_max = 1,
-    .links = {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 0},
-};
+inline constexpr ChipModel kInferentia2 = Variant(
+    kTrainium1, "inferentia2", {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 0});
 
 // D trn3-arch.rst, trainium3.rst: 8 NeuronCore-v4, 144 GiB, 11 links into switches: 4 inside a sled
 // (256 GB/s), 5 inside a rack (320), 2 between racks (128). AWS's sum over both directions is 2,560

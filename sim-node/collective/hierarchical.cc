@@ -124,11 +124,11 @@ class PaddedSteps {
 std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& request,
                            std::uint64_t block, const Region& region,
                            const std::vector<std::uint64_t>& bounds) {
+  TAHOMA_CHECK(block > 0);
   const std::uint64_t size = Size(request.type);
   std::vector<Step> steps(padded.size());
   for (std::size_t t = 0; t < padded.size(); ++t) {
     for (const Send& send : padded[t]) {
-      TAHOMA_CHECK(block > 0);
       std::uint64_t at = send.offset / size;
       const std::uint64_t end = at + send.bytes / size;
       while (at < end) {

@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/collective/forms.h"
 #include "sim-node/collective/bucket.h"
 #include "sim-node/collective/chip_cost.h"
 #include "sim-node/collective/estimate.h"
@@ -190,8 +191,8 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
   const ChipSet& set = asked.set;
   const Layout layout = LayoutOf(asked.request, asked.members);
   std::optional<Plan> best;
-  for (const int parts : kTreeParts) {
-    if (best && set.size() * static_cast<std::size_t>(parts) > kTreePiecesMax) break;
+  for (const std::uint64_t parts : collective::kTreeParts) {
+    if (best && set.size() * parts > collective::kTreePiecesMax) break;
     std::vector<Step> all;
     for (const Phase phase : PhasesOf(asked.request.operation)) {
       auto steps = asked.request.operation == Operation::kBroadcast
@@ -410,9 +411,9 @@ VirtualDuration FastestTrees(const Question& asked) {
   const VirtualDuration startup =
       WorkOf(0, 1, {}, asked.options.costs, timing).start + timing.step + timing.hop;
   VirtualDuration least = VirtualDuration::max();
-  for (const int parts : kTreeParts) {
-    const std::uint64_t pieces = asked.set.size() * static_cast<std::uint64_t>(parts);
-    if (parts > 1 && pieces > kTreePiecesMax) break;
+  for (const std::uint64_t parts : collective::kTreeParts) {
+    const std::uint64_t pieces = asked.set.size() * parts;
+    if (parts > 1 && pieces > collective::kTreePiecesMax) break;
     const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(parts);
     const auto steps = static_cast<VirtualDuration::rep>((others * fastest + rate - 1) / rate);
     least =

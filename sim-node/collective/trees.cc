@@ -77,22 +77,21 @@ std::vector<Step> StepsOf(Phase phase, const ChipSet& set, const std::vector<Cha
 }  // namespace
 
 std::optional<std::vector<Step>> TreeSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
-                                           const Layout& layout, int parts) {
-  const auto cut = static_cast<std::size_t>(parts);
+                                           const Layout& layout, std::size_t parts) {
   std::vector<std::size_t> owners;
-  for (std::size_t piece = 0; piece < set.size() * cut; ++piece) owners.push_back(piece / cut);
+  for (std::size_t piece = 0; piece < set.size() * parts; ++piece) owners.push_back(piece / parts);
   const std::vector<Channel> channels = ChannelsOf(phase, set, links);
   const auto carriages = Spread(owners, channels, set.size());
   if (!carriages) return std::nullopt;
   return StepsOf(phase, set, channels, *carriages, layout.element_bytes, [&](std::size_t piece) {
-    const std::size_t block = piece / cut;
-    return std::pair(Ruler{layout.bounds[block], layout.bounds[block + 1], cut}, piece % cut);
+    const std::size_t block = piece / parts;
+    return std::pair(Ruler{layout.bounds[block], layout.bounds[block + 1], parts}, piece % parts);
   });
 }
 
 std::optional<std::vector<Step>> TreeBroadcastSteps(const ChipSet& set, const TorusLinks& links,
-                                                    const Layout& layout, int parts) {
-  const std::size_t pieces = set.size() * static_cast<std::size_t>(parts);
+                                                    const Layout& layout, std::size_t parts) {
+  const std::size_t pieces = set.size() * parts;
   const std::vector<Channel> channels = ChannelsOf(Phase::kAllGather, set, links);
   const auto carriages = Spread(std::vector<std::size_t>(pieces, 0), channels, set.size());
   if (!carriages) return std::nullopt;

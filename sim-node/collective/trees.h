@@ -22,17 +22,13 @@
 
 namespace tahoma::sim {
 
-// Parts that are worth trying, as long as all chips together have no more than kTreePiecesMax:
-// planning takes as many times longer, and 256 pieces fill the links of 64 chips to 96 %.
-inline constexpr int kTreeParts[] = {1, 2, 4, 8};
-inline constexpr std::size_t kTreePiecesMax = 256;
-
-// Nothing when the links that are fast enough do not join the set.
+// Nothing when the links that are fast enough do not join the set. Each chip's block is cut into
+// `parts`, of which collective::kTreeParts are worth trying.
 std::optional<std::vector<Step>> TreeSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
-                                           const Layout& layout, int parts);
+                                           const Layout& layout, std::size_t parts);
 
 // From the first chip of the set to all, the buffer cut into `parts` for each chip of the set.
 std::optional<std::vector<Step>> TreeBroadcastSteps(const ChipSet& set, const TorusLinks& links,
-                                                    const Layout& layout, int parts);
+                                                    const Layout& layout, std::size_t parts);
 
 }  // namespace tahoma::sim

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "controller/store/store.h"
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/child_program.h"
@@ -35,6 +33,8 @@ using ::testing::Not;
 using testing::Standalone;
 using testing::TempDir;
 using Words = std::vector<std::string>;
+
+constexpr std::chrono::seconds kPatience{30};
 
 struct End {
   std::optional<int> status;
@@ -79,15 +79,6 @@ std::map<std::string, std::string> ContentOf(const fs::path& folder) {
     }
   }
   return content;
-}
-
-bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
-  const SystemClock clock;
-  const MonotonicTime end = clock.MonotonicNow() + std::chrono::seconds(30);
-  while (!holds()) {
-    if (clock.MonotonicNow() > end || program.WaitEnd(std::chrono::milliseconds(10))) return false;
-  }
-  return true;
 }
 
 // ---- All three programs ------------------------------------------------------------------------
@@ -331,7 +322,8 @@ TEST_F(BadSimNode, SaysWhatIsWrongAndWhatWouldBeRight) {
 
 TEST_F(BadSimNode, ASecondOneOnTheSameSocketIsRefusedAndTheFirstGoesOn) {
   ChildProgram first(Command({"--port-file", dir_.path() + "/ports"}), dir_.path() + "/log");
-  ASSERT_TRUE(Eventually(first, [&] { return fs::exists(dir_.path() + "/ports"); })) << first.log();
+  ASSERT_TRUE(first.WaitUntil([&] { return fs::exists(dir_.path() + "/ports"); }, kPatience))
+      << first.log();
   const End second = RunToEnd(Command({}));
   EXPECT_EQ(second.status, 1);
   EXPECT_THAT(second.said, HasSubstr("nodeSocket: "));
@@ -382,7 +374,8 @@ TEST_F(BadPlugin, ADamagedCheckpointIsNamedAndNothingIsChanged) {
 
 TEST_F(BadPlugin, ASecondOneOnTheSameFoldersIsRefusedAndTheFirstGoesOn) {
   ChildProgram first(Command(), dir_.path() + "/log");
-  ASSERT_TRUE(Eventually(first, [&] { return fs::exists(registration()); })) << first.log();
+  ASSERT_TRUE(first.WaitUntil([&] { return fs::exists(registration()); }, kPatience))
+      << first.log();
   const End second = RunToEnd(Command());
   EXPECT_EQ(second.status, 1);
   EXPECT_THAT(second.said, HasSubstr("dra.sock"));

@@ -8,12 +8,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
@@ -51,9 +49,9 @@ class EfaGangTest : public ::testing::Test {
           Path("log", node)));
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      ASSERT_TRUE(Eventually(*programs_[i], [&] {
-        return std::filesystem::exists(Path("ports", nodes_[i]));
-      })) << programs_[i]->log();
+      const std::string ports = Path("ports", nodes_[i]);
+      ASSERT_TRUE(programs_[i]->WaitUntil([&] { return std::filesystem::exists(ports); }, kSoon))
+          << programs_[i]->log();
       Claim(nodes_[i]);
     }
   }
@@ -96,12 +94,13 @@ class EfaGangTest : public ::testing::Test {
     wire::Client client("unix:" + Path("socket", node));
     absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
     // Refused until the node's UltraServer is elected; a kubelet asks again, too.
-    EXPECT_TRUE(Eventually(*programs_[tokens_.size()], [&] {
+    const auto is_given = [&] {
       reply = client.Call(
           {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
           kSoon);
       return reply.ok();
-    }));
+    };
+    EXPECT_TRUE(programs_[tokens_.size()]->WaitUntil(is_given, kSoon));
     ASSERT_TRUE(reply.ok()) << reply.status();
     const auto token = wire::DecodeToken(reply->result);
     ASSERT_TRUE(token.ok()) << token.status();
@@ -124,16 +123,6 @@ class EfaGangTest : public ::testing::Test {
       ranks.push_back(std::make_unique<ChildProgram>(command, Path(job, nodes_[i])));
     }
     return ranks;
-  }
-  static bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
-    const SystemClock clock;
-    const MonotonicTime end = clock.MonotonicNow() + kSoon;
-    while (!holds()) {
-      if (clock.MonotonicNow() > end || program.WaitEnd(std::chrono::milliseconds(5))) {
-        return holds();
-      }
-    }
-    return true;
   }
 
   testing::TempDir dir_;
@@ -193,9 +182,8 @@ TEST_F(EfaGangTest, ANodeThatDiesEndsTheJobOnEveryRankSoon) {
   // A thousand sizes: the line of the first says that they have begun.
   const auto ranks =
       Job("job", {"allr", "-b", "64K", "-e", "128K", "-i", "128", "-d", "fp32", "-n", "1", "-c"});
-  ASSERT_TRUE(Eventually(*ranks[0], [&] {
-    return ranks[0]->log().find("65536") != std::string::npos;
-  })) << ranks[0]->log();
+  const auto has_begun = [&] { return ranks[0]->log().find("65536") != std::string::npos; };
+  ASSERT_TRUE(ranks[0]->WaitUntil(has_begun, kSoon)) << ranks[0]->log();
   const std::size_t victim = 5;  // of the second UltraServer
   programs_[victim]->Kill(SIGKILL);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -8,13 +8,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "tests/integration/ultraserver_nodes.h"
 #include "tests/support/child_program.h"
@@ -30,8 +28,8 @@ using ::testing::HasSubstr;
 
 constexpr int kNodes = testing::UltraServerNodes::kCount;
 constexpr int kVictim = 2;
-constexpr seconds kSoon{
-    20};  // far below the 120 s that a join and the 30 s that a message may take
+// Far below the 120 s that a join and the 30 s that a message may take.
+constexpr seconds kSoon{20};
 
 class LostNodeTest : public ::testing::Test {
  protected:
@@ -42,8 +40,8 @@ class LostNodeTest : public ::testing::Test {
   }
 
   bool IsUp(int node) {
-    return Eventually(nodes_[node],
-                      [&] { return std::filesystem::exists(nodes_.Path("ports", node)); });
+    return nodes_[node].WaitUntil(
+        [&] { return std::filesystem::exists(nodes_.Path("ports", node)); }, kSoon);
   }
   // Also when the node has come back: it keeps its token.
   void Claim(int node) {
@@ -57,16 +55,6 @@ class LostNodeTest : public ::testing::Test {
     std::vector<std::string> command = {Bin("nccom-test"), "allr"};
     command.insert(command.end(), words.begin(), words.end());
     return nodes_.RunRank(node, tokens_[static_cast<std::size_t>(node)], job, command, world_size);
-  }
-  static bool Eventually(ChildProgram& program, const std::function<bool()>& holds) {
-    const SystemClock clock;
-    const MonotonicTime end = clock.MonotonicNow() + kSoon;
-    while (!holds()) {
-      if (clock.MonotonicNow() > end || program.WaitEnd(std::chrono::milliseconds(5))) {
-        return holds();
-      }
-    }
-    return true;
   }
   // All four ranks run once and find every element right.
   void ExpectThatAJobRuns(const std::string& job) {
@@ -90,7 +78,7 @@ bool HasBegun(const ChildProgram& rank) { return rank.log().find("65536") != std
 TEST_F(LostNodeTest, InMidCollectiveEveryRankEndsSoonAndTheUltraServerRecovers) {
   std::vector<std::unique_ptr<ChildProgram>> ranks;
   for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
-  ASSERT_TRUE(Eventually(*ranks[0], [&] { return HasBegun(*ranks[0]); })) << ranks[0]->log();
+  ASSERT_TRUE(ranks[0]->WaitUntil([&] { return HasBegun(*ranks[0]); }, kSoon)) << ranks[0]->log();
   nodes_[kVictim].Kill(SIGKILL);
   EXPECT_EQ(nodes_[kVictim].Wait(), std::nullopt);
   for (int rank = 0; rank < kNodes; ++rank) {
@@ -139,7 +127,7 @@ class HungNodeTest : public LostNodeTest {
 TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItContinues) {
   std::vector<std::unique_ptr<ChildProgram>> ranks;
   for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
-  ASSERT_TRUE(Eventually(*ranks[0], [&] { return HasBegun(*ranks[0]); })) << ranks[0]->log();
+  ASSERT_TRUE(ranks[0]->WaitUntil([&] { return HasBegun(*ranks[0]); }, kSoon)) << ranks[0]->log();
   nodes_[kVictim].Kill(SIGSTOP);
   for (int rank = 0; rank < kNodes; ++rank) {
     if (rank == kVictim) continue;
@@ -158,7 +146,7 @@ TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItCo
   some_sizes[3] = "80K";
   std::vector<std::unique_ptr<ChildProgram>> two;
   for (int node = 0; node < 2; ++node) two.push_back(Rank(node, "two", some_sizes, 2));
-  ASSERT_TRUE(Eventually(*two[0], [&] { return HasBegun(*two[0]); })) << two[0]->log();
+  ASSERT_TRUE(two[0]->WaitUntil([&] { return HasBegun(*two[0]); }, kSoon)) << two[0]->log();
   nodes_[kVictim].Kill(SIGCONT);
   ASSERT_TRUE(ranks[kVictim]->WaitEnd(kSoon)) << ranks[kVictim]->log();
   EXPECT_EQ(ranks[kVictim]->Wait(), 1);

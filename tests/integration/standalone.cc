@@ -10,7 +10,6 @@
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/slices/slice_json.h"
 #include "lib/base/check.h"
-#include "lib/base/clock.h"
 #include "lib/hw/catalogue.h"
 
 namespace tahoma::testing {
@@ -18,7 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::chrono::milliseconds kPause{10};
 constexpr std::chrono::seconds kPatience{30};
 
 // "listenAddress: 127.0.0.1:1234" of a port file; empty when there is none yet.
@@ -43,23 +41,18 @@ Standalone::Standalone(const std::string& folder, const CommandLine& command_lin
   std::filesystem::remove(port_file);
   program_ =
       std::make_unique<ChildProgram>(command_line(folder + "/data", port_file), folder + "/log");
-  while (address_.empty()) {
-    if (program_->WaitEnd(kPause)) return;
+  const auto is_up = [&] {
     address_ = AddressIn(port_file);
-  }
+    return !address_.empty();
+  };
+  if (!Eventually(is_up)) return;
   auto api = kube::HttpTransport::Create({.server = "http://" + address_});
   TAHOMA_CHECK_OK(api.status());
   api_ = *std::move(api);
 }
 
 bool Standalone::Eventually(const std::function<bool()>& holds) {
-  const SystemClock clock;
-  const MonotonicTime end = clock.MonotonicNow() + kPatience;
-  while (clock.MonotonicNow() < end) {
-    if (holds()) return true;
-    if (program_->WaitEnd(kPause)) return false;
-  }
-  return false;
+  return program_->WaitUntil(holds, kPatience);
 }
 
 std::vector<std::string> RealController(const std::string& data, const std::string& port_file) {

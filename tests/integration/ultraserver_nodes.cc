@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
 #include "lib/wire/call.h"
@@ -61,15 +60,14 @@ std::string UltraServerNodes::Claim(int node, const std::string& token) {
   params.grant.ultra_server_mode = kCount;
   for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
   wire::Client client("unix:" + Path("socket", node));
-  const SystemClock clock;
-  const MonotonicTime end = clock.MonotonicNow() + kSoon;
   absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
-  do {
+  const auto is_given = [&] {
     reply = client.Call(
         {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
         kSoon);
-  } while (!reply.ok() && clock.MonotonicNow() < end &&
-           !(*this)[node].WaitEnd(std::chrono::milliseconds(5)));
+    return reply.ok();
+  };
+  (*this)[node].WaitUntil(is_given, kSoon);
   EXPECT_TRUE(reply.ok()) << reply.status();
   const auto given = reply.ok() ? wire::DecodeToken(reply->result) : reply.status();
   EXPECT_TRUE(given.ok()) << given.status();

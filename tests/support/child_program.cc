@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/clock.h"
 
 namespace tahoma::testing {
 
@@ -62,6 +63,16 @@ bool ChildProgram::WaitEnd(std::chrono::milliseconds timeout) {
   if (::poll(&ready, 1, static_cast<int>(timeout.count())) <= 0) return false;
   ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
   return ended_;
+}
+
+bool ChildProgram::WaitUntil(const std::function<bool()>& holds,
+                             std::chrono::milliseconds timeout) {
+  const SystemClock clock;
+  const MonotonicTime end = clock.MonotonicNow() + timeout;
+  while (!holds()) {
+    if (clock.MonotonicNow() > end || WaitEnd(std::chrono::milliseconds(5))) return false;
+  }
+  return true;
 }
 
 std::optional<int> ChildProgram::Wait() {

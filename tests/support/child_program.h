@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class ChildProgram {
   void Kill(int signal);
   // Whether it has ended, after at most `timeout`.
   bool WaitEnd(std::chrono::milliseconds timeout);
+  // Whether `holds` becomes true while it runs, after at most `timeout`.
+  bool WaitUntil(const std::function<bool()>& holds, std::chrono::milliseconds timeout);
   // Waits for its end (at most two minutes; then it is killed): the exit status, or nothing when a
   // signal ended it.
   std::optional<int> Wait();
