@@ -156,8 +156,7 @@ void Core::Take(const ClaimGone& command) {
   const auto claim = facts_.claims.Find(command.key);
   if (claim == nullptr || !facts_.claims.Remove(command.key, command.uid)) return;
   TellRunsOfClaim(command.key);
-  const auto found = runs_of_claim_.find(command.key);
-  if (found == runs_of_claim_.end() && cluster_.FindHolding(claim->uid) != nullptr) {
+  if (!HeldByRun(command.key) && cluster_.FindHolding(claim->uid) != nullptr) {
     cluster_.Release(claim->uid);
     capacity_freed_ = true;
   }
@@ -256,16 +255,21 @@ void Core::TouchConsumers(const ClaimKey& key) {
   }
 }
 
-// Devices of a claim that no run of ours decided: what the API says is what is held.
+// Whether a run has decided the claim's devices and not given them back. Runs that found the claim
+// allocated do not: such a claim holds what the API says.
+bool Core::HeldByRun(const ClaimKey& key) const {
+  const auto found = runs_of_claim_.find(key);
+  if (found == runs_of_claim_.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [this](const RunMember& member) {
+    const GangRun& run = runs_.at(member.first).run;
+    return !run.decision().claims[member.second].allocated_before &&
+           !run.claim_released(member.second);
+  });
+}
+
 void Core::HoldAsPublished(const ClaimKey& key) {
   const auto claim = facts_.claims.Find(key);
-  if (claim == nullptr) return;
-  if (const auto found = runs_of_claim_.find(key); found != runs_of_claim_.end()) {
-    for (const auto& [id, index] : found->second) {
-      const GangRun& run = FindRun(id)->run;
-      if (!run.decision().claims[index].allocated_before && !run.claim_released(index)) return;
-    }
-  }
+  if (claim == nullptr || HeldByRun(key)) return;
   if (claim->allocation != nullptr) {
     auto holding = std::make_shared<Holding>();
     holding->claim = key;

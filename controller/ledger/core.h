@@ -116,6 +116,7 @@ class Core {
   void TellRunsOfPod(const PodKey& key);
   void TellRunsOfClaim(const ClaimKey& key);
   void TouchConsumers(const ClaimKey& key);
+  bool HeldByRun(const ClaimKey& key) const;
   void HoldAsPublished(const ClaimKey& key);
 
   // core.cc: records

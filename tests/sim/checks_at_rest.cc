@@ -339,10 +339,9 @@ void Checks::AtEnd(const controller::Snapshot& snapshot, controller::Journal& jo
                        runs.begin()->second.decision->key.name);
   }
   if (!claim_of_core_.empty()) return world_.Fail("everything is deleted and chips are allocated");
-  if (snapshot.cluster->holding_count() != 0) {
-    return world_.Fail("everything is deleted and the controller holds {} claims",
-                       snapshot.cluster->holding_count());
-  }
+  snapshot.cluster->ForEachHolding([this](const controller::Holding& holding) {
+    world_.Fail("everything is deleted and the controller holds claim {}", holding.claim.name);
+  });
   CheckNodes(snapshot);
 }
 

@@ -88,6 +88,12 @@ void FakeApi::DeletePod(const std::string& name) {
   }
 }
 
+void FakeApi::RemoveClaim(const std::string& name) {
+  const ClaimFact claim = claims_.at(name);
+  claims_.erase(name);
+  events_.push_back(ClaimGone{claim.key, claim.uid});
+}
+
 void FakeApi::BindByOther(const std::string& pod, const std::string& claim,
                           const std::string& node) {
   PodFact& bound = pods_.at(pod);

@@ -41,6 +41,8 @@ class FakeApi {
   void AddPodWithClaim(const std::string& name, const std::string& gang, int chips);
   void DeletePod(const std::string& name);  // as a user: at once when unbound, else ends it first
   void FinishPod(const std::string& name, bool succeeded);
+  // Gone with its allocation: all that a watch which missed the steps before has to tell of it.
+  void RemoveClaim(const std::string& name);
   // As another scheduler does it: neuron-device-0 of the node for the claim, then the pod.
   void BindByOther(const std::string& pod, const std::string& claim, const std::string& node);
 

@@ -339,6 +339,26 @@ TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
   EXPECT_THAT(world.api.faults, IsEmpty());
 }
 
+// What the claim has is the pod's that got it first, then whatever the API says: also when both
+// the second pod and the claim vanish in one moment.
+TEST(CoreTest, ASharedClaimThatVanishesWithItsLastPodIsHeldNoMore) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddClaim("shared", 4);
+  world.api.AddPod("one", "", {"shared"});
+  world.Settle();
+  world.api.AddPod("two", "", {"shared"});
+  world.Settle();
+  world.api.FinishPod("one", true);
+  world.Settle();
+  ASSERT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);
+  world.api.FinishPod("two", true);
+  world.api.RemoveClaim("shared");
+  world.Settle();
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+  EXPECT_EQ(world.core().snapshot()->runs_in_flight, 0U);
+}
+
 // Every write of the commit fails once in every way; the gang is bound in the end all the same.
 TEST(CoreTest, EveryWriteMayFailOnceInAnyWay) {
   for (const Fate what :
