@@ -422,17 +422,18 @@ class Composer {
     }
   }
 
-  // Every group's chip sends all it has to all others, in one step.
+  // Every group's chip sends all it has to all others, in one step. All combine in the order of the
+  // groups, what they had themselves at its place: so a sum that rounds has the same bits everywhere.
   void AppendSingleStep(const Homed& homed, const Segment& segment,
                         std::vector<Step>& steps) const {
     steps.resize(std::max<std::size_t>(steps.size(), 1));
     for (std::size_t to = 0; to < set_.size(); ++to) {
       for (std::size_t from = 0; from < set_.size(); ++from) {
-        if (from == to) continue;
+        const Action action = from == 0 ? Action::kCopy : Action::kReduce;
         for (const Extent& real :
              homed.region.RealOf(segment.elements.begin, segment.elements.end)) {
           steps[0].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
-                                      set_.ChipOf(to, segment.places[to]), real, Action::kReduce));
+                                      set_.ChipOf(to, segment.places[to]), real, action));
         }
       }
     }

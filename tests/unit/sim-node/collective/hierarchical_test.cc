@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/test_pattern.h"
 #include "tests/unit/sim-node/collective/support.h"
@@ -479,6 +481,29 @@ TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
   }
   const auto tiny = PlanOnFabric({.bytes = kKiB}, members, fabric);
   EXPECT_NEAR(MicrosecondsOf(*tiny), 2 * 1.5 + 15, 0.1);
+}
+
+// A sum of floats depends on its order. A training job goes wrong when its ranks disagree.
+TEST(HierarchicalTest, EveryRankGetsTheSameBitsOfASumThatRounds) {
+  const Fabric fabric = Instances(4);
+  const std::vector<Member> members = Everywhere(fabric);
+  const Request request{.bytes = 4 * kKiB};
+  for (const InterAlgorithm between : {InterAlgorithm::kSingleStep, InterAlgorithm::kMesh,
+                                       InterAlgorithm::kRing, InterAlgorithm::kRdh}) {
+    const auto plan = PlanOnFabric(request, members, fabric, {.between = between, .chunks = 1});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Rng rng(3);
+    std::vector<std::vector<float>> storage;
+    std::vector<ChipBuffer> buffers;
+    storage.reserve(members.size());
+    for (const Member& member : members) {
+      std::vector<float>& own = storage.emplace_back(kKiB);
+      for (float& element : own) element = 1.0F / static_cast<float>(1 + rng.Below(1'000'000));
+      buffers.push_back({.chip = member.chip, .bytes = std::as_writable_bytes(std::span(own))});
+    }
+    Execute(plan->schedule, request.type, ReduceOp::kSum, buffers);
+    for (const std::vector<float>& own : storage) EXPECT_EQ(own, storage[0]) << Name(between);
+  }
 }
 
 TEST(HierarchicalTest, TheSameRequestGivesTheSamePlanAgain) {
