@@ -6,6 +6,7 @@
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <list>
@@ -187,7 +188,7 @@ class HttpTransport::Impl {
   KeyPtr key_;
 
   std::mutex mutex_;
-  bool shut_down_ = false;
+  std::atomic<bool> shut_down_ = false;  // changed under the mutex
   std::list<ClientPtr> idle_;
   std::set<httplib::ClientImpl*> busy_;
   std::string token_;
@@ -331,7 +332,8 @@ absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
   out.response_handler = [&](const httplib::Response& head) {
     status = head.status;
     last_byte = Now();
-    return true;
+    // Who was about to connect when stop() was called has not heard of it.
+    return !shut_down_;
   };
   out.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
     last_byte = Now();

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -32,6 +33,7 @@ const Request kRoot{.target = "/"};
 class HttpTransportTest : public ::testing::Test {
  protected:
   HttpTransportTest() {
+    std::signal(SIGPIPE, SIG_IGN);  // as every program that uses one does
     std::string pattern = (std::filesystem::temp_directory_path() / "transport-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
   }
@@ -60,10 +62,14 @@ class HttpTransportTest : public ::testing::Test {
   std::unique_ptr<rest::Server> server_;
 };
 
-// Accepts connections one after the other, reads a request and answers with fixed bytes.
+enum class Ends { kServer, kClient };
+
+// Accepts connections one after the other, reads a request and answers with fixed bytes; then ends
+// the connection, or waits until the client does.
 class RudeServer {
  public:
-  explicit RudeServer(std::string answer) : answer_(std::move(answer)) {
+  explicit RudeServer(std::string answer, Ends ends = Ends::kServer)
+      : answer_(std::move(answer)), ends_(ends) {
     listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -89,11 +95,13 @@ class RudeServer {
       if (::recv(fd, request.data(), request.size(), 0) > 0) {
         (void)::send(fd, answer_.data(), answer_.size(), MSG_NOSIGNAL);
       }
+      while (ends_ == Ends::kClient && ::recv(fd, request.data(), request.size(), 0) > 0) continue;
       ::shutdown(fd, SHUT_WR);
       ::close(fd);
     }
   }
   const std::string answer_;
+  const Ends ends_;
   int listener_ = -1;
   std::string url_;
   std::thread thread_;
@@ -272,6 +280,25 @@ TEST_F(HttpTransportTest, ShutdownEndsAStream) {
   ender.join();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_TRUE(absl::IsUnavailable(transport->Send(kRoot).status()));
+}
+
+// Whatever the client is doing at that moment: connecting, sending or waiting for the answer.
+TEST_F(HttpTransportTest, ShutdownEndsAStreamThatIsJustBeginning) {
+  const RudeServer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Ends::kClient);
+  for (int attempt = 0; attempt < 500; ++attempt) {
+    const auto transport = *HttpTransport::Create({.server = server.url()});
+    std::atomic<int> spin = -1;
+    std::thread ender([&] {
+      while (spin < 0) continue;
+      while (spin > 0) --spin;
+      transport->Shutdown();
+    });
+    const auto sink = [](std::string_view) { return true; };
+    spin = attempt;
+    const auto answer = transport->Stream(kRoot, sink, std::chrono::seconds(2));
+    ender.join();
+    ASSERT_TRUE(absl::IsUnavailable(answer.status())) << "attempt " << attempt;
+  }
 }
 
 TEST_F(HttpTransportTest, ATokenFileIsReadAgainWhenItChanges) {
