@@ -389,6 +389,8 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
     return std::nullopt;
   }
   if (!ConsumersReserved(index, seen)) return WriteKind::kAllocate;
+  // What a watch told may be old, and no write of ours would meet a conflict.
+  if (seen.resource_version != track.answered) return WriteKind::kReadClaim;
   track.settled = true;
   track.live = true;
   return std::nullopt;

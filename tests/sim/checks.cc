@@ -110,13 +110,16 @@ void Checks::OnDecided(const controller::GangDecision& decision,
   CheckShape(decision);
 }
 
+bool Checks::IsAllocated(const std::string& ns, const std::string& claim) const {
+  const auto object = api_.objects().Get(kClaims, controller::ObjectKey(ns, claim));
+  return object != nullptr && !At(*object->body, "/status/allocation").is_null();
+}
+
 // Nothing that is newly given away is broken, as far as the controller knows.
 void Checks::CheckChips(const controller::GangDecision& decision,
                         const controller::ClusterState& view) {
   for (const auto& claim : decision.claims) {
-    const auto object =
-        api_.objects().Get(kClaims, controller::ObjectKey(decision.key.ns, claim.name));
-    if (object != nullptr && !At(*object->body, "/status/allocation").is_null()) continue;
+    if (IsAllocated(decision.key.ns, claim.name)) continue;
     for (const auto& result : claim.allocation.results) {
       const auto id = view.FindNode(result.pool);
       const VirtualNode* node = NodeOf(result.pool);
@@ -143,6 +146,12 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   if (!text.is_string()) return;
   // Decided again from what was published when the journal was lost: without members that ended.
   if (At(*gang->body, "/spec/members") != decision.pods.size()) return;
+  // Decided by an old word of a watch that lags: undone as soon as the API is asked.
+  for (const auto& claim : decision.claims) {
+    if (claim.allocated_before && !IsAllocated(decision.key.ns, claim.name)) {
+      return world_.Meet("decided by an old word");
+    }
+  }
   const auto shape = ParseSides(text.get<std::string>());
   if (!shape) return world_.Fail("a gang of shape {} was placed", text.dump());
   std::map<std::uint32_t, std::set<Position>> slices;

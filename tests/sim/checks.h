@@ -56,6 +56,7 @@ class Checks final : public DecisionWatcher {
   void OnClaim(const std::string& key, const nlohmann::json* claim);
   const VirtualNode* NodeOf(const std::string& name) const;
   void CheckChips(const controller::GangDecision& decision, const controller::ClusterState& view);
+  bool IsAllocated(const std::string& ns, const std::string& claim) const;
   void CheckShape(const controller::GangDecision& decision);
 
   // checks_at_rest.cc

@@ -457,6 +457,26 @@ TEST(CoreTest, AWriteThatIsRefusedForEverUndoesTheGang) {
   EXPECT_GE(world.core().snapshot()->counters.gangs_undone, 1U);
 }
 
+// To a watch that lags, a claim that was taken back from an undone gang is still allocated, and
+// reserved for the pod that is planned again.
+TEST(CoreTest, NoPodIsBoundOnAnOldWordOfItsClaim) {
+  World world;
+  world.api.AddNode("node-a");
+  world.api.AddPodWithClaim("one", "", 4);
+  world.fate = [&](int n) {
+    if (n < 3 || world.core().snapshot()->counters.gangs_undone > 0) return Fate::kNormal;
+    world.claims_lag = true;
+    return Fate::kRefused;
+  };
+  world.Settle();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  world.claims_lag = false;
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 1);
+}
+
 int CountSteps() {
   World world;
   AddGangOfTwo(world.api);
