@@ -4,6 +4,7 @@
 #include <array>
 #include <tuple>
 
+#include "controller/plan/box_packing.h"
 #include "controller/plan/score.h"
 #include "lib/base/status.h"
 
@@ -114,8 +115,8 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
     return !member.pinned_node.empty();
   });
   boxed_ = !gang.shapes.empty() && !kept;
-  const bool placed =
-      boxed_ ? PlaceBoxes(gang, now, placement) : PlaceMembers(gang, before, now, placement);
+  const bool placed = boxed_ ? PlaceBoxes(gang, before, now, placement)
+                             : PlaceMembers(gang, before, now, placement);
   if (placed) return placement;
   state_ = before;
   index_.Sync(state_);
@@ -228,7 +229,19 @@ bool Search::BoxIsPossible(const CompiledGang& gang, int box) {
   return possible;
 }
 
-bool Search::PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement) {
+bool Search::PlaceBoxes(const CompiledGang& gang, const ClusterState& before, WallTime now,
+                        Placement& placement) {
+  sparing_ = false;
+  if (PlaceBoxesInOrder(gang, now, placement)) return true;
+  if (gang.boxes == 1) return false;
+  state_ = before;
+  index_.Sync(state_);
+  placement = {};
+  sparing_ = true;
+  return PlaceBoxesInOrder(gang, now, placement);
+}
+
+bool Search::PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement) {
   for (int box = 0; box < gang.boxes; ++box) {
     obstacle_.box = box;
     auto fit = FindBox(gang, box, now);
@@ -276,6 +289,20 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   return std::nullopt;
 }
 
+std::vector<const torus::Box*> Search::PlacesFor(const CompiledGang& gang, const UnitState& unit,
+                                                 const std::vector<torus::Shape>& sizes) {
+  std::vector<const torus::Box*> places;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+      if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
+      if (!unit.modes.Serve(place)) continue;
+      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
+      places.push_back(&place);
+    }
+  }
+  return places;
+}
+
 std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box, UnitId id,
                                               collective::Picoseconds time) {
   const UnitState& unit = state_.unit(id);
@@ -288,24 +315,24 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   // What it breaks, then how much it fragments, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
   std::vector<Candidate> candidates;
-  for (const torus::Shape& shape : gang.shapes) {
-    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
-      if (!unit.modes.Serve(place)) continue;
-      if (AllReduceTime(place.size) != time) continue;
-      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
-      int fragmentation = 0;
-      for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
-        const torus::ChipMask rest = (unit.free & ~place.mask) >> shift & kInstance;
-        fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
-      }
-      candidates.emplace_back(BreakCost(unit, place.mask) + unit.modes.ChangeCost(place),
-                              fragmentation, candidates.size(), &place);
+  std::vector<torus::ChipMask> masks;
+  for (const torus::Box* place : PlacesFor(gang, unit, sizes)) {
+    masks.push_back(place->mask);
+    if (AllReduceTime(place->size) != time) continue;
+    int fragmentation = 0;
+    for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
+      const torus::ChipMask rest = (unit.free & ~place->mask) >> shift & kInstance;
+      fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
     }
+    candidates.emplace_back(BreakCost(unit, place->mask) + unit.modes.ChangeCost(*place),
+                            fragmentation, candidates.size(), place);
   }
   std::sort(candidates.begin(), candidates.end());
+  const int others = sparing_ ? MostBoxes(masks, unit.free, gang.boxes - box) - 1 : 0;
   for (const Candidate& candidate : candidates) {
-    if (auto fit = TryBox(gang, box, id, *std::get<3>(candidate))) return fit;
+    const torus::Box& place = *std::get<3>(candidate);
+    if (MostBoxes(masks, unit.free & ~place.mask, others) < others) continue;
+    if (auto fit = TryBox(gang, box, id, place)) return fit;
   }
   return std::nullopt;
 }

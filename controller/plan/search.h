@@ -73,8 +73,14 @@ class Search {
   absl::Status Resolve(const CompiledGang& gang);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
-  bool PlaceBoxes(const CompiledGang& gang, WallTime now, Placement& placement);
+  // Each box where it looks best and, if the last find no room, where it leaves most room.
+  bool PlaceBoxes(const CompiledGang& gang, const ClusterState& before, WallTime now,
+                  Placement& placement);
+  bool PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement);
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
+  // Boxes of those sizes that are free in the unit.
+  static std::vector<const torus::Box*> PlacesFor(const CompiledGang& gang, const UnitState& unit,
+                                                  const std::vector<torus::Shape>& sizes);
   std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
                                 collective::Picoseconds time);
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
@@ -118,6 +124,7 @@ class Search {
   Obstacle obstacle_;
   std::vector<CompiledMember> members_;  // as they are now, see Resolve
   bool boxed_ = false;
+  bool sparing_ = false;  // only boxes that leave room for as many others as possible
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,8 +45,12 @@ bool FillLayers(const Sides& sides, const std::vector<int>& members) {
   return used == per_layer * sides[2];
 }
 
-bool BoxIsFree(const SlowUnit& unit, const std::array<int, 3>& at, const Sides& sides) {
-  std::set<std::array<int, 3>> chips;
+using Chips = std::set<std::array<int, 3>>;
+
+// The chips of the box, when they are free and joined.
+std::optional<Chips> FreeBox(const SlowUnit& unit, const std::array<int, 3>& at,
+                             const Sides& sides) {
+  Chips chips;
   const std::array<int, 3> extent = {4, 4, unit.height};
   for (int x = 0; x < sides[0]; ++x) {
     for (int y = 0; y < sides[1]; ++y) {
@@ -54,7 +59,7 @@ bool BoxIsFree(const SlowUnit& unit, const std::array<int, 3>& at, const Sides& 
       }
     }
   }
-  return std::all_of(chips.begin(), chips.end(), [&](const std::array<int, 3>& chip) {
+  const bool whole = std::all_of(chips.begin(), chips.end(), [&](const std::array<int, 3>& chip) {
     if (!unit.free.contains(chip)) return false;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (extent[axis] == 1) continue;
@@ -67,34 +72,62 @@ bool BoxIsFree(const SlowUnit& unit, const std::array<int, 3>& at, const Sides& 
     }
     return true;
   });
+  return whole ? std::optional(chips) : std::nullopt;
 }
 
-bool SomeBoxIsFree(const std::vector<SlowUnit>& units, Sides shape,
-                   const std::vector<int>& members) {
+// Every box of the shape that is free and may be filled by the members.
+std::vector<Chips> FreeBoxes(const SlowUnit& unit, Sides shape, const std::vector<int>& members) {
+  std::vector<Chips> boxes;
   std::sort(shape.begin(), shape.end());
   do {
-    if (!FillLayers(shape, members)) continue;
-    for (const SlowUnit& unit : units) {
-      if (shape[2] > unit.height) continue;
-      for (int at = 0; at < 16 * unit.height; ++at) {
-        if (BoxIsFree(unit, {at % 4, at / 4 % 4, at / 16}, shape)) return true;
+    if (!FillLayers(shape, members) || shape[2] > unit.height) continue;
+    for (int at = 0; at < 16 * unit.height; ++at) {
+      if (auto box = FreeBox(unit, {at % 4, at / 4 % 4, at / 16}, shape)) {
+        boxes.push_back(*std::move(box));
       }
     }
   } while (std::next_permutation(shape.begin(), shape.end()));
-  return false;
+  return boxes;
 }
 
-// A random fleet of one UltraServer and one lone instance, twice.
+// The most of them, from number `from` on, that are disjoint from each other and from `taken`.
+std::size_t MostDisjoint(const std::vector<Chips>& boxes, std::size_t from, const Chips& taken) {
+  std::size_t most = 0;
+  for (std::size_t i = from; i < boxes.size(); ++i) {
+    Chips both = taken;
+    both.insert(boxes[i].begin(), boxes[i].end());
+    if (both.size() != taken.size() + boxes[i].size()) continue;
+    most = std::max(most, 1 + MostDisjoint(boxes, i + 1, both));
+  }
+  return most;
+}
+
+std::size_t BoxesThatFit(const std::vector<SlowUnit>& units, const Sides& shape,
+                         const std::vector<int>& members) {
+  std::size_t fit = 0;
+  for (const SlowUnit& unit : units) fit += MostDisjoint(FreeBoxes(unit, shape, members), 0, {});
+  return fit;
+}
+
+bool SomeBoxIsFree(const std::vector<SlowUnit>& units, const Sides& shape,
+                   const std::vector<int>& members) {
+  return std::any_of(units.begin(), units.end(), [&](const SlowUnit& unit) {
+    return !FreeBoxes(unit, shape, members).empty();
+  });
+}
+
+// A random fleet, twice.
 struct SlowFleet {
   ClusterState state;
   std::vector<SlowUnit> units;
 };
 
-SlowFleet RandomFleet(Rng& rng) {
+// Units of four nodes, UltraServers, or one.
+SlowFleet RandomFleet(Rng& rng, std::initializer_list<int> heights) {
   SlowFleet fleet;
   const std::uint64_t busy_percent = rng.Below(70);
   int held = 0;
-  for (const int height : {4, 1}) {
+  for (const int height : heights) {
     SlowUnit unit;
     unit.height = height;
     for (int z = 0; z < height; ++z) {
@@ -171,7 +204,7 @@ TEST(BoxOracleTest, ABoxIsFoundExactlyWhenOneExistsAtSomePlaceInSomeRotation) {
   for (std::uint64_t seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
-    const SlowFleet fleet = RandomFleet(rng);
+    const SlowFleet fleet = RandomFleet(rng, {4, 1});
     const Sides shape = {1 << rng.Below(3), 1 << rng.Below(3), 1 << rng.Below(3)};
     const std::vector<int> members = RandomMembers(rng, shape[0] * shape[1] * shape[2]);
     std::size_t next = 0;
@@ -190,6 +223,38 @@ TEST(BoxOracleTest, ABoxIsFoundExactlyWhenOneExistsAtSomePlaceInSomeRotation) {
     }
   }
   EXPECT_GT(placed, 40);
+  EXPECT_GT(refused, 40);
+}
+
+// Slices as well, wherever the first ones look best on their own.
+TEST(BoxOracleTest, SlicesArePlacedExactlyWhenTheyFitSideBySide) {
+  int refused = 0;
+  int last_fits = 0;  // not one slice more would
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const SlowFleet fleet = RandomFleet(rng, {1});
+    const Sides shape = rng.Chance(1, 2) ? Sides{2, 2, 1} : Sides{2, 1, 1};
+    const std::size_t chips = static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
+    const std::vector<int> members(1, static_cast<int>(chips));
+    const std::size_t fit = BoxesThatFit(fleet.units, shape, members);
+    for (const std::size_t slices : {fit, fit + 1}) {
+      if (slices == 0) continue;
+      GangSpec gang = GangOf("g", static_cast<int>(slices), [&](const std::string& pod) {
+        return ChipClaim(pod, static_cast<int>(chips));
+      });
+      gang.shape_text = fmt::format("{}x{}x{}", shape[0], shape[1], shape[2]);
+      gang.slices = static_cast<int>(slices);
+      gang.single_pod = false;
+      const Decision decision = PlanOne(fleet.state, gang);
+      EXPECT_EQ(decision.placement.has_value(), slices == fit)
+          << slices << " of " << fit << " " << gang.shape_text << " "
+          << (decision.blocked ? decision.blocked->message : "");
+      if (slices > fit) ++refused;
+      if (slices == fit && slices > 1) ++last_fits;
+    }
+  }
+  EXPECT_GT(last_fits, 40);
   EXPECT_GT(refused, 40);
 }
 
