@@ -423,7 +423,7 @@ class Composer {
   }
 
   // Every group's chip sends all it has to all others, in one step. All combine in the order of the
-  // groups, what they had themselves at its place: so a sum that rounds has the same bits everywhere.
+  // groups, what they had themselves at its place: a sum that rounds has the same bits everywhere.
   void AppendSingleStep(const Homed& homed, const Segment& segment,
                         std::vector<Step>& steps) const {
     steps.resize(std::max<std::size_t>(steps.size(), 1));
