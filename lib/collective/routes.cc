@@ -38,11 +38,13 @@ RouteTable::RouteTable(const torus::Shape& torus) : chips_(torus.chip_count()), 
 }
 
 Crowd::Crowd(const UnitLinks& links, ChipMask through)
+    : Crowd(links, through, SharedTable(links.torus())) {}
+
+Crowd::Crowd(const UnitLinks& links, ChipMask through, const RouteTable* shared)
     : links_(links),
       through_(through),
-      own_(SharedTable(links.torus()) == nullptr ? std::optional<RouteTable>(links.torus())
-                                                 : std::nullopt),
-      table_(own_ ? *own_ : *SharedTable(links.torus())) {
+      own_(shared == nullptr ? std::optional<RouteTable>(links.torus()) : std::nullopt),
+      table_(shared == nullptr ? *own_ : *shared) {
   for (ChipMask left = through; left != 0; left &= left - 1) {
     const int chip = std::countr_zero(left);
     const auto at = static_cast<std::size_t>(chip);

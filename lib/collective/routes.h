@@ -72,6 +72,7 @@ class Crowd {
   Fullest fullest() const;
 
  private:
+  Crowd(const UnitLinks& links, torus::ChipMask through, const RouteTable* shared);
   bool CountDirect(int from, int to);
   bool CountDetours(int from, torus::ChipMask to);
   // Finds the arc by which each of the chips is reached first, breadth first from `from`.

@@ -94,8 +94,8 @@ UnitLinks::UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, cons
     by_port.at(port) = by_port.at(port + 1) = RateOf(rates, costs.efficiency_permille, axis);
   }
   for (int chip = 0; chip < torus.chip_count(); ++chip) {
-    std::copy(by_port.begin(), by_port.end(),
-              &rates_.at(static_cast<std::size_t>(chip * kPortsPerChip)));
+    const int first = chip * kPortsPerChip;
+    std::copy(by_port.begin(), by_port.end(), &rates_.at(static_cast<std::size_t>(first)));
   }
 }
 
@@ -139,9 +139,9 @@ bool UnitLinks::IsHealthyTrainium2(ChipMask chips) const {
         RateOf(hw::kTrainium2.links, costs_.efficiency_permille, axis);
   }
   for (ChipMask left = chips; left != 0; left &= left - 1) {
-    const int chip = std::countr_zero(left);
+    const int first = std::countr_zero(left) * kPortsPerChip;
     for (int port = 0; port < kPortsPerChip; ++port) {
-      const auto arc = static_cast<std::size_t>(chip * kPortsPerChip + port);
+      const auto arc = static_cast<std::size_t>(first + port);
       if (torus().extent(AxisOf(port)) == 1 || (chips >> topology_->to[arc] & 1) == 0) continue;
       if (rates_[arc] != full[static_cast<std::size_t>(port / 2)]) return false;
     }
