@@ -1,5 +1,7 @@
 #include "sim-node/serve/link_counters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim-node/serve/communicator_of_instance.h"
@@ -72,13 +74,12 @@ std::string LinkCounters::HeatMap() const {
     for (const Port port : kAllPorts) {
       const auto link =
           links_.find(first_ + TorusLinks::IdOf(torus::ChipIndex(chip), port.axis, port.direction));
-      if (link == links_.end()) {
-        text += fmt::format("{:>7}", "-");
-      } else if (link->second.rate->value() == 0) {
-        text += fmt::format("{:>7}", "down");
-      } else {
-        text += fmt::format("{:>6}%", (link->second.use->value() + 5) / 10);
+      std::string cell = "-";
+      if (link != links_.end()) {
+        const bool down = link->second.rate->value() == 0;
+        cell = down ? "down" : fmt::format("{}%", (link->second.use->value() + 5) / 10);
       }
+      text += fmt::format("{:>7}", cell);
     }
   }
   return text + "\n";
