@@ -1,15 +1,18 @@
 #!/bin/bash
-# What a broken cable costs an all-reduce on an instance, link by link: before, after, and the two
-# pictures and timelines in the folder given (default: the current one). Needs a build, no node.
+# What a broken cable costs an all-reduce and an all-to-all on an instance, link by link: before,
+# after, and the pictures and timelines in the folder given (default: the current one). Needs a
+# build, no node.
 #
 #     examples/collectives/broken-cable.sh /tmp
 set -euo pipefail
 out=${1:-.}
 bin=$(cd "$(dirname "$0")/../.." && pwd)/build/release/bin
-for down in none 5:x+; do
-  broken=()
-  if [[ $down != none ]]; then broken=(--down "$down"); fi
-  "$bin/trn-trace" --operation allr --bytes 67108864 --box 4x4 "${broken[@]}" \
-    --trace-file "$out/all-reduce-$down.json" --svg-file "$out/all-reduce-$down.svg"
-  echo
+for operation in allr alltoall; do
+  for down in none 5:x+; do
+    broken=()
+    if [[ $down != none ]]; then broken=(--down "$down"); fi
+    "$bin/trn-trace" --operation "$operation" --bytes 67108864 --box 4x4 "${broken[@]}" \
+      --trace-file "$out/$operation-$down.json" --svg-file "$out/$operation-$down.svg"
+    echo
+  done
 done

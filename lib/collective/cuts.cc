@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <utility>
+#include <vector>
 
 #include "lib/base/check.h"
 
@@ -28,12 +29,14 @@ class Graph {
         const int to = backwards ? Lowest(left) : links.to(arc);
         rate_[At(from, to)] += links.rate(arc);
         into_[static_cast<std::size_t>(to)] |= Bit(from);
+        out_of_[static_cast<std::size_t>(from)] |= Bit(to);
       }
     }
   }
 
   ChipMask chips() const { return chips_; }
   ChipMask Into(int to) const { return into_[static_cast<std::size_t>(to)]; }
+  ChipMask OutOf(int from) const { return out_of_[static_cast<std::size_t>(from)]; }
   std::uint64_t Rate(int from, int to) const { return rate_[At(from, to)]; }
 
   // Of the links into `part` from other chips.
@@ -55,6 +58,7 @@ class Graph {
   ChipMask chips_;
   std::array<std::uint64_t, std::size_t{kChipsMax} * kChipsMax> rate_{};
   std::array<ChipMask, kChipsMax> into_{};
+  std::array<ChipMask, kChipsMax> out_of_{};
 };
 
 // What can still flow over a graph with all rates multiplied, from a growing set of sources to one
@@ -173,10 +177,131 @@ Cut WorstCutInto(const Graph& graph, ChipMask members) {
   return worst;
 }
 
-// Pairs of members that a message between must enter `part` for.
-Cut ExchangeCutInto(const Graph& graph, ChipMask members, ChipMask part) {
-  const std::uint64_t inside = CountOf(members & part);
-  return {.blocks = inside * (CountOf(members) - inside), .rate = graph.RateInto(part)};
+// Messages that must enter a part: one between each two members.
+class AllPairs {
+ public:
+  explicit AllPairs(ChipMask members) : members_(members), count_(CountOf(members)) {}
+
+  std::uint64_t Into(ChipMask part) const {
+    const std::uint64_t inside = CountOf(members_ & part);
+    return inside * (count_ - inside);
+  }
+  // Of the part with the chip on the other side, of which `before` entered the part.
+  std::uint64_t IntoAfter(ChipMask part, std::uint64_t /*before*/, int chip) const {
+    return Into(part ^ Bit(chip));
+  }
+
+ private:
+  ChipMask members_;
+  std::uint64_t count_;
+};
+
+// The same of one from each chip of an order to the next.
+class Shift {
+ public:
+  explicit Shift(std::span<const std::uint8_t> order) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::uint8_t next = order[(i + 1) % order.size()];
+      next_[order[i]] = next;
+      before_[next] = order[i];
+      members_ |= Bit(order[i]);
+    }
+  }
+
+  std::uint64_t Into(ChipMask part) const {
+    std::uint64_t messages = 0;
+    for (ChipMask left = part & members_; left != 0; left &= left - 1) {
+      messages += Enters(part, Lowest(left)) ? 1U : 0U;
+    }
+    return messages;
+  }
+  std::uint64_t IntoAfter(ChipMask part, std::uint64_t before, int chip) const {
+    if ((members_ & Bit(chip)) == 0) return before;
+    const int next = next_[static_cast<std::size_t>(chip)];
+    const auto near = [&](ChipMask now) {
+      return (Enters(now, chip) ? 1U : 0U) + (Enters(now, next) ? 1U : 0U);
+    };
+    return before - near(part) + near(part ^ Bit(chip));
+  }
+
+ private:
+  // Whether the message to the chip does.
+  bool Enters(ChipMask part, int chip) const {
+    const int from = before_[static_cast<std::size_t>(chip)];
+    return (part & Bit(chip)) != 0 && (part & Bit(from)) == 0;
+  }
+
+  ChipMask members_ = 0;
+  std::array<std::uint8_t, kChipsMax> next_{};
+  std::array<std::uint8_t, kChipsMax> before_{};
+};
+
+// The rate into the part once the chip has changed sides.
+std::uint64_t RateAfter(const Graph& graph, ChipMask part, std::uint64_t rate, int chip) {
+  const bool leaves = (part & Bit(chip)) != 0;
+  part &= ~Bit(chip);
+  std::uint64_t from_outside = 0;
+  std::uint64_t to_inside = 0;
+  for (ChipMask left = graph.Into(chip) & ~part; left != 0; left &= left - 1) {
+    from_outside += graph.Rate(Lowest(left), chip);
+  }
+  for (ChipMask left = graph.OutOf(chip) & part; left != 0; left &= left - 1) {
+    to_inside += graph.Rate(chip, Lowest(left));
+  }
+  return leaves ? rate - from_outside + to_inside : rate + from_outside - to_inside;
+}
+
+// A part that an exchange may have to be slow for.
+struct Start {
+  ChipMask part = 0;
+  Cut cut;
+};
+// As many of the worst starts are worth a climb; more find no worse parts.
+constexpr std::size_t kClimbs = 12;
+
+// Moves chips over the border of the part, one by one, as long as that makes the cut worse.
+template <typename Messages>
+Cut ClimbFrom(const Graph& graph, const Messages& messages, const Start& start) {
+  ChipMask part = start.part;
+  Cut worst = start.cut;
+  for (bool better = true; better;) {
+    better = false;
+    for (ChipMask left = graph.chips(); left != 0; left &= left - 1) {
+      const int chip = Lowest(left);
+      const Cut cut{.blocks = messages.IntoAfter(part, worst.blocks, chip),
+                    .rate = RateAfter(graph, part, worst.rate, chip)};
+      if (cut.blocks == 0 || !cut.WorseThan(worst)) continue;
+      worst = cut;
+      part ^= Bit(chip);
+      better = true;
+    }
+  }
+  return worst;
+}
+
+template <typename Messages>
+Cut WorstCutOf(const Graph& graph, const Messages& messages, std::span<const ChipMask> slabs) {
+  std::vector<Start> starts;
+  const auto look = [&](ChipMask part) {
+    part &= graph.chips();
+    const Cut cut{.blocks = messages.Into(part), .rate = graph.RateInto(part)};
+    if (cut.blocks != 0) starts.push_back({.part = part, .cut = cut});
+  };
+  for (ChipMask left = graph.chips(); left != 0; left &= left - 1) {
+    const ChipMask chip = left & (~left + 1);
+    look(chip);
+    look(~chip);
+  }
+  for (const ChipMask slab : slabs) look(slab);
+  const auto climbs = static_cast<std::ptrdiff_t>(std::min(starts.size(), kClimbs));
+  std::partial_sort(starts.begin(), starts.begin() + climbs, starts.end(),
+                    [](const Start& a, const Start& b) { return a.cut.WorseThan(b.cut); });
+  Cut worst{.blocks = 0, .rate = 1};
+  for (auto start = starts.begin(); start != starts.begin() + climbs; ++start) {
+    const Cut cut = ClimbFrom(graph, messages, *start);
+    if (cut.WorseThan(worst)) worst = cut;
+  }
+  return worst;
 }
 
 // Links that the messages of an all-to-all take at least, over all pairs.
@@ -227,14 +352,7 @@ Cut WorstBroadcastCut(const UnitLinks& links, ChipMask members, ChipMask through
 
 Cut WorstExchangeCut(const UnitLinks& links, ChipMask members, ChipMask through) {
   const Graph graph(links, through, /*backwards=*/false);
-  Cut worst{.blocks = 0, .rate = 1};
-  const auto look = [&](ChipMask part) {
-    part &= through;
-    const Cut cut = ExchangeCutInto(graph, members, part);
-    if (cut.blocks != 0 && cut.WorseThan(worst)) worst = cut;
-  };
-  for (ChipMask left = through; left != 0; left &= left - 1) look(left & (~left + 1));
-  for (const ChipMask slab : links.topology().slabs) look(slab);
+  const Cut worst = WorstCutOf(graph, AllPairs(members), links.topology().slabs);
   std::uint64_t all_links = 0;
   for (ChipMask left = through; left != 0; left &= left - 1) {
     const int to = Lowest(left);
@@ -244,6 +362,11 @@ Cut WorstExchangeCut(const UnitLinks& links, ChipMask members, ChipMask through)
   }
   const Cut volume{.blocks = HopsOfAllPairs(graph, members), .rate = all_links};
   return volume.WorseThan(worst) ? volume : worst;
+}
+
+Cut WorstShiftCut(const UnitLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
+  const Graph graph(links, through, /*backwards=*/false);
+  return WorstCutOf(graph, Shift(order), links.topology().slabs);
 }
 
 namespace {

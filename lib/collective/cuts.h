@@ -8,7 +8,9 @@
 // The part with the most blocks for its links' rate bounds all-gather, and trees that reach the
 // bound exist (reference: torus-and-links 1.1, ForestColl). It is found exactly, by maximum flows
 // with a parametric search (cuts.cc says how); a search through all parts would take 2^64 steps.
-// For all-to-all the worst part is hard to find; the parts that matter on boxes are tried.
+// For exchanges the worst part is hard to find: the search starts from single chips and slabs and
+// moves chips over the border one by one. On 4x4 it finds what a search through all parts finds,
+// and elsewhere ways (ways.h) come so close that little can be left to find.
 //
 // Scope: bytes only; start-up costs and the chips' own memory come on top.
 //
@@ -17,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "lib/collective/operation.h"
 #include "lib/collective/unit_links.h"
@@ -48,6 +51,9 @@ Cut WorstBroadcastCut(const UnitLinks& links, torus::ChipMask members, torus::Ch
 // The worst of some parts, and of all links together: each message takes as many of them as its
 // ends are apart.
 Cut WorstExchangeCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+// The same when each chip of the order sends one block to the next, the last to the first.
+Cut WorstShiftCut(const UnitLinks& links, std::span<const std::uint8_t> order,
+                  torus::ChipMask through);
 
 // No algorithm is faster. `bytes` of one rank on each chip; for all-gather, of everything gathered.
 // Zero for one chip; Picoseconds::max() when links that are down cut chips off. For send-receive

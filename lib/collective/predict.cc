@@ -12,6 +12,7 @@
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
 #include "lib/collective/routes.h"
+#include "lib/collective/ways.h"
 
 namespace tahoma::collective {
 namespace {
@@ -30,16 +31,6 @@ std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::p
 Picoseconds LoneTime(Operation operation, std::uint64_t bytes, const LinkCosts& costs) {
   if (!IsExchange(operation)) return Picoseconds(0);
   return costs.step + TimeAtMost(static_cast<Wide>(bytes) * 2, 1, kHbmBytesPerSecond);
-}
-
-// Each chip sends to the next of the order, the last to the first.
-bool AddShift(Crowd& crowd, std::span<const std::uint8_t> order, bool both_ways) {
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const int from = order[i];
-    const int to = order[(i + 1) % order.size()];
-    if (!crowd.Add(from, Bit(to)) || (both_ways && !crowd.Add(to, Bit(from)))) return false;
-  }
-  return true;
 }
 
 std::vector<std::uint8_t> Ascending(ChipMask chips) {
@@ -107,7 +98,7 @@ const absl::flat_hash_map<ChipMask, KnownBox>& KnownBoxes() {
       entry.box = &box;
       if (box.size.chip_count() == 1) continue;
       Crowd crowd(links, box.mask);
-      TAHOMA_CHECK(AddShift(crowd, Ascending(box.mask), /*both_ways=*/false));
+      TAHOMA_CHECK(crowd.AddShift(Ascending(box.mask)));
       entry.shift = {.steps = 1,
                      .hops = static_cast<std::int64_t>(crowd.longest()),
                      .numerator = crowd.fullest().messages,
@@ -133,7 +124,8 @@ class AnySet {
         links_(links),
         bytes_(bytes),
         count_(CountOf(chips)),
-        through_(ThroughOf(links, chips)) {
+        through_(ThroughOf(links, chips)),
+        whole_(links.Repaired()) {
     ingress_ = ~std::uint64_t{0};
     for (ChipMask left = through_; left != 0; left &= left - 1) LookAtLinksInto(Lowest(left));
   }
@@ -150,17 +142,13 @@ class AnySet {
       case Operation::kBroadcast:
         return Broadcast();
       case Operation::kAllToAll:
-        return Mesh(1);
-      case Operation::kSendReceive: {
-        Crowd crowd(links_, through_);
-        return AddShift(crowd, Ascending(chips_), /*both_ways=*/false)
-                   ? links_.costs().step + crowd.Time(bytes_, 1)
-                   : Picoseconds::max();
-      }
+        return AllToAll();
+      case Operation::kSendReceive:
+        return Shift(Ascending(chips_));
       case Operation::kPermute:
-        return slowest_ == 0
-                   ? Picoseconds::max()
-                   : links_.costs().step + links_.costs().hop + TimeAtMost(bytes_, 1, slowest_);
+        return MayHaveRing(chips_, links_)
+                   ? links_.costs().step + links_.costs().hop + TimeAtMost(bytes_, 1, slowest_)
+                   : Shift(DepthFirst(chips_, links_));
     }
     return Picoseconds::max();
   }
@@ -173,12 +161,13 @@ class AnySet {
       const auto out = static_cast<Arc>(chip * kPortsPerChip + port);
       const int neighbour = links_.to(out);
       const auto in = static_cast<Arc>(neighbour * kPortsPerChip + (port ^ 1));
-      if ((through_ & Bit(neighbour)) == 0) continue;
+      if (whole_.rate(in) == 0 || (through_ & Bit(neighbour)) == 0) continue;
+      damaged_ = damaged_ || links_.rate(in) != whole_.rate(in);
       symmetric_ = symmetric_ && links_.rate(in) == links_.rate(out);
       if (links_.rate(in) == 0) continue;
       ingress += links_.rate(in);
       fastest_ = std::max(fastest_, links_.rate(in));
-      slowest_ = std::min(slowest_, links_.rate(in));
+      slowest_ = std::min(slowest_, whole_.rate(in));
     }
     if ((chips_ & Bit(chip)) != 0) ingress_ = std::min(ingress_, ingress);
   }
@@ -193,6 +182,55 @@ class AnySet {
     Crowd crowd(links_, through_);
     if (!crowd.AddAllPairs(chips_)) return Picoseconds::max();
     return (links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_)) * phases;
+  }
+
+  // Where the emulator sends every message of an exchange on one route.
+  bool HasDirectExchanges() const {
+    const auto boxes = torus::BoxTable::Of(links_.torus()).all();
+    return !damaged_ && std::any_of(boxes.begin(), boxes.end(),
+                                    [&](const torus::Box& box) { return box.mask == chips_; });
+  }
+  // An exchange on ways of its own, of so many messages and `sends` of one chip: as the emulator
+  // chooses the number of parts. The fullest link is 1 % fuller than the bound says, in whole
+  // parts; it is one of the slow links where there are some.
+  Picoseconds OnBestWays(const Cut& bound, std::uint64_t denominator, std::uint64_t messages,
+                         std::uint64_t sends, std::size_t hops) const {
+    Picoseconds best = Picoseconds::max();
+    for (const std::uint32_t parts : kPartsOfMessage) {
+      if (parts > 1 && messages * parts > kPartsMax) break;
+      const Wide load = (static_cast<Wide>(bound.blocks) * parts * slowest_ * 101) /
+                            (static_cast<Wide>(bound.rate) * 100) +
+                        1;
+      const auto waits = static_cast<Picoseconds::rep>((sends * parts - 1) / kCcCores);
+      const Picoseconds start = links_.costs().step + links_.costs().command * waits +
+                                links_.costs().hop * static_cast<Picoseconds::rep>(hops);
+      const Picoseconds least =
+          TimeAtMost(static_cast<Wide>(bytes_) * bound.blocks, denominator, bound.rate);
+      if (best <= start + least) break;
+      best = std::min(best, start + TimeAtMost(bytes_ * load, denominator * parts, slowest_));
+      if (IsClose(best, start + least)) break;
+    }
+    return best;
+  }
+
+  Picoseconds AllToAll() const {
+    Crowd crowd(links_, through_);
+    if (!crowd.AddAllPairs(chips_)) return Picoseconds::max();
+    const Picoseconds direct = links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_);
+    if (HasDirectExchanges()) return direct;
+    const Cut bound = WorstExchangeCut(links_, chips_, through_);
+    return std::min(direct,
+                    OnBestWays(bound, count_, count_ * (count_ - 1), count_ - 1, crowd.longest()));
+  }
+
+  // From each chip of the order to the next.
+  Picoseconds Shift(const std::vector<std::uint8_t>& order) const {
+    Crowd crowd(links_, through_);
+    if (!crowd.AddShift(order)) return Picoseconds::max();
+    const Picoseconds direct = links_.costs().step + crowd.Time(bytes_, 1);
+    if (HasDirectExchanges()) return direct;
+    const Cut goal = ShiftGoal(links_, order, through_);
+    return std::min(direct, OnBestWays(goal, 1, count_, 1, crowd.longest()));
   }
 
   // What a mesh takes at least: a chip's share must come in over its links.
@@ -254,7 +292,10 @@ class AnySet {
   // Blocks go round in both directions, so many times.
   Picoseconds Ring(int phases) const {
     Crowd crowd(links_, through_);
-    if (!AddShift(crowd, DepthFirst(chips_, links_), /*both_ways=*/true)) return Picoseconds::max();
+    std::vector<std::uint8_t> order = DepthFirst(chips_, links_);
+    if (!crowd.AddShift(order)) return Picoseconds::max();
+    std::reverse(order.begin(), order.end());
+    if (!crowd.AddShift(order)) return Picoseconds::max();
     const auto steps = static_cast<Picoseconds::rep>(count_ - 1) * phases;
     return (links_.costs().step + crowd.Time(bytes_, 2 * count_)) * steps;
   }
@@ -283,8 +324,10 @@ class AnySet {
   const std::uint64_t bytes_;
   const std::uint64_t count_;
   const ChipMask through_;
+  const UnitLinks whole_;  // the torus in full health
   std::uint64_t fastest_ = 0;
-  std::uint64_t slowest_ = ~std::uint64_t{0};
+  std::uint64_t slowest_ = ~std::uint64_t{0};  // of the links in full health that are up
+  bool damaged_ = false;
   std::uint64_t ingress_ = 0;  // of the chip with the least
   bool symmetric_ = true;
 };
@@ -311,11 +354,6 @@ absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const UnitLinks& l
   if (tabled && links.IsHealthyTrainium2(chips)) {
     const auto known = KnownBoxes().find(chips);
     if (known != KnownBoxes().end()) return Predict(known->second, operation, bytes, links.costs());
-  }
-  if (operation == Operation::kPermute && !MayHaveRing(chips, links)) {
-    return FailedPrecondition(
-        "permute needs a ring of chips that are one link apart; the {} chips here have none",
-        CountOf(chips));
   }
   const Picoseconds time = AnySet(chips, links, bytes).Time(operation);
   if (time == Picoseconds::max()) {

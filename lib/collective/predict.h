@@ -5,8 +5,9 @@
 //
 // A subcube whose links are healthy is answered from tables of closed forms (forms.h); any other
 // set of chips from its worst cut (cuts.h) and from how its messages crowd the links (routes.h),
-// the better algorithm of the two. Predictions are the emulator's times, and never less than the
-// physical bound.
+// the better algorithm of the two; exchanges go on chosen ways (ways.h), whose fullest link is
+// as full as the worst cut makes it, in whole parts of messages. Predictions are the emulator's
+// times, and never less than the physical bound.
 //
 // Scope: one rank on each chip, nothing else on the links. Sizes as in the emulator: of a rank's
 // buffer; for all-gather, of everything gathered.
@@ -37,8 +38,7 @@ Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::u
                               const LinkCosts& costs = {});
 
 // For any chips of a unit. kInvalidArgument for no chips or chips outside of the torus;
-// kFailedPrecondition when what is down cuts chips off, and for a permute of chips that no ring of
-// neighbours can join.
+// kFailedPrecondition when what is down cuts chips off.
 absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const UnitLinks& links,
                                               Operation operation, std::uint64_t bytes);
 

@@ -127,6 +127,13 @@ bool Crowd::AddAllPairs(ChipMask members) {
   return true;
 }
 
+bool Crowd::AddShift(std::span<const std::uint8_t> order) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (!Add(order[i], Bit(order[(i + 1) % order.size()]))) return false;
+  }
+  return true;
+}
+
 Crowd::Fullest Crowd::fullest() const {
   Fullest found;
   for (int arc = 0; arc < links_.arc_count(); ++arc) {

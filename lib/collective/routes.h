@@ -57,6 +57,8 @@ class Crowd {
   bool Add(int from, torus::ChipMask to);
   // One from each of these chips to each other.
   bool AddAllPairs(torus::ChipMask members);
+  // One from each chip of the order to the next, from the last to the first.
+  bool AddShift(std::span<const std::uint8_t> order);
 
   // The time that messages of `numerator / denominator` bytes each take, from when they leave
   // together until the last has arrived; without the software's step. Exact when the fullest link

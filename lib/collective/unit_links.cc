@@ -119,6 +119,19 @@ void UnitLinks::Kill(ChipMask chips) {
   }
 }
 
+UnitLinks UnitLinks::Repaired() const {
+  std::array<std::uint64_t, kPortsPerChip> full{};
+  for (int arc = 0; arc < arc_count(); ++arc) {
+    std::uint64_t& of_axis = full[static_cast<std::size_t>(AxisOf(arc))];
+    of_axis = std::max(of_axis, rates_[static_cast<std::size_t>(arc)]);
+  }
+  UnitLinks whole = *this;
+  for (int arc = 0; arc < arc_count(); ++arc) {
+    whole.rates_[static_cast<std::size_t>(arc)] = full[static_cast<std::size_t>(AxisOf(arc))];
+  }
+  return whole;
+}
+
 ChipMask UnitLinks::Reach(ChipMask chips) const {
   ChipMask reached = chips & (~chips + 1);
   for (ChipMask grown = reached; grown != 0;) {

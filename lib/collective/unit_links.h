@@ -91,6 +91,8 @@ class UnitLinks {
   void SetPermille(const LinkFault& fault);
   // All links of these chips are down, both ways.
   void Kill(torus::ChipMask chips);
+  // The same torus in full health: every link is as fast as the fastest of its axis.
+  UnitLinks Repaired() const;
 
   const torus::Shape& torus() const { return topology_->torus; }
   const Topology& topology() const { return *topology_; }

@@ -45,17 +45,19 @@ VirtualDuration LengthOf(std::vector<Interval> intervals) {
 // The NeuronLinks of one message, each found once.
 class Routes {
  public:
-  explicit Routes(const Fabric& fabric) : fabric_(fabric) {}
+  Routes(const Schedule& schedule, const Fabric& fabric) : schedule_(schedule), fabric_(fabric) {}
 
   // Empty between units.
   absl::StatusOr<const std::vector<LinkId>*> Of(const Send& send, torus::ChipMask through) {
-    const auto [route, added] = routes_.try_emplace({send.from, send.to, through});
+    const auto [route, added] = routes_.try_emplace({send.from, send.to, through, send.way});
     const int unit = Fabric::UnitOf(send.from);
     if (!added || unit != Fabric::UnitOf(send.to)) return &route->second;
     const TorusLinks& links = fabric_.unit(unit);
-    TAHOMA_ASSIGN_OR_RETURN(
-        const std::vector<LinkId> local,
-        links.FindRoute(Fabric::LocalOf(send.from), Fabric::LocalOf(send.to), through));
+    Send inside = send;
+    inside.from = Fabric::LocalOf(send.from);
+    inside.to = Fabric::LocalOf(send.to);
+    TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> local,
+                            RouteOf(schedule_, inside, through, links));
     for (const LinkId link : local) {
       const torus::Hop hop = links.HopOf(link);
       route->second.push_back(
@@ -65,8 +67,10 @@ class Routes {
   }
 
  private:
+  const Schedule& schedule_;
   const Fabric& fabric_;
-  std::map<std::tuple<torus::ChipIndex, torus::ChipIndex, torus::ChipMask>, std::vector<LinkId>>
+  std::map<std::tuple<torus::ChipIndex, torus::ChipIndex, torus::ChipMask, std::uint32_t>,
+           std::vector<LinkId>>
       routes_;
 };
 
@@ -75,7 +79,7 @@ class Routes {
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric) {
   const Schedule& schedule = plan.schedule;
   if (SendCount(schedule) > kMaxCountedSends) return std::vector<LinkLoad>();
-  Routes routes(fabric);
+  Routes routes(schedule, fabric);
   std::vector<LinkLoad> loads(fabric.id_count());
   std::vector<VirtualTime> last(fabric.id_count());  // arrival in the turn; 0 = none
   std::vector<std::vector<Interval>> busy(fabric.id_count());

@@ -57,21 +57,6 @@ absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Plac
   return exchange;
 }
 
-// A closed way over links through all chips.
-absl::StatusOr<std::vector<ChipIndex>> RingOfLinks(const ChipSet& set, const TorusLinks& links) {
-  std::vector<ChipIndex> ring = set.Rings(links).front();
-  for (std::size_t i = 0; i < ring.size(); ++i) {
-    TAHOMA_ASSIGN_OR_RETURN(const auto route,
-                            links.FindRoute(ring[i], ring[(i + 1) % ring.size()], set.through()));
-    if (route.size() > 1) {
-      return FailedPrecondition(
-          "permute needs a ring of chips that are one link apart; the {} chips here have none",
-          set.size());
-    }
-  }
-  return ring;
-}
-
 absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& members,
                                                 const std::vector<ChipIndex>& ring) {
   std::map<ChipIndex, int> first_rank;
@@ -98,6 +83,14 @@ absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& membe
   return sources;
 }
 
+constexpr std::size_t kUnitChips = collective::kChipsMax;
+
+// A number for the two chips of a torus.
+std::size_t PairOf(const Send& send) {
+  return static_cast<std::size_t>(send.from.value()) * kUnitChips +
+         static_cast<std::size_t>(send.to.value());
+}
+
 // The first chip sends everybody its whole buffer, or each its block.
 std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool whole) {
   Step step;
@@ -122,7 +115,7 @@ absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Me
                                     const ChipSet& set, const TorusLinks& links) {
   std::vector<ChipIndex> ring;
   if (request.operation == Operation::kPermute) {
-    TAHOMA_ASSIGN_OR_RETURN(ring, RingOfLinks(set, links));
+    ring = set.Rings(links).front();
   }
   return ExchangeAlong(request, members, ring);
 }
@@ -137,10 +130,12 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
   } else {
     if (request.operation == Operation::kPermute) {
       TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, ring));
+      exchange.order = ring;
     } else {
       const auto ranks = static_cast<int>(places.size());
       for (int rank = 0; rank < ranks; ++rank)
         exchange.sources.push_back((rank + ranks - 1) % ranks);
+      for (const Member& member : members) exchange.order.push_back(member.chip);
     }
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       const Place& from = places[static_cast<std::size_t>(exchange.sources[rank])];
@@ -148,6 +143,62 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
     }
   }
   return exchange;
+}
+
+std::vector<collective::Demand> DemandsOf(const Step& step) {
+  std::vector<std::uint32_t> blocks(std::size_t{kUnitChips} * kUnitChips);
+  for (const Send& send : step) {
+    TAHOMA_CHECK(send.bytes == step[0].bytes);
+    if (send.from != send.to) ++blocks[PairOf(send)];
+  }
+  std::vector<collective::Demand> demands;
+  for (std::size_t pair = 0; pair < blocks.size(); ++pair) {
+    if (blocks[pair] == 0) continue;
+    demands.push_back({.from = static_cast<std::uint8_t>(pair / kUnitChips),
+                       .to = static_cast<std::uint8_t>(pair % kUnitChips),
+                       .blocks = blocks[pair]});
+  }
+  return demands;
+}
+
+Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
+               const collective::Ways& ways, std::uint64_t element_bytes, WayTable& table) {
+  struct Lanes {
+    std::uint32_t blocks = 0;
+    std::uint32_t first = 0;  // number of the first part's way
+    std::uint32_t dealt = 0;
+  };
+  std::vector<Lanes> lanes(std::size_t{kUnitChips} * kUnitChips);
+  for (std::size_t demand = 0; demand < demands.size(); ++demand) {
+    const auto& [from, to, blocks] = demands[demand];
+    lanes[std::size_t{from} * kUnitChips + to] = {.blocks = blocks, .first = table.last() + 1};
+    for (std::uint32_t part = 0; part < ways.parts(); ++part) {
+      const std::span<const collective::Arc> way = ways.Way(demand, part);
+      table.Add(std::vector<LinkId>(way.begin(), way.end()));  // arcs have the numbers of links
+    }
+  }
+  Step split;
+  for (Send send : step) {
+    Lanes& own = lanes[PairOf(send)];
+    if (own.blocks % ways.parts() == 0) {  // within a chip too: it has none
+      if (own.blocks != 0) send.way = own.first + own.dealt++ % ways.parts();
+      split.push_back(send);
+      continue;
+    }
+    const std::uint64_t elements = send.bytes / element_bytes;
+    for (std::uint32_t part = 0; part < ways.parts(); ++part) {
+      const std::uint64_t begin = elements * part / ways.parts() * element_bytes;
+      const std::uint64_t end = elements * (part + 1) / ways.parts() * element_bytes;
+      if (begin == end) continue;
+      Send piece = send;
+      piece.offset += begin;
+      piece.to_offset += begin;
+      piece.bytes = end - begin;
+      piece.way = own.first + part;
+      split.push_back(piece);
+    }
+  }
+  return split;
 }
 
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,

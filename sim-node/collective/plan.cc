@@ -7,7 +7,10 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
+#include "lib/collective/ways.h"
+#include "sim-node/collective/bound.h"
 #include "sim-node/collective/bucket.h"
 #include "sim-node/collective/chip_cost.h"
 #include "sim-node/collective/estimate.h"
@@ -16,6 +19,10 @@
 
 namespace tahoma::sim {
 namespace {
+
+using collective::Cut;
+using torus::ChipIndex;
+using torus::ChipMask;
 
 // Physical cores of a chip: with LNC 1 each is a rank (trainium2-hardware 3).
 constexpr int kMaxRanksPerChip = 8;
@@ -173,17 +180,147 @@ absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
   return Timed(std::move(plan), asked.links);
 }
 
-absl::StatusOr<Plan> PlanExchange(const Question& asked) {
-  TAHOMA_ASSIGN_OR_RETURN(Exchange exchange,
-                          ExchangeOf(asked.request, asked.members, asked.set, asked.links));
+// What no ways of an exchange need beat, for one block between two ranks.
+Cut GoalOf(const Question& asked, const Exchange& exchange, const collective::UnitLinks& links) {
+  const ChipMask through = asked.set.through() & links.chips();
+  if (asked.request.operation == Operation::kAllToAll) {
+    Cut goal = collective::WorstExchangeCut(links, asked.set.mask(), through);
+    const auto fewest = static_cast<std::uint64_t>(
+        std::ranges::min_element(asked.members, {}, &Member::ranks)->ranks);
+    goal.blocks *= fewest * fewest;
+    return goal;
+  }
+  std::vector<std::uint8_t> order;
+  for (const ChipIndex chip : exchange.order) {
+    order.push_back(static_cast<std::uint8_t>(chip.value()));
+  }
+  Cut goal = collective::ShiftGoal(links, order, through);
+  if (asked.request.operation == Operation::kPermute) {
+    goal.blocks *= static_cast<std::uint64_t>(asked.ranks());
+  }
+  return goal;
+}
+
+// Ranks on one chip copy beside the messages. Each part has a command of its own.
+StepWork WorkInParts(const Question& asked, const Exchange& exchange, std::uint32_t parts) {
+  return WorkOf(exchange.step, {.commands = static_cast<int>(parts)}, asked.options.costs,
+                asked.links.timing());
+}
+
+Plan PlanOfOneStep(const Question& asked, const Exchange& exchange, std::uint32_t parts) {
   Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
   plan.schedule.through = asked.set.through();
-  // Ranks on one chip copy beside the messages.
-  plan.schedule.work.push_back(
-      WorkOf(exchange.step, {}, asked.options.costs, asked.links.timing()));
-  plan.schedule.steps.push_back(std::move(exchange.step));
-  plan.sources = std::move(exchange.sources);
+  plan.schedule.work.push_back(WorkInParts(asked, exchange, parts));
+  plan.sources = exchange.sources;
+  return plan;
+}
+
+// Every message whole, on one route.
+absl::StatusOr<Plan> DirectPlan(const Question& asked, const Exchange& exchange) {
+  Plan plan = PlanOfOneStep(asked, exchange, 1);
+  plan.schedule.steps.push_back(exchange.step);
   return Timed(std::move(plan), asked.links);
+}
+
+// An exchange of which messages go whole on one route each, or in parts on ways of their own.
+class ExchangeWays {
+ public:
+  ExchangeWays(const Question& asked, const Exchange& exchange)
+      : asked_(asked),
+        exchange_(exchange),
+        block_(exchange.step[0].bytes),
+        through_(asked.set.through()),
+        links_(UnitLinksOf(asked.links, asked.options.costs)),
+        goal_(GoalOf(asked, exchange, links_)),
+        demands_(DemandsOf(exchange.step)) {}
+
+  absl::StatusOr<Plan> Fastest() const {
+    TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration direct, DirectTime());
+    if (collective::IsClose(direct, LeastTime(1))) return DirectPlan(asked_, exchange_);
+    const auto [ways, time] = BestWays();
+    TAHOMA_ASSIGN_OR_RETURN(Plan split, Timed(Split(ways), asked_.links));
+    if (collective::IsClose(time, direct)) {  // the times of a formula say no more
+      TAHOMA_ASSIGN_OR_RETURN(Plan whole, DirectPlan(asked_, exchange_));
+      if (whole.times.end <= split.times.end) return whole;
+    }
+    return split;
+  }
+
+ private:
+  // The time of messages on their routes, by the load of the fullest link.
+  absl::StatusOr<VirtualDuration> DirectTime() const {
+    std::vector<std::vector<collective::Arc>> routes;
+    for (const collective::Demand& demand : demands_) {
+      TAHOMA_ASSIGN_OR_RETURN(
+          const std::vector<LinkId> route,
+          asked_.links.FindRoute(ChipIndex(demand.from), ChipIndex(demand.to), through_));
+      routes.emplace_back(route.begin(), route.end());
+    }
+    return TimeOf(collective::Ways(links_, demands_, 1, std::move(routes)));
+  }
+
+  std::pair<collective::Ways, VirtualDuration> BestWays() const {
+    std::optional<collective::Ways> ways;
+    std::optional<collective::Ways> best;
+    VirtualDuration least = VirtualDuration::max();
+    for (const std::uint32_t parts : collective::kPartsOfMessage) {
+      const bool many = demands_.size() * parts > collective::kPartsMax ||
+                        parts > block_ / Size(asked_.request.type);
+      if (parts > 1 && (many || least <= LeastTime(parts))) break;
+      ways = collective::FindWays(
+          links_, through_ & links_.chips(), demands_,
+          {.parts = parts, .goal = goal_, .begin = ways.has_value() ? &*ways : nullptr});
+      TAHOMA_CHECK(ways.has_value());  // as there are routes
+      const VirtualDuration time = TimeOf(*ways);
+      if (time < least) {
+        least = time;
+        best = ways;
+      }
+      if (collective::IsClose(least, LeastTime(parts))) break;
+    }
+    return {*std::move(best), least};
+  }
+
+  Plan Split(const collective::Ways& ways) const {
+    Plan plan = PlanOfOneStep(asked_, exchange_, ways.parts());
+    plan.schedule.steps.push_back(
+        SplitOver(exchange_.step, demands_, ways, Size(asked_.request.type), plan.schedule.ways));
+    return plan;
+  }
+
+  // For one block, when the fullest link carries so many.
+  VirtualDuration TimeFor(const Cut& fullest, std::uint32_t parts, std::size_t hops) const {
+    const LinkTiming& timing = asked_.links.timing();
+    const StepWork work = WorkInParts(asked_, exchange_, parts);
+    const VirtualDuration flight =
+        collective::TimeAtMost(static_cast<Wide>(block_) * fullest.blocks, 1, fullest.rate) +
+        timing.hop * static_cast<VirtualDuration::rep>(hops);
+    return timing.step + work.start + std::max(flight, work.memory);
+  }
+  VirtualDuration LeastTime(std::uint32_t parts) const { return TimeFor(goal_, parts, 1); }
+  VirtualDuration TimeOf(const collective::Ways& ways) const {
+    Cut fullest = ways.fullest();
+    fullest.rate *= ways.parts();
+    return TimeFor(fullest, ways.parts(), ways.longest());
+  }
+
+  const Question& asked_;
+  const Exchange& exchange_;
+  const std::uint64_t block_;
+  const ChipMask through_;
+  const collective::UnitLinks links_;
+  const Cut goal_;
+  const std::vector<collective::Demand> demands_;
+};
+
+absl::StatusOr<Plan> PlanExchange(const Question& asked) {
+  TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange,
+                          ExchangeOf(asked.request, asked.members, asked.set, asked.links));
+  const bool healthy_box =
+      asked.set.box() != nullptr && !asked.links.IsDamaged(asked.set.through());
+  const bool direct = healthy_box || asked.set.size() == 1 || asked.options.one_way ||
+                      asked.options.mode == PlanMode::kAws;
+  return direct ? DirectPlan(asked, exchange) : ExchangeWays(asked, exchange).Fastest();
 }
 
 // The fastest cut into parts.

@@ -47,6 +47,8 @@ struct PlanOptions {
   int slices = 0;  // 1 to kMaxSlices; 0 = what is fastest
   // rdh with few lanes even where more are faster (6 % on 4x4x4): a quarter of the messages.
   bool few_lanes = false;
+  // Every message of an exchange on one route, around damage too, as Neuron's are taken to be.
+  bool one_way = false;
 };
 
 }  // namespace tahoma::sim

@@ -7,6 +7,19 @@
 
 namespace tahoma::sim {
 
+std::uint32_t WayTable::Add(std::span<const LinkId> way) {
+  links_.insert(links_.end(), way.begin(), way.end());
+  ends_.push_back(static_cast<std::uint32_t>(links_.size()));
+  return last();
+}
+
+absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
+                                            torus::ChipMask through, const TorusLinks& links) {
+  const std::span<const LinkId> way = schedule.ways.Of(send.way);
+  if (!way.empty() && links.IsUp(way)) return std::vector<LinkId>(way.begin(), way.end());
+  return links.FindRoute(send.from, send.to, through);
+}
+
 void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byte> buffer,
              std::span<const std::byte> received) {
   TAHOMA_CHECK(received.size() == send.bytes && send.to_offset + send.bytes <= buffer.size());

@@ -16,6 +16,8 @@
 
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +28,7 @@
 #include "lib/torus/shape.h"
 #include "sim-node/collective/element.h"
 #include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
 
@@ -38,10 +41,30 @@ struct Send {
   std::uint64_t to_offset = 0;
   std::uint64_t bytes = 0;
   Action action = Action::kCopy;
+  std::uint32_t way = 0;  // of Schedule::ways; 0 = the route that TorusLinks::FindRoute finds
   friend bool operator==(const Send&, const Send&) = default;
 };
 
 using Step = std::vector<Send>;
+
+// Ways over the links of a unit, numbered from 1. Sends of a step with the same number are one
+// message; with different ones they are several, even on the same links.
+class WayTable {
+ public:
+  std::uint32_t Add(std::span<const LinkId> way);
+  // Empty for 0.
+  std::span<const LinkId> Of(std::uint32_t way) const {
+    return std::span(links_).subspan(ends_[way == 0 ? 0 : way - 1], Length(way));
+  }
+  // The highest number.
+  std::uint32_t last() const { return static_cast<std::uint32_t>(ends_.size() - 1); }
+  friend bool operator==(const WayTable&, const WayTable&) = default;
+
+ private:
+  std::size_t Length(std::uint32_t way) const { return way == 0 ? 0 : ends_[way] - ends_[way - 1]; }
+  std::vector<LinkId> links_;
+  std::vector<std::uint32_t> ends_ = {0};  // of each way in links_
+};
 
 // What the chips add to a step beside its software and its links (chip_cost.h).
 struct StepWork {
@@ -84,6 +107,7 @@ struct Schedule {
   VirtualDuration after{};
   // Chips that routes may use, unless there are turns.
   torus::ChipMask through = ~torus::ChipMask{0};
+  WayTable ways = {};
 
   bool TakesSnapshot(std::size_t turn) const { return !turns.empty() && turns[turn].snapshot; }
   std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }
@@ -107,6 +131,11 @@ void ForEachSend(const Schedule& schedule, std::size_t turn, const Visit& visit)
     }
   }
 }
+
+// The links of a send within a unit, whose chips it names by their numbers in the torus: its own
+// way while that is up, otherwise the route through these chips. Errors as of FindRoute.
+absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
+                                            torus::ChipMask through, const TorusLinks& links);
 
 // A chip's memory for one collective.
 struct ChipBuffer {

@@ -1,5 +1,7 @@
 #include "sim-node/collective/timing.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -15,9 +17,10 @@
 namespace tahoma::sim {
 namespace {
 
-// The sends of a step, joined by their two chips.
+// The sends of a step, joined by their two chips and their way.
 struct Joined {
   std::vector<Flow> flows;
+  std::vector<std::uint32_t> way_of_flow;
   std::vector<std::uint32_t> flow_of_send;
 };
 
@@ -26,10 +29,11 @@ std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
 }
 
 // The flow between each two chips of a step. Within a unit, where steps have the most sends, a
-// table is faster than a hash.
+// table is faster than a hash. Sends with a way of their own are one flow with the others that have
+// it.
 class FlowsBetween {
  public:
-  explicit FlowsBetween(const Step& step) {
+  FlowsBetween(const Step& step, std::uint32_t last_way) : of_way_(last_way + 1, kNone) {
     const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
       return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerUnit;
     });
@@ -38,6 +42,10 @@ class FlowsBetween {
   // The flow of the pair, which is `next` if there was none.
   std::uint32_t Of(const Send& send, std::size_t next) {
     const auto fresh = static_cast<std::uint32_t>(next);
+    if (send.way != 0) {
+      if (of_way_[send.way] == kNone) of_way_[send.way] = fresh;
+      return of_way_[send.way];
+    }
     if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
     std::uint32_t& flow =
         table_[static_cast<std::size_t>(send.from.value()) * Fabric::kChipsPerUnit +
@@ -50,15 +58,19 @@ class FlowsBetween {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::vector<std::uint32_t> table_;
   std::unordered_map<std::uint64_t, std::uint32_t> hash_;
+  std::vector<std::uint32_t> of_way_;
 };
 
-Joined Join(const Step& step) {
+Joined Join(const Step& step, const WayTable& ways) {
   Joined joined;
-  FlowsBetween between(step);
+  FlowsBetween between(step, ways.last());
   joined.flow_of_send.reserve(step.size());
   for (const Send& send : step) {
     const std::uint32_t flow = between.Of(send, joined.flows.size());
-    if (flow == joined.flows.size()) joined.flows.push_back({.from = send.from, .to = send.to});
+    if (flow == joined.flows.size()) {
+      joined.flows.push_back({.from = send.from, .to = send.to, .way = ways.Of(send.way)});
+      joined.way_of_flow.push_back(send.way);
+    }
     joined.flows[flow].bytes += send.bytes;
     joined.flow_of_send.push_back(flow);
   }
@@ -99,7 +111,7 @@ Play PlayOf(const Schedule& schedule) {
             .steps = {},
             .then = {}};
   play.work.resize(schedule.steps.size());
-  for (const Step& step : schedule.steps) play.steps.push_back(Join(step));
+  for (const Step& step : schedule.steps) play.steps.push_back(Join(step, schedule.ways));
   for (std::size_t step = 0; play.in_order && step < schedule.steps.size(); ++step) {
     Turn& turn = play.turns.emplace_back();
     turn.step = static_cast<std::uint32_t>(step);
@@ -296,22 +308,26 @@ class Progress {
   std::vector<Flow> FlowsOf(std::uint32_t number) const {
     const Turn& turn = play_.turns[number];
     const std::vector<Made>& places = play_.made[number];
-    const std::vector<Flow>& one = play_.steps[turn.step].flows;
+    const Joined& one = play_.steps[turn.step];
     std::vector<Flow> flows;
-    flows.reserve(one.size() * places.size());
-    std::unordered_map<std::uint64_t, std::size_t> flow_between;  // copies may have pairs in common
+    flows.reserve(one.flows.size() * places.size());
+    // Copies may have pairs in common.
+    absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> flow_between;
     for (const Made& made : places) {
-      for (const Flow& flow : one) {
-        const torus::ChipIndex from(flow.from.value() + made.chips);
-        const torus::ChipIndex to(flow.to.value() + made.chips);
-        const std::uint64_t bytes = flow.bytes * made.times;
-        const auto [entry, added] = places.size() == 1
-                                        ? std::pair(flow_between.end(), true)
-                                        : flow_between.try_emplace(Pair(from, to), flows.size());
+      for (std::size_t i = 0; i < one.flows.size(); ++i) {
+        Flow flow = one.flows[i];
+        flow.from = torus::ChipIndex(flow.from.value() + made.chips);
+        flow.to = torus::ChipIndex(flow.to.value() + made.chips);
+        flow.bytes *= made.times;
+        flow.through = turn.through;
+        const auto [entry, added] =
+            places.size() == 1 ? std::pair(flow_between.end(), true)
+                               : flow_between.try_emplace(
+                                     {Pair(flow.from, flow.to), one.way_of_flow[i]}, flows.size());
         if (added) {
-          flows.push_back({.from = from, .to = to, .bytes = bytes, .through = turn.through});
+          flows.push_back(flow);
         } else {
-          flows[entry->second].bytes += bytes;
+          flows[entry->second].bytes += flow.bytes;
         }
       }
     }

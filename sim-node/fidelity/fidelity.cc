@@ -104,18 +104,26 @@ absl::StatusOr<Fidelity> ParseFidelity(std::string_view name) {
 }
 
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links) {
+  if (schedule.ways.last() != 0) {
+    return InvalidArgument("flits go by dimension order; this schedule has {} ways of its own",
+                           schedule.ways.last());
+  }
   TAHOMA_ASSIGN_OR_RETURN(const FlitConfig config, FlitConfig::Of(links));
   return FlitRun(schedule, links, config).Run();
 }
 
 namespace {
 
-// Slices in turn are the flows' own; flits take the same algorithm step after step.
+// Slices in turn and chosen ways are the flows' own; flits take the same algorithm step after step,
+// by dimension order.
 absl::StatusOr<VirtualDuration> OneSliceFlitTime(const Plan& plan, const Request& request,
                                                  const std::vector<Member>& members,
                                                  const TorusLinks& links, PlanOptions options) {
-  if (plan.schedule.slices == 1) return FlitTimeOf(plan.schedule, links);
+  if (plan.schedule.slices == 1 && plan.schedule.ways.last() == 0) {
+    return FlitTimeOf(plan.schedule, links);
+  }
   options.slices = 1;
+  options.one_way = true;
   TAHOMA_ASSIGN_OR_RETURN(const Plan whole,
                           PlanWith(plan.algorithm, request, members, links, options));
   return FlitTimeOf(whole.schedule, links);

@@ -12,6 +12,9 @@
 // fill and leave the routers on their way. Where messages crowd, flits take longer: packets wait
 // behind others that go elsewhere (an all-to-all of 1 MiB on an instance 1.4 times as long).
 //
+// Flits take every message by dimension order, so an exchange on chips that form no box, which
+// flows send in parts on chosen ways, has its messages whole there.
+//
 // Scope: the time of one collective that has the links to itself.
 //
 // Thread safety: pure functions.
@@ -51,6 +54,7 @@ absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const R
                                        const PlanOptions& options = {});
 
 // Of any schedule of one slice at the level of flits, step after step as TimeSchedules does.
+// kInvalidArgument for one that has ways of its own.
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links);
 
 }  // namespace tahoma::sim

@@ -10,16 +10,38 @@ struct Load {
   std::uint32_t growing = 0;  // flows whose rate is open
 };
 
-// The smallest share any link can still give each of its growing flows.
+// The smallest share any of the links can still give each of its growing flows.
 std::uint64_t SmallestShare(std::span<const Load> loads, std::span<const LinkId> used) {
   std::uint64_t share = kUnlimitedRate;
   for (const LinkId link : used) {
-    if (loads[link].growing > 0) share = std::min(share, loads[link].left / loads[link].growing);
+    share = std::min(share, loads[link].left / loads[link].growing);
   }
   return share;
 }
 
-bool IsFull(const Load& load, std::uint64_t share) { return load.left / load.growing <= share; }
+// The flows over each link, one link's after the other's.
+class FlowsOf {
+ public:
+  FlowsOf(std::span<const std::span<const LinkId>> paths, std::span<const Load> loads)
+      : begin_(loads.size() + 1) {
+    for (std::size_t link = 0; link < loads.size(); ++link) {
+      begin_[link + 1] = begin_[link] + loads[link].growing;
+    }
+    flows_.resize(begin_.back());
+    std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
+    for (std::size_t flow = 0; flow < paths.size(); ++flow) {
+      for (const LinkId link : paths[flow]) flows_[next[link]++] = static_cast<std::uint32_t>(flow);
+    }
+  }
+
+  std::span<const std::uint32_t> operator[](LinkId link) const {
+    return std::span(flows_).subspan(begin_[link], begin_[link + 1] - begin_[link]);
+  }
+
+ private:
+  std::vector<std::uint32_t> begin_;
+  std::vector<std::uint32_t> flows_;
+};
 
 }  // namespace
 
@@ -28,32 +50,32 @@ std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> 
   std::vector<Load> loads(capacities.size());
   std::vector<LinkId> used;
   std::vector<std::uint64_t> rates(paths.size(), kUnlimitedRate);
-  std::vector<std::size_t> growing;
-  for (std::size_t flow = 0; flow < paths.size(); ++flow) {
-    if (!paths[flow].empty()) growing.push_back(flow);
-    for (const LinkId link : paths[flow]) {
+  for (const std::span<const LinkId> path : paths) {
+    for (const LinkId link : path) {
       if (loads[link].growing++ == 0) used.push_back(link);
       loads[link].left = capacities[link];
     }
   }
-  std::vector<std::size_t> stopped;
-  while (!growing.empty()) {
+  const FlowsOf flows_of(paths, loads);
+  std::vector<LinkId> full;
+  while (!used.empty()) {
     const std::uint64_t share = SmallestShare(loads, used);
-    // Whoever crosses a full link stops. Decide for all before the loads change.
-    stopped.clear();
-    std::erase_if(growing, [&](std::size_t flow) {
-      const bool stops = std::any_of(paths[flow].begin(), paths[flow].end(),
-                                     [&](LinkId link) { return IsFull(loads[link], share); });
-      if (stops) stopped.push_back(flow);
-      return stops;
-    });
-    for (const std::size_t flow : stopped) {
-      rates[flow] = share;
-      for (const LinkId link : paths[flow]) {
-        loads[link].left -= share;
-        loads[link].growing -= 1;
+    // Whoever crosses a full link stops. Which are full is decided before the loads change.
+    full.clear();
+    for (const LinkId link : used) {
+      if (loads[link].left / loads[link].growing <= share) full.push_back(link);
+    }
+    for (const LinkId link : full) {
+      for (const std::uint32_t flow : flows_of[link]) {
+        if (rates[flow] != kUnlimitedRate) continue;
+        rates[flow] = share;
+        for (const LinkId crossed : paths[flow]) {
+          loads[crossed].left -= share;
+          loads[crossed].growing -= 1;
+        }
       }
     }
+    std::erase_if(used, [&](LinkId link) { return loads[link].growing == 0; });
   }
   return rates;
 }

@@ -30,6 +30,9 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
   const UnitChip from = Fabric::Split(flow.from);
   const UnitChip to = Fabric::Split(flow.to);
   if (from.unit != to.unit) return fabric_.efa().FindRoute(from, to);
+  if (!flow.way.empty() && fabric_.unit(from.unit).IsUp(flow.way)) {
+    return std::vector<LinkId>(flow.way.begin(), flow.way.end());
+  }
   auto route = fabric_.unit(from.unit).FindRoute(Fabric::LocalOf(flow.from),
                                                  Fabric::LocalOf(flow.to), flow.through);
   if (route.ok() || fabric_.unit_count() == 1) return route;

@@ -23,6 +23,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "lib/torus/box.h"
@@ -37,6 +38,9 @@ struct Flow {
   torus::ChipIndex to;
   std::uint64_t bytes = 0;
   torus::ChipMask through = kAllChips;  // chips of the unit that a detour may use
+  // Links of the unit, from chip to chip, to take as long as all of them are up, instead of the
+  // route that TorusLinks::FindRoute finds. Empty = none; must outlive the transfer.
+  std::span<const LinkId> way = {};
 };
 
 class Transfer {

@@ -17,7 +17,7 @@ absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t s
   for (std::size_t i = 0; i < sends.size(); ++i) {
     const Send& send = sends[i];
     TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> route,
-                            links.FindRoute(send.from, send.to, plan.schedule.through));
+                            RouteOf(plan.schedule, send, plan.schedule.through, links));
     for (const LinkId link : route) {
       LinkUse& use = uses[link];
       use.link = link;

@@ -115,6 +115,7 @@ ROWS = [
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
     ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
     ("allreduce_2048_chips_hierarchical_wall_ms", "ms", 1000, "lower", google_benchmark("collective_bench", None)),
+    ("alltoall_64_chips_without_cable_wall_ms", "ms", 100, "lower", google_benchmark("collective_bench", None)),
     ("link_events_per_s", "events/s", None, "higher", google_benchmark("collective_bench", "link_events_per_s")),
     ("solve_4032_flows_us", "us", 200, "lower", google_benchmark("collective_bench", None)),
     *((f"{operation}_{shape}_1gib_over_bound", "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
@@ -122,8 +123,9 @@ ROWS = [
     ("predict_subcube_ns", "ns", 1000, "lower", google_benchmark("predict_bench", None)),
     ("predict_irregular_us", "us", 100, "lower", google_benchmark("predict_bench", None)),
     ("dma_4032_reads_ms", "ms", None, "lower", google_benchmark("links_bench", None)),
-    *((f"{operation}_{shape}_cable_over_bound", "ratio", 1.07, "lower", google_benchmark("links_bench", "over_bound"))
-      for operation in ("allreduce", "allgather", "reducescatter")
+    *((f"{operation}_{shape}_cable_over_{bound}", "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
+      for operation, bound in (("allreduce", "bound"), ("allgather", "bound"), ("reducescatter", "bound"),
+                               ("alltoall", "bound"), ("sendrecv", "whole"), ("permute", "whole"))
       for shape in ("4x4_without_x", "4x4x4_without_x", "4x4x4_without_z")),
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),

@@ -1,0 +1,326 @@
+#include "lib/collective/ways.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/collective/routes.h"
+#include "lib/torus/path.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::ChipIndex;
+using torus::ChipMask;
+
+// Load of a block on the fastest link; slower ones count it more often, but not without end: who is
+// a thousand times slower is as good as down.
+constexpr std::uint64_t kUnit = 16;
+constexpr std::uint64_t kUnitMax = 1024 * kUnit;
+
+// Doublings of a price over the load that is aimed at, from stage to stage. Steep prices see only
+// the fullest links, flat ones move what is in the way: the one prepares the other.
+constexpr std::array<std::uint64_t, 4> kStages = {16, 32, 64, 128};
+// Rounds without gain after which the next stage begins; the last stage is long.
+constexpr int kPatience = 2;
+constexpr int kLastPatience = 16;
+// Doublings that a price can be below and above that of a link with the load aimed at.
+constexpr std::uint64_t kBelow = 16;
+constexpr std::uint64_t kAbove = 8;
+// The price of a full link where all others cost 1.
+constexpr std::uint64_t kNoRoom = std::uint64_t{1} << 40;
+// Parts are looked at in such strides, so that those of one chip do not follow each other.
+constexpr std::size_t kStride = 7919;  // a prime
+
+// 256 * 2^(eighths / 8).
+std::uint64_t Power(std::uint64_t eighths) {
+  static constexpr std::array<std::uint64_t, 8> kRoots = {256, 279, 304, 332, 362, 395, 431, 470};
+  return kRoots.at(eighths % 8) << (eighths / 8);
+}
+
+// The usable links of a torus, what they carry, and what they cost.
+class Prices {
+ public:
+  Prices(const UnitLinks& links, ChipMask through, std::uint64_t block)
+      : links_(links), block_(block) {
+    for (int arc = 0; arc < links.arc_count(); ++arc) {
+      fastest_ = std::max(fastest_, links.rate(static_cast<Arc>(arc)));
+    }
+    for (ChipMask left = through & links.chips(); left != 0; left &= left - 1) {
+      const int chip = std::countr_zero(left);
+      for (int port = 0; port < kPortsPerChip; ++port) {
+        const auto arc = static_cast<Arc>(chip * kPortsPerChip + port);
+        const std::uint64_t rate = links.rate(arc);
+        if (rate == 0 || (through >> links.to(arc) & 1) == 0) continue;
+        unit_.at(arc) = std::min((fastest_ * kUnit + rate - 1) / rate, kUnitMax);
+        auto& count = count_.at(static_cast<std::size_t>(chip));
+        out_.at(static_cast<std::size_t>(chip)).at(count++) = arc;
+      }
+    }
+  }
+
+  bool IsUsable(Arc arc) const { return unit_[arc] != 0; }
+  bool HasRoom(std::span<const Arc> way) const {
+    return std::ranges::none_of(way, [&](Arc arc) { return price_[arc] == kNoRoom; });
+  }
+  // In the unit of load(): what links carry when they are as full as the cut.
+  std::uint64_t LoadOf(const Cut& cut, std::uint32_t parts) const {
+    const Wide load = static_cast<Wide>(cut.blocks) * parts * fastest_ * kUnit;
+    return static_cast<std::uint64_t>((load + cut.rate - 1) / cut.rate);
+  }
+  std::uint64_t load(Arc arc) const { return blocks_[arc] * unit_[arc]; }
+  std::uint64_t FullestLoad() const {
+    std::uint64_t most = 0;
+    for (int arc = 0; arc < links_.arc_count(); ++arc) {
+      most = std::max(most, load(static_cast<Arc>(arc)));
+    }
+    return most;
+  }
+
+  // Aims at a load with prices of the stage. Without doublings every link with room for one more
+  // message costs 1, and others more than all of these together.
+  void Set(std::uint64_t aim, std::uint64_t doublings) {
+    aim_ = std::max<std::uint64_t>(aim, 1);
+    doublings_ = doublings;
+    for (int arc = 0; arc < links_.arc_count(); ++arc) Reprice(static_cast<Arc>(arc));
+  }
+  void Put(std::span<const Arc> way, std::uint64_t blocks) {
+    for (const Arc arc : way) blocks_[arc] += blocks;
+    for (const Arc arc : way) Reprice(arc);
+  }
+  void Take(std::span<const Arc> way, std::uint64_t blocks) {
+    for (const Arc arc : way) blocks_[arc] -= blocks;
+    for (const Arc arc : way) Reprice(arc);
+  }
+
+  // The way of least price; the same among equals every time. False when there is none.
+  bool Cheapest(int from, int to, std::vector<Arc>& way) {
+    std::array<std::uint64_t, kChipsMax> price{};
+    std::array<Arc, kChipsMax> came_by{};
+    price.fill(~std::uint64_t{0});
+    price[static_cast<std::size_t>(from)] = 0;
+    heap_.assign(1, static_cast<std::uint64_t>(from));
+    while (!heap_.empty()) {  // entries are price * 64 + chip
+      std::ranges::pop_heap(heap_, std::greater<>());
+      const auto chip = static_cast<std::size_t>(heap_.back() % kChipsMax);
+      const std::uint64_t so_far = heap_.back() / kChipsMax;
+      heap_.pop_back();
+      if (so_far != price[chip]) continue;
+      if (chip == static_cast<std::size_t>(to)) break;
+      for (std::size_t i = 0; i < count_[chip]; ++i) {
+        const Arc arc = out_[chip][i];
+        const auto next = static_cast<std::size_t>(links_.to(arc));
+        if (so_far + price_[arc] >= price[next]) continue;
+        price[next] = so_far + price_[arc];
+        came_by[next] = arc;
+        heap_.push_back(price[next] * kChipsMax + next);
+        std::ranges::push_heap(heap_, std::greater<>());
+      }
+    }
+    if (price[static_cast<std::size_t>(to)] == ~std::uint64_t{0}) return false;
+    way.clear();
+    for (int at = to; at != from; at = way.back() / kPortsPerChip) {
+      way.push_back(came_by[static_cast<std::size_t>(at)]);
+    }
+    std::ranges::reverse(way);
+    return true;
+  }
+
+ private:
+  // The price with one more message. At most 64 links of 2^14 * 2^(8 + 24) fit beside a chip.
+  void Reprice(Arc arc) {
+    if (unit_[arc] == 0) return;
+    const std::uint64_t load = (blocks_[arc] + block_) * unit_[arc];
+    if (doublings_ == 0) {
+      price_[arc] = load <= aim_ ? 1 : kNoRoom;
+      return;
+    }
+    const std::uint64_t eighths = std::min(load * doublings_ * 8 / aim_, (doublings_ + kAbove) * 8);
+    const std::uint64_t free = doublings_ > kBelow ? (doublings_ - kBelow) * 8 : 0;
+    price_[arc] = unit_[arc] * Power(eighths > free ? eighths - free : 0);
+  }
+
+  const UnitLinks& links_;
+  const std::uint64_t block_;  // of the largest message
+  std::uint64_t fastest_ = 1;
+  std::uint64_t aim_ = 1;
+  std::uint64_t doublings_ = 0;
+  std::array<std::uint64_t, std::size_t{kChipsMax} * kPortsPerChip> unit_{};  // 0 = not usable
+  std::array<std::uint64_t, std::size_t{kChipsMax} * kPortsPerChip> blocks_{};
+  std::array<std::uint64_t, std::size_t{kChipsMax} * kPortsPerChip> price_{};
+  std::array<std::array<Arc, kPortsPerChip>, kChipsMax> out_{};  // usable links of each chip
+  std::array<std::uint8_t, kChipsMax> count_{};
+  std::vector<std::uint64_t> heap_;
+};
+
+std::uint64_t LargestOf(std::span<const Demand> demands) {
+  std::uint64_t most = 1;
+  for (const Demand& demand : demands) most = std::max<std::uint64_t>(most, demand.blocks);
+  return most;
+}
+
+class WayFinder {
+ public:
+  WayFinder(const UnitLinks& links, ChipMask through, std::span<const Demand> demands,
+            const WaySearch& search)
+      : links_(links),
+        demands_(demands),
+        search_(search),
+        prices_(links, through, LargestOf(demands)),
+        ways_(demands.size() * search.parts) {}
+
+  // False when some message has no way.
+  bool Begin() {
+    prices_.Set(1, 0);
+    for (std::size_t demand = 0; demand < demands_.size(); ++demand) {
+      std::vector<Arc> way;
+      if (search_.begin == nullptr && !FirstWay(demands_[demand], way)) return false;
+      for (std::uint32_t part = 0; part < search_.parts; ++part) {
+        if (search_.begin != nullptr) {
+          const std::uint32_t whole = part * search_.begin->parts() / search_.parts;
+          const std::span<const Arc> known = search_.begin->Way(demand, whole);
+          way.assign(known.begin(), known.end());
+        }
+        ways_[demand * search_.parts + part] = way;
+        prices_.Put(way, demands_[demand].blocks);
+      }
+    }
+    return true;
+  }
+
+  void Improve() {
+    const std::uint64_t goal = prices_.LoadOf(search_.goal, search_.parts);
+    std::uint64_t least = prices_.FullestLoad();
+    for (const std::uint64_t doublings : kStages) {
+      const int patience = doublings == kStages.back() ? kLastPatience : kPatience;
+      for (int stale = 0; stale < patience && least > goal && moves_ < search_.moves; ++stale) {
+        // What is aimed at is a little less than what has been reached.
+        const std::uint64_t aim = std::max(goal, least - least / 32);
+        prices_.Set(aim, doublings);
+        MoveParts(aim);
+        const std::uint64_t fullest = prices_.FullestLoad();
+        if (fullest >= least) continue;
+        least = fullest;
+        since_least_.clear();
+        stale = -1;
+      }
+    }
+    for (; !since_least_.empty(); since_least_.pop_back()) {
+      auto& [at, way] = since_least_.back();
+      const std::uint64_t blocks = demands_[at / search_.parts].blocks;
+      prices_.Take(ways_[at], blocks);
+      prices_.Put(way, blocks);
+      ways_[at] = std::move(way);
+    }
+  }
+
+  // Leaves the longest ways for shorter ones on which there is room, until one has none.
+  void Shorten() {
+    prices_.Set(prices_.FullestLoad(), 0);
+    std::vector<std::vector<std::size_t>> by_length;
+    for (std::size_t at = 0; at < ways_.size(); ++at) {
+      by_length.resize(std::max(by_length.size(), ways_[at].size() + 1));
+      by_length[ways_[at].size()].push_back(at);
+    }
+    for (std::size_t length = by_length.size(); length-- > 2;) {
+      for (const std::size_t at : by_length[length]) {
+        if (!Shorten(at)) return;
+        by_length[ways_[at].size()].push_back(at);
+      }
+    }
+  }
+
+  Ways Take() { return {links_, demands_, search_.parts, std::move(ways_)}; }
+
+ private:
+  bool FirstWay(const Demand& demand, std::vector<Arc>& way) {
+    bool whole = true;
+    for (const torus::Hop& hop :
+         torus::Route(links_.torus(), ChipIndex(demand.from), ChipIndex(demand.to))) {
+      way.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
+      whole = whole && prices_.IsUsable(way.back());
+    }
+    return whole || prices_.Cheapest(demand.from, demand.to, way);
+  }
+
+  // Every part that crosses a link with more than that load goes the cheapest way.
+  void MoveParts(std::uint64_t load) {
+    std::vector<Arc> way;
+    for (std::size_t i = 0; i < ways_.size() && moves_ < search_.moves; ++i) {
+      const std::size_t at = i * kStride % ways_.size();
+      const bool full =
+          std::ranges::any_of(ways_[at], [&](Arc arc) { return prices_.load(arc) > load; });
+      if (!full) continue;
+      ++moves_;
+      const Demand& demand = demands_[at / search_.parts];
+      prices_.Take(ways_[at], demand.blocks);
+      TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, way));
+      prices_.Put(way, demand.blocks);
+      if (way == ways_[at]) continue;
+      std::swap(ways_[at], way);
+      since_least_.emplace_back(at, way);
+    }
+  }
+
+  bool Shorten(std::size_t at) {
+    const Demand& demand = demands_[at / search_.parts];
+    std::vector<Arc> way;
+    prices_.Take(ways_[at], demand.blocks);
+    TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, way));
+    const bool shorter = way.size() < ways_[at].size() && prices_.HasRoom(way);
+    if (shorter) ways_[at] = std::move(way);
+    prices_.Put(ways_[at], demand.blocks);
+    return shorter;
+  }
+
+  const UnitLinks& links_;
+  const std::span<const Demand> demands_;
+  const WaySearch search_;
+  Prices prices_;
+  std::vector<std::vector<Arc>> ways_;
+  // Ways that were left since the fullest link had the least load, in order.
+  std::vector<std::pair<std::size_t, std::vector<Arc>>> since_least_;
+  std::uint32_t moves_ = 0;
+};
+
+}  // namespace
+
+Ways::Ways(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
+           std::vector<std::vector<Arc>> ways)
+    : parts_(parts), ways_(std::move(ways)) {
+  TAHOMA_CHECK(ways_.size() == demands.size() * parts);
+  std::array<std::uint64_t, std::size_t{kChipsMax} * kPortsPerChip> blocks{};
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    for (const Arc arc : ways_[i]) blocks.at(arc) += demands[i / parts].blocks;
+    longest_ = std::max(longest_, ways_[i].size());
+  }
+  for (int arc = 0; arc < links.arc_count(); ++arc) {
+    const Cut load{.blocks = blocks.at(static_cast<std::size_t>(arc)),
+                   .rate = links.rate(static_cast<Arc>(arc))};
+    if (load.blocks != 0 && load.WorseThan(fullest_)) fullest_ = load;
+  }
+}
+
+Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
+  const UnitLinks whole = links.Repaired();
+  Crowd crowd(whole, whole.chips());
+  TAHOMA_CHECK(crowd.AddShift(order));
+  const Cut routes{.blocks = crowd.fullest().messages, .rate = crowd.fullest().rate};
+  const Cut worst = WorstShiftCut(links, order, through);
+  return worst.WorseThan(routes) ? worst : routes;
+}
+
+std::optional<Ways> FindWays(const UnitLinks& links, ChipMask through,
+                             std::span<const Demand> demands, const WaySearch& search) {
+  TAHOMA_CHECK(search.parts > 0 && search.goal.rate > 0);
+  WayFinder finder(links, through, demands, search);
+  if (!finder.Begin()) return std::nullopt;
+  finder.Improve();
+  finder.Shorten();
+  return finder.Take();
+}
+
+}  // namespace tahoma::collective

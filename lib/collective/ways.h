@@ -1,0 +1,96 @@
+// Ways for many messages at once, such that the fullest link is as little full as it can be.
+//
+//   const std::vector<Demand> demands = {{.from = 5, .to = 6}, {.from = 4, .to = 7}};
+//   const auto ways = FindWays(links, through, demands, {.parts = 4, .goal = cut});
+//   ways->Way(/*demand=*/0, /*part=*/3);       // the links over which its last quarter goes
+//   ways->fullest();                           // no link has more to carry for its rate
+//
+// Every message is cut into parts of one size, each with a way of its own. When links are shared
+// fairly, equal parts that cross the fullest link are the last to end, and that link is never idle:
+// its load is the time of all. So a small load of the fullest link is all that is looked for.
+//
+// The search begins with routes of dimension order, or the shortest ways where these are broken,
+// and takes parts off full links one by one. A part goes where the prices of the links add up to
+// least, and a price doubles with every so many per cent of load (Garg and Koenemann's prices of
+// 1998, here with whole parts that may move again). Prices rise more steeply from stage to stage.
+// On tori with up to five cables out and on sets of any shape the fullest link ends within 2 % of
+// the worst cut. All of it is integers: whoever shares the work gets the same ways.
+//
+// Scope: loads. Which number of parts is worth its start-up, the emulator's planner decides.
+//
+// Thread safety: pure functions; Ways are values.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/collective/cuts.h"
+#include "lib/collective/unit_links.h"
+
+namespace tahoma::collective {
+
+// Parts of a message that a planner tries one after the other, and how many an exchange may have:
+// what planning 64 chips in a tenth of a second allows.
+inline constexpr std::array<std::uint32_t, 6> kPartsOfMessage = {1, 2, 4, 8, 16, 32};
+inline constexpr std::uint64_t kPartsMax = 8192;
+// Whether the time is at most 2 % more than the other: then more parts are not worth their search.
+inline bool IsClose(Picoseconds time, Picoseconds least) { return time - least <= least / 50; }
+
+class Ways;
+
+// A message between two different chips.
+struct Demand {
+  std::uint8_t from = 0;
+  std::uint8_t to = 0;
+  std::uint32_t blocks = 1;  // its size; at least 1
+  friend bool operator==(const Demand&, const Demand&) = default;
+};
+
+struct WaySearch {
+  std::uint32_t parts = 1;  // of each message
+  // A link with no more than this is not relieved: what no ways can beat, or need not.
+  Cut goal{};
+  // Where the search begins, if given: ways of the same messages in fewer parts, of which `parts`
+  // is a multiple. The result is then at most as full.
+  const Ways* begin = nullptr;
+  // Parts that may be sent another way before the search ends.
+  std::uint32_t moves = 10'000;
+};
+
+class Ways {
+ public:
+  // `ways` by message, then part.
+  Ways(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
+       std::vector<std::vector<Arc>> ways);
+
+  std::uint32_t parts() const { return parts_; }
+  std::span<const Arc> Way(std::size_t demand, std::uint32_t part) const {
+    return ways_[demand * parts_ + part];
+  }
+  // The load of the fullest link for its rate, in parts of blocks: parts() of them are a block.
+  Cut fullest() const { return fullest_; }
+  std::size_t longest() const { return longest_; }  // links on the longest way
+
+ private:
+  std::uint32_t parts_;
+  std::vector<std::vector<Arc>> ways_;
+  Cut fullest_;
+  std::size_t longest_ = 0;
+};
+
+// What ways of a shift need not beat: the load of its routes on the same torus in full health, or,
+// if that is worse, its worst cut. A damaged torus is never to be faster than a whole one, where
+// such messages go on one route each.
+Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, torus::ChipMask through);
+
+// Ways that cross only chips of `through`; nothing when links that are down leave some message
+// none. The goal must have a rate.
+std::optional<Ways> FindWays(const UnitLinks& links, torus::ChipMask through,
+                             std::span<const Demand> demands, const WaySearch& search);
+
+}  // namespace tahoma::collective
