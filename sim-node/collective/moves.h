@@ -31,12 +31,13 @@ namespace tahoma::sim {
 
 struct Exchange {
   Step step;
-  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all.
+  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and parcels.
   std::vector<int> sources;
 };
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
-// An all-to-all moves as many elements of each buffer as divide among the ranks.
+// An all-to-all moves as many elements of each buffer as divide among the ranks. A request with
+// parcels moves these; their ranks must be those of the members.
 // kInvalidArgument: fewer elements than ranks (all-to-all), chips with different numbers of ranks
 // (permute). kFailedPrecondition: the chips are not on a ring of links that are up (permute).
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
