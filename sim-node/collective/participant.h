@@ -131,17 +131,17 @@ class Participant {
   absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
 
   // Reads and writes chips' memories, those of other participants too; what each lists happens at
-  // once (remote_memory.h). `memory` is that of this participant's claim. All participants must
-  // call Access in the same order. To all alike, with nothing changed: kInvalidArgument for too
-  // many or empty accesses, or when they ask for different things; kPermissionDenied for a chip
-  // that is not the asker's, or not of the gang; kOutOfRange beyond a memory; kResourceExhausted
-  // when a host would keep too much; kFailedPrecondition and the rest as Run.
+  // once (remote_memory.h). Chips count as in the fabric; `memory` is that of this participant's
+  // claim, which counts them as in their unit. All participants must call Access in the same order.
+  // To all alike, with nothing changed: kInvalidArgument for too many or empty accesses, or when
+  // they ask for different things; kPermissionDenied for a chip that is not the asker's, not of the
+  // gang or not in the asker's unit; kOutOfRange beyond a memory; kResourceExhausted when a host
+  // would keep too much; kFailedPrecondition and the rest as Run.
   absl::StatusOr<AccessResult> Access(const AccessSpec& spec, ClaimMemory& memory,
                                       std::vector<NodeLinks> views);
 
  private:
   struct Buffers;
-  // What all participants ask for together.
   // A part and how it is done. Chunks of its first turn are of step `first_step`.
   struct PlannedPart {
     Part part;
@@ -149,6 +149,7 @@ class Participant {
     std::size_t first_step = 0;
     std::uint64_t seed = 0;
   };
+  // What all participants ask for together.
   struct Batch {
     std::vector<MemoryAccess> accesses;  // in order of rank
     std::vector<int> asker;              // of each
@@ -161,6 +162,8 @@ class Participant {
   absl::StatusOr<Batch> Gather(const AccessSpec& spec);
   absl::Status Agree(const Batch& batch, const AccessSpec& spec, ClaimMemory& memory);
   absl::Status CheckBatch(const Batch& batch) const;
+  // Of each unit, the chips that accesses may cross: the gang's own where they are joined.
+  std::vector<torus::ChipMask> CrossedChips(const Fabric& fabric) const;
   absl::Status MoveMemory(const Batch& batch, ClaimMemory& memory);
   absl::StatusOr<std::string> ReceiveMemory(int rank, std::uint64_t bytes, VirtualTime arrival);
   // All parts with their plans and the times that they have side by side.

@@ -92,11 +92,9 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
     if (!absl::IsAlreadyExists(joined.status())) holders_.erase(key);
     return joined.status();
   }
-  const Json result = {{"firstRank", joined->first_rank},
-                       {"ranks", joined->ranks},
-                       {"chips", joined->chips},
-                       {"firstChip", joined->first_chip},
-                       {"ownChips", joined->own_chips}};
+  const Json result = {{"firstRank", joined->first_rank}, {"ranks", joined->ranks},
+                       {"chips", joined->chips},          {"firstChip", joined->first_chip},
+                       {"ownChips", joined->own_chips},   {"pool", joined->pool}};
   return wire::Reply{.result = result.dump()};
 }
 
