@@ -534,8 +534,9 @@ absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>
                                const Fabric& fabric, const HierarchyChoice& choice) {
   const Member& fullest = *std::ranges::max_element(members, {}, &Member::ranks);
   const Member alone{.chip = Fabric::LocalOf(fullest.chip), .ranks = fullest.ranks};
-  return PlanCollective(request, {alone}, fabric.unit(Fabric::UnitOf(fullest.chip)),
-                        choice.options);
+  Request own = request;
+  own.parcels = nullptr;  // they name the ranks of other chips
+  return PlanCollective(own, {alone}, fabric.unit(Fabric::UnitOf(fullest.chip)), choice.options);
 }
 
 absl::StatusOr<Plan> Timed(Plan plan, const Fabric& fabric) {
@@ -660,7 +661,7 @@ void PlayExchange(const Step& all, const StepWork& work, const UnitSet& set, Sch
 
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
   std::vector<torus::ChipIndex> ring;
-  if (asked.request.operation == Operation::kPermute) {
+  if (asked.request.operation == Operation::kPermute && asked.request.parcels == nullptr) {
     TAHOMA_ASSIGN_OR_RETURN(ring, RingOf(asked.set, asked.fabric));
   }
   TAHOMA_ASSIGN_OR_RETURN(Exchange exchange, ExchangeAlong(asked.request, asked.members, ring));

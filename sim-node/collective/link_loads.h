@@ -34,5 +34,8 @@ inline constexpr std::uint64_t kMaxCountedSends = 1'000'000;
 // are when the plan has more than kMaxCountedSends. kFailedPrecondition when a message has no
 // route.
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric);
+// Of plans that run side by side.
+absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const std::vector<const Plan*>& plans,
+                                              const Fabric& fabric);
 
 }  // namespace tahoma::sim

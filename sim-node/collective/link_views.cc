@@ -90,14 +90,22 @@ FaultPlan LinkOutlook::ChangesWithin(VirtualDuration until) const {
 }
 
 absl::StatusOr<ScheduleTimes> LinkOutlook::TimesOf(const Schedule& schedule) const {
+  TAHOMA_ASSIGN_OR_RETURN(auto times, TimesOf(std::vector<const Schedule*>{&schedule}));
+  return std::move(times[0]);
+}
+
+absl::StatusOr<std::vector<ScheduleTimes>> LinkOutlook::TimesOf(
+    const std::vector<const Schedule*>& schedules) const {
   VirtualDuration until{};
   for (const LinkState& state : flapping_) until = std::max(until, state.flapping.period);
   // Changes after the end are of no consequence, so the first guess that reaches the end is right.
   while (true) {
     TAHOMA_ASSIGN_OR_RETURN(auto times,
-                            TimeSchedules({&schedule}, fabric_, {}, ChangesWithin(until)));
-    if (IsSteady() || times[0].end.time_since_epoch() <= until) return std::move(times[0]);
-    until = 2 * times[0].end.time_since_epoch();
+                            TimeSchedules(schedules, fabric_, {}, ChangesWithin(until)));
+    VirtualTime end{};
+    for (const ScheduleTimes& one : times) end = std::max(end, one.end);
+    if (IsSteady() || end.time_since_epoch() <= until) return times;
+    until = 2 * end.time_since_epoch();
   }
 }
 

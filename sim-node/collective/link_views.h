@@ -72,6 +72,9 @@ class LinkOutlook {
   // When a schedule that starts now is over, with all that flaps on its way; times are since now.
   // Errors as TimeSchedules.
   absl::StatusOr<ScheduleTimes> TimesOf(const Schedule& schedule) const;
+  // Of schedules that start together and share the links.
+  absl::StatusOr<std::vector<ScheduleTimes>> TimesOf(
+      const std::vector<const Schedule*>& schedules) const;
 
  private:
   LinkOutlook(Fabric fabric, VirtualTime now) : fabric_(std::move(fabric)), now_(now) {}

@@ -57,6 +57,17 @@ absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Plac
   return exchange;
 }
 
+// What the request says itself.
+Exchange ByParcels(const Request& request, const std::vector<Place>& places) {
+  const std::uint64_t size = Size(request.type);
+  Exchange exchange;
+  for (const Parcel& parcel : *request.parcels) {
+    Append(exchange, places.at(static_cast<std::size_t>(parcel.from)), parcel.begin * size,
+           places.at(static_cast<std::size_t>(parcel.to)), parcel.at * size, parcel.count * size);
+  }
+  return exchange;
+}
+
 absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& members,
                                                 const std::vector<ChipIndex>& ring) {
   std::map<ChipIndex, int> first_rank;
@@ -114,7 +125,7 @@ std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool who
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links) {
   std::vector<ChipIndex> ring;
-  if (request.operation == Operation::kPermute) {
+  if (request.operation == Operation::kPermute && request.parcels == nullptr) {
     ring = set.Rings(links).front();
   }
   return ExchangeAlong(request, members, ring);
@@ -124,6 +135,7 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
                                        const std::vector<ChipIndex>& ring) {
   TAHOMA_CHECK(IsExchange(request.operation));
   const std::vector<Place> places = PlacesOf(request, members);
+  if (request.parcels != nullptr) return ByParcels(request, places);
   Exchange exchange;
   if (request.operation == Operation::kAllToAll) {
     TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));

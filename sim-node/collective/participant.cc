@@ -30,6 +30,12 @@ absl::Status CheckSpec(const RunSpec& spec, std::uint64_t held) {
   return absl::OkStatus();
 }
 
+int RanksOf(const Part& part) {
+  int ranks = 0;
+  for (const Member& member : part.members) ranks += member.ranks;
+  return ranks;
+}
+
 // The message as a T of operation `operation`.
 template <typename T>
 absl::StatusOr<T> Expect(absl::StatusOr<PeerMessage> message, int rank, std::uint64_t operation) {
@@ -53,10 +59,13 @@ struct Participant::Buffers {
 };
 
 std::string RunSpec::ToString() const {
-  return fmt::format("{} of {} bytes {} {}, {} + {} times{}{}", Name(request.operation),
-                     request.bytes, Name(request.type), Name(op), warmup, iterations,
-                     check ? fmt::format(", checked with seed {}", seed) : "",
-                     mode == PlanMode::kBest ? "" : fmt::format(", in mode {}", Name(mode)));
+  const std::string checked = !check ? ""
+                              : ones ? ", checked with ones"
+                                     : fmt::format(", checked with seed {}", seed);
+  return fmt::format("{} of {} bytes {} {}, {} + {} times{}{}{}", Name(request.operation),
+                     request.bytes, Name(request.type), Name(op), warmup, iterations, checked,
+                     mode == PlanMode::kBest ? "" : fmt::format(", in mode {}", Name(mode)),
+                     division.ToString());
 }
 
 Participant::Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank,
@@ -79,27 +88,60 @@ Participant::Participant(Fabric fabric, std::vector<std::vector<Member>> pods, i
   }
 }
 
+absl::StatusOr<std::vector<Participant::PlannedPart>> Participant::PlanParts(
+    const RunSpec& spec, std::vector<Part> parts, const LinkOutlook& outlook) const {
+  std::vector<PlannedPart> planned;
+  std::vector<const Schedule*> schedules;
+  planned.reserve(parts.size());
+  std::size_t first_step = 0;
+  for (Part& part : parts) {
+    PlannedPart& one = planned.emplace_back();
+    one.part = std::move(part);
+    one.seed = spec.seed + planned.size() - 1;  // another's data is wrong data
+    one.first_step = first_step;
+    TAHOMA_ASSIGN_OR_RETURN(one.plan,
+                            PlanOnFabric(one.part.request, one.part.members, outlook.fabric(),
+                                         {.options = {.mode = spec.mode}}));
+    first_step += one.plan.schedule.turn_count();
+    schedules.push_back(&one.plan.schedule);
+  }
+  if (planned.size() == 1 && outlook.IsSteady()) return planned;
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<ScheduleTimes> times, outlook.TimesOf(schedules));
+  for (std::size_t i = 0; i < planned.size(); ++i) planned[i].plan.times = std::move(times[i]);
+  return planned;
+}
+
 absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<NodeLinks> views) {
   operation_ = next_operation_++;
   TAHOMA_RETURN_IF_ERROR(Open(spec.ToString(), views));
-  TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, FullestPod(spec.request)));
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(spec.request, spec.division, members_));
+  std::uint64_t held = 0;
+  for (const Part& part : parts) held = std::max(held, FullestPod(part));
+  TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, held));
+  if (spec.check && spec.ones) {
+    TAHOMA_RETURN_IF_ERROR(TestPattern::OnesFit(spec.request, spec.op, RanksOf(parts[0])));
+  }
   TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook,
                           LinkOutlook::Of(healthy_, std::move(views), now_));
   TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(members_));
-  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanOnFabric(spec.request, members_, outlook.fabric(),
-                                                  {.options = {.mode = spec.mode}}));
-  if (!outlook.IsSteady()) {
-    TAHOMA_ASSIGN_OR_RETURN(plan.times, outlook.TimesOf(plan.schedule));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<PlannedPart> planned,
+                          PlanParts(spec, std::move(parts), outlook));
+  std::vector<const Plan*> plans;
+  VirtualDuration time{};
+  for (const PlannedPart& one : planned) {
+    plans.push_back(&one.plan);
+    time = std::max<VirtualDuration>(time, one.plan.times.end - one.plan.times.start);
   }
-  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, outlook.fabric()));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plans, outlook.fabric()));
   std::uint64_t wrong = 0;
-  if (spec.check) {
-    TAHOMA_ASSIGN_OR_RETURN(wrong, MoveData(spec, plan));
+  for (const PlannedPart& one : planned) {
+    if (!spec.check) break;
+    TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t more, MoveData(spec, one));
+    wrong += more;
   }
   TAHOMA_ASSIGN_OR_RETURN(wrong, Close(wrong));
-  const VirtualDuration time = plan.times.end - plan.times.start;
   now_ += time * (spec.warmup + spec.iterations);
-  return RunResult{.algorithm = plan.algorithm,
+  return RunResult{.algorithm = planned[0].plan.algorithm,
                    .time = time,
                    .end = now_,
                    .ranks = total_ranks_,
@@ -121,14 +163,13 @@ std::vector<LinkLoad> Participant::Own(const std::vector<LinkLoad>& loads) const
   return own;
 }
 
-std::uint64_t Participant::FullestPod(const Request& request) const {
-  std::uint64_t most = 0;
-  for (const std::vector<Member>& pod : pods_) {
-    std::uint64_t held = 0;
-    for (const Member& member : pod) held += ChipBufferBytes(request, member.ranks);
-    most = std::max(most, held);
+std::uint64_t Participant::FullestPod(const Part& part) const {
+  std::vector<std::uint64_t> held(pods_.size());
+  for (const Member& member : part.members) {
+    held.at(static_cast<std::size_t>(OwnerOf(member.chip))) +=
+        ChipBufferBytes(part.request, member.ranks);
   }
-  return most;
+  return *std::ranges::max_element(held);
 }
 
 // Tells the others and adds what they know to `views`; moves the clock to the latest of all.
@@ -152,23 +193,29 @@ absl::Status Participant::Open(const std::string& spec, std::vector<NodeLinks>& 
   return differs;
 }
 
-absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const Plan& plan) {
-  const TestPattern pattern(spec.request, spec.op, total_ranks_, spec.seed, plan.sources);
+absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec,
+                                                    const PlannedPart& planned) {
+  const Plan& plan = planned.plan;
+  const Request& request = planned.part.request;
+  const int ranks = RanksOf(planned.part);
+  const TestPattern pattern =
+      spec.ones ? TestPattern::Ones(request, spec.op, ranks, plan.sources)
+                : TestPattern(request, spec.op, ranks, planned.seed, plan.sources);
   Buffers buffers;
   buffers.of_chip.resize(owner_.size());
   int first = 0;
   std::vector<std::pair<torus::ChipIndex, RankRange>> own;
-  for (const Member& member : members_) {
+  for (const Member& member : planned.part.members) {
     const RankRange range{.first = first, .count = member.ranks};
     first += member.ranks;
     if (OwnerOf(member.chip) != rank_) continue;
     own.emplace_back(member.chip, range);
-    buffers.storage.emplace_back(ChipBufferBytes(spec.request, member.ranks));
+    buffers.storage.emplace_back(ChipBufferBytes(request, member.ranks));
     buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
     pattern.FillChip(range, buffers.storage.back());
   }
   for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
-    TAHOMA_RETURN_IF_ERROR(RunStep(plan, step, spec, buffers));
+    TAHOMA_RETURN_IF_ERROR(RunStep(planned, step, spec, buffers));
   }
   const std::vector<std::byte> expected = pattern.Expected();
   std::uint64_t wrong = 0;
@@ -178,9 +225,10 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
   return wrong;
 }
 
-absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunSpec& spec,
+absl::Status Participant::RunStep(const PlannedPart& planned, std::size_t step, const RunSpec& spec,
                                   Buffers& buffers) {
-  TAHOMA_RETURN_IF_ERROR(SendStep(plan, step, buffers));
+  TAHOMA_RETURN_IF_ERROR(SendStep(planned, step, buffers));
+  const Plan& plan = planned.plan;
   const StepTimes& times = plan.times.steps[step];
   std::map<int, std::uint64_t> incoming;
   std::map<int, VirtualTime> arrival;
@@ -201,7 +249,7 @@ absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunS
     });
   }
   for (const auto& [from, bytes] : incoming) {
-    TAHOMA_ASSIGN_OR_RETURN(received[from], ReceiveFrom(from, plan, step, bytes, arrival[from]));
+    TAHOMA_ASSIGN_OR_RETURN(received[from], ReceiveFrom(from, planned, step, bytes, arrival[from]));
   }
   std::map<int, std::size_t> used;
   ForEachSend(plan.schedule, step, [&](const Send& send) {
@@ -220,7 +268,9 @@ absl::Status Participant::RunStep(const Plan& plan, std::size_t step, const RunS
 }
 
 // What this participant's chips send to each other participant's, in the order of the step.
-absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buffers& buffers) {
+absl::Status Participant::SendStep(const PlannedPart& planned, std::size_t step,
+                                   const Buffers& buffers) {
+  const Plan& plan = planned.plan;
   const StepTimes& times = plan.times.steps[step];
   std::map<int, std::string> payload;
   std::map<int, VirtualTime> arrival;
@@ -236,7 +286,7 @@ absl::Status Participant::SendStep(const Plan& plan, std::size_t step, const Buf
   for (const auto& [to, bytes] : payload) {
     for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
       Chunk chunk{.operation = operation_,
-                  .step = static_cast<std::uint32_t>(step),
+                  .step = static_cast<std::uint32_t>(planned.first_step + step),
                   .departure = now_ + times.departure.time_since_epoch(),
                   .arrival = now_ + arrival[to].time_since_epoch(),
                   .payload = bytes.substr(at, kChunkBytes)};
@@ -250,9 +300,11 @@ absl::StatusOr<Chunk> Participant::ReceiveChunk(int rank) {
   return Expect<Chunk>(peer_.Receive(rank), rank, operation_);
 }
 
-absl::StatusOr<std::string> Participant::ReceiveFrom(int rank, const Plan& plan, std::size_t step,
-                                                     std::uint64_t bytes, VirtualTime arrival) {
-  const VirtualTime departs = now_ + plan.times.steps[step].departure.time_since_epoch();
+absl::StatusOr<std::string> Participant::ReceiveFrom(int rank, const PlannedPart& planned,
+                                                     std::size_t turn, std::uint64_t bytes,
+                                                     VirtualTime arrival) {
+  const std::size_t step = planned.first_step + turn;
+  const VirtualTime departs = now_ + planned.plan.times.steps[turn].departure.time_since_epoch();
   const VirtualTime arrives = now_ + arrival.time_since_epoch();
   std::string received;
   while (received.size() < bytes) {

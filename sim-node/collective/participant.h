@@ -25,6 +25,7 @@
 #include "sim-node/collective/hierarchical.h"
 #include "sim-node/collective/link_loads.h"
 #include "sim-node/collective/link_views.h"
+#include "sim-node/collective/parts.h"
 #include "sim-node/collective/remote_memory.h"
 #include "sim-node/collective/test_pattern.h"
 #include "sim-node/engine/virtual_time.h"
@@ -49,6 +50,8 @@ struct RunSpec {
   bool check = false;  // move real data once and compare it
   std::uint64_t seed = 0;
   PlanMode mode = PlanMode::kBest;
+  bool ones = false;  // what is checked is ones everywhere, not random
+  Division division{};
   // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked with seed 7, in mode aws".
   std::string ToString() const;
 };
@@ -83,10 +86,10 @@ class Peer {
 };
 
 struct RunResult {
-  Algorithm algorithm = Algorithm::kMesh;
-  VirtualDuration time{};  // of one operation
-  VirtualTime end;         // the communicator's clock after all of them
-  int ranks = 0;           // logical cores
+  Algorithm algorithm = Algorithm::kMesh;  // of the first part
+  VirtualDuration time{};                  // of one operation: until the last part has ended
+  VirtualTime end;                         // the communicator's clock after all of them
+  int ranks = 0;                           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
   // Of one operation, on the links that this participant's chips send on, by their ids in the unit.
@@ -128,16 +131,24 @@ class Participant {
   absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
 
   // Reads and writes chips' memories, those of other participants too; what each lists happens at
-  // once (remote_memory.h). `memory` is that of this participant's claim. All participants must
-  // call Access in the same order. To all alike, with nothing changed: kInvalidArgument for too
-  // many or empty accesses, or when they ask for different things; kPermissionDenied for a chip
-  // that is not the asker's, or not of the gang; kOutOfRange beyond a memory; kResourceExhausted
-  // when a host would keep too much; kFailedPrecondition and the rest as Run.
+  // once (remote_memory.h). Chips count as in the fabric; `memory` is that of this participant's
+  // claim, which counts them as in their unit. All participants must call Access in the same order.
+  // To all alike, with nothing changed: kInvalidArgument for too many or empty accesses, or when
+  // they ask for different things; kPermissionDenied for a chip that is not the asker's, not of the
+  // gang or not in the asker's unit; kOutOfRange beyond a memory; kResourceExhausted when a host
+  // would keep too much; kFailedPrecondition and the rest as Run.
   absl::StatusOr<AccessResult> Access(const AccessSpec& spec, ClaimMemory& memory,
                                       std::vector<NodeLinks> views);
 
  private:
   struct Buffers;
+  // A part and how it is done. Chunks of its first turn are of step `first_step`.
+  struct PlannedPart {
+    Part part;
+    Plan plan;
+    std::size_t first_step = 0;
+    std::uint64_t seed = 0;
+  };
   // What all participants ask for together.
   struct Batch {
     std::vector<MemoryAccess> accesses;  // in order of rank
@@ -151,15 +162,21 @@ class Participant {
   absl::StatusOr<Batch> Gather(const AccessSpec& spec);
   absl::Status Agree(const Batch& batch, const AccessSpec& spec, ClaimMemory& memory);
   absl::Status CheckBatch(const Batch& batch) const;
+  // Of each unit, the chips that accesses may cross: the gang's own where they are joined.
+  std::vector<torus::ChipMask> CrossedChips(const Fabric& fabric) const;
   absl::Status MoveMemory(const Batch& batch, ClaimMemory& memory);
   absl::StatusOr<std::string> ReceiveMemory(int rank, std::uint64_t bytes, VirtualTime arrival);
-  absl::StatusOr<std::uint64_t> MoveData(const RunSpec& spec, const Plan& plan);
-  absl::Status RunStep(const Plan& plan, std::size_t step, const RunSpec& spec, Buffers& buffers);
-  absl::Status SendStep(const Plan& plan, std::size_t step, const Buffers& buffers);
-  absl::StatusOr<std::string> ReceiveFrom(int rank, const Plan& plan, std::size_t step,
+  // All parts with their plans and the times that they have side by side.
+  absl::StatusOr<std::vector<PlannedPart>> PlanParts(const RunSpec& spec, std::vector<Part> parts,
+                                                     const LinkOutlook& outlook) const;
+  absl::StatusOr<std::uint64_t> MoveData(const RunSpec& spec, const PlannedPart& planned);
+  absl::Status RunStep(const PlannedPart& planned, std::size_t step, const RunSpec& spec,
+                       Buffers& buffers);
+  absl::Status SendStep(const PlannedPart& planned, std::size_t step, const Buffers& buffers);
+  absl::StatusOr<std::string> ReceiveFrom(int rank, const PlannedPart& planned, std::size_t turn,
                                           std::uint64_t bytes, VirtualTime arrival);
-  // Bytes of buffers that the pod with the most of them holds for a checked request.
-  std::uint64_t FullestPod(const Request& request) const;
+  // Bytes of buffers that the pod with the most of them holds for a checked part.
+  std::uint64_t FullestPod(const Part& part) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
   // Those on links that this participant's chips send on, by their ids in the chips' unit.
   std::vector<LinkLoad> Own(const std::vector<LinkLoad>& loads) const;

@@ -32,6 +32,12 @@ absl::Status VerdictOf(std::string_view text) {
   return PermissionDenied("{}", why);
 }
 
+// As a claim's memory counts chips.
+MemoryPlace InUnit(MemoryPlace place) {
+  place.chip = Fabric::LocalOf(place.chip);
+  return place;
+}
+
 }  // namespace
 
 absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMemory& memory,
@@ -44,15 +50,8 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
   TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(members_));
   TAHOMA_ASSIGN_OR_RETURN(Batch batch, Gather(spec));
   TAHOMA_RETURN_IF_ERROR(CheckBatch(batch));
-  if (outlook.fabric().unit_count() > 1) {
-    return FailedPrecondition("chips of {} UltraServers or instances share no memory",
-                              outlook.fabric().unit_count());
-  }
-  const TorusLinks& links = outlook.fabric().unit(0);
-  torus::ChipMask gang = 0;
-  for (const Member& member : members_) gang |= MaskOf(member.chip);
-  const torus::ChipMask through = links.IsConnected(gang) ? gang : kAllChips;
-  TAHOMA_ASSIGN_OR_RETURN(batch.times, TimeAccesses(batch.accesses, links, through));
+  TAHOMA_ASSIGN_OR_RETURN(
+      batch.times, TimeAccesses(batch.accesses, outlook.fabric(), CrossedChips(outlook.fabric())));
   TAHOMA_RETURN_IF_ERROR(Agree(batch, spec, memory));
   if (spec.move) TAHOMA_RETURN_IF_ERROR(MoveMemory(batch, memory));
   TAHOMA_RETURN_IF_ERROR(Close(0).status());
@@ -67,6 +66,19 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
   now_ += result.time;
   result.end = now_;
   return result;
+}
+
+std::vector<torus::ChipMask> Participant::CrossedChips(const Fabric& fabric) const {
+  std::vector<torus::ChipMask> gang(static_cast<std::size_t>(fabric.unit_count()));
+  for (const Member& member : members_) {
+    gang[static_cast<std::size_t>(Fabric::UnitOf(member.chip))] |=
+        MaskOf(Fabric::LocalOf(member.chip));
+  }
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    torus::ChipMask& own = gang[static_cast<std::size_t>(unit)];
+    if (!fabric.unit(unit).IsConnected(own)) own = kAllChips;
+  }
+  return gang;
 }
 
 absl::StatusOr<std::vector<std::string>> Participant::Exchange(std::uint32_t step,
@@ -143,12 +155,12 @@ absl::Status Participant::Agree(const Batch& batch, const AccessSpec& spec, Clai
   std::uint64_t leaving = 0;
   for (const MemoryAccess& access : batch.accesses) {
     if (OwnerOf(access.source().chip) == rank_) {
-      if (own.ok()) own = memory.Check({.at = access.source(), .bytes = access.bytes});
+      if (own.ok()) own = memory.Check({.at = InUnit(access.source()), .bytes = access.bytes});
       // Beyond the limit the sum is of no interest, so it cannot overflow.
       if (leaving <= kMaxMovedBytes) leaving += std::min(access.bytes, kMaxMovedBytes + 1);
     }
     if (OwnerOf(access.target().chip) != rank_) continue;
-    landings.push_back({.at = access.target(), .bytes = access.bytes});
+    landings.push_back({.at = InUnit(access.target()), .bytes = access.bytes});
     if (own.ok()) own = memory.Check(landings.back());
   }
   if (own.ok() && spec.move && leaving > kMaxMovedBytes) {
@@ -167,14 +179,14 @@ absl::Status Participant::Agree(const Batch& batch, const AccessSpec& spec, Clai
 }
 
 absl::Status Participant::MoveMemory(const Batch& batch, ClaimMemory& memory) {
-  struct Parcel {
+  struct Bundle {
     std::string bytes;
     std::uint64_t expected = 0;
     VirtualTime arrival;
     std::size_t used = 0;
   };
-  std::map<int, Parcel> outgoing;  // by rank; what stays here is among them
-  std::map<int, Parcel> incoming;
+  std::map<int, Bundle> outgoing;  // by rank; what stays here is among them
+  std::map<int, Bundle> incoming;
   for (std::size_t i = 0; i < batch.accesses.size(); ++i) {
     const MemoryAccess& access = batch.accesses[i];
     const int from = OwnerOf(access.source().chip);
@@ -182,7 +194,7 @@ absl::Status Participant::MoveMemory(const Batch& batch, ClaimMemory& memory) {
     const VirtualTime arrival = now_ + batch.times.ends[i].time_since_epoch();
     if (from == rank_) {
       TAHOMA_ASSIGN_OR_RETURN(const std::string bytes,
-                              memory.Read({.at = access.source(), .bytes = access.bytes}));
+                              memory.Read({.at = InUnit(access.source()), .bytes = access.bytes}));
       outgoing[to].bytes += bytes;
       outgoing[to].arrival = std::max(outgoing[to].arrival, arrival);
     } else if (to == rank_) {
@@ -190,27 +202,27 @@ absl::Status Participant::MoveMemory(const Batch& batch, ClaimMemory& memory) {
       incoming[from].arrival = std::max(incoming[from].arrival, arrival);
     }
   }
-  for (const auto& [to, parcel] : outgoing) {
+  for (const auto& [to, bundle] : outgoing) {
     if (to == rank_) continue;
-    for (std::size_t at = 0; at < parcel.bytes.size(); at += kChunkBytes) {
+    for (std::size_t at = 0; at < bundle.bytes.size(); at += kChunkBytes) {
       TAHOMA_RETURN_IF_ERROR(
           peer_.Send(to, Chunk{.operation = operation_,
                                .step = kBytes,
                                .departure = now_,
-                               .arrival = parcel.arrival,
-                               .payload = parcel.bytes.substr(at, kChunkBytes)}));
+                               .arrival = bundle.arrival,
+                               .payload = bundle.bytes.substr(at, kChunkBytes)}));
     }
   }
-  for (auto& [from, parcel] : incoming) {
-    TAHOMA_ASSIGN_OR_RETURN(parcel.bytes, ReceiveMemory(from, parcel.expected, parcel.arrival));
+  for (auto& [from, bundle] : incoming) {
+    TAHOMA_ASSIGN_OR_RETURN(bundle.bytes, ReceiveMemory(from, bundle.expected, bundle.arrival));
   }
   if (outgoing.contains(rank_)) incoming[rank_] = std::move(outgoing[rank_]);
   for (const MemoryAccess& access : batch.accesses) {
     if (OwnerOf(access.target().chip) != rank_) continue;
-    Parcel& parcel = incoming[OwnerOf(access.source().chip)];
+    Bundle& bundle = incoming[OwnerOf(access.source().chip)];
     TAHOMA_RETURN_IF_ERROR(memory.Write(
-        access.target(), std::string_view(parcel.bytes).substr(parcel.used, access.bytes)));
-    parcel.used += access.bytes;
+        InUnit(access.target()), std::string_view(bundle.bytes).substr(bundle.used, access.bytes)));
+    bundle.used += access.bytes;
   }
   return absl::OkStatus();
 }

@@ -211,6 +211,65 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
   return times;
 }
 
+namespace {
+
+absl::Status CheckUnits(std::span<const MemoryAccess> batch, const Fabric& fabric) {
+  for (const MemoryAccess& access : batch) {
+    for (const ChipIndex chip : {access.local.chip, access.remote.chip}) {
+      if (fabric.Contains(chip)) continue;
+      return InvalidArgument("chip {} is not in a fabric of {} units", chip.value(),
+                             fabric.unit_count());
+    }
+    const UnitChip local = Fabric::Split(access.local.chip);
+    const UnitChip remote = Fabric::Split(access.remote.chip);
+    if (local.unit == remote.unit) continue;
+    return PermissionDenied(
+        "chip {} of unit {} shares no memory with chip {} of unit {}: it ends at the UltraServer",
+        local.chip, local.unit, remote.chip, remote.unit);
+  }
+  return absl::OkStatus();
+}
+
+MemoryAccess InUnit(MemoryAccess access) {
+  access.local.chip = Fabric::LocalOf(access.local.chip);
+  access.remote.chip = Fabric::LocalOf(access.remote.chip);
+  return access;
+}
+
+}  // namespace
+
+absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, const Fabric& fabric,
+                                        std::span<const torus::ChipMask> through) {
+  TAHOMA_RETURN_IF_ERROR(CheckUnits(batch, fabric));
+  BatchTimes all{.ends = std::vector<VirtualTime>(batch.size()),
+                 .hops = std::vector<int>(batch.size()),
+                 .end = {},
+                 .loads = {}};
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    std::vector<MemoryAccess> own;
+    std::vector<std::size_t> places;  // in the batch
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (Fabric::UnitOf(batch[i].local.chip) != unit) continue;
+      own.push_back(InUnit(batch[i]));
+      places.push_back(i);
+    }
+    const TorusLinks& links = fabric.unit(unit);
+    TAHOMA_ASSIGN_OR_RETURN(const BatchTimes times,
+                            TimeAccesses(own, links, through[static_cast<std::size_t>(unit)]));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      all.ends[places[i]] = times.ends[i];
+      all.hops[places[i]] = times.hops[i];
+    }
+    all.end = std::max(all.end, times.end);
+    for (LinkLoad load : times.loads) {
+      const torus::Hop hop = links.HopOf(load.link);
+      load.link = fabric.LinkOf(Fabric::ChipOf(unit, hop.from.value()), hop.axis, hop.direction);
+      all.loads.push_back(load);
+    }
+  }
+  return all;
+}
+
 std::string AccessesText(std::span<const MemoryAccess> accesses) {
   std::string text;
   for (const MemoryAccess& access : accesses) {

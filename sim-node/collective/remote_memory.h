@@ -33,6 +33,7 @@
 #include "sim-node/chip/claim_memory.h"
 #include "sim-node/collective/link_loads.h"
 #include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/fabric.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
@@ -64,6 +65,13 @@ struct BatchTimes {
 // in the torus or too many accesses; kFailedPrecondition when links that are down leave no route.
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
                                         const TorusLinks& links, torus::ChipMask through);
+
+// In a fabric, with chips and links by their numbers there; `through[u]` are the chips of unit u
+// that routes may cross. Units share nothing, so at most kMaxBatchAccesses count in each. Also
+// kPermissionDenied for an access to another unit: the memory that chips share ends at their
+// UltraServer (reference: trainium2-hardware 4), over EFA there are only messages.
+absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, const Fabric& fabric,
+                                        std::span<const torus::ChipMask> through);
 
 // A list of accesses as a text, a line each, and back. kInvalidArgument names the line.
 std::string AccessesText(std::span<const MemoryAccess> accesses);

@@ -11,12 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lib/collective/operation.h"
 #include "lib/torus/box.h"
 #include "lib/torus/shape.h"
 #include "sim-node/collective/element.h"
+#include "sim-node/collective/parcels.h"
 
 namespace tahoma::sim {
 
@@ -31,6 +33,8 @@ struct Request {
   // Of one rank's buffer; for all-gather, of everything gathered. A multiple of the element's size.
   std::uint64_t bytes = 0;
   ElementType type = ElementType::kFp32;
+  // Of an all-to-all or a permute, what goes where in place of what the operation says (parts.h).
+  std::shared_ptr<const std::vector<Parcel>> parcels = nullptr;
 };
 
 struct Member {

@@ -7,12 +7,18 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
 constexpr std::uint64_t kIndexStream = 1;
 constexpr std::uint64_t kRankStream = 2;
+
+// Of 8 significant bits, integers up to 256 are exact. e3m4 alone ends before, at 15.5.
+int ExactIntegers(ElementType type) {
+  return std::min(1 << SignificantBits(type), type == ElementType::kFp8E3m4 ? 15 : INT_MAX);
+}
 
 }  // namespace
 
@@ -39,10 +45,8 @@ TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::ui
     case ElementType::kFp8E5m2:
     case ElementType::kFp16:
     case ElementType::kBf16: {
-      // Of 8 significant bits, integers up to 256 are exact, and so are sums of 128 elements of at
-      // most 2. e3m4 alone ends before its exact integers do, at 15.5.
-      const int exact = std::min(1 << SignificantBits(request.type),
-                                 request.type == ElementType::kFp8E3m4 ? 15 : INT_MAX);
+      // Sums of half as many elements of at most 2 are exact.
+      const int exact = ExactIntegers(request.type);
       if (sums) {
         span_ = 2;
         every_ = (ranks + exact / 2 - 1) / (exact / 2);
@@ -63,7 +67,12 @@ TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::ui
       span_ = 1001;
       break;
   }
-  for (int rank = 0; rank < ranks; rank += every_) {
+  DrawRanks();
+}
+
+void TestPattern::DrawRanks() {
+  rank_sum_ = rank_max_ = rank_min_ = contributors_ = 0;
+  for (int rank = 0; rank < ranks_; rank += every_) {
     const auto drawn =
         static_cast<std::int64_t>(Draw(kRankStream, static_cast<std::uint64_t>(rank)));
     rank_sum_ += drawn;
@@ -71,6 +80,27 @@ TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::ui
     rank_min_ = rank == 0 ? drawn : std::min(rank_min_, drawn);
     ++contributors_;
   }
+}
+
+TestPattern TestPattern::Ones(const Request& request, ReduceOp op, int ranks,
+                              std::vector<int> sources) {
+  TAHOMA_CHECK(OnesFit(request, op, ranks).ok());
+  TestPattern pattern(request, op, ranks, /*seed=*/0, std::move(sources));
+  pattern.low_ = 1;
+  pattern.span_ = 1;  // both draws are 0
+  pattern.every_ = 1;
+  pattern.DrawRanks();
+  return pattern;
+}
+
+absl::Status TestPattern::OnesFit(const Request& request, ReduceOp op, int ranks) {
+  const int bits = SignificantBits(request.type);
+  if (op != ReduceOp::kSum || !Combines(request.operation) || bits == 0) return absl::OkStatus();
+  const int exact = ExactIntegers(request.type);
+  if (ranks <= exact) return absl::OkStatus();
+  return InvalidArgument(
+      "the ones of {} ranks add up to {}, but {} is exact up to {}; ask for random data", ranks,
+      ranks, Name(request.type), exact);
 }
 
 // One multiplication and a fold: spreads well enough to tell places and ranks apart.
@@ -163,7 +193,26 @@ TestPattern::Origin TestPattern::OriginOf(int rank, std::uint64_t index) const {
           .index = static_cast<std::uint64_t>(rank) * block + index % block};
 }
 
+// Zero but where a parcel to the rank lands.
+std::uint64_t TestPattern::CountWrongParcels(int rank, std::span<const std::byte> result) const {
+  const std::size_t size = Size(request_.type);
+  std::vector<std::byte> expected(result.size());
+  for (const Parcel& parcel : *request_.parcels) {
+    if (parcel.to != rank) continue;
+    for (std::uint64_t i = 0; i < parcel.count; ++i) {
+      StoreInteger(request_.type, Value(parcel.from, parcel.begin + i),
+                   &expected[(parcel.at + i) * size]);
+    }
+  }
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < elements_; ++i) {
+    if (std::memcmp(&result[i * size], &expected[i * size], size) != 0) ++wrong;
+  }
+  return wrong;
+}
+
 std::uint64_t TestPattern::CountWrongResult(int rank, std::span<const std::byte> result) const {
+  if (request_.parcels != nullptr) return CountWrongParcels(rank, result);
   const std::size_t size = Size(request_.type);
   std::array<std::byte, sizeof(std::uint32_t)> element;
   std::uint64_t wrong = 0;

@@ -11,9 +11,13 @@
 // right follows for each index at once, however many ranks there are: a missing, doubled or
 // exchanged contribution changes the result, and so does a shifted one.
 //
+// Where a request has parcels, places of a result that none fills must still be zero.
+//
 // Thread safety: immutable.
 
 #pragma once
+
+#include <absl/status/status.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +40,12 @@ class TestPattern {
   // `sources` as in Plan.
   TestPattern(const Request& request, ReduceOp op, int ranks, std::uint64_t seed,
               std::vector<int> sources = {});
+  // Ones everywhere, as nccom-test's all_ones: easy to read, but blocks that were exchanged look
+  // right. OnesFit() must hold.
+  static TestPattern Ones(const Request& request, ReduceOp op, int ranks,
+                          std::vector<int> sources = {});
+  // kInvalidArgument when the sum of `ranks` ones is not exact in the type.
+  static absl::Status OnesFit(const Request& request, ReduceOp op, int ranks);
 
   // What the chip with these ranks holds before the schedule; `buffer` has ChipBufferBytes.
   void FillChip(RankRange ranks, std::span<std::byte> buffer) const;
@@ -66,6 +76,9 @@ class TestPattern {
   std::uint64_t ResultElements() const;
   Origin OriginOf(int rank, std::uint64_t index) const;
   std::uint64_t CountWrongResult(int rank, std::span<const std::byte> result) const;
+  std::uint64_t CountWrongParcels(int rank, std::span<const std::byte> result) const;
+  // Of the ranks that contribute.
+  void DrawRanks();
 
   const Request request_;
   const ReduceOp op_;

@@ -96,18 +96,7 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
            refused_.contains({comm_id, request.rank});
   });
   if (const Local* local = FindLocal(comm_id, request.rank, joiner.number)) {
-    Joined joined;
-    for (int rank = 0; rank < request.world_size; ++rank) {
-      const auto& members = local->group->ranks[static_cast<std::size_t>(rank)].members;
-      if (rank == request.rank) {
-        joined.first_rank = joined.ranks;
-        joined.first_chip = joined.chips;
-        joined.own_chips = static_cast<int>(members.size());
-      }
-      for (const Member& member : members) joined.ranks += member.ranks;
-      joined.chips += static_cast<int>(members.size());
-    }
-    return joined;
+    return JoinedTo(*local->group, request.rank);
   }
   const absl::Status why =
       ended ? refused_.at({comm_id, request.rank})
@@ -119,6 +108,25 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   lock.unlock();
   if (leave) Tell(*leave);
   return why;
+}
+
+Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
+  Joined joined;
+  const int unit = group.gang->UnitOf(own);
+  for (int rank = 0; rank < static_cast<int>(group.ranks.size()); ++rank) {
+    const auto& members = group.ranks[static_cast<std::size_t>(rank)].members;
+    if (rank == own) {
+      joined.first_rank = joined.ranks;
+      joined.first_chip = joined.chips;
+      joined.own_chips = static_cast<int>(members.size());
+    }
+    for (const Member& member : members) {
+      if (group.gang->UnitOf(rank) == unit) joined.pool.push_back(joined.chips);
+      joined.ranks += member.ranks;
+      ++joined.chips;
+    }
+  }
+  return joined;
 }
 
 // Why the ranks that wait can never form a group.
@@ -304,8 +312,12 @@ absl::StatusOr<std::vector<torus::ChipIndex>> Communicators::Chips(const std::st
   std::vector<NodeLinks> views;
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
   std::vector<torus::ChipIndex> chips;
-  for (const Joiner& joiner : local->group->ranks) {
-    for (const Member& member : joiner.members) chips.push_back(member.chip);
+  const Group& group = *local->group;
+  for (std::size_t number = 0; number < group.ranks.size(); ++number) {
+    for (const Member& member :
+         group.gang->ChipsOf(static_cast<int>(number), group.ranks[number].members)) {
+      chips.push_back(member.chip);
+    }
   }
   return chips;
 }

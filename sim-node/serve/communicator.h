@@ -85,6 +85,8 @@ class Communicators final : public PeerEvents {
     int first_chip = 0;  // the pod's first chip within the communicator
     int own_chips = 0;
     int chips = 0;  // of all pods
+    // Chips within the communicator that share the pod's memory pool: those of its UltraServer.
+    std::vector<int> pool{};
   };
 
   // What an operation of this node's ranks put on their links.
@@ -121,7 +123,8 @@ class Communicators final : public PeerEvents {
   absl::StatusOr<AccessResult> Access(const std::string& comm_id, int rank, const AccessSpec& spec,
                                       ClaimMemory& memory);
 
-  // The chips of all pods, in the order of their ranks. kFailedPrecondition before Join.
+  // The chips of all pods, in the order of their ranks, by their numbers in the group's fabric.
+  // kFailedPrecondition before Join.
   absl::StatusOr<std::vector<torus::ChipIndex>> Chips(const std::string& comm_id, int rank) const;
 
   // Forgets the rank; the others are told. Unknown ranks are let pass.
@@ -170,6 +173,7 @@ class Communicators final : public PeerEvents {
   void EndIfLost(const std::string& comm_id, int rank, const std::shared_ptr<Local>& local,
                  const absl::Status& status);
   // The rest need mutex_ held unless they say otherwise.
+  static Joined JoinedTo(const Group& group, int own);
   absl::Status Conflict(const std::string& comm_id) const;
   std::string Missing(const std::string& comm_id, int world_size) const;
   void FormGroup(const std::string& comm_id);

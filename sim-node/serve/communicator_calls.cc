@@ -29,11 +29,78 @@ absl::StatusOr<std::vector<Member>> FirstCores(const std::vector<Member>& cores,
   return members;
 }
 
+constexpr std::size_t kMaxRanks = 8 * kMaxWorldSize * Fabric::kChipsPerUnit;
+
+template <typename Number>
+std::vector<Number> ReadNumbers(wire::Fields& fields, std::string_view where, const Json& list,
+                                std::int64_t max) {
+  std::vector<Number> numbers;
+  for (const Json& item : list) {
+    if (!item.is_number_integer() || item < 0 || item > max) {
+      fields.Fail(InvalidArgument("{} must hold whole numbers from 0 to {}", where, max));
+      return {};
+    }
+    numbers.push_back(item.get<Number>());
+  }
+  return numbers;
+}
+
+// Lists of ranks.
+std::vector<std::vector<int>> ReadLists(wire::Fields& fields, std::string_view key) {
+  std::vector<std::vector<int>> lists;
+  for (const Json& item : fields.Array(key, kMaxRanks)) {
+    if (!item.is_array()) {
+      fields.Fail(InvalidArgument("{} must hold lists of ranks", fields.Path(key)));
+      return {};
+    }
+    lists.push_back(ReadNumbers<int>(fields, fields.Path(key), item, kMaxRanks - 1));
+  }
+  return lists;
+}
+
+VariableCounts ReadCounts(wire::Fields& fields, const Json& item) {
+  constexpr auto kMaxElements = static_cast<std::int64_t>(kMaxRequestBytes);
+  wire::Fields entry(item, fields.Path("counts"));
+  const auto read = [&](std::string_view key) {
+    return ReadNumbers<std::uint64_t>(entry, entry.Path(key), entry.Array(key, kMaxCountedRanks),
+                                      kMaxElements);
+  };
+  VariableCounts counts{.send_counts = read("sendCounts"),
+                        .send_displacements = read("sendDispls"),
+                        .receive_counts = read("recvCounts"),
+                        .receive_displacements = read("recvDispls")};
+  fields.Fail(entry.status());
+  return counts;
+}
+
+// The payload of commRun.
+absl::StatusOr<Division> ReadDivision(const std::string& text) {
+  Division division;
+  if (text.empty()) return division;
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(text, "commRun's payload"));
+  wire::Fields fields(json, "commRun's payload");
+  division.groups = ReadLists(fields, "replicaGroups");
+  for (const std::vector<int>& pair : ReadLists(fields, "pairs")) {
+    if (pair.size() != 2) {
+      fields.Fail(InvalidArgument("{} must hold pairs of ranks", fields.Path("pairs")));
+      break;
+    }
+    division.pairs.emplace_back(pair[0], pair[1]);
+  }
+  for (const Json& item : fields.Array("counts", kMaxRanks)) {
+    division.counts.push_back(ReadCounts(fields, item));
+    if (!fields.status().ok()) break;
+  }
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  return division;
+}
+
 absl::StatusOr<RunSpec> ReadSpec(wire::Fields& fields) {
   RunSpec spec;
   const std::string operation = fields.String("op", 1, 32);
   const std::string type = fields.String("dtype", 1, 16);
   const std::string reduce = fields.StringOr("redOp", 16, "sum");
+  const std::string pattern = fields.StringOr("pattern", 16, "random");
   spec.request.bytes = static_cast<std::uint64_t>(
       fields.Int("bytes", 1, static_cast<std::int64_t>(kMaxRequestBytes)));
   spec.warmup = static_cast<int>(fields.IntOr("warmup", 0, kMaxRepeats, 0));
@@ -41,7 +108,16 @@ absl::StatusOr<RunSpec> ReadSpec(wire::Fields& fields) {
   spec.check = fields.BoolOr("check", false);
   spec.seed = static_cast<std::uint64_t>(fields.IntOr("seed", 0, (std::int64_t{1} << 62), 0));
   TAHOMA_RETURN_IF_ERROR(fields.status());
-  TAHOMA_ASSIGN_OR_RETURN(spec.request.operation, ParseOperation(operation));
+  if (pattern != "random" && pattern != "all_ones") {
+    return InvalidArgument("{} is \"{}\"; expected random or all_ones", fields.Path("pattern"),
+                           pattern);
+  }
+  spec.ones = pattern == "all_ones";
+  if (operation == "alltoallv" || operation == "all_to_all_v") {
+    spec.request.operation = Operation::kAllToAll;  // with counts, or even blocks
+  } else {
+    TAHOMA_ASSIGN_OR_RETURN(spec.request.operation, ParseOperation(operation));
+  }
   TAHOMA_ASSIGN_OR_RETURN(spec.request.type, ParseElementType(type));
   TAHOMA_ASSIGN_OR_RETURN(spec.op, ParseReduceOp(reduce));
   return spec;
@@ -92,11 +168,9 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
     if (!absl::IsAlreadyExists(joined.status())) holders_.erase(key);
     return joined.status();
   }
-  const Json result = {{"firstRank", joined->first_rank},
-                       {"ranks", joined->ranks},
-                       {"chips", joined->chips},
-                       {"firstChip", joined->first_chip},
-                       {"ownChips", joined->own_chips}};
+  const Json result = {{"firstRank", joined->first_rank}, {"ranks", joined->ranks},
+                       {"chips", joined->chips},          {"firstChip", joined->first_chip},
+                       {"ownChips", joined->own_chips},   {"pool", joined->pool}};
   return wire::Reply{.result = result.dump()};
 }
 
@@ -119,7 +193,8 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
   wire::Fields fields(json, std::string(kCommRun));
   const Key key(fields.String("commId", 1, kMaxCommIdBytes),
                 static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
-  TAHOMA_ASSIGN_OR_RETURN(const RunSpec spec, ReadSpec(fields));
+  TAHOMA_ASSIGN_OR_RETURN(RunSpec spec, ReadSpec(fields));
+  TAHOMA_ASSIGN_OR_RETURN(spec.division, ReadDivision(request.payload));
   TAHOMA_RETURN_IF_ERROR(CheckHolder(key, claim));
   TAHOMA_ASSIGN_OR_RETURN(const RunResult run, communicators_.Run(key.first, key.second, spec));
   const Json result = {{"algorithm", Name(run.algorithm)},

@@ -53,6 +53,7 @@ class GangFabric {
   const Fabric& fabric() const { return fabric_; }
   // Members by their numbers in the rank's unit, to their numbers in the fabric.
   std::vector<Member> ChipsOf(int rank, std::vector<Member> members) const;
+  int UnitOf(int rank) const { return units_.at(static_cast<std::size_t>(rank)); }
   // The view of a node in the unit of `rank`, with the numbers of nodes and links in the fabric.
   // NICs of the unit have ids from the torus's id_count() on: 2 * chip, and 1 more for the way in.
   NodeLinks ViewFrom(int rank, NodeLinks view) const;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/wire/call.h"
+#include "sim-node/workload/comm_call.h"
 #include "sim-node/workload/trn_mem.h"
 
 namespace tahoma::sim {
@@ -21,19 +21,18 @@ namespace tahoma::sim {
 class SocketMemNode final : public MemNode {
  public:
   SocketMemNode(std::string address, std::string token)
-      : client_(std::move(address)), token_(std::move(token)) {}
+      : call_(std::move(address), std::move(token)) {}
 
-  absl::StatusOr<MemJoined> Join(const NccomPlace& place) override;
+  absl::StatusOr<CommJoined> Join(const CommPlace& place) override { return call_.Join(place, 0); }
   absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) override;
   absl::StatusOr<std::string> Load(int chip, std::uint64_t address, std::uint64_t bytes) override;
-  absl::StatusOr<std::vector<MemTaken>> Access(const NccomPlace& place,
+  absl::StatusOr<std::vector<MemTaken>> Access(const CommPlace& place,
                                                const std::vector<MemAccess>& accesses,
                                                bool move) override;
-  void Leave(const NccomPlace& place) override;
+  void Leave(const CommPlace& place) override { call_.Leave(place); }
 
  private:
-  wire::Client client_;
-  const std::string token_;
+  CommCall call_;
 };
 
 }  // namespace tahoma::sim

@@ -11,49 +11,40 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Longer than sim-node itself waits for the other ranks, so that its message is the one we print.
-constexpr std::chrono::seconds kJoinTimeout{300};
 constexpr std::chrono::seconds kRunTimeout{1800};
-constexpr std::chrono::seconds kLeaveTimeout{10};
-constexpr std::int64_t kMaxChips = 131'072;  // of 2,048 pods in UltraServers of their own
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 
-Json Place(const NccomPlace& place, const std::string& token) {
-  return {{"token", token}, {"commId", place.comm_id}, {"rank", place.rank}};
+// JSON; empty when all ranks do the same in one group.
+std::string DivisionText(const NccomDivision& division) {
+  if (division.groups.empty() && division.pairs.empty() && division.counts.empty()) return "";
+  Json counts = Json::array();
+  for (const CountsEntry& entry : division.counts) {
+    counts.push_back({{"sendCounts", entry.send_counts},
+                      {"sendDispls", entry.send_displs},
+                      {"recvCounts", entry.recv_counts},
+                      {"recvDispls", entry.recv_displs}});
+  }
+  const Json json = {
+      {"replicaGroups", division.groups}, {"pairs", division.pairs}, {"counts", std::move(counts)}};
+  return json.dump();
 }
 
 }  // namespace
 
-absl::StatusOr<NccomJoined> SocketNode::Join(const NccomPlace& place, int cores) {
-  Json params = Place(place, token_);
-  params["worldSize"] = place.world_size;
-  if (cores != 0) params["cores"] = cores;
-  TAHOMA_ASSIGN_OR_RETURN(
-      const wire::Reply reply,
-      client_.Call({.method = "commJoin", .params = params.dump()}, kJoinTimeout));
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(reply.result, "commJoin"));
-  wire::Fields fields(json, "commJoin");
-  NccomJoined joined;
-  joined.ranks = static_cast<int>(fields.Int("ranks", 1, 8 * kMaxChips));
-  joined.chips = static_cast<int>(fields.Int("chips", 1, kMaxChips));
-  TAHOMA_RETURN_IF_ERROR(fields.status());
-  return joined;
-}
-
-absl::StatusOr<NccomRun> SocketNode::Run(const NccomPlace& place, const NccomOptions& options,
-                                         std::uint64_t bytes) {
-  Json params = Place(place, token_);
-  params["op"] = options.operation;
+absl::StatusOr<NccomRun> SocketNode::Run(const CommPlace& place, const NccomOptions& options,
+                                         const NccomDivision& division, std::uint64_t bytes) {
+  Json params = {{"op", options.operation}};
   params["dtype"] = options.type;
   params["redOp"] = options.redop;
   params["bytes"] = bytes;
-  params["iterations"] = options.iterations;
-  params["warmup"] = options.warmup;
+  params["iterations"] = options.iterations * options.MeasuredRuns();
+  params["warmup"] = options.WarmupOperations();
   params["check"] = options.check;
+  if (options.ones) params["pattern"] = "all_ones";
   params["seed"] = options.seed < 0 ? static_cast<std::int64_t>(bytes) : options.seed;
   TAHOMA_ASSIGN_OR_RETURN(
       const wire::Reply reply,
-      client_.Call({.method = "commRun", .params = params.dump()}, kRunTimeout));
+      call_.OfRank("commRun", place, std::move(params), kRunTimeout, DivisionText(division)));
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(reply.result, "commRun"));
   wire::Fields fields(json, "commRun");
   NccomRun run;
@@ -62,11 +53,6 @@ absl::StatusOr<NccomRun> SocketNode::Run(const NccomPlace& place, const NccomOpt
   run.wrong_elements = static_cast<std::uint64_t>(fields.Int("wrongElements", 0, kMaxInt));
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return run;
-}
-
-void SocketNode::Leave(const NccomPlace& place) {
-  // When it fails the node notices that the claim is released.
-  (void)client_.Call({.method = "commLeave", .params = Place(place, token_).dump()}, kLeaveTimeout);
 }
 
 }  // namespace tahoma::sim

@@ -10,9 +10,9 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <utility>
 
-#include "lib/wire/call.h"
+#include "sim-node/workload/comm_call.h"
 #include "sim-node/workload/nccom_test.h"
 
 namespace tahoma::sim {
@@ -20,16 +20,17 @@ namespace tahoma::sim {
 class SocketNode final : public NccomNode {
  public:
   SocketNode(std::string address, std::string token)
-      : client_(std::move(address)), token_(std::move(token)) {}
+      : call_(std::move(address), std::move(token)) {}
 
-  absl::StatusOr<NccomJoined> Join(const NccomPlace& place, int cores) override;
-  absl::StatusOr<NccomRun> Run(const NccomPlace& place, const NccomOptions& options,
-                               std::uint64_t bytes) override;
-  void Leave(const NccomPlace& place) override;
+  absl::StatusOr<CommJoined> Join(const CommPlace& place, int cores) override {
+    return call_.Join(place, cores);
+  }
+  absl::StatusOr<NccomRun> Run(const CommPlace& place, const NccomOptions& options,
+                               const NccomDivision& division, std::uint64_t bytes) override;
+  void Leave(const CommPlace& place) override { call_.Leave(place); }
 
  private:
-  wire::Client client_;
-  const std::string token_;
+  CommCall call_;
 };
 
 }  // namespace tahoma::sim

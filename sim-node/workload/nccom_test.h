@@ -7,9 +7,8 @@
 // have no noise: every repetition takes the same. With --check real data moves once for each size
 // and every element of the result is compared.
 //
-// Options, columns and units follow aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst. What is
-// other here: without --nworkers all cores of the claim take part; --redop chooses sum, max or min;
-// hosts are those of the gang, so there are no options for them; --check always uses random data.
+// Options, columns and units follow aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst;
+// docs/user-guide.md has a table of them all with what is other here.
 //
 // Thread safety: none.
 
@@ -23,6 +22,9 @@
 #include <string>
 #include <vector>
 
+#include "sim-node/workload/comm_call.h"
+#include "sim-node/workload/nccom_files.h"
+
 namespace tahoma::sim {
 
 struct NccomOptions {
@@ -35,16 +37,37 @@ struct NccomOptions {
   std::uint64_t step_factor = 0;  // 0 = not given
   int iterations = 20;
   int warmup = 5;
+  int runs = 0;  // of all iterations and warm-ups together; 0 = not given
+  int warmup_runs = 0;
   std::string type = "uint8";
   std::string redop = "sum";
   bool check = false;
+  bool ones = false;                         // checked data is all ones, not random
   std::int64_t seed = -1;                    // of the checked data; negative: the size
   std::vector<std::string> stats = {"avg"};  // of the times: "avg" or a percentile, "p50"
   bool show_algorithm = false;
   bool show_sizes = false;  // what a rank puts in and gets out
   std::string json_report;  // file to write; empty = none
+  // Files to read (nccom_files.h); empty = none.
+  std::string groups_file{};
+  std::string pairs_file{};
+  std::string counts_file{};
+  int data_parallel = 0;  // ranks in a group; 0 = not given
   bool help = false;
+
+  int MeasuredRuns() const { return runs == 0 ? 1 : runs; }
+  // Operations before and between those that are measured, of all runs.
+  std::int64_t WarmupOperations() const;
 };
+
+// What the files of the options say, and the groups of --data-parallel-dimension.
+struct NccomDivision {
+  RankGroups groups{};
+  RankPairs pairs{};
+  std::vector<CountsEntry> counts{};
+};
+// Reads the files. kInvalidArgument for one that is wrong, kUnavailable for one that is not there.
+absl::StatusOr<NccomDivision> ReadDivision(const NccomOptions& options);
 
 // Arguments without the program's name. kInvalidArgument says which option is wrong and how.
 absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments);
@@ -53,21 +76,13 @@ std::string NccomHelp();
 // "32", "1K", "1kb", "64MB", "2G": bytes in units of 1024.
 absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text);
 
+// Of a type by its name: "bf16" has 2. Unknown ones have 4.
+std::size_t ElementBytes(std::string_view type);
+
 // Sizes to run, ascending; at most kMaxSizes of them.
 inline constexpr std::size_t kMaxSizes = 1000;
 absl::StatusOr<std::vector<std::uint64_t>> NccomSizes(const NccomOptions& options);
 
-// Where this pod stands, from its environment.
-struct NccomPlace {
-  std::string comm_id;
-  int rank = 0;
-  int world_size = 1;
-};
-
-struct NccomJoined {
-  int ranks = 0;
-  int chips = 0;
-};
 struct NccomRun {
   std::string algorithm;
   std::int64_t time_ps = 0;
@@ -79,15 +94,15 @@ class NccomNode {
  public:
   virtual ~NccomNode() = default;
   // `cores` = 0 means all of the claim.
-  virtual absl::StatusOr<NccomJoined> Join(const NccomPlace& place, int cores) = 0;
-  virtual absl::StatusOr<NccomRun> Run(const NccomPlace& place, const NccomOptions& options,
-                                       std::uint64_t bytes) = 0;
-  virtual void Leave(const NccomPlace& place) = 0;
+  virtual absl::StatusOr<CommJoined> Join(const CommPlace& place, int cores) = 0;
+  virtual absl::StatusOr<NccomRun> Run(const CommPlace& place, const NccomOptions& options,
+                                       const NccomDivision& division, std::uint64_t bytes) = 0;
+  virtual void Leave(const CommPlace& place) = 0;
 };
 
 // Joins, runs every size and leaves. Rank 0 prints the table, the others a line. Returns the exit
 // status: 0, or 1 after an error (printed) or a wrong element.
-int RunNccomTest(const NccomOptions& options, const NccomPlace& place, NccomNode& node,
+int RunNccomTest(const NccomOptions& options, const CommPlace& place, NccomNode& node,
                  std::ostream& out, std::ostream& err);
 
 }  // namespace tahoma::sim

@@ -25,6 +25,9 @@ constexpr std::array kLongOptions = {
     option{nullptr, 0, nullptr, 0},
 };
 
+constexpr std::uint64_t kMaxChips = 131'072;  // of the largest gang
+constexpr int kMaxPool = 64;                  // chips of an UltraServer
+
 // Where things lie in every chip's memory: each place has room for the largest access.
 constexpr std::uint64_t kPattern = 0, kArrived = kMaxMemBytes, kReadBack = 2 * kMaxMemBytes;
 
@@ -57,7 +60,7 @@ absl::Status Apply(int choice, std::string_view text, MemOptions& options) {
     case 'f':
       return ReadNumber("--stepfactor", text, 2, 1024, options.step_factor);
     case kFromOption:
-      TAHOMA_RETURN_IF_ERROR(ReadNumber("--from", text, 0, 63, number));
+      TAHOMA_RETURN_IF_ERROR(ReadNumber("--from", text, 0, kMaxChips - 1, number));
       options.from = static_cast<int>(number);
       return absl::OkStatus();
     case kAllOption:
@@ -93,7 +96,7 @@ struct Pair {
 
 class Rounds {
  public:
-  Rounds(const MemOptions& options, const NccomPlace& place, const MemJoined& joined, MemNode& node,
+  Rounds(const MemOptions& options, const CommPlace& place, const CommJoined& joined, MemNode& node,
          std::ostream& out)
       : options_(options), place_(place), joined_(joined), node_(node), out_(out) {}
 
@@ -103,9 +106,10 @@ class Rounds {
     bool titled = false;
     for (std::uint64_t bytes = options_.min_bytes; bytes <= options_.max_bytes;
          bytes *= options_.step_factor) {
-      for (int other = 0; other < joined_.chips; ++other) {
-        if (options_.all && other == 0) continue;
-        const std::vector<Pair> pairs = PairsOf(other);
+      // As many rounds on all pods, also where an UltraServer has fewer chips of the gang.
+      const auto rounds = static_cast<std::size_t>(std::min(joined_.chips, kMaxPool));
+      for (std::size_t round = options_.all ? 1 : 0; round < rounds; ++round) {
+        const std::vector<Pair> pairs = PairsOf(round);
         if (!pairs.empty() && !titled) Title();
         titled = titled || !pairs.empty();
         TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t more, RunOne(pairs, bytes));
@@ -120,15 +124,17 @@ class Rounds {
     return chip >= joined_.first_chip && chip < joined_.first_chip + joined_.own_chips;
   }
 
-  // Of this pod's chips.
-  std::vector<Pair> PairsOf(int other) const {
-    if (!options_.all) {
-      if (!IsOwn(options_.from)) return {};
-      return {{.chip = options_.from, .remote = other}};
-    }
+  // Of this pod's chips; nothing when all of their UltraServer have had their turn.
+  std::vector<Pair> PairsOf(std::size_t round) const {
+    const std::vector<int>& pool = joined_.pool;
     std::vector<Pair> pairs;
-    for (int chip = joined_.first_chip; chip < joined_.first_chip + joined_.own_chips; ++chip) {
-      pairs.push_back({.chip = chip, .remote = (chip + other) % joined_.chips});
+    for (std::size_t place = 0; place < pool.size() && round < pool.size(); ++place) {
+      if (!IsOwn(pool[place])) continue;
+      if (options_.all) {
+        pairs.push_back({.chip = pool[place], .remote = pool[(place + round) % pool.size()]});
+      } else if (pool[place] == options_.from) {
+        pairs.push_back({.chip = pool[place], .remote = pool[round]});
+      }
     }
     return pairs;
   }
@@ -195,15 +201,15 @@ class Rounds {
   }
 
   const MemOptions& options_;
-  const NccomPlace& place_;
-  const MemJoined joined_;
+  const CommPlace& place_;
+  const CommJoined joined_;
   MemNode& node_;
   std::ostream& out_;
 };
 
-absl::StatusOr<std::uint64_t> JoinAndRun(const MemOptions& options, const NccomPlace& place,
+absl::StatusOr<std::uint64_t> JoinAndRun(const MemOptions& options, const CommPlace& place,
                                          MemNode& node, std::ostream& out) {
-  TAHOMA_ASSIGN_OR_RETURN(const MemJoined joined, node.Join(place));
+  TAHOMA_ASSIGN_OR_RETURN(const CommJoined joined, node.Join(place));
   absl::StatusOr<std::uint64_t> wrong =
       options.from < joined.chips ? Rounds(options, place, joined, node, out).Run()
                                   : InvalidArgument("--from is {}; the gang has chips 0 to {}",
@@ -260,8 +266,10 @@ what each took. Chips are counted through the gang: pod 0's first, each pod's in
   -b, --minbytes SIZE    first size, default 1M
   -e, --maxbytes SIZE    last size, default the first
   -f, --stepfactor N     multiplies from size to size, default 4
-      --from CHIP        the chip that reaches every other in turn, alone; default 0
-      --all              every chip reaches the one N places further, all at once, for every N
+      --from CHIP        the chip that reaches every other of its UltraServer in turn, alone;
+                         default 0
+      --all              every chip reaches the one N places further in its UltraServer, all at
+                         once, for every N
       --no-check         only time passes: larger sizes are possible
   -h, --help
 
@@ -269,7 +277,7 @@ GB/s columns count 1000000000 bytes. Environment: as nccom-test's.
 )";
 }
 
-int RunTrnMem(const MemOptions& options, const NccomPlace& place, MemNode& node, std::ostream& out,
+int RunTrnMem(const MemOptions& options, const CommPlace& place, MemNode& node, std::ostream& out,
               std::ostream& err) {
   const auto wrong = JoinAndRun(options, place, node, out);
   if (!wrong.ok()) {

@@ -4,7 +4,8 @@
 //   const int status = RunTrnMem(*options, place, node, std::cout, std::cerr);
 //
 // Every pod of the gang runs it with the same options. One chip reaches every chip of the gang in
-// turn, alone; with --all every chip reaches the one that is so many places further, all at once.
+// its UltraServer in turn, alone; with --all every chip reaches the one that is so many places
+// further there, all at once.
 // Bytes really move: the host puts a pattern into the chip's memory, the chip writes it to the
 // other and reads it back to another place, and the host compares. Times are the emulator's.
 //
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "sim-node/workload/comm_call.h"
 #include "sim-node/workload/nccom_test.h"
 
 namespace tahoma::sim {
@@ -43,11 +45,6 @@ struct MemOptions {
 absl::StatusOr<MemOptions> ParseMemArguments(const std::vector<std::string>& arguments);
 std::string MemHelp();
 
-struct MemJoined {
-  int first_chip = 0;  // of this pod
-  int own_chips = 0;
-  int chips = 0;  // of all pods
-};
 struct MemAccess {
   bool write = false;
   int chip = 0;  // as the communicator counts
@@ -65,21 +62,21 @@ struct MemTaken {
 class MemNode {
  public:
   virtual ~MemNode() = default;
-  virtual absl::StatusOr<MemJoined> Join(const NccomPlace& place) = 0;
+  virtual absl::StatusOr<CommJoined> Join(const CommPlace& place) = 0;
   // Of the pod's own chip `chip`, counted from 0.
   virtual absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) = 0;
   virtual absl::StatusOr<std::string> Load(int chip, std::uint64_t address,
                                            std::uint64_t bytes) = 0;
   // All pods must call it; what each access took, in order.
-  virtual absl::StatusOr<std::vector<MemTaken>> Access(const NccomPlace& place,
+  virtual absl::StatusOr<std::vector<MemTaken>> Access(const CommPlace& place,
                                                        const std::vector<MemAccess>& accesses,
                                                        bool move) = 0;
-  virtual void Leave(const NccomPlace& place) = 0;
+  virtual void Leave(const CommPlace& place) = 0;
 };
 
 // Joins, runs every size and leaves; prints the rows of this pod's chips. Returns the exit status:
 // 0, or 1 after an error (printed) or a wrong byte.
-int RunTrnMem(const MemOptions& options, const NccomPlace& place, MemNode& node, std::ostream& out,
+int RunTrnMem(const MemOptions& options, const CommPlace& place, MemNode& node, std::ostream& out,
               std::ostream& err);
 
 }  // namespace tahoma::sim

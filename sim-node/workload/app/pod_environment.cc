@@ -21,8 +21,8 @@ absl::StatusOr<int> Number(const char* name, int fallback) {
   return std::stoi(text);
 }
 
-absl::StatusOr<NccomPlace> Place(const std::string& token) {
-  NccomPlace place;
+absl::StatusOr<CommPlace> Place(const std::string& token) {
+  CommPlace place;
   TAHOMA_ASSIGN_OR_RETURN(place.rank, Number("TAHOMA_RANK", 0));
   TAHOMA_ASSIGN_OR_RETURN(place.world_size, Number("TAHOMA_WORLD_SIZE", 1));
   if (place.world_size < 1 || place.rank >= place.world_size) {

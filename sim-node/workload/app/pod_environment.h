@@ -18,7 +18,7 @@ namespace tahoma::sim {
 struct PodEnvironment {
   std::string socket;
   std::string token;
-  NccomPlace place;
+  CommPlace place;
 
   // TAHOMA_NODE_SOCKET, TAHOMA_CLAIM_TOKEN, TAHOMA_RANK, TAHOMA_WORLD_SIZE, and TAHOMA_COMM_ID or
   // NEURON_RT_ROOT_COMM_ID. kFailedPrecondition without a claim, kInvalidArgument for a wrong

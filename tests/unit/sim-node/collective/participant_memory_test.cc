@@ -277,5 +277,95 @@ TEST_F(ParticipantMemoryTest, ARankThatIsGoneEndsItForTheOthers) {
   EXPECT_TRUE(absl::IsAborted(results[0][0].status())) << results[0][0].status();
 }
 
+// Two pods in each of two UltraServers, interleaved: ranks 0 and 2 in the first, 1 and 3 in the
+// second, each with two chips that have the same numbers in their UltraServer.
+class MemoryOfUnitsTest : public ::testing::Test {
+ protected:
+  MemoryOfUnitsTest() {
+    for (int rank = 0; rank < 4; ++rank) {
+      std::vector<ClaimMemory::Share> shares;
+      pods_.emplace_back();
+      for (const int local : {rank / 2 * 16, rank / 2 * 16 + 1}) {
+        pods_.back().push_back({.chip = Fabric::ChipOf(rank % 2, local)});
+        shares.push_back({ChipIndex(local), kBytes});
+      }
+      memories_.push_back(node_.Of(fmt::format("claim-{}", rank), shares));
+    }
+  }
+
+  std::vector<absl::StatusOr<AccessResult>> Run(const std::vector<AccessSpec>& specs) {
+    Exchange exchange;
+    std::vector<absl::StatusOr<AccessResult>> results(4, absl::UnknownError("not run"));
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&, rank] {
+        QueuePeer peer(exchange, static_cast<int>(rank));
+        Participant self(fabric_, pods_, static_cast<int>(rank), peer);
+        results[rank] = self.Access(specs[rank], *memories_[rank], {});
+        if (!results[rank].ok()) exchange.Lose(static_cast<int>(rank));
+      });
+    }
+    threads.clear();
+    return results;
+  }
+
+  const Fabric fabric_{{testing::UltraServer({}), testing::UltraServer({})}, 25'000'000'000};
+  Pods pods_;
+  NodeMemory node_{8 << 20};
+  std::vector<std::shared_ptr<ClaimMemory>> memories_;
+};
+
+TEST_F(MemoryOfUnitsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesAlone) {
+  std::vector<AccessSpec> specs(4);
+  std::vector<std::vector<MemoryAccess>> local(2);  // by unit, as its chips count
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const int own = static_cast<int>(rank) / 2 * 16;
+    const int unit = static_cast<int>(rank) % 2;
+    // Unit 1 moves four times as much.
+    const std::uint64_t bytes = unit == 0 ? 20'000 : 80'000;
+    ASSERT_TRUE(memories_[rank]
+                    ->Write({ChipIndex(own), 0}, std::string(bytes, static_cast<char>('a' + rank)))
+                    .ok());
+    const int other = 17 - own;  // of the other rank in the unit
+    local[rank % 2].push_back(
+        Access(AccessKind::kWrite, {ChipIndex(own), 0}, {ChipIndex(other), 5}, bytes));
+    specs[rank].accesses = {Access(AccessKind::kWrite, {Fabric::ChipOf(unit, own), 0},
+                                   {Fabric::ChipOf(unit, other), 5}, bytes)};
+  }
+  const auto results = Run(specs);
+  VirtualDuration all{};
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    ASSERT_TRUE(results[rank].ok()) << results[rank].status();
+    const auto alone = TimeAccesses(local[rank % 2], fabric_.unit(0), 0x3'0003);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_EQ(results[rank]->times[0], alone->ends[rank / 2].time_since_epoch());
+    EXPECT_EQ(results[rank]->hops[0], alone->hops[rank / 2]);
+    all = std::max<VirtualDuration>(all, alone->end.time_since_epoch());
+    for (const LinkLoad& load : results[rank]->loads) {
+      EXPECT_LT(load.link, fabric_.unit(0).id_count()) << "by its id in the unit";
+    }
+    const int other = 17 - static_cast<int>(rank) / 2 * 16;
+    const std::size_t owner = rank < 2 ? rank + 2 : rank - 2;
+    const auto arrived = memories_[owner]->Read({{ChipIndex(other), 5}, 20'000});
+    ASSERT_TRUE(arrived.ok());
+    EXPECT_EQ(*arrived, std::string(20'000, static_cast<char>('a' + rank)));
+  }
+  for (const auto& result : results) EXPECT_EQ(result->time, all);
+}
+
+TEST_F(MemoryOfUnitsTest, TheMemoryOfAnotherUltraServerIsRefusedToAllAndNothingChanges) {
+  std::vector<AccessSpec> specs(4);
+  specs[0].accesses = {
+      Access(AccessKind::kWrite, {Fabric::ChipOf(0, 0), 0}, {Fabric::ChipOf(0, 16), 0}, 4),
+      Access(AccessKind::kRead, {Fabric::ChipOf(0, 0), 0}, {Fabric::ChipOf(1, 17), 0}, 4)};
+  ASSERT_TRUE(memories_[0]->Write({ChipIndex(0), 0}, "data").ok());
+  for (const auto& result : Run(specs)) {
+    EXPECT_EQ(result.status(),
+              PermissionDenied("chip 0 of unit 0 shares no memory with chip 17 of unit 1: it ends "
+                               "at the UltraServer"));
+  }
+  EXPECT_EQ(*memories_[2]->Read({{ChipIndex(16), 0}, 4}), std::string(4, '\0'));
+}
+
 }  // namespace
 }  // namespace tahoma::sim

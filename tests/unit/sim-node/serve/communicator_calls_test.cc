@@ -85,6 +85,34 @@ TEST_F(CommunicatorCallsTest, WhenAClaimIsReleasedItsRanksAreOut) {
   EXPECT_TRUE(Call(kCommJoin, join_, "token-b").ok());
 }
 
+TEST_F(CommunicatorCallsTest, ThePayloadOfARunDividesTheRanks) {
+  ASSERT_TRUE(Call(kCommJoin, join_).ok());
+  nlohmann::json run = run_;
+  const auto call = [&](const std::string& payload) {
+    return calls_
+        .Call({.method = std::string(kCommRun), .params = run.dump(), .payload = payload},
+              "token-a", cores_)
+        .status();
+  };
+  EXPECT_TRUE(call(R"({"replicaGroups": [[0, 4], [1, 5]]})").ok());
+  run["pattern"] = "all_ones";
+  EXPECT_TRUE(call("").ok());
+  run["op"] = "alltoallv";
+  EXPECT_TRUE(call(R"({"counts": [{"sendCounts": [1, 2, 3, 4, 5, 6, 7, 8]}]})").ok());
+  run["op"] = "permute";
+  EXPECT_TRUE(call(R"({"pairs": [[0, 7]]})").ok());
+  EXPECT_EQ(Message(call("[]")), "commRun's payload is of type array; expected an object");
+  EXPECT_EQ(Message(call(R"({"pairs": [[0, 7, 1]]})")),
+            "commRun's payload.pairs must hold pairs of ranks");
+  EXPECT_EQ(Message(call(R"({"pairs": [3]})")), "commRun's payload.pairs must hold lists of ranks");
+  EXPECT_EQ(Message(call(R"({"replicaGroups": [[-1]]})")),
+            "commRun's payload.replicaGroups must hold whole numbers from 0 to 1048575");
+  EXPECT_EQ(Message(call(R"({"counts": [{"sendCounts": ["a"]}]})")),
+            "commRun's payload.counts.sendCounts must hold whole numbers from 0 to 8589934592");
+  EXPECT_EQ(Message(call(R"({"pairs": [[0, 8]]})")),
+            "the pair [0, 8] names rank 8; expected 0 to 7");
+}
+
 TEST_F(CommunicatorCallsTest, WrongFieldsAreNamed) {
   ASSERT_TRUE(Call(kCommJoin, join_).ok());
   const auto message = [&](std::string_view key, const nlohmann::json& value) {
@@ -97,6 +125,8 @@ TEST_F(CommunicatorCallsTest, WrongFieldsAreNamed) {
   EXPECT_NE(message("op", "gather").find("unknown operation"), std::string::npos);
   EXPECT_NE(message("dtype", "fp64").find("unknown data type"), std::string::npos);
   EXPECT_NE(message("redOp", "avg").find("unknown reduce operation"), std::string::npos);
+  EXPECT_EQ(message("pattern", "zeros"),
+            "commRun.pattern is \"zeros\"; expected random or all_ones");
   EXPECT_NE(message("bytes", 0).find("bytes"), std::string::npos);
   EXPECT_NE(message("iterations", 0).find("iterations"), std::string::npos);
   EXPECT_NE(message("check", 1).find("check"), std::string::npos);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -24,9 +25,7 @@ namespace {
 // 1 us for a write, 2 us for a read.
 class FixedNode final : public MemNode {
  public:
-  absl::StatusOr<MemJoined> Join(const NccomPlace&) override {
-    return MemJoined{.first_chip = 1, .own_chips = 2, .chips = 4};
-  }
+  absl::StatusOr<CommJoined> Join(const CommPlace&) override { return joined; }
   absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) override {
     memory_[{chip + 1, address}] = bytes;
     return absl::OkStatus();
@@ -36,7 +35,7 @@ class FixedNode final : public MemNode {
     for (std::uint64_t i = 0; i < wrong; ++i) found[i] = static_cast<char>(found[i] ^ 1);
     return found;
   }
-  absl::StatusOr<std::vector<MemTaken>> Access(const NccomPlace&,
+  absl::StatusOr<std::vector<MemTaken>> Access(const CommPlace&,
                                                const std::vector<MemAccess>& accesses,
                                                bool move) override {
     ++rounds;
@@ -51,8 +50,9 @@ class FixedNode final : public MemNode {
     }
     return taken;
   }
-  void Leave(const NccomPlace&) override { left = true; }
+  void Leave(const CommPlace&) override { left = true; }
 
+  CommJoined joined{.ranks = 16, .chips = 4, .first_chip = 1, .own_chips = 2, .pool = {0, 1, 2, 3}};
   std::uint64_t wrong = 0;
   int fail_at = -1;
   int rounds = 0;
@@ -107,6 +107,26 @@ TEST_F(TrnMemTest, WithAllEveryChipReachesTheOneSoManyFurther) {
   EXPECT_NE(text.find("     2     1     1          64"), std::string::npos) << text;
 }
 
+// Chips 1 and 2 of six are in an UltraServer with chip 5.
+TEST_F(TrnMemTest, OnlyChipsOfTheUltraServerAreReachedInAsManyRoundsAsOthersNeed) {
+  node_.joined = {.ranks = 24, .chips = 6, .first_chip = 1, .own_chips = 2, .pool = {1, 2, 5}};
+  EXPECT_EQ(Run({"--all"}), 0) << err_.str();
+  std::vector<std::string> reached;
+  std::istringstream lines(out_.str());
+  std::string line;
+  std::getline(lines, line);  // the title
+  while (std::getline(lines, line)) reached.push_back(line.substr(0, 12));
+  EXPECT_EQ(reached, (std::vector<std::string>{"     1     2", "     2     5", "     1     5",
+                                               "     2     1"}));
+  EXPECT_EQ(node_.rounds, 2 * 5) << "writes and reads, with every other chip of the gang";
+  out_.str("");
+  node_.rounds = 0;
+  EXPECT_EQ(Run({"--from", "2"}), 0);
+  const std::string printed = out_.str();
+  EXPECT_EQ(std::ranges::count(printed, '\n'), 1 + 3);
+  EXPECT_EQ(node_.rounds, 2 * 6);
+}
+
 TEST_F(TrnMemTest, WrongBytesAreCountedAndFailTheRun) {
   node_.wrong = 3;
   EXPECT_EQ(Run({"-b", "16", "--from", "1"}), 1);
@@ -144,9 +164,38 @@ TEST(TrnMemArgumentsTest, WrongOnesAreNamed) {
   EXPECT_EQ(message({"-b", "64M"}),
             "--maxbytes is 67108864; with a check expected at most 33554432 (see --no-check)");
   EXPECT_EQ(message({"-f", "1"}), "--stepfactor is \"1\"; expected 2 to 1024");
-  EXPECT_EQ(message({"--from", "64"}), "--from is \"64\"; expected 0 to 63");
+  EXPECT_EQ(message({"--from", "131072"}), "--from is \"131072\"; expected 0 to 131071");
   EXPECT_TRUE(ParseMemArguments({"--help"})->help);
   EXPECT_NE(MemHelp().find("--no-check"), std::string::npos);
+}
+
+TEST(CommCallTest, ACallNamesItsRankAndAnswersThatMakeNoSenseAreRefused) {
+  char name[] = "/tmp/tahoma-call-XXXXXX";
+  const std::string folder = mkdtemp(name);
+  nlohmann::json asked;
+  nlohmann::json answer = {
+      {"ranks", 8}, {"chips", 2}, {"firstChip", 1}, {"ownChips", 1}, {"pool", {0, 1}}};
+  auto server =
+      wire::Server::Start("unix:" + folder + "/pods.sock", {}, [&](const wire::Request& request) {
+        asked = nlohmann::json::parse(request.params);
+        return wire::Reply{.result = answer.dump()};
+      });
+  ASSERT_TRUE(server.ok()) << server.status();
+  CommCall call("unix:" + folder + "/pods.sock", "token");
+  const CommPlace place{.comm_id = "c", .rank = 1, .world_size = 2};
+  const auto joined = call.Join(place, 3);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(asked, nlohmann::json::parse(R"({"token": "token", "commId": "c", "rank": 1,
+                                             "worldSize": 2, "cores": 3})"));
+  EXPECT_EQ(joined->first_chip, 1);
+  EXPECT_EQ(joined->pool, (std::vector<int>{0, 1}));
+  answer["pool"] = {0, 2};
+  EXPECT_EQ(Message(call.Join(place, 0).status()), "commJoin.pool must hold chips from 0 to 1");
+  answer["pool"] = {0, 1};
+  answer["ownChips"] = 3;
+  EXPECT_EQ(Message(call.Join(place, 0).status()), "commJoin.ownChips is 3; expected 1 to 2");
+  (*server)->Stop();
+  std::filesystem::remove_all(folder);
 }
 
 // A sim-node's calls behind a socket, as trn-mem in a pod would find them.

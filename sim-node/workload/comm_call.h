@@ -1,0 +1,66 @@
+// A pod's calls to its sim-node about one communicator: what nccom-test and trn-mem have in common.
+//
+//   CommCall call("unix:/run/tahoma/node.sock", token);
+//   TAHOMA_ASSIGN_OR_RETURN(const CommJoined joined, call.Join(place, /*cores=*/0));
+//   TAHOMA_ASSIGN_OR_RETURN(const auto reply, call.OfRank("commRun", place, params, timeout));
+//   call.Leave(place);
+//
+// Scope: commJoin, commLeave and the fields that every call has (docs/formats/wire.md).
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/wire/call.h"
+
+namespace tahoma::sim {
+
+// Where this pod stands, from its environment.
+struct CommPlace {
+  std::string comm_id{};
+  int rank = 0;
+  int world_size = 1;
+};
+
+// Chips are counted through all pods.
+struct CommJoined {
+  int ranks = 0;  // logical cores of all pods
+  int chips = 0;  // of all pods
+  int first_chip = 0;
+  int own_chips = 0;
+  std::vector<int> pool{};  // chips whose memory the pod's own reach, itself among them
+};
+
+class CommCall {
+ public:
+  CommCall(std::string address, std::string token)
+      : client_(std::move(address)), token_(std::move(token)) {}
+
+  // Waits for the other pods, at most as long as the sim-node does. `cores` = 0 means all of the
+  // claim.
+  absl::StatusOr<CommJoined> Join(const CommPlace& place, int cores);
+  // `params` is an object; token, commId and rank are added to it.
+  absl::StatusOr<wire::Reply> OfRank(std::string_view method, const CommPlace& place,
+                                     nlohmann::json params, std::chrono::seconds timeout,
+                                     std::string payload = "");
+  // The same of the claim alone: only the token is added.
+  absl::StatusOr<wire::Reply> OfClaim(std::string_view method, nlohmann::json params,
+                                      std::chrono::seconds timeout, std::string payload = "");
+  // When it fails the node notices that the claim is released.
+  void Leave(const CommPlace& place);
+
+ private:
+  wire::Client client_;
+  const std::string token_;
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,48 @@
+// The files that nccom-test reads: which ranks work together, and what each sends.
+//
+//   auto groups = ParseReplicaGroups(R"({"replica_groups": [[[0, 1], [2, 3]]]})");
+//   auto pairs = ParseSourceTargetPairs(R"({"src_target_pairs": [[[0, 1], [1, 0]]]})");
+//   auto counts = ParseCounts(R"({"metadata": [{"send_counts": [512, 1024]}]})");
+//
+// Formats are those of AWS's tool (aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst:
+// --custom-replica-groups, --custom-src-target-pairs, --variable-size-op-metadata). The lists of
+// groups and of pairs are wrapped in one more list, which must have one entry.
+//
+// Scope: the shape of the files. Whether ranks and counts fit together is for the sim-node to say,
+// which knows them all.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tahoma::sim {
+
+using RankGroups = std::vector<std::vector<int>>;
+using RankPairs = std::vector<std::pair<int, int>>;  // from, to
+
+// In elements, by the rank at the other end.
+struct CountsEntry {
+  std::vector<std::uint64_t> send_counts{};
+  std::vector<std::uint64_t> send_displs{};
+  std::vector<std::uint64_t> recv_counts{};
+  std::vector<std::uint64_t> recv_displs{};
+};
+
+// kInvalidArgument says where the text is wrong and what is expected.
+absl::StatusOr<RankGroups> ParseReplicaGroups(std::string_view text);
+absl::StatusOr<RankPairs> ParseSourceTargetPairs(std::string_view text);
+absl::StatusOr<std::vector<CountsEntry>> ParseCounts(std::string_view text);
+
+// Groups of `size` ranks with equal distances, as --data-parallel-dimension asks: of 8 ranks in
+// groups of 2 ranks 0 and 4, 1 and 5, ... So with as many nodes as `size` each group has one rank
+// on each. kInvalidArgument unless `size` divides `ranks`.
+absl::StatusOr<RankGroups> DataParallelGroups(int ranks, int size);
+
+}  // namespace tahoma::sim
