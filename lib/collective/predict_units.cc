@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/collective/unit_links.h"
 
 namespace tahoma::collective {
 namespace {
 
-// The buffer is cut into 1, 2, 4, ... so many chunks where that hides one network behind the other.
-constexpr std::uint64_t kChunksMax = 64;
+// Parts that a buffer is cut into where that hides one network behind the other, and how many of
+// them are between the units at once (docs/design/0006-efa.md).
+constexpr std::uint64_t kChunkCounts[] = {1, 4, 8, 16, 32};
+constexpr Picoseconds::rep kChunksBetween = 3;
 
 // The slowest of the units.
 class Inside {
@@ -46,34 +49,51 @@ class Inside {
   std::vector<Numbered> distinct_;
 };
 
-// Between the units, for the chip whose NIC carries most.
+// A way over the network: what passes before the first byte, and then the bytes.
+struct Leg {
+  Picoseconds latency{};
+  Picoseconds transfer{};
+  Picoseconds whole() const { return latency + transfer; }
+};
+
+// Between the units, for the chip whose NIC carries most. Every unit sends to every other at once:
+// of the ways that AWS names it has the fewest messages, and all send the same bytes.
 class Between {
  public:
   Between(std::uint64_t units, std::uint64_t chips, const EfaCosts& costs)
       : units_(units), chips_(chips), costs_(costs) {}
 
   // Each chip has the part of a buffer that its unit gathers with it, or scatters.
-  Picoseconds Phase(std::uint64_t bytes) const {
-    return Rounds() +
-           TimeAtMost(static_cast<Wide>(bytes) * (units_ - 1), units_ * chips_, costs_.rate);
+  Leg Phase(std::uint64_t bytes) const {
+    return {.latency = Start(units_ - 1),
+            .transfer =
+                TimeAtMost(static_cast<Wide>(bytes) * (units_ - 1), units_ * chips_, costs_.rate)};
   }
-  // Down a tree of units, or in two phases.
-  Picoseconds Broadcast(std::uint64_t bytes) const {
-    const Picoseconds whole = TimeAtMost(bytes, chips_, costs_.rate);
-    const auto rounds = static_cast<Picoseconds::rep>(std::bit_width(units_ - 1));
-    return std::min(Rounds() + whole * rounds, Phase(bytes) * 2);
-  }
-  // One message from each chip, of all that its buffer has for other units.
-  Picoseconds Exchange(std::uint64_t bytes, bool all_units) const {
+  // In two phases, or each chip sends all that it answers for to every other unit.
+  Leg AllReduce(std::uint64_t bytes) const { return Better(Twice(Phase(bytes)), Whole(bytes)); }
+  // From one unit to all.
+  Leg Broadcast(std::uint64_t bytes) const { return Better(Whole(bytes), Twice(Phase(bytes))); }
+  // A message from each chip to each that gets some of its buffer in other units.
+  Leg Exchange(std::uint64_t bytes, bool all_units) const {
     const std::uint64_t share = all_units ? units_ : 1;
-    return costs_.message +
-           TimeAtMost(static_cast<Wide>(bytes) * (all_units ? units_ - 1 : 1), share, costs_.rate);
+    return {.latency = Start(all_units ? units_ * chips_ - 1 : 1),
+            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (all_units ? units_ - 1 : 1), share,
+                                   costs_.rate)};
   }
 
  private:
-  Picoseconds Rounds() const {
-    return costs_.message * static_cast<Picoseconds::rep>(std::bit_width(units_ - 1));
+  Picoseconds Start(std::uint64_t destinations) const {
+    const auto rounds = (std::max<std::uint64_t>(destinations, 1) - 1) / kCcCores;
+    return costs_.message + LinkCosts{}.command * static_cast<Picoseconds::rep>(rounds);
   }
+  Leg Whole(std::uint64_t bytes) const {
+    return {.latency = Start(units_ - 1),
+            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (units_ - 1), chips_, costs_.rate)};
+  }
+  static Leg Twice(const Leg& leg) {
+    return {.latency = leg.latency * 2, .transfer = leg.transfer * 2};
+  }
+  static Leg Better(const Leg& a, const Leg& b) { return a.whole() < b.whole() ? a : b; }
 
   std::uint64_t units_;
   std::uint64_t chips_;
@@ -83,16 +103,16 @@ class Between {
 // A buffer's way over both networks.
 struct Stages {
   Picoseconds inside;
-  Picoseconds between;
+  Leg between;
 };
 
 absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Operation operation,
                                 std::uint64_t bytes) {
   Operation part = operation;
-  Picoseconds outside(0);
+  Leg outside;
   switch (operation) {
     case Operation::kAllReduce:
-      outside = between.Phase(bytes) * 2;
+      outside = between.AllReduce(bytes);
       break;
     case Operation::kAllGather:
     case Operation::kReduceScatter:
@@ -129,15 +149,17 @@ absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Op
   const Between between(units.size(), std::max<std::uint64_t>(fewest, 1), costs);
   if (IsExchange(operation)) {  // both networks at once
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages, StagesOf(inside, between, operation, bytes));
-    return std::max(stages.inside, stages.between);
+    return std::max(stages.inside, stages.between.whole());
   }
   std::optional<Picoseconds> best;
-  for (std::uint64_t chunks = 1; chunks <= kChunksMax; chunks *= 2) {
+  for (const std::uint64_t chunks : kChunkCounts) {
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
                             StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
+    const Leg& leg = stages.between;
+    // From chunk to chunk: what is fullest, or the way over EFA, on which there are so many.
+    const Picoseconds cycle = std::max({stages.inside, leg.transfer, leg.whole() / kChunksBetween});
     const Picoseconds time =
-        stages.inside + stages.between +
-        std::max(stages.inside, stages.between) * static_cast<Picoseconds::rep>(chunks - 1);
+        stages.inside + leg.whole() + cycle * static_cast<Picoseconds::rep>(chunks - 1);
     if (!best || time < *best) best = time;
   }
   return *best;

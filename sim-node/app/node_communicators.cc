@@ -49,10 +49,12 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
                                                                             LiveInstance& live,
                                                                             NodeServer& server,
                                                                             const Clock& clock) {
+  NodePlace place = live.Read(PlaceOf);
+  place.efa = *EfaTimingOf(options.efa.layers);  // CheckOptions has passed it
   std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
       {.node_id = live.Read(NodeIdOf),
        .links = live.Read(LinksAround),
-       .place = live.Read(PlaceOf),
+       .place = std::move(place),
        .mode = *ParsePlanMode(options.collectives_mode)},  // CheckOptions has passed it
       live));
   if (!options.link_address.empty() && !options.ultra_server.id.empty()) {

@@ -37,9 +37,11 @@ void DeclareEfa(config::Fields& fields, Options::Efa& efa) {
   fields.Duration("peerTimeout", &efa.peer_timeout,
                   {.min = std::chrono::milliseconds(100), .max = std::chrono::minutes(10)},
                   "how long a node may be silent before it counts as lost");
+  DeclareEfaLayers(fields, efa.layers);
 }
 
 absl::Status CheckEfa(const Options& options) {
+  TAHOMA_RETURN_IF_ERROR(Annotate(EfaTimingOf(options.efa.layers).status(), "efa"));
   if (!options.efa.peers.empty() && options.efa.address.empty()) {
     return InvalidArgument("efa.address is empty, but efa.peers names other nodes");
   }

@@ -19,6 +19,7 @@
 
 #include "lib/config/spec.h"
 #include "sim-node/podrunner/images.h"
+#include "sim-node/trace/efa_layers.h"
 
 namespace tahoma::sim {
 
@@ -44,6 +45,7 @@ struct Options {
     std::string address{};  // empty: the node reaches no other over EFA
     std::vector<Peer> peers{};
     std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
+    EfaLayers layers{};  // keys of `efa` itself; the same on all nodes of a job
   };
   struct Runner {
     bool enabled = false;

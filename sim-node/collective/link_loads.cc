@@ -1,11 +1,10 @@
 #include "sim-node/collective/link_loads.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "lib/base/status.h"
+#include "sim-node/collective/message_routes.h"
 
 namespace tahoma::sim {
 
@@ -42,38 +41,6 @@ VirtualDuration LengthOf(std::vector<Interval> intervals) {
   return length;
 }
 
-// The NeuronLinks of one message, each found once.
-class Routes {
- public:
-  Routes(const Schedule& schedule, const Fabric& fabric) : schedule_(schedule), fabric_(fabric) {}
-
-  // Empty between units.
-  absl::StatusOr<const std::vector<LinkId>*> Of(const Send& send, torus::ChipMask through) {
-    const auto [route, added] = routes_.try_emplace({send.from, send.to, through, send.way});
-    const int unit = Fabric::UnitOf(send.from);
-    if (!added || unit != Fabric::UnitOf(send.to)) return &route->second;
-    const TorusLinks& links = fabric_.unit(unit);
-    Send inside = send;
-    inside.from = Fabric::LocalOf(send.from);
-    inside.to = Fabric::LocalOf(send.to);
-    TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> local,
-                            RouteOf(schedule_, inside, through, links));
-    for (const LinkId link : local) {
-      const torus::Hop hop = links.HopOf(link);
-      route->second.push_back(
-          fabric_.LinkOf(Fabric::ChipOf(unit, hop.from.value()), hop.axis, hop.direction));
-    }
-    return &route->second;
-  }
-
- private:
-  const Schedule& schedule_;
-  const Fabric& fabric_;
-  std::map<std::tuple<torus::ChipIndex, torus::ChipIndex, torus::ChipMask, std::uint32_t>,
-           std::vector<LinkId>>
-      routes_;
-};
-
 // Adds up what plans put on the links of one fabric.
 class Loads {
  public:
@@ -85,7 +52,7 @@ class Loads {
 
   absl::Status Add(const Plan& plan) {
     const Schedule& schedule = plan.schedule;
-    Routes routes(schedule, fabric_);
+    MessageRoutes routes(schedule, fabric_);
     absl::Status status;
     for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
       const StepTimes& times = plan.times.steps[turn];
@@ -95,6 +62,7 @@ class Loads {
       std::size_t place = 0;
       ForEachSend(schedule, turn, [&](const Send& send) {
         const VirtualTime arrival = times.ArrivalOf(place++);
+        if (Fabric::UnitOf(send.from) != Fabric::UnitOf(send.to)) return;  // no NeuronLink
         const auto route = routes.Of(send, through);
         if (!route.ok()) {
           status = route.status();

@@ -498,9 +498,14 @@ void Communicators::OnPeerMessage(int node, wire::Request message) {
 absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
   TAHOMA_ASSIGN_OR_RETURN(JoinMessage join, DecodeJoin(message));
   if (node < kFirstEfaNode) {
-    // Who shares the UltraServer needs to say no more, and an older node does not.
+    // Who shares the UltraServer is where this node is, and an older node does not say.
+    const NodePlace said = std::move(join.joiner.place);
     join.joiner.place = options_.place;
     join.joiner.place.node_id = node;
+    if (!said.name.empty()) {
+      join.joiner.place.name = said.name;
+      join.joiner.place.efa = said.efa;
+    }
   } else if (hw::FindInstanceType(join.joiner.place.instance_type) == nullptr ||
              join.joiner.place.Unit() == options_.place.Unit()) {
     return InvalidArgument("{} joins over EFA as {} of type \"{}\"", join.joiner.place.name,

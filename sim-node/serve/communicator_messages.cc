@@ -21,6 +21,9 @@ constexpr std::size_t kMaxKeyBytes = 4096;
 constexpr std::size_t kMaxNameBytes = 253;
 constexpr std::size_t kMaxReasonBytes = 4096;
 constexpr int kMaxRanksPerChip = 8;
+// Of a layer, or of a packet.
+constexpr VirtualDuration kMaxEfaLatency = std::chrono::seconds(1);
+constexpr int kMaxOversubscriptionPermille = 1'000'000;
 // Of one unit, and of all units of a gang.
 constexpr std::size_t kNodes = hw::kUltraServerNodes;
 constexpr std::int64_t kMaxGangNodes = std::int64_t{kNodes} * kMaxWorldSize;
@@ -86,6 +89,33 @@ NodeLinks ReadLinks(Fields& fields, LinkId links) {
   return view;
 }
 
+Json EfaJson(const EfaTiming& efa) {
+  return {{"packetPs", efa.packet.count()},
+          {"layerPs", efa.layer.count()},
+          {"oversubscriptionPermille", efa.oversubscription_permille}};
+}
+
+EfaTiming ReadEfa(const Json& json, Fields& place) {
+  Fields fields(json, place.Path("efa"));
+  EfaTiming efa;
+  efa.packet = VirtualDuration(fields.Int("packetPs", 0, kMaxEfaLatency.count()));
+  efa.layer = VirtualDuration(fields.Int("layerPs", 0, kMaxEfaLatency.count()));
+  const Json& layers = fields.Array("oversubscriptionPermille", kNetworkLayers);
+  for (std::size_t i = 0; i < kNetworkLayers; ++i) {
+    const bool right = i < layers.size() && layers[i].is_number_integer() && layers[i] >= 1 &&
+                       layers[i] <= kMaxOversubscriptionPermille;
+    if (!right) {
+      fields.Fail(InvalidArgument("{} must hold {} whole numbers from 1 to {}",
+                                  fields.Path("oversubscriptionPermille"), kNetworkLayers,
+                                  kMaxOversubscriptionPermille));
+      break;
+    }
+    efa.oversubscription_permille.at(i) = layers[i].get<std::uint32_t>();
+  }
+  place.Fail(fields.status());
+  return efa;
+}
+
 NodePlace ReadPlace(const Json& json, Fields& message) {
   Fields fields(json, message.Path("place"));
   NodePlace place;
@@ -101,6 +131,8 @@ NodePlace ReadPlace(const Json& json, Fields& message) {
     }
     place.network_layers.push_back(layer.get<std::string>());
   }
+  // Of a node that does not know of it, the defaults: it cannot have others.
+  if (const Json* efa = fields.Object("efa")) place.efa = ReadEfa(*efa, fields);
   message.Fail(fields.status());
   return place;
 }
@@ -196,7 +228,8 @@ wire::Request EncodeJoin(const std::string& comm_id, int rank, const Joiner& joi
                                  {"ultraServer", place.ultra_server},
                                  {"nodeId", place.node_id},
                                  {"instanceType", place.instance_type},
-                                 {"networkLayers", place.network_layers}}}});
+                                 {"networkLayers", place.network_layers},
+                                 {"efa", EfaJson(place.efa)}}}});
 }
 
 absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message) {

@@ -40,6 +40,32 @@ absl::Status CheckParents(const std::vector<NodePlace>& firsts) {
   return absl::OkStatus();
 }
 
+std::string Text(VirtualDuration duration) {
+  return fmt::format("{} us", Nanoseconds(duration) / 1e3);
+}
+
+// The keys are those of sim-node's configuration.
+absl::Status CheckSameEfa(const NodePlace& a, const NodePlace& b) {
+  const auto differ = [&](std::string_view key, const std::string& of_a, const std::string& of_b) {
+    return FailedPrecondition("node {} has efa.{} {}, node {} has {}; all nodes of a job need one",
+                              a.name, key, of_a, b.name, of_b);
+  };
+  if (a.efa.packet != b.efa.packet) {
+    return differ("packetLatency", Text(a.efa.packet), Text(b.efa.packet));
+  }
+  if (a.efa.layer != b.efa.layer) {
+    return differ("layerLatency", Text(a.efa.layer), Text(b.efa.layer));
+  }
+  for (std::size_t i = 0; i < kNetworkLayers; ++i) {
+    const std::uint32_t of_a = a.efa.oversubscription_permille.at(i);
+    const std::uint32_t of_b = b.efa.oversubscription_permille.at(i);
+    if (of_a == of_b) continue;
+    return differ(fmt::format("layer{}Oversubscription", i + 1), fmt::format("{}", of_a / 1e3),
+                  fmt::format("{}", of_b / 1e3));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string NodePlace::Unit() const {
@@ -60,6 +86,7 @@ absl::StatusOr<GangFabric> GangFabric::Of(const std::vector<NodePlace>& ranks) {
   for (const NodePlace& place : ranks) {
     const auto known = std::ranges::find(firsts, place.Unit(), &NodePlace::Unit);
     units.push_back(static_cast<int>(known - firsts.begin()));
+    TAHOMA_RETURN_IF_ERROR(CheckSameEfa(ranks[0], place));
     if (known == firsts.end()) firsts.push_back(place);
   }
   std::vector<TorusLinks> tori;
@@ -77,7 +104,7 @@ absl::StatusOr<GangFabric> GangFabric::Of(const std::vector<NodePlace>& ranks) {
   }
   TAHOMA_RETURN_IF_ERROR(CheckParents(firsts));
   if (tori.size() == 1) return OneUnit(std::move(tori[0]), ranks.size());
-  return GangFabric(Fabric(std::move(tori), model.links.efa, {}, std::move(places)),
+  return GangFabric(Fabric(std::move(tori), model.links.efa, ranks[0].efa, std::move(places)),
                     std::move(units));
 }
 

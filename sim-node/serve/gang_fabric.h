@@ -31,6 +31,7 @@ struct NodePlace {
   int node_id = 0;                            // its place in the UltraServer, else 0
   std::string instance_type{};                // of the catalogue
   std::vector<std::string> network_layers{};  // three, top first, or none
+  EfaTiming efa{};                            // what it takes the network for
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 
   // The same for all nodes of a unit: "ultraServer us-1" or "node n3".
@@ -42,7 +43,8 @@ struct NodePlace {
 class GangFabric {
  public:
   // `ranks[r]` is the place of rank r's node; at least one. kFailedPrecondition when chips of
-  // different models would be joined or a network node would be in two places.
+  // different models would be joined, a network node would be in two places, or two nodes take the
+  // network for different ones: each would work out times of its own.
   static absl::StatusOr<GangFabric> Of(const std::vector<NodePlace>& ranks);
 
   // All `ranks` are in one unit with these links.
@@ -51,9 +53,9 @@ class GangFabric {
   }
 
   const Fabric& fabric() const { return fabric_; }
+  int UnitOf(int rank) const { return units_.at(static_cast<std::size_t>(rank)); }
   // Members by their numbers in the rank's unit, to their numbers in the fabric.
   std::vector<Member> ChipsOf(int rank, std::vector<Member> members) const;
-  int UnitOf(int rank) const { return units_.at(static_cast<std::size_t>(rank)); }
   // The view of a node in the unit of `rank`, with the numbers of nodes and links in the fabric.
   // NICs of the unit have ids from the torus's id_count() on: 2 * chip, and 1 more for the way in.
   NodeLinks ViewFrom(int rank, NodeLinks view) const;

@@ -6,7 +6,10 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 namespace tahoma::sim {
 namespace {
@@ -18,19 +21,54 @@ using torus::Coord;
 
 double Microseconds(VirtualTime time) { return Nanoseconds(time.time_since_epoch()) / 1e3; }
 
-LinkId LinkOf(int chip, Port port) {
-  return TorusLinks::IdOf(ChipIndex(chip), port.axis, port.direction);
+// Chips and links by their numbers in the fabric.
+bool Exists(const Fabric& fabric, ChipIndex chip, Port port) {
+  return fabric.unit(Fabric::UnitOf(chip))
+      .Exists(TorusLinks::IdOf(Fabric::LocalOf(chip), port.axis, port.direction));
+}
+LinkId LinkOf(const Fabric& fabric, ChipIndex chip, Port port) {
+  return fabric.LinkOf(chip, port.axis, port.direction);
 }
 
-std::string Cell(const Occupancy& use, const TorusLinks& links, LinkId link) {
-  if (!links.Exists(link)) return "-";
-  if (links.capacity(link) == 0) return "down";
+bool HasEfa(const Fabric& fabric) { return fabric.efa().id_count() > 0; }
+
+constexpr std::array kWays = {NicDirection::kOut, NicDirection::kIn};
+std::string_view NicName(NicDirection way) {
+  return way == NicDirection::kOut ? "efa out" : "efa in";
+}
+
+// A node of the network layers, by the unit with the lowest number below it.
+struct NetworkNode {
+  int layer = 1;
+  int unit = 0;
+  std::string name;  // "layer 3 node 2"
+};
+
+// Layer 3, the nearest to the units, first.
+std::vector<NetworkNode> NetworkNodes(const Fabric& fabric) {
+  std::vector<NetworkNode> nodes;
+  if (!HasEfa(fabric)) return nodes;
+  std::set<LinkId> seen;
+  for (int layer = static_cast<int>(kNetworkLayers); layer > 0; --layer) {
+    for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+      const LinkId up = fabric.UplinkOf(unit, layer, NicDirection::kOut);
+      if (!seen.insert(up).second) continue;
+      std::string name = fabric.Name(up);
+      name.resize(name.rfind(' '));  // without "up"
+      nodes.push_back({.layer = layer, .unit = unit, .name = std::move(name)});
+    }
+  }
+  return nodes;
+}
+
+std::string Cell(const Occupancy& use, const Fabric& fabric, LinkId link) {
+  if (fabric.capacity(link) == 0) return "down";
   return fmt::format("{:.0f}%", 100 * use.utilisation[link]);
 }
 
 // From white over yellow to dark red.
-std::string Colour(const Occupancy& use, const TorusLinks& links, LinkId link) {
-  if (links.capacity(link) == 0) return "#888888";
+std::string Colour(const Occupancy& use, const Fabric& fabric, LinkId link) {
+  if (fabric.capacity(link) == 0) return "#888888";
   struct Rgb {
     double red, green, blue;
   };
@@ -65,16 +103,27 @@ constexpr int kPitch = 90;   // between chips
 constexpr int kMargin = 70;  // around a plane
 constexpr int kTop = 50;     // for the title
 constexpr int kChip = 14;    // half a chip
+constexpr int kBox = 10;     // a NIC or an uplink
+constexpr int kNode = 130;   // between network nodes
+
+// A box for a link that is no line, with what it is when the mouse is on it.
+void AppendBox(const Occupancy& use, const Fabric& fabric, LinkId link, std::string_view name,
+               int x, int y, std::string& svg) {
+  fmt::format_to(std::back_inserter(svg),
+                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" "
+                 "stroke=\"#444444\"><title>{}: {}</title></rect>\n",
+                 x, y, kBox, kBox, Colour(use, fabric, link), name, Cell(use, fabric, link));
+}
 
 // The links of one chip of the picture, whose middle is at (x, y).
-void AppendLinks(const Occupancy& use, const TorusLinks& links, int chip, int x, int y,
+void AppendLinks(const Occupancy& use, const Fabric& fabric, ChipIndex chip, int x, int y,
                  std::string& svg) {
   for (const Port port : kAllPorts) {
-    const LinkId link = LinkOf(chip, port);
-    if (!links.Exists(link)) continue;
-    const std::string colour = Colour(use, links, link);
+    if (!Exists(fabric, chip, port)) continue;
+    const LinkId link = LinkOf(fabric, chip, port);
+    const std::string colour = Colour(use, fabric, link);
     const std::string tip =
-        fmt::format("<title>{}: {}</title>", TorusLinks::Name(link), Cell(use, links, link));
+        fmt::format("<title>{}: {}</title>", fabric.Name(link), Cell(use, fabric, link));
     const int side = port.direction == torus::Direction::kPlus ? 1 : -1;
     if (port.axis != Axis::kZ) {
       const int dx = port.axis == Axis::kX ? side : 0;
@@ -90,6 +139,29 @@ void AppendLinks(const Occupancy& use, const TorusLinks& links, int chip, int x,
                      "stroke=\"#444444\">{}</circle>\n",
                      x + side * 22, y - 22, colour, tip);
     }
+  }
+  if (!HasEfa(fabric)) return;
+  for (const NicDirection way : kWays) {
+    const LinkId nic = fabric.NicOf(chip, way);
+    AppendBox(use, fabric, nic, fabric.Name(nic),
+              way == NicDirection::kOut ? x + kChip + 3 : x - kChip - 3 - kBox, y + kChip + 3, svg);
+  }
+}
+
+// A unit's planes side by side; y is the top of the row.
+void AppendUnit(const Occupancy& use, const Fabric& fabric, int unit, int top, std::string& svg) {
+  const torus::Shape& torus = fabric.unit(unit).torus();
+  const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
+  for (int number = 0; number < torus.chip_count(); ++number) {
+    const Coord at = torus.CoordOf(ChipIndex(number));
+    const int x = at.z * plane_width + kMargin + at.x * kPitch;
+    const int y = top + kMargin + at.y * kPitch;
+    AppendLinks(use, fabric, Fabric::ChipOf(unit, number), x, y, svg);
+    fmt::format_to(std::back_inserter(svg),
+                   "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#dde6ee\" "
+                   "stroke=\"#445566\"/>\n<text x=\"{}\" y=\"{}\" "
+                   "text-anchor=\"middle\">{}</text>\n",
+                   x - kChip, y - kChip, 2 * kChip, 2 * kChip, x, y + 4, number);
   }
 }
 
@@ -112,14 +184,23 @@ Json SliceEvent(std::string_view category, std::size_t step, int process, std::s
           {"dur", Microseconds(end) - Microseconds(begin)}};
 }
 
-// A process of its own, after those of the chips: what all chips do at the same times.
+// A process of its own, after all others: what all chips do at the same times.
 void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
   if (work.empty()) return;
-  constexpr std::size_t kMemoryThread = 0;
   std::size_t slices = 0;
-  for (const ChipWork& one : work) slices = std::max(slices, one.slice + 1);
+  std::set<int> units;
+  for (const ChipWork& one : work) {
+    slices = std::max(slices, one.slice + 1);
+    units.insert(one.unit);
+  }
+  const auto memory_thread = [slices](int unit) {
+    return unit == 0 ? 0 : slices + static_cast<std::size_t>(unit);
+  };
   events.push_back(NameEvent("process_name", process, 0, "in every chip"));
-  events.push_back(NameEvent("thread_name", process, kMemoryThread, "HBM"));
+  for (const int unit : units) {
+    events.push_back(NameEvent("thread_name", process, memory_thread(unit),
+                               units.size() == 1 ? "HBM" : fmt::format("HBM, unit {}", unit)));
+  }
   for (std::size_t slice = 0; slice < slices; ++slice) {
     events.push_back(NameEvent("thread_name", process, 1 + slice,
                                fmt::format("CC-cores and DMA start, slice {}", slice)));
@@ -128,86 +209,180 @@ void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
     events.push_back(
         SliceEvent("start", one.step, process, 1 + one.slice, one.start_begin, one.start_end));
     if (one.memory_end > one.memory_begin) {
-      events.push_back(
-          SliceEvent("memory", one.step, process, kMemoryThread, one.memory_begin, one.memory_end));
+      events.push_back(SliceEvent("memory", one.step, process, memory_thread(one.unit),
+                                  one.memory_begin, one.memory_end));
     }
   }
 }
 
-}  // namespace
+// Process and thread of a link.
+struct Track {
+  int process = 0;
+  std::size_t thread = 0;
+};
 
-std::string ChromeTrace(const Occupancy& use, const TorusLinks& links, std::string_view title) {
-  Json events = Json::array();
-  for (int chip = 0; chip < links.torus().chip_count(); ++chip) {
-    const Coord at = links.torus().CoordOf(ChipIndex(chip));
-    events.push_back(
-        NameEvent("process_name", chip, 0, fmt::format("chip {} ({})", chip, torus::ToString(at))));
-    for (const Port port : kAllPorts) {
-      if (!links.Exists(LinkOf(chip, port))) continue;
-      events.push_back(NameEvent("thread_name", chip, PortIndex(port), PortName(port)));
+// Names of all processes and threads; a track for each link.
+std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
+  std::map<LinkId, Track> tracks;
+  const auto add = [&](LinkId link, Track track, std::string_view name) {
+    events.push_back(NameEvent("thread_name", track.process, track.thread, std::string(name)));
+    tracks.emplace(link, track);
+  };
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    const torus::Shape& torus = fabric.unit(unit).torus();
+    for (int number = 0; number < torus.chip_count(); ++number) {
+      const ChipIndex chip = Fabric::ChipOf(unit, number);
+      const std::string at = torus::ToString(torus.CoordOf(ChipIndex(number)));
+      events.push_back(
+          NameEvent("process_name", chip.value(), 0,
+                    fmt::format("{}chip {} ({})",
+                                HasEfa(fabric) ? fmt::format("unit {} ", unit) : "", number, at)));
+      for (const Port port : kAllPorts) {
+        if (!Exists(fabric, chip, port)) continue;
+        add(LinkOf(fabric, chip, port), {chip.value(), PortIndex(port)}, PortName(port));
+      }
+      for (std::size_t way = 0; HasEfa(fabric) && way < kWays.size(); ++way) {
+        add(fabric.NicOf(chip, kWays.at(way)), {chip.value(), kPorts + way},
+            NicName(kWays.at(way)));
+      }
     }
   }
+  int process = fabric.unit_count() * Fabric::kChipsPerUnit;
+  for (const NetworkNode& node : NetworkNodes(fabric)) {
+    events.push_back(NameEvent("process_name", process, 0, "network " + node.name));
+    add(fabric.UplinkOf(node.unit, node.layer, NicDirection::kOut), {process, 0}, "up");
+    add(fabric.UplinkOf(node.unit, node.layer, NicDirection::kIn), {process, 1}, "down");
+    ++process;
+  }
+  return tracks;
+}
+
+// The tables of one unit's planes with a chip that is busy.
+void AppendPlanes(const Occupancy& use, const Fabric& fabric, int unit,
+                  const std::set<ChipIndex>& busy, std::string& text) {
+  const auto out = std::back_inserter(text);
+  const torus::Shape& torus = fabric.unit(unit).torus();
+  std::set<int> planes;
+  for (const ChipIndex chip : busy) {
+    if (Fabric::UnitOf(chip) == unit) planes.insert(torus.CoordOf(Fabric::LocalOf(chip)).z);
+  }
+  for (int number = 0; number < torus.chip_count(); ++number) {
+    const Coord at = torus.CoordOf(ChipIndex(number));
+    if (!planes.contains(at.z)) continue;
+    if (at.x == 0 && at.y == 0) {
+      fmt::format_to(out, "{}{}plane z={}\n{:>6}", text.empty() ? "" : "\n",
+                     HasEfa(fabric) ? fmt::format("unit {} ", unit) : "", at.z, "chip");
+      for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
+      for (const NicDirection way : kWays) {
+        if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", NicName(way));
+      }
+      text += '\n';
+    }
+    const ChipIndex chip = Fabric::ChipOf(unit, number);
+    fmt::format_to(out, "{:>6}", number);
+    for (const Port port : kAllPorts) {
+      fmt::format_to(
+          out, "{:>7}",
+          Exists(fabric, chip, port) ? Cell(use, fabric, LinkOf(fabric, chip, port)) : "-");
+    }
+    for (const NicDirection way : kWays) {
+      if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", Cell(use, fabric, fabric.NicOf(chip, way)));
+    }
+    text += '\n';
+  }
+}
+
+// Chips that send, and those whose NIC gets something.
+std::set<ChipIndex> BusyChips(const Occupancy& use, const Fabric& fabric) {
+  std::set<LinkId> links;
+  for (const LinkUse& one : use.uses) links.insert(one.link);
+  std::set<ChipIndex> busy;
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    for (int number = 0; number < fabric.unit(unit).torus().chip_count(); ++number) {
+      const ChipIndex chip = Fabric::ChipOf(unit, number);
+      bool used = false;
+      for (const Port port : kAllPorts) {
+        used = used || (Exists(fabric, chip, port) && links.contains(LinkOf(fabric, chip, port)));
+      }
+      for (const NicDirection way : kWays) {
+        used = used || (HasEfa(fabric) && links.contains(fabric.NicOf(chip, way)));
+      }
+      if (used) busy.insert(chip);
+    }
+  }
+  return busy;
+}
+
+}  // namespace
+
+std::string ChromeTrace(const Occupancy& use, const Fabric& fabric, std::string_view title) {
+  Json events = Json::array();
+  const std::map<LinkId, Track> tracks = AppendNames(fabric, events);
+  int last = 0;
+  for (const auto& [link, track] : tracks) last = std::max(last, track.process);
   for (const LinkUse& one : use.uses) {
-    const torus::Hop hop = links.HopOf(one.link);
-    events.push_back(SliceEvent("link", one.step, hop.from.value(),
-                                PortIndex({hop.axis, hop.direction}), one.begin, one.end));
+    const Track& track = tracks.at(one.link);
+    events.push_back(SliceEvent("link", one.step, track.process, track.thread, one.begin, one.end));
     events.back()["args"] = {{"bytes", one.bytes}};
   }
-  AppendWork(use.work, links.torus().chip_count(), events);
+  AppendWork(use.work, last + 1, events);
   const Json trace = {{"displayTimeUnit", "ns"},
                       {"otherData", {{"title", title}}},
                       {"traceEvents", std::move(events)}};
   return trace.dump() + "\n";
 }
 
-std::string HeatMapText(const Occupancy& use, const TorusLinks& links) {
-  const torus::Shape& torus = links.torus();
-  std::vector<bool> busy(static_cast<std::size_t>(torus.extent(Axis::kZ)));
-  for (const LinkUse& one : use.uses) {
-    busy[torus.CoordOf(links.HopOf(one.link).from).z] = true;
-  }
+std::string HeatMapText(const Occupancy& use, const Fabric& fabric) {
+  const std::set<ChipIndex> busy = BusyChips(use, fabric);
   std::string text;
-  const auto out = std::back_inserter(text);
-  for (int chip = 0; chip < torus.chip_count(); ++chip) {
-    const Coord at = torus.CoordOf(ChipIndex(chip));
-    if (!busy[at.z]) continue;
-    if (at.x == 0 && at.y == 0) {
-      fmt::format_to(out, "{}plane z={}\n{:>6}", text.empty() ? "" : "\n", at.z, "chip");
-      for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
-      text += '\n';
-    }
-    fmt::format_to(out, "{:>6}", chip);
-    for (const Port port : kAllPorts) {
-      fmt::format_to(out, "{:>7}", Cell(use, links, LinkOf(chip, port)));
-    }
-    text += '\n';
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    AppendPlanes(use, fabric, unit, busy, text);
   }
-  return text.empty() ? "no link is used\n" : text;
+  if (text.empty()) return "no link is used\n";
+  const std::vector<NetworkNode> nodes = NetworkNodes(fabric);
+  if (!nodes.empty()) text += fmt::format("\n{:<20}{:>7}{:>7}\n", "network", "up", "down");
+  for (const NetworkNode& node : nodes) {
+    text +=
+        fmt::format("{:<20}{:>7}{:>7}\n", node.name,
+                    Cell(use, fabric, fabric.UplinkOf(node.unit, node.layer, NicDirection::kOut)),
+                    Cell(use, fabric, fabric.UplinkOf(node.unit, node.layer, NicDirection::kIn)));
+  }
+  return text;
 }
 
-std::string HeatMapSvg(const Occupancy& use, const TorusLinks& links, std::string_view title) {
-  const torus::Shape& torus = links.torus();
-  const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
-  const int width = plane_width * torus.extent(Axis::kZ);
-  const int height = (torus.extent(Axis::kY) - 1) * kPitch + 2 * kMargin + kTop;
+std::string HeatMapSvg(const Occupancy& use, const Fabric& fabric, std::string_view title) {
+  const std::vector<NetworkNode> nodes = NetworkNodes(fabric);
+  int width = nodes.empty() ? 0 : 2 * kMargin + static_cast<int>(nodes.size()) * kNode;
+  int height = kTop;
+  std::string rows;
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    const torus::Shape& torus = fabric.unit(unit).torus();
+    const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
+    width = std::max(width, plane_width * torus.extent(Axis::kZ));
+    if (HasEfa(fabric)) {
+      rows += fmt::format("<text x=\"16\" y=\"{}\">unit {}</text>\n", height + 16, unit);
+    }
+    AppendUnit(use, fabric, unit, height, rows);
+    height += (torus.extent(Axis::kY) - 1) * kPitch + 2 * kMargin;
+  }
+  int x = kMargin;
+  for (const NetworkNode& node : nodes) {
+    rows += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x, height + kBox, node.name);
+    for (const NicDirection way : kWays) {
+      const LinkId uplink = fabric.UplinkOf(node.unit, node.layer, way);
+      AppendBox(use, fabric, uplink, fabric.Name(uplink),
+                way == NicDirection::kOut ? x : x + 2 * kBox, height + 2 * kBox, rows);
+    }
+    x += kNode;
+  }
+  if (!nodes.empty()) height += kMargin;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"16\" y=\"28\" font-size=\"16\">{2}</text>\n",
       width, height, XmlEscaped(title));
-  for (int chip = 0; chip < torus.chip_count(); ++chip) {
-    const Coord at = torus.CoordOf(ChipIndex(chip));
-    const int x = at.z * plane_width + kMargin + at.x * kPitch;
-    const int y = kTop + kMargin + at.y * kPitch;
-    AppendLinks(use, links, chip, x, y, svg);
-    fmt::format_to(std::back_inserter(svg),
-                   "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#dde6ee\" "
-                   "stroke=\"#445566\"/>\n<text x=\"{}\" y=\"{}\" "
-                   "text-anchor=\"middle\">{}</text>\n",
-                   x - kChip, y - kChip, 2 * kChip, 2 * kChip, x, y + 4, chip);
-  }
-  return svg + "</svg>\n";
+  return svg + rows + "</svg>\n";
 }
 
 }  // namespace tahoma::sim

@@ -2,35 +2,45 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "lib/base/status.h"
+#include "sim-node/collective/message_routes.h"
 
 namespace tahoma::sim {
 namespace {
 
-// The uses of one step, by link.
-absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t step,
-                                                 const TorusLinks& links) {
-  const Step& sends = plan.schedule.steps[step];
-  const StepTimes& times = plan.times.steps[step];
+using torus::ChipIndex;
+
+// The uses of one turn, by link.
+absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t turn,
+                                                 MessageRoutes& routes) {
+  const Schedule& schedule = plan.schedule;
+  const StepTimes& times = plan.times.steps[turn];
+  const torus::ChipMask through =
+      schedule.turns.empty() ? schedule.through : schedule.turns[turn].through;
   std::map<LinkId, LinkUse> uses;
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const Send& send = sends[i];
-    TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> route,
-                            RouteOf(plan.schedule, send, plan.schedule.through, links));
-    for (const LinkId link : route) {
+  absl::Status status;
+  std::size_t place = 0;
+  ForEachSend(schedule, turn, [&](const Send& send) {
+    const VirtualTime arrival = times.ArrivalOf(place++);
+    const auto route = routes.Of(send, through);
+    status.Update(route.status());
+    if (!route.ok()) return;
+    for (const LinkId link : **route) {
       LinkUse& use = uses[link];
       use.link = link;
-      use.step = step;
+      use.step = turn;
       use.begin = times.departure;
-      use.end = std::max(use.end, times.arrivals[i]);
+      use.end = std::max(use.end, arrival);
       use.bytes += send.bytes;
     }
-  }
+  });
+  TAHOMA_RETURN_IF_ERROR(status);
   return uses;
 }
 
-std::vector<ChipWork> WorkOf(const Plan& plan, const LinkTiming& timing) {
+std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
   const Schedule& schedule = plan.schedule;
   std::vector<ChipWork> all;
   VirtualTime memory_free = plan.times.start;
@@ -50,27 +60,78 @@ std::vector<ChipWork> WorkOf(const Plan& plan, const LinkTiming& timing) {
   return all;
 }
 
-// A step leaves while the last bytes of the one before are on their way.
+// Parts of the buffers that a turn works on in each chip.
+VirtualDuration::rep PartsOf(const Turn& turn) {
+  return std::ranges::count(turn.copies, turn.copies.front().chips, &Copy::chips);
+}
+
+// Turns start up right before they depart, as timing.cc has them; in each unit their work in memory
+// follows one another in the order in which they depart.
+std::vector<ChipWork> WorkOfTurns(const Plan& plan, const LinkTiming& timing) {
+  const Schedule& schedule = plan.schedule;
+  std::vector<std::size_t> order(schedule.turns.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t turn) { return plan.times.steps[turn].departure; });
+  std::vector<ChipWork> all(order.size());
+  std::vector<VirtualTime> row_free;
+  std::map<int, VirtualTime> memory_free;
+  for (const std::size_t number : order) {
+    const Turn& turn = schedule.turns[number];
+    const Step& step = schedule.steps[turn.step];
+    const StepWork work = schedule.work.empty() ? StepWork{} : schedule.work[turn.step];
+    ChipWork& one = all[number];
+    one.step = number;
+    one.start_end = plan.times.steps[number].departure;
+    one.start_begin = one.start_end - timing.step - work.start;
+    const auto row =
+        std::ranges::find_if(row_free, [&](VirtualTime free) { return free <= one.start_begin; });
+    one.slice = static_cast<std::size_t>(row - row_free.begin());
+    if (row == row_free.end()) row_free.emplace_back();
+    row_free[one.slice] = one.start_end;
+    if (!step.empty()) {
+      one.unit = Fabric::UnitOf(ChipIndex(step[0].from.value() + turn.copies.front().chips));
+    }
+    VirtualTime& free = memory_free.try_emplace(one.unit, one.start_end).first->second;
+    one.memory_begin = std::max(free, one.start_end);
+    one.memory_end = one.memory_begin + work.memory * PartsOf(turn);
+    free = one.memory_end;
+  }
+  return all;
+}
+
+// A step leaves while the last bytes of the one before are on their way, and turns may share a
+// link.
 void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
+  std::vector<LinkUse*> order;
+  for (LinkUse& use : uses) order.push_back(&use);
+  std::ranges::stable_sort(order, {}, [](const LinkUse* use) { return use->begin; });
   std::map<LinkId, LinkUse*> last;
-  for (LinkUse& use : uses) {
-    LinkUse*& before = last[use.link];
-    if (before != nullptr) before->end = std::min(before->end, use.begin);
-    before = &use;
+  for (LinkUse* use : order) {
+    LinkUse*& before = last[use->link];
+    if (before != nullptr) before->end = std::min(before->end, use->begin);
+    before = use;
   }
 }
 
 }  // namespace
 
-absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const TorusLinks& links) {
-  Occupancy occupancy{.start = plan.times.start,
-                      .end = plan.times.end,
-                      .work = WorkOf(plan, links.timing()),
-                      .uses = {},
-                      .utilisation = std::vector<double>(links.id_count())};
-  std::vector<std::uint64_t> bytes(links.id_count());
-  for (std::size_t step = 0; step < plan.schedule.steps.size(); ++step) {
-    TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, step, links));
+absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric) {
+  const bool turns = !plan.schedule.turns.empty();
+  Occupancy occupancy{
+      .start = plan.times.start,
+      .end = plan.times.end,
+      .work = turns ? WorkOfTurns(plan, fabric.timing()) : WorkOfSteps(plan, fabric.timing()),
+      .uses = {},
+      .utilisation = std::vector<double>(fabric.id_count())};
+  std::vector<std::uint64_t> bytes(fabric.id_count());
+  MessageRoutes routes(plan.schedule, fabric);
+  for (std::size_t turn = 0; turn < plan.schedule.turn_count(); ++turn) {
+    TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, turn, routes));
+    if (occupancy.uses.size() + uses.size() > kMaxUses) {
+      return ResourceExhausted("the links are used more than {} times; take fewer units or bytes",
+                               kMaxUses);
+    }
     for (const auto& [link, use] : uses) {
       occupancy.uses.push_back(use);
       bytes[link] += use.bytes;
@@ -78,10 +139,10 @@ absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const TorusLinks& links)
   }
   EndWhereTheNextBegins(occupancy.uses);
   const double seconds = Nanoseconds(occupancy.end - occupancy.start) / 1e9;
-  for (LinkId link = 0; link < links.id_count() && seconds > 0; ++link) {
-    if (links.capacity(link) == 0) continue;
+  for (LinkId link = 0; link < fabric.id_count() && seconds > 0; ++link) {
+    if (fabric.capacity(link) == 0) continue;
     occupancy.utilisation[link] =
-        static_cast<double>(bytes[link]) / (static_cast<double>(links.capacity(link)) * seconds);
+        static_cast<double>(bytes[link]) / (static_cast<double>(fabric.capacity(link)) * seconds);
   }
   return occupancy;
 }

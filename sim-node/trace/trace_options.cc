@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/collective/bound.h"
+#include "sim-node/collective/hierarchical.h"
 #include "sim-node/fidelity/fidelity.h"
 
 namespace tahoma::sim {
@@ -14,28 +15,119 @@ namespace {
 
 using torus::ChipIndex;
 
-absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options) {
+// The torus of a unit: an instance or an UltraServer.
+absl::StatusOr<torus::Shape> TorusOf(const TraceOptions& options) {
+  for (const torus::Shape& shape : {torus::kUltraServerShape, torus::kInstanceShape}) {
+    if (options.unit_torus == shape.ToString()) return shape;
+  }
+  if (options.unit_torus == "4x4") return torus::kInstanceShape;
+  return InvalidArgument("unit-torus: \"{}\" is no unit; expected 4x4x4 (UltraServer) or 4x4",
+                         options.unit_torus);
+}
+
+absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options, const torus::Shape& torus) {
   TAHOMA_ASSIGN_OR_RETURN(const torus::Shape shape, torus::Shape::Parse(options.box));
   TAHOMA_RETURN_IF_ERROR(torus::CheckOffered(shape));
-  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).Rotations(shape)) {
+  for (const torus::Box& box : torus::BoxTable::Of(torus).Rotations(shape)) {
     if (box.size == shape && torus::ToString(box.origin) == options.at) return box;
   }
   return InvalidArgument("no box of {} begins at {} in a torus of {}; expected for example 0,0,0",
-                         options.box, options.at, torus::kUltraServerShape.ToString());
+                         options.box, options.at, torus.ToString());
+}
+
+bool ReadNumber(std::string_view text, int limit, int& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= 0 && number < limit;
+}
+
+// "5" in the first unit, "2/5" in the third.
+bool ReadChip(std::string_view text, const Fabric& fabric, ChipIndex& chip) {
+  int unit = 0;
+  int number = 0;
+  const std::size_t slash = text.find('/');
+  if (slash != std::string_view::npos) {
+    if (!ReadNumber(text.substr(0, slash), fabric.unit_count(), unit)) return false;
+    text.remove_prefix(slash + 1);
+  }
+  if (!ReadNumber(text, fabric.unit(unit).torus().chip_count(), number)) return false;
+  chip = Fabric::ChipOf(unit, number);
+  return true;
 }
 
 // "5:x+": the cable on chip 5's x+ port.
-absl::StatusOr<LinkId> ParseCable(std::string_view text) {
+absl::Status BreakCable(std::string_view text, Fabric& fabric) {
   const std::size_t colon = std::min(text.find(':'), text.size());
-  int chip = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + colon, chip);
   const auto port = ParsePort(text.substr(std::min(colon + 1, text.size())));
-  if (error != std::errc() || end != text.data() + colon || chip < 0 ||
-      chip >= torus::kUltraServerShape.chip_count() || !port.ok()) {
-    return InvalidArgument("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+",
+  ChipIndex chip(0);
+  if (!ReadChip(text.substr(0, colon), fabric, chip) || !port.ok()) {
+    return InvalidArgument(
+        "down: \"{}\" is no cable; expected a chip and a port, for example 5:x+{}", text,
+        fabric.unit_count() > 1 ? ", or 1/5:x+ in unit 1" : "");
+  }
+  const int unit = Fabric::UnitOf(chip);
+  const TorusLinks& links = fabric.unit(unit);
+  const LinkId there = TorusLinks::IdOf(Fabric::LocalOf(chip), port->axis, port->direction);
+  if (!links.Exists(there)) {
+    return InvalidArgument("down: \"{}\" is no cable of a torus of {}", text,
+                           links.torus().ToString());
+  }
+  const torus::Hop hop = links.HopOf(there);
+  TAHOMA_RETURN_IF_ERROR(fabric.SetPermille(fabric.LinkOf(chip, port->axis, port->direction), 0));
+  return fabric.SetPermille(fabric.LinkOf(Fabric::ChipOf(unit, hop.to.value()), port->axis,
+                                          torus::Opposite(port->direction)),
+                            0);
+}
+
+absl::Status BreakNic(std::string_view text, Fabric& fabric) {
+  ChipIndex chip(0);
+  if (fabric.unit_count() == 1) {
+    return InvalidArgument("efa-down: \"{}\" is of no use in one unit; expected units of 2 or more",
                            text);
   }
-  return TorusLinks::IdOf(ChipIndex(chip), port->axis, port->direction);
+  if (!ReadChip(text, fabric, chip)) {
+    return InvalidArgument("efa-down: \"{}\" is no chip; expected for example 1/5 in unit 1", text);
+  }
+  return fabric.SetNicPermille(chip, 0);
+}
+
+absl::StatusOr<Fabric> FabricOf(const TraceOptions& options, const torus::Shape& torus) {
+  const TorusLinks unit(torus, hw::kTrainium2.links);
+  if (options.units == 1) return Fabric(unit);
+  TAHOMA_ASSIGN_OR_RETURN(const EfaTiming timing, EfaTimingOf(options.efa));
+  const auto units = static_cast<int>(options.units);
+  return Fabric(
+      std::vector<TorusLinks>(static_cast<std::size_t>(units), unit), hw::kTrainium2.links.efa,
+      timing,
+      RegularPlaces(units, {.units_under_layer3 = static_cast<int>(options.units_under_layer3),
+                            .layer3_under_layer2 = static_cast<int>(options.layer3_under_layer2),
+                            .layer2_under_layer1 = static_cast<int>(options.layer2_under_layer1)}));
+}
+
+// What counts in one unit only, or in several only.
+absl::Status CheckUnits(const TraceOptions& options) {
+  if (options.units == 1) {
+    if (options.between != "auto" || options.chunks != 0) {
+      return InvalidArgument("between and chunks need several units; here is one");
+    }
+    return absl::OkStatus();
+  }
+  if (options.level != "flows") {
+    return InvalidArgument("level: several units are timed by flows; \"{}\" is for one",
+                           options.level);
+  }
+  if (options.slices != 0) {
+    return InvalidArgument("slices: buffers over several units are cut into chunks instead");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InterAlgorithm> ParseBetween(std::string_view name) {
+  for (const InterAlgorithm algorithm : {InterAlgorithm::kRing, InterAlgorithm::kMesh,
+                                         InterAlgorithm::kRdh, InterAlgorithm::kSingleStep}) {
+    if (Name(algorithm) == name) return algorithm;
+  }
+  return InvalidArgument(
+      "between: unknown algorithm \"{}\"; expected auto, ring, mesh, rdh or single-step", name);
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
@@ -58,14 +150,58 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
 }
 
 absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const PlanOptions& plan,
-                            const std::vector<Member>& members, const TorusLinks& links,
+                            const std::vector<Member>& members, const Fabric& fabric,
                             Request& request) {
   TAHOMA_ASSIGN_OR_RETURN(request.operation, ParseOperation(options.operation));
   TAHOMA_ASSIGN_OR_RETURN(request.type, ParseElementType(options.type));
   request.bytes = static_cast<std::uint64_t>(options.bytes);
-  if (options.algorithm == "auto") return PlanCollective(request, members, links, plan);
-  TAHOMA_ASSIGN_OR_RETURN(const Algorithm algorithm, ParseAlgorithm(options.algorithm));
-  return PlanWith(algorithm, request, members, links, plan);
+  HierarchyChoice choice{.options = plan};
+  if (options.algorithm != "auto") {
+    TAHOMA_ASSIGN_OR_RETURN(choice.inside, ParseAlgorithm(options.algorithm));
+  }
+  if (options.between != "auto") {
+    TAHOMA_ASSIGN_OR_RETURN(choice.between, ParseBetween(options.between));
+  }
+  if (options.chunks != 0) choice.chunks = static_cast<int>(options.chunks);
+  return PlanOnFabric(request, members, fabric, choice);
+}
+
+// "…: 236.10 us by flows, 12 steps; the links allow 230.00 us"
+absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& plan,
+                                      const Request& request, const std::vector<Member>& members,
+                                      const Fabric& fabric, const PlanOptions& how) {
+  const std::size_t turns = plan.schedule.turn_count();
+  TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
+  if (options.units > 1) {
+    return fmt::format("{:.2f} us by {}, {} turns",
+                       Nanoseconds(plan.times.end - plan.times.start) / 1e3, Name(level), turns);
+  }
+  const TorusLinks& links = fabric.unit(0);
+  TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
+                          TimeOf(level, plan, request, members, links, how));
+  return fmt::format(
+      "{:.2f} us by {}, {} steps; the links allow {:.2f} us", Nanoseconds(at_level) / 1e3,
+      Name(level), turns,
+      Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) /
+          1e3);
+}
+
+void DeclareUnits(config::Spec& spec, TraceOptions& options) {
+  constexpr config::IntRange kCount{.min = 1, .max = 64};
+  spec.Int("units", &options.units, kCount, "units joined by EFA, with the box in each");
+  spec.String("unitTorus", &options.unit_torus, "of each: 4x4x4, an UltraServer, or 4x4");
+  spec.String("between", &options.between, "units: auto, ring, mesh, rdh or single-step");
+  spec.Int("chunks", &options.chunks, {.max = 1024},
+           "of the buffers, of which one is between units while another is inside; 0: the fastest");
+  spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"unit/chip\"");
+  spec.Section("efa", "the network between units",
+               [&](config::Fields& fields) { DeclareEfaLayers(fields, options.efa); });
+  spec.Int("unitsUnderLayer3", &options.units_under_layer3, kCount,
+           "units under each node of layer 3, the nearest");
+  spec.Int("layer3UnderLayer2", &options.layer3_under_layer2, kCount,
+           "nodes of layer 3 under each of layer 2");
+  spec.Int("layer2UnderLayer1", &options.layer2_under_layer1, kCount,
+           "nodes of layer 2 under each of layer 1");
 }
 
 }  // namespace
@@ -74,7 +210,7 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   config::Spec spec({.program = "trn-trace",
                      .kind = "TraceConfig",
                      .version = "0.1.0",
-                     .summary = "Shows which links of an UltraServer a collective keeps busy."});
+                     .summary = "Shows which links of UltraServers a collective keeps busy."});
   spec.String("operation", &options.operation, "as nccom-test names it");
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
   spec.String("type", &options.type, "of the elements, as nccom-test names it");
@@ -88,35 +224,43 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
   spec.String("at", &options.at, "its first corner, \"x,y,z\"");
   spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");
-  spec.Strings("down", &options.down, "broken cables, each a chip and a port, \"5:x+\"");
+  spec.Strings("down", &options.down,
+               "broken cables, each a chip and a port, \"5:x+\"; in unit 1 \"1/5:x+\"");
+  DeclareUnits(spec, options);
   spec.String("traceFile", &options.trace_file, "timeline to write, for Perfetto or Chrome");
   spec.String("svgFile", &options.svg_file, "picture of the links' utilisation to write");
   return spec;
 }
 
 absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
-  TAHOMA_ASSIGN_OR_RETURN(const torus::Box box, BoxOf(options));
-  TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  TAHOMA_RETURN_IF_ERROR(CheckUnits(options));
+  TAHOMA_ASSIGN_OR_RETURN(const torus::Shape torus, TorusOf(options));
+  TAHOMA_ASSIGN_OR_RETURN(const torus::Box box, BoxOf(options, torus));
+  TAHOMA_ASSIGN_OR_RETURN(Fabric fabric, FabricOf(options, torus));
   for (const std::string& cable : options.down) {
-    TAHOMA_ASSIGN_OR_RETURN(const LinkId link, ParseCable(cable));
-    TAHOMA_RETURN_IF_ERROR(links.SetCablePermille(link, 0));
+    TAHOMA_RETURN_IF_ERROR(BreakCable(cable, fabric));
   }
-  const std::vector<Member> members = MembersOf(box.mask, static_cast<int>(options.ranks));
+  for (const std::string& chip : options.efa_down) {
+    TAHOMA_RETURN_IF_ERROR(BreakNic(chip, fabric));
+  }
+  std::vector<Member> members;
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    for (Member member : MembersOf(box.mask, static_cast<int>(options.ranks))) {
+      member.chip = Fabric::ChipOf(unit, member.chip.value());
+      members.push_back(member);
+    }
+  }
   Request request;
   TAHOMA_ASSIGN_OR_RETURN(const PlanOptions how, PlanOptionsOf(options));
-  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, how, members, links, request));
-  TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, links));
-  TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
-  TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
-                          TimeOf(level, plan, request, members, links, how));
-  const double time = Nanoseconds(at_level) / 1e3;
-  const double bound =
-      Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) / 1e3;
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, how, members, fabric, request));
+  TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, fabric));
+  TAHOMA_ASSIGN_OR_RETURN(const std::string times,
+                          TimesText(options, plan, request, members, fabric, how));
   std::string title = fmt::format(
-      "{} of {} bytes {} on {}, {}: {:.2f} us by {}, {} steps; the links allow {:.2f} us",
-      Name(request.operation), request.bytes, Name(request.type), box.ToString(),
-      Name(plan.algorithm), time, Name(level), plan.schedule.steps.size(), bound);
-  return Traced{.title = std::move(title), .links = std::move(links), .use = std::move(use)};
+      "{} of {} bytes {} on {}{}, {}: {}", Name(request.operation), request.bytes,
+      Name(request.type), options.units == 1 ? "" : fmt::format("{} units of ", options.units),
+      box.ToString(), Name(plan.algorithm), times);
+  return Traced{.title = std::move(title), .fabric = std::move(fabric), .use = std::move(use)};
 }
 
 }  // namespace tahoma::sim

@@ -1,4 +1,4 @@
-// The command line of trn-trace: which collective on which chips of which torus.
+// The command line of trn-trace: which collective on which chips of which tori.
 //
 //   TraceOptions options;
 //   config::Spec spec = DeclareTraceOptions(options);
@@ -19,7 +19,8 @@
 
 #include "lib/config/spec.h"
 #include "sim-node/collective/plan.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/link/fabric.h"
+#include "sim-node/trace/efa_layers.h"
 #include "sim-node/trace/occupancy.h"
 
 namespace tahoma::sim {
@@ -37,6 +38,16 @@ struct TraceOptions {
   std::string at = "0,0,0";
   std::int64_t ranks = 1;
   std::vector<std::string> down{};
+  // Several units, joined by EFA, with the box in each.
+  std::int64_t units = 1;
+  std::string unit_torus = "4x4x4";
+  std::string between = "auto";  // units
+  std::int64_t chunks = 0;       // 0: the fastest
+  std::vector<std::string> efa_down{};
+  EfaLayers efa{};
+  std::int64_t units_under_layer3 = 64;
+  std::int64_t layer3_under_layer2 = 64;
+  std::int64_t layer2_under_layer1 = 64;
   std::string trace_file{};
   std::string svg_file{};
 };
@@ -45,11 +56,12 @@ config::Spec DeclareTraceOptions(TraceOptions& options);
 
 struct Traced {
   std::string title;  // "all_reduce of 67108864 bytes fp32 on 4x4x4+0,0,0, rdh: 236.1 us, …"
-  TorusLinks links;
+  Fabric fabric;
   Occupancy use;
 };
 
-// Plans the collective on an UltraServer with the cables of `down` broken, and follows its links.
+// Plans the collective on the units with the cables of `down` and the NICs of `efa_down` broken,
+// and follows its links.
 // kInvalidArgument names the option that is wrong and what would be right; kFailedPrecondition when
 // links that are down cut chips off.
 absl::StatusOr<Traced> TraceOf(const TraceOptions& options);

@@ -5,17 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lib/base/status.h"
-#include "lib/wire/call.h"
-#include "lib/wire/messages.h"
 #include "sim-node/collective/hierarchical.h"
+#include "tests/integration/node_claims.h"
 #include "tests/support/child_program.h"
 #include "tests/support/temp_dir.h"
 
@@ -33,8 +33,9 @@ constexpr seconds kSoon{20};
 
 struct Node {
   std::string name;
-  std::string ultra_server;  // empty: plain
+  std::string ultra_server{};  // empty: plain
   int node_id = 0;
+  std::string efa{};  // further lines of that section of its configuration
 };
 
 class EfaGangTest : public ::testing::Test {
@@ -77,50 +78,37 @@ class EfaGangTest : public ::testing::Test {
                                Path("efa", peer));
       }
     }
-    out << fmt::format("efa:\n  address: unix:{}\n  peerTimeout: 5s\n  peers:\n{}",
-                       Path("efa", node), outside);
+    out << fmt::format("efa:\n  address: unix:{}\n  peerTimeout: 5s\n{}  peers:\n{}",
+                       Path("efa", node), node.efa, outside);
     if (node.ultra_server.empty()) return;
     out << fmt::format("linkAddress: unix:{}\nultraServer:\n  id: {}\n  nodeId: {}\n  peers:\n{}",
                        Path("link", node), node.ultra_server, node.node_id, inside);
   }
   // What dra-plugin does for a claim of all chips of the node.
   void Claim(const Node& node) {
-    wire::ApplyParams params;
-    params.grant.claim_uid = "uid-" + node.name;
-    params.grant.name_space = "default";
-    params.grant.name = "claim-" + node.name;
-    params.grant.ultra_server_mode = node.ultra_server.empty() ? 0 : 4;
-    for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
-    wire::Client client("unix:" + Path("socket", node));
-    absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
-    // Refused until the node's UltraServer is elected; a kubelet asks again, too.
-    const auto is_given = [&] {
-      reply = client.Call(
-          {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
-          kSoon);
-      return reply.ok();
-    };
-    EXPECT_TRUE(programs_[tokens_.size()]->WaitUntil(is_given, kSoon));
-    ASSERT_TRUE(reply.ok()) << reply.status();
-    const auto token = wire::DecodeToken(reply->result);
-    ASSERT_TRUE(token.ok()) << token.status();
-    tokens_.push_back(*token);
+    tokens_.push_back(testing::ClaimChips(
+        Path("socket", node), 16,
+        {.name = "claim-" + node.name, .ultra_server_mode = node.ultra_server.empty() ? 0 : 4},
+        [&](const std::function<bool()>& is_given) {
+          return programs_[tokens_.size()]->WaitUntil(is_given, kSoon);
+        }));
+    ASSERT_NE(tokens_.back(), "");
   }
-  // nccom-test as the pod of rank i on node i, for all.
+  // The program as the pod of rank i on node i, for all.
   std::vector<std::unique_ptr<ChildProgram>> Job(const std::string& job,
-                                                 const std::vector<std::string>& words) {
+                                                 const std::vector<std::string>& words,
+                                                 const std::string& program = "nccom-test") {
     std::vector<std::unique_ptr<ChildProgram>> ranks;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      std::vector<std::string> command = {
-          "/usr/bin/env",
-          fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", nodes_[i])),
-          "TAHOMA_CLAIM_TOKEN=" + tokens_[i],
-          fmt::format("TAHOMA_RANK={}", i),
-          fmt::format("TAHOMA_WORLD_SIZE={}", nodes_.size()),
-          "TAHOMA_COMM_ID=" + job,
-          Bin("nccom-test")};
+      std::vector<std::string> command = {Bin(program)};
       command.insert(command.end(), words.begin(), words.end());
-      ranks.push_back(std::make_unique<ChildProgram>(command, Path(job, nodes_[i])));
+      const testing::PodPlace place{.socket = Path("socket", nodes_[i]) + ".pods",
+                                    .token = tokens_[i],
+                                    .job = job,
+                                    .rank = static_cast<int>(i),
+                                    .world_size = static_cast<int>(nodes_.size())};
+      ranks.push_back(std::make_unique<ChildProgram>(testing::PodCommand(place, command),
+                                                     Path(job, nodes_[i])));
     }
     return ranks;
   }
@@ -135,12 +123,12 @@ std::vector<Node> TwoUltraServers() {
   std::vector<Node> nodes;
   for (const char* ultra_server : {"us-a", "us-b"}) {
     for (int place = 0; place < 4; ++place) {
-      nodes.push_back({fmt::format("{}-{}", ultra_server, place), ultra_server, place});
+      nodes.push_back({fmt::format("{}-{}", ultra_server, place), ultra_server, place, ""});
     }
   }
   return nodes;
 }
-std::vector<Node> TwoInstances() { return {{"p0", "", 0}, {"p1", "", 0}}; }
+std::vector<Node> TwoInstances() { return {{"p0"}, {"p1"}}; }
 
 // The time that nccom-test prints for fp32 over all chips of these units, in a plan of one piece.
 std::string PlannedTime(const torus::Shape& torus, std::uint64_t bytes) {
@@ -169,12 +157,42 @@ TEST_F(EfaGangTest, TwoUltraServersOfFourNodesRunOneJobWithDataCheckedInThePlann
 TEST_F(EfaGangTest, TwoPlainInstancesRunEveryOperation) {
   Start(TwoInstances());
   for (const char* operation :
-       {"allr", "allg", "redsct", "alltoall", "sendrecv", "permute", "broadcast"}) {
+       {"allr", "allg", "redsct", "alltoall", "alltoallv", "sendrecv", "permute", "broadcast"}) {
     const auto ranks = Job(operation, {operation, "-b", "64K", "-e", "64K", "-d", "fp32", "-n", "1",
                                        "-c", "--show-algorithm"});
     for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << operation << rank->log();
     EXPECT_THAT(ranks[0]->log(), HasSubstr("hier"));
   }
+}
+
+TEST_F(EfaGangTest, GroupsOfOneRankOnEachNodeReduceSideBySide) {
+  Start(TwoInstances());
+  const auto ranks = Job("job", {"allr", "-b", "16K", "-e", "16K", "-d", "bf16", "-c",
+                                 "--data-parallel-dimension", "2"});
+  for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
+}
+
+TEST_F(EfaGangTest, NodesThatTakeTheNetworkForDifferentOnesRefuseTheJobWithBothValues) {
+  std::vector<Node> nodes = TwoInstances();
+  nodes[0].efa = "  layerLatency: 2us\n";
+  nodes[1].efa = "  layerLatency: 3us\n";
+  Start(nodes);
+  for (const auto& rank : Job("job", {"allr"})) {
+    EXPECT_EQ(rank->Wait(), 1);
+    EXPECT_THAT(rank->log(), HasSubstr("node p0 has efa.layerLatency 2 us, node p1 has 3 us; all "
+                                       "nodes of a job need one"));
+  }
+}
+
+TEST_F(EfaGangTest, EveryChipReachesTheMemoryOfItsOwnInstance) {
+  Start(TwoInstances());
+  const auto ranks = Job("job", {"-b", "4K", "--all"}, "trn-mem");
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->Wait(), 0) << rank->log();
+    const std::string log = rank->log();
+    EXPECT_EQ(std::ranges::count(log, '\n'), 1 + 16 * 15);
+  }
+  EXPECT_THAT(ranks[1]->log(), HasSubstr("    16    17     1        4096"));
 }
 
 TEST_F(EfaGangTest, ANodeThatDiesEndsTheJobOnEveryRankSoon) {

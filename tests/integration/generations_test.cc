@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "lib/base/status.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
+#include "tests/integration/node_claims.h"
 #include "tests/support/child_program.h"
 #include "tests/support/temp_dir.h"
 
@@ -54,27 +56,14 @@ class GenerationsTest : public ::testing::Test {
   }
   // The token of a claim for the node's first `chips` chips.
   std::string Claim(int chips, int lnc) {
-    wire::ApplyParams params;
-    params.grant.claim_uid = "uid";
-    params.grant.name_space = "default";
-    params.grant.name = "claim";
-    params.grant.lnc = lnc;
-    for (int chip = 0; chip < chips; ++chip) params.grant.chips.push_back(chip);
-    const auto answer = Call(wire::kApplyClaim, wire::EncodeApplyParams(params));
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    return answer.ok() ? *wire::DecodeToken(*answer) : "";
+    const auto ask_once = [](const std::function<bool()>& is_given) { return is_given(); };
+    return testing::ClaimChips(Path("node"), chips, {.lnc = lnc}, ask_once);
   }
   // What a program of the claim's pod prints.
   std::string Run(const std::string& token, std::vector<std::string> command, int status = 0) {
-    std::vector<std::string> all = {"/usr/bin/env",
-                                    "TAHOMA_NODE_SOCKET=" + Path("work"),
-                                    "TAHOMA_CLAIM_TOKEN=" + token,
-                                    "TAHOMA_COMM_ID=test",
-                                    "TAHOMA_RANK=0",
-                                    "TAHOMA_WORLD_SIZE=1"};
     command[0] = testing::Bin(command[0]);
-    all.insert(all.end(), command.begin(), command.end());
-    testing::ChildProgram program(all, Path("out"));
+    const testing::PodPlace place{.socket = Path("work"), .token = token, .job = "test"};
+    testing::ChildProgram program(testing::PodCommand(place, command), Path("out"));
     EXPECT_EQ(program.Wait(), status) << program.log();
     return program.log();
   }

@@ -1,16 +1,14 @@
 #include "tests/integration/ultraserver_nodes.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
-#include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
-#include "lib/wire/call.h"
-#include "lib/wire/messages.h"
+#include "tests/integration/node_claims.h"
 
 namespace tahoma::testing {
 namespace {
@@ -52,41 +50,25 @@ std::string UltraServerNodes::Admin(int node, const std::string& method, const s
 }
 
 std::string UltraServerNodes::Claim(int node, const std::string& token) {
-  wire::ApplyParams params;
-  params.token = token;
-  params.grant.claim_uid = fmt::format("uid-{}", node);
-  params.grant.name_space = "default";
-  params.grant.name = fmt::format("claim-{}", node);
-  params.grant.ultra_server_mode = kCount;
-  for (int chip = 0; chip < 16; ++chip) params.grant.chips.push_back(chip);
-  wire::Client client("unix:" + Path("socket", node));
-  absl::StatusOr<wire::Reply> reply = Unavailable("not asked");
-  const auto is_given = [&] {
-    reply = client.Call(
-        {.method = std::string(wire::kApplyClaim), .params = wire::EncodeApplyParams(params)},
-        kSoon);
-    return reply.ok();
-  };
-  (*this)[node].WaitUntil(is_given, kSoon);
-  EXPECT_TRUE(reply.ok()) << reply.status();
-  const auto given = reply.ok() ? wire::DecodeToken(reply->result) : reply.status();
-  EXPECT_TRUE(given.ok()) << given.status();
-  return given.ok() ? *given : "";
+  return ClaimChips(
+      Path("socket", node), 16,
+      {.name = fmt::format("claim-{}", node), .ultra_server_mode = kCount, .token = token},
+      [&](const std::function<bool()>& is_given) {
+        return (*this)[node].WaitUntil(is_given, kSoon);
+      });
 }
 
 std::unique_ptr<ChildProgram> UltraServerNodes::RunRank(int node, const std::string& token,
                                                         const std::string& job,
                                                         const std::vector<std::string>& command,
                                                         int world_size) const {
-  std::vector<std::string> words = {
-      "/usr/bin/env",
-      fmt::format("TAHOMA_NODE_SOCKET=unix:{}.pods", Path("socket", node)),
-      "TAHOMA_CLAIM_TOKEN=" + token,
-      fmt::format("TAHOMA_RANK={}", node),
-      fmt::format("TAHOMA_WORLD_SIZE={}", world_size),
-      "TAHOMA_COMM_ID=" + job};
-  words.insert(words.end(), command.begin(), command.end());
-  return std::make_unique<ChildProgram>(words, Path(job, node));
+  return std::make_unique<ChildProgram>(PodCommand({.socket = Path("socket", node) + ".pods",
+                                                    .token = token,
+                                                    .job = job,
+                                                    .rank = node,
+                                                    .world_size = world_size},
+                                                   command),
+                                        Path(job, node));
 }
 
 void UltraServerNodes::WriteConfig(int node, const std::string& peer_timeout) const {

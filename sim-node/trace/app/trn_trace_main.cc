@@ -23,10 +23,10 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 
 absl::Status Run(const sim::TraceOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(const sim::Traced traced, sim::TraceOf(options));
-  std::cout << traced.title << "\n\n" << sim::HeatMapText(traced.use, traced.links);
+  std::cout << traced.title << "\n\n" << sim::HeatMapText(traced.use, traced.fabric);
   TAHOMA_RETURN_IF_ERROR(
-      WriteFile(options.trace_file, sim::ChromeTrace(traced.use, traced.links, traced.title)));
-  return WriteFile(options.svg_file, sim::HeatMapSvg(traced.use, traced.links, traced.title));
+      WriteFile(options.trace_file, sim::ChromeTrace(traced.use, traced.fabric, traced.title)));
+  return WriteFile(options.svg_file, sim::HeatMapSvg(traced.use, traced.fabric, traced.title));
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ TEST(SimNodeOptionsTest, AFileNamesTheNodesBeyondEfa) {
   const absl::Status read = config::ParseFile(
       "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n1\nefa:\n"
       "  address: \"10.0.0.1:7001\"\n  peerTimeout: 3s\n  peers:\n"
-      "  - {nodeName: n2, address: \"10.0.0.2:7001\"}\n",
+      "  - {nodeName: n2, address: \"10.0.0.2:7001\"}\n"
+      "  layer1Oversubscription: 2.5\n  layer3Oversubscription: 4\n  layerLatency: 500ns\n"
+      "  packetLatency: 12us\n",
       "file", DeclareOptions(options));
   ASSERT_TRUE(read.ok()) << read;
   ASSERT_TRUE(CheckOptions(options).ok());
@@ -56,6 +58,27 @@ TEST(SimNodeOptionsTest, AFileNamesTheNodesBeyondEfa) {
   EXPECT_EQ(options.efa.peer_timeout, std::chrono::seconds(3));
   ASSERT_EQ(options.efa.peers.size(), 1U);
   EXPECT_EQ(options.efa.peers[0].node_name, "n2");
+  EXPECT_EQ(*EfaTimingOf(options.efa.layers),
+            (EfaTiming{.packet = Microseconds(12),
+                       .layer = Microseconds(0.5),
+                       .oversubscription_permille = {2500, 1000, 4000}}));
+}
+
+TEST(SimNodeOptionsTest, LayersOfTheNetworkThatCannotBeAreNamed) {
+  const auto says = [](const std::string& line) {
+    Options options;
+    const absl::Status read = config::ParseFile(
+        "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nefa:\n  " + line + "\n", "file",
+        DeclareOptions(options));
+    EXPECT_FALSE(read.ok()) << line;
+    return std::string(Message(read));
+  };
+  EXPECT_THAT(says("layer3Oversubscription: 0.5"),
+              StartsWith("file:4: efa.layer3Oversubscription: "));
+  EXPECT_THAT(says("layer3Oversubscription: 1001"),
+              StartsWith("file:4: efa.layer3Oversubscription: "));
+  EXPECT_THAT(says("layerLatency: 2s"), StartsWith("file:4: efa.layerLatency: "));
+  EXPECT_THAT(says("layer4Oversubscription: 2"), HasSubstr("layer4Oversubscription"));
 }
 
 TEST(SimNodeOptionsTest, AMistakeInAListIsNamedByItsPath) {
@@ -97,6 +120,8 @@ TEST(SimNodeOptionsTest, WhatDoesNotGoTogetherIsRefusedWithTheReason) {
          o.link_address = "127.0.0.1:0";
        },
        ""},
+      {[](Options& o) { o.efa.layers.layer2_oversubscription = 1.0001; },
+       "efa: layer2Oversubscription is 1.0001; expected at most three decimals"},
       {[](Options& o) {
          o.efa.peers = {{"m", "a:1"}};
        },

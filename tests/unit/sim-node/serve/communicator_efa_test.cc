@@ -8,7 +8,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -71,7 +73,7 @@ class Node {
                               .listen_address = "unix:" + folder + "/" + place.name + ".efa",
                               .redial = milliseconds(5)};
     for (const NodePlace& peer : Places()) {
-      if (peer == place) continue;
+      if (peer.name == place.name) continue;
       if (peer.Unit() == place.Unit()) {
         inside.peers.push_back({peer.node_id, "unix:" + folder + "/" + peer.name + ".link"});
       } else {
@@ -88,6 +90,15 @@ class Node {
     communicators_.ConnectEfa(*efa_);
   }
   Communicators& operator*() { return communicators_; }
+  // Until it can send to everybody.
+  void WaitForPeers() const {
+    for (const PeerLink* link : {link_.get(), efa_.get()}) {
+      if (link == nullptr) continue;
+      for (const int peer : link->peers()) {
+        while (!link->Connected(peer)) std::this_thread::yield();
+      }
+    }
+  }
 
  private:
   Communicators communicators_;
@@ -107,6 +118,17 @@ class CommunicatorEfaTest : public ::testing::Test {
   ~CommunicatorEfaTest() override {
     nodes_.clear();
     std::filesystem::remove_all(folder_);
+  }
+  // All nodes anew, some with another idea of the network; they are connected to one another.
+  void Rebuild(const std::map<int, EfaTiming>& ideas) {
+    nodes_.clear();
+    for (std::size_t node = 0; node < Places().size(); ++node) {
+      NodePlace place = Places()[node];
+      const auto idea = ideas.find(static_cast<int>(node));
+      if (idea != ideas.end()) place.efa = idea->second;
+      nodes_.push_back(std::make_unique<Node>(place, folder_, milliseconds(20'000)));
+    }
+    for (const auto& node : nodes_) node->WaitForPeers();
   }
   Communicators& at(int node) { return **nodes_[static_cast<std::size_t>(node)]; }
 
@@ -261,6 +283,96 @@ TEST_F(CommunicatorEfaTest, ALostNodeEndsAllRanksWithItsName) {
   EXPECT_THAT(Message(results[2]), HasSubstr("is gone"));
 }
 
+TEST_F(CommunicatorEfaTest, TheNetworkOfTheNodesConfigurationCounts) {
+  const EfaTiming slow{.packet = Microseconds(40), .layer = Microseconds(3)};
+  Rebuild({{4, slow}, {5, slow}});
+  const std::vector<int> on = {4, 5};
+  for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
+  const RunSpec spec = Checked(Operation::kAllReduce, 64 * 1024);
+  const Fabric fabric(std::vector<TorusLinks>(2, {torus::kInstanceShape, hw::kTrainium2.links}),
+                      hw::kTrainium2.links.efa, slow);
+  std::vector<Member> members = ChipsOf(PlaceOfRank(4));
+  for (int chip = 0; chip < 16; ++chip) members.push_back({.chip = Fabric::ChipOf(1, chip)});
+  const auto plan = PlanOnFabric(spec.request, members, fabric);
+  ASSERT_TRUE(plan.ok());
+  for (const auto& result : Run(on, spec)) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->time, plan->times.end - plan->times.start);
+    EXPECT_EQ(result->wrong_elements, 0U);
+    EXPECT_NE(result->time, Planned(on, spec.request));
+  }
+}
+
+TEST_F(CommunicatorEfaTest, NodesThatTakeTheNetworkForDifferentOnesAreRefusedWithBothNames) {
+  // One beyond EFA, and one that shares the UltraServer of the first.
+  for (const auto& [node, on] : {std::pair(5, std::vector<int>{0, 5}), {1, {0, 1, 2}}}) {
+    Rebuild({{node, {.oversubscription_permille = {1000, 1000, 4500}}}});
+    for (const absl::Status& status : Join(on)) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(Message(status),
+                fmt::format("communicator \"job\": node a0 has efa.layer3Oversubscription 1, node "
+                            "{} has 4.5; all nodes of a job need one",
+                            PlaceOfRank(node).name));
+    }
+  }
+  // Within one UltraServer nothing goes over EFA.
+  Rebuild({{1, {.oversubscription_permille = {1000, 1000, 4500}}}});
+  for (const absl::Status& status : Join({0, 1})) EXPECT_TRUE(status.ok()) << status;
+}
+
+// Ranks 0 and 2 are in one UltraServer, 1 and 3 in the other.
+TEST_F(CommunicatorEfaTest, ChipsReachTheMemoryOfTheirUltraServerAndNoOther) {
+  const std::vector<int> on = {0, 2, 1, 3};
+  const auto joined = OnAll<absl::StatusOr<Communicators::Joined>>(on, [&](int rank) {
+    return at(NodeOf(on, rank))
+        .Join({.comm_id = "job",
+               .rank = rank,
+               .world_size = 4,
+               .members = ChipsOf(PlaceOfRank(NodeOf(on, rank)))});
+  });
+  std::vector<int> pool(32);  // of rank 0: its own chips and rank 2's
+  std::iota(pool.begin(), pool.begin() + 16, 0);
+  std::iota(pool.begin() + 16, pool.end(), 32);
+  ASSERT_TRUE(joined[0].ok()) << joined[0].status();
+  EXPECT_EQ(joined[0]->pool, pool);
+  EXPECT_EQ(joined[2]->pool, pool);
+  EXPECT_EQ(joined[1]->pool[0], 16);
+  EXPECT_EQ(joined[3]->chips, 64);
+  NodeMemory host(1 << 20);
+  std::vector<std::shared_ptr<ClaimMemory>> memories;
+  for (const int node : on) {
+    std::vector<ClaimMemory::Share> shares;
+    for (const Member& member : ChipsOf(PlaceOfRank(node))) shares.push_back({member.chip, 4096});
+    memories.push_back(host.Of(PlaceOfRank(node).name, shares));
+  }
+  const auto access = [&](int from, int to) {
+    return OnAll<absl::Status>(on, [&](int rank) {
+      Communicators& node = at(NodeOf(on, rank));
+      const auto chips = node.Chips("job", rank);
+      if (!chips.ok()) return chips.status();
+      AccessSpec spec;
+      const auto chip = [&](int number) { return (*chips)[static_cast<std::size_t>(number)]; };
+      if (from / 16 == rank) {
+        spec.accesses = {{.kind = AccessKind::kWrite,
+                          .local = {chip(from), 0},
+                          .remote = {chip(to), 100},
+                          .bytes = 4}};
+      }
+      return node.Access("job", rank, spec, *memories[static_cast<std::size_t>(rank)]).status();
+    });
+  };
+  // Chip 17 of the job is chip 33 of us-b; chip 50 is chip 50 of us-b, on b1.
+  ASSERT_TRUE(memories[1]->Write({torus::ChipIndex(33), 0}, "data").ok());
+  for (const absl::Status& status : access(17, 50)) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(*memories[3]->Read({{torus::ChipIndex(50), 100}, 4}), "data");
+  for (const absl::Status& status : access(17, 3)) {
+    EXPECT_EQ(Message(status),
+              "chip 33 of unit 1 shares no memory with chip 3 of unit 0: it ends at the "
+              "UltraServer");
+  }
+  for (const absl::Status& status : access(0, 40)) EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
   nodes_[4] = nullptr;
   nodes_[4] = std::make_unique<Node>(PlaceOfRank(4), folder_, milliseconds(100));
@@ -302,6 +414,53 @@ TEST(GangFabricTest, ANetworkNodeInTwoPlacesIsRefusedWithItsName) {
   two.network_layers = {"nn-1", "nn-other", "nn-3"};
   EXPECT_EQ(Message(GangFabric::Of({one, two}).status()),
             "network node \"nn-3\" is under \"nn-2\" and under \"nn-other\"");
+}
+
+TEST(GangFabricTest, EveryDifferenceOfTheNetworkIsNamedWithBothValues) {
+  const auto refusal = [](const EfaTiming& efa) {
+    NodePlace other = PlaceOf("q", "", 0);
+    other.efa = efa;
+    return std::string(Message(GangFabric::Of({PlaceOf("p", "", 0), other}).status()));
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_EQ(refusal({.packet = Microseconds(20)}),
+            "node p has efa.packetLatency 15 us, node q has 20 us; all nodes of a job need one");
+  EXPECT_EQ(refusal({.layer = Microseconds(0.5)}),
+            "node p has efa.layerLatency 0 us, node q has 0.5 us; all nodes of a job need one");
+  EXPECT_EQ(refusal({.oversubscription_permille = {1000, 2500, 1000}}),
+            "node p has efa.layer2Oversubscription 1, node q has 2.5; all nodes of a job need one");
+}
+
+TEST(JoinMessageTest, ANodeThatDoesNotKnowOfLayersHasTheDefaultsAndBadOnesAreRefused) {
+  NodePlace place = PlaceOf("b1", "us-b", 3);
+  place.efa = {.packet = Microseconds(9),
+               .layer = Microseconds(1),
+               .oversubscription_permille = {1000, 2000, 3500}};
+  const std::vector<Member> chips = {{.chip = torus::ChipIndex(3)}};
+  const wire::Request message =
+      EncodeJoin("job", 1, {.number = 1, .world_size = 2, .members = chips, .place = place});
+  EXPECT_EQ(DecodeJoin(message)->joiner.place.efa, place.efa);
+  const auto with = [&](const std::string& efa) {
+    wire::Request changed = message;
+    const auto begin = changed.params.find("\"efa\":{");
+    const auto end = changed.params.find('}', begin);
+    changed.params.replace(begin, end + 1 - begin, efa);
+    return DecodeJoin(changed);
+  };
+  const auto older = with("\"other\":0");
+  ASSERT_TRUE(older.ok()) << older.status();
+  EXPECT_EQ(older->joiner.place.efa, EfaTiming{});
+  EXPECT_FALSE(
+      with(R"("efa":{"packetPs":-1,"layerPs":0,"oversubscriptionPermille":[1,1,1]})").ok());
+  for (const char* layers : {"[]", "[1,1]", "[1,1,0]", "[1,1,1000001]", "[1,1,1.5]"}) {
+    EXPECT_EQ(Message(with(fmt::format(R"("efa":{{"packetPs":1,"layerPs":0,)"
+                                       R"("oversubscriptionPermille":{}}})",
+                                       layers))
+                          .status()),
+              "peerJoin.place.efa.oversubscriptionPermille must hold 3 whole numbers from 1 to "
+              "1000000")
+        << layers;
+  }
 }
 
 TEST(JoinMessageTest, APlaceComesBackAndABadOneIsRefused) {

@@ -36,7 +36,7 @@ TEST(OccupancyTest, EveryByteOfEveryMessageIsOnEveryLinkOfItsRoute) {
         sent += send.bytes * links.FindRoute(send.from, send.to, plan->schedule.through)->size();
       }
     }
-    const auto use = OccupancyOf(*plan, links);
+    const auto use = OccupancyOf(*plan, Fabric(links));
     ASSERT_TRUE(use.ok());
     std::uint64_t carried = 0;
     for (const LinkUse& one : use->uses) carried += one.bytes;
@@ -51,7 +51,7 @@ TEST(OccupancyTest, NoLinkCarriesMoreThanItsRateInAnyStepOrOverall) {
   for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
     const auto plan = PlanWith(algorithm, {.bytes = 4 << 20}, MembersOf(kAllChips), links);
     ASSERT_TRUE(plan.ok());
-    const auto use = OccupancyOf(*plan, links);
+    const auto use = OccupancyOf(*plan, Fabric(links));
     ASSERT_TRUE(use.ok());
     for (const LinkUse& one : use->uses) {
       EXPECT_GE(one.begin, use->start);
@@ -68,7 +68,7 @@ TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff),
                              links, {.mode = PlanMode::kBest, .costs = {}, .slices = 1});
-  const auto use = OccupancyOf(*plan, links);
+  const auto use = OccupancyOf(*plan, Fabric(links));
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.Exists(link)) {
       EXPECT_NEAR(use->utilisation[link], 0.997, 0.001) << link;
@@ -82,7 +82,7 @@ TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenSlicesFollowOneAnother) {
   const TorusLinks links = Instance(LinkTiming{});
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff), links,
                              {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
-  const auto use = OccupancyOf(*plan, links);
+  const auto use = OccupancyOf(*plan, Fabric(links));
   std::map<LinkId, VirtualTime> free;
   for (const LinkUse& one : use->uses) {
     EXPECT_GE(one.begin, free[one.link]);
@@ -94,7 +94,7 @@ TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenSlicesFollowOneAnother) {
 TEST(OccupancyTest, OneChipUsesNoLink) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 64}, MembersOf(1), links);
-  const auto use = OccupancyOf(*plan, links);
+  const auto use = OccupancyOf(*plan, Fabric(links));
   ASSERT_TRUE(use.ok());
   EXPECT_TRUE(use->uses.empty());
 }
@@ -102,8 +102,8 @@ TEST(OccupancyTest, OneChipUsesNoLink) {
 TEST(FormatsTest, TheTimelineHasASliceForEveryUseAndANameForEveryLink) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xff), links);
-  const auto use = OccupancyOf(*plan, links);
-  const Json trace = Json::parse(ChromeTrace(*use, links, "a \"title\""));
+  const auto use = OccupancyOf(*plan, Fabric(links));
+  const Json trace = Json::parse(ChromeTrace(*use, Fabric(links), "a \"title\""));
   EXPECT_EQ(trace.at("otherData").at("title"), "a \"title\"");
   std::size_t slices = 0;
   std::map<std::string, int> names;
@@ -130,8 +130,8 @@ TEST(FormatsTest, TheHeatMapHasATableForEachPlaneInUseAndMarksBrokenLinks) {
   const LinkId broken = TorusLinks::IdOf(ChipIndex(5), torus::Axis::kX, torus::Direction::kPlus);
   ASSERT_TRUE(links.SetCablePermille(broken, 0).ok());
   const auto map = [&](torus::ChipMask mask) {
-    return HeatMapText(*OccupancyOf(*PlanCollective({.bytes = 8}, MembersOf(mask), links), links),
-                       links);
+    const auto plan = PlanCollective({.bytes = 8}, MembersOf(mask), links);
+    return HeatMapText(*OccupancyOf(*plan, Fabric(links)), Fabric(links));
   };
   const std::string header = "  chip     x-     x+     y-     y+     z-     z+\n";
   const std::string one = map(0xffff);
@@ -145,7 +145,8 @@ TEST(FormatsTest, TheHeatMapHasATableForEachPlaneInUseAndMarksBrokenLinks) {
 TEST(FormatsTest, ThePictureIsWellFormedAndEscapesItsTitle) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xffff), links);
-  const std::string svg = HeatMapSvg(*OccupancyOf(*plan, links), links, "a < b & c");
+  const std::string svg =
+      HeatMapSvg(*OccupancyOf(*plan, Fabric(links)), Fabric(links), "a < b & c");
   EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c</text>"));
   const auto count = [&](std::string_view what) {
     std::size_t found = 0;
@@ -165,11 +166,11 @@ TEST(FormatsTest, TheTimelineShowsWhatTheChipsDoInEveryStep) {
   const TorusLinks links = Instance(LinkTiming{});
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff, 4), links,
                              {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
-  const auto use = OccupancyOf(*plan, links);
+  const auto use = OccupancyOf(*plan, Fabric(links));
   ASSERT_EQ(use->work.size(), plan->schedule.steps.size());
   std::map<int, double> free;  // us, by thread
   std::map<std::string, int> events;
-  const Json trace = Json::parse(ChromeTrace(*use, links, ""));
+  const Json trace = Json::parse(ChromeTrace(*use, Fabric(links), ""));
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("pid") != 16 || event.at("ph") != "X") continue;
     ++events[event.at("cat").get<std::string>()];

@@ -1,0 +1,17 @@
+#!/bin/bash
+# What uplinks that are too thin cost an all-reduce over four instances, of which each hangs under a
+# network node of its own: the time by oversubscription of the nearest layer, with what goes between
+# units in each of the ways that AWS names. Needs a build, no node.
+#
+#     examples/collectives/oversubscribed.sh 268435456
+set -euo pipefail
+bytes=${1:-268435456}
+bin=$(cd "$(dirname "$0")/../.." && pwd)/build/release/bin
+for over in 1 2 4 8; do
+  for between in auto mesh ring rdh; do
+    printf 'oversubscription %s, between units %-5s ' "$over" "$between"
+    "$bin/trn-trace" --operation allr --bytes "$bytes" --box 4x4 --unit-torus 4x4 --units 4 \
+      --units-under-layer3 1 --efa.layer3-oversubscription "$over" --between "$between" |
+      sed -n '1s/.*hier: //p'
+  done
+done

@@ -1,0 +1,90 @@
+// What the controller scores gangs over several units by, against the emulated fabric.
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/collective/predict_units.h"
+#include "lib/hw/catalogue.h"
+#include "sim-node/collective/hierarchical.h"
+
+namespace tahoma::collective {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+
+struct Fleet {
+  int units;
+  torus::Shape torus;
+};
+
+// Predicted over emulated time.
+double Ratio(const Fleet& fleet, Operation operation, std::uint64_t bytes) {
+  const sim::Fabric fabric(std::vector<sim::TorusLinks>(static_cast<std::size_t>(fleet.units),
+                                                        {fleet.torus, hw::kTrainium2.links}),
+                           hw::kTrainium2.links.efa);
+  std::vector<sim::Member> members;
+  for (int unit = 0; unit < fleet.units; ++unit) {
+    for (int chip = 0; chip < fleet.torus.chip_count(); ++chip) {
+      members.push_back({.chip = sim::Fabric::ChipOf(unit, chip)});
+    }
+  }
+  const auto plan = sim::PlanOnFabric({.operation = operation, .bytes = bytes}, members, fabric);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  torus::ChipMask chips = 0;
+  for (int chip = 0; chip < fleet.torus.chip_count(); ++chip) {
+    chips |= torus::MaskOf(torus::ChipIndex(chip));
+  }
+  const std::vector<UnitPart> parts(static_cast<std::size_t>(fleet.units),
+                                    UnitPart{.chips = chips, .faults = {}});
+  const auto predicted = PredictOverUnits(parts, operation, bytes);
+  EXPECT_TRUE(predicted.ok()) << predicted.status();
+  return static_cast<double>(predicted->count()) /
+         static_cast<double>((plan->times.end - plan->times.start).count());
+}
+
+struct Tolerance {
+  Operation operation;
+  double least, most;
+};
+
+TEST(PredictUnitsAgainstTheFabricTest, CombiningAndGatheringAreAsFarOffAsTheHeaderSays) {
+  for (const Tolerance& one :
+       {Tolerance{Operation::kAllReduce, 0.87, 1.17}, Tolerance{Operation::kAllGather, 0.86, 1.01},
+        Tolerance{Operation::kReduceScatter, 0.9, 1.01}}) {
+    for (const Fleet& fleet :
+         {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
+          Fleet{4, torus::kInstanceShape}}) {
+      for (const std::uint64_t bytes : {64 * kKiB, kMiB, 16 * kMiB, 256 * kMiB, kGiB}) {
+        const double ratio = Ratio(fleet, one.operation, bytes);
+        EXPECT_GE(ratio, one.least) << Name(one.operation) << " " << fleet.units << " " << bytes;
+        EXPECT_LE(ratio, one.most) << Name(one.operation) << " " << fleet.units << " " << bytes;
+      }
+    }
+  }
+}
+
+TEST(PredictUnitsAgainstTheFabricTest, SmallAndLargeAllReducesAreNearlyRight) {
+  for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
+                             Fleet{4, torus::kInstanceShape}}) {
+    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, 64 * kKiB), 1, 0.001) << fleet.units;
+    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.02) << fleet.units;
+  }
+}
+
+TEST(PredictUnitsAgainstTheFabricTest, ExchangesAreTwoPercentOffAndSmallBroadcastsMore) {
+  for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{4, torus::kInstanceShape}}) {
+    for (const std::uint64_t bytes : {64 * kKiB, 16 * kMiB, kGiB}) {
+      for (const Operation operation : {Operation::kAllToAll, Operation::kSendReceive}) {
+        EXPECT_NEAR(Ratio(fleet, operation, bytes), 0.99, 0.011) << Name(operation) << " " << bytes;
+      }
+      const double broadcast = Ratio(fleet, Operation::kBroadcast, bytes);
+      EXPECT_GE(broadcast, bytes == kGiB ? 0.98 : 0.54) << fleet.units << " " << bytes;
+      EXPECT_LE(broadcast, 1.17) << fleet.units << " " << bytes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::collective
