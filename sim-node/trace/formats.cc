@@ -105,6 +105,7 @@ constexpr int kTop = 50;     // for the title
 constexpr int kChip = 14;    // half a chip
 constexpr int kBox = 10;     // a NIC or an uplink
 constexpr int kNode = 130;   // between network nodes
+constexpr int kLetter = 8;   // of the title
 
 // A box for a link that is no line, with what it is when the mouse is on it.
 void AppendBox(const Occupancy& use, const Fabric& fabric, LinkId link, std::string_view name,
@@ -376,6 +377,7 @@ std::string HeatMapSvg(const Occupancy& use, const Fabric& fabric, std::string_v
     x += kNode;
   }
   if (!nodes.empty()) height += kMargin;
+  width = std::max(width, 2 * kMargin + kLetter * static_cast<int>(title.size()));
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n"

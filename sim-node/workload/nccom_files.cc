@@ -93,8 +93,8 @@ absl::StatusOr<std::vector<CountsEntry>> ParseCounts(std::string_view text) {
           std::pair{"recv_displs", &read.recv_displs}}) {
       auto of_key =
           ReadNumbers<std::uint64_t>(entry.Array(key, kMaxRanks), entry.Path(key), kMaxElements);
-      if (of_key.ok()) *numbers = *std::move(of_key);
       entry.Fail(of_key.status());
+      if (of_key.ok()) *numbers = *std::move(of_key);
     }
     if (read.send_counts.empty()) {
       entry.Fail(InvalidArgument("{} is missing; expected a number for each rank",
