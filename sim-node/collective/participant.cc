@@ -163,9 +163,11 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
     first += member.ranks;
     if (OwnerOf(member.chip) != rank_) continue;
     own.emplace_back(member.chip, range);
-    buffers.storage.emplace_back(ChipBufferBytes(spec.request, member.ranks));
-    buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
-    pattern.FillChip(range, buffers.storage.back());
+    const std::uint64_t bytes = ChipBufferBytes(spec.request, member.ranks);
+    std::vector<std::byte>& memory =
+        buffers.storage.emplace_back(bytes + plan.schedule.relay_bytes);
+    buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = memory;
+    pattern.FillChip(range, std::span(memory).first(bytes));
   }
   for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
     TAHOMA_RETURN_IF_ERROR(RunStep(plan, step, spec, buffers));
@@ -173,7 +175,8 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec, const P
   const std::vector<std::byte> expected = pattern.Expected();
   std::uint64_t wrong = 0;
   for (const auto& [chip, range] : own) {
-    wrong += pattern.CountWrong(range, buffers.of(chip), expected);
+    const std::uint64_t bytes = ChipBufferBytes(spec.request, range.count);
+    wrong += pattern.CountWrong(range, buffers.of(chip).first(bytes), expected);
   }
   return wrong;
 }
