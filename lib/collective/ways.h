@@ -13,8 +13,9 @@
 // and takes parts off full links one by one. A part goes where the prices of the links add up to
 // least, and a price doubles with every so many per cent of load (Garg and Koenemann's prices of
 // 1998, here with whole parts that may move again). Prices rise more steeply from stage to stage.
-// On boxes without a few cables or chips the fullest link ends within 2 % of the worst cut, on a few
-// chips scattered over a whole torus within 16 %. All of it is integers: whoever shares the work gets the same ways.
+// On boxes without a few cables or chips the fullest link ends within 2 % of the worst cut, on few
+// chips scattered over a whole torus within 16 %. All of it is integers: whoever shares the work
+// gets the same ways.
 //
 // Scope: loads. Which number of parts is worth its start-up, the emulator's planner decides.
 //
