@@ -9,8 +9,8 @@
 // bound exist (reference: torus-and-links 1.1, ForestColl). It is found exactly, by maximum flows
 // with a parametric search (cuts.cc says how); a search through all parts would take 2^64 steps.
 // For exchanges the worst part is hard to find: the search starts from single chips and slabs and
-// moves chips over the border one by one. On 4x4 it finds what a search through all parts finds,
-// and elsewhere ways (ways.h) come so close that little can be left to find.
+// moves chips over the border one by one. On 4x4 it nearly always finds what a search through all
+// parts finds, and elsewhere ways (ways.h) come so close that little can be left to find.
 //
 // Scope: bytes only; start-up costs and the chips' own memory come on top.
 //

@@ -13,8 +13,9 @@
 // and takes parts off full links one by one. A part goes where the prices of the links add up to
 // least, and a price doubles with every so many per cent of load (Garg and Koenemann's prices of
 // 1998, here with whole parts that may move again). Prices rise more steeply from stage to stage.
-// On tori with up to five cables out and on sets of any shape the fullest link ends within 2 % of
-// the worst cut. All of it is integers: whoever shares the work gets the same ways.
+// On boxes without a few cables or chips the fullest link ends within 2 % of the worst cut, on few
+// chips scattered over a whole torus within 16 %. All of it is integers: whoever shares the work
+// gets the same ways.
 //
 // Scope: loads. Which number of parts is worth its start-up, the emulator's planner decides.
 //
@@ -38,8 +39,8 @@ namespace tahoma::collective {
 // what planning 64 chips in a tenth of a second allows.
 inline constexpr std::array<std::uint32_t, 6> kPartsOfMessage = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kPartsMax = 8192;
-// Whether the time is at most 2 % more than the other: then more parts are not worth their search.
-inline bool IsClose(Picoseconds time, Picoseconds least) { return time - least <= least / 50; }
+// Whether the time is at most 3 % more than the other: then more parts are not worth their search.
+inline bool IsClose(Picoseconds time, Picoseconds least) { return time - least <= least / 32; }
 
 class Ways;
 

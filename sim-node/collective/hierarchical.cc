@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "sim-node/collective/chip_cost.h"
 #include "sim-node/collective/moves.h"
+#include "sim-node/collective/nic_relay.h"
 #include "sim-node/collective/region.h"
 #include "sim-node/collective/units.h"
 
@@ -26,6 +27,8 @@ enum class Inside : std::uint8_t { kReduceScatter, kAllGather, kScatter };
 // Chunks that are worth trying; small buffers have only one.
 constexpr int kChunkCounts[] = {1, 4, 8, 16, 32};
 constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 20U;
+// Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
+constexpr std::uint64_t kRelayChunks = 8;
 // Chunks between the units at one time: enough to hide the packets' latency where bytes matter.
 constexpr std::size_t kChunksBetween = 3;
 
@@ -619,28 +622,20 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked) {
 }
 
 // Along the rings of the units, one unit after the other.
-absl::StatusOr<std::vector<torus::ChipIndex>> RingOf(const UnitSet& set, const Fabric& fabric) {
+std::vector<torus::ChipIndex> RingOf(const UnitSet& set, const Fabric& fabric) {
   std::vector<torus::ChipIndex> ring;
   for (const UnitSet::Group& group : set.groups()) {
     const TorusLinks& links = fabric.unit(group.unit);
-    const auto inside = SetOf(group.local, links).Rings(links).front();
-    for (std::size_t i = 0; i < inside.size(); ++i) {
-      ring.push_back(Fabric::ChipOf(group.unit, inside[i].value()));
-      if (i == 0) continue;
-      TAHOMA_ASSIGN_OR_RETURN(const auto route,
-                              links.FindRoute(inside[i - 1], inside[i], group.through));
-      if (route.size() == 1) continue;
-      return FailedPrecondition(
-          "permute needs chips of a unit on a way of single links; the {} chips of unit {} have "
-          "none",
-          inside.size(), group.unit);
+    const auto rings = SetOf(group.local, links).Rings(links);
+    for (const torus::ChipIndex chip : rings.front()) {
+      ring.push_back(Fabric::ChipOf(group.unit, chip.value()));
     }
   }
   return ring;
 }
 
-// Messages inside each unit and between the units, all at once.
-void PlayExchange(const Step& all, const StepWork& work, const UnitSet& set, Schedule& schedule) {
+// Messages inside each unit, all at once. Returns those between the units.
+Step PlayInside(const Step& all, const StepWork& work, const UnitSet& set, Schedule& schedule) {
   std::vector<Step> steps(set.size() + 1);
   for (const Send& send : all) {
     const int unit = Fabric::UnitOf(send.from);
@@ -649,29 +644,49 @@ void PlayExchange(const Step& all, const StepWork& work, const UnitSet& set, Sch
     steps[inside ? static_cast<std::size_t>(group - set.groups().begin()) : set.size()].push_back(
         send);
   }
-  for (std::size_t i = 0; i < steps.size(); ++i) {
+  for (std::size_t i = 0; i < set.size(); ++i) {
     if (steps[i].empty()) continue;
     schedule.turns.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
-                              .through = i < set.size() ? set.groups()[i].through : kAllChips});
+                              .through = set.groups()[i].through});
     schedule.steps.push_back(std::move(steps[i]));
     schedule.work.push_back(
         {.start = work.start, .memory = i == 0 ? work.memory : VirtualDuration(0)});
   }
+  return std::move(steps.back());
+}
+
+// Everything at once, but what goes over other chips' NICs in chunks.
+absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
+                                    const Exchange& exchange) {
+  Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
+  const ChipCosts& costs = asked.choice.options.costs;
+  // Ranks on one chip copy beside the messages; memory serves all of them at once.
+  const StepWork work = WorkOf(exchange.step, {}, costs, asked.fabric.timing());
+  const Step between = PlayInside(exchange.step, work, asked.set, plan.schedule);
+  std::map<torus::ChipIndex, std::uint64_t> free;
+  for (const Member& member : asked.members) {
+    free.emplace(member.chip, ChipBufferBytes(asked.request, member.ranks));
+  }
+  TAHOMA_ASSIGN_OR_RETURN(Relay relay, RelayOf(between, asked.set, asked.fabric, free, chunks));
+  plan.schedule.relay_bytes = relay.bytes;
+  AddTurns(std::move(relay), asked.set, work, costs, asked.fabric.timing(), plan.schedule);
+  plan.sources = exchange.sources;
+  return Timed(std::move(plan), asked.fabric);
 }
 
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
   std::vector<torus::ChipIndex> ring;
   if (asked.request.operation == Operation::kPermute && asked.request.parcels == nullptr) {
-    TAHOMA_ASSIGN_OR_RETURN(ring, RingOf(asked.set, asked.fabric));
+    ring = RingOf(asked.set, asked.fabric);
   }
-  TAHOMA_ASSIGN_OR_RETURN(Exchange exchange, ExchangeAlong(asked.request, asked.members, ring));
-  Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  // Ranks on one chip copy beside the messages; memory serves all of them at once.
-  const StepWork work =
-      WorkOf(exchange.step, {}, asked.choice.options.costs, asked.fabric.timing());
-  PlayExchange(exchange.step, work, asked.set, plan.schedule);
-  plan.sources = std::move(exchange.sources);
-  return Timed(std::move(plan), asked.fabric);
+  TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange,
+                          ExchangeAlong(asked.request, asked.members, ring));
+  const int chunks = asked.choice.chunks.value_or(1);
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan,
+                          PlanExchangeIn(static_cast<std::uint64_t>(chunks), asked, exchange));
+  if (plan.schedule.relay_bytes == 0 || asked.choice.chunks) return plan;
+  TAHOMA_ASSIGN_OR_RETURN(Plan cut, PlanExchangeIn(kRelayChunks, asked, exchange));
+  return cut.times.end < plan.times.end ? std::move(cut) : std::move(plan);
 }
 
 absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,

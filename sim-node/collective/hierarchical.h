@@ -15,7 +15,8 @@
 // chips; between units it is the fastest of between_units.h.
 //
 // Units may have different numbers of chips and different faults. A chip whose NIC is down answers
-// for nothing between the units: its neighbours do.
+// for nothing between the units: its neighbours do. Its messages of an exchange go over their NICs
+// (nic_relay.h), for which chips keep Schedule::relay_bytes for each other.
 //
 // Thread safety: pure functions.
 
@@ -44,7 +45,7 @@ struct HierarchyChoice {
 
 // Members by their number in the fabric. In one unit this is PlanCollective there. What that says
 // of members and requests holds here too; kFailedPrecondition also when no chip of a unit has a NIC
-// that is up, or an exchange needs one that is down.
+// that is up (of an exchange, that is up in the direction that it needs).
 absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Member>& members,
                                   const Fabric& fabric, const HierarchyChoice& choice = {});
 

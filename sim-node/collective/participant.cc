@@ -11,16 +11,19 @@ namespace tahoma::sim {
 namespace {
 
 // `held` is what the fullest participant needs for buffers.
-absl::Status CheckSpec(const RunSpec& spec, std::uint64_t held) {
+// `held`: of the participant with the most.
+absl::Status CheckBuffers(std::uint64_t held) {
+  if (held <= kMaxBufferBytes) return absl::OkStatus();
+  return ResourceExhausted(
+      "the buffers of one participant take {} bytes, it may hold {}; ask for less or without a "
+      "check",
+      held, kMaxBufferBytes);
+}
+
+absl::Status CheckSpec(const RunSpec& spec) {
   if (spec.request.bytes == 0 || spec.request.bytes > kMaxRequestBytes) {
     return InvalidArgument("a buffer has {} bytes; expected 1 to {}", spec.request.bytes,
                            kMaxRequestBytes);
-  }
-  if (spec.check && held > kMaxBufferBytes) {
-    return ResourceExhausted(
-        "the buffers of one participant take {} bytes, it may hold {}; ask for less or without a "
-        "check",
-        held, kMaxBufferBytes);
   }
   if (spec.warmup < 0 || spec.iterations < 1 || spec.warmup > kMaxRepeats ||
       spec.iterations > kMaxRepeats) {
@@ -115,9 +118,10 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
   operation_ = next_operation_++;
   TAHOMA_RETURN_IF_ERROR(Open(spec.ToString(), views));
   TAHOMA_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(spec.request, spec.division, members_));
-  std::uint64_t held = 0;
-  for (const Part& part : parts) held = std::max(held, FullestPod(part));
-  TAHOMA_RETURN_IF_ERROR(CheckSpec(spec, held));
+  TAHOMA_RETURN_IF_ERROR(CheckSpec(spec));
+  for (const Part& part : parts) {
+    if (spec.check) TAHOMA_RETURN_IF_ERROR(CheckBuffers(FullestPod(part, 0)));
+  }
   if (spec.check && spec.ones) {
     TAHOMA_RETURN_IF_ERROR(TestPattern::OnesFit(spec.request, spec.op, RanksOf(parts[0])));
   }
@@ -129,6 +133,10 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
   std::vector<const Plan*> plans;
   VirtualDuration time{};
   for (const PlannedPart& one : planned) {
+    if (spec.check) {
+      const std::uint64_t relayed = one.plan.schedule.relay_bytes;
+      TAHOMA_RETURN_IF_ERROR(CheckBuffers(FullestPod(one.part, relayed)));
+    }
     plans.push_back(&one.plan);
     time = std::max<VirtualDuration>(time, one.plan.times.end - one.plan.times.start);
   }
@@ -163,11 +171,11 @@ std::vector<LinkLoad> Participant::Own(const std::vector<LinkLoad>& loads) const
   return own;
 }
 
-std::uint64_t Participant::FullestPod(const Part& part) const {
+std::uint64_t Participant::FullestPod(const Part& part, std::uint64_t relayed) const {
   std::vector<std::uint64_t> held(pods_.size());
   for (const Member& member : part.members) {
     held.at(static_cast<std::size_t>(OwnerOf(member.chip))) +=
-        ChipBufferBytes(part.request, member.ranks);
+        ChipBufferBytes(part.request, member.ranks) + relayed;
   }
   return *std::ranges::max_element(held);
 }
@@ -210,9 +218,11 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec,
     first += member.ranks;
     if (OwnerOf(member.chip) != rank_) continue;
     own.emplace_back(member.chip, range);
-    buffers.storage.emplace_back(ChipBufferBytes(request, member.ranks));
-    buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = buffers.storage.back();
-    pattern.FillChip(range, buffers.storage.back());
+    const std::uint64_t bytes = ChipBufferBytes(request, member.ranks);
+    std::vector<std::byte>& memory =
+        buffers.storage.emplace_back(bytes + plan.schedule.relay_bytes);
+    buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = memory;
+    pattern.FillChip(range, std::span(memory).first(bytes));
   }
   for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
     TAHOMA_RETURN_IF_ERROR(RunStep(planned, step, spec, buffers));
@@ -220,7 +230,8 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec,
   const std::vector<std::byte> expected = pattern.Expected();
   std::uint64_t wrong = 0;
   for (const auto& [chip, range] : own) {
-    wrong += pattern.CountWrong(range, buffers.of(chip), expected);
+    const std::uint64_t bytes = ChipBufferBytes(request, range.count);
+    wrong += pattern.CountWrong(range, buffers.of(chip).first(bytes), expected);
   }
   return wrong;
 }

@@ -175,8 +175,9 @@ class Participant {
   absl::Status SendStep(const PlannedPart& planned, std::size_t step, const Buffers& buffers);
   absl::StatusOr<std::string> ReceiveFrom(int rank, const PlannedPart& planned, std::size_t turn,
                                           std::uint64_t bytes, VirtualTime arrival);
-  // Bytes of buffers that the pod with the most of them holds for a checked part.
-  std::uint64_t FullestPod(const Part& part) const;
+  // Bytes of buffers that the pod with the most of them holds for a checked part; each chip keeps
+  // `relayed` bytes for others.
+  std::uint64_t FullestPod(const Part& part, std::uint64_t relayed) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
   // Those on links that this participant's chips send on, by their ids in the chips' unit.
   std::vector<LinkLoad> Own(const std::vector<LinkLoad>& loads) const;

@@ -108,6 +108,8 @@ struct Schedule {
   // Chips that routes may use, unless there are turns.
   torus::ChipMask through = ~torus::ChipMask{0};
   WayTable ways = {};
+  // Of each chip's memory behind ChipBufferBytes, for what it keeps for others on the way.
+  std::uint64_t relay_bytes = 0;
 
   bool TakesSnapshot(std::size_t turn) const { return !turns.empty() && turns[turn].snapshot; }
   std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }

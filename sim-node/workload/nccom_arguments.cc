@@ -346,7 +346,7 @@ std::string NccomHelp() {
 
 OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), all_to_all (alltoall),
            alltoallv (blocks of different sizes), sendrecv (each rank to the next, the last to the
-           first), permute (from chip to chip round a ring of links, or by pairs), broadcast (from
+           first), permute (from chip to chip round a ring, or by pairs), broadcast (from
            rank 0)
 
   -r, --nworkers N        workers (logical cores) in all; default: all of the claim

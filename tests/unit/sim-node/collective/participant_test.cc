@@ -27,13 +27,14 @@ using testing::WholeUltraServer;
 // Runs `specs` one after the other on every participant; a participant that fails leaves.
 std::vector<std::vector<absl::StatusOr<RunResult>>> RunAll(
     const Pods& pods, const std::vector<std::vector<RunSpec>>& specs,
-    const std::vector<std::vector<NodeLinks>>& views, Exchange& exchange) {
+    const std::vector<std::vector<NodeLinks>>& views, Exchange& exchange,
+    const Fabric& fabric = Fabric(UltraServer())) {
   std::vector<std::vector<absl::StatusOr<RunResult>>> results(pods.size());
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < pods.size(); ++rank) {
     threads.emplace_back([&, rank] {
       QueuePeer peer(exchange, static_cast<int>(rank));
-      Participant self(UltraServer(), pods, static_cast<int>(rank), peer);
+      Participant self(fabric, pods, static_cast<int>(rank), peer);
       for (const RunSpec& spec : specs[rank]) {
         results[rank].push_back(self.Run(spec, views[rank]));
         if (!results[rank].back().ok()) break;
@@ -116,6 +117,67 @@ TEST(ParticipantTest, WhatOneNodeKnowsOfItsBrokenLinkAllTakeIntoAccount) {
     ASSERT_TRUE(of_rank[0].ok()) << of_rank[0].status();
     EXPECT_EQ(of_rank[0]->time, alone->times.end - alone->times.start);
     EXPECT_EQ(of_rank[0]->wrong_elements, 0u);
+  }
+}
+
+TEST(ParticipantTest, ExchangesAroundDamageGoTheSameWaysInAllProcesses) {
+  const Pods pods = WholeUltraServer(4);
+  TorusLinks damaged = UltraServer();
+  const LinkId broken =
+      TorusLinks::IdOf(torus::ChipIndex(5), torus::Axis::kZ, torus::Direction::kPlus);
+  ASSERT_TRUE(damaged.SetPermille(broken, 0).ok());
+  std::vector<std::vector<NodeLinks>> views(4);
+  views[0] = {{.node = 0, .epoch = 1, .unhealthy = {{broken, 0}}}};
+  const std::vector<RunSpec> specs = {Checked(4 * 300'000, Operation::kAllToAll),
+                                      Checked(4 * 300'000, Operation::kSendReceive),
+                                      Checked(4 * 300'000, Operation::kPermute)};
+  Exchange exchange;
+  const auto results = RunAll(pods, std::vector(4, specs), views, exchange);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto alone = PlanCollective(specs[i].request, MembersOf(kAllChips, 4), damaged);
+    ASSERT_TRUE(alone.ok());
+    if (i == 0) {
+      EXPECT_GT(alone->schedule.ways.last(), 0u);
+    }
+    for (const auto& of_rank : results) {
+      ASSERT_TRUE(of_rank[i].ok()) << of_rank[i].status();
+      EXPECT_EQ(of_rank[i]->time, alone->times.end - alone->times.start);
+      EXPECT_EQ(of_rank[i]->wrong_elements, 0u) << Name(specs[i].request.operation);
+    }
+  }
+}
+
+TEST(ParticipantTest, ExchangesOverOtherChipsNicsCarryTheirDataBetweenProcesses) {
+  const Fabric fabric({UltraServer(), UltraServer()}, hw::kTrainium2.links.efa);
+  Pods pods(2);
+  std::vector<Member> all;
+  for (int unit = 0; unit < 2; ++unit) {
+    for (int chip = 0; chip < 16; ++chip) {
+      pods[static_cast<std::size_t>(unit)].push_back({.chip = Fabric::ChipOf(unit, chip)});
+      all.push_back({.chip = Fabric::ChipOf(unit, chip)});
+    }
+  }
+  Fabric damaged = fabric;
+  const std::vector<torus::ChipIndex> down = {Fabric::ChipOf(0, 3), Fabric::ChipOf(0, 15)};
+  for (const torus::ChipIndex chip : down) ASSERT_TRUE(damaged.SetNicPermille(chip, 0).ok());
+  std::vector<std::vector<NodeLinks>> views(2);
+  views[0] = {{.node = 0, .epoch = 1, .efa_down = down}};
+  const std::vector<RunSpec> specs = {Checked(4 * 40'000, Operation::kAllToAll),
+                                      Checked(4 * 40'000, Operation::kSendReceive),
+                                      Checked(4 * 40'000, Operation::kPermute)};
+  Exchange exchange;
+  const auto results = RunAll(pods, std::vector(2, specs), views, exchange, fabric);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto alone = PlanOnFabric(specs[i].request, all, damaged);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    if (i < 2) {
+      EXPECT_GT(alone->schedule.relay_bytes, 0u);
+    }
+    for (const auto& of_rank : results) {
+      ASSERT_TRUE(of_rank[i].ok()) << of_rank[i].status();
+      EXPECT_EQ(of_rank[i]->time, alone->times.end - alone->times.start);
+      EXPECT_EQ(of_rank[i]->wrong_elements, 0u) << Name(specs[i].request.operation);
+    }
   }
 }
 
