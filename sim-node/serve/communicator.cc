@@ -86,6 +86,9 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
                       .place = options_.place};
   waiting_[comm_id][request.rank] = joiner;
   refused_.erase({comm_id, request.rank});
+  std::erase_if(turned_away_, [&](const TurnedAway& one) {
+    return one.comm_id == comm_id && one.rank == request.rank;
+  });
   FormGroup(comm_id);
   lock.unlock();
   if (left) Tell(*left);
@@ -104,6 +107,7 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
                                Missing(comm_id, request.world_size), request.world_size,
                                options_.join_timeout.count());
   const auto leave = Forget(comm_id, request.rank, why);
+  if (leave && absl::IsFailedPrecondition(why)) TellLater(comm_id, request.rank, *leave);
   refused_.erase({comm_id, request.rank});
   lock.unlock();
   if (leave) Tell(*leave);
@@ -167,6 +171,20 @@ void Communicators::Refuse(const std::string& comm_id, const Waiting& waiting,
     if (joiner.node == options_.node_id) refused_[{comm_id, rank}] = why;
   }
   changed_.notify_all();
+}
+
+// Nodes that are not reached yet may wait for the rank that is refused here.
+void Communicators::TellLater(const std::string& comm_id, int rank, const wire::Request& refusal) {
+  TurnedAway one{.comm_id = comm_id, .rank = rank, .leave = refusal, .untold = {}};
+  for (const PeerLink* const link : {link_, efa_}) {
+    if (link == nullptr) continue;
+    for (const int node : link->peers()) {
+      if (!reached_.contains(node)) one.untold.insert(node);
+    }
+  }
+  if (one.untold.empty()) return;
+  if (turned_away_.size() >= kMaxWorldSize) turned_away_.pop_front();
+  turned_away_.push_back(std::move(one));
 }
 
 // Gives the group its key and the fabric of its ranks.
@@ -343,7 +361,11 @@ std::optional<wire::Request> Communicators::Forget(const std::string& comm_id, i
   if (!joiner) return std::nullopt;
   MarkGone(options_.node_id, comm_id, rank, joiner->number, why);
   local_.erase({comm_id, rank});
-  return EncodeLeave(comm_id, rank, joiner->number, Message(why));
+  return EncodeLeave({.comm_id = comm_id,
+                      .rank = rank,
+                      .number = joiner->number,
+                      .reason = std::string(Message(why)),
+                      .refused = absl::IsFailedPrecondition(why)});
 }
 
 // The join is void: nobody waits with it, and whoever waits for it in a group is woken.
@@ -446,12 +468,18 @@ void Communicators::SetLinks(std::vector<LinkState> unhealthy, std::vector<torus
 
 std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
   const std::lock_guard lock(mutex_);
+  reached_.insert(node);
   changed_.notify_all();
   std::vector<wire::Request> all;
   const auto own = views_.find(options_.node_id);
   if (own != views_.end() && node < kFirstEfaNode) {
     all.push_back(EncodeLinks(own->second));
   }
+  for (TurnedAway& one : turned_away_) {
+    if (one.untold.erase(node) == 0) continue;
+    all.push_back(one.leave);
+  }
+  std::erase_if(turned_away_, [](const TurnedAway& one) { return one.untold.empty(); });
   for (const auto& [id, local] : local_) {
     all.push_back(
         EncodeJoin(id.first, id.second, local->group->ranks[static_cast<std::size_t>(id.second)]));
@@ -466,6 +494,7 @@ std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
 
 void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
   const std::lock_guard lock(mutex_);
+  if (way == LostWay::kToPeer) reached_.erase(node);
   for (const auto& [id, local] : local_) {
     Group& group = *local->group;
     for (std::size_t rank = 0; rank < group.ranks.size(); ++rank) {
@@ -533,6 +562,11 @@ absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
   const std::lock_guard lock(mutex_);
   joins_seen_[node].insert(leave.number);
   MarkGone(node, leave.comm_id, leave.rank, leave.number, absl::CancelledError(leave.reason));
+  // It has seen all that are in each other's way; here some may have left before others came.
+  const auto waiting = waiting_.find(leave.comm_id);
+  if (leave.refused && waiting != waiting_.end()) {
+    Refuse(leave.comm_id, waiting->second, absl::FailedPreconditionError(leave.reason));
+  }
   return absl::OkStatus();
 }
 

@@ -163,6 +163,13 @@ class Communicators final : public PeerEvents {
     PeerMessage message;
   };
   using Waiting = std::map<int, Joiner>;  // by rank
+  // A refusal, and the nodes that could not be told of it then.
+  struct TurnedAway {
+    std::string comm_id;
+    int rank = 0;
+    wire::Request leave;
+    std::set<int> untold;
+  };
 
   absl::Status CheckJoin(const JoinRequest& request, const torus::Shape& torus) const;
   PeerLink* LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
@@ -179,6 +186,7 @@ class Communicators final : public PeerEvents {
   void FormGroup(const std::string& comm_id);
   absl::Status Span(Group& group) const;
   void Refuse(const std::string& comm_id, const Waiting& waiting, const absl::Status& why);
+  void TellLater(const std::string& comm_id, int rank, const wire::Request& refusal);
   void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group);
   const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const;
   std::shared_ptr<Group> FindGroup(const std::string& key) const;
@@ -210,6 +218,8 @@ class Communicators final : public PeerEvents {
   std::map<int, std::set<std::uint64_t>> joins_seen_;  // by node: what it told twice counts once
   std::map<std::pair<std::string, int>, absl::Status> refused_;  // local ranks that conflict
   std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_;  // by comm id and rank
+  std::set<int> reached_;  // nodes that have been told all of this
+  std::deque<TurnedAway> turned_away_;
   std::deque<Early> early_;  // for groups that are not formed here yet
   std::map<int, NodeLinks> views_;
 };

@@ -254,12 +254,13 @@ absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message) {
   return join;
 }
 
-wire::Request EncodeLeave(const std::string& comm_id, int rank, std::uint64_t number,
-                          std::string_view reason) {
-  return Encoded(kLeaveMethod, {{"commId", comm_id},
-                                {"rank", rank},
-                                {"number", number},
-                                {"reason", reason.substr(0, kMaxReasonBytes / 4)}});
+wire::Request EncodeLeave(const LeaveMessage& leave) {
+  Json params = {{"commId", leave.comm_id},
+                 {"rank", leave.rank},
+                 {"number", leave.number},
+                 {"reason", leave.reason.substr(0, kMaxReasonBytes / 4)}};
+  if (leave.refused) params["refused"] = true;
+  return Encoded(kLeaveMethod, std::move(params));
 }
 
 absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message) {
@@ -270,6 +271,7 @@ absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message) {
   leave.rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));
   leave.number = static_cast<std::uint64_t>(fields.Int("number", 1, kMaxInt));
   leave.reason = fields.StringOr("reason", kMaxReasonBytes, "");
+  leave.refused = fields.BoolOr("refused", false);
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return leave;
 }

@@ -42,9 +42,9 @@ struct LeaveMessage {
   int rank = 0;
   std::uint64_t number = 0;
   std::string reason;
+  bool refused = false;  // the ranks that have joined can never form a group
 };
-wire::Request EncodeLeave(const std::string& comm_id, int rank, std::uint64_t number,
-                          std::string_view reason);
+wire::Request EncodeLeave(const LeaveMessage& leave);
 absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message);
 
 wire::Request EncodeLinks(const NodeLinks& view);

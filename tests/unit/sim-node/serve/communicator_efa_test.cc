@@ -382,6 +382,49 @@ TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
             "communicator \"job\": rank 0 of 2 did not join within 100 ms");
 }
 
+// A node that hears of a conflict before it can reach the other: who waits there must hear of it.
+TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) {
+  nodes_.clear();
+  Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
+  const int other = kFirstEfaNode;  // it does not run
+  const Joiner three{
+      .number = 1, .world_size = 3, .members = ChipsOf(PlaceOfRank(0)), .place = PlaceOfRank(0)};
+  (*node).OnPeerMessage(other, EncodeJoin("job", 0, three));
+  const auto joined = (*node).Join(
+      {.comm_id = "job", .rank = 1, .world_size = 2, .members = ChipsOf(PlaceOfRank(4))});
+  EXPECT_EQ(Message(joined.status()),
+            "communicator \"job\": rank 0 has world size 3, rank 1 has 2");
+  const std::vector<wire::Request> told = (*node).OnPeerConnected(other);
+  ASSERT_EQ(told.size(), 1U);
+  const auto leave = DecodeLeave(told[0]);
+  ASSERT_TRUE(leave.ok()) << leave.status();
+  EXPECT_EQ(leave->rank, 1);
+  EXPECT_TRUE(leave->refused);
+  EXPECT_EQ(leave->reason, Message(joined.status()));
+  EXPECT_TRUE((*node).OnPeerConnected(other).empty()) << "once";
+}
+
+// Another node has seen who is in whose way; here the first may be gone before the last has come.
+TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
+  nodes_.clear();
+  Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
+  std::optional<absl::StatusOr<Communicators::Joined>> joined;
+  std::jthread waiter([&] {
+    joined = (*node).Join(
+        {.comm_id = "job", .rank = 1, .world_size = 3, .members = ChipsOf(PlaceOfRank(4))});
+  });
+  // Until the rank waits the refusal has nobody to reach.
+  const auto waits = [&] { return !(*node).OnPeerConnected(kFirstEfaNode).empty(); };
+  while (!waits()) std::this_thread::yield();
+  (*node).OnPeerMessage(
+      kFirstEfaNode,
+      EncodeLeave(
+          {.comm_id = "job", .rank = 0, .number = 1, .reason = "two networks", .refused = true}));
+  waiter.join();
+  EXPECT_EQ(joined->status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(joined->status()), "two networks");
+}
+
 TEST(GangFabricTest, UnitsAreNumberedInTheOrderOfRanks) {
   const auto gang = GangFabric::Of({PlaceOf("p", "", 0), PlaceOf("b0", "us-b", 0),
                                     PlaceOf("a3", "us-a", 3), PlaceOf("b1", "us-b", 1)});

@@ -27,7 +27,8 @@ TEST(CommunicatorMessagesTest, AJoinComesBackAsItWas) {
 }
 
 TEST(CommunicatorMessagesTest, ALeaveAndLinksComeBackAsTheyWere) {
-  const auto leave = DecodeLeave(EncodeLeave("gang", 2, 9, "it \xff left"));
+  const auto leave = DecodeLeave(
+      EncodeLeave({.comm_id = "gang", .rank = 2, .number = 9, .reason = "it \xff left"}));
   ASSERT_TRUE(leave.ok()) << leave.status();
   EXPECT_EQ(leave->number, 9u);
   EXPECT_EQ(leave->reason.find("it "), 0u);
