@@ -154,7 +154,7 @@ bool UnitLinks::IsHealthyTrainium2(ChipMask chips) const {
   for (ChipMask left = chips; left != 0; left &= left - 1) {
     const int first = std::countr_zero(left) * kPortsPerChip;
     for (int port = 0; port < kPortsPerChip; ++port) {
-      const auto arc = static_cast<std::size_t>(first + port);
+      const auto arc = static_cast<std::size_t>(first) + static_cast<std::size_t>(port);
       if (torus().extent(AxisOf(port)) == 1 || (chips >> topology_->to[arc] & 1) == 0) continue;
       if (rates_[arc] != full[static_cast<std::size_t>(port / 2)]) return false;
     }

@@ -175,6 +175,8 @@ std::vector<collective::Demand> DemandsOf(const Step& step) {
 
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
                const collective::Ways& ways, std::uint64_t element_bytes, WayTable& table) {
+  const std::uint32_t parts = ways.parts();
+  TAHOMA_CHECK(parts > 0);
   struct Lanes {
     std::uint32_t blocks = 0;
     std::uint32_t first = 0;  // number of the first part's way
@@ -184,7 +186,7 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
   for (std::size_t demand = 0; demand < demands.size(); ++demand) {
     const auto& [from, to, blocks] = demands[demand];
     lanes[std::size_t{from} * kUnitChips + to] = {.blocks = blocks, .first = table.last() + 1};
-    for (std::uint32_t part = 0; part < ways.parts(); ++part) {
+    for (std::uint32_t part = 0; part < parts; ++part) {
       const std::span<const collective::Arc> way = ways.Way(demand, part);
       table.Add(std::vector<LinkId>(way.begin(), way.end()));  // arcs have the numbers of links
     }
@@ -192,15 +194,15 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
   Step split;
   for (Send send : step) {
     Lanes& own = lanes[PairOf(send)];
-    if (own.blocks % ways.parts() == 0) {  // within a chip too: it has none
-      if (own.blocks != 0) send.way = own.first + own.dealt++ % ways.parts();
+    if (own.blocks % parts == 0) {  // within a chip too: it has none
+      if (own.blocks != 0) send.way = own.first + own.dealt++ % parts;
       split.push_back(send);
       continue;
     }
     const std::uint64_t elements = send.bytes / element_bytes;
-    for (std::uint32_t part = 0; part < ways.parts(); ++part) {
-      const std::uint64_t begin = elements * part / ways.parts() * element_bytes;
-      const std::uint64_t end = elements * (part + 1) / ways.parts() * element_bytes;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      const std::uint64_t begin = elements * part / parts * element_bytes;
+      const std::uint64_t end = elements * (part + 1) / parts * element_bytes;
       if (begin == end) continue;
       Send piece = send;
       piece.offset += begin;

@@ -260,7 +260,7 @@ wire::Request EncodeLeave(const LeaveMessage& leave) {
                  {"number", leave.number},
                  {"reason", leave.reason.substr(0, kMaxReasonBytes / 4)}};
   if (leave.refused) params["refused"] = true;
-  return Encoded(kLeaveMethod, std::move(params));
+  return Encoded(kLeaveMethod, params);
 }
 
 absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message) {

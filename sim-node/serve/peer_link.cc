@@ -81,7 +81,8 @@ PeerLink::~PeerLink() {
   }
   for (auto& [node, outgoing] : outgoing_) outgoing->thread.join();
   accept_thread_.join();
-  incoming_.clear();  // joins
+  // Each of them may look at all of them until it ends.
+  for (Incoming& incoming : incoming_) incoming.thread.join();
 }
 
 std::vector<int> PeerLink::peers() const {

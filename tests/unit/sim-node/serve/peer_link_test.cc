@@ -243,6 +243,18 @@ class ByHand {
   std::uint64_t id_ = 0;
 };
 
+// The defect: connections went one by one while threads of the rest looked at them (seen by asan).
+TEST_F(PeerLinkTest, ALinkMayEndWhilePeersDialAgain) {
+  for (int i = 0; i < 100; ++i) {
+    a_ = Start(0, at_a_);
+    std::vector<std::unique_ptr<ByHand>> peers;
+    for (int peer = 0; peer < 5; ++peer) {
+      peers.push_back(std::make_unique<ByHand>(Address(0), 0));
+    }
+    a_.reset();
+  }
+}
+
 class SilenceTest : public PeerLinkTest {
  protected:
   // Listens at node 1's address, where node 0 will dial.
