@@ -13,11 +13,6 @@
 namespace tahoma::collective {
 namespace {
 
-// Parts that a buffer is cut into where that hides one network behind the other, and how many of
-// them are between the units at once (docs/design/0006-efa.md).
-constexpr std::uint64_t kChunkCounts[] = {1, 4, 8, 16, 32};
-constexpr Picoseconds::rep kChunksBetween = 3;
-
 // The slowest of the units.
 class Inside {
  public:
@@ -152,7 +147,8 @@ absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Op
     return std::max(stages.inside, stages.between.whole());
   }
   std::optional<Picoseconds> best;
-  for (const std::uint64_t chunks : kChunkCounts) {
+  for (const int count : kChunkCounts) {
+    const auto chunks = static_cast<std::uint64_t>(count);
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
                             StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
     const Leg& leg = stages.between;

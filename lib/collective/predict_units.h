@@ -37,6 +37,12 @@ struct EfaCosts {
   Picoseconds message = std::chrono::microseconds(15);  // a minimal packet, HBM to HBM
 };
 
+// Chunks of a buffer that are worth trying where that hides one network behind the other, and how
+// many of them are between the units at one time: enough to hide the packets' latency where bytes
+// matter (docs/design/0006-efa.md).
+inline constexpr int kChunkCounts[] = {1, 4, 8, 16, 32};
+inline constexpr int kChunksBetween = 3;
+
 // The chips that one unit takes part with.
 struct UnitPart {
   torus::ChipMask chips = 0;

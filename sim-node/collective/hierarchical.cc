@@ -9,6 +9,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/collective/predict_units.h"
 #include "sim-node/collective/chip_cost.h"
 #include "sim-node/collective/moves.h"
 #include "sim-node/collective/nic_relay.h"
@@ -24,13 +25,10 @@ using Ends = std::vector<std::uint32_t>;
 // What the members of a unit do among themselves.
 enum class Inside : std::uint8_t { kReduceScatter, kAllGather, kScatter };
 
-// Chunks that are worth trying; small buffers have only one.
-constexpr int kChunkCounts[] = {1, 4, 8, 16, 32};
+// A chunk has no less: small buffers are one.
 constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 20U;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
-// Chunks between the units at one time: enough to hide the packets' latency where bytes matter.
-constexpr std::size_t kChunksBetween = 3;
 
 std::uint64_t BytesOf(const Request& request, std::uint64_t elements) {
   return elements * Size(request.type);
@@ -182,7 +180,7 @@ class Composer {
         ready.insert(ready.end(), reduced[kind].begin(), reduced[kind].end());
       }
       const bool first = request_.operation == Operation::kAllGather;
-      const std::size_t window = first ? 2 : kChunksBetween;
+      const std::size_t window = first ? 2 : collective::kChunksBetween;
       if (sent.size() >= window) {
         const Ends& before = sent[sent.size() - window];
         ready.insert(ready.end(), before.begin(), before.end());
@@ -611,7 +609,7 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked) {
     take(std::move(plan), candidate);
   }
   if (asked.choice.chunks) return *std::move(best);
-  for (const int chunks : kChunkCounts) {
+  for (const int chunks : collective::kChunkCounts) {
     if (chunks == 1) continue;
     if (asked.request.bytes / static_cast<std::uint64_t>(chunks) < kChunkBytesMin) break;
     auto plan = asked.Answer(*between, chunks);
@@ -638,11 +636,8 @@ std::vector<torus::ChipIndex> RingOf(const UnitSet& set, const Fabric& fabric) {
 Step PlayInside(const Step& all, const StepWork& work, const UnitSet& set, Schedule& schedule) {
   std::vector<Step> steps(set.size() + 1);
   for (const Send& send : all) {
-    const int unit = Fabric::UnitOf(send.from);
-    const auto group = std::ranges::find(set.groups(), unit, &UnitSet::Group::unit);
-    const bool inside = unit == Fabric::UnitOf(send.to);
-    steps[inside ? static_cast<std::size_t>(group - set.groups().begin()) : set.size()].push_back(
-        send);
+    const bool inside = Fabric::UnitOf(send.from) == Fabric::UnitOf(send.to);
+    steps[inside ? set.GroupOf(send.from) : set.size()].push_back(send);
   }
   for (std::size_t i = 0; i < set.size(); ++i) {
     if (steps[i].empty()) continue;
