@@ -19,15 +19,12 @@ absl::StatusOr<const std::vector<LinkId>*> MessageRoutes::Of(const Send& send,
 absl::StatusOr<std::vector<LinkId>> MessageRoutes::Inside(const Send& send,
                                                           torus::ChipMask through) const {
   const int unit = Fabric::UnitOf(send.from);
-  const TorusLinks& links = fabric_.unit(unit);
   Send local = send;
   local.from = Fabric::LocalOf(send.from);
   local.to = Fabric::LocalOf(send.to);
-  TAHOMA_ASSIGN_OR_RETURN(std::vector<LinkId> route, RouteOf(schedule_, local, through, links));
-  for (LinkId& link : route) {
-    const torus::Hop hop = links.HopOf(link);
-    link = fabric_.LinkOf(Fabric::ChipOf(unit, hop.from.value()), hop.axis, hop.direction);
-  }
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<LinkId> route,
+                          RouteOf(schedule_, local, through, fabric_.unit(unit)));
+  for (LinkId& link : route) link = fabric_.LinkOf(unit, link);
   return route;
 }
 

@@ -141,11 +141,6 @@ class RelayMaker {
   }
 
  private:
-  std::size_t GroupOf(ChipIndex chip) const {
-    const auto group =
-        std::ranges::find(set_.groups(), Fabric::UnitOf(chip), &UnitSet::Group::unit);
-    return static_cast<std::size_t>(group - set_.groups().begin());
-  }
   std::uint64_t Keep(ChipIndex chip, std::uint64_t bytes) {
     const std::uint64_t at = free_.at(chip);
     free_.at(chip) += bytes;
@@ -160,7 +155,7 @@ class RelayMaker {
     if (sender != send.from) {
       leg.to = sender;
       leg.to_offset = Keep(sender, leg.bytes);
-      chunk.handed_over[GroupOf(sender)].push_back(leg);
+      chunk.handed_over[set_.GroupOf(sender)].push_back(leg);
       leg.offset = leg.to_offset;
     }
     const bool kept = piece.chip != send.to;
@@ -173,7 +168,7 @@ class RelayMaker {
     leg.to = send.to;
     leg.offset = leg.to_offset;
     leg.to_offset = send.to_offset + piece.begin;
-    chunk.handed_on[GroupOf(send.to)].push_back(leg);
+    chunk.handed_on[set_.GroupOf(send.to)].push_back(leg);
   }
 
   const UnitSet& set_;

@@ -253,17 +253,16 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, con
       own.push_back(InUnit(batch[i]));
       places.push_back(i);
     }
-    const TorusLinks& links = fabric.unit(unit);
-    TAHOMA_ASSIGN_OR_RETURN(const BatchTimes times,
-                            TimeAccesses(own, links, through[static_cast<std::size_t>(unit)]));
+    TAHOMA_ASSIGN_OR_RETURN(
+        const BatchTimes times,
+        TimeAccesses(own, fabric.unit(unit), through[static_cast<std::size_t>(unit)]));
     for (std::size_t i = 0; i < places.size(); ++i) {
       all.ends[places[i]] = times.ends[i];
       all.hops[places[i]] = times.hops[i];
     }
     all.end = std::max(all.end, times.end);
     for (LinkLoad load : times.loads) {
-      const torus::Hop hop = links.HopOf(load.link);
-      load.link = fabric.LinkOf(Fabric::ChipOf(unit, hop.from.value()), hop.axis, hop.direction);
+      load.link = fabric.LinkOf(unit, load.link);
       all.loads.push_back(load);
     }
   }

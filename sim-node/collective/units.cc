@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/check.h"
 #include "sim-node/collective/plan.h"
 
 namespace tahoma::sim {
@@ -52,6 +53,12 @@ UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
 
 torus::ChipIndex UnitSet::ChipOf(std::size_t group, std::size_t place) const {
   return Fabric::ChipOf(groups_[group].unit, groups_[group].local[place].chip.value());
+}
+
+std::size_t UnitSet::GroupOf(torus::ChipIndex chip) const {
+  const auto group = std::ranges::find(groups_, Fabric::UnitOf(chip), &Group::unit);
+  TAHOMA_CHECK(group != groups_.end());
+  return static_cast<std::size_t>(group - groups_.begin());
 }
 
 }  // namespace tahoma::sim

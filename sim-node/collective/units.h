@@ -41,6 +41,8 @@ class UnitSet {
   // places of the others.
   bool even() const { return even_; }
   torus::ChipIndex ChipOf(std::size_t group, std::size_t place) const;
+  // The group of a member's unit.
+  std::size_t GroupOf(torus::ChipIndex chip) const;
 
  private:
   std::vector<Group> groups_;

@@ -52,8 +52,11 @@ bool Fabric::Alike(int unit, int other) const {
 }
 
 LinkId Fabric::LinkOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction) const {
-  return first_link_.at(static_cast<std::size_t>(UnitOf(from))) +
-         TorusLinks::IdOf(LocalOf(from), axis, direction);
+  return LinkOf(UnitOf(from), TorusLinks::IdOf(LocalOf(from), axis, direction));
+}
+
+LinkId Fabric::LinkOf(int unit, LinkId link) const {
+  return first_link_.at(static_cast<std::size_t>(unit)) + link;
 }
 
 LinkId Fabric::NicOf(torus::ChipIndex chip, NicDirection direction) const {

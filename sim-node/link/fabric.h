@@ -64,6 +64,8 @@ class Fabric {
 
   LinkId id_count() const { return first_link_.back() + efa_.id_count(); }
   LinkId LinkOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction) const;
+  // Of a NeuronLink by its number in the unit.
+  LinkId LinkOf(int unit, LinkId link) const;
   LinkId NicOf(torus::ChipIndex chip, NicDirection direction) const;
   // Of the node of `layer` (1 to 3) above the unit.
   LinkId UplinkOf(int unit, int layer, NicDirection direction) const;

@@ -118,8 +118,7 @@ NodeLinks GangFabric::ViewFrom(int rank, NodeLinks view) const {
   const int unit = units_.at(static_cast<std::size_t>(rank));
   view.node += unit * hw::kUltraServerNodes;
   const LinkId torus_links = fabric_.unit(unit).id_count();
-  const LinkId first =
-      fabric_.LinkOf(Fabric::ChipOf(unit, 0), torus::Axis::kX, torus::Direction::kMinus);
+  const LinkId first = fabric_.LinkOf(unit, 0);
   std::vector<LinkState> known;
   for (LinkState state : view.unhealthy) {
     if (state.link < torus_links) {
