@@ -361,7 +361,6 @@ void Core::ApplyReleased(RunId id) {
     const auto member = run_of_pod_.find(PodKey{decision->key.ns, pod.name});
     if (member != run_of_pod_.end() && member->second.first == id) run_of_pod_.erase(member);
   }
-  std::vector<std::uint32_t> kept;
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
     const DecidedClaim& claim = decision->claims[i];
     const ClaimKey key{decision->key.ns, claim.name};

@@ -289,20 +289,6 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   return std::nullopt;
 }
 
-std::vector<const torus::Box*> Search::PlacesFor(const CompiledGang& gang, const UnitState& unit,
-                                                 const std::vector<torus::Shape>& sizes) {
-  std::vector<const torus::Box*> places;
-  for (const torus::Shape& shape : gang.shapes) {
-    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
-      if (!unit.modes.Serve(place)) continue;
-      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
-      places.push_back(&place);
-    }
-  }
-  return places;
-}
-
 std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box, UnitId id,
                                               collective::Picoseconds time) {
   const UnitState& unit = state_.unit(id);
@@ -315,17 +301,22 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   // What it breaks, then how much it fragments, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
   std::vector<Candidate> candidates;
-  std::vector<torus::ChipMask> masks;
-  for (const torus::Box* place : PlacesFor(gang, unit, sizes)) {
-    masks.push_back(place->mask);
-    if (AllReduceTime(place->size) != time) continue;
-    int fragmentation = 0;
-    for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
-      const torus::ChipMask rest = (unit.free & ~place->mask) >> shift & kInstance;
-      fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
+  std::vector<torus::ChipMask> masks;  // of all boxes, when sparing
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+      if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
+      if (!unit.modes.Serve(place)) continue;
+      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
+      if (sparing_) masks.push_back(place.mask);
+      if (AllReduceTime(place.size) != time) continue;
+      int fragmentation = 0;
+      for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
+        const torus::ChipMask rest = (unit.free & ~place.mask) >> shift & kInstance;
+        fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
+      }
+      candidates.emplace_back(BreakCost(unit, place.mask) + unit.modes.ChangeCost(place),
+                              fragmentation, candidates.size(), &place);
     }
-    candidates.emplace_back(BreakCost(unit, place->mask) + unit.modes.ChangeCost(*place),
-                            fragmentation, candidates.size(), place);
   }
   std::sort(candidates.begin(), candidates.end());
   const int others = sparing_ ? MostBoxes(masks, unit.free, gang.boxes - box) - 1 : 0;

@@ -78,9 +78,6 @@ class Search {
                   Placement& placement);
   bool PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement);
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
-  // Boxes of those sizes that are free in the unit.
-  static std::vector<const torus::Box*> PlacesFor(const CompiledGang& gang, const UnitState& unit,
-                                                  const std::vector<torus::Shape>& sizes);
   std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
                                 collective::Picoseconds time);
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
