@@ -148,6 +148,15 @@ void AddGangOfTwo(FakeApi& api) {
   api.AddPodWithClaim("train-1", "train", 10);
 }
 
+// "one", for which the claim "shared" is allocated, then "two" on the same.
+void RunTwoOnOneClaim(World& world) {
+  world.api.AddClaim("shared", 4);
+  world.api.AddPod("one", "", {"shared"});
+  world.Settle();
+  world.api.AddPod("two", "", {"shared"});
+  world.Settle();
+}
+
 int BoundPods(const FakeApi& api) {
   int bound = 0;
   for (const auto& [name, pod] : api.pods()) bound += pod.node.empty() ? 0 : 1;
@@ -270,11 +279,7 @@ TEST(CoreTest, ASharedClaimIsReservedForTheSecondPodOnTheSameNode) {
   World world;
   world.api.AddNode("node-a");
   world.api.AddNode("node-b");
-  world.api.AddClaim("shared", 4);
-  world.api.AddPod("one", "", {"shared"});
-  world.Settle();
-  world.api.AddPod("two", "", {"shared"});
-  world.Settle();
+  RunTwoOnOneClaim(world);
   EXPECT_EQ(world.api.pods().at("one").node, world.api.pods().at("two").node);
   EXPECT_EQ(world.api.claims().at("shared").reserved_for.size(), 2U);
   world.api.FinishPod("one", true);
@@ -311,11 +316,7 @@ TEST(CoreTest, AWatchOfClaimsThatLagsFreesNoChipThatIsStillAllocated) {
 TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
   World world;
   world.api.AddNode("node-a");
-  world.api.AddClaim("shared", 4);
-  world.api.AddPod("one", "", {"shared"});
-  world.Settle();
-  world.api.AddPod("two", "", {"shared"});
-  world.Settle();
+  RunTwoOnOneClaim(world);
   // First the pod that found the claim allocated, then the one for which it was.
   for (const char* name : {"two", "one"}) {
     SCOPED_TRACE(name);
@@ -344,11 +345,7 @@ TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
 TEST(CoreTest, ASharedClaimThatVanishesWithItsLastPodIsHeldNoMore) {
   World world;
   world.api.AddNode("node-a");
-  world.api.AddClaim("shared", 4);
-  world.api.AddPod("one", "", {"shared"});
-  world.Settle();
-  world.api.AddPod("two", "", {"shared"});
-  world.Settle();
+  RunTwoOnOneClaim(world);
   world.api.FinishPod("one", true);
   world.Settle();
   ASSERT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);

@@ -18,6 +18,7 @@ namespace {
 using testing::Exchange;
 using testing::Pods;
 using testing::QueuePeer;
+using testing::RunAll;
 using testing::UltraServer;
 using testing::WholeUltraServer;
 
@@ -27,17 +28,12 @@ Results RunOn(const Fabric& fabric, const Pods& pods, const RunSpec& spec,
               std::function<void(int, int, PeerMessage&)> tamper = nullptr) {
   Exchange exchange;
   exchange.tamper = std::move(tamper);
-  Results results(pods.size(), absl::UnknownError("not run"));
-  std::vector<std::jthread> threads;
-  for (std::size_t rank = 0; rank < pods.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      QueuePeer peer(exchange, static_cast<int>(rank));
-      Participant self(fabric, pods, static_cast<int>(rank), peer);
-      results[rank] = self.Run(spec, {});
-      if (!results[rank].ok()) exchange.Lose(static_cast<int>(rank));
-    });
+  Results results;
+  for (auto& of_rank :
+       RunAll(pods, std::vector(pods.size(), std::vector{spec}),
+              std::vector(pods.size(), std::vector<NodeLinks>{}), exchange, fabric)) {
+    results.push_back(std::move(of_rank[0]));
   }
-  threads.clear();
   return results;
 }
 

@@ -21,30 +21,9 @@ namespace {
 using testing::Exchange;
 using testing::Pods;
 using testing::QueuePeer;
+using testing::RunAll;
 using testing::UltraServer;
 using testing::WholeUltraServer;
-
-// Runs `specs` one after the other on every participant; a participant that fails leaves.
-std::vector<std::vector<absl::StatusOr<RunResult>>> RunAll(
-    const Pods& pods, const std::vector<std::vector<RunSpec>>& specs,
-    const std::vector<std::vector<NodeLinks>>& views, Exchange& exchange,
-    const Fabric& fabric = Fabric(UltraServer())) {
-  std::vector<std::vector<absl::StatusOr<RunResult>>> results(pods.size());
-  std::vector<std::jthread> threads;
-  for (std::size_t rank = 0; rank < pods.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      QueuePeer peer(exchange, static_cast<int>(rank));
-      Participant self(fabric, pods, static_cast<int>(rank), peer);
-      for (const RunSpec& spec : specs[rank]) {
-        results[rank].push_back(self.Run(spec, views[rank]));
-        if (!results[rank].back().ok()) break;
-      }
-      exchange.Lose(static_cast<int>(rank));
-    });
-  }
-  threads.clear();
-  return results;
-}
 
 RunSpec Checked(std::uint64_t bytes, Operation operation = Operation::kAllReduce) {
   return {.request = {.operation = operation, .bytes = bytes, .type = ElementType::kFp32},

@@ -8,11 +8,13 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "lib/base/status.h"
 #include "sim-node/collective/participant.h"
+#include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim::testing {
 
@@ -70,6 +72,28 @@ inline Pods WholeUltraServer(int ranks_per_chip) {
   Pods pods;
   for (int z = 0; z < 4; ++z) pods.push_back(MembersOf(0xffffull << (16 * z), ranks_per_chip));
   return pods;
+}
+
+// Runs `specs` one after the other on every participant; a participant that fails leaves.
+inline std::vector<std::vector<absl::StatusOr<RunResult>>> RunAll(
+    const Pods& pods, const std::vector<std::vector<RunSpec>>& specs,
+    const std::vector<std::vector<NodeLinks>>& views, Exchange& exchange,
+    const Fabric& fabric = Fabric(UltraServer())) {
+  std::vector<std::vector<absl::StatusOr<RunResult>>> results(pods.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < pods.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      QueuePeer peer(exchange, static_cast<int>(rank));
+      Participant self(fabric, pods, static_cast<int>(rank), peer);
+      for (const RunSpec& spec : specs[rank]) {
+        results[rank].push_back(self.Run(spec, views[rank]));
+        if (!results[rank].back().ok()) break;
+      }
+      exchange.Lose(static_cast<int>(rank));
+    });
+  }
+  threads.clear();
+  return results;
 }
 
 }  // namespace tahoma::sim::testing
