@@ -166,7 +166,7 @@ class FractionalSearch {
         const auto to = static_cast<std::size_t>(links_.to(static_cast<Arc>(arc)));
         if (distance_[chip] + length_[arc] >= distance_[to]) continue;
         distance_[to] = distance_[chip] + length_[arc];
-        came_by_[to] = static_cast<Arc>(arc);
+        came_by_[to] = arc;
       }
     }
   }
@@ -177,7 +177,7 @@ class FractionalSearch {
   std::vector<double> length_;  // 0 = not usable
   std::vector<double> carried_;
   std::array<double, kChipsMax> distance_{};
-  std::array<Arc, kChipsMax> came_by_{};
+  std::array<std::size_t, kChipsMax> came_by_{};
 };
 
 // The worst of all parts of the first 16 chips, one by one.
