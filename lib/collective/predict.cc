@@ -235,6 +235,7 @@ class AnySet {
 
   // What a mesh takes at least: a chip's share must come in over its links.
   Picoseconds MeshAtLeast(int phases) const {
+    if (ingress_ == 0) return Picoseconds::max();  // a chip is cut off
     return (links_.costs().step + links_.costs().hop +
             TimeAtLeast(static_cast<Wide>(bytes_) * (count_ - 1), count_, ingress_)) *
            phases;
