@@ -8,11 +8,10 @@
 // inside again (reference: torus-and-links 2.4). The parts that use NeuronLink and those that use
 // EFA are pipelined in chunks where that is faster.
 //
-// Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce is
-// 13 % short to 17 % long, and right to 2 % at both ends of the sizes; all-gather and
-// reduce-scatter are up to 14 % short (the fabric's chunks do not overlap fully), exchanges 2 %. A
-// broadcast of less than 256 MiB is up to 46 % short: in its first unit it takes more steps than
-// the all-reduce that it is taken for.
+// Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce or
+// a broadcast is 13 % short to 17 % long, an all-reduce right to 2 % at both ends of the sizes;
+// all-gather and reduce-scatter are up to 14 % short (the fabric's chunks do not overlap fully),
+// exchanges 2 %.
 //
 // Scope: one rank on each chip; EFA's network without congestion.
 //

@@ -5,7 +5,8 @@
 // ring         every unit passes to the next: N - 1 steps
 // mesh         every unit sends to the home directly: one step
 // rdh          halves of the units that are left pair up: log2 N steps, N a power of two
-// single-step  as mesh, but an all-reduce has no homes: every unit sends all it has to every other
+// single-step  as mesh, but an all-reduce has no homes: every unit sends all it has to every other;
+//              and all of a broadcast is at home where its root is
 //
 // These are the inter-node algorithms that AWS names (reference: torus-and-links 2.4); with one
 // part for each unit at home, all units send and receive alike. Spreading is reducing backwards.

@@ -53,13 +53,13 @@ struct WorkedSteps {
   VirtualDuration after{};
 };
 
-WorkedSteps Taken(Plan plan) {
-  TAHOMA_CHECK(plan.schedule.turns.empty() && plan.schedule.slices == 1);
-  plan.schedule.work.resize(plan.schedule.steps.size());
-  return {.steps = std::move(plan.schedule.steps),
-          .work = std::move(plan.schedule.work),
-          .before = plan.schedule.before,
-          .after = plan.schedule.after};
+WorkedSteps Worked(Schedule schedule) {
+  TAHOMA_CHECK(schedule.turns.empty() && schedule.slices == 1);
+  schedule.work.resize(schedule.steps.size());
+  return {.steps = std::move(schedule.steps),
+          .work = std::move(schedule.work),
+          .before = schedule.before,
+          .after = schedule.after};
 }
 
 // Steps of a group on a padded buffer, in which every place has a block of `block` elements, made
@@ -84,37 +84,45 @@ class PaddedSteps {
     std::optional<Algorithm> algorithm = choice_.inside;
     if (!algorithm) {
       TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
-      if (times == 1) return Taken(std::move(plan));
+      if (times == 1) return Worked(std::move(plan.schedule));
       algorithm = plan.algorithm;
     }
     asked.bytes /= times;
     TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
-    return Taken(std::move(plan));
+    return Worked(std::move(plan.schedule));
   }
 
  private:
-  // From the first place to all.
-  WorkedSteps Scatter(const UnitSet::Group& group, const TorusLinks& links,
-                      std::uint64_t block) const {
+  // From the first place to all: straight to each in one step, or along the lanes of a box, which
+  // keep all of its links busy and take more steps. The faster of the two.
+  absl::StatusOr<WorkedSteps> Scatter(const UnitSet::Group& group, const TorusLinks& links,
+                                      std::uint64_t block) const {
     const ChipSet set = SetOf(group.local, links);
     const std::vector<int> weights(set.size(), 1);
     const Layout layout = Layout::Weighted(weights, block * set.size(), Size(request_.type));
-    WorkedSteps scatter;
-    if (set.box() != nullptr) {
-      scatter.steps =
-          ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
-    } else {
-      Step& step = scatter.steps.emplace_back();
-      for (std::size_t to = 1; to < set.size(); ++to) {
-        const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
-        step.push_back(
-            MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
-      }
+    Schedule straight;
+    Step& step = straight.steps.emplace_back();
+    for (std::size_t to = 1; to < set.size(); ++to) {
+      const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
+      step.push_back(MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
     }
-    for (const Step& step : scatter.steps) {
-      scatter.work.push_back(WorkOf(step, {}, choice_.options.costs, links.timing()));
+    AddWork(straight, set, links);
+    if (set.box() == nullptr) return Worked(std::move(straight));
+    Schedule lanes;
+    lanes.steps =
+        ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
+    AddWork(lanes, set, links);
+    TAHOMA_ASSIGN_OR_RETURN(const auto straight_times, TimeSchedules({&straight}, links));
+    TAHOMA_ASSIGN_OR_RETURN(const auto lanes_times, TimeSchedules({&lanes}, links));
+    return Worked(straight_times[0].end < lanes_times[0].end ? std::move(straight)
+                                                             : std::move(lanes));
+  }
+
+  void AddWork(Schedule& schedule, const ChipSet& set, const TorusLinks& links) const {
+    schedule.through = set.through();
+    for (const Step& step : schedule.steps) {
+      schedule.work.push_back(WorkOf(step, {}, choice_.options.costs, links.timing()));
     }
-    return scatter;
   }
 
   const Request& request_;
@@ -442,8 +450,10 @@ class Composer {
 
   void AppendSegment(const Homed& homed, const Segment& segment, std::vector<Step>& steps) const {
     if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
-    if (homed.home >= 0) {
-      AppendMoves(homed, segment, segment.elements, homed.home, steps);
+    const bool direct =
+        between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kBroadcast;
+    if (homed.home >= 0 || direct) {  // all that a broadcast sends is at home in the root's unit
+      AppendMoves(homed, segment, segment.elements, direct ? 0 : homed.home, steps);
       return;
     }
     const std::vector<std::uint64_t> parts =
@@ -570,14 +580,16 @@ struct Question {
   }
 };
 
-// Whether an all-reduce in one step can be worth it: a step saved against N - 1 times a chip's
-// block in place of 2 (N - 1)/N of it.
+// Whether one step in place of two can be worth it for an all-reduce or a broadcast: a packet's
+// time saved against N - 1 times a chip's block in place of 2 (N - 1)/N of it.
 bool MaySaveAStep(const Question& asked) {
-  if (asked.request.operation != Operation::kAllReduce) return false;
+  const Operation operation = asked.request.operation;
+  if (operation != Operation::kAllReduce && operation != Operation::kBroadcast) return false;
   const std::uint64_t block = asked.request.bytes / asked.set.groups()[0].local.size();
-  const std::uint64_t more = block * (asked.set.size() - 1);
+  const std::uint64_t units = asked.set.size();
+  const std::uint64_t more = block * (units - 1) * (units - 2) / units;
   const auto nic = asked.fabric.efa().capacity(0);
-  return nic > 0 && TransferTime(more, nic) < 2 * asked.fabric.efa().timing().packet;
+  return nic > 0 && TransferTime(more, nic) < asked.fabric.efa().timing().packet;
 }
 
 // On a network that only NICs can limit, mesh, ring and rdh send the same bytes through each NIC:

@@ -49,10 +49,11 @@ struct Tolerance {
   double least, most;
 };
 
-TEST(PredictUnitsAgainstTheFabricTest, CombiningAndGatheringAreAsFarOffAsTheHeaderSays) {
+TEST(PredictUnitsAgainstTheFabricTest, WhatUsesBothNetworksInTurnIsAsFarOffAsTheHeaderSays) {
   for (const Tolerance& one :
        {Tolerance{Operation::kAllReduce, 0.87, 1.17}, Tolerance{Operation::kAllGather, 0.86, 1.01},
-        Tolerance{Operation::kReduceScatter, 0.9, 1.01}}) {
+        Tolerance{Operation::kReduceScatter, 0.9, 1.01},
+        Tolerance{Operation::kBroadcast, 0.87, 1.17}}) {
     for (const Fleet& fleet :
          {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
           Fleet{4, torus::kInstanceShape}}) {
@@ -73,15 +74,12 @@ TEST(PredictUnitsAgainstTheFabricTest, SmallAndLargeAllReducesAreNearlyRight) {
   }
 }
 
-TEST(PredictUnitsAgainstTheFabricTest, ExchangesAreTwoPercentOffAndSmallBroadcastsMore) {
+TEST(PredictUnitsAgainstTheFabricTest, ExchangesAreAtMostTwoPercentShort) {
   for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{4, torus::kInstanceShape}}) {
     for (const std::uint64_t bytes : {64 * kKiB, 16 * kMiB, kGiB}) {
       for (const Operation operation : {Operation::kAllToAll, Operation::kSendReceive}) {
         EXPECT_NEAR(Ratio(fleet, operation, bytes), 0.99, 0.011) << Name(operation) << " " << bytes;
       }
-      const double broadcast = Ratio(fleet, Operation::kBroadcast, bytes);
-      EXPECT_GE(broadcast, bytes == kGiB ? 0.98 : 0.54) << fleet.units << " " << bytes;
-      EXPECT_LE(broadcast, 1.17) << fleet.units << " " << bytes;
     }
   }
 }

@@ -586,6 +586,36 @@ TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
   EXPECT_NEAR(MicrosecondsOf(*tiny), 2 * 1.5 + 15, 0.1);
 }
 
+// Elsewhere a part goes to each unit first, and those send it on.
+TEST(HierarchicalTest, ABroadcastGoesToAllUnitsAtOnceWhileThatIsFaster) {
+  for (const int units : {2, 4}) {
+    const Fabric fabric = Instances(units);
+    const std::vector<Member> members = Everywhere(fabric);
+    for (std::uint64_t bytes = kKiB; bytes <= 256 * kMiB; bytes *= 8) {
+      const Request request{.operation = Operation::kBroadcast, .bytes = bytes};
+      const auto mesh =
+          PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
+      const auto single = PlanOnFabric(request, members, fabric,
+                                       {.between = InterAlgorithm::kSingleStep, .chunks = 1});
+      const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
+      EXPECT_EQ(chosen->times.end, std::min(mesh->times.end, single->times.end)) << bytes;
+      // N - 1 blocks from the root's unit in one step against 2 (N - 1)/N in two.
+      const double block_us = static_cast<double>(bytes) / 16 / 25e3;
+      const double more = (units - 1) * (1 - 2.0 / units);
+      EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), more * block_us - 15, 0.05);
+    }
+  }
+}
+
+TEST(HierarchicalTest, ASmallBroadcastIsScatteredInOneStep) {
+  const Fabric fabric = UltraServers(2);
+  const auto plan = PlanOnFabric({.operation = Operation::kBroadcast, .bytes = 64 * kKiB},
+                                 Everywhere(fabric), fabric);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  // To all chips of the unit, to the other unit, and among the chips of both.
+  EXPECT_EQ(plan->schedule.turn_count(), 3U);
+}
+
 // A sum of floats depends on its order. A training job goes wrong when its ranks disagree.
 TEST(HierarchicalTest, EveryRankGetsTheSameBitsOfASumThatRounds) {
   const Fabric fabric = Instances(4);
