@@ -5,6 +5,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <unistd.h>
@@ -77,6 +78,16 @@ absl::Status CheckUnused(rocksdb::Env* env, const std::string& dir) {
   return InUse(dir, reason);
 }
 
+// After a full disk RocksDB would flush and go on, in a thread of its own that lives on while the
+// database is closed. What a failed commit has left is settled by the next start (store.h).
+class NoRecovery : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
+};
+
 rocksdb::DBOptions DatabaseOptions(const StoreOptions& options, rocksdb::Env* env) {
   rocksdb::DBOptions db;
   db.env = env;
@@ -95,6 +106,8 @@ rocksdb::DBOptions DatabaseOptions(const StoreOptions& options, rocksdb::Env* en
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
+  db.max_bgerror_resume_count = 0;
+  db.listeners.push_back(std::make_shared<NoRecovery>());
   // What is recovered from the log may never have been synced; RocksDB's default writes it to a
   // table before anything builds on it, here too.
   if (options.single_threaded) {
