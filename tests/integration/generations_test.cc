@@ -93,8 +93,8 @@ TEST_F(GenerationsTest, ATrn1RunsCollectivesOnItsTorus) {
   EXPECT_EQ(Inventory().chips[0].bdf, "0000:10:1c.0");
   const std::string token = Claim(16, 1);
   EXPECT_THAT(Run(token, {"neuron-ls"}), HasSubstr("| 15     | 2      | 30-31    | 32 GB  |"));
-  EXPECT_THAT(Run(token, {"nccom-test", "allr", "-b", "4M", "-e", "4M", "-c"}),
-              HasSubstr("4194304"));
+  EXPECT_THAT(Run(token, {"nccom-test", "allr", "-b", "1M", "-e", "1M", "-c"}),
+              HasSubstr("1048576"));
 }
 
 TEST_F(GenerationsTest, ATrn3SaysThatItsSwitchesAreNotEmulated) {

@@ -143,7 +143,7 @@ TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItCo
 
   // Those that are left serve the next job, before, while and after the node continues.
   std::vector<std::string> some_sizes = kLongRun;
-  some_sizes[3] = "80K";
+  some_sizes[3] = "68K";
   std::vector<std::unique_ptr<ChildProgram>> two;
   for (int node = 0; node < 2; ++node) two.push_back(Rank(node, "two", some_sizes, 2));
   ASSERT_TRUE(two[0]->WaitUntil([&] { return HasBegun(*two[0]); }, kSoon)) << two[0]->log();
