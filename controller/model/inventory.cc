@@ -262,6 +262,20 @@ DeviceRole RoleOf(const Device& device) {
   return {.kind = DeviceKind::kChip, .chip = static_cast<std::uint8_t>(*chip)};
 }
 
+std::uint16_t Node::ChipsNamed(const std::string& device) const {
+  const DeviceRole role = RoleNamed(device);
+  switch (role.kind) {
+    case DeviceKind::kChip:
+    case DeviceKind::kCore:
+      return static_cast<std::uint16_t>(1U << role.chip);
+    case DeviceKind::kNode:
+      return family->devices->chip_mask;
+    case DeviceKind::kOther:
+      break;
+  }
+  return 0;
+}
+
 DeviceRole Node::RoleNamed(const std::string& device) const {
   const auto& by_name = family->devices->by_name;
   if (const auto found = by_name.find(device); found != by_name.end()) return role(found->second);

@@ -1,5 +1,6 @@
 #include "controller/plan/request.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -124,20 +125,19 @@ absl::Status ShareClaims(CompiledGang& gang) {
   const std::size_t per_box = gang.shapes.empty() ? gang.members.size() : gang.members_per_box();
   for (std::size_t i = 0; i < gang.members.size(); ++i) {
     CompiledMember& member = gang.members[i];
-    for (auto claim = member.claims.begin(); claim != member.claims.end();) {
-      const auto [at, added] = owners.emplace(claim->spec->uid, i);
+    for (const ClaimSpec& claim : member.spec->claims) {
+      if (claim.allocated_node && claim.allocated_node->empty()) continue;
+      const auto [at, added] = owners.emplace(claim.uid, i);
       const std::size_t owner = at->second;
-      if (added) {
-        ++claim;
-        continue;
-      }
+      if (added || owner == i) continue;
       if (owner / per_box != i / per_box) {
         return InvalidArgument("pods {} and {} share claim {}, but are in different boxes",
                                ToString(gang.members[owner].spec->pod), ToString(member.spec->pod),
-                               ToString(claim->spec->key));
+                               ToString(claim.key));
       }
-      if (owner != i) member.beside.push_back(owner);
-      claim = member.claims.erase(claim);
+      if (!claim.allocated_node) member.beside.push_back(owner);
+      std::erase_if(member.claims, [&](const auto& one) { return one.spec->uid == claim.uid; });
+      std::erase(member.kept, claim.uid);
     }
   }
   return absl::OkStatus();
@@ -286,7 +286,9 @@ absl::StatusOr<CompiledClaim> Compiler::CompileClaim(const ClaimSpec& spec) {
 absl::Status Compiler::CompileMember(const MemberSpec& spec, CompiledGang& gang) {
   CompiledMember made;
   made.spec = &spec;
+  absl::flat_hash_set<std::string_view> seen;
   for (const ClaimSpec& claim : spec.claims) {
+    if (!seen.insert(claim.uid).second) continue;  // two entries of the pod, one claim
     if (!claim.allocated_node) {
       TAHOMA_ASSIGN_OR_RETURN(CompiledClaim compiled, CompileClaim(claim));
       made.claims.push_back(std::move(compiled));
@@ -298,6 +300,7 @@ absl::Status Compiler::CompileMember(const MemberSpec& spec, CompiledGang& gang)
                              ToString(spec.pod), made.pinned_node, *claim.allocated_node);
     }
     made.pinned_node = *claim.allocated_node;
+    made.kept.push_back(claim.uid);
   }
   for (const CompiledClaim& claim : made.claims) {
     for (const CompiledRequest& request : claim.requests) {

@@ -63,13 +63,15 @@ struct CompiledClaim {
 struct CompiledMember {
   const MemberSpec* spec = nullptr;
   std::vector<CompiledClaim> claims;  // those that are not allocated yet
-  std::string pinned_node;            // where a claim of it is allocated already; empty when free
-  std::vector<std::size_t> beside;    // earlier members that share a claim, which only they ask for
-  std::size_t alike = 0;              // the first member of the gang that asks for the same
-  bool reads_place = false;           // some selector does
-  bool tolerates = false;             // some request tolerates taints of devices
-  bool chooses = false;               // some request has several alternatives
-  int nodes = 0;                      // the most that an UltraServerConfig asks for
+  // Uids of claims that are allocated already; what an earlier member has too is only there.
+  std::vector<std::string> kept;
+  std::string pinned_node;          // where they are; empty when there are none
+  std::vector<std::size_t> beside;  // earlier members that share a claim, which only they ask for
+  std::size_t alike = 0;            // the first member of the gang that asks for the same
+  bool reads_place = false;         // some selector does
+  bool tolerates = false;           // some request tolerates taints of devices
+  bool chooses = false;             // some request has several alternatives
+  int nodes = 0;                    // the most that an UltraServerConfig asks for
 };
 
 struct CompiledGang {

@@ -47,21 +47,6 @@ std::vector<collective::LinkFault> FaultsOf(const torus::LinkMask& down,
   return faults;
 }
 
-// In the node's own 4x4.
-torus::ChipMask ChipsOf(const Node& node, const std::string& device) {
-  const DeviceRole role = node.RoleNamed(device);
-  switch (role.kind) {
-    case DeviceKind::kChip:
-    case DeviceKind::kCore:
-      return torus::ChipMask{1} << role.chip;
-    case DeviceKind::kNode:
-      return node.family->devices->chip_mask;
-    case DeviceKind::kOther:
-      break;
-  }
-  return 0;
-}
-
 }  // namespace
 
 Picoseconds AllReduceTime(const torus::Shape& size) {
@@ -101,7 +86,8 @@ std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
         return std::nullopt;
       }
       const NodeState& node = state.node(*id);
-      chips_of_unit[node.unit.value()] |= ChipsOf(*node.node, device.device) << (16 * node.z);
+      chips_of_unit[node.unit.value()] |= torus::ChipMask{node.node->ChipsNamed(device.device)}
+                                          << (16 * node.z);
     }
   }
   std::vector<collective::UnitPart> parts;

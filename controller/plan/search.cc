@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <tuple>
 
 #include "controller/plan/box_packing.h"
@@ -38,6 +39,21 @@ std::chrono::nanoseconds Extension(const UnitState& unit, WallTime now, WallTime
   return std::max(std::chrono::nanoseconds(0), end - free_at);
 }
 
+// Those of `places` that leave room for as many of `others` boxes in `free` as any box does; when
+// only these places will do, as any of them does.
+void KeepSparing(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int others,
+                 bool tied, std::vector<const torus::Box*>& places) {
+  std::vector<int> rooms;
+  for (const torus::Box* place : places) {
+    rooms.push_back(MostBoxes(boxes, free & ~place->mask, others));
+  }
+  if (places.empty()) return;
+  const int most =
+      tied ? *std::max_element(rooms.begin(), rooms.end()) : MostBoxes(boxes, free, others + 1) - 1;
+  std::size_t i = 0;
+  std::erase_if(places, [&](const torus::Box*) { return rooms[i++] < most; });
+}
+
 }  // namespace
 
 std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int layers,
@@ -60,10 +76,48 @@ std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int lay
 
 bool Search::HoldsSome(const CompiledGang& gang) const {
   return std::any_of(gang.members.begin(), gang.members.end(), [&](const CompiledMember& member) {
-    return std::any_of(member.claims.begin(), member.claims.end(), [&](const CompiledClaim& claim) {
-      return state_.FindHolding(claim.spec->uid) != nullptr;
-    });
+    return !member.pinned_node.empty() ||
+           std::any_of(member.claims.begin(), member.claims.end(), [&](const CompiledClaim& claim) {
+             return state_.FindHolding(claim.spec->uid) != nullptr;
+           });
   });
+}
+
+Kept Search::KeptOf(const CompiledMember& member) const {
+  Kept kept;
+  if (member.pinned_node.empty()) return kept;
+  const auto unit_of = [&](const std::string& name) {
+    const auto id = state_.FindNode(name);
+    return id && state_.node(*id).node != nullptr ? state_.node(*id).unit : UnitId();
+  };
+  kept.unit = unit_of(member.pinned_node);
+  kept.boxable = kept.unit.valid();
+  for (const std::string& uid : member.kept) {
+    const Holding* held = state_.FindHolding(uid);
+    if (held == nullptr) continue;
+    for (const Holding::HeldDevice& device : held->devices) {
+      if (device.admin_access) continue;
+      kept.boxable = kept.boxable && unit_of(device.node) == kept.unit;
+      if (!kept.boxable) return kept;
+      const NodeState& node = state_.node(*state_.FindNode(device.node));
+      kept.boxable = node.node->RoleNamed(device.device).kind != DeviceKind::kCore;
+      kept.chips |= torus::ChipMask{node.node->ChipsNamed(device.device)} << (16 * node.z);
+    }
+  }
+  return kept;
+}
+
+Kept Search::KeptOf(const CompiledGang& gang, int box) const {
+  Kept all;
+  const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
+  for (std::size_t i = first; i < std::min(first + gang.members_per_box(), kept_.size()); ++i) {
+    const Kept& one = kept_[i];
+    const bool apart = one.unit.valid() && all.unit.valid() && one.unit != all.unit;
+    all.boxable = all.boxable && one.boxable && !apart;
+    if (one.unit.valid()) all.unit = one.unit;
+    all.chips |= one.chips;
+  }
+  return all;
 }
 
 // Claims that this state knows to be held belong to their members already, and pin them. Fails when
@@ -86,6 +140,7 @@ absl::Status Search::Resolve(const CompiledGang& gang) {
         continue;
       }
       TAHOMA_RETURN_IF_ERROR(pin(member, held->devices.front().node));
+      member.kept.push_back(claim->spec->uid);
       claim = member.claims.erase(claim);
     }
   }
@@ -95,6 +150,8 @@ absl::Status Search::Resolve(const CompiledGang& gang) {
       TAHOMA_RETURN_IF_ERROR(pin(members_[other], member->pinned_node));
     }
   }
+  kept_.clear();
+  for (const CompiledMember& member : members_) kept_.push_back(KeptOf(member));
   return absl::OkStatus();
 }
 
@@ -110,13 +167,8 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   if (!obstacle_.contradiction.ok()) return std::nullopt;
   const ClusterState before = state_;
   Placement placement;
-  // Claims that are allocated already keep their places, and the shape with them.
-  const bool kept = std::any_of(members_.begin(), members_.end(), [](const CompiledMember& member) {
-    return !member.pinned_node.empty();
-  });
-  boxed_ = !gang.shapes.empty() && !kept;
-  const bool placed = boxed_ ? PlaceBoxes(gang, before, now, placement)
-                             : PlaceMembers(gang, before, now, placement);
+  const bool placed = gang.shapes.empty() ? PlaceMembers(gang, before, now, placement)
+                                          : PlaceBoxes(gang, before, now, placement);
   if (placed) return placement;
   state_ = before;
   index_.Sync(state_);
@@ -170,22 +222,46 @@ std::optional<MemberFitter::Demand> Search::DemandOf(const CompiledMember& membe
   return demand;
 }
 
-std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, const Node& node) {
-  std::vector<int> demands;
-  int sum = 0;
+std::optional<std::vector<int>> Search::ChipsOn(const CompiledGang& gang, int box,
+                                                const Node& node) {
+  std::vector<int> chips;
   for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
     const auto& member =
         members_.empty() ? gang.members[static_cast<std::size_t>(box) * gang.members_per_box() + i]
                          : Member(gang, box, i);
     const auto demand = DemandOf(member, node);
+    const std::size_t index = static_cast<std::size_t>(box) * gang.members_per_box() + i;
     if (!demand) {
-      const std::size_t index = static_cast<std::size_t>(box) * gang.members_per_box() + i;
       obstacle_.member = std::max(obstacle_.member, index);
-      return {};
+      return std::nullopt;
     }
-    demands.push_back(demand->chips);
-    sum += demand->chips;
+    chips.push_back(demand->chips + (kept_.empty() ? 0 : torus::ChipCount(kept_[index].chips)));
   }
+  return chips;
+}
+
+bool Search::Contains(const CompiledGang& gang, int box, const UnitState& unit,
+                      const torus::Box& place) {
+  const NodeId first = unit.nodes[static_cast<std::size_t>(place.origin.z)];
+  const auto chips = first.valid() ? ChipsOn(gang, box, *state_.node(first).node) : std::nullopt;
+  if (!chips) return false;
+  const auto layers =
+      TileLayers(*chips, place.size.extent(torus::Axis::kZ), LayerChips(place.size));
+  if (!layers) return false;
+  torus::ChipMask within = 0;
+  for (std::size_t i = 0; i < chips->size(); ++i) {
+    const int z = (place.origin.z + (*layers)[i]) % unit.shape().extent(torus::Axis::kZ);
+    const torus::ChipMask its = place.mask & kInstance << (16 * z);
+    const std::size_t index = static_cast<std::size_t>(box) * gang.members_per_box() + i;
+    if ((kept_[index].chips & ~its) == 0) within |= kept_[index].chips;
+  }
+  return within == KeptOf(gang, box).chips;
+}
+
+std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, const Node& node) {
+  const auto demands = ChipsOn(gang, box, node);
+  if (!demands) return {};
+  const int sum = std::accumulate(demands->begin(), demands->end(), 0);
   if (sum != gang.chips_per_box()) {
     const int least = obstacle_.chips_mismatch ? obstacle_.chips_mismatch->first : sum;
     obstacle_.chips_mismatch = {std::min(sum, least), gang.chips_per_box()};
@@ -194,7 +270,7 @@ std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, con
   std::vector<torus::Shape> sizes;
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Shape& size : Rotations(shape)) {
-      if (TileLayers(demands, size.extent(torus::Axis::kZ), LayerChips(size))) {
+      if (TileLayers(*demands, size.extent(torus::Axis::kZ), LayerChips(size))) {
         sizes.push_back(size);
       }
     }
@@ -236,23 +312,33 @@ bool Search::PlaceBoxes(const CompiledGang& gang, const ClusterState& before, Wa
   if (gang.boxes == 1) return false;
   state_ = before;
   index_.Sync(state_);
-  placement = {};
   sparing_ = true;
   return PlaceBoxesInOrder(gang, now, placement);
 }
 
 bool Search::PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement) {
-  for (int box = 0; box < gang.boxes; ++box) {
+  // Those that are tied to a place by what they hold come first.
+  std::vector<int> order(static_cast<std::size_t>(gang.boxes));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(),
+                        [&](int box) { return KeptOf(gang, box).unit.valid(); });
+  std::vector<BoxFit> fits(order.size());
+  obstacle_.boxes_found = 0;
+  for (const int box : order) {
     obstacle_.box = box;
     auto fit = FindBox(gang, box, now);
     if (!fit) return false;
-    for (MemberPlacement& member : fit->members) {
-      member.rank = static_cast<int>(placement.members.size());
-      member.slice = box / gang.boxes_per_slice;
-      placement.members.push_back(member);
-    }
-    placement.slices.push_back(std::move(fit->slice));
     Hold(*gang.spec, fit->members, now);
+    fits[static_cast<std::size_t>(box)] = *std::move(fit);
+    ++obstacle_.boxes_found;
+  }
+  for (std::size_t box = 0; box < fits.size(); ++box) {
+    for (MemberPlacement& member : fits[box].members) {
+      member.rank = static_cast<int>(placement.members.size());
+      member.slice = static_cast<int>(box) / gang.boxes_per_slice;
+      placement.members.push_back(std::move(member));
+    }
+    placement.slices.push_back(std::move(fits[box].slice));
   }
   return true;
 }
@@ -267,9 +353,15 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
 
+  std::optional<BoxFit> found;
+  if (const Kept kept = KeptOf(gang, box); kept.unit.valid() || !kept.boxable) {
+    for (std::size_t i = 0; i < times.size() && kept.boxable && !found; ++i) {
+      found = TryUnit(gang, box, kept.unit, times[i]);
+    }
+    return found;
+  }
   const bool reads_place = std::any_of(members_.begin(), members_.end(),
                                        [](const CompiledMember& m) { return m.reads_place; });
-  std::optional<BoxFit> found;
   for (const collective::Picoseconds time : times) {
     Keys keys;
     for (const torus::Shape& size : sizes) {
@@ -298,17 +390,29 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   }
   if (sizes.empty()) return std::nullopt;
   ++obstacle_.units_tried;
+  for (const torus::Box* place : Candidates(gang, box, unit, sizes, time)) {
+    if (auto fit = TryBox(gang, box, id, *place)) return fit;
+  }
+  return std::nullopt;
+}
+
+std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int box,
+                                                  const UnitState& unit,
+                                                  const std::vector<torus::Shape>& sizes,
+                                                  collective::Picoseconds time) {
+  const torus::ChipMask kept = KeptOf(gang, box).chips;
   // What it breaks, then how much it fragments, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
   std::vector<Candidate> candidates;
-  std::vector<torus::ChipMask> masks;  // of all boxes, when sparing
+  std::vector<torus::ChipMask> masks;  // of all boxes that are free, when sparing
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if ((place.mask & ~unit.free) != 0 || unit.down.Intersects(place.links)) continue;
-      if (!unit.modes.Serve(place)) continue;
+      if ((place.mask & ~(unit.free | (kept & unit.present))) != 0) continue;
+      if (unit.down.Intersects(place.links) || !unit.modes.Serve(place)) continue;
       if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
-      if (sparing_) masks.push_back(place.mask);
+      if (sparing_ && (place.mask & ~unit.free) == 0) masks.push_back(place.mask);
       if (AllReduceTime(place.size) != time) continue;
+      if (kept != 0 && !Contains(gang, box, unit, place)) continue;
       int fragmentation = 0;
       for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
         const torus::ChipMask rest = (unit.free & ~place.mask) >> shift & kInstance;
@@ -319,66 +423,75 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
     }
   }
   std::sort(candidates.begin(), candidates.end());
-  const int others = sparing_ ? MostBoxes(masks, unit.free, gang.boxes - box) - 1 : 0;
-  for (const Candidate& candidate : candidates) {
-    const torus::Box& place = *std::get<3>(candidate);
-    if (MostBoxes(masks, unit.free & ~place.mask, others) < others) continue;
-    if (auto fit = TryBox(gang, box, id, place)) return fit;
-  }
-  return std::nullopt;
+  std::vector<const torus::Box*> places;
+  for (const Candidate& candidate : candidates) places.push_back(std::get<3>(candidate));
+  const int others = gang.boxes - obstacle_.boxes_found - 1;
+  if (sparing_) KeepSparing(masks, unit.free, others, kept != 0, places);
+  return places;
 }
 
 std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, UnitId id,
                                              const torus::Box& place) {
   const UnitState& unit = state_.unit(id);
-  const int layers = place.size.extent(torus::Axis::kZ);
+  const torus::ChipMask kept = KeptOf(gang, box).chips;
   BoxFit fit;
   fit.slice = {.unit = unit.name, .box = place, .nodes = {}};
-  std::vector<Room> rooms;
-  for (int layer = 0; layer < layers; ++layer) {
-    const int z = (place.origin.z + layer) % unit.shape().extent(torus::Axis::kZ);
+  std::vector<Layer> layers;
+  for (int step = 0; step < place.size.extent(torus::Axis::kZ); ++step) {
+    const int z = (place.origin.z + step) % unit.shape().extent(torus::Axis::kZ);
     const NodeId node = unit.nodes[static_cast<std::size_t>(z)];
     if (!node.valid()) return std::nullopt;
-    rooms.push_back(RoomOf(state_.node(node)));
-    rooms.back().chips = static_cast<std::uint16_t>(place.mask >> (16 * z) & kInstance);
-    fit.slice.nodes.push_back(rooms.back().node->name);
+    Layer& layer = layers.emplace_back(Layer{.room = RoomOf(state_.node(node))});
+    layer.room.chips = static_cast<std::uint16_t>((place.mask & ~kept) >> (16 * z) & kInstance);
+    layer.kept = kept & kInstance << (16 * z);
+    fit.slice.nodes.push_back(layer.room.node->name);
   }
   std::size_t layer = 0;
   std::vector<std::size_t> of_members;
   const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
   for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
     const CompiledMember& member = Member(gang, box, i);
-    const auto demand = DemandOf(member, *rooms[layer].node);
+    const torus::ChipMask its_kept = kept_[first + i].chips;
+    const auto demand = DemandOf(member, *layers[layer].room.node);
     if (!demand || demand->cores > 0) return std::nullopt;
-    const auto its = LayerOf(member, first, demand->chips, rooms, layer, of_members);
-    if (!its) return std::nullopt;
-    of_members.push_back(*its);
-    auto member_fit = fitter_.Fit(member, rooms[*its]);
+    const int chips = demand->chips + torus::ChipCount(its_kept);
+    const auto at = LayerOf(member, first, chips, layers, layer, of_members);
+    if (!at) return std::nullopt;
+    of_members.push_back(*at);
+    Layer& its = layers[*at];
+    auto member_fit = fitter_.Fit(member, its.room);
     if (!member_fit) return std::nullopt;
-    rooms[*its] = member_fit->left;
+    its.room = member_fit->left;
+    its.kept &= ~its_kept;
     MemberPlacement placed;
     placed.pod = member.spec->pod;
     placed.uid = member.spec->uid;
-    placed.node = rooms[*its].node->name;
+    placed.node = its.room.node->name;
     placed.claims = std::move(member_fit->claims);
     fit.members.push_back(std::move(placed));
   }
-  const bool filled =
-      std::all_of(rooms.begin(), rooms.end(), [](const Room& room) { return room.chips == 0; });
+  const bool filled = std::all_of(layers.begin(), layers.end(),
+                                  [](const Layer& one) { return one.room.chips == 0; });
   return filled ? std::optional(std::move(fit)) : std::nullopt;
 }
 
 std::optional<std::size_t> Search::LayerOf(const CompiledMember& member, std::size_t first,
-                                           int chips, const std::vector<Room>& rooms,
+                                           int chips, const std::vector<Layer>& layers,
                                            std::size_t& layer,
-                                           const std::vector<std::size_t>& layers) const {
-  if (chips > 0 && rooms[layer].chips == 0 && ++layer == rooms.size()) return std::nullopt;
+                                           const std::vector<std::size_t>& of_members) {
+  const auto is_full = [](const Layer& one) { return one.room.chips == 0 && one.kept == 0; };
+  if (chips > 0 && is_full(layers[layer]) && ++layer == layers.size()) return std::nullopt;
   std::size_t its = layer;
   // Without chips of its own it goes where its claim is.
-  if (chips == 0 && !member.beside.empty()) its = layers[member.beside.front() - first];
+  if (chips == 0 && !member.beside.empty()) its = of_members[member.beside.front() - first];
+  const std::string& pinned = member.pinned_node;
+  for (std::size_t i = 0; chips == 0 && !pinned.empty() && i < layers.size(); ++i) {
+    if (layers[i].room.node->name == pinned) its = i;
+  }
+  if (!pinned.empty() && layers[its].room.node->name != pinned) return std::nullopt;
   const bool together =
       std::all_of(member.beside.begin(), member.beside.end(),
-                  [&](std::size_t other) { return layers[other - first] == its; });
+                  [&](std::size_t other) { return of_members[other - first] == its; });
   return together ? std::optional(its) : std::nullopt;
 }
 

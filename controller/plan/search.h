@@ -4,7 +4,8 @@
 //   if (auto placement = search.Place(gang, now)) …      // `state` holds it now
 //   else search.obstacle();                              // what was in the way
 //
-// All or nothing: `state` and the index are as before when no placement is found.
+// All or nothing: `state` and the index are as before when no placement is found. What claims of
+// the gang hold already is kept: it is part of the box, or there is none.
 //
 // Thread safety: one thread.
 
@@ -33,11 +34,19 @@ struct Obstacle {
   std::size_t units_tried = 0;  // looked at closely
   std::size_t member = 0;       // the first that found no place; of a box, that no node can serve
   int box = 0;                  // the first that found no place, of gangs with boxes
+  int boxes_found = 0;          // before it
   absl::Status contradiction;   // of what the gang holds already: no fleet would cure it
   absl::Status selector_error;  // of a CEL selector on some device
   // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
   std::optional<std::pair<int, int>> chips_mismatch;
   bool spans_nodes = false;  // no rotation leaves each pod within one node
+};
+
+// What allocated claims of pods hold already.
+struct Kept {
+  UnitId unit;                // where the pods must run; invalid when nothing is held
+  torus::ChipMask chips = 0;  // of that unit
+  bool boxable = true;        // no logical cores, and nothing of another unit
 };
 
 class Search {
@@ -49,14 +58,16 @@ class Search {
   const Obstacle& obstacle() const { return obstacle_; }
   // The gang's members as the last Place saw them: without the claims that are held by now.
   const std::vector<CompiledMember>& members() const { return members_; }
-  // Whether it looked for a box: not for gangs of which some claims are held.
-  bool boxed() const { return boxed_; }
   // Whether a claim of the gang is held already.
   bool HoldsSome(const CompiledGang& gang) const;
+  // By the pods of a box, as the last Place saw them.
+  Kept KeptOf(const CompiledGang& gang, int box) const;
 
   // The sizes, as placed, of the gang's boxes that leave each pod of that box within one node, on
   // nodes like this one; whether they are free does not matter. Fastest first (score.h).
   std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
+  // Whether each pod that holds chips already has them in the layer that is its own at that place.
+  bool Contains(const CompiledGang& gang, int box, const UnitState& unit, const torus::Box& place);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
   // Whether nodes of some kind could take the pods of the box, were everything free. If not,
   // obstacle() says why, for this box and whatever the search has met before.
@@ -69,8 +80,16 @@ class Search {
     SlicePlacement slice;
     std::vector<MemberPlacement> members;
   };
+  // One node's part of a box.
+  struct Layer {
+    Room room;                 // what is free of it
+    torus::ChipMask kept = 0;  // chips of the unit that are held by pods which are yet to come
+  };
 
   absl::Status Resolve(const CompiledGang& gang);
+  // What each pod of the box takes or holds; nullopt when a request selects nothing there.
+  std::optional<std::vector<int>> ChipsOn(const CompiledGang& gang, int box, const Node& node);
+  Kept KeptOf(const CompiledMember& member) const;
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
   // Each box where it looks best and, if the last find no room, where it leaves most room.
@@ -80,6 +99,11 @@ class Search {
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
   std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
                                 collective::Picoseconds time);
+  // Places of the box in the unit that may be taken, best first.
+  std::vector<const torus::Box*> Candidates(const CompiledGang& gang, int box,
+                                            const UnitState& unit,
+                                            const std::vector<torus::Shape>& sizes,
+                                            collective::Picoseconds time);
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
                                const torus::Box& place);
 
@@ -90,9 +114,10 @@ class Search {
                     Placement& placement);
   std::vector<std::size_t> HardestFirst();
   // The layer of the box that the member goes to, of those that the members before it have.
-  std::optional<std::size_t> LayerOf(const CompiledMember& member, std::size_t first, int chips,
-                                     const std::vector<Room>& rooms, std::size_t& layer,
-                                     const std::vector<std::size_t>& layers) const;
+  static std::optional<std::size_t> LayerOf(const CompiledMember& member, std::size_t first,
+                                            int chips, const std::vector<Layer>& layers,
+                                            std::size_t& layer,
+                                            const std::vector<std::size_t>& of_members);
   std::optional<MemberPlacement> FindNode(const CompiledGang& gang, const CompiledMember& member,
                                           WallTime now);
   std::vector<Demand> DemandsOf(const CompiledMember& member);
@@ -120,7 +145,7 @@ class Search {
   ClusterState& state_;
   Obstacle obstacle_;
   std::vector<CompiledMember> members_;  // as they are now, see Resolve
-  bool boxed_ = false;
+  std::vector<Kept> kept_;               // by each of them
   bool sparing_ = false;  // only boxes that leave room for as many others as possible
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };

@@ -26,7 +26,7 @@ std::string Plural(std::size_t count, std::string_view word) {
 // Chips of `mask` by who holds them, most first.
 std::vector<std::string> Blockers(const ClusterState& state, const UnitState& unit,
                                   torus::ChipMask mask) {
-  std::map<std::string, std::set<int>> chips;
+  std::map<std::string, torus::ChipMask> chips;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
     const NodeId id = unit.nodes[static_cast<std::size_t>(z)];
     if (!id.valid()) continue;
@@ -34,18 +34,13 @@ std::vector<std::string> Blockers(const ClusterState& state, const UnitState& un
     for (const auto& holding : node.holdings) {
       for (const Holding::HeldDevice& held : holding->devices) {
         if (held.admin_access || held.node != node.node->name) continue;
-        const DeviceRole role = node.node->RoleNamed(held.device);
-        if (role.kind == DeviceKind::kOther) continue;
-        for (int chip = 0; chip < kChipsPerNode; ++chip) {
-          const bool holds = role.kind == DeviceKind::kNode || role.chip == chip;
-          const int bit = 16 * z + chip;
-          if (holds && (mask >> bit & 1) != 0) chips[holding->holder].insert(bit);
-        }
+        const torus::ChipMask its = torus::ChipMask{node.node->ChipsNamed(held.device)} << (16 * z);
+        if ((its & mask) != 0) chips[holding->holder] |= its & mask;
       }
     }
   }
   std::vector<std::pair<std::size_t, std::string>> sorted;
-  for (const auto& [holder, held] : chips) sorted.emplace_back(held.size(), holder);
+  for (const auto& [holder, held] : chips) sorted.emplace_back(torus::ChipCount(held), holder);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> texts;
@@ -342,6 +337,47 @@ std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey,
   return "";
 }
 
+// Why there is no box around what its pods' allocated claims hold.
+Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Kept& kept,
+                    Search& search, const ClusterState& state) {
+  std::string needs = fmt::format("needs {}", gang.Describe());
+  if (gang.boxes > 1) needs += fmt::format(", found {} of {}", obstacle.boxes_found, gang.boxes);
+  needs += "; claims of its pods that are allocated already hold ";
+  if (!kept.boxable) {
+    return Refused(BlockedReason::kNeverFits,
+                   needs +
+                       "devices of several units, logical cores or devices of a node that is "
+                       "gone, which no box contains");
+  }
+  const UnitState& unit = state.unit(kept.unit);
+  needs += fmt::format("{} of {}",
+                       Plural(static_cast<std::size_t>(torus::ChipCount(kept.chips)), "chip"),
+                       unit.name);
+  const auto [working, open] = Usable(DemandsOf(gang, obstacle.box), unit, state);
+  const torus::ChipMask able = open & working;
+  std::optional<Miss> miss;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+      if ((place.mask & ~able) != 0 || !search.Contains(gang, obstacle.box, unit, place)) continue;
+      if (unit.down.Intersects(place.links) || !unit.modes.Serve(place)) continue;
+      const int busy = torus::ChipCount(place.mask & ~(unit.free | kept.chips));
+      if (!miss || busy < miss->busy) miss = Miss{kept.unit, place.mask & ~kept.chips, busy};
+    }
+  }
+  if (!miss) {
+    return Refused(BlockedReason::kNeverFits,
+                   needs +
+                       ", and no such box there contains them in the order of its pods and "
+                       "works, with nodes that are open to them");
+  }
+  Blocked why = Refused(BlockedReason::kWaitsForCapacity,
+                        needs + ", and no such box there that contains them is free");
+  why.units_tried = static_cast<int>(obstacle.units_tried);
+  why.units_eligible = 1;
+  Finish(state, miss, why);
+  return why;
+}
+
 Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                      const ClusterState& state) {
   const Obstacle obstacle = search.obstacle();
@@ -351,6 +387,8 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
       return ExplainNoUnit(gang, search.obstacle(), fitter, state);
     }
   }
+  const Kept kept = search.KeptOf(gang, obstacle.box);
+  if (kept.unit.valid() || !kept.boxable) return ExplainKept(gang, obstacle, kept, search, state);
   const BoxSurvey survey = Survey(gang, obstacle.box, search, state);
   if (survey.units == 0) return ExplainNoUnit(gang, search.obstacle(), fitter, state);
   Blocked why;
@@ -361,7 +399,8 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
     why.largest_free_unit = state.unit(survey.largest_unit).name;
   }
   why.message = fmt::format("needs {}", gang.Describe());
-  if (gang.boxes > 1) why.message += fmt::format(", found {} of {}", obstacle.box, gang.boxes);
+  if (gang.boxes > 1)
+    why.message += fmt::format(", found {} of {}", obstacle.boxes_found, gang.boxes);
   if (const std::string never = NeverBecause(gang, survey, state); !never.empty()) {
     why.reason = BlockedReason::kNeverFits;
     why.message += never;
@@ -544,7 +583,7 @@ Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
   const Obstacle& obstacle = search.obstacle();
   if (!obstacle.contradiction.ok()) return ExplainInvalid(obstacle.contradiction);
   fitter.StartDecision();
-  if (search.boxed()) return ExplainBoxes(gang, search, fitter, state);
+  if (!gang.shapes.empty()) return ExplainBoxes(gang, search, fitter, state);
   const std::string& pinned = search.members()[obstacle.member].pinned_node;
   if (!pinned.empty()) {
     return Refused(BlockedReason::kWaitsForCapacity,

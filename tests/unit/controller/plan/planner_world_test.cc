@@ -325,23 +325,6 @@ TEST_F(PlannerWorldTest, FreeChipsThatDoNotMeetTheConstraintsAreNotCalledTooFew)
             "the way: pod default/other (4 chips)");
 }
 
-TEST_F(PlannerWorldTest, AGangWhoseRestHasNoPlaceBesideWhatItHasIsNotToldOfBoxes) {
-  AddUltraServer(state_, "us-0", false);
-  GangSpec gang = Pods("g", {16, 16, 16, 16}, "4x4x4");
-  for (std::size_t i = 0; i < 3; ++i) {
-    gang.members[i].claims[0].allocated_node = fmt::format("us-0-n{}", i);
-    Holding kept;
-    kept.claim_uid = gang.members[i].claims[0].uid;
-    kept.holder = "gang default/g";
-    kept.devices = {{.node = fmt::format("us-0-n{}", i), .device = "neuron-node"}};
-    state_.Hold(std::make_shared<const Holding>(kept));
-  }
-  Occupy("us-0-n3", {"neuron-device-0"});
-  const std::string why = Why(gang);
-  EXPECT_THAT(why, HasSubstr("the pod of rank 3 needs 16 chips of one node"));
-  EXPECT_THAT(why, HasSubstr("in the way: "));
-}
-
 TEST_F(PlannerWorldTest, ASelectorsErrorNamesADeviceThatExists) {
   state_.PutNode(Lone("gone"));
   GangSpec gang = Pods("p", {1});

@@ -1,0 +1,326 @@
+// Gangs with a shape of which claims are allocated already: what they hold is part of the box.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controller/plan/planner.h"
+#include "lib/base/rng.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Chips = std::vector<int>;
+
+std::string Chip(int chip) { return fmt::format("neuron-device-{}", chip); }
+
+// The node's chips in the unit's mask.
+torus::ChipMask MaskOf(const ClusterState& state, const std::string& node,
+                       const std::vector<std::string>& devices) {
+  const NodeState& known = state.node(*state.FindNode(node));
+  torus::ChipMask mask = 0;
+  for (const std::string& device : devices) {
+    mask |= torus::ChipMask{known.node->ChipsNamed(device)} << (16 * known.z);
+  }
+  return mask;
+}
+
+class PlannerKeptTest : public ::testing::Test {
+ protected:
+  Decision Plan(const GangSpec& gang) {
+    return planner_.Plan(state_, {std::make_shared<const GangSpec>(gang)}, now_)[0];
+  }
+  std::string Why(const GangSpec& gang) {
+    const Decision decision = Plan(gang);
+    if (!decision.blocked) return "placed on " + decision.placement->ToString();
+    return fmt::format("{}: {}", ToString(decision.blocked->reason), decision.blocked->message);
+  }
+  void Occupy(const std::string& node, const Chips& chips) {
+    Hold(fmt::format("uid-{}", ++held_), "pod default/other", node, chips);
+  }
+  // The claim is allocated with these chips before its gang is planned.
+  void Keep(ClaimSpec& claim, const std::string& node, const Chips& chips) {
+    claim.allocated_node = node;
+    Hold(claim.uid, "claim default/" + claim.key.name, node, chips);
+  }
+  void Hold(const std::string& uid, const std::string& holder, const std::string& node,
+            const Chips& chips) {
+    Holding holding;
+    holding.claim_uid = uid;
+    holding.holder = holder;
+    for (const int chip : chips) holding.devices.push_back({.node = node, .device = Chip(chip)});
+    state_.Hold(std::make_shared<const Holding>(std::move(holding)));
+  }
+  // What the placement adds on that node.
+  torus::ChipMask Given(const Decision& decision, std::size_t member) {
+    torus::ChipMask mask = 0;
+    const MemberPlacement& placed = decision.placement->members[member];
+    for (const ClaimPlacement& claim : placed.claims) {
+      for (const DeviceResult& result : claim.allocation.results) {
+        mask |= MaskOf(state_, placed.node, {result.device});
+      }
+    }
+    return mask;
+  }
+  static GangSpec Pods(int members, std::int64_t chips, const std::string& shape) {
+    GangSpec gang =
+        GangOf("g", members, [&](const std::string& pod) { return ChipClaim(pod, chips); });
+    gang.shape_text = shape;
+    return gang;
+  }
+  // A claim of so many chips that the pods share, its entry in each of them first.
+  static ClaimSpec& Share(GangSpec& gang, std::int64_t chips) {
+    for (MemberSpec& member : gang.members) {
+      member.claims.insert(member.claims.begin(), ChipClaim("shared", chips));
+    }
+    return gang.members[0].claims[0];
+  }
+
+  ClusterState state_;
+  Planner planner_;
+  WallTime now_ = WallTime(std::chrono::hours(24));
+  int held_ = 0;
+};
+
+TEST_F(PlannerKeptTest, TheRestOfAGangCompletesTheBox) {
+  AddUltraServer(state_, "us-0");
+  AddUltraServer(state_, "us-1");
+  GangSpec gang = Pods(2, 16, "4x4x2");
+  Chips all(16);
+  for (int chip = 0; chip < 16; ++chip) all[static_cast<std::size_t>(chip)] = chip;
+  Keep(gang.members[0].claims[0], "us-1-n2", all);
+  const Decision decision = Plan(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(decision.placement->ToString(), "us-1 4x4x2+0,0,2");
+  EXPECT_EQ(decision.placement->members[0].node, "us-1-n2");
+  EXPECT_TRUE(decision.placement->members[0].claims.empty()) << "it has its claim";
+  EXPECT_EQ(decision.placement->members[1].node, "us-1-n3");
+  EXPECT_EQ(Given(decision, 1), torus::ChipMask{0xffff} << 48);
+}
+
+TEST_F(PlannerKeptTest, OnlyTheBoxThatIsFreeAroundWhatIsHeldIsTaken) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  state_.PutNode(NodeFactsOf({.name = "n1"}));
+  GangSpec gang = Pods(2, 4, "2x4");
+  Keep(gang.members[0].claims[0], "n0", {5, 6, 9, 10});
+  Occupy("n0", {4});
+  Decision decision = Plan(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(decision.placement->ToString(), "n0 2x4x1+1,0,0");
+  EXPECT_EQ(Given(decision, 1), 0x6006U) << "the columns of the four, above and below them";
+
+  Occupy("n0", {13});
+  EXPECT_THAT(Why(gang),
+              AllOf(HasSubstr("WaitsForCapacity: needs 2x4x1 = 8 chips of one unit; claims of its "
+                              "pods that are allocated already hold 4 chips of n0, and no such box "
+                              "there that contains them is free; in the way: pod default/other")))
+      << "though n1 is free";
+}
+
+TEST_F(PlannerKeptTest, AGangWhoseRestHasNoPlaceIsToldWhatIsInTheWay) {
+  AddUltraServer(state_, "us-0", /*cores=*/false);
+  GangSpec gang = Pods(4, 16, "4x4x4");
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string node = fmt::format("us-0-n{}", i);
+    gang.members[i].claims[0].allocated_node = node;
+    Holding kept;
+    kept.claim_uid = gang.members[i].claims[0].uid;
+    kept.holder = "gang default/g";
+    kept.devices = {{.node = node, .device = "neuron-node"}};
+    state_.Hold(std::make_shared<const Holding>(kept));
+  }
+  Occupy("us-0-n3", {0});
+  EXPECT_EQ(Why(gang),
+            "WaitsForCapacity: needs 4x4x4 = 64 chips of one unit; claims of its pods that are "
+            "allocated already hold 48 chips of us-0, and no such box there that contains them is "
+            "free; in the way: pod default/other (1 chip)");
+}
+
+TEST_F(PlannerKeptTest, PodsThatHoldChipsOutOfTheOrderOfTheirRanksFitNoBox) {
+  AddUltraServer(state_, "us-0", /*cores=*/false);
+  GangSpec gang = Pods(4, 8, "2x4x4");
+  Keep(gang.members[0].claims[0], "us-0-n1", {0, 1, 4, 5, 8, 9, 12, 13});
+  Keep(gang.members[1].claims[0], "us-0-n0", {0, 1, 4, 5, 8, 9, 12, 13});
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: "), HasSubstr("contains them in the order")));
+}
+
+TEST_F(PlannerKeptTest, ChipsThatNoBoxContainsNeverFit) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  GangSpec gang = Pods(2, 2, "1x4");
+  Keep(gang.members[0].claims[0], "n0", {0, 5});
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: needs 1x4x1 = 4 chips of one unit"),
+                               HasSubstr("hold 2 chips of n0, and no such box there")));
+}
+
+TEST_F(PlannerKeptTest, ChipsOfTwoUnitsAreInNoBox) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  state_.PutNode(NodeFactsOf({.name = "n1"}));
+  GangSpec gang = Pods(4, 2, "2x4");
+  Keep(gang.members[0].claims[0], "n0", {0, 1});
+  Keep(gang.members[1].claims[0], "n1", {0, 1});
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: "), HasSubstr("devices of several units")));
+}
+
+TEST_F(PlannerKeptTest, AClaimThatPodsShareCountsOnce) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  GangSpec gang = Pods(2, 2, "2x4");
+  Keep(Share(gang, 4), "n0", {0, 1, 4, 5});
+  gang.members[1].claims[0].allocated_node = "n0";
+  const Decision decision = Plan(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  const torus::ChipMask added = Given(decision, 0) | Given(decision, 1);
+  EXPECT_EQ(torus::ChipCount(added), 4);
+  EXPECT_EQ(added | 0x33, decision.placement->slices[0].box.mask);
+}
+
+TEST_F(PlannerKeptTest, PodsOfTwoSlicesCannotShareAClaimThatIsAllocated) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  GangSpec gang = Pods(2, 4, "2x4");
+  gang.slices = 2;
+  Keep(Share(gang, 4), "n0", {0, 1, 4, 5});
+  gang.members[1].claims[0].allocated_node = "n0";
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("Invalid: "), HasSubstr("share claim default/shared")));
+}
+
+TEST_F(PlannerKeptTest, TheSliceThatIsTiedToAPlaceIsPlacedBeforeTheOther) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  state_.PutNode(NodeFactsOf({.name = "n1"}));
+  GangSpec gang = Pods(2, 8, "2x4");
+  gang.slices = 2;
+  ClaimSpec more = ChipClaim("more", 4);
+  gang.members[1].claims = {more, ChipClaim("rest", 4)};
+  Keep(gang.members[1].claims[0], "n0", {0, 1, 2, 3});
+  Occupy("n0", {12, 13, 14, 15});
+  const Decision decision = Plan(gang);
+  ASSERT_TRUE(decision.placement) << decision.blocked->message;
+  EXPECT_EQ(Given(decision, 1), 0xf0U) << "which the first slice would have liked, with 8 to 11";
+  ASSERT_EQ(decision.placement->slices.size(), 2U);
+  EXPECT_EQ(decision.placement->slices[0].unit, "n1");
+  EXPECT_EQ(decision.placement->slices[1].unit, "n0");
+  EXPECT_EQ(decision.placement->members[1].slice, 1);
+}
+
+TEST_F(PlannerKeptTest, LogicalCoresAreNoPartOfABox) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  GangSpec gang = Pods(2, 2, "2x2");
+  gang.members[0].claims.push_back(CoreClaim("cores", 2, 1));
+  gang.members[0].claims[1].allocated_node = "n0";
+  Holding holding;
+  holding.claim_uid = gang.members[0].claims[1].uid;
+  holding.devices.push_back({.node = "n0", .device = "neuron-core-0-lnc2-0"});
+  state_.Hold(std::make_shared<const Holding>(std::move(holding)));
+  ASSERT_EQ(state_.node(*state_.FindNode("n0")).BusyChips(), 1U);
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("Invalid: "), HasSubstr("ask for 5 chips")));
+}
+
+TEST_F(PlannerKeptTest, ANodeThatIsGoneIsSaid) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  GangSpec gang = Pods(2, 2, "2x2");
+  Keep(gang.members[0].claims[0], "gone", {0, 1});
+  EXPECT_THAT(Why(gang), HasSubstr("ask for 2 chips, but 2x2x1 has 4"));
+}
+
+// ---- Any gang ----------------------------------------------------------------------------------
+
+GangSpec RandomGang(Rng& rng) {
+  const std::vector<std::string> shapes = {"1x4", "2x2", "2x4", "4x4", "2x2x2", "4x4x2", "4x4x4"};
+  const std::string shape = shapes[rng.Below(shapes.size())];
+  const int chips = torus::Shape::Parse(shape)->chip_count();
+  const int members = std::max(2, chips / 16);
+  GangSpec gang = GangOf("g", members, [&](const std::string& pod) {
+    return ChipClaim(pod + "-a", chips / members / 2);
+  });
+  for (MemberSpec& member : gang.members) {
+    member.claims.push_back(ChipClaim(member.pod.name + "-b", chips / members / 2));
+  }
+  gang.shape_text = shape;
+  return gang;
+}
+
+// Whether some box holds what the pods hold and is free otherwise, tried one by one.
+bool SomeBoxFits(const ClusterState& state, const GangSpec& gang,
+                 const std::vector<torus::ChipMask>& kept, const std::string& unit_name) {
+  const auto shape = *torus::Shape::Parse(gang.shape_text);
+  const int per_member = shape.chip_count() / static_cast<int>(gang.members.size());
+  const UnitState& unit = state.unit(*state.FindUnit(unit_name));
+  torus::ChipMask all = 0;
+  for (const torus::ChipMask mask : kept) all |= mask;
+  const auto fits = [&](const torus::Box& box) {
+    if (!(box.size.Sorted() == shape.Sorted())) return false;
+    const int layer = box.size.extent(torus::Axis::kX) * box.size.extent(torus::Axis::kY);
+    if (layer % per_member != 0) return false;
+    if ((box.mask & ~(unit.free | all)) != 0 || (all & ~box.mask) != 0) return false;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const int z = (box.origin.z + static_cast<int>(i) * per_member / layer) % 4;
+      if ((kept[i] & ~(torus::ChipMask{0xffff} << (16 * z))) != 0) return false;
+    }
+    return true;
+  };
+  const auto boxes = torus::BoxTable::Of(unit.shape()).all();
+  return std::any_of(boxes.begin(), boxes.end(), fits);
+}
+
+TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
+  int completed = 0;
+  int refused = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    state_ = ClusterState();
+    AddUltraServer(state_, "us-0", /*cores=*/false);
+    AddUltraServer(state_, "us-1", /*cores=*/false);
+    GangSpec gang = RandomGang(rng);
+    const Decision first = Plan(gang);
+    ASSERT_TRUE(first.placement);
+    // Some claims are allocated so, known from the claim or only from what is held.
+    std::vector<torus::ChipMask> kept(gang.members.size());
+    torus::ChipMask all = 0;
+    for (const auto& holding : first.placement->Holdings(gang, now_)) {
+      if (rng.Chance(1, 2)) continue;
+      state_.Hold(holding);
+      for (std::size_t i = 0; i < gang.members.size(); ++i) {
+        for (ClaimSpec& claim : gang.members[i].claims) {
+          if (claim.uid != holding->claim_uid) continue;
+          std::vector<std::string> names;
+          for (const auto& device : holding->devices) names.push_back(device.device);
+          kept[i] |= MaskOf(state_, holding->devices[0].node, names);
+          all |= kept[i];
+          if (rng.Chance(1, 2)) claim.allocated_node = holding->devices[0].node;
+        }
+      }
+    }
+    if (all == 0) continue;
+    const std::string unit = first.placement->slices[0].unit;
+    EXPECT_TRUE(Plan(gang).placement) << "where it was is free";
+    for (std::uint64_t others = rng.Below(6); others > 0; --others) {
+      Occupy(fmt::format("{}-n{}", unit, rng.Below(4)), {static_cast<int>(rng.Below(16))});
+    }
+    const Decision decision = Plan(gang);
+    ASSERT_EQ(decision.placement.has_value(), SomeBoxFits(state_, gang, kept, unit))
+        << gang.shape_text;
+    if (!decision.placement) {
+      EXPECT_EQ(decision.blocked->reason, BlockedReason::kWaitsForCapacity);
+      EXPECT_FALSE(decision.blocked->blockers.empty());
+      ++refused;
+      continue;
+    }
+    torus::ChipMask given = 0;
+    for (std::size_t i = 0; i < gang.members.size(); ++i) given |= Given(decision, i);
+    EXPECT_EQ(given & all, 0U);
+    EXPECT_EQ(given | all, decision.placement->slices[0].box.mask);
+    ++completed;
+  }
+  EXPECT_GT(completed, 50);
+  EXPECT_GT(refused, 20);
+}
+
+}  // namespace
+}  // namespace tahoma::controller
