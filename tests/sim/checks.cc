@@ -115,6 +115,22 @@ bool Checks::IsAllocated(const std::string& ns, const std::string& claim) const 
   return object != nullptr && !At(*object->body, "/status/allocation").is_null();
 }
 
+// Pool and name of each; of a claim that was allocated before, those that the API knows.
+std::vector<std::pair<std::string, std::string>> Checks::Devices(
+    const std::string& ns, const controller::DecidedClaim& claim) const {
+  std::vector<std::pair<std::string, std::string>> devices;
+  for (const auto& result : claim.allocation.results) {
+    devices.emplace_back(result.pool, result.device);
+  }
+  const auto object = api_.objects().Get(kClaims, controller::ObjectKey(ns, claim.name));
+  if (!claim.allocated_before || object == nullptr) return devices;
+  world_.Meet("decided around a claim");
+  for (const json& result : At(*object->body, "/status/allocation/devices/results")) {
+    devices.emplace_back(result.at("pool"), result.at("device"));
+  }
+  return devices;
+}
+
 // Nothing that is newly given away is broken, as far as the controller knows.
 void Checks::CheckChips(const controller::GangDecision& decision,
                         const controller::ClusterState& view) {
@@ -158,14 +174,14 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   std::map<std::uint32_t, std::set<std::string>> units;
   Position torus = {4, 4, 1};
   for (const auto& claim : decision.claims) {
-    for (const auto& result : claim.allocation.results) {
-      const VirtualNode* node = NodeOf(result.pool);
-      if (node == nullptr) return world_.Fail("a device of node {} was given away", result.pool);
+    const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
+    for (const auto& [pool, device] : Devices(decision.key.ns, claim)) {
+      const VirtualNode* node = NodeOf(pool);
+      if (node == nullptr) return world_.Fail("a device of node {} was given away", pool);
       const bool ultra = !node->plan().ultra_server.empty();
       torus = ultra ? Position{4, 4, 4} : node->chip_count() == 1 ? Position{1, 1, 1} : torus;
-      const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
       units[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);
-      for (const int core : CoresOf(result.device, node->chip_count())) {
+      for (const int core : CoresOf(device, node->chip_count())) {
         slices[slice].insert({core / 8 % 4, core / 8 / 4, ultra ? node->plan().z : 0});
       }
     }

@@ -57,6 +57,8 @@ class Checks final : public DecisionWatcher {
   const VirtualNode* NodeOf(const std::string& name) const;
   void CheckChips(const controller::GangDecision& decision, const controller::ClusterState& view);
   bool IsAllocated(const std::string& ns, const std::string& claim) const;
+  std::vector<std::pair<std::string, std::string>> Devices(
+      const std::string& ns, const controller::DecidedClaim& claim) const;
   void CheckShape(const controller::GangDecision& decision);
 
   // checks_at_rest.cc

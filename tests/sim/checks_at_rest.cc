@@ -309,12 +309,12 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
   }
   if (view.reason != "WaitsForCapacity" && view.reason != "NeverFits") return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
-  if (!shape) return;
+  const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");
+  if (!shape || !per_pod.is_string()) return;
   const json& spec = gang.at("spec");
-  const ShapeWish wish{
-      .shape = *shape,
-      .slices = spec.at("slices").get<int>(),
-      .chips_per_pod = std::stoi(Text(gang, "/metadata/annotations/sim~1chips-per-pod"))};
+  const ShapeWish wish{.shape = *shape,
+                       .slices = spec.at("slices").get<int>(),
+                       .chips_per_pod = std::stoi(per_pod.get<std::string>())};
   // Claims that do not add up to the shape never fit it.
   const int chips = wish.shape[0] * wish.shape[1] * wish.shape[2] * wish.slices;
   if (spec.at("members").get<int>() * wish.chips_per_pod != chips) return;

@@ -227,7 +227,8 @@ void ControllerHost::Issue(ApiWrite write) {
 }
 
 void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
-  if (world_.Happens(world_.swarm.touch_object)) Touch(write);
+  if (world_.Happens(world_.swarm.touch_object)) Touch(write, false);
+  if (world_.Happens(world_.swarm.delete_object)) Touch(write, true);
   if (write.kind == WriteKind::kEvent) {
     (void)link_.SendWith(RenderEvent(*write.event, EventName(*write.event), 1), fate);
     return;
@@ -251,7 +252,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
 }
 
 // Somebody else changes or deletes the object just before our write arrives.
-void ControllerHost::Touch(const ApiWrite& write) {
+void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
   if (IsNotice(write) || !api_.up()) return;
   const bool claim = write.kind <= WriteKind::kRemoveFinalizer;
   const auto& decision = *write.decision;
@@ -260,7 +261,7 @@ void ControllerHost::Touch(const ApiWrite& write) {
                           decision.key.ns, decision.claims[write.index].name)
             : fmt::format("/api/v1/namespaces/{}/pods/{}", decision.key.ns,
                           decision.pods[write.index].name);
-  if (world_.rng.Chance(1, 4)) {
+  if (to_delete) {
     world_.Meet("deleted under a write");
     (void)api_.Call("DELETE", target);
     return;

@@ -71,7 +71,7 @@ class ControllerHost {
   void ShowDecisions(const controller::JournalBatch& batch);
   void Issue(controller::ApiWrite write);
   void Carry(const controller::ApiWrite& write, Fate fate, bool tell);
-  void Touch(const controller::ApiWrite& write);
+  void Touch(const controller::ApiWrite& write, bool to_delete);
   void Tell(controller::ApiResult result);
   bool Faked(const controller::ApiWrite& write);
 

@@ -70,8 +70,9 @@ void Users::Submit() {
   const std::string name = fmt::format("job{}", ++submitted_);
   const std::uint64_t dice = world_.rng.Below(10);
   if (dice < 6) return SubmitGang(name);
-  if (dice < 9) return SubmitPod(name);
-  SubmitSharers(name);
+  if (dice < 8) return SubmitPod(name);
+  if (dice < 9) return SubmitSharers(name);
+  SubmitGangAroundAClaim(name);
 }
 
 void Users::AddRuntime(json& annotations) {
@@ -160,6 +161,28 @@ void Users::SubmitSharers(const std::string& name) {
   Post(std::move(objects));
 }
 
+// A gang with a shape whose first pod uses a claim that another pod may have got allocated by then.
+void Users::SubmitGangAroundAClaim(const std::string& name) {
+  constexpr int kChips = 4;
+  const std::string other = name + "-other";
+  std::vector<Object> objects = {
+      {kGangs,
+       {{"apiVersion", "tahoma.dev/v1alpha1"},
+        {"kind", "Gang"},
+        {"metadata", {{"name", name}}},
+        {"spec", {{"members", 2}, {"shape", "2x4"}}}}},
+      {kClaims,
+       {{"metadata", {{"name", other}}}, {"spec", ClaimSpec(ChipRequest(kChips), nullptr)}}},
+      Template(name, ChipRequest(kChips), nullptr),
+      Pod(other, json{{"resourceClaimName", other}}),
+      Pod(name + "-0", json{{"resourceClaimName", other}}),
+      Pod(name + "-1", json{{"resourceClaimTemplateName", name}})};
+  for (std::size_t i = objects.size() - 2; i < objects.size(); ++i) {
+    objects[i].body["metadata"]["labels"] = {{"tahoma.dev/gang", name}};
+  }
+  Post(std::move(objects));
+}
+
 void Users::Post(std::vector<Object> objects) {
   for (std::size_t i = objects.size(); i > 1; --i) {
     std::swap(objects[i - 1], objects[world_.rng.Below(i)]);
@@ -173,6 +196,7 @@ void Users::Post(std::vector<Object> objects) {
 
 void Users::PostOne(const Object& object) {
   const Answer made = api_.Call("POST", object.collection, object.body);
+  if (made.status == 400) world_.Fail("a user's object is refused: {}", made.body.dump());
   if (made.status != 0 && made.status < 500) return;
   world_.events.After(seconds(1), Urgency::kNormal, [this, object] { PostOne(object); });
 }

@@ -1,7 +1,7 @@
 // People and their controllers: they submit gangs and pods, and delete things at any moment.
 //
 //   Users users(world, api);
-//   users.Submit();           // a gang, a pod, or pods that share a claim; objects in any order
+//   users.Submit();           // a gang, a pod, or pods or a gang that share a claim; in any order
 //   users.DeleteSomething();
 //   users.DeleteAll();        // at the end
 //
@@ -41,6 +41,7 @@ class Users {
   void SubmitGang(const std::string& name);
   void SubmitPod(const std::string& name);
   void SubmitSharers(const std::string& name);
+  void SubmitGangAroundAClaim(const std::string& name);
   // Posts them one after the other in any order, each until it is taken.
   void Post(std::vector<Object> objects);
   void PostOne(const Object& object);

@@ -28,9 +28,9 @@ struct Mishap {
 constexpr std::array kMessageMishaps = {
     Mishap{&Swarm::lose_request, 60}, Mishap{&Swarm::lose_answer, 60},
     Mishap{&Swarm::late_request, 40}, Mishap{&Swarm::repeat_answer, 60},
-    Mishap{&Swarm::touch_object, 60}, Mishap{&Swarm::break_watch, 60},
-    Mishap{&Swarm::repeat_event, 60}, Mishap{&Swarm::crash, 40},
-    Mishap{&Swarm::disk_fault, 400},
+    Mishap{&Swarm::touch_object, 60}, Mishap{&Swarm::delete_object, 60},
+    Mishap{&Swarm::break_watch, 60},  Mishap{&Swarm::repeat_event, 60},
+    Mishap{&Swarm::crash, 40},        Mishap{&Swarm::disk_fault, 400},
 };
 constexpr std::array kWorldMishaps = {
     Mishap{&Swarm::break_chip, 400},  Mishap{&Swarm::break_link, 400},

@@ -53,6 +53,7 @@ struct Swarm {
   int late_request = 0;   // no answer; carried out long afterwards
   int repeat_answer = 0;  // the controller hears of it twice
   int touch_object = 0;   // somebody else changes the object just before the write
+  int delete_object = 0;  // somebody else deletes it then
   int break_watch = 0;    // 410 in the middle
   int repeat_event = 0;
   int crash = 0;       // of the controller, at each of its steps
