@@ -138,6 +138,8 @@ class Core {
   std::string BusyClaim(const ClaimKey& claim) const;
   void Show(const GangRef& ref);
   void ShowPods(const GangRef& ref, const std::string& message);
+  // Whether this very pod, not another of its name, has a place.
+  bool IsPlaced(const PodFact& pod) const;
   GangStatus StatusOf(const GangRef& ref, const GangFact& gang) const;
   std::string PredictedAllReduce(const GangDecision& decision) const;
   GangStatus EndedStatus(const GangRef& ref, const GangFact& gang, bool succeeded) const;

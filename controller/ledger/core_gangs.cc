@@ -87,6 +87,13 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   return decision;
 }
 
+// What a pod waits for that is not one of those for which its gang was placed.
+std::string BecauseOthersRun(const GangRef& ref) {
+  if (ref.single) return "a pod of this name that was placed before still has its claims";
+  return fmt::format("{} runs with other pods; it is placed again when they have ended",
+                     Describe(ref));
+}
+
 GangCondition Condition(std::string type, bool holds, std::string reason, std::string message) {
   return {.type = std::move(type),
           .status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
@@ -315,12 +322,20 @@ void Core::Show(const GangRef& ref) {
   views_.Put(ref, std::move(view));
 }
 
+bool Core::IsPlaced(const PodFact& pod) const {
+  const auto found = run_of_pod_.find(pod.key);
+  if (found == run_of_pod_.end()) return false;
+  const auto [id, index] = found->second;
+  return runs_.at(id).run.decision().pods[index].uid == pod.uid;
+}
+
 void Core::ShowPods(const GangRef& ref, const std::string& message) {
   const auto show = [&](const PodKey& key) {
     const auto pod = facts_.pods.Find(key);
     if (pod == nullptr) return;
     const bool waits = pod->alive() && pod->node.empty();
-    notices_.SetPod(*pod, waits ? message : "", now_);
+    const bool others_run = waits && run_of_gang_.contains(ref) && !IsPlaced(*pod);
+    notices_.SetPod(*pod, others_run ? BecauseOthersRun(ref) : waits ? message : "", now_);
   };
   if (ref.single) {
     show({ref.key.ns, ref.key.name});

@@ -250,6 +250,36 @@ TEST(CoreTest, AFinishedGangLeavesTheJournalEmptyAndAllChipsFree) {
   }
 }
 
+// As a Job does, which replaces pods that failed.
+TEST(CoreTest, APodThatComesForOneThatEndedIsToldWhatItWaitsFor) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  world.api.FinishPod("train-1", false);
+  world.api.AddPodWithClaim("train-2", "train", 10);
+  world.Settle();
+  EXPECT_EQ(world.api.conditions().at("train-2"),
+            "gang default/train runs with other pods; it is placed again when they have ended");
+  EXPECT_FALSE(world.api.conditions().contains("train-0")) << "that one runs";
+  world.api.FinishPod("train-0", false);
+  world.api.AddPodWithClaim("train-3", "train", 10);
+  world.Settle();
+  EXPECT_NE(world.api.pods().at("train-2").node, "");
+  EXPECT_NE(world.api.pods().at("train-3").node, "");
+  EXPECT_THAT(world.api.faults, IsEmpty());
+}
+
+TEST(CoreTest, APodThatIsMadeAgainUnderItsNameIsToldWhatItWaitsFor) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  world.api.DeletePod("train-1");
+  world.Settle();
+  world.api.AddPodWithClaim("train-1", "train", 10);
+  world.Settle();
+  EXPECT_THAT(world.api.conditions().at("train-1"), HasSubstr("runs with other pods"));
+}
+
 TEST(CoreTest, ADeletedMemberBeforeTheFirstBindUndoesTheGang) {
   for (int at = 1; at <= 8; ++at) {
     SCOPED_TRACE(at);
