@@ -39,19 +39,24 @@ std::chrono::nanoseconds Extension(const UnitState& unit, WallTime now, WallTime
   return std::max(std::chrono::nanoseconds(0), end - free_at);
 }
 
-// Those of `places` that leave room for as many of `others` boxes in `free` as any box does; when
-// only these places will do, as any of them does.
-void KeepSparing(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int others,
-                 bool tied, std::vector<const torus::Box*>& places) {
-  std::vector<int> rooms;
+// Whether the box lies in `open`, works, and is of one of the sizes.
+bool Allows(const UnitState& unit, torus::ChipMask open, const std::vector<torus::Shape>& sizes,
+            const torus::Box& place) {
+  return (place.mask & ~open) == 0 && !unit.down.Intersects(place.links) &&
+         unit.modes.Serve(place) &&
+         std::find(sizes.begin(), sizes.end(), place.size) != sizes.end();
+}
+
+// How many of `others` boxes may stay free when one of `places` is taken: the most that leave room
+// for one more at all or, where only these places will do, the most that one of them leaves.
+int MostBeside(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int others, bool tied,
+               std::span<const torus::Box* const> places) {
+  if (!tied) return MostBoxes(boxes, free, others + 1) - 1;
+  int most = 0;
   for (const torus::Box* place : places) {
-    rooms.push_back(MostBoxes(boxes, free & ~place->mask, others));
+    most = std::max(most, MostBoxes(boxes, free & ~place->mask, others));
   }
-  if (places.empty()) return;
-  const int most =
-      tied ? *std::max_element(rooms.begin(), rooms.end()) : MostBoxes(boxes, free, others + 1) - 1;
-  std::size_t i = 0;
-  std::erase_if(places, [&](const torus::Box*) { return rooms[i++] < most; });
+  return most;
 }
 
 }  // namespace
@@ -390,10 +395,30 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   }
   if (sizes.empty()) return std::nullopt;
   ++obstacle_.units_tried;
-  for (const torus::Box* place : Candidates(gang, box, unit, sizes, time)) {
+  const auto places = Candidates(gang, box, unit, sizes, time);
+  std::vector<torus::ChipMask> boxes;
+  int others = 0;
+  if (sparing_) {
+    boxes = FreeBoxes(gang, unit, sizes);
+    const bool tied = KeptOf(gang, box).chips != 0;
+    others = MostBeside(boxes, unit.free, gang.boxes - obstacle_.boxes_found - 1, tied, places);
+  }
+  for (const torus::Box* place : places) {
+    if (MostBoxes(boxes, unit.free & ~place->mask, others) < others) continue;
     if (auto fit = TryBox(gang, box, id, *place)) return fit;
   }
   return std::nullopt;
+}
+
+std::vector<torus::ChipMask> Search::FreeBoxes(const CompiledGang& gang, const UnitState& unit,
+                                               const std::vector<torus::Shape>& sizes) {
+  std::vector<torus::ChipMask> masks;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+      if (Allows(unit, unit.free, sizes, place)) masks.push_back(place.mask);
+    }
+  }
+  return masks;
 }
 
 std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int box,
@@ -401,17 +426,13 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
                                                   const std::vector<torus::Shape>& sizes,
                                                   collective::Picoseconds time) {
   const torus::ChipMask kept = KeptOf(gang, box).chips;
+  const torus::ChipMask open = unit.free | (kept & unit.present);
   // What it breaks, then how much it fragments, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
   std::vector<Candidate> candidates;
-  std::vector<torus::ChipMask> masks;  // of all boxes that are free, when sparing
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if ((place.mask & ~(unit.free | (kept & unit.present))) != 0) continue;
-      if (unit.down.Intersects(place.links) || !unit.modes.Serve(place)) continue;
-      if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
-      if (sparing_ && (place.mask & ~unit.free) == 0) masks.push_back(place.mask);
-      if (AllReduceTime(place.size) != time) continue;
+      if (!Allows(unit, open, sizes, place) || AllReduceTime(place.size) != time) continue;
       if (kept != 0 && !Contains(gang, box, unit, place)) continue;
       int fragmentation = 0;
       for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
@@ -425,8 +446,6 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
   std::sort(candidates.begin(), candidates.end());
   std::vector<const torus::Box*> places;
   for (const Candidate& candidate : candidates) places.push_back(std::get<3>(candidate));
-  const int others = gang.boxes - obstacle_.boxes_found - 1;
-  if (sparing_) KeepSparing(masks, unit.free, others, kept != 0, places);
   return places;
 }
 

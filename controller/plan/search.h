@@ -99,6 +99,9 @@ class Search {
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
   std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
                                 collective::Picoseconds time);
+  // All places of such a box in the unit that are free.
+  static std::vector<torus::ChipMask> FreeBoxes(const CompiledGang& gang, const UnitState& unit,
+                                                const std::vector<torus::Shape>& sizes);
   // Places of the box in the unit that may be taken, best first.
   std::vector<const torus::Box*> Candidates(const CompiledGang& gang, int box,
                                             const UnitState& unit,

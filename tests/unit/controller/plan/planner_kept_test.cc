@@ -208,6 +208,27 @@ TEST_F(PlannerKeptTest, TheSliceThatIsTiedToAPlaceIsPlacedBeforeTheOther) {
   EXPECT_EQ(decision.placement->members[1].slice, 1);
 }
 
+TEST_F(PlannerKeptTest, TheBoxAroundWhatIsHeldLeavesRoomForTheOther) {
+  // Chips 1 and 5 are held. To their left and to their right is a box, one of which takes what the
+  // other slice needs.
+  const Chips needs_left = {0, 1, 2, 4, 5, 6, 7, 10, 11};
+  const Chips needs_right = {0, 1, 2, 4, 5, 6, 7, 8, 11};
+  for (const Chips& free : {needs_left, needs_right}) {
+    state_ = ClusterState();
+    state_.PutNode(NodeFactsOf({.name = "n0"}));
+    GangSpec gang = Pods(2, 4, "2x2");
+    gang.slices = 2;
+    gang.members[1].claims = {ChipClaim("held", 2), ChipClaim("rest", 2)};
+    Keep(gang.members[1].claims[0], "n0", {1, 5});
+    for (int chip = 0; chip < 16; ++chip) {
+      if (std::find(free.begin(), free.end(), chip) == free.end()) Occupy("n0", {chip});
+    }
+    const Decision decision = Plan(gang);
+    ASSERT_TRUE(decision.placement) << decision.blocked->message;
+    EXPECT_EQ(Given(decision, 1), free == needs_left ? 0x11U : 0x44U);
+  }
+}
+
 TEST_F(PlannerKeptTest, LogicalCoresAreNoPartOfABox) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   GangSpec gang = Pods(2, 2, "2x2");
