@@ -208,27 +208,6 @@ TEST_F(PlannerKeptTest, TheSliceThatIsTiedToAPlaceIsPlacedBeforeTheOther) {
   EXPECT_EQ(decision.placement->members[1].slice, 1);
 }
 
-TEST_F(PlannerKeptTest, TheBoxAroundWhatIsHeldLeavesRoomForTheOther) {
-  // Chips 1 and 5 are held. To their left and to their right is a box, one of which takes what the
-  // other slice needs.
-  const Chips needs_left = {0, 1, 2, 4, 5, 6, 7, 10, 11};
-  const Chips needs_right = {0, 1, 2, 4, 5, 6, 7, 8, 11};
-  for (const Chips& free : {needs_left, needs_right}) {
-    state_ = ClusterState();
-    state_.PutNode(NodeFactsOf({.name = "n0"}));
-    GangSpec gang = Pods(2, 4, "2x2");
-    gang.slices = 2;
-    gang.members[1].claims = {ChipClaim("held", 2), ChipClaim("rest", 2)};
-    Keep(gang.members[1].claims[0], "n0", {1, 5});
-    for (int chip = 0; chip < 16; ++chip) {
-      if (std::find(free.begin(), free.end(), chip) == free.end()) Occupy("n0", {chip});
-    }
-    const Decision decision = Plan(gang);
-    ASSERT_TRUE(decision.placement) << decision.blocked->message;
-    EXPECT_EQ(Given(decision, 1), free == needs_left ? 0x11U : 0x44U);
-  }
-}
-
 TEST_F(PlannerKeptTest, LogicalCoresAreNoPartOfABox) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   GangSpec gang = Pods(2, 2, "2x2");
@@ -341,6 +320,46 @@ TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
   }
   EXPECT_GT(completed, 50);
   EXPECT_GT(refused, 20);
+}
+
+// Whether a box of four that contains `held` and another one fit beside each other.
+bool TwoBoxesFit(torus::ChipMask free, torus::ChipMask held) {
+  const auto boxes =
+      torus::BoxTable::Of(torus::kInstanceShape).Rotations(*torus::Shape::Parse("2x2"));
+  for (const torus::Box& around : boxes) {
+    if ((held & ~around.mask) != 0 || (around.mask & ~(free | held)) != 0) continue;
+    for (const torus::Box& other : boxes) {
+      if ((other.mask & ~free) == 0 && (other.mask & around.mask) == 0) return true;
+    }
+  }
+  return false;
+}
+
+TEST_F(PlannerKeptTest, TheBoxAroundWhatIsHeldLeavesRoomForTheOtherSlice) {
+  int placed = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    state_ = ClusterState();
+    state_.PutNode(NodeFactsOf({.name = "n0", .cores = false}));
+    GangSpec gang = Pods(2, 4, "2x2");
+    gang.slices = 2;
+    gang.members[1].claims = {ChipClaim("held", 2), ChipClaim("rest", 2)};
+    const int first = static_cast<int>(rng.Below(12));
+    Keep(gang.members[1].claims[0], "n0", {first, first + 4});
+    const torus::ChipMask held = torus::ChipMask{0x11} << first;
+    torus::ChipMask free = 0xffff & ~held;
+    for (int chip = 0; chip < 16; ++chip) {
+      if ((held >> chip & 1) != 0 || rng.Chance(3, 5)) continue;
+      Occupy("n0", {chip});
+      free &= ~(torus::ChipMask{1} << chip);
+    }
+    const Decision decision = Plan(gang);
+    ASSERT_EQ(decision.placement.has_value(), TwoBoxesFit(free, held));
+    placed += decision.placement ? 1 : 0;
+  }
+  EXPECT_GT(placed, 100);
+  EXPECT_LT(placed, 900);
 }
 
 }  // namespace
