@@ -322,12 +322,13 @@ TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
   EXPECT_GT(refused, 20);
 }
 
-// Whether a box of four that contains `held` and another one fit beside each other.
+// Whether a 2x2x2 that has `held` in its first layer and another one fit beside each other.
 bool TwoBoxesFit(torus::ChipMask free, torus::ChipMask held) {
   const auto boxes =
-      torus::BoxTable::Of(torus::kInstanceShape).Rotations(*torus::Shape::Parse("2x2"));
+      torus::BoxTable::Of(torus::kUltraServerShape).Rotations(*torus::Shape::Parse("2x2x2"));
   for (const torus::Box& around : boxes) {
-    if ((held & ~around.mask) != 0 || (around.mask & ~(free | held)) != 0) continue;
+    const torus::ChipMask first = torus::ChipMask{0xffff} << (16 * around.origin.z);
+    if ((held & ~(around.mask & first)) != 0 || (around.mask & ~(free | held)) != 0) continue;
     for (const torus::Box& other : boxes) {
       if ((other.mask & ~free) == 0 && (other.mask & around.mask) == 0) return true;
     }
@@ -336,30 +337,35 @@ bool TwoBoxesFit(torus::ChipMask free, torus::ChipMask held) {
 }
 
 TEST_F(PlannerKeptTest, TheBoxAroundWhatIsHeldLeavesRoomForTheOtherSlice) {
+  const auto pairs =
+      torus::BoxTable::Of(torus::kInstanceShape).Rotations(*torus::Shape::Parse("1x2"));
   int placed = 0;
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  // In world 2069 the place that looks best leaves no room.
+  for (std::uint64_t seed = 2001; seed <= 2500; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
     state_ = ClusterState();
-    state_.PutNode(NodeFactsOf({.name = "n0", .cores = false}));
-    GangSpec gang = Pods(2, 4, "2x2");
+    AddUltraServer(state_, "us-0", /*cores=*/false);
+    GangSpec gang = Pods(4, 4, "2x2x2");
     gang.slices = 2;
-    gang.members[1].claims = {ChipClaim("held", 2), ChipClaim("rest", 2)};
-    const int first = static_cast<int>(rng.Below(12));
-    Keep(gang.members[1].claims[0], "n0", {first, first + 4});
-    const torus::ChipMask held = torus::ChipMask{0x11} << first;
-    torus::ChipMask free = 0xffff & ~held;
-    for (int chip = 0; chip < 16; ++chip) {
-      if ((held >> chip & 1) != 0 || rng.Chance(3, 5)) continue;
-      Occupy("n0", {chip});
-      free &= ~(torus::ChipMask{1} << chip);
+    const std::uint64_t z = rng.Below(4);
+    const torus::ChipMask held = pairs[rng.Below(pairs.size())].mask << (16 * z);
+    torus::ChipMask free = ~held;
+    Chips kept;
+    for (int bit = 0; bit < 64; ++bit) {
+      if ((held >> bit & 1) != 0) kept.push_back(bit % 16);
+      if ((held >> bit & 1) != 0 || rng.Chance(3, 4)) continue;
+      Occupy(fmt::format("us-0-n{}", bit / 16), {bit % 16});
+      free &= ~(torus::ChipMask{1} << bit);
     }
+    gang.members[2].claims = {ChipClaim("held", 2), ChipClaim("rest", 2)};
+    Keep(gang.members[2].claims[0], fmt::format("us-0-n{}", z), kept);
     const Decision decision = Plan(gang);
     ASSERT_EQ(decision.placement.has_value(), TwoBoxesFit(free, held));
     placed += decision.placement ? 1 : 0;
   }
-  EXPECT_GT(placed, 100);
-  EXPECT_LT(placed, 900);
+  EXPECT_GT(placed, 50);
+  EXPECT_LT(placed, 450);
 }
 
 }  // namespace
