@@ -117,20 +117,48 @@ Exit ExitOf(int wait_status) {
   return {.code = WEXITSTATUS(wait_status)};
 }
 
-// Kills every process that carries the container's id in its environment.
+enum class Marked : std::uint8_t { kNo, kYes, kCannotTell };
+
+// Whether the process of that folder of /proc carries the marker in its environment. While it
+// starts a program the kernel shows none (fs/proc/base.c, environ_open), but the program already,
+// which kernel threads and zombies do not have.
+Marked HasMarker(const std::filesystem::path& process, const std::string& marker) {
+  std::ifstream in(process / "environ", std::ios::binary);
+  const std::string environment((std::istreambuf_iterator<char>(in)), {});
+  if (environment.empty()) {
+    std::error_code none;
+    const auto program = std::filesystem::read_symlink(process / "exe", none);
+    return program.empty() ? Marked::kNo : Marked::kCannotTell;
+  }
+  const std::size_t at = environment.find(marker);
+  const bool whole =
+      at != std::string::npos && (at == 0 || environment[at - 1] == '\0') &&
+      (at + marker.size() == environment.size() || environment[at + marker.size()] == '\0');
+  return whole ? Marked::kYes : Marked::kNo;
+}
+
+// Kills every process that carries the container's id in its environment, until a look finds none:
+// one may have made another meanwhile. A process that never has an environment is let be.
 void KillMarked(const std::string& id) {
+  constexpr int kLooksMost = 100;
+  constexpr int kLooksAtOne = 200;
   const std::string marker = fmt::format("{}={}", kContainerIdVariable, id);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream in(entry.path() / "environ", std::ios::binary);
-    const std::string environment((std::istreambuf_iterator<char>(in)), {});
-    const std::size_t at = environment.find(marker);
-    const bool whole =
-        at != std::string::npos && (at == 0 || environment[at - 1] == '\0') &&
-        (at + marker.size() == environment.size() || environment[at + marker.size()] == '\0');
-    if (whole) kill(std::stoi(name), SIGKILL);
+  bool killed = true;
+  for (int look = 0; killed && look < kLooksMost; ++look) {
+    killed = false;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      Marked marked = HasMarker(entry.path(), marker);
+      for (int i = 0; marked == Marked::kCannotTell && i < kLooksAtOne; ++i) {
+        std::this_thread::yield();
+        marked = HasMarker(entry.path(), marker);
+      }
+      if (marked != Marked::kYes) continue;
+      kill(std::stoi(name), SIGKILL);
+      killed = true;
+    }
   }
 }
 

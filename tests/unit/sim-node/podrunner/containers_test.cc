@@ -156,6 +156,25 @@ TEST_F(SpawnerTest, AProcessThatLeftTheGroupEndsWithItsContainerToo) {
   EXPECT_EQ(WaitFor("a").code, 0);
 }
 
+// The defect: while a process starts a program its environment cannot be read, and it was left.
+TEST_F(SpawnerTest, AProcessThatStartsOneProgramAfterTheOtherEndsWithItsContainer) {
+  Write("again", "exec sh again\n");
+  for (int round = 0; round < 20; ++round) {
+    const std::string id = fmt::format("a{}", round);
+    const std::string held = fmt::format("held{}", round);
+    const std::string apart = fmt::format("apart{}", round);
+    ASSERT_EQ(mkfifo((folder_ / held).c_str(), 0600), 0);
+    ASSERT_EQ(mkfifo((folder_ / apart).c_str(), 0600), 0);
+    ASSERT_TRUE(spawner_
+                    ->Start(Shell(id, fmt::format("setsid sh -c 'exec 9> {}; echo > {}; exec sh "
+                                                  "again' & read line < {}; exit 0",
+                                                  held, apart, apart)))
+                    .ok());
+    WaitForFifo(held);
+    EXPECT_EQ(WaitFor(id).code, 0);
+  }
+}
+
 TEST_F(SpawnerTest, ContainersEndWithTheSpawner) {
   ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
   ASSERT_TRUE(spawner_->Start(Shell("a", "exec sleep 1000 > held")).ok());
