@@ -334,8 +334,9 @@ void Core::ShowPods(const GangRef& ref, const std::string& message) {
     const auto pod = facts_.pods.Find(key);
     if (pod == nullptr) return;
     const bool waits = pod->alive() && pod->node.empty();
-    const bool others_run = waits && run_of_gang_.contains(ref) && !IsPlaced(*pod);
-    notices_.SetPod(*pod, others_run ? BecauseOthersRun(ref) : waits ? message : "", now_);
+    std::string text = waits ? message : "";
+    if (waits && run_of_gang_.contains(ref) && !IsPlaced(*pod)) text = BecauseOthersRun(ref);
+    notices_.SetPod(*pod, text, now_);
   };
   if (ref.single) {
     show({ref.key.ns, ref.key.name});

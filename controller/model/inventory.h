@@ -141,7 +141,7 @@ struct Node {
   // What a device of that name stands for, also when it is not published now: what is held does not
   // become free when its node publishes less.
   DeviceRole RoleNamed(const std::string& device) const;
-  // The node's chips that it is, or of a logical core, lies on.
+  // The node's chips that a device of that name stands for; of a logical core, the one it is on.
   std::uint16_t ChipsNamed(const std::string& device) const;
 
   // The value of an attribute as published; nullptr when the device does not have it, or for kNone.

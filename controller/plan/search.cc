@@ -112,17 +112,17 @@ Kept Search::KeptOf(const CompiledMember& member) const {
   return kept;
 }
 
-Kept Search::KeptOf(const CompiledGang& gang, int box) const {
-  Kept all;
-  const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
-  for (std::size_t i = first; i < std::min(first + gang.members_per_box(), kept_.size()); ++i) {
-    const Kept& one = kept_[i];
+void Search::CountKept(const CompiledGang& gang) {
+  kept_.clear();
+  kept_of_box_.assign(static_cast<std::size_t>(gang.boxes), {});
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Kept& one = kept_.emplace_back(KeptOf(members_[i]));
+    Kept& all = kept_of_box_[i / gang.members_per_box()];
     const bool apart = one.unit.valid() && all.unit.valid() && one.unit != all.unit;
     all.boxable = all.boxable && one.boxable && !apart;
     if (one.unit.valid()) all.unit = one.unit;
     all.chips |= one.chips;
   }
-  return all;
 }
 
 // Claims that this state knows to be held belong to their members already, and pin them. Fails when
@@ -155,8 +155,6 @@ absl::Status Search::Resolve(const CompiledGang& gang) {
       TAHOMA_RETURN_IF_ERROR(pin(members_[other], member->pinned_node));
     }
   }
-  kept_.clear();
-  for (const CompiledMember& member : members_) kept_.push_back(KeptOf(member));
   return absl::OkStatus();
 }
 
@@ -170,6 +168,7 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   fitter_.StartDecision();
   obstacle_.contradiction = Resolve(gang);
   if (!obstacle_.contradiction.ok()) return std::nullopt;
+  if (!gang.shapes.empty()) CountKept(gang);
   const ClusterState before = state_;
   Placement placement;
   const bool placed = gang.shapes.empty() ? PlaceMembers(gang, before, now, placement)
@@ -253,14 +252,13 @@ bool Search::Contains(const CompiledGang& gang, int box, const UnitState& unit,
   const auto layers =
       TileLayers(*chips, place.size.extent(torus::Axis::kZ), LayerChips(place.size));
   if (!layers) return false;
-  torus::ChipMask within = 0;
   for (std::size_t i = 0; i < chips->size(); ++i) {
     const int z = (place.origin.z + (*layers)[i]) % unit.shape().extent(torus::Axis::kZ);
     const torus::ChipMask its = place.mask & kInstance << (16 * z);
     const std::size_t index = static_cast<std::size_t>(box) * gang.members_per_box() + i;
-    if ((kept_[index].chips & ~its) == 0) within |= kept_[index].chips;
+    if ((kept_[index].chips & ~its) != 0) return false;
   }
-  return within == KeptOf(gang, box).chips;
+  return true;
 }
 
 std::vector<torus::Shape> Search::SizesOn(const CompiledGang& gang, int box, const Node& node) {
@@ -326,7 +324,7 @@ bool Search::PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement
   std::vector<int> order(static_cast<std::size_t>(gang.boxes));
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(),
-                        [&](int box) { return KeptOf(gang, box).unit.valid(); });
+                        [&](int box) { return KeptOf(box).unit.valid(); });
   std::vector<BoxFit> fits(order.size());
   obstacle_.boxes_found = 0;
   for (const int box : order) {
@@ -359,7 +357,7 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   times.erase(std::unique(times.begin(), times.end()), times.end());
 
   std::optional<BoxFit> found;
-  if (const Kept kept = KeptOf(gang, box); kept.unit.valid() || !kept.boxable) {
+  if (const Kept& kept = KeptOf(box); kept.unit.valid() || !kept.boxable) {
     for (std::size_t i = 0; i < times.size() && kept.boxable && !found; ++i) {
       found = TryUnit(gang, box, kept.unit, times[i]);
     }
@@ -400,7 +398,7 @@ std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box,
   int others = 0;
   if (sparing_) {
     boxes = FreeBoxes(gang, unit, sizes);
-    const bool tied = KeptOf(gang, box).chips != 0;
+    const bool tied = KeptOf(box).chips != 0;
     others = MostBeside(boxes, unit.free, gang.boxes - obstacle_.boxes_found - 1, tied, places);
   }
   for (const torus::Box* place : places) {
@@ -425,7 +423,7 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
                                                   const UnitState& unit,
                                                   const std::vector<torus::Shape>& sizes,
                                                   collective::Picoseconds time) {
-  const torus::ChipMask kept = KeptOf(gang, box).chips;
+  const torus::ChipMask kept = KeptOf(box).chips;
   const torus::ChipMask open = unit.free | (kept & unit.present);
   // What it breaks, then how much it fragments, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
@@ -452,7 +450,7 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
 std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, UnitId id,
                                              const torus::Box& place) {
   const UnitState& unit = state_.unit(id);
-  const torus::ChipMask kept = KeptOf(gang, box).chips;
+  const torus::ChipMask kept = KeptOf(box).chips;
   BoxFit fit;
   fit.slice = {.unit = unit.name, .box = place, .nodes = {}};
   std::vector<Layer> layers;

@@ -60,8 +60,8 @@ class Search {
   const std::vector<CompiledMember>& members() const { return members_; }
   // Whether a claim of the gang is held already.
   bool HoldsSome(const CompiledGang& gang) const;
-  // By the pods of a box, as the last Place saw them.
-  Kept KeptOf(const CompiledGang& gang, int box) const;
+  // By the pods of a box, as the last Place of a gang with boxes saw them.
+  const Kept& KeptOf(int box) const { return kept_of_box_[static_cast<std::size_t>(box)]; }
 
   // The sizes, as placed, of the gang's boxes that leave each pod of that box within one node, on
   // nodes like this one; whether they are free does not matter. Fastest first (score.h).
@@ -90,6 +90,7 @@ class Search {
   // What each pod of the box takes or holds; nullopt when a request selects nothing there.
   std::optional<std::vector<int>> ChipsOn(const CompiledGang& gang, int box, const Node& node);
   Kept KeptOf(const CompiledMember& member) const;
+  void CountKept(const CompiledGang& gang);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
   // Each box where it looks best and, if the last find no room, where it leaves most room.
@@ -148,7 +149,8 @@ class Search {
   ClusterState& state_;
   Obstacle obstacle_;
   std::vector<CompiledMember> members_;  // as they are now, see Resolve
-  std::vector<Kept> kept_;               // by each of them
+  std::vector<Kept> kept_;               // by each of them, of a gang with boxes
+  std::vector<Kept> kept_of_box_;        // together
   bool sparing_ = false;  // only boxes that leave room for as many others as possible
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };

@@ -353,12 +353,11 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
   needs += fmt::format("{} of {}",
                        Plural(static_cast<std::size_t>(torus::ChipCount(kept.chips)), "chip"),
                        unit.name);
-  const auto [working, open] = Usable(DemandsOf(gang, obstacle.box), unit, state);
-  const torus::ChipMask able = open & working;
+  const torus::ChipMask open = Usable(DemandsOf(gang, obstacle.box), unit, state).second;
   std::optional<Miss> miss;
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if ((place.mask & ~able) != 0 || !search.Contains(gang, obstacle.box, unit, place)) continue;
+      if ((place.mask & ~open) != 0 || !search.Contains(gang, obstacle.box, unit, place)) continue;
       if (unit.down.Intersects(place.links) || !unit.modes.Serve(place)) continue;
       const int busy = torus::ChipCount(place.mask & ~(unit.free | kept.chips));
       if (!miss || busy < miss->busy) miss = Miss{kept.unit, place.mask & ~kept.chips, busy};
@@ -387,7 +386,7 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
       return ExplainNoUnit(gang, search.obstacle(), fitter, state);
     }
   }
-  const Kept kept = search.KeptOf(gang, obstacle.box);
+  const Kept& kept = search.KeptOf(obstacle.box);
   if (kept.unit.valid() || !kept.boxable) return ExplainKept(gang, obstacle, kept, search, state);
   const BoxSurvey survey = Survey(gang, obstacle.box, search, state);
   if (survey.units == 0) return ExplainNoUnit(gang, search.obstacle(), fitter, state);

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -20,17 +20,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Chips = std::vector<int>;
 
-std::string Chip(int chip) { return fmt::format("neuron-device-{}", chip); }
+std::vector<std::string> Named(const Chips& chips) {
+  std::vector<std::string> names;
+  for (const int chip : chips) names.push_back(fmt::format("neuron-device-{}", chip));
+  return names;
+}
 
-// The node's chips in the unit's mask.
+// The device's chips in the unit's mask.
 torus::ChipMask MaskOf(const ClusterState& state, const std::string& node,
-                       const std::vector<std::string>& devices) {
+                       const std::string& device) {
   const NodeState& known = state.node(*state.FindNode(node));
-  torus::ChipMask mask = 0;
-  for (const std::string& device : devices) {
-    mask |= torus::ChipMask{known.node->ChipsNamed(device)} << (16 * known.z);
-  }
-  return mask;
+  return torus::ChipMask{known.node->ChipsNamed(device)} << (16 * known.z);
 }
 
 class PlannerKeptTest : public ::testing::Test {
@@ -44,19 +44,24 @@ class PlannerKeptTest : public ::testing::Test {
     return fmt::format("{}: {}", ToString(decision.blocked->reason), decision.blocked->message);
   }
   void Occupy(const std::string& node, const Chips& chips) {
-    Hold(fmt::format("uid-{}", ++held_), "pod default/other", node, chips);
+    Hold(fmt::format("uid-{}", ++held_), "pod default/other", node, Named(chips));
   }
-  // The claim is allocated with these chips before its gang is planned.
+  // The claim is allocated with these before its gang is planned.
   void Keep(ClaimSpec& claim, const std::string& node, const Chips& chips) {
+    Keep(claim, node, Named(chips));
+  }
+  void Keep(ClaimSpec& claim, const std::string& node, const std::vector<std::string>& devices) {
     claim.allocated_node = node;
-    Hold(claim.uid, "claim default/" + claim.key.name, node, chips);
+    Hold(claim.uid, "claim default/" + claim.key.name, node, devices);
   }
   void Hold(const std::string& uid, const std::string& holder, const std::string& node,
-            const Chips& chips) {
+            const std::vector<std::string>& devices) {
     Holding holding;
     holding.claim_uid = uid;
     holding.holder = holder;
-    for (const int chip : chips) holding.devices.push_back({.node = node, .device = Chip(chip)});
+    for (const std::string& device : devices) {
+      holding.devices.push_back({.node = node, .device = device});
+    }
     state_.Hold(std::make_shared<const Holding>(std::move(holding)));
   }
   // What the placement adds on that node.
@@ -65,7 +70,7 @@ class PlannerKeptTest : public ::testing::Test {
     const MemberPlacement& placed = decision.placement->members[member];
     for (const ClaimPlacement& claim : placed.claims) {
       for (const DeviceResult& result : claim.allocation.results) {
-        mask |= MaskOf(state_, placed.node, {result.device});
+        mask |= MaskOf(state_, placed.node, result.device);
       }
     }
     return mask;
@@ -95,7 +100,7 @@ TEST_F(PlannerKeptTest, TheRestOfAGangCompletesTheBox) {
   AddUltraServer(state_, "us-1");
   GangSpec gang = Pods(2, 16, "4x4x2");
   Chips all(16);
-  for (int chip = 0; chip < 16; ++chip) all[static_cast<std::size_t>(chip)] = chip;
+  std::iota(all.begin(), all.end(), 0);
   Keep(gang.members[0].claims[0], "us-1-n2", all);
   const Decision decision = Plan(gang);
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
@@ -129,13 +134,7 @@ TEST_F(PlannerKeptTest, AGangWhoseRestHasNoPlaceIsToldWhatIsInTheWay) {
   AddUltraServer(state_, "us-0", /*cores=*/false);
   GangSpec gang = Pods(4, 16, "4x4x4");
   for (std::size_t i = 0; i < 3; ++i) {
-    const std::string node = fmt::format("us-0-n{}", i);
-    gang.members[i].claims[0].allocated_node = node;
-    Holding kept;
-    kept.claim_uid = gang.members[i].claims[0].uid;
-    kept.holder = "gang default/g";
-    kept.devices = {{.node = node, .device = "neuron-node"}};
-    state_.Hold(std::make_shared<const Holding>(kept));
+    Keep(gang.members[i].claims[0], fmt::format("us-0-n{}", i), {"neuron-node"});
   }
   Occupy("us-0-n3", {0});
   EXPECT_EQ(Why(gang),
@@ -195,8 +194,7 @@ TEST_F(PlannerKeptTest, TheSliceThatIsTiedToAPlaceIsPlacedBeforeTheOther) {
   state_.PutNode(NodeFactsOf({.name = "n1"}));
   GangSpec gang = Pods(2, 8, "2x4");
   gang.slices = 2;
-  ClaimSpec more = ChipClaim("more", 4);
-  gang.members[1].claims = {more, ChipClaim("rest", 4)};
+  gang.members[1].claims = {ChipClaim("held", 4), ChipClaim("rest", 4)};
   Keep(gang.members[1].claims[0], "n0", {0, 1, 2, 3});
   Occupy("n0", {12, 13, 14, 15});
   const Decision decision = Plan(gang);
@@ -212,11 +210,7 @@ TEST_F(PlannerKeptTest, LogicalCoresAreNoPartOfABox) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   GangSpec gang = Pods(2, 2, "2x2");
   gang.members[0].claims.push_back(CoreClaim("cores", 2, 1));
-  gang.members[0].claims[1].allocated_node = "n0";
-  Holding holding;
-  holding.claim_uid = gang.members[0].claims[1].uid;
-  holding.devices.push_back({.node = "n0", .device = "neuron-core-0-lnc2-0"});
-  state_.Hold(std::make_shared<const Holding>(std::move(holding)));
+  Keep(gang.members[0].claims[1], "n0", {"neuron-core-0-lnc2-0"});
   ASSERT_EQ(state_.node(*state_.FindNode("n0")).BusyChips(), 1U);
   EXPECT_THAT(Why(gang), AllOf(HasSubstr("Invalid: "), HasSubstr("ask for 5 chips")));
 }
@@ -289,9 +283,9 @@ TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
       for (std::size_t i = 0; i < gang.members.size(); ++i) {
         for (ClaimSpec& claim : gang.members[i].claims) {
           if (claim.uid != holding->claim_uid) continue;
-          std::vector<std::string> names;
-          for (const auto& device : holding->devices) names.push_back(device.device);
-          kept[i] |= MaskOf(state_, holding->devices[0].node, names);
+          for (const auto& held : holding->devices) {
+            kept[i] |= MaskOf(state_, held.node, held.device);
+          }
           all |= kept[i];
           if (rng.Chance(1, 2)) claim.allocated_node = holding->devices[0].node;
         }
