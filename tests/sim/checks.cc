@@ -122,9 +122,9 @@ std::vector<std::pair<std::string, std::string>> Checks::Devices(
   for (const auto& result : claim.allocation.results) {
     devices.emplace_back(result.pool, result.device);
   }
+  if (!claim.allocated_before) return devices;
   const auto object = api_.objects().Get(kClaims, controller::ObjectKey(ns, claim.name));
-  if (!claim.allocated_before || object == nullptr) return devices;
-  world_.Meet("decided around a claim");
+  if (object == nullptr) return devices;
   for (const json& result : At(*object->body, "/status/allocation/devices/results")) {
     devices.emplace_back(result.at("pool"), result.at("device"));
   }
@@ -174,6 +174,7 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   std::map<std::uint32_t, std::set<std::string>> units;
   Position torus = {4, 4, 1};
   for (const auto& claim : decision.claims) {
+    if (claim.allocated_before) world_.Meet("decided around a claim");
     const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
     for (const auto& [pool, device] : Devices(decision.key.ns, claim)) {
       const VirtualNode* node = NodeOf(pool);

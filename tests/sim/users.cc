@@ -87,6 +87,25 @@ Users::Object Users::Template(const std::string& name, json request, json constr
            {"spec", {{"spec", ClaimSpec(std::move(request), std::move(constraints))}}}}};
 }
 
+Users::Object Users::Gang(const std::string& name, json spec) {
+  return {kGangs,
+          {{"apiVersion", "tahoma.dev/v1alpha1"},
+           {"kind", "Gang"},
+           {"metadata", {{"name", name}}},
+           {"spec", std::move(spec)}}};
+}
+
+Users::Object Users::Claim(const std::string& name, int chips) {
+  return {kClaims,
+          {{"metadata", {{"name", name}}}, {"spec", ClaimSpec(ChipRequest(chips), nullptr)}}};
+}
+
+Users::Object Users::Member(const std::string& gang, int rank, json claim) {
+  Object pod = Pod(fmt::format("{}-{}", gang, rank), std::move(claim));
+  pod.body["metadata"]["labels"] = {{"tahoma.dev/gang", gang}};
+  return pod;
+}
+
 Users::Object Users::Pod(const std::string& name, json claim) {
   claim["name"] = "neurons";
   json pod = {{"metadata", {{"name", name}, {"annotations", json::object()}}},
@@ -107,20 +126,16 @@ Users::Object Users::Pod(const std::string& name, json claim) {
 void Users::SubmitGang(const std::string& name) {
   const GangKind& kind = kGangKinds[world_.rng.Below(kGangKinds.size())];
   const int slices = 1 + static_cast<int>(world_.rng.Chance(1, 4));
-  json gang = {
-      {"apiVersion", "tahoma.dev/v1alpha1"},
-      {"kind", "Gang"},
-      {"metadata", {{"name", name}, {"annotations", {{kChipsPerPod, std::to_string(kind.chips)}}}}},
-      {"spec", {{"members", kind.members * slices}, {"slices", slices}}}};
-  if (*kind.shape != '\0') gang["spec"]["shape"] = kind.shape;
-  if (world_.rng.Chance(1, 4)) gang["spec"]["priority"] = world_.rng.Below(3);
-  std::vector<Object> objects = {{kGangs, std::move(gang)},
-                                 Template(name, ChipRequest(kind.chips), nullptr)};
+  json spec = {{"members", kind.members * slices}, {"slices", slices}};
+  if (*kind.shape != '\0') spec["shape"] = kind.shape;
+  if (world_.rng.Chance(1, 4)) spec["priority"] = world_.rng.Below(3);
+  Object gang = Gang(name, std::move(spec));
+  gang.body["metadata"]["annotations"] = {{kChipsPerPod, std::to_string(kind.chips)}};
+  std::vector<Object> objects = {std::move(gang), Template(name, ChipRequest(kind.chips), nullptr)};
   json annotations = json::object();
   AddRuntime(annotations);
   for (int i = 0; i < kind.members * slices; ++i) {
-    Object pod = Pod(fmt::format("{}-{}", name, i), json{{"resourceClaimTemplateName", name}});
-    pod.body["metadata"]["labels"] = {{"tahoma.dev/gang", name}};
+    Object pod = Member(name, i, json{{"resourceClaimTemplateName", name}});
     if (world_.rng.Chance(2, 3)) pod.body["metadata"]["annotations"] = annotations;
     objects.push_back(std::move(pod));
   }
@@ -152,8 +167,7 @@ void Users::SubmitPod(const std::string& name) {
 
 // Two or three pods with one claim that outlives them.
 void Users::SubmitSharers(const std::string& name) {
-  std::vector<Object> objects = {
-      {kClaims, {{"metadata", {{"name", name}}}, {"spec", ClaimSpec(ChipRequest(2), nullptr)}}}};
+  std::vector<Object> objects = {Claim(name, 2)};
   const int pods = 2 + static_cast<int>(world_.rng.Below(2));
   for (int i = 0; i < pods; ++i) {
     objects.push_back(Pod(fmt::format("{}-{}", name, i), json{{"resourceClaimName", name}}));
@@ -165,22 +179,11 @@ void Users::SubmitSharers(const std::string& name) {
 void Users::SubmitGangAroundAClaim(const std::string& name) {
   constexpr int kChips = 4;
   const std::string other = name + "-other";
-  std::vector<Object> objects = {
-      {kGangs,
-       {{"apiVersion", "tahoma.dev/v1alpha1"},
-        {"kind", "Gang"},
-        {"metadata", {{"name", name}}},
-        {"spec", {{"members", 2}, {"shape", "2x4"}}}}},
-      {kClaims,
-       {{"metadata", {{"name", other}}}, {"spec", ClaimSpec(ChipRequest(kChips), nullptr)}}},
-      Template(name, ChipRequest(kChips), nullptr),
-      Pod(other, json{{"resourceClaimName", other}}),
-      Pod(name + "-0", json{{"resourceClaimName", other}}),
-      Pod(name + "-1", json{{"resourceClaimTemplateName", name}})};
-  for (std::size_t i = objects.size() - 2; i < objects.size(); ++i) {
-    objects[i].body["metadata"]["labels"] = {{"tahoma.dev/gang", name}};
-  }
-  Post(std::move(objects));
+  Post({Gang(name, {{"members", 2}, {"shape", "2x4"}}), Claim(other, kChips),
+        Template(name, ChipRequest(kChips), nullptr),
+        Pod(other, json{{"resourceClaimName", other}}),
+        Member(name, 0, json{{"resourceClaimName", other}}),
+        Member(name, 1, json{{"resourceClaimTemplateName", name}})});
 }
 
 void Users::Post(std::vector<Object> objects) {

@@ -46,6 +46,9 @@ class Users {
   void Post(std::vector<Object> objects);
   void PostOne(const Object& object);
   Object Template(const std::string& name, nlohmann::json request, nlohmann::json constraints);
+  static Object Gang(const std::string& name, nlohmann::json spec);
+  static Object Claim(const std::string& name, int chips);
+  Object Member(const std::string& gang, int rank, nlohmann::json claim);
   Object Pod(const std::string& name, nlohmann::json claim);
   void AddRuntime(nlohmann::json& annotations);
   // A random object of the collection: its path, or empty.

@@ -70,6 +70,19 @@ class SpawnerTest : public FolderTest {
     EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return ended_.contains(id); })) << id;
     return ended_[id];
   }
+  // A container whose process starts that program in a session of its own, and ends.
+  void ExpectThatWhatLeavesTheGroupEnds(const std::string& id, const std::string& program) {
+    const std::string held = id + ".held";
+    const std::string apart = id + ".apart";
+    ASSERT_EQ(mkfifo((folder_ / held).c_str(), 0600), 0);
+    ASSERT_EQ(mkfifo((folder_ / apart).c_str(), 0600), 0);
+    const std::string script =
+        fmt::format("setsid sh -c 'exec 9> {}; echo > {}; exec {}' & read line < {}; exit 0", held,
+                    apart, program, apart);
+    ASSERT_TRUE(spawner_->Start(Shell(id, script)).ok());
+    WaitForFifo(held);  // until nobody has it open for writing
+    EXPECT_EQ(WaitFor(id).code, 0);
+  }
   // Returns once the container has written `name`; the writer uses a FIFO, so nobody polls.
   void WaitForFifo(const std::string& name) const {
     std::ifstream in(folder_ / name);
@@ -145,33 +158,14 @@ TEST_F(SpawnerTest, TheRestOfTheGroupEndsWithItsLeader) {
 }
 
 TEST_F(SpawnerTest, AProcessThatLeftTheGroupEndsWithItsContainerToo) {
-  ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
-  ASSERT_EQ(mkfifo((folder_ / "apart").c_str(), 0600), 0);
-  ASSERT_TRUE(spawner_
-                  ->Start(Shell("a",
-                                "setsid sh -c 'exec 9> held; echo > apart; exec sleep 1000' & "
-                                "read line < apart; exit 0"))
-                  .ok());
-  WaitForFifo("held");  // until nobody has it open for writing
-  EXPECT_EQ(WaitFor("a").code, 0);
+  ExpectThatWhatLeavesTheGroupEnds("a", "sleep 1000");
 }
 
 // The defect: while a process starts a program its environment cannot be read, and it was left.
 TEST_F(SpawnerTest, AProcessThatStartsOneProgramAfterTheOtherEndsWithItsContainer) {
   Write("again", "exec sh again\n");
   for (int round = 0; round < 20; ++round) {
-    const std::string id = fmt::format("a{}", round);
-    const std::string held = fmt::format("held{}", round);
-    const std::string apart = fmt::format("apart{}", round);
-    ASSERT_EQ(mkfifo((folder_ / held).c_str(), 0600), 0);
-    ASSERT_EQ(mkfifo((folder_ / apart).c_str(), 0600), 0);
-    ASSERT_TRUE(spawner_
-                    ->Start(Shell(id, fmt::format("setsid sh -c 'exec 9> {}; echo > {}; exec sh "
-                                                  "again' & read line < {}; exit 0",
-                                                  held, apart, apart)))
-                    .ok());
-    WaitForFifo(held);
-    EXPECT_EQ(WaitFor(id).code, 0);
+    ExpectThatWhatLeavesTheGroupEnds(fmt::format("a{}", round), "sh again");
   }
 }
 
