@@ -79,23 +79,26 @@ void CompareAt(const Schema& schema, const Json& before, const Json& after, cons
 
 void CompareMaps(const Schema& schema, const Json& before, const Json& after,
                  const FieldSet* ignored, const Sets& sets) {
-  for (auto at = before.begin(); at != before.end(); ++at) {
-    const std::string& name = at.key();
+  // Both are in the order of their names.
+  auto old_at = before.begin();
+  auto new_at = after.begin();
+  while (old_at != before.end() || new_at != after.end()) {
+    const int order = old_at == before.end()  ? 1
+                      : new_at == after.end() ? -1
+                                              : old_at.key().compare(new_at.key());
+    const std::string& name = order <= 0 ? old_at.key() : new_at.key();
     const FieldSet* below = ChildOf(ignored, name);
-    if (below != nullptr && below->member) continue;
-    const auto other = after.find(name);
-    if (other == after.end()) {
-      AddSubtree(FieldOf(schema, name), *at, sets.removed.children["f:" + name]);
-    } else if (*other != *at) {
-      CompareAt(FieldOf(schema, name), *at, *other, below, sets.Child("f:" + name));
+    if (below == nullptr || !below->member) {
+      if (order < 0) {
+        AddSubtree(FieldOf(schema, name), *old_at, sets.removed.children["f:" + name]);
+      } else if (order > 0) {
+        AddSubtree(FieldOf(schema, name), *new_at, sets.added.children["f:" + name]);
+      } else if (*old_at != *new_at) {
+        CompareAt(FieldOf(schema, name), *old_at, *new_at, below, sets.Child("f:" + name));
+      }
     }
-  }
-  for (auto at = after.begin(); at != after.end(); ++at) {
-    const std::string& name = at.key();
-    if (before.contains(name)) continue;
-    const FieldSet* below = ChildOf(ignored, name);
-    if (below != nullptr && below->member) continue;
-    AddSubtree(FieldOf(schema, name), *at, sets.added.children["f:" + name]);
+    if (order <= 0) ++old_at;
+    if (order >= 0) ++new_at;
   }
 }
 

@@ -12,19 +12,19 @@
 
 #pragma once
 
-#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "controller/apiserver/schema.h"
+#include "lib/base/text_order.h"
 
 namespace tahoma::controller {
 
 struct FieldSet {
   bool member = false;
-  std::map<std::string, FieldSet, std::less<>> children;
+  std::map<std::string, FieldSet, TextLess> children;
 
   static FieldSet FromJson(const nlohmann::json& fields);
 

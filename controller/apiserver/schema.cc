@@ -56,16 +56,16 @@ void DefaultAt(const Schema& schema, Json& value, int depth, const Parts& parts 
   }
   if (!value.is_object()) return;
   for (auto it = value.begin(); it != value.end();) {
-    const Schema* field = schema.Field(it.key());
-    const bool drop =
-        it->is_null() && field != nullptr && !field->nullable && field->type != Schema::Type::kAny;
+    const Schema* field = it->is_null() ? schema.Field(it.key()) : nullptr;
+    const bool drop = field != nullptr && !field->nullable && field->type != Schema::Type::kAny;
     it = drop ? value.erase(it) : std::next(it);
   }
   for (const auto& [name, field] : schema.properties) {
     if (field->default_value && !value.contains(name)) value[name] = *field->default_value;
   }
   for (auto it = value.begin(); it != value.end(); ++it) {
-    const Schema* field = Has(parts, it.key()) ? schema.Field(it.key()) : nullptr;
+    if (!it->is_structured() || !Has(parts, it.key())) continue;
+    const Schema* field = schema.Field(it.key());
     if (field != nullptr) DefaultAt(*field, *it, depth + 1);
   }
 }

@@ -28,6 +28,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/text_order.h"
+
 namespace re2 {
 class RE2;
 }
@@ -75,7 +77,7 @@ struct Schema {
   std::string description;
   std::string format;
 
-  std::map<std::string, SchemaPtr, std::less<>> properties;
+  std::map<std::string, SchemaPtr, TextLess> properties;
   std::vector<std::string> required;
   SchemaPtr additional;  // of map values
   SchemaPtr items;

@@ -1,7 +1,7 @@
 #include "lib/base/clock.h"
 
 #include <array>
-#include <cstdio>
+#include <optional>
 
 #include "lib/base/status.h"
 
@@ -12,13 +12,36 @@ using std::chrono::floor;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
+// Takes `digits` digits from the front of `text`.
+std::optional<int> TakeNumber(std::string_view& text, std::size_t digits) {
+  if (text.size() < digits) return std::nullopt;
+  int number = 0;
+  for (const char c : text.substr(0, digits)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = 10 * number + (c - '0');
+  }
+  text.remove_prefix(digits);
+  return number;
+}
+
+void PutNumber(unsigned number, int digits, char* to) {
+  for (; digits > 0; --digits, number /= 10) to[digits - 1] = static_cast<char>('0' + number % 10);
+}
+
+// Nanoseconds in 64 bits have years of four digits.
 std::string FormatSeconds(WallTime time) {
   const auto days = floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);
   const std::chrono::hh_mm_ss clock(floor<seconds>(time - days));
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  // By hand: every write of the API tells the time several times.
+  std::string text = "0000-00-00T00:00:00";
+  PutNumber(static_cast<unsigned>(static_cast<int>(date.year())), 4, &text[0]);
+  PutNumber(static_cast<unsigned>(date.month()), 2, &text[5]);
+  PutNumber(static_cast<unsigned>(date.day()), 2, &text[8]);
+  PutNumber(static_cast<unsigned>(clock.hours().count()), 2, &text[11]);
+  PutNumber(static_cast<unsigned>(clock.minutes().count()), 2, &text[14]);
+  PutNumber(static_cast<unsigned>(clock.seconds().count()), 2, &text[17]);
+  return text;
 }
 
 }  // namespace
@@ -47,13 +70,21 @@ absl::StatusOr<WallTime> ParseTime(std::string_view text) {
     return InvalidArgument("'{}' is not an RFC 3339 time in UTC such as 2026-11-21T09:35:00Z",
                            text);
   };
-  const std::string copy(text);
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute,
-                  &second, &used) != 6) {
-    return bad();
+  // "2026-11-21T09:35:00": the digits of each number and what follows it.
+  constexpr std::array<std::pair<std::size_t, char>, 6> kForm = {
+      {{4, '-'}, {2, '-'}, {2, 'T'}, {2, ':'}, {2, ':'}, {2, '\0'}}};
+  std::array<int, kForm.size()> numbers{};
+  std::string_view rest = text;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const auto [digits, after] = kForm[i];
+    const std::optional<int> number = TakeNumber(rest, digits);
+    if (!number) return bad();
+    numbers[i] = *number;
+    if (after == '\0') break;
+    if (!rest.starts_with(after)) return bad();
+    rest.remove_prefix(1);
   }
-  std::string_view rest = text.substr(static_cast<std::size_t>(used));
+  const auto [year, month, day, hour, minute, second] = numbers;
   std::int64_t fraction_ns = 0;
   if (rest.starts_with('.')) {
     rest.remove_prefix(1);

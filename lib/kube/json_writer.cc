@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace tahoma::kube {
@@ -12,6 +13,28 @@ using nlohmann::json;
 
 // Of ASCII's printable characters and DEL, which is written as it is.
 bool IsPlain(char c) { return c >= 0x20 && c != '"' && c != '\\'; }
+
+constexpr std::uint64_t Eightfold(std::uint64_t byte) { return byte * 0x0101010101010101U; }
+
+// Sets the top bit of a byte that is zero (and maybe of bytes above one).
+std::uint64_t ZeroBytes(std::uint64_t bytes) {
+  return (bytes - Eightfold(0x01)) & ~bytes & Eightfold(0x80);
+}
+
+// How many characters at the front are plain, looked at eight at a time; at least none.
+std::size_t PlainPrefix(std::string_view text) {
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= text.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + at, sizeof bytes);
+    const std::uint64_t control = (bytes - Eightfold(0x20)) & ~bytes;
+    const std::uint64_t special =
+        ZeroBytes(bytes ^ Eightfold('"')) | ZeroBytes(bytes ^ Eightfold('\\'));
+    if (((control | bytes | special) & Eightfold(0x80)) != 0) break;
+  }
+  while (at < text.size() && IsPlain(text[at])) ++at;
+  return at;
+}
 
 template <typename Integer>
 void AppendInteger(Integer value, std::string& out) {
@@ -25,22 +48,22 @@ void AppendInteger(Integer value, std::string& out) {
 void AppendJsonString(std::string_view text, std::string& out) {
   const std::size_t start = out.size();
   out += '"';
-  const char* run = text.data();
-  const char* const end = run + text.size();
-  for (const char* at = run; at != end; ++at) {
-    if (IsPlain(*at)) continue;
-    out.append(run, at);
-    run = at;
-    if (*at == '"' || *at == '\\') {
-      out += '\\';
-      continue;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t plain = PlainPrefix(rest);
+    out.append(rest.data(), plain);
+    if (plain == rest.size()) break;
+    const char special = rest[plain];
+    if (special != '"' && special != '\\') {
+      // Control characters, and bytes that may not be UTF-8, are rare: the library knows them all.
+      out.resize(start);
+      out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+      return;
     }
-    // Control characters, and bytes that may not be UTF-8, are rare: the library knows them all.
-    out.resize(start);
-    out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-    return;
+    out += '\\';
+    out += special;
+    rest.remove_prefix(plain + 1);
   }
-  out.append(run, end);
   out += '"';
 }
 

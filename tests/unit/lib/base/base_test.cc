@@ -33,10 +33,21 @@ TEST(ClockTest, TimesThatTheClockCannotHoldAreTheNearestThatItCan) {
   EXPECT_EQ(FormatTime(*ParseTime("0001-01-01T00:00:00Z")), "1678-01-01T00:00:00Z");
 }
 
+TEST(ClockTest, EveryTimeIsReadAsItWasWritten) {
+  Rng rng(1);
+  for (int round = 0; round < 1000; ++round) {
+    const WallTime time(
+        seconds(static_cast<std::int64_t>(rng.Below(18'000'000'000)) - 9'000'000'000));
+    EXPECT_EQ(*ParseTime(FormatTime(time)), time) << FormatTime(time);
+  }
+}
+
 TEST(ClockTest, AnythingElseThanUtcTimeIsRefused) {
   for (const char* text : {"", "yesterday", "2026-11-21", "2026-02-30T00:00:00Z",
                            "2026-11-21T25:00:00Z", "2026-11-21T09:35:00", "2026-11-21T09:35:00.Z",
-                           "2026-11-21T09:35:00+01:00", "2026-11-21T09:35:00.1234567890Z"}) {
+                           "2026-11-21T09:35:00+01:00", "2026-11-21T09:35:00.1234567890Z",
+                           "2026-11-21T9:35:00Z", " 026-11-21T09:35:00Z", "+026-11-21T09:35:00Z",
+                           "2026-11-21T09:35:-1Z", "2026/11/21T09:35:00Z", "2026-11-21T09:35Z"}) {
     EXPECT_EQ(ParseTime(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }
