@@ -1,5 +1,6 @@
 #include "controller/store/store.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -299,25 +300,42 @@ void Store::SetAfterGroup(std::function<void()> after) {
   after_group_ = std::move(after);
 }
 
+// What a group does, in its order, without what a later operation on the same key makes void: each
+// commit of the API tells the newest version.
+std::vector<const WriteBatch::Operation*> Store::Effective(const std::vector<Pending>& group) {
+  std::vector<const WriteBatch::Operation*> operations;
+  for (const Pending& pending : group) {
+    for (const WriteBatch::Operation& op : pending.batch.operations()) operations.push_back(&op);
+  }
+  absl::flat_hash_set<std::pair<Keyspace, std::string_view>> later;
+  for (auto at = operations.rbegin(); at != operations.rend(); ++at) {
+    const WriteBatch::Operation& op = **at;
+    if (op.kind != WriteBatch::Kind::kDeleteRange && !later.emplace(op.keyspace, op.key).second) {
+      *at = nullptr;
+    }
+  }
+  std::erase(operations, nullptr);
+  return operations;
+}
+
 absl::Status Store::Write(const std::vector<Pending>& group) {
   rocksdb::WriteBatch merged;
-  for (const Pending& pending : group) {
-    for (const WriteBatch::Operation& op : pending.batch.operations()) {
-      rocksdb::ColumnFamilyHandle* column = columns_[IndexOf(op.keyspace)];
-      rocksdb::Status added;
-      switch (op.kind) {
-        case WriteBatch::Kind::kPut:
-          added = merged.Put(column, SliceOf(op.key), SliceOf(op.value));
-          break;
-        case WriteBatch::Kind::kDelete:
-          added = merged.Delete(column, SliceOf(op.key));
-          break;
-        case WriteBatch::Kind::kDeleteRange:
-          added = merged.DeleteRange(column, SliceOf(op.key), SliceOf(op.value));
-          break;
-      }
-      TAHOMA_CHECK(added.ok());
+  for (const WriteBatch::Operation* effective : Effective(group)) {
+    const WriteBatch::Operation& op = *effective;
+    rocksdb::ColumnFamilyHandle* column = columns_[IndexOf(op.keyspace)];
+    rocksdb::Status added;
+    switch (op.kind) {
+      case WriteBatch::Kind::kPut:
+        added = merged.Put(column, SliceOf(op.key), SliceOf(op.value));
+        break;
+      case WriteBatch::Kind::kDelete:
+        added = merged.Delete(column, SliceOf(op.key));
+        break;
+      case WriteBatch::Kind::kDeleteRange:
+        added = merged.DeleteRange(column, SliceOf(op.key), SliceOf(op.value));
+        break;
     }
+    TAHOMA_CHECK(added.ok());
   }
   if (merged.Count() == 0) return absl::OkStatus();
   rocksdb::WriteOptions synced;

@@ -104,6 +104,7 @@ class Store {
   absl::Status OpenDatabase();
   absl::Status CheckFormat();
   void RunCommitter();
+  static std::vector<const WriteBatch::Operation*> Effective(const std::vector<Pending>& group);
   absl::Status Write(const std::vector<Pending>& group);
   void Answer(const std::vector<Pending>& group, const absl::Status& status);
   absl::Status Refusal() const;  // what commits get after a failure; health() is OK before
