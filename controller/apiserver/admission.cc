@@ -6,6 +6,7 @@
 
 #include "controller/apiserver/apply.h"
 #include "controller/apiserver/crd.h"
+#include "controller/apiserver/decode_body.h"
 #include "controller/apiserver/defaults.h"
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/status_error.h"
@@ -51,8 +52,19 @@ absl::Status CheckType(const WriteRequest& write, json& object) {
 }
 
 // `unknown field "spec.foo"` as an error (strict) or as warnings.
+bool IsPatch(const WriteRequest& write) {
+  return write.request.http->method == "PATCH" && !write.apply;
+}
+
+// The patch made an object that cannot be.
+absl::Status PatchError(const WriteRequest& write, std::string_view name, std::string_view why) {
+  const std::string patch = BodyText(*write.request.http);
+  return InvalidError(write.kind().group, write.kind().kind, name,
+                      {Invalid("patch", patch.substr(0, 4096), why)});
+}
+
 absl::Status ReportFields(WriteRequest& write, const std::vector<std::string>& problems,
-                          std::string_view patch, std::string_view name) {
+                          std::string_view name) {
   if (problems.empty() || write.validation == FieldValidation::kIgnore) return absl::OkStatus();
   if (write.validation == FieldValidation::kWarn) {
     for (const std::string& problem : problems) {
@@ -62,10 +74,7 @@ absl::Status ReportFields(WriteRequest& write, const std::vector<std::string>& p
   }
   const Kind& kind = write.kind();
   const std::string text = fmt::format("strict decoding error: {}", fmt::join(problems, ", "));
-  if (!patch.empty()) {
-    return InvalidError(kind.group, kind.kind, name,
-                        {Invalid("patch", std::string(patch.substr(0, 4096)), text)});
-  }
+  if (IsPatch(write)) return PatchError(write, name, text);
   return BadRequestError(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}",
                                      kind.kind, kind.version, kind.kind, text));
 }
@@ -229,17 +238,13 @@ absl::Status CheckNameOfUrl(const ApiRequest& request, const json& metadata) {
 }
 
 absl::Status CheckBody(WriteRequest& write, json& object,
-                       const std::vector<std::string>& duplicates, std::string_view patch,
-                       const Parts& parts) {
+                       const std::vector<std::string>& duplicates, const Parts& parts) {
   TAHOMA_RETURN_IF_ERROR(CheckType(write, object));
   TAHOMA_RETURN_IF_ERROR(CheckMetadata(object));
   const Kind& kind = write.kind();
   if (kind.built_in) {
     if (const auto wrong = DecodeError(*kind.schema, object, parts)) {
-      if (!patch.empty()) {
-        return InvalidError(kind.group, kind.kind, "",
-                            {Invalid("patch", std::string(patch.substr(0, 4096)), *wrong)});
-      }
+      if (IsPatch(write)) return PatchError(write, "", *wrong);
       return BadRequestError(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}",
                                          kind.kind, kind.version, kind.kind, *wrong));
     }
@@ -251,7 +256,7 @@ absl::Status CheckBody(WriteRequest& write, json& object,
   for (const std::string& field : Prune(*kind.schema, object, parts)) {
     problems.push_back(fmt::format("unknown field \"{}\"", field));
   }
-  return ReportFields(write, problems, patch, TextAt(object["metadata"], "name"));
+  return ReportFields(write, problems, TextAt(object["metadata"], "name"));
 }
 
 absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write, json object) {

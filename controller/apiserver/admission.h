@@ -38,11 +38,9 @@ struct WriteRequest {
 
 // Checks apiVersion and kind (filled in for built-in kinds that leave them out), types, and
 // according to fieldValidation unknown fields (which are removed) and doubled ones.
-// `patch`, when not empty, is the patch that made the object: errors then blame it. Only `parts` of
-// the object are looked at.
+// Errors of an object that a patch made blame the patch. Only `parts` of the object are looked at.
 absl::Status CheckBody(WriteRequest& write, nlohmann::json& object,
-                       const std::vector<std::string>& duplicates, std::string_view patch = "",
-                       const Parts& parts = {});
+                       const std::vector<std::string>& duplicates, const Parts& parts = {});
 
 // Name, namespace, uid, times, defaults, validation, ownership of fields.
 absl::StatusOr<nlohmann::json> AdmitCreate(const ApiContext& context, WriteRequest& write,

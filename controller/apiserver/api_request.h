@@ -38,6 +38,7 @@ struct ApiRequest {
   std::string subresource;                                // "status", "scale", "binding", …
   bool watch_path = false;                                // /api/v1/watch/…: a watch, also of one
   std::map<std::string, std::string, std::less<>> query;  // the first value of each key
+  CommitsInFlight* flight = nullptr;                      // who answers waits for it; null: waits
 
   // `http` must outlive the result. 404 for what is not a resource's path.
   static absl::StatusOr<ApiRequest> Parse(const rest::Request& http,

@@ -146,8 +146,8 @@ absl::Status ApiServer::CreateNamespaces() {
   return absl::OkStatus();
 }
 
-rest::Response ApiServer::Handle(const rest::Request& request) {
-  absl::StatusOr<rest::Response> response = Dispatch(request);
+rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* flight) {
+  absl::StatusOr<rest::Response> response = Dispatch(request, flight);
   if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
     return rest::Response::Text(404, "404 page not found\n");
   }
@@ -160,7 +160,8 @@ absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Re
   return controller::OpenWatch(context_, std::move(parsed));
 }
 
-absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request) {
+absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
+                                                   CommitsInFlight* flight) {
   std::shared_ptr<const KindTable> kinds = kinds_.Snapshot();
   const auto slashes = std::count(request.path.begin(), request.path.end(), '/');
   // Resources begin at /api/v1/<r> and /apis/<g>/<v>/<r>.
@@ -171,7 +172,8 @@ absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request)
     return ServeRoot(request, *kinds);
   }
   if (auto review = ServeAccessReview(request)) return *std::move(review);
-  TAHOMA_ASSIGN_OR_RETURN(const ApiRequest parsed, ApiRequest::Parse(request, std::move(kinds)));
+  TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, std::move(kinds)));
+  parsed.flight = flight;
   if (!parsed.subresource.empty()) return ServeSubresource(context_, parsed);
   return parsed.name.empty() ? ServeCollection(context_, parsed) : ServeObject(context_, parsed);
 }

@@ -47,7 +47,9 @@ class ApiServer {
 
   // Any request; never fails, errors are answers. A response with a source reads from this server
   // and must end before it.
-  rest::Response Handle(const rest::Request& request);
+  // With a flight, the answer to a create, a patch or a binding is made before the disk has it: it
+  // holds when the flight has landed well, and is ResponseOf that failure otherwise.
+  rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
 
   // A watch request's stream itself, for readers of its events; an error is ResponseOf's.
   absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const rest::Request& request);
@@ -66,7 +68,7 @@ class ApiServer {
   ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options);
   absl::Status LoadKinds();
   absl::Status CreateNamespaces();
-  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request);
+  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight);
   // nullopt: not such a path.
   absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds);
   absl::StatusOr<rest::Response> ServeOpenApi(const rest::Request& request, const KindTable& kinds);

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "controller/apiserver/field_text.h"
 #include "controller/apiserver/json_text.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/ascii.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 #include "lib/kube/yaml.h"
 
 namespace tahoma::controller {
@@ -55,10 +57,25 @@ absl::StatusOr<json> ParseYamlText(std::string_view text) {
   return parsed;
 }
 
+absl::StatusOr<std::shared_ptr<const json>> DecodePatch(const rest::Request& request) {
+  if (request.parsed) return request.parsed;
+  TAHOMA_ASSIGN_OR_RETURN(json patch, ParseJsonText(request.body));
+  return std::make_shared<const json>(std::move(patch));
+}
+
+std::string BodyText(const rest::Request& request) {
+  return request.parsed ? kube::JsonText(*request.parsed) : request.body;
+}
+
 absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request) {
   if (request.body.size() > kBodyBytesMax) return TooLargeError(kBodyBytesMax);
   const std::string type = MediaType(request.header("Content-Type"));
   DecodedBody body;
+  if (request.parsed) {
+    body.object = std::make_shared<json>(*request.parsed);
+    ExpandFields(*body.object);  // it may be an object as we have given it out
+    return body;
+  }
   absl::StatusOr<json> parsed = json();
   if (type.empty() || type == "application/json" || type == "*/*") {
     TAHOMA_ASSIGN_OR_RETURN(JsonText read, Read(request.body));

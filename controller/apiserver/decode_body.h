@@ -30,6 +30,11 @@ struct DecodedBody {
 // By Content-Type; none is JSON. 413, 415, or 400 with the parser's words.
 absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request);
 
+// The JSON body of a patch, as a value. 400 when it is none.
+absl::StatusOr<std::shared_ptr<const nlohmann::json>> DecodePatch(const rest::Request& request);
+// What a request's body says, for messages about it.
+std::string BodyText(const rest::Request& request);
+
 // One JSON or YAML document whatever the Content-Type says; 400 when it is neither.
 absl::StatusOr<nlohmann::json> ParseJsonText(std::string_view text);
 absl::StatusOr<nlohmann::json> ParseYamlText(std::string_view text);

@@ -181,7 +181,7 @@ absl::StatusOr<DeleteOptions> DeleteOptions::Of(const ApiRequest& request) {
   TAHOMA_ASSIGN_OR_RETURN(options.dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(options.grace_seconds, request.number("gracePeriodSeconds"));
   options.propagation = request.parameter("propagationPolicy");
-  if (!request.http->body.empty()) {
+  if (request.http->parsed || !request.http->body.empty()) {
     TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
     const std::string kind = TextAt(*body.object, "kind");
     if (!kind.empty() && kind != "DeleteOptions") {

@@ -42,12 +42,13 @@ rest::Request InProcessTransport::RequestOf(const kube::Request& request) const 
   call.headers = request.headers;
   if (call.header("User-Agent").empty()) call.headers.emplace_back("User-Agent", user_agent_);
   call.body = request.body;
+  call.parsed = request.parsed;
   call.peer = "in-process";
   return call;
 }
 
-absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& request) {
-  rest::Response response = server_.Handle(RequestOf(request));
+kube::Response InProcessTransport::Answer(const kube::Request& request, CommitsInFlight* flight) {
+  rest::Response response = server_.Handle(RequestOf(request), flight);
   kube::Response answer = HeadOf(response);
   answer.body = std::move(response.body);
   answer.parsed = std::move(response.parsed);
@@ -57,6 +58,27 @@ absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& req
     if (response.closed) response.closed();
   }
   return answer;
+}
+
+absl::StatusOr<kube::Response> InProcessTransport::Send(const kube::Request& request) {
+  return Answer(request, nullptr);
+}
+
+std::vector<absl::StatusOr<kube::Response>> InProcessTransport::SendAll(
+    const std::vector<kube::Request>& requests) {
+  std::vector<absl::StatusOr<kube::Response>> answers;
+  CommitsInFlight flight;
+  for (const kube::Request& request : requests) answers.emplace_back(Answer(request, &flight));
+  if (const absl::Status landed = flight.Land(); !landed.ok()) {
+    const rest::Response refusal = ResponseOf(landed);
+    for (auto& answer : answers) {
+      // An error was answered without the disk.
+      if (answer->status / 100 != 2) continue;
+      answer = HeadOf(refusal);
+      answer->body = refusal.body;
+    }
+  }
+  return answers;
 }
 
 absl::StatusOr<kube::Response> InProcessTransport::Stream(const kube::Request& request,

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "controller/apiserver/api_server.h"
 #include "lib/base/clock.h"
@@ -24,6 +25,8 @@ class InProcessTransport final : public kube::Transport {
       : server_(server), clock_(clock), user_agent_(std::move(user_agent)) {}
 
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override;
+  std::vector<absl::StatusOr<kube::Response>> SendAll(
+      const std::vector<kube::Request>& requests) override;
   absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
                                         std::chrono::milliseconds idle_timeout) override;
   absl::StatusOr<kube::Response> Watch(const kube::Request& request, const kube::EventSink& sink,
@@ -34,6 +37,8 @@ class InProcessTransport final : public kube::Transport {
 
  private:
   rest::Request RequestOf(const kube::Request& request) const;
+  // The whole answer; with a flight it holds when that has landed.
+  kube::Response Answer(const kube::Request& request, CommitsInFlight* flight);
 
   ApiServer& server_;
   const Clock& clock_;

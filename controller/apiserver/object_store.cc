@@ -1,6 +1,7 @@
 #include "controller/apiserver/object_store.h"
 
 #include <charconv>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -19,10 +20,15 @@ constexpr std::string_view kVersionKey = "rv";
 constexpr std::string_view kObjectPrefix = "o/";
 constexpr std::string_view kCoreGroup = "core";
 
+std::string Joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
+}
+
 std::string StoreKey(const ResourceName& resource, std::string_view key) {
-  return fmt::format("{}{}/{}/{}", kObjectPrefix,
-                     resource.group.empty() ? kCoreGroup : std::string_view(resource.group),
-                     resource.plural, key);
+  const std::string_view group = resource.group.empty() ? kCoreGroup : resource.group;
+  return Joined({kObjectPrefix, group, "/", resource.plural, "/", key});
 }
 
 absl::StatusOr<std::int64_t> ParseVersion(std::string_view text) {
@@ -111,7 +117,7 @@ class CutText {
 }  // namespace
 
 std::string ObjectKey(std::string_view name_space, std::string_view name) {
-  return fmt::format("{}/{}", name_space, name);
+  return Joined({name_space, "/", name});
 }
 
 Edit Edit::Put(json body) { return {Kind::kPut, std::make_shared<json>(std::move(body))}; }
@@ -248,8 +254,26 @@ absl::StatusOr<ObjectList> ObjectStore::ListAt(const ResourceName& name, std::st
   return list;
 }
 
+void CommitsInFlight::Start() {
+  const std::lock_guard lock(mutex_);
+  ++unanswered_;
+}
+
+void CommitsInFlight::Answer(const absl::Status& status) {
+  const std::lock_guard lock(mutex_);
+  failure_.Update(status);
+  // Under the lock: after it, the one who waits may be gone.
+  if (--unanswered_ == 0) answered_.notify_one();
+}
+
+absl::Status CommitsInFlight::Land() {
+  std::unique_lock lock(mutex_);
+  answered_.wait(lock, [&] { return unanswered_ == 0; });
+  return failure_;
+}
+
 absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const std::string& key,
-                                              const EditFunction& edit) {
+                                              const EditFunction& edit, CommitsInFlight* flight) {
   Resource& resource = Of(name);
   ObjectPtr current;
   {
@@ -259,55 +283,53 @@ absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const st
     const auto found = resource.objects.find(key);
     if (found != resource.objects.end()) current = found->second;
   }
-  absl::StatusOr<Edit> wish = edit(current);
-  absl::StatusOr<ObjectPtr> result = current;
-  if (!wish.ok()) {
-    result = wish.status();
-  } else if (wish->kind != Edit::Kind::kNone) {
-    TAHOMA_CHECK(wish->kind == Edit::Kind::kPut || current != nullptr);
-    result = Commit(resource, key, current, *wish);
+  const absl::StatusOr<Edit> wish = edit(current);
+  if (!wish.ok() || wish->kind == Edit::Kind::kNone) {
+    EndChange(resource, key);
+    if (!wish.ok()) return wish.status();
+    return current;
   }
-  {
-    const std::lock_guard lock(resource.mutex);
-    resource.busy.erase(key);
-  }
-  resource.released.notify_all();
-  return result;
+  TAHOMA_CHECK(wish->kind == Edit::Kind::kPut || current != nullptr);
+  CommitsInFlight own;
+  ObjectPtr object = Commit(resource, key, current, *wish, flight != nullptr ? *flight : own);
+  TAHOMA_RETURN_IF_ERROR(own.Land());
+  return object;
 }
 
-absl::StatusOr<ObjectPtr> ObjectStore::Commit(Resource& resource, const std::string& key,
-                                              ObjectPtr current, const Edit& edit) {
+ObjectPtr ObjectStore::Commit(Resource& resource, const std::string& key, ObjectPtr current,
+                              const Edit& edit, CommitsInFlight& flight) {
   auto object = std::make_shared<Object>();
   object->key = key;
   object->body = edit.body;
   json& version = (*edit.body)["metadata"]["resourceVersion"];
   const CutText text(*edit.body);
-  std::mutex mutex;
-  std::condition_variable answered;
-  std::optional<absl::Status> answer;
-  {
-    const std::lock_guard order(order_mutex_);
-    object->version = ++last_version_;
-    version = std::to_string(object->version);
-    object->bytes = text.With(version.get_ref<const std::string&>());
-    WriteBatch batch;
-    batch.Put(Keyspace::kApi, std::string(kVersionKey), std::to_string(object->version));
-    if (edit.kind == Edit::Kind::kPut) {
-      batch.Put(Keyspace::kApi, StoreKey(resource.name, key), object->bytes);
-    } else {
-      batch.Delete(Keyspace::kApi, StoreKey(resource.name, key));
-    }
-    store_.CommitAsync(std::move(batch), [&](const absl::Status& status) {
-      if (status.ok()) Publish(resource, edit.kind, object, current);
-      const std::lock_guard lock(mutex);
-      answer = status;
-      answered.notify_one();
-    });
+  flight.Start();
+  const std::lock_guard order(order_mutex_);
+  object->version = ++last_version_;
+  version = std::to_string(object->version);
+  object->bytes = text.With(version.get_ref<const std::string&>());
+  WriteBatch batch;
+  batch.Put(Keyspace::kApi, std::string(kVersionKey), std::to_string(object->version));
+  if (edit.kind == Edit::Kind::kPut) {
+    batch.Put(Keyspace::kApi, StoreKey(resource.name, key), object->bytes);
+  } else {
+    batch.Delete(Keyspace::kApi, StoreKey(resource.name, key));
   }
-  std::unique_lock lock(mutex);
-  answered.wait(lock, [&] { return answer.has_value(); });
-  if (!answer->ok()) return *answer;
-  return ObjectPtr(std::move(object));
+  store_.CommitAsync(std::move(batch), [this, &resource, &flight, kind = edit.kind, object,
+                                        current = std::move(current)](const absl::Status& status) {
+    if (status.ok()) Publish(resource, kind, object, current);
+    EndChange(resource, object->key);
+    flight.Answer(status);
+  });
+  return object;
+}
+
+void ObjectStore::EndChange(Resource& resource, const std::string& key) {
+  {
+    const std::lock_guard lock(resource.mutex);
+    resource.busy.erase(key);
+  }
+  resource.released.notify_all();
 }
 
 void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,

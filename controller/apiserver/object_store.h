@@ -9,6 +9,11 @@
 //     return Edit::Put(std::move(body));
 //   });
 //
+//   CommitsInFlight flight;                          // many changes, one wait for the disk
+//   objects->Change(pods, "default/a", edit, &flight);
+//   objects->Change(pods, "default/b", edit, &flight);
+//   TAHOMA_RETURN_IF_ERROR(flight.Land());
+//
 // One resourceVersion counts all changes of all resources. A change becomes visible (to Get, List
 // and watches, in the order of versions) only when it is on disk. Changes of one object happen one
 // after the other; changes of different objects share the store's syncs.
@@ -69,6 +74,30 @@ struct ObjectList {
   std::int64_t version = 0;        // of which the list is the state
 };
 
+// Commits that one caller has started without waiting for the disk.
+//
+// Thread safety: of one thread; the store answers from its own.
+class CommitsInFlight {
+ public:
+  CommitsInFlight() = default;
+  ~CommitsInFlight() { Land().IgnoreError(); }
+  CommitsInFlight(const CommitsInFlight&) = delete;
+  CommitsInFlight& operator=(const CommitsInFlight&) = delete;
+
+  // Waits until all are answered. The first failure of any, ever.
+  absl::Status Land();
+
+ private:
+  friend class ObjectStore;
+  void Start();
+  void Answer(const absl::Status& status);
+
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  int unanswered_ = 0;
+  absl::Status failure_;
+};
+
 class ObjectStore {
  public:
   struct Options {
@@ -97,9 +126,11 @@ class ObjectStore {
   // between and carries its wish out; `edit` may be slow but must not change the same object.
   // Returns the stored object, or for kNone the current one, or for kDelete the last state with the
   // deletion's version. Fails as `edit` does, or with kUnavailable when the store has stopped.
+  // With a flight it returns when the commit is on its way: whether the result is stored, and
+  // visible, is known when the flight has landed.
   using EditFunction = std::function<absl::StatusOr<Edit>(const ObjectPtr& current)>;
   absl::StatusOr<ObjectPtr> Change(const ResourceName& resource, const std::string& key,
-                                   const EditFunction& edit);
+                                   const EditFunction& edit, CommitsInFlight* flight = nullptr);
 
   // Events of a resource after `version`, at most `limit`; when there are none, waits up to `wait`
   // for one. Afterwards nothing up to Batch::version is missing. kOutOfRange: `version` is
@@ -124,11 +155,13 @@ class ObjectStore {
   ObjectStore(Store& store, Options options);
   absl::Status Load();
   Resource& Of(const ResourceName& resource) const;
-  // Gives the edit the next version and hands it to the store; waits for the disk.
-  absl::StatusOr<ObjectPtr> Commit(Resource& resource, const std::string& key, ObjectPtr current,
-                                   const Edit& edit);
+  // Gives the edit the next version and hands it to the store, which ends the change.
+  ObjectPtr Commit(Resource& resource, const std::string& key, ObjectPtr current, const Edit& edit,
+                   CommitsInFlight& flight);
   void Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,
                const ObjectPtr& previous);
+  // The object may be changed by the next.
+  static void EndChange(Resource& resource, const std::string& key);
 
   // Wakes who waits for what was published: once for all commits that shared a sync.
   void Announce();

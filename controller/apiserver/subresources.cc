@@ -278,10 +278,12 @@ absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest&
   }
   const std::string now = FormatTime(context.clock.WallNow());
   TAHOMA_RETURN_IF_ERROR(context.objects
-                             .Change(request.resource(), request.key(),
-                                     [&](const ObjectPtr& current) {
-                                       return BindEdit(request, binding, dry_run, now, current);
-                                     })
+                             .Change(
+                                 request.resource(), request.key(),
+                                 [&](const ObjectPtr& current) {
+                                   return BindEdit(request, binding, dry_run, now, current);
+                                 },
+                                 request.flight)
                              .status());
   return CreatedStatus();
 }

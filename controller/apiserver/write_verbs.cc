@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controller/apiserver/apply.h"
+#include "controller/apiserver/decode_body.h"
 #include "controller/apiserver/field_text.h"
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/schema.h"
@@ -59,13 +60,15 @@ absl::StatusOr<ObjectPtr> CreateNamed(const ApiContext& context, WriteRequest& w
   TAHOMA_ASSIGN_OR_RETURN(json admitted, AdmitCreate(context, write, std::move(body)));
   ObjectPtr outcome;
   const std::string key = ObjectKey(write.request.name_space, name);
-  TAHOMA_ASSIGN_OR_RETURN(
-      const ObjectPtr stored,
-      context.objects.Change(write.request.resource(), key,
-                             [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
-                               if (current != nullptr) return AlreadyExistsError(kind, name);
-                               return EditOf(context, write, nullptr, std::move(admitted), outcome);
-                             }));
+  TAHOMA_ASSIGN_OR_RETURN(const ObjectPtr stored,
+                          context.objects.Change(
+                              write.request.resource(), key,
+                              [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+                                if (current != nullptr) return AlreadyExistsError(kind, name);
+                                return EditOf(context, write, nullptr, std::move(admitted),
+                                              outcome);
+                              },
+                              write.request.flight));
   return outcome ? outcome : stored;
 }
 
@@ -85,7 +88,8 @@ absl::StatusOr<ObjectPtr> CreateAny(const ApiContext& context, WriteRequest& wri
 }
 
 absl::StatusOr<json> JsonPatched(const ApiRequest& request, const json& document) {
-  TAHOMA_ASSIGN_OR_RETURN(const json patch, ParseJsonText(request.http->body));
+  TAHOMA_ASSIGN_OR_RETURN(const auto decoded, DecodePatch(*request.http));
+  const json& patch = *decoded;
   absl::StatusOr<json> patched = kube::JsonPatch(document, patch);
   if (patched.ok()) return patched;
   switch (patched.status().code()) {
@@ -111,12 +115,21 @@ absl::StatusOr<json> Patched(const ApiRequest& request, const json& live) {
     return UnsupportedMediaTypeError(
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
   }
-  TAHOMA_ASSIGN_OR_RETURN(const json patch, ParseJsonText(request.http->body));
+  TAHOMA_ASSIGN_OR_RETURN(const auto decoded, DecodePatch(*request.http));
+  const json& patch = *decoded;
   if (!patch.is_object()) return BadRequestError("a merge patch must be an object");
   absl::StatusOr<json> merged = StrategicMerge(*request.kind->schema, live, patch);
   // A real server does not say that the client is to blame.
   if (!merged.ok()) return GenericError(500, "", Message(merged.status()));
   return merged;
+}
+
+// Whether a patch may be about metadata.managedFields.
+bool NamesOwners(const rest::Request& http) {
+  if (http.parsed && http.parsed->is_object()) {
+    return MetadataOf(*http.parsed).contains("managedFields");
+  }
+  return BodyText(http).find("managedFields") != std::string::npos;
 }
 
 absl::Status CheckPatchType(const ApiRequest& request) {
@@ -158,7 +171,7 @@ absl::StatusOr<json> AppliedBody(WriteRequest& write) {
     return InvalidError("meta.k8s.io", "PatchOptions", "",
                         {Required("fieldManager", "is required for apply patch")});
   }
-  TAHOMA_ASSIGN_OR_RETURN(json applied, ParseYamlText(request.http->body));
+  TAHOMA_ASSIGN_OR_RETURN(json applied, ParseYamlText(BodyText(*request.http)));
   if (!applied.is_object()) return BadRequestError("the applied configuration must be an object");
   TAHOMA_RETURN_IF_ERROR(CheckDeclared(request, applied));
   TAHOMA_RETURN_IF_ERROR(CheckBody(write, applied, {}));
@@ -257,7 +270,8 @@ absl::StatusOr<json> ApplyPatchTo(const ApiRequest& request, const json& documen
   if (type != "application/merge-patch+json") {
     return UnsupportedMediaTypeError("application/json-patch+json, application/merge-patch+json");
   }
-  TAHOMA_ASSIGN_OR_RETURN(const json patch, ParseJsonText(request.http->body));
+  TAHOMA_ASSIGN_OR_RETURN(const auto decoded, DecodePatch(*request.http));
+  const json& patch = *decoded;
   if (!patch.is_object()) return BadRequestError("a merge patch must be an object");
   return MergePatch(document, patch);
 }
@@ -318,13 +332,14 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
   TAHOMA_ASSIGN_OR_RETURN(
       const ObjectPtr stored,
       context.objects.Change(
-          request.resource(), request.key(), [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+          request.resource(), request.key(),
+          [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
             if (current == nullptr) return NotFoundError(*request.kind, request.name);
             // Under the name of the version that is asked for, its owners as the client sees them.
             const json* live = current->body.get();
             json shown;
             if (TextAt(*live, "apiVersion") != request.kind->api_version() ||
-                request.http->body.find("managedFields") != std::string::npos) {
+                NamesOwners(*request.http)) {
               shown = *live;
               shown["apiVersion"] = request.kind->api_version();
               ExpandFields(shown);
@@ -333,12 +348,13 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
             TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, *live));
             CompactFields(shown);
             if (!patched.is_object()) return BadRequestError("the patch leaves no object");
-            TAHOMA_RETURN_IF_ERROR(CheckBody(write, patched, {}, request.http->body,
-                                             PartsToCheck(write.kind(), *live, patched)));
+            TAHOMA_RETURN_IF_ERROR(
+                CheckBody(write, patched, {}, PartsToCheck(write.kind(), *live, patched)));
             TAHOMA_ASSIGN_OR_RETURN(json next,
                                     AdmitUpdate(context, write, *live, std::move(patched)));
             return EditOf(context, write, current, std::move(next), outcome);
-          }));
+          },
+          request.flight));
   return Answer(context, write, 200, outcome ? *outcome : *stored);
 }
 

@@ -35,9 +35,9 @@ absl::Status CoreLoop::Start() {
     return core_.Restore(sequence, bytes);
   }));
   AnswerParsers parsers{.claim = ParseClaimState, .pod = ParsePod};
-  publisher_ = std::make_unique<Publisher>(
-      transport_, clock_, PublisherOptions{.threads = options_.publish_threads}, std::move(parsers),
-      [this](ApiResult result) { queue_.Push(std::move(result)); });
+  publisher_ =
+      std::make_unique<Publisher>(transport_, clock_, options_.publisher, std::move(parsers),
+                                  [this](ApiResult result) { queue_.Push(std::move(result)); });
   ingest_ = std::make_unique<Ingest>(
       transport_, options_.scheduler_names,
       [this](Command command) { queue_.Push(std::move(command)); },

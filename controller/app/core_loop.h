@@ -38,7 +38,7 @@
 namespace tahoma::controller {
 
 struct CoreLoopOptions {
-  int publish_threads = 16;
+  PublisherOptions publisher = {.threads = 16};
   std::vector<std::string> scheduler_names = {"tahoma"};  // whose pods are placed
   std::function<void(const std::string& line)> log;
 };

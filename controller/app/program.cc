@@ -27,8 +27,10 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr int kClusterThreads = 32;     // each has at most one request at the API server
-constexpr int kStandaloneThreads = 32;  // they wait for the disk's syncs, which they share
+// Each thread has at most one request at the API server.
+constexpr PublisherOptions kClusterPublisher = {.threads = 32};
+// Two: one makes writes while the other waits for the disk.
+constexpr PublisherOptions kStandalonePublisher = {.threads = 2, .together = 64};
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
 
@@ -112,10 +114,9 @@ absl::Status RunStandalone(const Options& options, const std::string& token) {
   const SystemClock clock;
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
-  CoreLoop loop(api->transport(), api->journal(), clock,
-                {.publish_threads = kStandaloneThreads,
-                 .scheduler_names = SchedulerNames(options),
-                 .log = Log});
+  CoreLoop loop(
+      api->transport(), api->journal(), clock,
+      {.publisher = kStandalonePublisher, .scheduler_names = SchedulerNames(options), .log = Log});
   AddMetrics(metrics, loop);
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);
@@ -159,7 +160,7 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   rest::Metrics metrics;
   CoreLoop loop(
       *transport, journal, clock,
-      {.publish_threads = kClusterThreads, .scheduler_names = SchedulerNames(options), .log = Log});
+      {.publisher = kClusterPublisher, .scheduler_names = SchedulerNames(options), .log = Log});
   AddMetrics(metrics, loop);
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);

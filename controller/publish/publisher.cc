@@ -46,12 +46,14 @@ void Publisher::Publish(std::vector<ApiWrite> writes) {
 
 void Publisher::Work() {
   for (;;) {
-    // Few at a time: the writes of one gang are spread over the threads.
-    std::vector<ApiWrite> writes = queue_.PopAll(1);
+    const std::vector<ApiWrite> writes = queue_.PopAll(options_.together);
     if (writes.empty()) return;
     if (stopping_) continue;
-    for (const ApiWrite& write : writes) {
-      sink_(ReadAnswer(write, transport_.Send(Render(write)), parsers_));
+    std::vector<kube::Request> requests;
+    for (const ApiWrite& write : writes) requests.push_back(Render(write));
+    const auto answers = transport_.SendAll(requests);
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      sink_(ReadAnswer(writes[i], answers[i], parsers_));
     }
   }
 }

@@ -31,6 +31,9 @@ namespace tahoma::controller {
 
 struct PublisherOptions {
   int threads = 8;
+  // Writes that a thread sends together (kube::Transport::SendAll). With one, those of a gang are
+  // spread over the threads.
+  std::size_t together = 1;
   // Never full in practice: Core bounds the runs in flight. A full queue would make the core wait.
   std::size_t queue = 1U << 22U;
   std::size_t event_queue = 1024;

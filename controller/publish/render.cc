@@ -28,21 +28,19 @@ std::string PodPath(const std::string& ns, const std::string& name) {
   return fmt::format("/api/v1/namespaces/{}/pods/{}", ns, name);
 }
 
-kube::Request JsonRequest(std::string method, std::string target, const json& body,
+kube::Request JsonRequest(std::string method, std::string target, json body,
                           std::string_view type) {
   return {.method = std::move(method),
           .target = std::move(target),
           .headers = {{"Content-Type", std::string(type)}, {"Accept", "application/json"}},
-          .body = kube::JsonText(body)};
+          .parsed = std::make_shared<const json>(std::move(body))};
 }
-kube::Request MergePatch(std::string target, const json& body) {
-  return JsonRequest("PATCH", std::move(target), body, "application/merge-patch+json");
+kube::Request MergePatch(std::string target, json body) {
+  return JsonRequest("PATCH", std::move(target), std::move(body), "application/merge-patch+json");
 }
 kube::Request Get(std::string target) {
-  return {.method = "GET",
-          .target = std::move(target),
-          .headers = {{"Accept", "application/json"}},
-          .body = ""};
+  return {
+      .method = "GET", .target = std::move(target), .headers = {{"Accept", "application/json"}}};
 }
 
 std::string_view EffectText(TaintEffect effect) {

@@ -310,7 +310,7 @@ absl::StatusOr<httplib::Request> HttpTransport::Impl::Prepare(const Request& req
   if (!token.empty()) out.headers.emplace("Authorization", "Bearer " + token);
   out.headers.emplace("Accept-Encoding", "identity");
   if (!out.has_header("User-Agent")) out.headers.emplace("User-Agent", "tahoma");
-  out.body = request.body;
+  out.body = request.Text();
   return out;
 }
 

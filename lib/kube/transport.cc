@@ -3,8 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/ascii.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::kube {
+
+std::string Request::Text() const { return parsed ? JsonText(*parsed) : body; }
 
 std::string_view Response::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
@@ -16,6 +19,12 @@ std::string_view Response::header(std::string_view name) const {
 std::shared_ptr<const nlohmann::json> Response::Json() const {
   if (parsed) return parsed;
   return std::make_shared<const nlohmann::json>(nlohmann::json::parse(body, nullptr, false));
+}
+
+std::vector<absl::StatusOr<Response>> Transport::SendAll(const std::vector<Request>& requests) {
+  std::vector<absl::StatusOr<Response>> answers;
+  for (const Request& request : requests) answers.push_back(Send(request));
+  return answers;
 }
 
 absl::StatusOr<Response> Transport::Watch(const Request& request, const EventSink& sink,

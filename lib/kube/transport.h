@@ -34,6 +34,11 @@ struct Request {
   std::string target = {};  // path and query, percent-encoded: "/api/v1/pods?labelSelector=a%3Db"
   Headers headers = {};
   std::string body = {};
+  // Instead of `body`, its value: a server in this process need not parse it.
+  std::shared_ptr<const nlohmann::json> parsed = {};
+
+  // The body as it is sent.
+  std::string Text() const;
 };
 
 struct Response {
@@ -63,6 +68,10 @@ class Transport {
   // Waits for the whole answer. kUnavailable when no answer came (refused, reset, half a message),
   // kDeadlineExceeded when it took too long; the request may or may not have been carried out.
   virtual absl::StatusOr<Response> Send(const Request& request) = 0;
+
+  // Requests of which none needs another's answer; the answers in the same order. One is sent after
+  // the other, unless the server is in the same process: then they wait for its disk together.
+  virtual std::vector<absl::StatusOr<Response>> SendAll(const std::vector<Request>& requests);
 
   // For watches and `logs -f`. Returns the answer's head; its body was given to `sink` line by
   // line when the status is 200, and is in Response::body otherwise. Ends when the server ends it,

@@ -41,6 +41,8 @@ struct Request {
   std::string query;   // as sent, without "?"
   Headers headers;     // names as sent
   std::string body = {};
+  // Instead of `body`, its value: from callers in the same process, which need make no text of it.
+  std::shared_ptr<const nlohmann::json> parsed = {};
   std::string peer;  // "127.0.0.1:4711"
   bool tls = false;
   std::optional<ClientSubject> client;  // only with a certificate that a client CA signed

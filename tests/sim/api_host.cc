@@ -99,7 +99,7 @@ rest::Response ApiHost::Handle(const kube::Request& request, const std::string& 
   if (question != std::string::npos) call.query = request.target.substr(question + 1);
   call.headers = request.headers;
   call.headers.emplace_back("User-Agent", client);
-  call.body = request.body;
+  call.body = request.Text();
   call.peer = "simulation";
   rest::Response response = server_->Handle(call);
   world_.Mix(client);

@@ -112,7 +112,7 @@ class CrashTransport final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     if (request.method == "GET") return transport_.Send(request);
     return fuse_.Around(LaneOf(request.target),
-                        fmt::format("{} {} {}", request.method, request.target, request.body),
+                        fmt::format("{} {} {}", request.method, request.target, request.Text()),
                         [&] { return transport_.Send(request); });
   }
 

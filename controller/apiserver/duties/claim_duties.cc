@@ -2,6 +2,7 @@
 // Source: Kubernetes' pkg/controller/resourceclaim/controller.go (behaviour).
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "controller/apiserver/duties/duties.h"
@@ -76,7 +77,7 @@ Json ClaimFor(const Json& pod, const Json& entry, const Json& claim_template) {
 
 }  // namespace
 
-std::optional<std::string> Duties::ExistingClaim(const Json& pod, const std::string& name) {
+std::optional<std::string> Duties::ExistingClaim(const Json& pod, const std::string& name) const {
   for (const auto& key : index_.ClaimsOf(UidOf(pod))) {
     const ObjectPtr claim = objects_.Get(kClaimResource, key);
     if (claim == nullptr || IsBeingDeleted(*claim->body)) continue;
@@ -96,53 +97,96 @@ bool Duties::HasItsClaim(const Json& pod, const std::string& name) const {
   return claim != nullptr && IsOwnedBy(*claim->body, pod);
 }
 
-absl::StatusOr<std::string> Duties::MakeClaim(const Json& pod, const Json& entry) {
-  const std::string name = Text(entry, {"name"});
-  if (const auto existing = ExistingClaim(pod, name)) return *existing;
-  const ObjectPtr claim_template = objects_.Get(
-      kTemplateResource, ObjectKey(NamespaceOf(pod), Text(entry, {"resourceClaimTemplateName"})));
-  if (claim_template == nullptr) return NotFound("no such template yet");
-  const auto answer =
-      api_.Send({.method = "POST",
-                 .target = PathOf(kClaimResource, NamespaceOf(pod) + "/"),
-                 .headers = {{"Content-Type", "application/json"}},
-                 .body = kube::JsonText(ClaimFor(pod, entry, *claim_template->body))});
-  if (!answer.ok()) return answer.status();
-  if (answer->status != 201) return Unavailable("HTTP {}", answer->status);
-  // Known at once: the next look at this pod must not make a second claim before the event of the
-  // first has been taken in.
-  const auto made = answer->Json();
-  const std::string made_name = Text(*made, {"metadata", "name"});
-  index_.Apply(kClaimResource, ObjectKey(NamespaceOf(pod), made_name), nullptr, made.get(), {});
-  return made_name;
-}
+// A pod that lacks claims, and what becomes of them.
+struct Duties::PodClaims {
+  ObjectPtr pod;
+  std::vector<std::string> entries = {};     // of spec.resourceClaims, whose claims are to be made
+  std::vector<kube::Request> requests = {};  // that make them
+  Json statuses = Json::array();             // to be told
+  Outcome outcome = Outcome::kDone;
+};
 
-Outcome Duties::MakeClaims(const std::string& pod_key) {
-  const ObjectPtr current = objects_.Get(kPodResource, pod_key);
-  if (current == nullptr) return Outcome::kDone;
-  const Json& pod = *current->body;
-  if (IsFinished(pod) || IsBeingDeleted(pod)) return Outcome::kDone;
-  Json statuses = Json::array();
-  bool failed = false;
+void Duties::FindClaims(PodClaims& of) const {
+  const Json& pod = *of.pod->body;
+  const std::string space = NamespaceOf(pod);
   for (const Json& entry : Field(pod, {"spec", "resourceClaims"})) {
     const std::string name = Text(entry, {"name"});
     if (!entry.contains("resourceClaimTemplateName") || HasItsClaim(pod, name)) continue;
-    const auto claim = MakeClaim(pod, entry);
+    if (const auto existing = ExistingClaim(pod, name)) {
+      of.statuses.push_back({{"name", name}, {"resourceClaimName", *existing}});
+      continue;
+    }
+    const ObjectPtr claim_template = objects_.Get(
+        kTemplateResource, ObjectKey(space, Text(entry, {"resourceClaimTemplateName"})));
     // A template that comes later wakes the pod.
-    if (claim.status().code() == absl::StatusCode::kNotFound) continue;
-    failed |= !claim.ok();
-    if (claim.ok()) statuses.push_back({{"name", name}, {"resourceClaimName", *claim}});
+    if (claim_template == nullptr) continue;
+    of.entries.push_back(name);
+    of.requests.push_back(RequestOf("POST", PathOf(kClaimResource, space + "/"),
+                                    ClaimFor(pod, entry, *claim_template->body)));
   }
-  if (!statuses.empty()) {
-    const Json patch = {{"metadata", {{"uid", UidOf(pod)}}},
-                        {"status", {{"resourceClaimStatuses", statuses}}}};
-    const Outcome written = Send(
-        "PATCH", PathOf(kPodResource, pod_key, "status") + "?fieldManager=ResourceClaimController",
-        patch, kMergePatch);
-    failed |= written == Outcome::kRetry;
+}
+
+void Duties::CreateClaims(std::vector<PodClaims>& pods) {
+  std::vector<kube::Request> requests;
+  for (PodClaims& of : pods) {
+    std::move(of.requests.begin(), of.requests.end(), std::back_inserter(requests));
   }
-  failed |= ReserveFor(pod) == Outcome::kRetry;
-  return failed ? Outcome::kRetry : Outcome::kDone;
+  const auto answers = api_.SendAll(requests);
+  auto answer = answers.begin();
+  for (PodClaims& of : pods) {
+    for (const std::string& entry : of.entries) {
+      const absl::StatusOr<kube::Response>& one = *answer++;
+      if (!one.ok() || one->status != 201) {
+        of.outcome = Outcome::kRetry;
+        continue;
+      }
+      // Known at once: the next look at this pod must not make a second claim before the event of
+      // the first has been taken in.
+      const auto made = one->Json();
+      const std::string name = Text(*made, {"metadata", "name"});
+      index_.Apply(kClaimResource, ObjectKey(NamespaceOf(*of.pod->body), name), nullptr, made.get(),
+                   {});
+      of.statuses.push_back({{"name", entry}, {"resourceClaimName", name}});
+    }
+  }
+}
+
+void Duties::TellPods(std::vector<PodClaims>& pods) {
+  std::vector<kube::Request> requests;
+  std::vector<PodClaims*> told;
+  for (PodClaims& of : pods) {
+    if (of.statuses.empty()) continue;
+    Json patch = {{"metadata", {{"uid", UidOf(*of.pod->body)}}},
+                  {"status", {{"resourceClaimStatuses", std::move(of.statuses)}}}};
+    requests.push_back(RequestOf(
+        "PATCH",
+        PathOf(kPodResource, of.pod->key, "status") + "?fieldManager=ResourceClaimController",
+        std::move(patch), kMergePatch));
+    told.push_back(&of);
+  }
+  const auto answers = api_.SendAll(requests);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    if (OutcomeOf(answers[i]) == Outcome::kRetry) told[i]->outcome = Outcome::kRetry;
+  }
+}
+
+std::vector<Outcome> Duties::MakeClaims(const std::vector<std::string>& pod_keys) {
+  std::vector<Outcome> outcomes(pod_keys.size(), Outcome::kDone);
+  std::vector<PodClaims> pods;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < pod_keys.size(); ++i) {
+    const ObjectPtr pod = objects_.Get(kPodResource, pod_keys[i]);
+    if (pod == nullptr || IsFinished(*pod->body) || IsBeingDeleted(*pod->body)) continue;
+    FindClaims(pods.emplace_back(PodClaims{.pod = pod}));
+    places.push_back(i);
+  }
+  CreateClaims(pods);
+  TellPods(pods);
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const bool reserved = ReserveFor(*pods[i].pod->body) == Outcome::kDone;
+    outcomes[places[i]] = reserved ? pods[i].outcome : Outcome::kRetry;
+  }
+  return outcomes;
 }
 
 // A pod that was bound by hand, by no scheduler, uses claims that nobody has reserved for it.
@@ -168,15 +212,15 @@ Outcome Duties::ReserveFor(const Json& pod) {
 }
 
 Outcome Duties::WriteClaim(const std::string& key, Json claim, bool deallocate) {
-  if (!deallocate) return Send("PUT", PathOf(kClaimResource, key, "status"), claim);
+  if (!deallocate) return Send("PUT", PathOf(kClaimResource, key, "status"), std::move(claim));
   claim["status"].erase("allocation");
   claim["status"].erase("devices");
   const auto answer = api_.Send({.method = "PUT",
                                  .target = PathOf(kClaimResource, key, "status"),
                                  .headers = {{"Content-Type", "application/json"}},
-                                 .body = claim.dump()});
+                                 .parsed = std::make_shared<const Json>(std::move(claim))});
   if (!answer.ok() || answer->status / 100 != 2) return Outcome::kRetry;
-  Json released = Json::parse(answer->body, nullptr, false);
+  Json released = *answer->Json();
   if (!released.is_object()) return Outcome::kRetry;
   DropFinalizer(released, kDeleteProtection);
   return Send("PUT", PathOf(kClaimResource, key), released);
@@ -185,9 +229,9 @@ Outcome Duties::WriteClaim(const std::string& key, Json claim, bool deallocate) 
 Outcome Duties::KeepReservations(const std::string& claim_key) {
   const ObjectPtr current = objects_.Get(kClaimResource, claim_key);
   if (current == nullptr) return Outcome::kDone;
-  Json claim = *current->body;
-  const std::string space = NamespaceOf(claim);
-  const Json& users = Field(claim, {"status", "reservedFor"});
+  const Json& known = *current->body;
+  const std::string space = NamespaceOf(known);
+  const Json& users = Field(known, {"status", "reservedFor"});
   Json valid = Json::array();
   for (const Json& user : users) {
     if (Text(user, {"resource"}) != "pods" || !Text(user, {"apiGroup"}).empty()) {
@@ -201,9 +245,10 @@ Outcome Duties::KeepReservations(const std::string& claim_key) {
     if (!IsFinished(*pod->body) && !never_ran) valid.push_back(user);
   }
   const bool removed = valid.size() < users.size();
-  const bool is_protected = HasFinalizer(claim, kDeleteProtection);
-  if (removed || (valid.empty() && IsBeingDeleted(claim) && is_protected)) {
+  const bool is_protected = HasFinalizer(known, kDeleteProtection);
+  if (removed || (valid.empty() && IsBeingDeleted(known) && is_protected)) {
     const bool deallocate = valid.empty() && is_protected;
+    Json claim = known;
     // A claim may have a finalizer and no status yet.
     if (!claim["status"].is_object()) claim["status"] = Json::object();
     if (valid.empty()) {
@@ -211,15 +256,17 @@ Outcome Duties::KeepReservations(const std::string& claim_key) {
     } else {
       claim["status"]["reservedFor"] = valid;
     }
-    if (WriteClaim(claim_key, claim, deallocate) == Outcome::kRetry) return Outcome::kRetry;
+    if (WriteClaim(claim_key, std::move(claim), deallocate) == Outcome::kRetry) {
+      return Outcome::kRetry;
+    }
   }
-  if (!valid.empty() || IsBeingDeleted(claim)) return Outcome::kDone;
+  if (!valid.empty() || IsBeingDeleted(known)) return Outcome::kDone;
   // A claim that was made for a pod ends with it.
-  for (const Json& owner : Field(claim, {"metadata", "ownerReferences"})) {
+  for (const Json& owner : Field(known, {"metadata", "ownerReferences"})) {
     if (Text(owner, {"kind"}) != "Pod" || Field(owner, {"controller"}) != true) continue;
     const ObjectPtr pod = objects_.Get(kPodResource, ObjectKey(space, Text(owner, {"name"})));
     if (pod != nullptr && UidOf(*pod->body) == Text(owner, {"uid"}) && IsFinished(*pod->body)) {
-      return Delete({kClaimResource, claim_key}, claim, "Background");
+      return Delete({kClaimResource, claim_key}, known, "Background");
     }
   }
   return Outcome::kDone;

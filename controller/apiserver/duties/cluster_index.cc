@@ -1,6 +1,8 @@
 #include "controller/apiserver/duties/cluster_index.h"
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "controller/apiserver/duties/fields.h"
 
@@ -59,6 +61,22 @@ ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const st
 
 namespace {
 
+// Whether all that EdgesOf reads of the two versions is the same, as after most changes.
+bool SameEdges(const ResourceName& resource, const nlohmann::json& before,
+               const nlohmann::json& after) {
+  const auto same = [&](std::initializer_list<std::string_view> path) {
+    return Field(before, path) == Field(after, path);
+  };
+  if (!same({"metadata", "ownerReferences"})) return false;
+  if (resource == kClaimResource) {
+    return same({"status", "reservedFor"}) && same({"status", "allocation", "devices", "results"});
+  }
+  if (resource == kSliceResource) return same({"spec"});
+  if (resource == kPodResource)
+    return same({"spec", "nodeName"}) && same({"spec", "resourceClaims"});
+  return resource != kLeaseResource;  // each version of a lease is a heartbeat
+}
+
 template <typename Map, typename Value>
 void Unlink(Map& map, const std::string& from, const Value& to) {
   const auto it = map.find(from);
@@ -79,6 +97,7 @@ std::vector<std::string> Listed(const absl::flat_hash_map<std::string, std::set<
 void ClusterIndex::Apply(const ResourceName& resource, const std::string& key,
                          const nlohmann::json* previous, const nlohmann::json* object,
                          WallTime now) {
+  if (previous != nullptr && object != nullptr && SameEdges(resource, *previous, *object)) return;
   const Edges before = EdgesOf(resource, key, previous);
   const Edges after = EdgesOf(resource, key, object);
   const ObjectId id{resource, key};

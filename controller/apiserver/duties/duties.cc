@@ -219,7 +219,7 @@ void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json
 Outcome Duties::Do(const Work& work, WallTime now) {
   switch (work.duty) {
     case Duty::kClaims:
-      return MakeClaims(work.key);
+      return MakeClaims({work.key}).front();
     case Duty::kReservations:
       return KeepReservations(work.key);
     case Duty::kCollect:
@@ -238,13 +238,30 @@ Outcome Duties::Do(const Work& work, WallTime now) {
   return Outcome::kDone;
 }
 
+int Duties::DoSome(WallTime now, int limit) {
+  std::vector<Work> claims;
+  std::vector<std::string> pods;
+  int taken = 0;
+  for (; taken < limit; ++taken) {
+    const std::optional<Work> work = queue_.Take(now);
+    if (!work) break;
+    if (work->duty == Duty::kClaims) {
+      claims.push_back(*work);
+      pods.push_back(work->key);
+    } else {
+      queue_.Done(*work, Do(*work, now), now);
+    }
+  }
+  const std::vector<Outcome> outcomes = MakeClaims(pods);
+  for (std::size_t i = 0; i < claims.size(); ++i) queue_.Done(claims[i], outcomes[i], now);
+  return taken;
+}
+
 int Duties::Step(WallTime now, int limit) {
   int done = 0;
   while (done < limit) {
     Observe(now);
-    const auto work = Take(now);
-    if (!work) break;
-    Finish(*work, Do(*work, now), now);
+    if (DoSome(now, 1) == 0) break;
     ++done;
   }
   return done;
@@ -268,12 +285,19 @@ std::string Duties::PathOf(const ResourceName& resource, std::string_view key,
   return path;
 }
 
-Outcome Duties::Send(const char* method, std::string target, const Json& body,
-                     const char* content_type) {
-  const auto answer = api_.Send({.method = method,
-                                 .target = std::move(target),
-                                 .headers = {{"Content-Type", content_type}},
-                                 .body = body.is_null() ? "" : kube::JsonText(body)});
+kube::Request Duties::RequestOf(const char* method, std::string target, Json body,
+                                const char* content_type) {
+  return {.method = method,
+          .target = std::move(target),
+          .headers = {{"Content-Type", content_type}},
+          .parsed = body.is_null() ? nullptr : std::make_shared<const Json>(std::move(body))};
+}
+
+Outcome Duties::Send(const char* method, std::string target, Json body, const char* content_type) {
+  return OutcomeOf(api_.Send(RequestOf(method, std::move(target), std::move(body), content_type)));
+}
+
+Outcome Duties::OutcomeOf(const absl::StatusOr<kube::Response>& answer) {
   if (!answer.ok()) return Outcome::kRetry;
   const bool gone = answer->status == 404;
   return gone || answer->status / 100 == 2 ? Outcome::kDone : Outcome::kRetry;

@@ -11,7 +11,7 @@
 //
 // Scope: decisions. Threads are in duty_threads.h.
 //
-// Thread safety: Observe from one thread at a time; Take, Do and Finish from any thread.
+// Thread safety: Observe from one thread at a time; DoSome from any thread.
 
 #pragma once
 
@@ -53,10 +53,8 @@ class Duties {
   // Takes in what happened since the last call (everything, at the first) and queues work.
   void Observe(WallTime now);
 
-  // The next work that is due; afterwards Do it and Finish it.
-  std::optional<Work> Take(WallTime now) { return queue_.Take(now); }
-  Outcome Do(const Work& work, WallTime now);
-  void Finish(const Work& work, Outcome outcome, WallTime now) { queue_.Done(work, outcome, now); }
+  // Does what is due, at most `limit` pieces of work, and finishes it. Returns how many.
+  int DoSome(WallTime now, int limit);
 
   // Observe, and do everything that is due, until nothing is. At most `limit` pieces of work.
   // Returns how many were done.
@@ -75,7 +73,9 @@ class Duties {
   void QueueForOwners(const ObjectId& id, const nlohmann::json* previous,
                       const nlohmann::json* object, WallTime now);
 
-  Outcome MakeClaims(const std::string& pod_key);
+  Outcome Do(const Work& work, WallTime now);
+  // Makes the pods' claims, together. An outcome for each.
+  std::vector<Outcome> MakeClaims(const std::vector<std::string>& pod_keys);
   Outcome KeepReservations(const std::string& claim_key);
   Outcome Collect(const ObjectId& id);
   Outcome Release(const ObjectId& id);
@@ -92,8 +92,12 @@ class Duties {
   Outcome Evict(const nlohmann::json& pod, WallTime now);
   void QueueTainted(WallTime now);
 
-  absl::StatusOr<std::string> MakeClaim(const nlohmann::json& pod, const nlohmann::json& entry);
-  std::optional<std::string> ExistingClaim(const nlohmann::json& pod, const std::string& name);
+  struct PodClaims;
+  void FindClaims(PodClaims& of) const;
+  void CreateClaims(std::vector<PodClaims>& pods);
+  void TellPods(std::vector<PodClaims>& pods);
+  std::optional<std::string> ExistingClaim(const nlohmann::json& pod,
+                                           const std::string& name) const;
   bool HasItsClaim(const nlohmann::json& pod, const std::string& name) const;
   Outcome ReserveFor(const nlohmann::json& pod);
   Outcome WriteClaim(const std::string& key, nlohmann::json claim, bool deallocate);
@@ -110,8 +114,11 @@ class Duties {
 
   std::string PathOf(const ResourceName& resource, std::string_view key,
                      std::string_view subresource = "") const;
+  static kube::Request RequestOf(const char* method, std::string target, nlohmann::json body,
+                                 const char* content_type = "application/json");
   // kDone for 2xx and 404; kRetry otherwise.
-  Outcome Send(const char* method, std::string target, const nlohmann::json& body,
+  static Outcome OutcomeOf(const absl::StatusOr<kube::Response>& answer);
+  Outcome Send(const char* method, std::string target, nlohmann::json body,
                const char* content_type = "application/json");
   Outcome Delete(const ObjectId& id, const nlohmann::json& object, const char* propagation,
                  std::optional<int> grace = {});

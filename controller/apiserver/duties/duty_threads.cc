@@ -7,6 +7,8 @@ namespace {
 
 // How long a thread waits before it looks again whether to stop or whether work is due.
 constexpr std::chrono::milliseconds kLook{10};
+// Work that a thread does together. More would keep the others waiting for what one of them needs.
+constexpr int kTogether = 64;
 
 }  // namespace
 
@@ -20,7 +22,10 @@ DutyThreads::DutyThreads(Duties& duties, const ObjectStore& objects, const Clock
 }
 
 DutyThreads::~DutyThreads() {
-  stopping_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
   wake_.notify_all();
 }
 
@@ -32,19 +37,25 @@ void DutyThreads::ObserveUntilStopped() {
     const WallTime now = clock_.WallNow();
     duties_.Observe(now);
     const auto due = duties_.NextDue();
-    if (due && *due <= now) wake_.notify_all();
+    if (!due || *due > now) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      ++news_;
+    }
+    wake_.notify_all();
   }
 }
 
 void DutyThreads::WorkUntilStopped() {
+  std::uint64_t known = 0;
   while (!stopping_) {
-    const auto work = duties_.Take(clock_.WallNow());
-    if (work) {
-      duties_.Finish(*work, duties_.Do(*work, clock_.WallNow()), clock_.WallNow());
-      continue;
+    {
+      const std::lock_guard lock(mutex_);
+      known = news_;
     }
+    if (duties_.DoSome(clock_.WallNow(), kTogether) > 0) continue;
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, kLook);
+    wake_.wait_for(lock, kLook, [&] { return stopping_ || news_ != known; });
   }
 }
 

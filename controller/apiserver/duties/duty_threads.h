@@ -1,7 +1,7 @@
-// Runs the duties beside a standalone API server: one thread takes events in, several do the work,
-// so that their writes share the store's syncs.
+// Runs the duties beside a standalone API server: one thread takes events in, others do the work,
+// much of it together, so that their writes share the store's syncs.
 //
-//   DutyThreads threads(duties, server->objects(), clock, 8);   // until it is destroyed
+//   DutyThreads threads(duties, server->objects(), clock, 2);   // until it is destroyed
 //
 // Thread safety: construct and destroy from one thread.
 
@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -33,6 +34,7 @@ class DutyThreads {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::uint64_t news_ = 0;  // how often the observer found work that is due
   std::vector<std::jthread> threads_;
 };
 

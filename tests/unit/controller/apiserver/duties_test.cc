@@ -233,6 +233,24 @@ TEST_F(DutiesTest, ThreadsDoTheSameWithoutSteps) {
   }
 }
 
+TEST_F(DutiesTest, ClaimsOfManyPodsAreMadeTogether) {
+  MakeTemplate("t");
+  for (int i = 0; i < 5; ++i) MakePod(fmt::format("p{}", i), kOneClaim);
+  MakePod("waits", R"([{"name": "c", "resourceClaimTemplateName": "later"}])");
+  duties_->Observe(clock_.WallNow());
+  EXPECT_EQ(duties_->DoSome(clock_.WallNow(), 4), 4);
+  EXPECT_EQ(Get(kResource + "resourceclaims")["items"].size(), 4U) << "no more than asked for";
+  EXPECT_EQ(duties_->DoSome(clock_.WallNow(), 100), 2);
+  EXPECT_EQ(Get(kResource + "resourceclaims")["items"].size(), 5U);
+  for (int i = 0; i < 5; ++i) {
+    const Json claim = Get(kResource + "resourceclaims/" + ClaimOf(fmt::format("p{}", i)));
+    EXPECT_EQ(claim["metadata"]["ownerReferences"][0]["name"], fmt::format("p{}", i));
+  }
+  MakeTemplate("later");
+  Step();
+  EXPECT_TRUE(Exists(kResource + "resourceclaims/" + ClaimOf("waits")));
+}
+
 TEST_F(DutiesTest, AGeneratedClaimThatIsDeletedByMistakeIsMadeAgain) {
   MakeTemplate("t");
   MakePod("web", kOneClaim);

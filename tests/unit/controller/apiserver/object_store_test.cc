@@ -45,11 +45,12 @@ class ObjectStoreTest : public ::testing::Test {
     TAHOMA_CHECK_OK(objects.status());
     objects_ = *std::move(objects);
   }
-  absl::StatusOr<ObjectPtr> Put(const std::string& key, int n,
-                                const ResourceName& resource = kPods) {
-    return objects_->Change(resource, key, [&](const ObjectPtr&) -> absl::StatusOr<Edit> {
+  absl::StatusOr<ObjectPtr> Put(const std::string& key, int n, const ResourceName& resource = kPods,
+                                CommitsInFlight* flight = nullptr) {
+    const auto edit = [&](const ObjectPtr&) -> absl::StatusOr<Edit> {
       return Edit::Put({{"metadata", {{"name", key}}}, {"n", n}});
-    });
+    };
+    return objects_->Change(resource, key, edit, flight);
   }
   absl::StatusOr<ObjectPtr> Remove(const std::string& key) {
     return objects_->Change(kPods, key, [](const ObjectPtr& current) -> absl::StatusOr<Edit> {
@@ -267,6 +268,54 @@ TEST_F(ObjectStoreTest, WritersOfOneObjectTakeTurnsAndWatchersSeeEveryVersion) {
   }
   watcher.join();
   EXPECT_EQ(seen, kThreads * kChanges);
+}
+
+TEST_F(ObjectStoreTest, ChangesOfAFlightAreSeenWhenItHasLanded) {
+  Reopen({}, false);
+  State wanted;
+  for (int round = 0; round < 20; ++round) {
+    CommitsInFlight flight;
+    for (int i = 0; i < 10; ++i) {
+      const std::string key = fmt::format("a/{}", i);
+      wanted[key] = 100 * round + i;
+      const auto stored = Put(key, wanted[key], kPods, &flight);
+      ASSERT_TRUE(stored.ok());
+      EXPECT_EQ((*stored)->body->at("n"), wanted[key]);
+    }
+    ASSERT_TRUE(flight.Land().ok());
+    EXPECT_EQ(StateOf(objects_->List(kPods, "")), wanted);
+  }
+}
+
+// The second edit must wait for the first to be stored, or it would not see it.
+TEST_F(ObjectStoreTest, ChangesOfOneObjectTakeTurnsWithinAFlightToo) {
+  Reopen({}, false);
+  ASSERT_TRUE(Put("a/a", 0).ok());
+  CommitsInFlight flight;
+  for (int i = 1; i <= 10; ++i) {
+    const auto edit = [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+      EXPECT_EQ(current->body->at("n"), i - 1);
+      return Edit::Put({{"metadata", {{"name", "a"}}}, {"n", i}});
+    };
+    ASSERT_TRUE(objects_->Change(kPods, "a/a", edit, &flight).ok());
+  }
+  ASSERT_TRUE(flight.Land().ok());
+  EXPECT_EQ(objects_->Get(kPods, "a/a")->body->at("n"), 10);
+}
+
+TEST_F(ObjectStoreTest, AFlightThatTheDiskRefusesHasChangedNothing) {
+  Reopen({}, false);
+  ASSERT_TRUE(Put("a/a", 1).ok());
+  const std::int64_t version = objects_->version();
+  disk_->FailAfter(0, FaultFileSystem::Failure::kCrash);
+  CommitsInFlight flight;
+  EXPECT_TRUE(Put("a/a", 2, kPods, &flight).ok()) << "the disk has not been asked yet";
+  EXPECT_TRUE(Put("a/b", 2, kPods, &flight).ok());
+  EXPECT_TRUE(absl::IsUnavailable(flight.Land()));
+  EXPECT_TRUE(absl::IsUnavailable(flight.Land())) << "it does not recover";
+  EXPECT_EQ(StateOf(objects_->List(kPods, "")), (State{{"a/a", 1}}));
+  EXPECT_EQ(objects_->version(), version);
+  EXPECT_TRUE(absl::IsUnavailable(Put("a/a", 3).status())) << "and nobody waits for a change";
 }
 
 TEST_F(ObjectStoreTest, StopWaitingEndsAWaitAtOnce) {

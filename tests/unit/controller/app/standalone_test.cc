@@ -162,7 +162,7 @@ class CoreLoopTest : public StandaloneTest {
     return testing::MakeGang(api_->transport(), "train", {.members = 1, .slices = 1});
   }
   CoreLoopOptions Quiet() {
-    return {.publish_threads = 2, .log = [this](const std::string& line) {
+    return {.publisher = {.threads = 2, .together = 8}, .log = [this](const std::string& line) {
               const std::lock_guard lock(mutex_);
               log_ += line + "\n";
             }};

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -60,7 +62,7 @@ TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
   const kube::Request request = Render(Write(WriteKind::kAddFinalizer));
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c0");
-  EXPECT_EQ(json::parse(request.body), json::parse(R"({"metadata": {"uid": "cu",
+  EXPECT_EQ(json::parse(request.Text()), json::parse(R"({"metadata": {"uid": "cu",
       "resourceVersion": "41", "finalizers": ["other",
       "resource.kubernetes.io/delete-protection"]}})"));
 }
@@ -68,7 +70,7 @@ TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
 TEST(RenderTest, AllocationAndReservationAreOneWrite) {
   const kube::Request request = Render(Write(WriteKind::kAllocate));
   EXPECT_THAT(request.target, HasSubstr("/resourceclaims/c0/status"));
-  EXPECT_EQ(json::parse(request.body), json::parse(R"({
+  EXPECT_EQ(json::parse(request.Text()), json::parse(R"({
     "metadata": {"uid": "cu", "resourceVersion": "41"},
     "status": {
       "reservedFor": [{"resource": "pods", "name": "elsewhere", "uid": "u9"},
@@ -86,13 +88,13 @@ TEST(RenderTest, AllocationAndReservationAreOneWrite) {
 
 TEST(RenderTest, TakingBackKeepsOtherPodsReservations) {
   ApiWrite write = Write(WriteKind::kDeallocate);
-  EXPECT_EQ(json::parse(Render(write).body)["status"],
+  EXPECT_EQ(json::parse(Render(write).Text())["status"],
             json::parse(R"({"reservedFor": [{"resource": "pods", "name": "elsewhere",
                                              "uid": "u9"}]})"));
   auto base = std::make_shared<ClaimFact>(*write.base);
   base->reserved_for = {{"", "pods", "p0", "u0"}};
   write.base = base;
-  EXPECT_EQ(json::parse(Render(write).body)["status"],
+  EXPECT_EQ(json::parse(Render(write).Text())["status"],
             json::parse(R"({"reservedFor": null, "allocation": null, "devices": null})"));
 }
 
@@ -100,7 +102,7 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
   const kube::Request request = Render(Write(WriteKind::kBind));
   EXPECT_EQ(request.method, "POST");
   EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/binding");
-  const json body = json::parse(request.body);
+  const json body = json::parse(request.Text());
   EXPECT_EQ(body["metadata"]["uid"], "u0");
   EXPECT_EQ(body["metadata"]["annotations"], json::parse(R"({"tahoma.dev/gang-uid": "gang-uid",
       "tahoma.dev/rank": "1", "tahoma.dev/world-size": "1", "tahoma.dev/slice": "0",
@@ -187,6 +189,54 @@ TEST(PublisherTest, EveryWriteIsAnsweredOnce) {
   EXPECT_EQ(transport.Take().size(), 100U);
 }
 
+// Refuses every other pod, by its number, and counts what comes together.
+class TogetherTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request&) override {
+    return Unavailable("not one by one");
+  }
+  std::vector<absl::StatusOr<kube::Response>> SendAll(
+      const std::vector<kube::Request>& requests) override {
+    largest = std::max(largest, requests.size());
+    std::vector<absl::StatusOr<kube::Response>> answers;
+    for (const kube::Request& request : requests) {
+      const std::string target = request.target.substr(0, request.target.rfind("/binding"));
+      answers.emplace_back(Status((target.back() - '0') % 2 == 0 ? 201 : 409));
+    }
+    return answers;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no streams");
+  }
+  std::size_t largest = 0;  // of one thread
+};
+
+TEST(PublisherTest, WritesThatGoTogetherAreEachAnsweredWithTheirOwn) {
+  TogetherTransport transport;
+  const SystemClock clock;
+  std::promise<void> all;
+  std::map<std::uint64_t, WriteOutcome> outcomes;
+  Publisher publisher(transport, clock, {.threads = 1, .together = 4}, NoParsers(),
+                      [&](const ApiResult& result) {
+                        outcomes[result.attempt] = result.outcome;
+                        if (outcomes.size() == 100) all.set_value();
+                      });
+  std::vector<ApiWrite> writes(100, Write(WriteKind::kBind));
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    auto decision = std::make_shared<GangDecision>(*writes[i].decision);
+    for (auto& pod : decision->pods) pod.name = fmt::format("p{}", i);
+    writes[i].decision = std::move(decision);
+    writes[i].attempt = i;
+  }
+  publisher.Publish(std::move(writes));
+  all.get_future().wait();
+  for (const auto& [i, outcome] : outcomes) {
+    EXPECT_EQ(outcome, i % 2 == 0 ? WriteOutcome::kDone : WriteOutcome::kConflict) << i;
+  }
+  EXPECT_LE(transport.largest, 4U);
+}
+
 TEST(EventTest, EqualEventsShareTheirName) {
   EventNote event{.ns = "ns", .name = "p", .uid = "u", .reason = "R", .message = "m", .when = {}};
   const std::string name = EventName(event);
@@ -194,10 +244,10 @@ TEST(EventTest, EqualEventsShareTheirName) {
   EXPECT_EQ(EventName(event), name);
   event.message = "other";
   EXPECT_NE(EventName(event), name);
-  const json body = json::parse(RenderEvent(event, name, 1).body);
+  const json body = json::parse(RenderEvent(event, name, 1).Text());
   EXPECT_EQ(body["involvedObject"]["kind"], "Pod");
   EXPECT_EQ(body["reportingComponent"], "tahoma");
-  EXPECT_EQ(json::parse(RenderEventRepeat(event, name, 4).body)["count"], 4);
+  EXPECT_EQ(json::parse(RenderEventRepeat(event, name, 4).Text())["count"], 4);
 }
 
 }  // namespace
