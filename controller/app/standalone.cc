@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
-constexpr int kDutyThreads = 2;  // one makes writes while the other waits for the disk
+constexpr int kDutyThreads = 8;  // they wait for the disk's syncs, which they share
 // docs/design/0001-seams.md: AWS's class selects chips and whole nodes, ours partitions.
 constexpr std::string_view kChipSelector =
     "device.driver == \"neuron.aws.com\" && "

@@ -61,6 +61,7 @@ class Duties {
   int Step(WallTime now, int limit = 100000);
 
   std::optional<WallTime> NextDue() const { return queue_.NextDue(); }
+  std::size_t CountDue(WallTime now, std::size_t most) const { return queue_.CountDue(now, most); }
 
  private:
   void ObserveOnce(WallTime now);

@@ -5,16 +5,18 @@
 namespace tahoma::controller {
 namespace {
 
-// How long a thread waits before it looks again whether to stop or whether work is due.
+// How long the observer waits before it looks again whether to stop or whether work has become due.
 constexpr std::chrono::milliseconds kLook{10};
-// Work that a thread does together. More would keep the others waiting for what one of them needs.
-constexpr int kTogether = 64;
+// The most pieces of work that a thread does together: their writes that are alike are sent
+// together, but others one after the other.
+constexpr int kTogether = 16;
+constexpr std::size_t kEnoughForOne = 8;
 
 }  // namespace
 
 DutyThreads::DutyThreads(Duties& duties, const ObjectStore& objects, const Clock& clock,
                          int workers)
-    : duties_(duties), objects_(objects), clock_(clock) {
+    : duties_(duties), objects_(objects), clock_(clock), workers_(workers) {
   threads_.emplace_back([this] { ObserveUntilStopped(); });
   for (int i = 0; i < workers; ++i) {
     threads_.emplace_back([this] { WorkUntilStopped(); });
@@ -30,20 +32,24 @@ DutyThreads::~DutyThreads() {
 }
 
 void DutyThreads::ObserveUntilStopped() {
+  const std::size_t most = kEnoughForOne * static_cast<std::size_t>(workers_);
   for (std::int64_t seen = -1; !stopping_; objects_.WaitForChange(seen, kLook)) {
     const std::int64_t version = objects_.version();
-    if (version == seen) continue;
-    seen = version;
     const WallTime now = clock_.WallNow();
-    duties_.Observe(now);
-    const auto due = duties_.NextDue();
-    if (!due || *due > now) continue;
-    {
-      const std::lock_guard lock(mutex_);
-      ++news_;
-    }
-    wake_.notify_all();
+    if (version != seen) duties_.Observe(now);
+    seen = version;
+    WakeFor(duties_.CountDue(now, most));
   }
+}
+
+// A thread does much together; only where there is more are more of them woken.
+void DutyThreads::WakeFor(std::size_t due) {
+  if (due == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++news_;
+  }
+  for (std::size_t woken = 0; woken * kEnoughForOne < due; ++woken) wake_.notify_one();
 }
 
 void DutyThreads::WorkUntilStopped() {
@@ -55,7 +61,7 @@ void DutyThreads::WorkUntilStopped() {
     }
     if (duties_.DoSome(clock_.WallNow(), kTogether) > 0) continue;
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, kLook, [&] { return stopping_ || news_ != known; });
+    wake_.wait(lock, [&] { return stopping_ || news_ != known; });
   }
 }
 

@@ -1,7 +1,7 @@
 // Runs the duties beside a standalone API server: one thread takes events in, others do the work,
 // much of it together, so that their writes share the store's syncs.
 //
-//   DutyThreads threads(duties, server->objects(), clock, 2);   // until it is destroyed
+//   DutyThreads threads(duties, server->objects(), clock, 8);   // until it is destroyed
 //
 // Thread safety: construct and destroy from one thread.
 
@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <thread>
@@ -26,15 +27,17 @@ class DutyThreads {
 
  private:
   void ObserveUntilStopped();
+  void WakeFor(std::size_t due);
   void WorkUntilStopped();
 
   Duties& duties_;
   const ObjectStore& objects_;
   const Clock& clock_;
+  const int workers_;
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::uint64_t news_ = 0;  // how often the observer found work that is due
+  std::uint64_t news_ = 0;  // how often there was work that is due
   std::vector<std::jthread> threads_;
 };
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -91,6 +92,17 @@ class WorkQueue {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) return std::nullopt;
     return waiting_.begin()->first.first;
+  }
+
+  // How many pieces of work are due; counts no further than `most`.
+  std::size_t CountDue(WallTime now, std::size_t most) const {
+    const std::lock_guard lock(mutex_);
+    std::size_t count = 0;
+    for (auto at = waiting_.begin(); at != waiting_.end() && count < most; ++at) {
+      if (at->first.first > now) break;
+      ++count;
+    }
+    return count;
   }
 
  private:

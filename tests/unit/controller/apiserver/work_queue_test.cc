@@ -34,6 +34,7 @@ TEST(WorkQueueTest, WorkAddedForLaterWhileItIsDoneWaitsUntilThen) {
   queue.Done(work, Outcome::kDone, now);
   EXPECT_EQ(queue.Take(now), std::nullopt);
   EXPECT_EQ(queue.NextDue(), now + seconds(40));
+  EXPECT_EQ(queue.CountDue(now, 10), 0U);
 }
 
 TEST(WorkQueueTest, FailedWorkComesBackLaterAndLater) {
@@ -52,6 +53,17 @@ TEST(WorkQueueTest, FailedWorkComesBackLaterAndLater) {
     last = delay;
     now += delay;
   }
+}
+
+TEST(WorkQueueTest, CountsWhatIsDueAsFarAsAsked) {
+  WorkQueue queue;
+  const WallTime now{};
+  for (int i = 0; i < 5; ++i) queue.Add({Duty::kNode, fmt::format("n{}", i)}, now + seconds(i));
+  EXPECT_EQ(queue.CountDue(now - seconds(1), 10), 0U);
+  EXPECT_EQ(queue.CountDue(now + seconds(2), 10), 3U);
+  EXPECT_EQ(queue.CountDue(now + seconds(2), 2), 2U);
+  queue.Take(now);
+  EXPECT_EQ(queue.CountDue(now + seconds(9), 10), 4U) << "what is being done does not count";
 }
 
 TEST(WorkQueueTest, AnEarlierTimeWins) {
