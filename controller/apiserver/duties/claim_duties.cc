@@ -223,7 +223,7 @@ Outcome Duties::WriteClaim(const std::string& key, Json claim, bool deallocate) 
   Json released = *answer->Json();
   if (!released.is_object()) return Outcome::kRetry;
   DropFinalizer(released, kDeleteProtection);
-  return Send("PUT", PathOf(kClaimResource, key), released);
+  return Send("PUT", PathOf(kClaimResource, key), std::move(released));
 }
 
 Outcome Duties::KeepReservations(const std::string& claim_key) {
