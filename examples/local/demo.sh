@@ -95,12 +95,14 @@ finished pod -l tahoma.dev/gang=late
 forget gang/late pod -l tahoma.dev/gang=late 2>/dev/null || kubectl delete gangs,pods --all >/dev/null
 
 title "A chip breaks: gangs avoid it until it is repaired"
-run "tests/scenarios/fault.sh trn2u-1 chips/5/break '{\"reason\": \"HBM_UNCORRECTABLE_ERROR\"}'"
+# Of the node's answer, its state, what it says of the chip.
+chip5="grep -oE '\{\"chip\":5,[^{]*\{[^}]*\}[^}]*\}'"
+run "tests/scenarios/fault.sh trn2u-1 chips/5/break '{\"reason\": \"HBM_UNCORRECTABLE_ERROR\"}' | $chip5"
 run "kubectl apply -f examples/gangs/ultraserver.yaml"
 await --for=condition=Placed=False gang/torus
 run "kubectl tahoma why torus"
 run "kubectl tahoma topology"
-run "tests/scenarios/fault.sh trn2u-1 chips/5/repair"
+run "tests/scenarios/fault.sh trn2u-1 chips/5/repair | $chip5"
 await --for=condition=Bound gang/torus
 run "kubectl get gang torus"
 finished pod -l tahoma.dev/gang=torus
