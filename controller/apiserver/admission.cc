@@ -51,7 +51,6 @@ absl::Status CheckType(const WriteRequest& write, json& object) {
   return absl::OkStatus();
 }
 
-// `unknown field "spec.foo"` as an error (strict) or as warnings.
 bool IsPatch(const WriteRequest& write) {
   return write.request.http->method == "PATCH" && !write.apply;
 }
@@ -63,6 +62,7 @@ absl::Status PatchError(const WriteRequest& write, std::string_view name, std::s
                       {Invalid("patch", patch.substr(0, 4096), why)});
 }
 
+// `unknown field "spec.foo"` as an error (strict) or as warnings.
 absl::Status ReportFields(WriteRequest& write, const std::vector<std::string>& problems,
                           std::string_view name) {
   if (problems.empty() || write.validation == FieldValidation::kIgnore) return absl::OkStatus();

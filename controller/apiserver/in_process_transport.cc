@@ -19,6 +19,13 @@ kube::Response HeadOf(const rest::Response& response) {
   return head;
 }
 
+kube::Response RefusalOf(const absl::Status& status) {
+  rest::Response refusal = ResponseOf(status);
+  kube::Response answer = HeadOf(refusal);
+  answer.body = std::move(refusal.body);
+  return answer;
+}
+
 // Gives the whole lines of `text` away and keeps the rest; false when the sink has had enough.
 bool TakeLines(std::string& text, const kube::LineSink& sink) {
   std::size_t start = 0;
@@ -70,12 +77,9 @@ std::vector<absl::StatusOr<kube::Response>> InProcessTransport::SendAll(
   CommitsInFlight flight;
   for (const kube::Request& request : requests) answers.emplace_back(Answer(request, &flight));
   if (const absl::Status landed = flight.Land(); !landed.ok()) {
-    const rest::Response refusal = ResponseOf(landed);
     for (auto& answer : answers) {
       // An error was answered without the disk.
-      if (answer->status / 100 != 2) continue;
-      answer = HeadOf(refusal);
-      answer->body = refusal.body;
+      if (answer->status / 100 == 2) answer = RefusalOf(landed);
     }
   }
   return answers;
@@ -113,12 +117,7 @@ absl::StatusOr<kube::Response> InProcessTransport::Watch(const kube::Request& re
                                                          std::chrono::milliseconds idle_timeout) {
   const rest::Request call = RequestOf(request);
   const auto watch = server_.OpenWatch(call);
-  if (!watch.ok()) {
-    rest::Response refusal = ResponseOf(watch.status());
-    kube::Response answer = HeadOf(refusal);
-    answer.body = std::move(refusal.body);
-    return answer;
-  }
+  if (!watch.ok()) return RefusalOf(watch.status());
   MonotonicTime last = clock_.MonotonicNow();
   const kube::EventSink seen = [&](std::string_view type, const nlohmann::json& object) {
     last = clock_.MonotonicNow();

@@ -215,10 +215,8 @@ Outcome Duties::WriteClaim(const std::string& key, Json claim, bool deallocate) 
   if (!deallocate) return Send("PUT", PathOf(kClaimResource, key, "status"), std::move(claim));
   claim["status"].erase("allocation");
   claim["status"].erase("devices");
-  const auto answer = api_.Send({.method = "PUT",
-                                 .target = PathOf(kClaimResource, key, "status"),
-                                 .headers = {{"Content-Type", "application/json"}},
-                                 .parsed = std::make_shared<const Json>(std::move(claim))});
+  const auto answer =
+      api_.Send(RequestOf("PUT", PathOf(kClaimResource, key, "status"), std::move(claim)));
   if (!answer.ok() || answer->status / 100 != 2) return Outcome::kRetry;
   Json released = *answer->Json();
   if (!released.is_object()) return Outcome::kRetry;

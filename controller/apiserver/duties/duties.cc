@@ -219,7 +219,7 @@ void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json
 Outcome Duties::Do(const Work& work, WallTime now) {
   switch (work.duty) {
     case Duty::kClaims:
-      return MakeClaims({work.key}).front();
+      break;  // those of many pods together, by DoSome
     case Duty::kReservations:
       return KeepReservations(work.key);
     case Duty::kCollect:
