@@ -4,16 +4,16 @@
 #include <bit>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using nlohmann::ordered_json;
 
 // Rows of one answer; a fleet is read in pages by ?from=.

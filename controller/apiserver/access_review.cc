@@ -1,15 +1,15 @@
 #include "controller/apiserver/access_review.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "controller/apiserver/status_error.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 struct Review {
   std::string_view plural;

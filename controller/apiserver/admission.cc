@@ -1,7 +1,6 @@
 #include "controller/apiserver/admission.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/apply.h"
@@ -11,12 +10,13 @@
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::size_t kWarningsMax = 50;
 
@@ -168,11 +168,12 @@ void KeepServerFields(const json& old_metadata, json& metadata) {
   for (const char* field : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
                             "deletionGracePeriodSeconds", "generation", "resourceVersion",
                             "generateName", "selfLink"}) {
-    const auto old = old_metadata.find(field);
-    if (old != old_metadata.end()) {
+    const json* old = FindMember(old_metadata, field);
+    const json* given = FindMember(metadata, field);
+    if (old == nullptr) {
+      if (given != nullptr) metadata.erase(field);
+    } else if (given == nullptr || *given != *old) {
       metadata[field] = *old;
-    } else {
-      metadata.erase(field);
     }
   }
 }
@@ -200,14 +201,13 @@ absl::Status CheckFinalizers(const Kind& kind, const json& old_metadata, const j
 
 const json& MetadataOf(const json& object) {
   static const json kNone = json::object();
-  const auto found = object.find("metadata");
-  return found != object.end() && found->is_object() ? *found : kNone;
+  const json* found = FindMember(object, "metadata");
+  return found != nullptr && found->is_object() ? *found : kNone;
 }
 
 std::string TextAt(const json& object, std::string_view field) {
-  if (!object.is_object()) return "";
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+  const json* found = FindMember(object, field);
+  return found != nullptr && found->is_string() ? found->get_ref<const std::string&>() : "";
 }
 
 absl::StatusOr<WriteRequest> WriteRequest::Of(const ApiContext& context,
@@ -242,6 +242,9 @@ absl::Status CheckBody(WriteRequest& write, json& object,
   TAHOMA_RETURN_IF_ERROR(CheckType(write, object));
   TAHOMA_RETURN_IF_ERROR(CheckMetadata(object));
   const Kind& kind = write.kind();
+  if (kind.built_in && duplicates.empty() && IsClean(*kind.schema, object, parts)) {
+    return absl::OkStatus();
+  }
   if (kind.built_in) {
     if (const auto wrong = DecodeError(*kind.schema, object, parts)) {
       if (IsPatch(write)) return PatchError(write, "", *wrong);

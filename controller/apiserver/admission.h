@@ -11,7 +11,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "controller/apiserver/api_context.h"
 #include "controller/apiserver/api_request.h"
 #include "controller/apiserver/decode_body.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -39,30 +39,29 @@ struct WriteRequest {
 // Checks apiVersion and kind (filled in for built-in kinds that leave them out), types, and
 // according to fieldValidation unknown fields (which are removed) and doubled ones.
 // Errors of an object that a patch made blame the patch. Only `parts` of the object are looked at.
-absl::Status CheckBody(WriteRequest& write, nlohmann::json& object,
+absl::Status CheckBody(WriteRequest& write, Json& object,
                        const std::vector<std::string>& duplicates, const Parts& parts = {});
 
 // Name, namespace, uid, times, defaults, validation, ownership of fields.
-absl::StatusOr<nlohmann::json> AdmitCreate(const ApiContext& context, WriteRequest& write,
-                                           nlohmann::json object);
+absl::StatusOr<Json> AdmitCreate(const ApiContext& context, WriteRequest& write, Json object);
 
 // What the server owns is taken from `old_object`; versions and uids that do not agree are 409.
 // Returns an object equal to `old_object` when nothing changes.
-absl::StatusOr<nlohmann::json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
-                                           const nlohmann::json& old_object, nlohmann::json object);
+absl::StatusOr<Json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
+                                 const Json& old_object, Json object);
 
 // 400 when the object's name is not the one of the URL.
-absl::Status CheckNameOfUrl(const ApiRequest& request, const nlohmann::json& metadata);
+absl::Status CheckNameOfUrl(const ApiRequest& request, const Json& metadata);
 
 // 404 for a create in a namespace that is not there, 403 in one that is being deleted.
 absl::Status CheckNamespace(const ApiContext& context, const ApiRequest& request,
                             std::string_view name);
 
 // A deleted object whose last finalizer is gone leaves with this update.
-bool DeletedByUpdate(const Kind& kind, const nlohmann::json& object);
+bool DeletedByUpdate(const Kind& kind, const Json& object);
 
 // The metadata of any object; an empty one when it has none.
-const nlohmann::json& MetadataOf(const nlohmann::json& object);
-std::string TextAt(const nlohmann::json& object, std::string_view field);  // "" when absent
+const Json& MetadataOf(const Json& object);
+std::string TextAt(const Json& object, std::string_view field);  // "" when absent
 
 }  // namespace tahoma::controller

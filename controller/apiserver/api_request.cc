@@ -3,11 +3,11 @@
 #include <absl/strings/match.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/url.h"
 
@@ -114,7 +114,7 @@ absl::StatusOr<bool> ApiRequest::dry_run() const {
   if (found == query.end()) return false;
   if (found->second == "All") return true;
   return InvalidError("meta.k8s.io", options_kind(), "",
-                      {NotSupported("dryRun", nlohmann::json::array({found->second}), {"All"})});
+                      {NotSupported("dryRun", Json::array({found->second}), {"All"})});
 }
 
 absl::StatusOr<FieldValidation> ApiRequest::field_validation() const {

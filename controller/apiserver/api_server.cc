@@ -1,7 +1,6 @@
 #include "controller/apiserver/api_server.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/access_review.h"
@@ -14,12 +13,13 @@
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/subresources.h"
 #include "controller/apiserver/write_verbs.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kCrdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

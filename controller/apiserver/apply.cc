@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "controller/apiserver/apply_fields.h"
 #include "controller/apiserver/field_text.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 // Further Update entries are folded into one (apimachinery capmanagers.go).
@@ -40,8 +38,8 @@ using Managers = std::map<ManagerKey, ManagerEntry>;
 
 const Json& At(const Json& object, std::string_view name) {
   static const Json kNull;
-  const auto it = object.is_object() ? object.find(name) : object.end();
-  return it == object.end() ? kNull : *it;
+  const Json* found = FindMember(object, name);
+  return found != nullptr ? *found : kNull;
 }
 
 std::string_view View(const Json& object, std::string_view name) {
@@ -87,6 +85,21 @@ Managers Decode(const Json& list) {
   return managers;
 }
 
+// Apply before Update, then by time (sortEncodedManagedFields).
+void SortManagers(Json& list) {
+  using Order = std::tuple<bool, std::string_view, ManagerView>;
+  std::vector<std::pair<Order, std::size_t>> order;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const ManagerView view = ViewOf(list[i]);
+    order.emplace_back(Order(view.is_update, View(list[i], "time"), view), i);
+  }
+  if (std::is_sorted(order.begin(), order.end())) return;
+  std::sort(order.begin(), order.end());
+  Json sorted = Json::array();
+  for (const auto& [key, at] : order) sorted.push_back(list[at]);
+  list = std::move(sorted);
+}
+
 // Adds the managers to a list in its stored form and order.
 void EncodeInto(const Managers& managers, Json& list) {
   for (const auto& [key, entry] : managers) {
@@ -101,14 +114,7 @@ void EncodeInto(const Managers& managers, Json& list) {
     if (!entry.time.empty()) one["time"] = entry.time;
     list.push_back(std::move(one));
   }
-  // Apply before Update, then by time (sortEncodedManagedFields).
-  std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) {
-    const auto order = [](const Json& entry) {
-      const ManagerView view = ViewOf(entry);
-      return std::tuple(view.is_update, View(entry, "time"), view);
-    };
-    return order(a) < order(b);
-  });
+  SortManagers(list);
 }
 
 Json Encode(const Managers& managers) {
@@ -404,24 +410,23 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   // Metadata that every write may change belongs to its writer; status only where it is written.
   FieldSet written = std::move(changed.added);
   written.Add(std::move(changed.modified));
-  FieldSet mine = written;
-  Strip(Unowned(kind, options.subresource), mine);
   const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
-  // Most entries stay as they are; only those that lose or gain fields are taken apart.
+  // Most entries stay as they are; only the writer's and those that lose fields are taken apart.
   Json touched = Json::array();
   for (auto at = list.begin(); at != list.end();) {
     const Json& fields = At(*at, "fieldsV1");
     const bool stays = list.size() + touched.size() < kMaxUpdateManagers &&
                        !HasAnyOf(fields, written) && !HasAnyOf(fields, changed.removed) &&
-                       (mine.empty() || KeyOf(*at) != self);
+                       KeyOf(*at) != self;
     if (!stays) touched.push_back(std::move(*at));
     at = stays ? std::next(at) : list.erase(at);
   }
   Managers managers = Decode(touched);
   TakeOver(written, changed.removed, nullptr, managers);
-  if (!mine.empty()) {
+  Strip(Unowned(kind, options.subresource), written);
+  if (!written.empty()) {
     ManagerEntry& entry = managers[self];
-    entry.fields.Add(std::move(mine));
+    entry.fields.Add(std::move(written));
     entry.api_version = kind.api_version();
     entry.time = options.time;
   }

@@ -21,12 +21,12 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -38,7 +38,7 @@ struct ApplyOptions {
 };
 
 struct ApplyOutcome {
-  std::shared_ptr<nlohmann::json> object;
+  std::shared_ptr<Json> object;
   std::vector<Cause> conflicts;  // reason FieldManagerConflict
 };
 
@@ -46,8 +46,8 @@ struct ApplyOutcome {
 // now and owns alone are removed. With conflicts and no force the object is unchanged. When nothing
 // but the time would change the object equals `live`.
 // kInvalidArgument: `applied` carries managedFields, or a keyed list has a duplicate or lacks keys.
-absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const nlohmann::json& live,
-                                   const nlohmann::json& applied, const ApplyOptions& options);
+absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Json& applied,
+                                   const ApplyOptions& options);
 
 // One message for all: `Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.replicas`
 // (several: a list by manager).
@@ -56,7 +56,7 @@ std::string ConflictMessage(const std::vector<Cause>& conflicts);
 // After a create, update or patch: `new_object`'s managedFields become those of `old_object` (null:
 // create) with the changed fields moved to options.field_manager's Update entry. A client that
 // sends an empty managedFields list resets them.
-void TrackUpdate(const Kind& kind, const nlohmann::json& old_object, nlohmann::json& new_object,
+void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                  const ApplyOptions& options);
 
 }  // namespace tahoma::controller

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 const Schema& Unknown() {
   static const Schema* const schema = new Schema;
@@ -80,21 +79,24 @@ void CompareAt(const Schema& schema, const Json& before, const Json& after, cons
 void CompareMaps(const Schema& schema, const Json& before, const Json& after,
                  const FieldSet* ignored, const Sets& sets) {
   // Both are in the order of their names.
-  auto old_at = before.begin();
-  auto new_at = after.begin();
-  while (old_at != before.end() || new_at != after.end()) {
-    const int order = old_at == before.end()  ? 1
-                      : new_at == after.end() ? -1
-                                              : old_at.key().compare(new_at.key());
-    const std::string& name = order <= 0 ? old_at.key() : new_at.key();
+  const Json::object_t& old_members = MembersOf(before);
+  const Json::object_t& new_members = MembersOf(after);
+  auto old_at = old_members.begin();
+  auto new_at = new_members.begin();
+  while (old_at != old_members.end() || new_at != new_members.end()) {
+    const int order = old_at == old_members.end()   ? 1
+                      : new_at == new_members.end() ? -1
+                                                    : old_at->first.compare(new_at->first);
+    const std::string& name = order <= 0 ? old_at->first : new_at->first;
     const FieldSet* below = ChildOf(ignored, name);
     if (below == nullptr || !below->member) {
       if (order < 0) {
-        AddSubtree(FieldOf(schema, name), *old_at, sets.removed.children["f:" + name]);
+        AddSubtree(FieldOf(schema, name), old_at->second, sets.removed.children["f:" + name]);
       } else if (order > 0) {
-        AddSubtree(FieldOf(schema, name), *new_at, sets.added.children["f:" + name]);
-      } else if (*old_at != *new_at) {
-        CompareAt(FieldOf(schema, name), *old_at, *new_at, below, sets.Child("f:" + name));
+        AddSubtree(FieldOf(schema, name), new_at->second, sets.added.children["f:" + name]);
+      } else if (old_at->second != new_at->second) {
+        CompareAt(FieldOf(schema, name), old_at->second, new_at->second, below,
+                  sets.Child("f:" + name));
       }
     }
     if (order <= 0) ++old_at;
@@ -219,8 +221,10 @@ FieldSet FieldSet::FromJson(const Json& fields) {
 
 void FieldSet::Add(FieldSet other) {
   member |= other.member;
-  children.merge(other.children);
-  for (auto& [edge, child] : other.children) children[edge].Add(std::move(child));
+  for (auto& [edge, child] : other.children) {
+    const auto [at, is_new] = children.emplace(edge, std::move(child));
+    if (!is_new) at->second.Add(std::move(child));
+  }
 }
 
 FieldSet FieldSet::Union(const FieldSet& other) const {
@@ -300,7 +304,7 @@ FieldSet FieldsOf(const Schema& schema, const Json& value) {
     for (const Json& item : value) {
       FieldSet below = FieldsOf(ItemOf(schema), item);
       below.member = true;
-      set.children.insert_or_assign(ItemEdge(schema, item), std::move(below));
+      set.children[ItemEdge(schema, item)] = std::move(below);
     }
   } else {
     set.member = true;

@@ -12,21 +12,20 @@
 
 #pragma once
 
-#include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "controller/apiserver/schema.h"
-#include "lib/base/text_order.h"
+#include "lib/base/json_fwd.h"
+#include "lib/base/shared_map.h"
 
 namespace tahoma::controller {
 
 struct FieldSet {
   bool member = false;
-  std::map<std::string, FieldSet, TextLess> children;
+  SharedMap<std::string, FieldSet> children;
 
-  static FieldSet FromJson(const nlohmann::json& fields);
+  static FieldSet FromJson(const Json& fields);
 
   bool empty() const { return !member && children.empty(); }
   void Add(FieldSet other);
@@ -43,10 +42,10 @@ struct FieldSet {
 };
 
 // The edge to an item of a keyed list or set; absent keys take the schema's default.
-std::string ItemEdge(const Schema& list, const nlohmann::json& item);
+std::string ItemEdge(const Schema& list, const Json& item);
 
 // The fields that a configuration sets.
-FieldSet FieldsOf(const Schema& schema, const nlohmann::json& value);
+FieldSet FieldsOf(const Schema& schema, const Json& value);
 
 struct Comparison {
   FieldSet added;
@@ -54,15 +53,13 @@ struct Comparison {
   FieldSet removed;
 };
 // Nothing is looked at that is a member of `ignored` or below one.
-Comparison Compare(const Schema& schema, const nlohmann::json& before, const nlohmann::json& after,
+Comparison Compare(const Schema& schema, const Json& before, const Json& after,
                    const FieldSet& ignored = {});
 
 // `live` with the fields of `config` on top; items of lists that merge are matched by their edges.
-nlohmann::json MergeFields(const Schema& schema, const nlohmann::json& live,
-                           const nlohmann::json& config);
+Json MergeFields(const Schema& schema, const Json& live, const Json& config);
 
 // `value` without the members of `fields` and all that is below them.
-nlohmann::json WithoutFields(const Schema& schema, const nlohmann::json& value,
-                             const FieldSet& fields);
+Json WithoutFields(const Schema& schema, const Json& value, const FieldSet& fields);
 
 }  // namespace tahoma::controller

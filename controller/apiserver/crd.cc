@@ -3,15 +3,14 @@
 #include <re2/re2.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Type = Schema::Type;
 
 // A member of an object, or null.
@@ -146,7 +145,7 @@ absl::Status ReadChildren(const Json& from, const std::string& path, int depth, 
       TAHOMA_ASSIGN_OR_RETURN(
           SchemaPtr schema,
           Convert(child, fmt::format("{}.properties[{}]", path, name), depth + 1));
-      to.properties.emplace(name, std::move(schema));
+      to.Add(name, std::move(schema));
     }
   }
   const Json& additional = At(from, "additionalProperties");
@@ -197,7 +196,9 @@ absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string pa
 void AddObjectFields(Schema& object) {
   const Schema& pod = *BuiltInKinds().front()->schema;
   for (const char* field : {"apiVersion", "kind", "metadata"}) {
-    object.properties[field] = pod.properties.at(field);
+    object.properties.erase(field);
+    std::erase(object.defaulted, field);
+    object.Add(field, pod.properties.find(field)->second);
   }
 }
 

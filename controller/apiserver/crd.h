@@ -12,23 +12,23 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
 // kInvalidArgument with the path of the field that is wrong.
-absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const nlohmann::json& crd);
+absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const Json& crd);
 
 // An openAPIV3Schema as a Schema. `path` is where it stands, for messages.
-absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const nlohmann::json& open_api, std::string_view path);
+absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const Json& open_api, std::string_view path);
 
 // What the API server itself writes into a new CRD's status: acceptedNames, storedVersions and the
 // conditions NamesAccepted and Established (both True). `now` is RFC 3339.
-nlohmann::json EstablishedStatus(const nlohmann::json& crd, std::string_view now);
+Json EstablishedStatus(const Json& crd, std::string_view now);
 
 }  // namespace tahoma::controller

@@ -1,13 +1,13 @@
 #include "controller/apiserver/decode_body.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/field_text.h"
 #include "controller/apiserver/json_text.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/ascii.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 #include "lib/kube/yaml.h"
@@ -15,7 +15,7 @@
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kAccepted =
     "application/json, application/yaml, application/vnd.kubernetes.protobuf";

@@ -10,11 +10,11 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {
@@ -23,7 +23,7 @@ namespace tahoma::controller {
 inline constexpr std::size_t kBodyBytesMax = 3UL << 20U;
 
 struct DecodedBody {
-  std::shared_ptr<nlohmann::json> object;
+  std::shared_ptr<Json> object;
   std::vector<std::string> duplicates;  // fields that occur twice (JSON only)
 };
 
@@ -31,13 +31,13 @@ struct DecodedBody {
 absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request);
 
 // The JSON body of a patch, as a value. 400 when it is none.
-absl::StatusOr<std::shared_ptr<const nlohmann::json>> DecodePatch(const rest::Request& request);
+absl::StatusOr<std::shared_ptr<const Json>> DecodePatch(const rest::Request& request);
 // What a request's body says, for messages about it.
 std::string BodyText(const rest::Request& request);
 
 // One JSON or YAML document whatever the Content-Type says; 400 when it is neither.
-absl::StatusOr<nlohmann::json> ParseJsonText(std::string_view text);
-absl::StatusOr<nlohmann::json> ParseYamlText(std::string_view text);
+absl::StatusOr<Json> ParseJsonText(std::string_view text);
+absl::StatusOr<Json> ParseYamlText(std::string_view text);
 
 // "application/json" of "Application/JSON; charset=utf-8".
 std::string MediaType(std::string_view content_type);
@@ -45,6 +45,6 @@ std::string MediaType(std::string_view content_type);
 // The protobuf envelope "k8s\0" with a Namespace, ConfigMap, Secret, ServiceAccount or
 // DeleteOptions; 415 for other kinds, 400 for damaged bytes. Field numbers are those of
 // k8s.io/api core/v1 and apimachinery meta/v1 generated.proto.
-absl::StatusOr<nlohmann::json> DecodeProtobuf(std::string_view bytes);
+absl::StatusOr<Json> DecodeProtobuf(std::string_view bytes);
 
 }  // namespace tahoma::controller

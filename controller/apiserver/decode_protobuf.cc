@@ -4,19 +4,19 @@
 #include <absl/strings/escaping.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "controller/apiserver/decode_body.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kMagic{"k8s\0", 4};
 

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 // "nginx" and "nginx:latest" are pulled always; a tag or a digest says what is meant.
 const char* PullPolicy(std::string_view image) {
@@ -175,14 +173,12 @@ bool StatusWritesMetadata(const Kind& kind) {
 
 // Fields that are equal already, nearly all of them, are compared and not copied.
 void TakeField(const Json& from, const std::string& field, Json& to) {
-  const auto wanted = from.find(field);
-  const auto found = to.find(field);
-  if (wanted == from.end()) {
-    to.erase(field);
-  } else if (found == to.end()) {
+  const Json* wanted = FindMember(from, field);
+  const Json* found = FindMember(to, field);
+  if (wanted == nullptr) {
+    if (found != nullptr) to.erase(field);
+  } else if (found == nullptr || *found != *wanted) {
     to[field] = *wanted;
-  } else if (*found != *wanted) {
-    *found = *wanted;
   }
 }
 
@@ -194,8 +190,8 @@ void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, 
   for (auto at = to.begin(); at != to.end();) {
     at = is_kept(at.key()) || from.contains(at.key()) ? std::next(at) : to.erase(at);
   }
-  for (auto at = from.begin(); at != from.end(); ++at) {
-    if (!is_kept(at.key())) TakeField(from, at.key(), to);
+  for (const auto& [name, value] : MembersOf(from)) {
+    if (!is_kept(name)) TakeField(from, name, to);
   }
 }
 

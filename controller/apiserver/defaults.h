@@ -8,28 +8,27 @@
 
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
 // Defaults that depend on other fields (a container's pull policy on its image tag, requests on
 // limits, the service account). Idempotent; part of every create and update.
-void ApplyKindDefaults(const Kind& kind, nlohmann::json& object);
+void ApplyKindDefaults(const Kind& kind, Json& object);
 
 // For create: drops what the client may not set (status where it is a subresource) and sets the
 // first status (a pod is Pending, a namespace Active and finalized by "kubernetes").
-void PrepareCreate(const Kind& kind, std::string_view now, nlohmann::json& object);
+void PrepareCreate(const Kind& kind, std::string_view now, Json& object);
 
 // For update of the main resource ("") or of "status": takes from `old_object` what this request
 // may not change: status, or everything but status.
-void PrepareUpdate(const Kind& kind, const nlohmann::json& old_object, nlohmann::json& new_object,
+void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                    std::string_view subresource);
 
 // True when metadata.generation must go up: something outside metadata and status differs.
-bool SpecChanged(const Kind& kind, const nlohmann::json& old_object,
-                 const nlohmann::json& new_object);
+bool SpecChanged(const Kind& kind, const Json& old_object, const Json& new_object);
 
 }  // namespace tahoma::controller

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -12,13 +11,14 @@
 #include "controller/apiserver/selection.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::int64_t kPodGraceDefault = 30;
 constexpr const char* kForeground = "foregroundDeletion";

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
+
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 // Of a built-in kind's own group and version a real server names neither.
 Json ResponseKind(const Kind& of, const GroupVersionKind& kind) {

@@ -11,11 +11,11 @@
 
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string_view>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -26,15 +26,15 @@ inline constexpr std::string_view kAggregatedContentType =
 // their order do not matter.
 bool WantsAggregated(std::string_view accept);
 
-nlohmann::json AggregatedCore(const KindTable& kinds);    // /api
-nlohmann::json AggregatedGroups(const KindTable& kinds);  // /apis
+Json AggregatedCore(const KindTable& kinds);    // /api
+Json AggregatedGroups(const KindTable& kinds);  // /apis
 
 // `server_address` is "host:port" as the client reached us.
-nlohmann::json ApiVersions(std::string_view server_address);  // /api
-nlohmann::json ApiGroupList(const KindTable& kinds);          // /apis
+Json ApiVersions(std::string_view server_address);  // /api
+Json ApiGroupList(const KindTable& kinds);          // /apis
 // nullopt: no such group or version, 404.
-std::optional<nlohmann::json> ApiGroup(const KindTable& kinds, std::string_view group);
-std::optional<nlohmann::json> ApiResourceList(const KindTable& kinds, std::string_view group,
-                                              std::string_view version);
+std::optional<Json> ApiGroup(const KindTable& kinds, std::string_view group);
+std::optional<Json> ApiResourceList(const KindTable& kinds, std::string_view group,
+                                    std::string_view version);
 
 }  // namespace tahoma::controller

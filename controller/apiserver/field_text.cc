@@ -1,16 +1,14 @@
 #include "controller/apiserver/field_text.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 void AppendFields(const FieldSet& set, std::string& out) {
   out += '{';
@@ -66,6 +64,8 @@ class Reader {
 
   // With its quotes.
   std::size_t NameSize() const {
+    const std::size_t end = text_.find('"', 1);
+    if (text_.substr(0, end).find('\\') == std::string_view::npos) return end + 1;
     std::size_t at = 1;
     while (text_[at] != '"') at += text_[at] == '\\' ? 2U : 1U;
     return at + 1;
@@ -92,8 +92,7 @@ FieldSet ReadSet(Reader& reader) {
       set.member = true;
       reader.SkipObject();
     } else {
-      FieldSet& child = set.children.try_emplace(std::string(edge)).first->second;
-      child = ReadSet(reader);
+      set.children.emplace(std::string(edge)).first->second = ReadSet(reader);
     }
     return true;
   });
@@ -122,23 +121,31 @@ std::string_view TextOf(const Json& fields) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-template <typename Change>
-void ForEachFields(Json& object, const Change& change) {
+// Changes the fields of all entries of managedFields for which `wanted` holds.
+template <typename Wanted, typename Change>
+void ChangeFields(Json& object, const Wanted& wanted, const Change& change) {
   const auto metadata = object.find("metadata");
   if (metadata == object.end() || !metadata->is_object()) return;
   const auto list = metadata->find("managedFields");
   if (list == metadata->end() || !list->is_array()) return;
-  for (Json& entry : *list) {
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Json& entry = (*list)[i];
     if (!entry.is_object()) continue;
     const auto fields = entry.find("fieldsV1");
-    if (fields != entry.end()) change(*fields);
+    if (fields == entry.end() || !wanted(*fields)) continue;
+    Json changed = change(*fields);
+    object["metadata"]["managedFields"][i]["fieldsV1"] = std::move(changed);
+    // The list may have become the object's own.
+    return ChangeFields(object, wanted, change);
   }
 }
 
 }  // namespace
 
 Json FieldText(const FieldSet& set) {
+  constexpr std::size_t kUsualBytes = 512;
   std::string text;
+  text.reserve(kUsualBytes);
   AppendFields(set, text);
   return Json::binary(Json::binary_t::container_type(text.begin(), text.end()));
 }
@@ -157,15 +164,15 @@ bool HasAnyOf(const Json& fields, const FieldSet& set) {
 }
 
 void CompactFields(Json& object) {
-  ForEachFields(object, [](Json& fields) {
-    if (fields.is_object()) fields = FieldText(FieldSet::FromJson(fields));
-  });
+  ChangeFields(
+      object, [](const Json& fields) { return fields.is_object(); },
+      [](const Json& fields) { return FieldText(FieldSet::FromJson(fields)); });
 }
 
 void ExpandFields(Json& object) {
-  ForEachFields(object, [](Json& fields) {
-    if (fields.is_binary()) fields = Json::parse(TextOf(fields));
-  });
+  ChangeFields(
+      object, [](const Json& fields) { return fields.is_binary(); },
+      [](const Json& fields) { return Json::parse(TextOf(fields)); });
 }
 
 }  // namespace tahoma::controller

@@ -1,6 +1,6 @@
 // FieldsV1 as text: how the bodies of stored objects hold who owns which fields.
 //
-//   nlohmann::json fields = FieldText(set);   // a binary value: {"f:spec":{"f:members":{}}}
+//   Json fields = FieldText(set);   // a binary value: {"f:spec":{"f:members":{}}}
 //   FieldSet same = FieldsIn(fields);
 //   HasAnyOf(fields, written);                // without making a set of it
 //
@@ -13,24 +13,24 @@
 
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "controller/apiserver/apply_fields.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
 // The set as text.
-nlohmann::json FieldText(const FieldSet& set);
+Json FieldText(const FieldSet& set);
 
 // The set of a fieldsV1, be it text or, from a client, an object.
-FieldSet FieldsIn(const nlohmann::json& fields);
+FieldSet FieldsIn(const Json& fields);
 
 // True when `fields`, a text, has a member of `set`.
-bool HasAnyOf(const nlohmann::json& fields, const FieldSet& set);
+bool HasAnyOf(const Json& fields, const FieldSet& set);
 
 // Makes text of every fieldsV1 in the object's metadata.managedFields, or objects of the texts.
-void CompactFields(nlohmann::json& object);
-void ExpandFields(nlohmann::json& object);
+void CompactFields(Json& object);
+void ExpandFields(Json& object);
 
 }  // namespace tahoma::controller

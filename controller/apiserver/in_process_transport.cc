@@ -119,7 +119,7 @@ absl::StatusOr<kube::Response> InProcessTransport::Watch(const kube::Request& re
   const auto watch = server_.OpenWatch(call);
   if (!watch.ok()) return RefusalOf(watch.status());
   MonotonicTime last = clock_.MonotonicNow();
-  const kube::EventSink seen = [&](std::string_view type, const nlohmann::json& object) {
+  const kube::EventSink seen = [&](std::string_view type, const Json& object) {
     last = clock_.MonotonicNow();
     return sink(type, object);
   };

@@ -1,16 +1,14 @@
 #include "controller/apiserver/json_text.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/schema.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 // Builds the value as the parser goes along (the events of nlohmann::json_sax).
 class Builder {
@@ -28,12 +26,10 @@ class Builder {
   bool end_array() { return Close(); }
   bool key(std::string& name) {
     auto& fields = open_.back().container->get_ref<Json::object_t&>();
-    const std::size_t before = fields.size();
-    // Our own writers sort keys, so the end is where most belong.
-    const auto at = fields.try_emplace(fields.end(), std::move(name));
+    const auto [at, is_new] = fields.emplace(std::move(name));
     open_.back().key = &at->first;
     field_ = &at->second;
-    if (fields.size() == before) Report();
+    if (!is_new) Report();
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {

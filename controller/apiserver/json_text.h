@@ -13,10 +13,11 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -24,8 +25,8 @@ namespace tahoma::controller {
 inline constexpr int kNestingMax = 128;
 
 struct JsonText {
-  std::shared_ptr<nlohmann::json> value;  // never null
-  std::vector<std::string> duplicates;    // paths, each once, at most kMaxCauses
+  std::shared_ptr<Json> value;          // never null
+  std::vector<std::string> duplicates;  // paths, each once, at most kMaxCauses
 };
 
 // kResourceExhausted when it is nested too deeply, kInvalidArgument with the parser's words when it

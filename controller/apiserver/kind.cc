@@ -1,10 +1,10 @@
 #include "controller/apiserver/kind.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/crd.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -21,15 +21,15 @@ bool Kind::Allows(std::string_view verb) const {
   return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
 }
 
-Parts PartsToCheck(const Kind& kind, const nlohmann::json& before, const nlohmann::json& after) {
+Parts PartsToCheck(const Kind& kind, const Json& before, const Json& after) {
   if (!kind.built_in) return std::nullopt;
   Parts parts(std::in_place);
-  for (auto at = after.begin(); at != after.end(); ++at) {
-    const auto old = before.find(at.key());
-    if (old == before.end() || *old != *at) parts->insert(at.key());
+  for (const auto& [name, value] : MembersOf(after)) {
+    const Json* old = FindMember(before, name);
+    if (old == nullptr || *old != value) parts->insert(name);
   }
-  for (auto at = before.begin(); at != before.end(); ++at) {
-    if (!after.contains(at.key())) parts->insert(at.key());
+  for (const auto& [name, value] : MembersOf(before)) {
+    if (!after.contains(name)) parts->insert(name);
   }
   return parts;
 }
@@ -70,7 +70,7 @@ std::shared_ptr<const KindTable> KindRegistry::Snapshot() const {
   return snapshot_;
 }
 
-absl::Status KindRegistry::ApplyCrd(const nlohmann::json& crd) {
+absl::Status KindRegistry::ApplyCrd(const Json& crd) {
   TAHOMA_ASSIGN_OR_RETURN(auto kinds, KindsOfCrd(crd));
   const std::string name = kinds.front()->resource();
   const std::lock_guard lock(mutex_);

@@ -22,13 +22,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/schema.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -103,7 +103,7 @@ struct Kind {
 
 // The top-level fields in which `after` differs from `before`, which is stored: the others have
 // been checked already. Of a custom kind, whose schema may be another by now, everything.
-Parts PartsToCheck(const Kind& kind, const nlohmann::json& before, const nlohmann::json& after);
+Parts PartsToCheck(const Kind& kind, const Json& before, const Json& after);
 
 // An immutable set of kinds.
 class KindTable {
@@ -142,7 +142,7 @@ class KindRegistry {
   // kInvalidArgument with the field's path when its schema is not one we can serve;
   // kAlreadyExists when a built-in kind or another CRD has the resource or the kind. Nothing has
   // changed then.
-  absl::Status ApplyCrd(const nlohmann::json& crd);
+  absl::Status ApplyCrd(const Json& crd);
 
   // Removes the kinds of the CRD of that name ("gangs.tahoma.dev"); no such CRD is no error.
   void RemoveCrd(std::string_view name);

@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/schema_table.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {

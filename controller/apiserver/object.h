@@ -12,18 +12,19 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
 struct Object {
   std::string key;           // "<namespace>/<name>"; the namespace of cluster-scoped ones is empty
   std::int64_t version = 0;  // metadata.resourceVersion
-  std::shared_ptr<const nlohmann::json> body;
+  std::shared_ptr<const Json> body;
   std::string bytes;  // *body as compact JSON
 };
 using ObjectPtr = std::shared_ptr<const Object>;

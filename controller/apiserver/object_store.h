@@ -4,7 +4,7 @@
 //   const ResourceName pods = {"", "pods"};
 //   objects->Change(pods, "default/web", [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
 //     if (current == nullptr) return NotFound("…");
-//     nlohmann::json body = *current->body;
+//     Json body = *current->body;
 //     …
 //     return Edit::Put(std::move(body));
 //   });
@@ -37,14 +37,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/event_log.h"
 #include "controller/apiserver/object.h"
+#include "controller/store/commits_in_flight.h"
 #include "controller/store/store.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -62,40 +63,16 @@ std::string ObjectKey(std::string_view name_space, std::string_view name);
 struct Edit {
   enum class Kind : std::uint8_t { kNone, kPut, kDelete };
   Kind kind = Kind::kNone;
-  std::shared_ptr<nlohmann::json> body;
+  std::shared_ptr<Json> body;
 
   static Edit None() { return {}; }
-  static Edit Put(nlohmann::json body);
-  static Edit Delete(nlohmann::json last_state);
+  static Edit Put(Json body);
+  static Edit Delete(Json last_state);
 };
 
 struct ObjectList {
   std::vector<ObjectPtr> objects;  // by key, in byte order
   std::int64_t version = 0;        // of which the list is the state
-};
-
-// Commits that one caller has started without waiting for the disk.
-//
-// Thread safety: of one thread; the store answers from its own.
-class CommitsInFlight {
- public:
-  CommitsInFlight() = default;
-  ~CommitsInFlight() { Land().IgnoreError(); }
-  CommitsInFlight(const CommitsInFlight&) = delete;
-  CommitsInFlight& operator=(const CommitsInFlight&) = delete;
-
-  // Waits until all are answered. The first failure of any, ever.
-  absl::Status Land();
-
- private:
-  friend class ObjectStore;
-  void Start();
-  void Answer(const absl::Status& status);
-
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  int unanswered_ = 0;
-  absl::Status failure_;
 };
 
 class ObjectStore {

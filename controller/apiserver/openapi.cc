@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Type = Schema::Type;
 
 constexpr char kRefPrefix[] = "#/components/schemas/";

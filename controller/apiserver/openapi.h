@@ -15,11 +15,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -47,6 +47,6 @@ class OpenApiCache {
 };
 
 // The document of one group version, without a cache.
-nlohmann::json OpenApiOf(const KindTable& kinds, std::string_view group, std::string_view version);
+Json OpenApiOf(const KindTable& kinds, std::string_view group, std::string_view version);
 
 }  // namespace tahoma::controller

@@ -1,6 +1,5 @@
 #include "controller/apiserver/pod_log.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,12 +7,13 @@
 #include "controller/apiserver/admission.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 const json& Part(const json& object, const char* name) {
   static const json kNone = json::object();

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/selection.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kTokenVersion = "meta.k8s.io/v1";
 constexpr std::chrono::seconds kWatchTimeoutDefault{1800};

@@ -1,18 +1,18 @@
 #include "controller/apiserver/representation.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/status_error.h"
 #include "lib/base/ascii.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);

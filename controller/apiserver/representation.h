@@ -51,14 +51,12 @@ class Representation {
   // A synthetic ADDED of an existing object.
   std::string AddedLine(const Kind& kind, const Object& object, bool first, WallTime now) const;
   // A BOOKMARK; in a Table it is a row of its own, as a real server has it.
-  std::string BookmarkLine(const Kind& kind, const nlohmann::json& bookmark, bool first,
-                           WallTime now) const;
+  std::string BookmarkLine(const Kind& kind, const Json& bookmark, bool first, WallTime now) const;
 
  private:
   enum class Form : std::uint8_t { kWhole, kTable, kMetadata };
 
-  std::string Text(const Kind& kind, const nlohmann::json& body, bool with_columns,
-                   WallTime now) const;
+  std::string Text(const Kind& kind, const Json& body, bool with_columns, WallTime now) const;
 
   Form form_ = Form::kWhole;
   IncludeObject include_ = IncludeObject::kMetadata;

@@ -3,17 +3,34 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/field_path.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
-
 bool IsObjectMeta(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
+}
+
+// Whether PruneAt would change the value.
+bool HasUnknown(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
+  if (depth > kMaxDepth || schema.type == Schema::Type::kAny) return false;
+  if (value.is_object()) {
+    for (const auto& [name, member] : MembersOf(value)) {
+      if (!Has(parts, name)) continue;
+      const Schema* field = schema.Field(name);
+      if (field == nullptr ? IsUnknown(schema, name) : HasUnknown(*field, member, depth + 1)) {
+        return true;
+      }
+    }
+  } else if (value.is_array() && schema.items) {
+    for (const Json& item : value) {
+      if (HasUnknown(*schema.items, item, depth + 1)) return true;
+    }
+  }
+  return false;
 }
 
 void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
@@ -21,19 +38,21 @@ void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth
 
 void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int depth,
                  std::vector<std::string>& unknown, const Parts& parts) {
+  if (SharesMembers(object) && !HasUnknown(schema, object, depth, parts)) return;
+  OwnMembers(object);
   for (auto it = object.begin(); it != object.end();) {
     const FieldPath child(path, it.key());
+    if (!Has(parts, it.key())) {
+      ++it;
+      continue;
+    }
     const Schema* field = schema.Field(it.key());
-    const bool stays = !Has(parts, it.key()) || field != nullptr || schema.preserve_unknown ||
-                       (schema.embedded_resource && IsObjectMeta(it.key()));
-    if (!stays) {
+    if (field == nullptr && IsUnknown(schema, it.key())) {
       unknown.push_back(child.Text());
       it = object.erase(it);
       continue;
     }
-    if (field != nullptr && Has(parts, it.key())) {
-      PruneAt(*field, it.value(), child, depth + 1, unknown);
-    }
+    if (field != nullptr) PruneAt(*field, it.value(), child, depth + 1, unknown);
     ++it;
   }
 }
@@ -48,6 +67,35 @@ void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth
   }
 }
 
+// A null where the schema wants a value stands for the default, or for nothing.
+bool IsDropped(const Schema& schema, const std::string& name, const Json& value) {
+  if (!value.is_null()) return false;
+  const Schema* field = schema.Field(name);
+  return field != nullptr && !field->nullable && field->type != Schema::Type::kAny;
+}
+
+// Whether DefaultAt would change the value.
+bool LacksDefault(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
+  if (depth > kMaxDepth) return false;
+  if (value.is_array() && schema.items) {
+    for (const Json& item : value) {
+      if (LacksDefault(*schema.items, item, depth + 1)) return true;
+    }
+    return false;
+  }
+  if (!value.is_object()) return false;
+  for (const std::string& name : schema.defaulted) {
+    if (!value.contains(name)) return true;
+  }
+  for (const auto& [name, member] : MembersOf(value)) {
+    if (IsDropped(schema, name, member)) return true;
+    if (!member.is_structured() || !Has(parts, name)) continue;
+    const Schema* field = schema.Field(name);
+    if (field != nullptr && LacksDefault(*field, member, depth + 1)) return true;
+  }
+  return false;
+}
+
 void DefaultAt(const Schema& schema, Json& value, int depth, const Parts& parts = {}) {
   if (depth > kMaxDepth) return;
   if (value.is_array() && schema.items) {
@@ -55,18 +103,18 @@ void DefaultAt(const Schema& schema, Json& value, int depth, const Parts& parts 
     return;
   }
   if (!value.is_object()) return;
+  if (SharesMembers(value) && !LacksDefault(schema, value, depth, parts)) return;
+  OwnMembers(value);
   for (auto it = value.begin(); it != value.end();) {
-    const Schema* field = it->is_null() ? schema.Field(it.key()) : nullptr;
-    const bool drop = field != nullptr && !field->nullable && field->type != Schema::Type::kAny;
-    it = drop ? value.erase(it) : std::next(it);
+    it = IsDropped(schema, it.key(), *it) ? value.erase(it) : std::next(it);
   }
-  for (const auto& [name, field] : schema.properties) {
-    if (field->default_value && !value.contains(name)) value[name] = *field->default_value;
+  for (const std::string& name : schema.defaulted) {
+    if (!value.contains(name)) value[name] = *schema.Field(name)->default_value;
   }
-  for (auto it = value.begin(); it != value.end(); ++it) {
-    if (!it->is_structured() || !Has(parts, it.key())) continue;
-    const Schema* field = schema.Field(it.key());
-    if (field != nullptr) DefaultAt(*field, *it, depth + 1);
+  for (auto& [name, member] : value.get_ref<Json::object_t&>()) {
+    if (!member.is_structured() || !Has(parts, name)) continue;
+    const Schema* field = schema.Field(name);
+    if (field != nullptr) DefaultAt(*field, member, depth + 1);
   }
 }
 
@@ -76,10 +124,22 @@ Schema::Schema() = default;
 Schema::Schema(const Schema&) = default;
 Schema::~Schema() = default;
 
+bool Schema::Add(const std::string& property, SchemaPtr schema) {
+  const bool has_default = schema->default_value != nullptr;
+  if (!properties.emplace(property, std::move(schema)).second) return false;
+  if (has_default) defaulted.push_back(property);
+  return true;
+}
+
 const Schema* Schema::Field(std::string_view field) const {
   const auto it = properties.find(field);
   if (it != properties.end()) return it->second.get();
   return additional.get();
+}
+
+bool IsUnknown(const Schema& schema, std::string_view field) {
+  return schema.Field(field) == nullptr && !schema.preserve_unknown &&
+         !(schema.embedded_resource && IsObjectMeta(field));
 }
 
 bool Schema::Requires(std::string_view field) const {

@@ -19,16 +19,15 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lib/base/text_order.h"
+#include "lib/base/json_fwd.h"
+#include "lib/base/shared_map.h"
 
 namespace re2 {
 class RE2;
@@ -77,7 +76,8 @@ struct Schema {
   std::string description;
   std::string format;
 
-  std::map<std::string, SchemaPtr, TextLess> properties;
+  SharedMap<std::string, SchemaPtr> properties;
+  std::vector<std::string> defaulted;  // the properties that have a default
   std::vector<std::string> required;
   SchemaPtr additional;  // of map values
   SchemaPtr items;
@@ -92,8 +92,8 @@ struct Schema {
   std::string merge_key;
   bool retain_keys = false;
 
-  std::shared_ptr<const nlohmann::json> default_value;  // null: no default
-  std::vector<nlohmann::json> enumeration;              // empty: any value
+  std::shared_ptr<const Json> default_value;  // null: no default
+  std::vector<Json> enumeration;              // empty: any value
   std::string pattern;
   std::shared_ptr<const re2::RE2> compiled_pattern;
   std::optional<double> minimum, maximum;
@@ -107,6 +107,8 @@ struct Schema {
   Schema(const Schema&);
   ~Schema();
 
+  // Adds a property. False when there is one of that name.
+  bool Add(const std::string& property, SchemaPtr schema);
   // The schema of one field of an object or map; nullptr when it has none.
   const Schema* Field(std::string_view field) const;
   bool Requires(std::string_view field) const;
@@ -123,24 +125,29 @@ inline bool Has(const Parts& parts, std::string_view field) {
   return !parts || parts->contains(field);
 }
 
+// Whether the schema of an object does not have the field, and does not keep such.
+bool IsUnknown(const Schema& schema, std::string_view field);
+
 // Removes the fields that the schema does not know and returns their paths ("spec.foo",
 // "spec.containers[0].imag"), in the order of the object. apiVersion, kind and metadata at the top
 // (and inside an embedded resource) are always kept; an unknown field inside metadata is reported.
-std::vector<std::string> Prune(const Schema& schema, nlohmann::json& object,
-                               const Parts& parts = {});
+std::vector<std::string> Prune(const Schema& schema, Json& object, const Parts& parts = {});
 
 // Fills absent fields that have a default, parents before children; idempotent. A null in a field
 // that is not nullable and has a default becomes the default; other such nulls are dropped.
-void ApplyDefaults(const Schema& schema, nlohmann::json& object, const Parts& parts = {});
+void ApplyDefaults(const Schema& schema, Json& object, const Parts& parts = {});
 
 // Everything that does not fit: types, required, enum, pattern, bounds, list types. Texts are those
 // of a real API server's custom resources. `path` is put before every field.
-std::vector<Cause> ValidateSchema(const Schema& schema, const nlohmann::json& object,
+std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object,
                                   std::string_view path = "", const Parts& parts = {});
+
+// Whether DecodeError and Prune have nothing to say: one look instead of two, for what is right.
+bool IsClean(const Schema& schema, const Json& object, const Parts& parts = {});
 
 // For built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.
 // The text after "cannot be handled as a Pod: ", or nullopt when all types fit.
-std::optional<std::string> DecodeError(const Schema& schema, const nlohmann::json& object,
+std::optional<std::string> DecodeError(const Schema& schema, const Json& object,
                                        const Parts& parts = {});
 
 }  // namespace tahoma::controller

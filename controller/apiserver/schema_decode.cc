@@ -2,18 +2,17 @@
 // decoder.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/field_path.h"
 #include "controller/apiserver/schema.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/quantity.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Type = Schema::Type;
 
 // "v1.PodSpec" for io.k8s.api.core.v1.PodSpec, "PodSpec" when `with_package` is false.
@@ -125,16 +124,40 @@ std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, con
   }
   if (!value.is_object()) return std::nullopt;
   const Schema& inner = schema.name.empty() ? owner : schema;
-  for (auto at = value.begin(); at != value.end(); ++at) {
-    const Schema* field = Has(parts, at.key()) ? schema.Field(at.key()) : nullptr;
+  for (const auto& [name, member] : MembersOf(value)) {
+    const Schema* field = Has(parts, name) ? schema.Field(name) : nullptr;
     if (field == nullptr) continue;
-    const FieldPath below = schema.additional ? path : FieldPath(path, at.key());
-    if (auto error = DecodeAt(*field, *at, inner, below, depth + 1)) return error;
+    const FieldPath below = schema.additional ? path : FieldPath(path, name);
+    if (auto error = DecodeAt(*field, member, inner, below, depth + 1)) return error;
   }
   return std::nullopt;
 }
 
+bool IsCleanAt(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
+  if (depth > kMaxDepth || !Decodes(schema, value) || !TextError(schema, value).empty()) {
+    return false;
+  }
+  if (value.is_array() && schema.items) {
+    for (const Json& item : value) {
+      if (!IsCleanAt(*schema.items, item, depth + 1)) return false;
+    }
+  }
+  if (!value.is_object() || schema.type == Type::kAny) return true;
+  for (const auto& [name, member] : MembersOf(value)) {
+    if (!Has(parts, name)) continue;
+    const Schema* field = schema.Field(name);
+    if (field == nullptr ? IsUnknown(schema, name) : !IsCleanAt(*field, member, depth + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+bool IsClean(const Schema& schema, const Json& object, const Parts& parts) {
+  return IsCleanAt(schema, object, 0, parts);
+}
 
 std::optional<std::string> DecodeError(const Schema& schema, const Json& object,
                                        const Parts& parts) {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Type = Schema::Type;
 using Types = std::map<std::string, SchemaPtr, std::less<>>;
 
@@ -252,7 +251,7 @@ absl::Status Resolver::AddField(const TypeLines& in, const FieldLine& field, Sch
     TAHOMA_RETURN_IF_ERROR(
         Annotate(ApplyOption(option, *schema), fmt::format("{} line {}", in.package, field.line)));
   }
-  if (!object.properties.emplace(field.name, std::move(schema)).second) {
+  if (!object.Add(field.name, std::move(schema))) {
     return InvalidArgument("{} line {}: field {} twice", in.package, field.line, field.name);
   }
   if (field.required) object.required.push_back(field.name);

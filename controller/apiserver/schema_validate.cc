@@ -6,18 +6,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller/apiserver/field_path.h"
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/validation.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Type = Schema::Type;
 
 std::string_view TypeName(Type type) {
@@ -130,16 +129,7 @@ class Validator {
 
   void CheckString(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& text = value.get_ref<const std::string&>();
-    // Lengths are in characters: bytes that do not continue a UTF-8 sequence.
-    const auto length = std::count_if(text.begin(), text.end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    });
-    if (schema.max_length && length > *schema.max_length) {
-      Add(TooLong(path.Text(), static_cast<std::size_t>(*schema.max_length)));
-    }
-    if (schema.min_length && length < *schema.min_length) {
-      AddInBody(path, value, fmt::format("should be at least {} chars long", *schema.min_length));
-    }
+    if (schema.max_length || schema.min_length) CheckLength(schema, value, path);
     // The one format that our CRDs use; others say what is meant and are not looked at.
     if (schema.format == "date-time" && !ParseTime(text).ok()) {
       const std::string printed = value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -150,6 +140,20 @@ class Validator {
     }
     if (schema.compiled_pattern && !RE2::PartialMatch(text, *schema.compiled_pattern)) {
       AddInBody(path, value, fmt::format("should match '{}'", schema.pattern));
+    }
+  }
+
+  void CheckLength(const Schema& schema, const Json& value, const FieldPath& path) {
+    const auto& text = value.get_ref<const std::string&>();
+    // Lengths are in characters: bytes that do not continue a UTF-8 sequence.
+    const auto length = std::count_if(text.begin(), text.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    });
+    if (schema.max_length && length > *schema.max_length) {
+      Add(TooLong(path.Text(), static_cast<std::size_t>(*schema.max_length)));
+    }
+    if (schema.min_length && length < *schema.min_length) {
+      AddInBody(path, value, fmt::format("should be at least {} chars long", *schema.min_length));
     }
   }
 
@@ -185,6 +189,7 @@ class Validator {
         Check(*schema.items, value[i], FieldPath(path, i), depth + 1);
       }
     }
+    if (size < 2) return;  // nothing is there twice
     if (schema.list_type == Schema::ListType::kMap) CheckKeys(schema, value, path);
     if (schema.list_type == Schema::ListType::kSet || schema.unique_items) {
       CheckUnique(value, path);
@@ -230,10 +235,10 @@ class Validator {
     for (const std::string& name : schema.required) {
       if (!value.contains(name)) Add(Required(FieldPath(path, name).Text()));
     }
-    for (auto at = value.begin(); at != value.end(); ++at) {
-      if (depth == 0 && !Has(parts_, at.key())) continue;
-      if (const Schema* field = schema.Field(at.key())) {
-        Check(*field, *at, FieldPath(path, at.key()), depth + 1);
+    for (const auto& [name, member] : MembersOf(value)) {
+      if (depth == 0 && !Has(parts_, name)) continue;
+      if (const Schema* field = schema.Field(name)) {
+        Check(*field, member, FieldPath(path, name), depth + 1);
       }
     }
   }

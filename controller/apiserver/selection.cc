@@ -1,17 +1,17 @@
 #include "controller/apiserver/selection.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "controller/apiserver/status_error.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 // The value at a path as a selector sees it: texts as they are, absent as "".
 std::string FieldValue(const json& object, const std::vector<std::string>& path) {

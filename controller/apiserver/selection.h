@@ -10,12 +10,12 @@
 
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/selector.h"
 
 namespace tahoma::controller {
@@ -27,7 +27,7 @@ class Selection {
                                          std::string_view fields);
 
   bool everything() const { return labels_.empty() && fields_.empty(); }
-  bool Matches(const nlohmann::json& object) const;
+  bool Matches(const Json& object) const;
 
  private:
   struct FieldRequirement {

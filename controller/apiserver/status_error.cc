@@ -2,17 +2,17 @@
 
 #include <absl/strings/cord.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/client.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr char kNoSuchPath[] = "the server could not find the requested resource";
 constexpr char kPayload[] = "tahoma.dev/kubernetes-status";

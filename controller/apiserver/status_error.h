@@ -17,12 +17,12 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {
@@ -59,10 +59,10 @@ absl::Status TooLargeError(std::size_t limit_bytes);
 absl::Status GenericError(int code, std::string_view reason, std::string_view message);
 
 // The Status object and its code.
-nlohmann::json StatusObject(const absl::Status& status);
+Json StatusObject(const absl::Status& status);
 rest::Response ResponseOf(const absl::Status& status);
 
 // {"kind":"Status","status":"Success","details":{…}} of a delete.
-nlohmann::json DeletedStatus(const Kind& kind, std::string_view name, std::string_view uid);
+Json DeletedStatus(const Kind& kind, std::string_view name, std::string_view uid);
 
 }  // namespace tahoma::controller

@@ -1,15 +1,13 @@
 #include "controller/apiserver/strategic_merge.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kPatch = "$patch";
 constexpr std::string_view kRetainKeys = "$retainKeys";
@@ -145,22 +143,23 @@ absl::Status Merger::Fields(const Schema& schema, Json& object, const Json& patc
 absl::Status Merger::Field(const Schema& schema, Json& object, const std::string& name,
                            const Json& value, int depth) {
   static const Schema kUnknown;
-  const auto current = object.find(name);
   if (value.is_null()) {
     object.erase(name);
     return absl::OkStatus();
   }
-  if (current == object.end() || current->type() != value.type()) {
+  if (!object.contains(name)) {
     object[name] = Plain(value);
     return absl::OkStatus();
   }
+  Json& current = object[name];
   const Schema* field = schema.Field(name);
   if (field == nullptr) field = &kUnknown;
-  if (value.is_object()) return Objects(*field, *current, value, depth + 1);
-  if (value.is_array() && field->patch_strategy == Schema::PatchStrategy::kMerge) {
-    return Lists(*field, *current, value, depth + 1);
+  if (value.is_object() && current.is_object()) return Objects(*field, current, value, depth + 1);
+  if (value.is_array() && current.is_array() &&
+      field->patch_strategy == Schema::PatchStrategy::kMerge) {
+    return Lists(*field, current, value, depth + 1);
   }
-  *current = value.is_array() ? Plain(value) : value;
+  current = Plain(value);
   return absl::OkStatus();
 }
 
@@ -246,7 +245,7 @@ absl::Status Merger::DeleteFromList(Json& object, std::string_view name, const J
   for (const Json& item : *list) {
     if (std::find(values.begin(), values.end(), item) == values.end()) kept.push_back(item);
   }
-  *list = std::move(kept);
+  object[std::string(name)] = std::move(kept);
   return absl::OkStatus();
 }
 
@@ -268,7 +267,7 @@ absl::Status Merger::SetOrder(const Schema& schema, Json& object, const Json& be
     }
   }
   const auto server = before.find(name);
-  *list =
+  object[std::string(name)] =
       Reordered(*list, order, server == before.end() ? Json::array() : *server, field->merge_key);
   return absl::OkStatus();
 }

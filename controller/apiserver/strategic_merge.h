@@ -1,6 +1,6 @@
 // Strategic merge patch (application/strategic-merge-patch+json), built-in kinds only.
 //
-//   absl::StatusOr<nlohmann::json> patched = StrategicMerge(*kind.schema, object, patch);
+//   absl::StatusOr<Json> patched = StrategicMerge(*kind.schema, object, patch);
 //
 // Lists merge by the schema's merge key or by value; directives are $patch (replace, delete,
 // merge), $deleteFromPrimitiveList/<field>, $setElementOrder/<field> and $retainKeys. Source: the
@@ -14,18 +14,16 @@
 
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "controller/apiserver/schema.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
 // kInvalidArgument (HTTP 400 in Kubernetes) when the patch is malformed: an element without its
 // merge key, an unknown directive, a list where a map is.
-absl::StatusOr<nlohmann::json> StrategicMerge(const Schema& schema, const nlohmann::json& object,
-                                              const nlohmann::json& patch);
+absl::StatusOr<Json> StrategicMerge(const Schema& schema, const Json& object, const Json& patch);
 
 // JSON merge patch (RFC 7386) for all kinds.
-nlohmann::json MergePatch(const nlohmann::json& object, const nlohmann::json& patch);
+Json MergePatch(const Json& object, const Json& patch);
 
 }  // namespace tahoma::controller

@@ -1,7 +1,6 @@
 #include "controller/apiserver/subresources.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/delete_verbs.h"
@@ -11,12 +10,13 @@
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
 #include "controller/apiserver/write_verbs.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 const json* At(const json& object, const std::vector<std::string>& path) {
   const json* at = &object;

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/table_cells.h"
 #include "controller/apiserver/table_path.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 // Several values of one column are printed as one list, as a real server does.
 Json CellOf(const Column& column, const Json& object, WallTime now) {

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/table.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Cells = std::vector<Json>;
 
 const Json& At(const Json& object, std::initializer_list<std::string_view> path) {

@@ -1,14 +1,14 @@
 #include "controller/apiserver/table_path.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using Found = std::vector<const Json*>;
 
 Found Fields(const Found& from, std::string_view name) {

@@ -1,6 +1,6 @@
 // JSONPath as additionalPrinterColumns use it.
 //
-//   std::vector<const nlohmann::json*> found = FindPath(object, ".spec.members");
+//   std::vector<const Json*> found = FindPath(object, ".spec.members");
 //   FindPath(object, ".status.conditions[?(@.type==\"Ready\")].status");
 //
 // Scope: field names (`.a`, `['a']`), indices (`[0]`, `[-1]`), `[*]` and filters that compare one
@@ -10,12 +10,13 @@
 
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
+
 namespace tahoma::controller {
 
-std::vector<const nlohmann::json*> FindPath(const nlohmann::json& object, std::string_view path);
+std::vector<const Json*> FindPath(const Json& object, std::string_view path);
 
 }  // namespace tahoma::controller

@@ -3,16 +3,14 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/crd.h"
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 // Whole seconds; a lease of a real server must be valid for more than none.
 void CheckLease(const Json& lease, Causes& causes) {

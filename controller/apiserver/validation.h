@@ -13,21 +13,21 @@
 
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/apiserver/kind.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/name.h"
 
 namespace tahoma::controller {
 
-std::vector<Cause> ValidateCreate(const Kind& kind, const nlohmann::json& object);
+std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object);
 
 // `subresource` is "" or "status"; both objects are whole. Immutable fields are compared here.
-std::vector<Cause> ValidateUpdate(const Kind& kind, const nlohmann::json& old_object,
-                                  const nlohmann::json& new_object, std::string_view subresource);
+std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, const Json& new_object,
+                                  std::string_view subresource);
 
 // `Gang "g" is invalid: spec.members: Required value`, several errors as "[a, b]".
 std::string InvalidMessage(std::string_view kind, std::string_view name,
@@ -49,10 +49,9 @@ inline std::string CheckLabelValue(std::string_view value) {
 
 // The causes Kubernetes builds, with its texts: `Invalid value: "x": why`.
 Cause Required(std::string field, std::string_view detail = "");
-Cause Invalid(std::string field, const nlohmann::json& value, std::string_view detail);
-Cause NotSupported(std::string field, const nlohmann::json& value,
-                   const std::vector<std::string>& supported);
-Cause Duplicate(std::string field, const nlohmann::json& value);
+Cause Invalid(std::string field, const Json& value, std::string_view detail);
+Cause NotSupported(std::string field, const Json& value, const std::vector<std::string>& supported);
+Cause Duplicate(std::string field, const Json& value);
 Cause Forbidden(std::string field, std::string_view detail);
 Cause TooLong(std::string field, std::size_t limit_bytes);
 Cause TooMany(std::string field, std::size_t actual, std::size_t limit);

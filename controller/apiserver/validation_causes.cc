@@ -1,15 +1,14 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
 
 // A value as Kubernetes prints it in an error: strings quoted, the rest as JSON.
-std::string Printed(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string Printed(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string WithDetail(std::string text, std::string_view detail) {
@@ -23,23 +22,23 @@ Cause Required(std::string field, std::string_view detail) {
   return {"FieldValueRequired", WithDetail("Required value", detail), std::move(field)};
 }
 
-Cause Invalid(std::string field, const nlohmann::json& value, std::string_view detail) {
+Cause Invalid(std::string field, const Json& value, std::string_view detail) {
   return {"FieldValueInvalid", WithDetail(fmt::format("Invalid value: {}", Printed(value)), detail),
           std::move(field)};
 }
 
-Cause NotSupported(std::string field, const nlohmann::json& value,
+Cause NotSupported(std::string field, const Json& value,
                    const std::vector<std::string>& supported) {
   std::string list;
   for (const std::string& one : supported) {
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", nlohmann::json(one).dump());
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", Json(one).dump());
   }
   return {"FieldValueNotSupported",
           fmt::format("Unsupported value: {}: supported values: {}", Printed(value), list),
           std::move(field)};
 }
 
-Cause Duplicate(std::string field, const nlohmann::json& value) {
+Cause Duplicate(std::string field, const Json& value) {
   return {"FieldValueDuplicate", fmt::format("Duplicate value: {}", Printed(value)),
           std::move(field)};
 }

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json.h"
 #include "lib/kube/quantity.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 std::set<std::string> NamesIn(const Json& list) {
   std::set<std::string> names;

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 // "4x4x2" as {4, 4, 2}; the schema's pattern has made sure that these are numbers.
 std::vector<int> SidesOf(std::string_view shape) {

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kAnnotationsMax = 256 * 1024;  // bytes of all names and values
 
@@ -119,9 +117,8 @@ const Json& ValueAt(const Json& object, std::initializer_list<std::string_view> 
   static const Json kNull;
   const Json* value = &object;
   for (const std::string_view name : path) {
-    const auto it = value->is_object() ? value->find(name) : value->end();
-    if (!value->is_object() || it == value->end()) return kNull;
-    value = &*it;
+    value = FindMember(*value, name);
+    if (value == nullptr) return kNull;
   }
   return *value;
 }
@@ -157,8 +154,9 @@ void CheckMetadata(const Kind& kind, const Json& object, Causes& causes) {
 
 void CheckMetadataUpdate(const Json& old_object, const Json& new_object, Causes& causes) {
   for (const char* field : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"}) {
-    CheckImmutable(fmt::format("metadata.{}", field), ValueAt(old_object, {"metadata", field}),
-                   ValueAt(new_object, {"metadata", field}), causes);
+    const Json& before = ValueAt(old_object, {"metadata", field});
+    const Json& after = ValueAt(new_object, {"metadata", field});
+    if (before != after) CheckImmutable(fmt::format("metadata.{}", field), before, after, causes);
   }
   if (!ValueAt(old_object, {"metadata", "deletionTimestamp"}).is_string()) return;
   const Json& old_list = ValueAt(old_object, {"metadata", "finalizers"});

@@ -5,15 +5,13 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kListMax = 32;  // requests, constraints, configs, selectors, results
 constexpr std::size_t kFirstAvailableMax = 8;

@@ -1,10 +1,10 @@
 #include "controller/apiserver/watch_stream.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/status_error.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -24,8 +24,8 @@ class WatchStream::Output {
   virtual void Added(const Object& object) = 0;
   // `use_previous`: the object has left the selection and is told as it was before.
   virtual void Changed(const Event& event, Event::Type type, bool use_previous) = 0;
-  virtual void Mark(const nlohmann::json& bookmark) = 0;
-  virtual void Fail(const nlohmann::json& status) = 0;
+  virtual void Mark(const Json& bookmark) = 0;
+  virtual void Fail(const Json& status) = 0;
   virtual bool full() const = 0;
 };
 
@@ -40,10 +40,10 @@ class WatchStream::TextOutput final : public Output {
     out_ += *watch_.form_.Line(*watch_.kind_, event, type, use_previous, IsFirst(),
                                watch_.clock_.WallNow());
   }
-  void Mark(const nlohmann::json& bookmark) override {
+  void Mark(const Json& bookmark) override {
     out_ += watch_.form_.BookmarkLine(*watch_.kind_, bookmark, IsFirst(), watch_.clock_.WallNow());
   }
-  void Fail(const nlohmann::json& status) override {
+  void Fail(const Json& status) override {
     out_ += fmt::format("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.dump());
   }
   bool full() const override { return out_.size() >= kBytesPerRead; }
@@ -64,20 +64,20 @@ class WatchStream::ObjectOutput final : public Output {
     TellVersion(EventTypeName(type), use_previous ? *event.previous->body : *event.object->body,
                 use_previous ? &event : nullptr);
   }
-  void Mark(const nlohmann::json& bookmark) override { Tell("BOOKMARK", bookmark); }
-  void Fail(const nlohmann::json& status) override { Tell("ERROR", status); }
+  void Mark(const Json& bookmark) override { Tell("BOOKMARK", bookmark); }
+  void Fail(const Json& status) override { Tell("ERROR", status); }
   bool full() const override { return enough_; }
 
  private:
-  void Tell(std::string_view type, const nlohmann::json& object) {
+  void Tell(std::string_view type, const Json& object) {
     enough_ = enough_ || !sink_(type, object);
   }
   // Under the watched version's name, and with the version of the event that took it away.
-  void TellVersion(std::string_view type, const nlohmann::json& body, const Event* taken_by) {
+  void TellVersion(std::string_view type, const Json& body, const Event* taken_by) {
     if (taken_by == nullptr && body.at("apiVersion") == kind_.api_version()) {
       return Tell(type, body);
     }
-    nlohmann::json told = body;
+    Json told = body;
     told["apiVersion"] = kind_.api_version();
     if (taken_by != nullptr) {
       told["metadata"]["resourceVersion"] = std::to_string(taken_by->version());
@@ -170,10 +170,10 @@ void WatchStream::Send(const Event& event, Output& out) {
   out.Changed(event, type, use_previous);
 }
 
-nlohmann::json WatchStream::Bookmark(bool initial_end) const {
-  nlohmann::json object = {{"kind", kind_->kind},
-                           {"apiVersion", kind_->api_version()},
-                           {"metadata", {{"resourceVersion", std::to_string(position_)}}}};
+Json WatchStream::Bookmark(bool initial_end) const {
+  Json object = {{"kind", kind_->kind},
+                 {"apiVersion", kind_->api_version()},
+                 {"metadata", {{"resourceVersion", std::to_string(position_)}}}};
   if (initial_end) {
     object["metadata"]["annotations"] = {{"k8s.io/initial-events-end", "true"}};
   }

@@ -56,7 +56,7 @@ class WatchStream {
   bool ReadInto(Output& out, std::chrono::milliseconds wait);
   void SendInitial(Output& out);
   void Send(const Event& event, Output& out);
-  nlohmann::json Bookmark(bool initial_end) const;
+  Json Bookmark(bool initial_end) const;
 
   const ObjectStore& objects_;
   const Clock& clock_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/apply.h"
@@ -13,6 +12,7 @@
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/strategic_merge.h"
 #include "controller/apiserver/validation.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 #include "lib/kube/patch.h"
@@ -20,7 +20,7 @@
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::size_t kGeneratedBaseMax = 58;
 constexpr int kGenerateAttempts = 8;
@@ -73,15 +73,17 @@ absl::StatusOr<ObjectPtr> CreateNamed(const ApiContext& context, WriteRequest& w
 }
 
 absl::StatusOr<ObjectPtr> CreateAny(const ApiContext& context, WriteRequest& write, json body) {
-  json& metadata = body["metadata"];
+  const json& metadata = MetadataOf(body);
   const std::string base = TextAt(metadata, "generateName");
   if (!TextAt(metadata, "name").empty() || base.empty()) {
     return CreateNamed(context, write, std::move(body));
   }
   absl::StatusOr<ObjectPtr> created = nullptr;
+  ShareJson(body);
   for (int attempt = 0; attempt < kGenerateAttempts; ++attempt) {
-    metadata["name"] = base.substr(0, kGeneratedBaseMax) + context.ids.Suffix();
-    created = CreateNamed(context, write, body);
+    json named = body;
+    named["metadata"]["name"] = base.substr(0, kGeneratedBaseMax) + context.ids.Suffix();
+    created = CreateNamed(context, write, std::move(named));
     if (created.status().code() != absl::StatusCode::kAborted) break;
   }
   return created;

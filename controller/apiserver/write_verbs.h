@@ -6,11 +6,10 @@
 
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "controller/apiserver/admission.h"
 #include "controller/apiserver/api_context.h"
 #include "controller/apiserver/api_request.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -22,14 +21,13 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
 // its deletion. For dry runs `dry_run_outcome` receives what would have been stored and nothing
 // changes.
 Edit EditOf(const ApiContext& context, const WriteRequest& write, const ObjectPtr& current,
-            nlohmann::json admitted, ObjectPtr& dry_run_outcome);
+            Json admitted, ObjectPtr& dry_run_outcome);
 
 // The object as a body with Warning headers.
 absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequest& write,
                                       int status, const Object& object);
 
 // A JSON or merge patch applied to `document`, for subresources too; 400, 415 or 422.
-absl::StatusOr<nlohmann::json> ApplyPatchTo(const ApiRequest& request,
-                                            const nlohmann::json& document);
+absl::StatusOr<Json> ApplyPatchTo(const ApiRequest& request, const Json& document);
 
 }  // namespace tahoma::controller

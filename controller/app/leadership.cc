@@ -1,9 +1,9 @@
 #include "controller/app/leadership.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 
@@ -31,7 +31,7 @@ Leadership::~Leadership() {
   thread_.join();
   const auto freed = election_.Release(clock_.MonotonicNow(), clock_.WallNow());
   if (!freed) return;
-  const auto lease = nlohmann::json::parse(*freed, nullptr, false);
+  const auto lease = Json::parse(*freed, nullptr, false);
   if (!client_.Update(kube::kLeases, lease).ok()) log_("the lease could not be given up");
 }
 
@@ -68,7 +68,7 @@ void Leadership::Act(const kube::LeaderElection::Step& step) {
     election_.OnRead(client_.Get(kube::kLeases, {ns_, name_}), clock_.MonotonicNow());
     return;
   }
-  const auto lease = nlohmann::json::parse(step.lease, nullptr, false);
+  const auto lease = Json::parse(step.lease, nullptr, false);
   const auto written = step.action == Action::kCreate ? client_.Create(kube::kLeases, ns_, lease)
                                                       : client_.Update(kube::kLeases, lease);
   election_.OnWritten(written, clock_.MonotonicNow());

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "controller/apiserver/node_fetch.h"
 #include "controller/app/files.h"
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
 constexpr int kDutyThreads = 8;  // they wait for the disk's syncs, which they share

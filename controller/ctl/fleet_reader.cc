@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
 #include "controller/ingest/parse.h"
 #include "controller/ledger/roster.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/url.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kGangs = "/apis/tahoma.dev/v1alpha1";
 

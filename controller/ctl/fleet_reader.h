@@ -12,11 +12,11 @@
 #include <absl/status/statusor.h>
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "controller/ctl/draw.h"
 #include "controller/model/cluster.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
@@ -28,7 +28,7 @@ struct Fleet {
 
 // Gives every object of a collection to `each`, in pages. The error names the path.
 absl::Status ReadAll(kube::Transport& transport, const std::string& path,
-                     const std::function<void(const nlohmann::json& object)>& each);
+                     const std::function<void(const Json& object)>& each);
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport);
 

@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "controller/ingest/parse.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 
-using nlohmann::json;
+using json = Json;
 
 Ingest::Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
                ObjectWatch::Wait wait, Log log)

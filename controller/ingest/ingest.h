@@ -50,10 +50,10 @@ class Ingest {
   void Stop();
 
  private:
-  using Seen = std::function<void(const nlohmann::json& object)>;
+  using Seen = std::function<void(const Json& object)>;
   using Gone = std::function<void(const std::string&, const std::string&, const std::string&)>;
 
-  using Wanted = std::function<bool(const nlohmann::json& object)>;
+  using Wanted = std::function<bool(const Json& object)>;
 
   void Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wanted = nullptr);
   // Pushes what `join` answers, in the order in which the joins happened: nodes and slices come on

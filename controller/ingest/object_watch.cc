@@ -1,11 +1,11 @@
 #include "controller/ingest/object_watch.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/client.h"
 #include "lib/kube/url.h"
@@ -13,7 +13,7 @@
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr int kPage = 500;
 // The server ends a watch after this long; a connection that died quietly is noticed soon after.

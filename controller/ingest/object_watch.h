@@ -22,10 +22,10 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "lib/base/json_fwd.h"
 #include "lib/kube/resource_version.h"
 #include "lib/kube/transport.h"
 
@@ -38,8 +38,8 @@ class ObjectWatch {
     std::string field_selector;  // empty: all
   };
   struct Handlers {
-    std::function<bool(const nlohmann::json& object)> wanted = nullptr;  // empty: all are
-    std::function<void(const nlohmann::json& object)> seen;
+    std::function<bool(const Json& object)> wanted = nullptr;  // empty: all are
+    std::function<void(const Json& object)> seen;
     std::function<void(const std::string& ns, const std::string& name, const std::string& uid)>
         gone;
     std::function<void()> listed;  // after each list
@@ -69,10 +69,10 @@ class ObjectWatch {
   absl::Status Admit(const std::string& version);
   // OK when the watch ended in order and can go on from version_.
   absl::Status Watch();
-  bool OnEvent(std::string_view type, const nlohmann::json& object, absl::Status& failure);
+  bool OnEvent(std::string_view type, const Json& object, absl::Status& failure);
   bool IsOutdated(const std::string& key, const std::string& version,
                   const std::string& deleted_uid) const;
-  void See(const nlohmann::json& object);
+  void See(const Json& object);
   // Tells `gone` of the object of that key, if it is known.
   void Forget(const std::string& key);
   std::string Query(std::string_view more) const;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/ingest/parse_claim.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -13,7 +13,7 @@ namespace {
 
 using internal::Member;
 using internal::Text;
-using nlohmann::json;
+using json = Json;
 
 // Runs `parse` and makes one Status of whatever the JSON library throws.
 template <typename F>

@@ -13,13 +13,13 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "controller/ledger/facts.h"
 #include "controller/model/device.h"
 #include "controller/model/inventory.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -48,16 +48,16 @@ struct SliceObject {
 
 // Each fails with kInvalidArgument when the object is not of its kind at all (a name is missing, a
 // field has another type).
-absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const nlohmann::json& object);
-absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const nlohmann::json& object);
+absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const Json& object);
+absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const Json& object);
 // The same without the spec, which never changes: for answers to writes.
-absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaimState(const nlohmann::json& object);
-absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const nlohmann::json& object);
-absl::StatusOr<std::shared_ptr<const ClassFact>> ParseDeviceClass(const nlohmann::json& object);
-absl::StatusOr<NodeObject> ParseNode(const nlohmann::json& object);
-absl::StatusOr<SliceObject> ParseSlice(const nlohmann::json& object);
+absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaimState(const Json& object);
+absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const Json& object);
+absl::StatusOr<std::shared_ptr<const ClassFact>> ParseDeviceClass(const Json& object);
+absl::StatusOr<NodeObject> ParseNode(const Json& object);
+absl::StatusOr<SliceObject> ParseSlice(const Json& object);
 
 // Whether the pod is for a scheduler of one of these names (spec.schedulerName) to place.
-bool IsFor(const std::vector<std::string>& scheduler_names, const nlohmann::json& pod);
+bool IsFor(const std::vector<std::string>& scheduler_names, const Json& pod);
 
 }  // namespace tahoma::controller

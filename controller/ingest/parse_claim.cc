@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
+#include "lib/base/json.h"
+
 namespace tahoma::controller::internal {
 
-using nlohmann::json;
+using json = Json;
 
 const json& Member(const json& object, const char* name) {
   static const json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(name);
-  return found == object.end() ? kNothing : *found;
+  const json* found = FindMember(object, name);
+  return found == nullptr ? kNothing : *found;
 }
 
 std::string Text(const json& object, const char* name) {

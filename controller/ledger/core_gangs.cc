@@ -290,12 +290,13 @@ std::string Core::BusyClaim(const ClaimKey& claim) const {
 void Core::Show(const GangRef& ref) {
   auto view = std::make_shared<GangView>();
   view->ref = ref;
+  const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
   std::string pods_wait;  // what the pods are told, while they wait
   if (const auto run = run_of_gang_.find(ref); run != run_of_gang_.end()) {
     const GangRun& gang_run = runs_.at(run->second).run;
     view->decision = gang_run.shared_decision();
     view->bound_pods = gang_run.bound_pods();
-    if (gang_run.phase() != RunPhase::kUndoing) {
+    if (gang_run.phase() != RunPhase::kUndoing && gang == nullptr) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
     view->phase = gang_run.phase() == RunPhase::kBound     ? "Running"
@@ -313,9 +314,10 @@ void Core::Show(const GangRef& ref) {
     view->message = waiting.finished ? "all pods have ended" : waiting.message;
     if (!waiting.finished && !waiting.message.empty()) pods_wait = waiting.message;
   }
-  if (const auto gang = facts_.gangs.Find(ref.key); !ref.single && gang != nullptr) {
+  if (gang != nullptr) {
     GangStatus status = StatusOf(ref, *gang);
     view->phase = status.phase;
+    view->predicted_all_reduce = status.predicted_all_reduce;
     notices_.SetGang(*gang, std::move(status), now_);
   }
   ShowPods(ref, pods_wait);

@@ -2,18 +2,18 @@
 
 #include <array>
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 // docs/formats/ledger.md: 'T' 'J' version type, CRC-32C little endian, CBOR body.
 constexpr std::size_t kHeaderBytes = 8;

@@ -130,15 +130,12 @@ class PersistentVector {
 template <typename K, typename V>
 class PersistentMap {
  public:
-  PersistentMap() {
-    for (std::size_t i = 0; i < kShards; ++i) shards_.PushBack(nullptr);
-  }
-
   std::size_t size() const { return size_; }
 
   // nullptr when absent. Valid until this map is changed.
   template <typename Q>
   const V* Find(const Q& key) const {
+    if (shards_.empty()) return nullptr;
     const std::shared_ptr<Shard>& shard = shards_[ShardOf(key)];
     if (shard == nullptr) return nullptr;
     const auto found = shard->entries.find(key);
@@ -162,7 +159,7 @@ class PersistentMap {
 
   template <typename F>
   void ForEach(F&& f) const {
-    for (std::size_t i = 0; i < kShards; ++i) {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
       if (shards_[i] == nullptr) continue;
       for (const auto& [key, value] : shards_[i]->entries) f(key, value);
     }
@@ -181,6 +178,8 @@ class PersistentMap {
   }
 
   Shard& Writable(std::size_t index) {
+    // Made with the first entry: an empty map is made once per step of the core.
+    while (shards_.size() < kShards) shards_.PushBack(nullptr);
     std::shared_ptr<Shard>& shard = shards_.Mutable(index);
     if (shard == nullptr || shard->owner != right_.id()) {
       shard = shard == nullptr ? std::make_shared<Shard>() : std::make_shared<Shard>(*shard);

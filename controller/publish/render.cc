@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
 constexpr std::string_view kComponent = "tahoma";
@@ -30,6 +30,7 @@ std::string PodPath(const std::string& ns, const std::string& name) {
 
 kube::Request JsonRequest(std::string method, std::string target, json body,
                           std::string_view type) {
+  ShareJson(body);
   return {.method = std::move(method),
           .target = std::move(target),
           .headers = {{"Content-Type", std::string(type)}, {"Accept", "application/json"}},
@@ -168,23 +169,24 @@ kube::Request RenderBind(const ApiWrite& write) {
   if (pod.slice < decision.slices.size()) {
     annotations["tahoma.dev/placement"] = PlacementText(decision.slices[pod.slice]);
   }
-  const json body = {{"apiVersion", "v1"},
-                     {"kind", "Binding"},
-                     {"metadata",
-                      {{"name", pod.name},
-                       {"namespace", decision.key.ns},
-                       {"uid", pod.uid},
-                       {"annotations", std::move(annotations)}}},
-                     {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", pod.node}}}};
-  return JsonRequest("POST", PodPath(decision.key.ns, pod.name) + "/binding", body,
+  json body = {{"apiVersion", "v1"},
+               {"kind", "Binding"},
+               {"metadata",
+                {{"name", pod.name},
+                 {"namespace", decision.key.ns},
+                 {"uid", pod.uid},
+                 {"annotations", std::move(annotations)}}},
+               {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", pod.node}}}};
+  return JsonRequest("POST", PodPath(decision.key.ns, pod.name) + "/binding", std::move(body),
                      "application/json");
 }
 
 kube::Request RenderDeletePod(const ApiWrite& write) {
   const DecidedPod& pod = write.decision->pods[write.index];
-  const json body = {
+  json body = {
       {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", pod.uid}}}};
-  return JsonRequest("DELETE", PodPath(write.decision->key.ns, pod.name), body, "application/json");
+  return JsonRequest("DELETE", PodPath(write.decision->key.ns, pod.name), std::move(body),
+                     "application/json");
 }
 
 std::string_view StatusText(ConditionStatus status) {
@@ -211,19 +213,19 @@ kube::Request RenderGangStatus(const ApiWrite& write) {
                       {"origin", slice.origin},
                       {"nodes", slice.nodes}});
   }
-  const json body = {{"metadata", {{"uid", write.uid}}},
-                     {"status",
-                      {{"phase", status.phase},
-                       {"reason", status.reason},
-                       {"placement", status.placement},
-                       {"predictedAllReduce", status.predicted_all_reduce},
-                       {"boundMembers", status.bound_members},
-                       {"observedGeneration", status.observed_generation},
-                       {"slices", std::move(slices)},
-                       {"conditions", std::move(conditions)}}}};
+  json body = {{"metadata", {{"uid", write.uid}}},
+               {"status",
+                {{"phase", status.phase},
+                 {"reason", status.reason},
+                 {"placement", status.placement},
+                 {"predictedAllReduce", status.predicted_all_reduce},
+                 {"boundMembers", status.bound_members},
+                 {"observedGeneration", status.observed_generation},
+                 {"slices", std::move(slices)},
+                 {"conditions", std::move(conditions)}}}};
   return MergePatch(
       fmt::format("/apis/tahoma.dev/v1alpha1/namespaces/{}/gangs/{}/status", write.ns, write.name),
-      body);
+      std::move(body));
 }
 
 // Strategic merge: conditions are merged by type (core/v1 PodCondition).
@@ -233,9 +235,9 @@ kube::Request RenderPodCondition(const ApiWrite& write) {
                           {"reason", "Unschedulable"},
                           {"message", write.message},
                           {"lastTransitionTime", FormatTime(write.when)}};
-  const json body = {{"metadata", {{"uid", write.uid}}},
-                     {"status", {{"conditions", json::array({condition})}}}};
-  return JsonRequest("PATCH", PodPath(write.ns, write.name) + "/status", body,
+  json body = {{"metadata", {{"uid", write.uid}}},
+               {"status", {{"conditions", json::array({condition})}}}};
+  return JsonRequest("PATCH", PodPath(write.ns, write.name) + "/status", std::move(body),
                      "application/strategic-merge-patch+json");
 }
 
@@ -297,20 +299,20 @@ kube::Request RenderEvent(const EventNote& event, const std::string& name, int c
                  {"name", event.name},
                  {"uid", event.uid}};
   const std::string when = FormatTime(event.when);
-  const json body = {{"apiVersion", "v1"},
-                     {"kind", "Event"},
-                     {"metadata", {{"name", name}, {"namespace", event.ns}}},
-                     {"involvedObject", std::move(object)},
-                     {"reason", event.reason},
-                     {"message", event.message},
-                     {"type", event.warning ? "Warning" : "Normal"},
-                     {"count", count},
-                     {"firstTimestamp", when},
-                     {"lastTimestamp", when},
-                     {"source", {{"component", kComponent}}},
-                     {"reportingComponent", kComponent},
-                     {"reportingInstance", kComponent}};
-  return JsonRequest("POST", fmt::format("/api/v1/namespaces/{}/events", event.ns), body,
+  json body = {{"apiVersion", "v1"},
+               {"kind", "Event"},
+               {"metadata", {{"name", name}, {"namespace", event.ns}}},
+               {"involvedObject", std::move(object)},
+               {"reason", event.reason},
+               {"message", event.message},
+               {"type", event.warning ? "Warning" : "Normal"},
+               {"count", count},
+               {"firstTimestamp", when},
+               {"lastTimestamp", when},
+               {"source", {{"component", kComponent}}},
+               {"reportingComponent", kComponent},
+               {"reportingInstance", kComponent}};
+  return JsonRequest("POST", fmt::format("/api/v1/namespaces/{}/events", event.ns), std::move(body),
                      "application/json");
 }
 

@@ -15,19 +15,19 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/facts.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
 
 // How answered objects are read.
 struct AnswerParsers {
-  std::function<absl::StatusOr<std::shared_ptr<const ClaimFact>>(const nlohmann::json&)> claim;
-  std::function<absl::StatusOr<std::shared_ptr<const PodFact>>(const nlohmann::json&)> pod;
+  std::function<absl::StatusOr<std::shared_ptr<const ClaimFact>>(const Json&)> claim;
+  std::function<absl::StatusOr<std::shared_ptr<const PodFact>>(const Json&)> pod;
 };
 
 // Of every kind but kEvent.

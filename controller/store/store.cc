@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "controller/store/commits_in_flight.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -233,18 +234,10 @@ absl::Status Store::health() const {
 }
 
 absl::Status Store::Commit(WriteBatch batch) {
-  std::mutex mutex;
-  std::condition_variable answered;
-  std::optional<absl::Status> answer;
-  CommitAsync(std::move(batch), [&](const absl::Status& status) {
-    // Notified under the lock: the waiter owns these variables and may be gone right after.
-    const std::lock_guard lock(mutex);
-    answer = status;
-    answered.notify_one();
-  });
-  std::unique_lock lock(mutex);
-  answered.wait(lock, [&] { return answer.has_value(); });
-  return *answer;
+  CommitsInFlight flight;
+  flight.Start();
+  CommitAsync(std::move(batch), [&](const absl::Status& status) { flight.Answer(status); });
+  return flight.Land();
 }
 
 void Store::CommitAsync(WriteBatch batch, Done done) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/hw/device_config.h"
 #include "lib/wire/fields.h"
@@ -13,7 +13,7 @@ namespace tahoma::dra {
 namespace {
 
 using hw::DeviceKind;
-using nlohmann::json;
+using json = Json;
 using wire::Fields;
 
 constexpr std::size_t kMaxResults = 32;   // resource/v1: AllocationResultsMaxSize

@@ -1,14 +1,13 @@
 #include "dra-plugin/claims/cdi.h"
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kKind = "neuron.aws.com/device";
 constexpr std::string_view kFilePrefix = "neuron.aws.com-device_";

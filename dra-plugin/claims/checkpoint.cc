@@ -1,15 +1,14 @@
 #include "dra-plugin/claims/checkpoint.h"
 
-#include <nlohmann/json.hpp>
-
 #include "lib/base/digest.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using wire::Fields;
 
 constexpr std::string_view kFormat = "tahoma-dra-checkpoint";

@@ -1,13 +1,12 @@
 #include "dra-plugin/slices/api_call.h"
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/client.h"
 #include "lib/kube/url.h"
 
 namespace tahoma::dra {
-using nlohmann::json;
+using json = Json;
 
 absl::StatusOr<json> CallApi(kube::Transport& transport, const kube::Request& request) {
   TAHOMA_ASSIGN_OR_RETURN(const kube::Response response, transport.Send(request));

@@ -1,6 +1,6 @@
 // One request to the Kubernetes API with a JSON answer, HTTP errors as Status.
 //
-//   absl::StatusOr<nlohmann::json> node = CallApi(transport, {.target = "/api/v1/nodes/a"});
+//   absl::StatusOr<Json> node = CallApi(transport, {.target = "/api/v1/nodes/a"});
 //
 // Scope: what this plugin's few requests need.
 //
@@ -10,16 +10,16 @@
 
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "dra-plugin/claims/claims.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::dra {
 
 // Refusals are kube::ToStatus's, with the request and the server's message.
-absl::StatusOr<nlohmann::json> CallApi(kube::Transport& transport, const kube::Request& request);
+absl::StatusOr<Json> CallApi(kube::Transport& transport, const kube::Request& request);
 
 // Reads ResourceClaims from the API server.
 class ApiClaimSource final : public ClaimSource {

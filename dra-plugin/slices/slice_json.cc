@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
+
+#include "lib/base/json.h"
 
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 json CountersJson(const std::vector<Counter>& counters) {
   json out = json::object();

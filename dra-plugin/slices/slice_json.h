@@ -1,6 +1,6 @@
 // A node's slices as resource.k8s.io/v1 objects.
 //
-//   nlohmann::json object = SliceObject({.node_name = "node-a", .node_uid = uid}, content, index);
+//   Json object = SliceObject({.node_name = "node-a", .node_uid = uid}, content, index);
 //
 // Scope: spelling, and the comparison that tells which fields a server did not keep.
 //
@@ -10,11 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
 #include "dra-plugin/inventory/pool.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::dra {
 
@@ -33,18 +33,18 @@ struct PoolMark {
 std::string SliceGenerateName(const SliceOwner& owner, std::size_t index);
 
 // A new object, complete but for the generated name.
-nlohmann::json SliceObject(const SliceOwner& owner, const PoolMark& mark,
-                           const SliceContent& content, std::size_t index);
+Json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceContent& content,
+                 std::size_t index);
 
 // Fields of `sent` that `kept` does not have, with array positions left out
 // ("spec.devices[].taints"), each once. Fields that only `kept` has are the server's defaults.
-std::set<std::string> DroppedFields(const nlohmann::json& sent, const nlohmann::json& kept);
+std::set<std::string> DroppedFields(const Json& sent, const Json& kept);
 
 // Takes such fields out of an object.
-void RemoveFields(const std::set<std::string>& paths, nlohmann::json& object);
+void RemoveFields(const std::set<std::string>& paths, Json& object);
 
 // Copies timeAdded to every taint of `wanted` that the same device of `existing` has already, so
 // that an update does not make it younger.
-void KeepTaintTimes(const nlohmann::json& existing, nlohmann::json& wanted);
+void KeepTaintTimes(const Json& existing, Json& wanted);
 
 }  // namespace tahoma::dra

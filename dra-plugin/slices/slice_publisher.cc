@@ -3,17 +3,17 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "dra-plugin/slices/api_call.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/url.h"
 
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr int kAttempts = 5;

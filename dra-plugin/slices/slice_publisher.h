@@ -18,13 +18,13 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/slices/slice_json.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::dra {
@@ -45,9 +45,9 @@ class SlicePublisher {
  private:
   absl::Status PublishOnce(const Pool& pool);
   absl::StatusOr<std::string> NodeUid();
-  absl::StatusOr<std::vector<nlohmann::json>> List();
-  absl::Status Delete(const nlohmann::json& slice);
-  absl::Status Write(const nlohmann::json& slice);
+  absl::StatusOr<std::vector<Json>> List();
+  absl::Status Delete(const Json& slice);
+  absl::Status Write(const Json& slice);
 
   kube::Transport& transport_;
   const std::string node_name_;

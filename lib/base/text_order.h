@@ -26,14 +26,12 @@ struct TextLess {
     return a.substr(kBytes) < b.substr(kBytes);
   }
 
- private:
-  // Of the first eight bytes, the first on top; zeros where there are fewer.
+  // The first eight bytes as a number, the first on top; zeros where there are fewer.
   static std::uint64_t FirstBytes(std::string_view text) {
     const auto load = [&]<typename Word>(Word word, std::size_t at) {
       std::memcpy(&word, text.data() + at, sizeof word);
       if constexpr (sizeof word == 8) return __builtin_bswap64(word);
       if constexpr (sizeof word == 4) return __builtin_bswap32(word);
-      if constexpr (sizeof word == 2) return __builtin_bswap16(word);
     };
     const std::size_t size = text.size();
     if (size >= 8) return load(std::uint64_t{}, 0);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::hw {
@@ -23,8 +23,7 @@ std::string JoinChoices(std::span<const int> choices) {
   return text;
 }
 
-absl::Status CheckFields(const nlohmann::json& object, std::string_view kind,
-                         std::string_view field) {
+absl::Status CheckFields(const Json& object, std::string_view kind, std::string_view field) {
   for (const auto& [name, value] : object.items()) {
     if (name == "apiVersion" || name == "kind" || name == field) continue;
     return InvalidArgument("unknown field \"{}\" in {}; its only field is \"{}\"",
@@ -33,7 +32,7 @@ absl::Status CheckFields(const nlohmann::json& object, std::string_view kind,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<int>> ReadChoice(const nlohmann::json& object, std::string_view kind,
+absl::StatusOr<std::optional<int>> ReadChoice(const Json& object, std::string_view kind,
                                               const char* field, std::span<const int> choices) {
   const auto at = object.find(field);
   if (at == object.end()) return std::optional<int>();
@@ -46,7 +45,7 @@ absl::StatusOr<std::optional<int>> ReadChoice(const nlohmann::json& object, std:
                          JoinChoices(choices));
 }
 
-std::string TextOf(const nlohmann::json& object, const char* field) {
+std::string TextOf(const Json& object, const char* field) {
   const auto at = object.find(field);
   return at != object.end() && at->is_string() ? at->get<std::string>().substr(0, 64) : "";
 }
@@ -58,7 +57,7 @@ absl::StatusOr<DeviceConfig> ParseDeviceConfig(std::string_view json) {
     return InvalidArgument("the configuration has {} bytes; at most {} are allowed", json.size(),
                            kDeviceConfigBytesMax);
   }
-  const nlohmann::json object = nlohmann::json::parse(json, nullptr, false);
+  const Json object = Json::parse(json, nullptr, false);
   if (!object.is_object()) return InvalidArgument("the configuration is not a JSON object");
   const std::string version = TextOf(object, "apiVersion");
   if (version != kDeviceConfigApiVersion) {

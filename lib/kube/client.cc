@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr const char* kPayload = "tahoma.dev/kube.ApiError";
 constexpr auto kLongestRetryAfter = std::chrono::seconds(60);

@@ -28,12 +28,12 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
 #include "lib/base/rng.h"
 #include "lib/kube/object.h"
 #include "lib/kube/sleeper.h"
@@ -116,41 +116,38 @@ class Client {
   // The transport and the sleeper must outlive the client.
   Client(Transport& transport, Sleeper& sleeper, Rng rng, RetryOptions retry = {});
 
-  absl::StatusOr<nlohmann::json> Get(const Resource& resource, const ObjectKey& key);
+  absl::StatusOr<Json> Get(const Resource& resource, const ObjectKey& key);
   // One page. Its items may lack apiVersion and kind.
-  absl::StatusOr<nlohmann::json> List(const Resource& resource, const ListOptions& options);
+  absl::StatusOr<Json> List(const Resource& resource, const ListOptions& options);
   // All pages, item by item; starts anew once, and without pages, when their version expires in
   // between, so `each` may see an item twice. Stops at the first error of `each`.
   absl::Status ForEach(const Resource& resource, ListOptions options,
-                       const std::function<absl::Status(const nlohmann::json& item)>& each);
-  absl::StatusOr<nlohmann::json> Create(const Resource& resource, std::string_view ns,
-                                        const nlohmann::json& object,
-                                        const WriteOptions& options = {});
+                       const std::function<absl::Status(const Json& item)>& each);
+  absl::StatusOr<Json> Create(const Resource& resource, std::string_view ns, const Json& object,
+                              const WriteOptions& options = {});
   // Key from the object's metadata; with its resourceVersion the server checks for conflicts.
-  absl::StatusOr<nlohmann::json> Update(const Resource& resource, const nlohmann::json& object,
-                                        const WriteOptions& options = {});
-  absl::StatusOr<nlohmann::json> UpdateStatus(const Resource& resource,
-                                              const nlohmann::json& object,
-                                              WriteOptions options = {});
-  absl::StatusOr<nlohmann::json> Patch(const Resource& resource, const ObjectKey& key,
-                                       PatchType type, const nlohmann::json& patch,
-                                       const WriteOptions& options = {});
+  absl::StatusOr<Json> Update(const Resource& resource, const Json& object,
+                              const WriteOptions& options = {});
+  absl::StatusOr<Json> UpdateStatus(const Resource& resource, const Json& object,
+                                    WriteOptions options = {});
+  absl::StatusOr<Json> Patch(const Resource& resource, const ObjectKey& key, PatchType type,
+                             const Json& patch, const WriteOptions& options = {});
   // The answer is the object as it is being deleted, or a Status.
-  absl::StatusOr<nlohmann::json> Delete(const Resource& resource, const ObjectKey& key,
-                                        const DeleteOptions& options = {});
+  absl::StatusOr<Json> Delete(const Resource& resource, const ObjectKey& key,
+                              const DeleteOptions& options = {});
   // Binds a pod to a node; annotations are merged into the pod. kAborted when the pod is bound
   // already, is being deleted, or has another uid.
   absl::Status Bind(const ObjectKey& pod, std::string_view uid, std::string_view node,
-                    const nlohmann::json& annotations);
+                    const Json& annotations);
 
   // Any other request, with the same retries. `repeatable`: may be carried out twice.
   enum class Repeat { kMay, kMustNot };
-  absl::StatusOr<nlohmann::json> Call(const Request& request, Repeat repeat);
+  absl::StatusOr<Json> Call(const Request& request, Repeat repeat);
 
  private:
-  absl::StatusOr<nlohmann::json> Write(std::string_view method, std::string path,
-                                       std::string_view content_type, const nlohmann::json& body,
-                                       const WriteOptions& options, Repeat repeat);
+  absl::StatusOr<Json> Write(std::string_view method, std::string path,
+                             std::string_view content_type, const Json& body,
+                             const WriteOptions& options, Repeat repeat);
   // False when the wait was interrupted: the program ends.
   bool Wait(int attempt, const absl::Status& error);
 

@@ -4,48 +4,75 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lib/base/json.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 // Of ASCII's printable characters and DEL, which is written as it is.
 bool IsPlain(char c) { return c >= 0x20 && c != '"' && c != '\\'; }
 
-constexpr std::uint64_t Eightfold(std::uint64_t byte) { return byte * 0x0101010101010101U; }
+// Sixteen characters at once, by the compiler's vectors; half of them may be used.
+using Chars = signed char __attribute__((vector_size(16)));
 
-// Sets the top bit of a byte that is zero (and maybe of bytes above one).
-std::uint64_t ZeroBytes(std::uint64_t bytes) {
-  return (bytes - Eightfold(0x01)) & ~bytes & Eightfold(0x80);
+// Whether no character needs an escape, or could be part of what is not UTF-8 (those are negative).
+bool ArePlain(Chars chars) {
+  const Chars special = (chars < 0x20) | (chars == '"') | (chars == '\\');
+  std::array<std::uint64_t, 2> halves;
+  std::memcpy(halves.data(), &special, sizeof special);
+  return (halves[0] | halves[1]) == 0;
 }
 
-// How many characters at the front are plain, looked at eight at a time; at least none.
+// How many characters at the front are plain, looked at sixteen at a time; at least none.
 std::size_t PlainPrefix(std::string_view text) {
   std::size_t at = 0;
-  for (; at + sizeof(std::uint64_t) <= text.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, text.data() + at, sizeof bytes);
-    const std::uint64_t control = (bytes - Eightfold(0x20)) & ~bytes;
-    const std::uint64_t special =
-        ZeroBytes(bytes ^ Eightfold('"')) | ZeroBytes(bytes ^ Eightfold('\\'));
-    if (((control | bytes | special) & Eightfold(0x80)) != 0) break;
+  for (; at + sizeof(Chars) <= text.size(); at += sizeof(Chars)) {
+    Chars chars;
+    std::memcpy(&chars, text.data() + at, sizeof chars);
+    if (!ArePlain(chars)) break;
   }
   while (at < text.size() && IsPlain(text[at])) ++at;
   return at;
 }
 
-template <typename Integer>
-void AppendInteger(Integer value, std::string& out) {
-  std::array<char, 24> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  out.append(text.data(), static_cast<std::size_t>(end - text.data()));
+// Copies `Bytes` characters, and says whether all are plain. Those of a half are in both.
+template <std::size_t Bytes>
+bool CopyChars(const char* from, char* to) {
+  std::array<char, Bytes> some;
+  std::memcpy(some.data(), from, Bytes);
+  std::memcpy(to, some.data(), Bytes);
+  Chars chars;
+  for (std::size_t at = 0; at < sizeof chars; at += Bytes) {
+    std::memcpy(reinterpret_cast<char*>(&chars) + at, some.data(), Bytes);
+  }
+  return ArePlain(chars);
 }
 
-}  // namespace
+// Copies a text in which all is plain. Otherwise stops somewhere and returns false.
+bool CopyPlain(std::string_view text, char* to) {
+  const char* from = text.data();
+  const std::size_t size = text.size();
+  if (size >= 16) {
+    for (std::size_t at = 0; at + 16 <= size; at += 16) {
+      if (!CopyChars<16>(from + at, to + at)) return false;
+    }
+    return CopyChars<16>(from + size - 16, to + size - 16);  // the last again, with what is left
+  }
+  if (size >= 8) return CopyChars<8>(from, to) && CopyChars<8>(from + size - 8, to + size - 8);
+  if (size >= 4) return CopyChars<4>(from, to) && CopyChars<4>(from + size - 4, to + size - 4);
+  for (std::size_t at = 0; at < size; ++at) {
+    if (!IsPlain(text[at])) return false;
+    to[at] = text[at];
+  }
+  return true;
+}
 
-void AppendJsonString(std::string_view text, std::string& out) {
+// Any text, with escapes.
+void AppendEscaped(std::string_view text, std::string& out) {
   const std::size_t start = out.size();
   out += '"';
   std::string_view rest = text;
@@ -67,27 +94,55 @@ void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
 }
 
+// The name of a member between what is before it and its colon.
+void AppendName(char before, std::string_view name, std::string& out) {
+  const std::size_t start = out.size();
+  out.resize(start + name.size() + 4);
+  char* const to = out.data() + start;
+  to[0] = before;
+  to[1] = '"';
+  to[name.size() + 2] = '"';
+  to[name.size() + 3] = ':';
+  if (CopyPlain(name, to + 2)) return;
+  out.resize(start + 1);
+  AppendEscaped(name, out);
+  out += ':';
+}
+
+template <typename Integer>
+void AppendInteger(Integer value, std::string& out) {
+  std::array<char, 24> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  out.append(text.data(), static_cast<std::size_t>(end - text.data()));
+}
+
+}  // namespace
+
+void AppendJsonString(std::string_view text, std::string& out) {
+  const std::size_t start = out.size();
+  out.resize(start + text.size() + 2);
+  char* const to = out.data() + start;
+  to[0] = '"';
+  to[text.size() + 1] = '"';
+  if (CopyPlain(text, to + 1)) return;
+  out.resize(start);
+  AppendEscaped(text, out);
+}
+
 void AppendJson(const json& value, std::string& out) {
-  char separator = 0;
-  const auto separate = [&] {
-    if (separator != 0) out += separator;
-    separator = ',';
-  };
   switch (value.type()) {
     case json::value_t::object:
-      out += '{';
-      for (auto at = value.begin(); at != value.end(); ++at) {
-        separate();
-        AppendJsonString(at.key(), out);
-        out += ':';
-        AppendJson(*at, out);
+      if (value.empty()) out += '{';
+      for (char separator = '{'; const auto& [name, member] : MembersOf(value)) {
+        AppendName(std::exchange(separator, ','), name, out);
+        AppendJson(member, out);
       }
       out += '}';
       return;
     case json::value_t::array:
-      out += '[';
-      for (const json& item : value) {
-        separate();
+      if (value.empty()) out += '[';
+      for (char separator = '['; const json& item : value.get_ref<const json::array_t&>()) {
+        out += std::exchange(separator, ',');
         AppendJson(item, out);
       }
       out += ']';
@@ -98,6 +153,9 @@ void AppendJson(const json& value, std::string& out) {
       return AppendInteger(value.get<std::int64_t>(), out);
     case json::value_t::number_unsigned:
       return AppendInteger(value.get<std::uint64_t>(), out);
+    case json::value_t::boolean:
+      out += value.get<bool>() ? "true" : "false";
+      return;
     case json::value_t::binary:
       out.append(value.get_binary().begin(), value.get_binary().end());
       return;

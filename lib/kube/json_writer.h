@@ -11,15 +11,16 @@
 
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "lib/base/json_fwd.h"
+
 namespace tahoma::kube {
 
-void AppendJson(const nlohmann::json& value, std::string& out);
+void AppendJson(const Json& value, std::string& out);
 void AppendJsonString(std::string_view text, std::string& out);
 
-std::string JsonText(const nlohmann::json& value);
+std::string JsonText(const Json& value);
 
 }  // namespace tahoma::kube

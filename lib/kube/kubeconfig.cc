@@ -5,10 +5,10 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
 #include "lib/kube/yaml.h"
@@ -16,7 +16,7 @@
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kFileBytesMax = 4 << 20;

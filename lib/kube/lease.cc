@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
 
 namespace tahoma::kube {
 
-using nlohmann::json;
+using json = Json;
 
 namespace {
 // Somebody's typing mistake must not lock the lease for years.

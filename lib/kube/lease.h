@@ -17,11 +17,11 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/client.h"
 
 namespace tahoma::kube {
@@ -51,8 +51,8 @@ class LeaderElection {
 
   // What to do now. After kRead call OnRead, after kCreate and kUpdate OnWritten, with the answer.
   Step Next(MonotonicTime now, WallTime wall);
-  void OnRead(const absl::StatusOr<nlohmann::json>& lease, MonotonicTime now);
-  void OnWritten(const absl::StatusOr<nlohmann::json>& lease, MonotonicTime now);
+  void OnRead(const absl::StatusOr<Json>& lease, MonotonicTime now);
+  void OnWritten(const absl::StatusOr<Json>& lease, MonotonicTime now);
 
   // True until `renew_deadline` after the last renewal began.
   bool IsLeader(MonotonicTime now) const;
@@ -63,7 +63,7 @@ class LeaderElection {
 
  private:
   std::string Desired(WallTime wall) const;
-  void Observe(const nlohmann::json& lease, MonotonicTime now);
+  void Observe(const Json& lease, MonotonicTime now);
 
   const LeaderElectionOptions options_;
   bool known_ = false;  // the lease was read and is still believed
@@ -81,8 +81,8 @@ class LeaderElection {
 // A node's heartbeat in namespace kube-node-lease, renewed every 10 s of its 40 s, as a kubelet's.
 inline constexpr std::chrono::seconds kNodeLeaseRenewal{10};
 inline constexpr std::chrono::seconds kNodeLeaseDuration{40};
-nlohmann::json MakeNodeLease(const std::string& node, const std::string& node_uid, WallTime wall);
+Json MakeNodeLease(const std::string& node, const std::string& node_uid, WallTime wall);
 // The merge patch that renews it.
-nlohmann::json NodeLeaseRenewal(const std::string& node, WallTime wall);
+Json NodeLeaseRenewal(const std::string& node, WallTime wall);
 
 }  // namespace tahoma::kube

@@ -1,19 +1,19 @@
 #include "lib/kube/list_watch.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/url.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using Type = WatchEvent::Type;
 
 constexpr std::chrono::seconds kLongestRetryAfter{60};

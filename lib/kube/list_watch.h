@@ -28,11 +28,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "lib/base/json_fwd.h"
 #include "lib/base/rng.h"
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
@@ -48,7 +48,7 @@ struct WatchEvent {
   ObjectKey key = {};  // empty for kSynced
   std::string uid = {};
   // Null for kSynced and for a delete that only a new list showed. Valid during the call.
-  const nlohmann::json* object = nullptr;
+  const Json* object = nullptr;
 };
 using WatchSink = std::function<void(const WatchEvent& event)>;
 
@@ -67,7 +67,7 @@ class WatchCache {
   // One page. Returns the token of the next page; with the last one (empty token) deletes are
   // found and kSynced is told. kUnavailable for what is not a list, or is older than what was
   // seen: begin again.
-  absl::StatusOr<std::string> AddPage(const nlohmann::json& page);
+  absl::StatusOr<std::string> AddPage(const Json& page);
   // One line of a watch.
   Next AddLine(std::string_view line);
 
@@ -83,8 +83,8 @@ class WatchCache {
     std::uint32_t generation = 0;
   };
 
-  bool Store(const nlohmann::json& object);
-  bool Remove(const nlohmann::json& object);
+  bool Store(const Json& object);
+  bool Remove(const Json& object);
   void RemoveUnlisted();
 
   WatchSink sink_;

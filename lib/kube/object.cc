@@ -1,12 +1,13 @@
 #include "lib/kube/object.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "lib/base/json.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 std::map<std::string, std::string> StringsAt(const json& object, std::string_view map) {
   std::map<std::string, std::string> strings;

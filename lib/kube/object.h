@@ -14,12 +14,13 @@
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::kube {
 
@@ -48,32 +49,30 @@ struct OwnerReference {
 };
 
 // The string at object[a][b]…; empty when a step is missing or something else.
-std::string_view StringAt(const nlohmann::json& object,
-                          std::initializer_list<std::string_view> path);
+std::string_view StringAt(const Json& object, std::initializer_list<std::string_view> path);
 // The value at that path; nullptr when a step is missing.
-const nlohmann::json* ValueAt(const nlohmann::json& object,
-                              std::initializer_list<std::string_view> path);
+const Json* ValueAt(const Json& object, std::initializer_list<std::string_view> path);
 
-std::string_view NameOf(const nlohmann::json& object);
-std::string_view NamespaceOf(const nlohmann::json& object);
-std::string_view UidOf(const nlohmann::json& object);
-std::string_view ResourceVersionOf(const nlohmann::json& object);
-std::string_view KindOf(const nlohmann::json& object);
-std::string_view ApiVersionOf(const nlohmann::json& object);
-std::int64_t GenerationOf(const nlohmann::json& object);
-ObjectKey KeyOf(const nlohmann::json& object);
-bool IsBeingDeleted(const nlohmann::json& object);
+std::string_view NameOf(const Json& object);
+std::string_view NamespaceOf(const Json& object);
+std::string_view UidOf(const Json& object);
+std::string_view ResourceVersionOf(const Json& object);
+std::string_view KindOf(const Json& object);
+std::string_view ApiVersionOf(const Json& object);
+std::int64_t GenerationOf(const Json& object);
+ObjectKey KeyOf(const Json& object);
+bool IsBeingDeleted(const Json& object);
 
-std::optional<std::string_view> LabelOf(const nlohmann::json& object, std::string_view key);
-std::optional<std::string_view> AnnotationOf(const nlohmann::json& object, std::string_view key);
-std::map<std::string, std::string> LabelsOf(const nlohmann::json& object);
-std::map<std::string, std::string> AnnotationsOf(const nlohmann::json& object);
-std::vector<std::string> FinalizersOf(const nlohmann::json& object);
-bool HasFinalizer(const nlohmann::json& object, std::string_view finalizer);
+std::optional<std::string_view> LabelOf(const Json& object, std::string_view key);
+std::optional<std::string_view> AnnotationOf(const Json& object, std::string_view key);
+std::map<std::string, std::string> LabelsOf(const Json& object);
+std::map<std::string, std::string> AnnotationsOf(const Json& object);
+std::vector<std::string> FinalizersOf(const Json& object);
+bool HasFinalizer(const Json& object, std::string_view finalizer);
 
-std::vector<OwnerReference> OwnersOf(const nlohmann::json& object);
+std::vector<OwnerReference> OwnersOf(const Json& object);
 // The owner whose `controller` is true.
-std::optional<OwnerReference> ControllerOf(const nlohmann::json& object);
+std::optional<OwnerReference> ControllerOf(const Json& object);
 
 // "apps/v1" -> {"apps", "v1"}; "v1" -> {"", "v1"}.
 std::pair<std::string_view, std::string_view> SplitApiVersion(std::string_view api_version);

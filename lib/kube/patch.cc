@@ -1,16 +1,14 @@
 #include "lib/kube/patch.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::kube {
 namespace {
-
-using Json = nlohmann::json;
 
 // What RFC 6902 wants of one operation; nullopt-like empty string when it is well formed.
 std::string WrongOperation(const Json& operation) {
@@ -90,7 +88,7 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
     return ResourceExhausted("The allowed maximum operations in a JSON patch is {}, got {}",
                              kPatchOperationsMax, operations.size());
   }
-  Json result = target;
+  Json result = Unshared(target);
   std::size_t copied = 0;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (const std::string wrong = WrongOperation(operations[i]); !wrong.empty()) {

@@ -14,7 +14,7 @@
 
 #include <absl/status/statusor.h>
 
-#include <nlohmann/json_fwd.hpp>
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::kube {
 
@@ -23,16 +23,15 @@ inline constexpr std::size_t kPatchOperationsMax = 10'000;
 // And on what its copies add together: forty that copy the whole into itself make a terabyte.
 inline constexpr std::size_t kPatchCopyBytesMax = 3 << 20;
 
-nlohmann::json MergePatch(nlohmann::json target, const nlohmann::json& patch);
+Json MergePatch(Json target, const Json& patch);
 
 // The smallest merge patch that makes `after` of `before`. `after` must hold no nulls in objects:
 // a merge patch cannot write them.
-nlohmann::json MergeDiff(const nlohmann::json& before, const nlohmann::json& after);
+Json MergeDiff(const Json& before, const Json& after);
 
 // kInvalidArgument for what is no JSON patch (operation and reason named), kFailedPrecondition when
 // a path does not exist, a test does not hold or copies add too much, kResourceExhausted for too
 // many operations.
-absl::StatusOr<nlohmann::json> JsonPatch(const nlohmann::json& target,
-                                         const nlohmann::json& operations);
+absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations);
 
 }  // namespace tahoma::kube

@@ -1,8 +1,7 @@
 #include "lib/kube/transport.h"
 
-#include <nlohmann/json.hpp>
-
 #include "lib/base/ascii.h"
+#include "lib/base/json.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::kube {
@@ -16,9 +15,9 @@ std::string_view Response::header(std::string_view name) const {
   return "";
 }
 
-std::shared_ptr<const nlohmann::json> Response::Json() const {
+std::shared_ptr<const tahoma::Json> Response::Json() const {
   if (parsed) return parsed;
-  return std::make_shared<const nlohmann::json>(nlohmann::json::parse(body, nullptr, false));
+  return std::make_shared<const tahoma::Json>(tahoma::Json::parse(body, nullptr, false));
 }
 
 std::vector<absl::StatusOr<Response>> Transport::SendAll(const std::vector<Request>& requests) {
@@ -31,10 +30,10 @@ absl::StatusOr<Response> Transport::Watch(const Request& request, const EventSin
                                           std::chrono::milliseconds idle_timeout) {
   const auto on_line = [&](std::string_view line) {
     if (line.empty()) return true;
-    const nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
+    const tahoma::Json event = tahoma::Json::parse(line, nullptr, false);
     const auto is_event = [&] {
       return event.is_object() && event.contains("object") &&
-             event.value("type", nlohmann::json()).is_string();
+             event.value("type", tahoma::Json()).is_string();
     };
     if (!is_event()) return sink("", nullptr);
     return sink(event["type"].get_ref<const std::string&>(), event["object"]);

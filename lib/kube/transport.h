@@ -19,11 +19,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::kube {
 
@@ -35,7 +36,7 @@ struct Request {
   Headers headers = {};
   std::string body = {};
   // Instead of `body`, its value: a server in this process need not parse it.
-  std::shared_ptr<const nlohmann::json> parsed = {};
+  std::shared_ptr<const tahoma::Json> parsed = {};
 
   // The body as it is sent.
   std::string Text() const;
@@ -45,10 +46,10 @@ struct Response {
   int status = 0;
   Headers headers = {};
   std::string body = {};
-  std::shared_ptr<const nlohmann::json> parsed = {};  // `body`, from a server in this process
+  std::shared_ptr<const tahoma::Json> parsed = {};  // `body`, from a server in this process
 
   // The body as a value; a discarded one (nlohmann's) when it is not JSON.
-  std::shared_ptr<const nlohmann::json> Json() const;
+  std::shared_ptr<const tahoma::Json> Json() const;
 
   // The value of the first header of that name, compared without case; empty when there is none.
   std::string_view header(std::string_view name) const;
@@ -59,7 +60,7 @@ using LineSink = std::function<bool(std::string_view line)>;
 
 // Receives the events of a watch: "ADDED" and the object, which lives during the call; or "ERROR"
 // and a Status. Returning false ends the watch.
-using EventSink = std::function<bool(std::string_view type, const nlohmann::json& object)>;
+using EventSink = std::function<bool(std::string_view type, const tahoma::Json& object)>;
 
 class Transport {
  public:

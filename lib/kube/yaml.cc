@@ -9,18 +9,16 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
 namespace {
-
-using Json = nlohmann::json;
 
 bool AllOf(std::string_view text, std::string_view allowed) {
   return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;

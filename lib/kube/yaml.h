@@ -17,9 +17,10 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
+
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::kube {
 
@@ -30,9 +31,9 @@ inline constexpr std::size_t kYamlDocumentsMax = 1000;
 inline constexpr std::size_t kYamlNodesMax = 1'000'000;
 
 // Exactly one document (an empty one is null). kInvalidArgument with line and reason.
-absl::StatusOr<nlohmann::json> YamlToJson(std::string_view text);
+absl::StatusOr<Json> YamlToJson(std::string_view text);
 
 // All documents; empty ones are left out.
-absl::StatusOr<std::vector<nlohmann::json>> YamlDocuments(std::string_view text);
+absl::StatusOr<std::vector<Json>> YamlDocuments(std::string_view text);
 
 }  // namespace tahoma::kube

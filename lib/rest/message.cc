@@ -1,8 +1,7 @@
 #include "lib/rest/message.h"
 
-#include <nlohmann/json.hpp>
-
 #include "lib/base/ascii.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::rest {
@@ -90,12 +89,12 @@ Response Response::Json(int status, std::string json) {
 }
 
 Response Response::Problem(int status, std::string_view detail) {
-  const nlohmann::json problem{{"type", "about:blank"},
-                               {"title", ReasonPhrase(status)},
-                               {"status", status},
-                               {"detail", detail}};
+  const tahoma::Json problem{{"type", "about:blank"},
+                             {"title", ReasonPhrase(status)},
+                             {"status", status},
+                             {"detail", detail}};
   Response response =
-      Json(status, problem.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      Json(status, problem.dump(-1, ' ', false, tahoma::Json::error_handler_t::replace) + "\n");
   response.content_type = "application/problem+json";
   return response;
 }

@@ -17,12 +17,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::rest {
 
@@ -42,7 +43,7 @@ struct Request {
   Headers headers;     // names as sent
   std::string body = {};
   // Instead of `body`, its value: from callers in the same process, which need make no text of it.
-  std::shared_ptr<const nlohmann::json> parsed = {};
+  std::shared_ptr<const tahoma::Json> parsed = {};
   std::string peer;  // "127.0.0.1:4711"
   bool tls = false;
   std::optional<ClientSubject> client;  // only with a certificate that a client CA signed
@@ -69,7 +70,7 @@ struct Response {
   std::string body = {};
   // The value that `body` is the text of, where the server has it at hand: for callers in the same
   // process, which need not parse.
-  std::shared_ptr<const nlohmann::json> parsed = {};
+  std::shared_ptr<const tahoma::Json> parsed = {};
   StreamSource source;           // when set, `body` is not used
   std::function<void()> closed;  // called once, when the stream is over or its reader has gone
 

@@ -1,14 +1,13 @@
 #include "lib/wire/call.h"
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::wire {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::size_t kMaxMethodBytes = 64;
 constexpr std::size_t kMaxMessageBytes = 16384;

@@ -1,7 +1,6 @@
 #include "lib/wire/fields.h"
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::wire {
@@ -9,25 +8,25 @@ namespace {
 
 constexpr int kMaxDepth = 32;
 
-const nlohmann::json& EmptyArray() {
-  static const nlohmann::json empty = nlohmann::json::array();
+const Json& EmptyArray() {
+  static const Json empty = Json::array();
   return empty;
 }
 
-const nlohmann::json& EmptyObject() {
-  static const nlohmann::json empty = nlohmann::json::object();
+const Json& EmptyObject() {
+  static const Json empty = Json::object();
   return empty;
 }
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view where) {
+absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view where) {
   bool too_deep = false;
-  const auto watch_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+  const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
     too_deep = too_deep || depth > kMaxDepth;
     return !too_deep;
   };
-  nlohmann::json parsed = nlohmann::json::parse(text, watch_depth, /*allow_exceptions=*/false);
+  Json parsed = Json::parse(text, watch_depth, /*allow_exceptions=*/false);
   if (too_deep) {
     return InvalidArgument("{} is nested deeper than {} levels", where, kMaxDepth);
   }
@@ -35,7 +34,7 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view
   return parsed;
 }
 
-Fields::Fields(const nlohmann::json& object, std::string where)
+Fields::Fields(const Json& object, std::string where)
     : object_(object.is_object() ? object : EmptyObject()), where_(std::move(where)) {
   if (!object.is_object()) {
     Fail(InvalidArgument("{} is of type {}; expected an object", where_, object.type_name()));
@@ -48,7 +47,7 @@ void Fields::Fail(absl::Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-const nlohmann::json* Fields::Find(std::string_view key, bool required) {
+const Json* Fields::Find(std::string_view key, bool required) {
   asked_.emplace(key);
   const auto found = object_.find(key);
   if (found != object_.end() && !found->is_null()) return &*found;
@@ -57,7 +56,7 @@ const nlohmann::json* Fields::Find(std::string_view key, bool required) {
 }
 
 std::string Fields::String(std::string_view key, std::size_t min_bytes, std::size_t max_bytes) {
-  const nlohmann::json* value = Find(key, /*required=*/true);
+  const Json* value = Find(key, /*required=*/true);
   if (value == nullptr) return "";
   if (!value->is_string()) {
     Fail(InvalidArgument("{} is of type {}; expected a string", Path(key), value->type_name()));
@@ -73,7 +72,7 @@ std::string Fields::String(std::string_view key, std::size_t min_bytes, std::siz
 }
 
 std::int64_t Fields::Int(std::string_view key, std::int64_t min, std::int64_t max) {
-  const nlohmann::json* value = Find(key, /*required=*/true);
+  const Json* value = Find(key, /*required=*/true);
   if (value == nullptr) return min;
   if (!value->is_number_integer()) {
     Fail(InvalidArgument("{} is {}; expected a whole number from {} to {}", Path(key),
@@ -90,7 +89,7 @@ std::int64_t Fields::Int(std::string_view key, std::int64_t min, std::int64_t ma
 }
 
 bool Fields::Bool(std::string_view key) {
-  const nlohmann::json* value = Find(key, /*required=*/true);
+  const Json* value = Find(key, /*required=*/true);
   if (value == nullptr) return false;
   if (!value->is_boolean()) {
     Fail(
@@ -113,8 +112,8 @@ bool Fields::BoolOr(std::string_view key, bool fallback) {
   return Find(key, /*required=*/false) == nullptr ? fallback : Bool(key);
 }
 
-const nlohmann::json& Fields::Array(std::string_view key, std::size_t max) {
-  const nlohmann::json* value = Find(key, /*required=*/false);
+const Json& Fields::Array(std::string_view key, std::size_t max) {
+  const Json* value = Find(key, /*required=*/false);
   if (value == nullptr) return EmptyArray();
   if (!value->is_array()) {
     Fail(InvalidArgument("{} is of type {}; expected an array", Path(key), value->type_name()));
@@ -127,8 +126,8 @@ const nlohmann::json& Fields::Array(std::string_view key, std::size_t max) {
   return *value;
 }
 
-const nlohmann::json* Fields::Object(std::string_view key) {
-  const nlohmann::json* value = Find(key, /*required=*/false);
+const Json* Fields::Object(std::string_view key) {
+  const Json* value = Find(key, /*required=*/false);
   if (value != nullptr && !value->is_object()) {
     Fail(InvalidArgument("{} is of type {}; expected an object", Path(key), value->type_name()));
     return nullptr;

@@ -18,20 +18,21 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "lib/base/json_fwd.h"
+
 namespace tahoma::wire {
 
 // Parses untrusted text. kInvalidArgument: "<where> is not JSON" or nested deeper than 32.
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view where);
+absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view where);
 
 class Fields {
  public:
   // `where` begins every message. Anything but an object is an error at once.
-  Fields(const nlohmann::json& object, std::string where);
+  Fields(const Json& object, std::string where);
 
   // Required; the length in bytes must be within the bounds.
   std::string String(std::string_view key, std::size_t min_bytes, std::size_t max_bytes);
@@ -45,9 +46,9 @@ class Fields {
   bool BoolOr(std::string_view key, bool fallback);
 
   // The array under `key` with at most `max` elements; an empty array when absent.
-  const nlohmann::json& Array(std::string_view key, std::size_t max);
+  const Json& Array(std::string_view key, std::size_t max);
   // The object under `key`; nullptr when absent.
-  const nlohmann::json* Object(std::string_view key);
+  const Json* Object(std::string_view key);
 
   // Records an error unless one is kept already.
   void Fail(absl::Status status);
@@ -59,9 +60,9 @@ class Fields {
   std::string Path(std::string_view key) const;
 
  private:
-  const nlohmann::json* Find(std::string_view key, bool required);
+  const Json* Find(std::string_view key, bool required);
 
-  const nlohmann::json& object_;
+  const Json& object_;
   std::string where_;
   absl::Status status_;
   std::set<std::string, std::less<>> asked_;

@@ -1,15 +1,15 @@
 #include "lib/wire/messages.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::wire {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::size_t kMaxNameBytes = 253;  // Kubernetes object names
 constexpr std::size_t kMaxUidBytes = 64;

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"

@@ -1,14 +1,14 @@
 #include "sim-node/podrunner/node_object.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kVersion = "v1.36.0-tahoma";
 

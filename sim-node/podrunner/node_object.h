@@ -17,12 +17,12 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::sim {
@@ -50,9 +50,9 @@ inline constexpr int kMaxPods = 110;
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
 // For a merge patch of metadata.labels: NodeLabels, and null for the UltraServer's that are not
 // among them.
-nlohmann::json LabelPatch(const NodeFacts& facts);
-nlohmann::json MakeNode(const NodeFacts& facts, WallTime now);
-nlohmann::json MakeNodeStatus(const NodeFacts& facts, WallTime now);
-nlohmann::json MakeLease(const NodeFacts& facts, WallTime now);
+Json LabelPatch(const NodeFacts& facts);
+Json MakeNode(const NodeFacts& facts, WallTime now);
+Json MakeNodeStatus(const NodeFacts& facts, WallTime now);
+Json MakeLease(const NodeFacts& facts, WallTime now);
 
 }  // namespace tahoma::sim

@@ -1,14 +1,14 @@
 #include "sim-node/podrunner/node_pods.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr int kCheckpointVersion = 1;
 

@@ -20,7 +20,6 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +27,7 @@
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "sim-node/podrunner/pod_machine.h"
 
 namespace tahoma::sim {
@@ -41,7 +41,7 @@ struct ClaimFacts {
   std::vector<std::string> drivers{};       // of the allocation, each once
   std::vector<std::string> reserved_for{};  // pod uids
 };
-absl::StatusOr<ClaimFacts> ParseClaimFacts(const nlohmann::json& claim);
+absl::StatusOr<ClaimFacts> ParseClaimFacts(const Json& claim);
 
 // One device that a plugin prepared (kubelet dra/v1 Device).
 struct PreparedDevice {
@@ -103,7 +103,7 @@ class NodePods {
   std::string Checkpoint() const;
 
   // A pod was added or changed. Pods of other nodes are the caller's to leave out.
-  NodeActions OnPod(const nlohmann::json& pod, WallTime now);
+  NodeActions OnPod(const Json& pod, WallTime now);
   NodeActions OnPodGone(const std::string& uid, WallTime now);
   // Every pod of the node was seen once: claims that nobody uses any more are unprepared.
   NodeActions OnPodsSynced(WallTime now);
@@ -154,8 +154,8 @@ class NodePods {
   };
 
   NodeActions Take();
-  void Admit(Pod& pod, PodSpec spec, const nlohmann::json& object, WallTime now);
-  void Refuse(const nlohmann::json& object, std::string_view reason, std::string_view message);
+  void Admit(Pod& pod, PodSpec spec, const Json& object, WallTime now);
+  void Refuse(const Json& object, std::string_view reason, std::string_view message);
   bool HoldsClaims(const std::string& pod_uid) const;
   void Carry(Pod& pod, const PodActions& actions, WallTime now);
   void StartReading(Pod& pod, WallTime now);

@@ -22,7 +22,6 @@
 
 #include <chrono>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +30,7 @@
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "sim-node/podrunner/pod_spec.h"
 
 namespace tahoma::sim {
@@ -109,7 +109,7 @@ struct PodHistory {
 };
 
 // Reads the status a former runner wrote; what it cannot read it leaves out.
-PodHistory ParseHistory(const nlohmann::json& pod);
+PodHistory ParseHistory(const Json& pod);
 
 class PodMachine {
  public:
@@ -145,7 +145,7 @@ class PodMachine {
 
   // When OnTick has something to do; nothing when only events can move the pod.
   std::optional<WallTime> NextDeadline() const;
-  nlohmann::json Status() const;
+  Json Status() const;
   const PodSpec& spec() const { return spec_; }
   std::string_view phase() const;
   // Nothing is left to do: no container runs, no claim is held, the pod is (being) removed.
@@ -227,7 +227,7 @@ class PodMachine {
                     WallTime now);
   std::vector<std::string> UnreadyContainers() const;
   PodActions Take(WallTime now);
-  nlohmann::json ContainerStatus(const Container& container) const;
+  Json ContainerStatus(const Container& container) const;
 
   PodSpec spec_;
   const Addresses addresses_;

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/cdi.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 // A node holds at most kMaxPods pods; each makes a handful of steps at a time.
 constexpr std::size_t kQueued = 16'384;

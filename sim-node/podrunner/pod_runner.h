@@ -29,7 +29,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -38,6 +37,7 @@
 
 #include "lib/base/bounded_queue.h"
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/client.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/podrunner/log_folder.h"
@@ -80,7 +80,7 @@ class PodRunner {
   // Ends the pods, writes their last status, and returns; the second time it does nothing.
   void Stop();
 
-  void OnPod(const nlohmann::json& pod);
+  void OnPod(const Json& pod);
   void OnPodGone(const std::string& uid);
   void OnPodsSynced();
   // The labels of the node follow, as soon as the API server takes them.

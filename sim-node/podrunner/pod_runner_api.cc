@@ -1,16 +1,16 @@
 // What a PodRunner writes to the API server: pod statuses, deletions, events, its Node and Lease.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/pod_runner.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::size_t kMaxTold = 4096;
 constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer ones

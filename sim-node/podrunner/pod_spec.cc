@@ -1,14 +1,14 @@
 #include "sim-node/podrunner/pod_spec.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 const json& Member(const json& object, const char* key) {
   static const json kNull;

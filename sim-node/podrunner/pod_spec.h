@@ -16,12 +16,12 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::sim {
 
@@ -100,6 +100,6 @@ struct PodSpec {
   const ContainerSpec* FindContainer(const std::string& container) const;
 };
 
-absl::StatusOr<PodSpec> ParsePod(const nlohmann::json& object);
+absl::StatusOr<PodSpec> ParsePod(const Json& object);
 
 }  // namespace tahoma::sim

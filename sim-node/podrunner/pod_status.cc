@@ -1,15 +1,15 @@
 // How a PodMachine looks from the API: phase, conditions, container statuses; and back.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/pod_machine.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 json TerminationJson(const Termination& ended) {
   json made = {{"exitCode", ended.exit.code},

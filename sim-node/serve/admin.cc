@@ -7,14 +7,14 @@
 #include <chrono>
 #include <functional>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 absl::StatusOr<int> ChipNumber(std::string_view text) {
   int chip = 0;

@@ -1,10 +1,10 @@
 #include "sim-node/serve/communicator.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "lib/base/check.h"
 #include "lib/base/digest.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/serve/communicator_messages.h"
 

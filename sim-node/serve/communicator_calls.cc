@@ -1,15 +1,13 @@
 #include "sim-node/serve/communicator_calls.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kMaxCommIdBytes = 256;
 constexpr int kMaxCores = 512;  // logical cores of an UltraServer under LNC 1

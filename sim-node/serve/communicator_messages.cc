@@ -1,9 +1,9 @@
 #include "sim-node/serve/communicator_messages.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/torus/box.h"
 #include "lib/wire/fields.h"
@@ -11,7 +11,6 @@
 namespace tahoma::sim {
 namespace {
 
-using Json = nlohmann::json;
 using wire::Fields;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();

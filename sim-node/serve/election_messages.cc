@@ -2,15 +2,13 @@
 
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::array<std::string_view, 4> kAttempts = {"both", "right", "left", "alone"};

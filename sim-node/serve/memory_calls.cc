@@ -1,17 +1,15 @@
 #include "sim-node/serve/memory_calls.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 #include "sim-node/serve/communicator_of_instance.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kMaxCommIdBytes = 256;
 constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max();

@@ -1,15 +1,15 @@
 #include "sim-node/serve/node_server.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 wire::ClaimGrant GrantOf(const HeldClaim& claim) {
   wire::ClaimGrant grant;

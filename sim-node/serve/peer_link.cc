@@ -1,9 +1,9 @@
 #include "sim-node/serve/peer_link.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
@@ -140,7 +140,7 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   };
   std::uint64_t id = 0;
   const std::chrono::milliseconds beat = options_.silence / kBeats;
-  nlohmann::json hello = {{"aliveMs", beat.count()}};
+  Json hello = {{"aliveMs", beat.count()}};
   if (options_.name.empty()) {
     hello["nodeId"] = options_.node_id;
     hello["ultraServer"] = options_.ultra_server;
@@ -269,7 +269,7 @@ absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection)
   if (hello.request.method != kHello) {
     return InvalidArgument("a peer began with \"{}\"", hello.request.method);
   }
-  TAHOMA_ASSIGN_OR_RETURN(const nlohmann::json json, wire::ParseJson(hello.request.params, kHello));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(hello.request.params, kHello));
   wire::Fields fields(json, std::string(kHello));
   const absl::StatusOr<int> node = Recognise(fields);
   const std::chrono::milliseconds beat(fields.IntOr("aliveMs", 0, kMaxAliveMs, 0));

@@ -7,14 +7,14 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
+
+#include "lib/base/json.h"
 
 namespace tahoma::sim {
 namespace {
 
-using Json = nlohmann::json;
 using torus::Axis;
 using torus::ChipIndex;
 using torus::Coord;

@@ -1,14 +1,11 @@
 #include "sim-node/workload/comm_call.h"
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 // Longer than sim-node itself waits for the other ranks, so that its message is the one we print.
 constexpr std::chrono::seconds kJoinTimeout{300};

@@ -14,12 +14,12 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
 #include "lib/wire/call.h"
 
 namespace tahoma::sim {
@@ -49,11 +49,10 @@ class CommCall {
   // claim.
   absl::StatusOr<CommJoined> Join(const CommPlace& place, int cores);
   // `params` is an object; token, commId and rank are added to it.
-  absl::StatusOr<wire::Reply> OfRank(std::string_view method, const CommPlace& place,
-                                     nlohmann::json params, std::chrono::seconds timeout,
-                                     std::string payload = "");
+  absl::StatusOr<wire::Reply> OfRank(std::string_view method, const CommPlace& place, Json params,
+                                     std::chrono::seconds timeout, std::string payload = "");
   // The same of the claim alone: only the token is added.
-  absl::StatusOr<wire::Reply> OfClaim(std::string_view method, nlohmann::json params,
+  absl::StatusOr<wire::Reply> OfClaim(std::string_view method, Json params,
                                       std::chrono::seconds timeout, std::string payload = "");
   // When it fails the node notices that the claim is released.
   void Leave(const CommPlace& place);

@@ -1,15 +1,13 @@
 #include "sim-node/workload/mem_node.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kAccessTimeout{600};
 constexpr std::chrono::seconds kHostTimeout{60};

@@ -1,16 +1,14 @@
 #include "sim-node/workload/nccom_files.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kMaxRanks = 8 * 131'072;  // of the largest gang
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;

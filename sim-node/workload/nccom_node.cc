@@ -1,15 +1,13 @@
 #include "sim-node/workload/nccom_node.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kRunTimeout{1800};
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();

@@ -1,15 +1,15 @@
 #include "sim-node/workload/neuron_ls.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using Row = std::vector<std::string>;
 
 constexpr int kGridSide = 4;  // devices of an instance stand in 4 rows and 4 columns

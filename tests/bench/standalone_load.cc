@@ -25,7 +25,6 @@
 #include <cstdlib>
 #include <list>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -34,13 +33,13 @@
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/slices/slice_json.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/hw/catalogue.h"
 #include "lib/kube/http_transport.h"
 
 namespace tahoma {
 namespace {
 
-using Json = nlohmann::json;
 using std::chrono::steady_clock;
 
 constexpr int kFleetThreads = 8;

@@ -2,12 +2,12 @@
 // consistent. Lines that are lists are pages, all others are lines of a watch.
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/kube/list_watch.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -75,7 +75,7 @@ void FuzzOne(std::string_view input) {
   while (!input.empty()) {
     const std::string_view line = input.substr(0, input.find('\n'));
     input.remove_prefix(std::min(input.size(), line.size() + 1));
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = tahoma::Json::parse(line, nullptr, false);
     if (json.is_object() && json.contains("items")) {
       if (!in_list) cache.BeginList();
       const auto next = cache.AddPage(json);

@@ -1,8 +1,7 @@
 // Manifests: whatever the text, an answer; what is read is read again from its JSON.
 
-#include <nlohmann/json.hpp>
-
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/kube/yaml.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -15,6 +14,6 @@ void FuzzOne(std::string_view input) {
   const auto json = tahoma::kube::YamlToJson(input);
   if (!json.ok()) return;
   // Bytes that are no UTF-8 cannot be dumped strictly; JSON text of the rest is YAML again.
-  const std::string text = json->dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const std::string text = json->dump(-1, ' ', true, tahoma::Json::error_handler_t::replace);
   (void)tahoma::kube::YamlToJson(text);
 }

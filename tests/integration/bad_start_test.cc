@@ -10,12 +10,12 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "controller/store/store.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/child_program.h"
@@ -177,7 +177,7 @@ TEST_F(BadController, ASecondOneOnTheSameFolderIsRefusedAndTheFirstGoesOn) {
   struct stat after = {};
   ASSERT_EQ(::stat((data() + "/LOG").c_str(), &after), 0);
   EXPECT_EQ(after.st_ino, before.st_ino) << "the log that the first one writes was renamed";
-  const nlohmann::json ns = {
+  const Json ns = {
       {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "afterwards"}}}};
   EXPECT_EQ(testing::Send(first.api(), "POST", "/api/v1/namespaces", ns), 201);
 }

@@ -13,7 +13,6 @@
 
 #include <filesystem>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +26,7 @@
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/integration/standalone.h"
@@ -34,8 +34,6 @@
 
 namespace tahoma::testing {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kMembers = 2;
 

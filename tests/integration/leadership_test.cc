@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/temp_dir.h"
 
@@ -17,7 +17,7 @@ constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/namespaces/default/leas
 
 // Who holds the controllers' lease; "nobody" when there is none.
 std::string Holder(kube::Transport& api) {
-  const nlohmann::json leases = List(api, kLeases);
+  const Json leases = List(api, kLeases);
   if (leases.size() != 1) return "nobody";
   return leases[0]["spec"].value("holderIdentity", "");
 }

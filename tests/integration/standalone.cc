@@ -4,18 +4,16 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/slices/slice_json.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/hw/catalogue.h"
 
 namespace tahoma::testing {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kPatience{30};
 

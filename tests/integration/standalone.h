@@ -13,10 +13,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/transport.h"
 #include "tests/support/child_program.h"
@@ -56,9 +56,9 @@ std::vector<std::string> RealController(const std::string& data, const std::stri
 
 // The answer's HTTP status, or 0 when there was none.
 int Send(kube::Transport& api, const std::string& method, const std::string& target,
-         const nlohmann::json& body);
+         const Json& body);
 // The items of a list, or null when there was no answer.
-nlohmann::json List(kube::Transport& api, const std::string& target);
+Json List(kube::Transport& api, const std::string& target);
 
 // A Ready trn2.48xlarge with the slice of its chips. Nobody renews its lease: it becomes unknown
 // when a controller has run for 40 seconds.

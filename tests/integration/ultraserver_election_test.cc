@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
@@ -21,7 +21,7 @@
 namespace tahoma {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

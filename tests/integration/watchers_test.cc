@@ -14,18 +14,16 @@
 #include <cerrno>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::testing {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
 constexpr rlim_t kUsualFiles = 1024;

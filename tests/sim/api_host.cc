@@ -10,7 +10,7 @@
 namespace tahoma::simulation {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr char kCrd[] = "charts/tahoma/crds/tahoma.dev_gangs.yaml";
 constexpr char kClasses[] = "/apis/resource.k8s.io/v1/deviceclasses";

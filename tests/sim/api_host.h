@@ -16,12 +16,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "controller/apiserver/api_server.h"
 #include "controller/apiserver/duties/duties.h"
 #include "controller/store/store.h"
+#include "lib/base/json.h"
 #include "lib/kube/transport.h"
 #include "tests/sim/world.h"
 #include "tests/support/fault_file_system.h"
@@ -55,7 +55,7 @@ class Disk {
 
 struct Answer {
   int status = 0;  // 0: no answer
-  nlohmann::json body;
+  Json body;
 };
 
 class ApiHost {
@@ -69,8 +69,8 @@ class ApiHost {
   Disk& disk() { return disk_; }
 
   // Straight to the server, for users and for checks.
-  Answer Call(const std::string& method, const std::string& target,
-              const nlohmann::json& body = nullptr, const std::string& type = "application/json");
+  Answer Call(const std::string& method, const std::string& target, const Json& body = nullptr,
+              const std::string& type = "application/json");
   rest::Response Handle(const kube::Request& request, const std::string& client);
 
   const controller::ObjectStore& objects() const { return server_->objects(); }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 
 namespace tahoma::simulation {
 
-using nlohmann::json;
+using json = Json;
 
 namespace {
 

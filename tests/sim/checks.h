@@ -14,12 +14,12 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
 #include "tests/sim/api_host.h"
 #include "tests/sim/controller_host.h"
 #include "tests/sim/fit_oracle.h"
@@ -53,7 +53,7 @@ class Checks final : public DecisionWatcher {
   };
 
   void Reload();
-  void OnClaim(const std::string& key, const nlohmann::json* claim);
+  void OnClaim(const std::string& key, const Json* claim);
   const VirtualNode* NodeOf(const std::string& name) const;
   void CheckChips(const controller::GangDecision& decision, const controller::ClusterState& view);
   bool IsAllocated(const std::string& ns, const std::string& claim) const;
@@ -68,8 +68,8 @@ class Checks final : public DecisionWatcher {
   void CheckPods(const std::map<controller::RunId, Run>& runs);
   void CheckNodes(const controller::Snapshot& snapshot);
   void CheckWaiting(const controller::Snapshot& snapshot);
-  void CheckGangWaits(const controller::GangView& view, const nlohmann::json& gang);
-  void CheckPodWaits(const controller::GangView& view, const nlohmann::json& pod);
+  void CheckGangWaits(const controller::GangView& view, const Json& gang);
+  void CheckPodWaits(const controller::GangView& view, const Json& pod);
   std::vector<OracleUnit> Fleet(bool empty) const;
   bool SomeNodeHas(int chips, bool empty) const;
   bool Usable(const VirtualNode& node) const;

@@ -1,16 +1,16 @@
 // The part of Checks that judges a world in which nothing moves any more.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "controller/ledger/record.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "tests/sim/checks.h"
 #include "tests/sim/users.h"
 
 namespace tahoma::simulation {
 
-using nlohmann::json;
+using json = Json;
 
 namespace {
 

@@ -9,7 +9,7 @@
 namespace tahoma::simulation {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

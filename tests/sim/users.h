@@ -11,10 +11,10 @@
 
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "tests/sim/api_host.h"
 #include "tests/sim/world.h"
 
@@ -35,7 +35,7 @@ class Users {
  private:
   struct Object {
     std::string collection;
-    nlohmann::json body;
+    Json body;
   };
 
   void SubmitGang(const std::string& name);
@@ -45,12 +45,12 @@ class Users {
   // Posts them one after the other in any order, each until it is taken.
   void Post(std::vector<Object> objects);
   void PostOne(const Object& object);
-  Object Template(const std::string& name, nlohmann::json request, nlohmann::json constraints);
-  static Object Gang(const std::string& name, nlohmann::json spec);
+  Object Template(const std::string& name, Json request, Json constraints);
+  static Object Gang(const std::string& name, Json spec);
   static Object Claim(const std::string& name, int chips);
-  Object Member(const std::string& gang, int rank, nlohmann::json claim);
-  Object Pod(const std::string& name, nlohmann::json claim);
-  void AddRuntime(nlohmann::json& annotations);
+  Object Member(const std::string& gang, int rank, Json claim);
+  Object Pod(const std::string& name, Json claim);
+  void AddRuntime(Json& annotations);
   // A random object of the collection: its path, or empty.
   std::string Pick(const controller::ResourceName& resource, const std::string& collection);
   void Delete(const std::string& path, bool force);

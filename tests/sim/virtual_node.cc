@@ -1,17 +1,17 @@
 #include "tests/sim/virtual_node.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "dra-plugin/inventory/pool.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/node_object.h"
 
 namespace tahoma::simulation {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

@@ -1,15 +1,15 @@
 // The part of VirtualNode that carries out what its pods want.
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "tests/sim/virtual_node.h"
 
 namespace tahoma::simulation {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

@@ -16,7 +16,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,13 +24,14 @@
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::testing {
 
 struct Answer {
   int status = 0;
-  nlohmann::json body;
+  Json body;
   std::string text;
   rest::Headers headers;
   rest::StreamSource source;
@@ -55,20 +55,20 @@ struct Answer {
   std::vector<std::string> Events() {
     std::vector<std::string> events;
     for (const auto& event : Read()) {
-      const auto metadata = event.at("object").value("metadata", nlohmann::json::object());
+      const auto metadata = event.at("object").value("metadata", Json::object());
       events.push_back(event.at("type").get<std::string>() + " " + metadata.value("name", ""));
     }
     return events;
   }
-  std::vector<nlohmann::json> Read() {
-    std::vector<nlohmann::json> events;
+  std::vector<Json> Read() {
+    std::vector<Json> events;
     // Twice: what is there at the start and what came after it are read separately.
     for (int i = 0; i < 2; ++i) {
       std::string out;
       open = source(out, std::chrono::milliseconds(0));
       for (std::size_t at = 0; at < out.size();) {
         const std::size_t end = out.find('\n', at);
-        events.push_back(nlohmann::json::parse(out.substr(at, end - at)));
+        events.push_back(Json::parse(out.substr(at, end - at)));
         at = end + 1;
       }
       if (!open) break;
@@ -113,7 +113,7 @@ class ApiFixture : public ::testing::Test {
     request.body = body;
     rest::Response response = server_->Handle(request);
     Answer answer{.status = response.status,
-                  .body = nlohmann::json::parse(response.body, nullptr, false),
+                  .body = Json::parse(response.body, nullptr, false),
                   .text = response.body,
                   .headers = response.headers,
                   .source = response.source};
@@ -124,27 +124,27 @@ class ApiFixture : public ::testing::Test {
               const rest::Headers& headers = {}) {
     return Call(method, target, std::string(body), headers);
   }
-  Answer Call(const std::string& method, const std::string& target, const nlohmann::json& body,
+  Answer Call(const std::string& method, const std::string& target, const Json& body,
               const rest::Headers& headers = {}) {
     return Call(method, target, body.dump(), headers);
   }
-  Answer Patch(const std::string& target, const std::string& type, const nlohmann::json& body) {
+  Answer Patch(const std::string& target, const std::string& type, const Json& body) {
     return Call("PATCH", target, body, {{"Content-Type", "application/" + type}});
   }
 
-  static nlohmann::json PodOf(const std::string& name, const nlohmann::json& labels = nullptr) {
-    nlohmann::json pod = {{"metadata", {{"name", name}}},
-                          {"spec", {{"containers", {{{"name", "main"}, {"image", "train"}}}}}}};
+  static Json PodOf(const std::string& name, const Json& labels = nullptr) {
+    Json pod = {{"metadata", {{"name", name}}},
+                {"spec", {{"containers", {{{"name", "main"}, {"image", "train"}}}}}}};
     if (!labels.is_null()) pod["metadata"]["labels"] = labels;
     return pod;
   }
-  static nlohmann::json GangOf(const std::string& name, int members = 4) {
+  static Json GangOf(const std::string& name, int members = 4) {
     return {{"apiVersion", "tahoma.dev/v1alpha1"},
             {"kind", "Gang"},
             {"metadata", {{"name", name}}},
             {"spec", {{"members", members}, {"shape", "4x4x4"}}}};
   }
-  static nlohmann::json ConfigMapOf(const std::string& name, const std::string& value) {
+  static Json ConfigMapOf(const std::string& name, const std::string& value) {
     return {{"metadata", {{"name", name}}}, {"data", {{"key", value}}}};
   }
 

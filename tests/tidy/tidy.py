@@ -71,7 +71,7 @@ CAGES = {
     r"^[<\"].*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
     r"^<CLI/": ["lib/config"],
 }
-ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
+ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
 
 # What only lib/base and the app folders may call, and what to use instead.
 BANNED_CALLS = {
@@ -106,7 +106,8 @@ def check_includes(path, lines):
         for cage, folders in CAGES.items():
             if re.search(cage, target) and folder not in folders and not in_tests:
                 yield number, f"{target} may be included only in {', '.join(folders)}"
-        if path.endswith(".h") and not in_tests and re.search(ONLY_IN_SOURCES, target):
+        own = path == "lib/base/json.h"  # what the others include in the library's place
+        if path.endswith(".h") and not in_tests and not own and re.search(ONLY_IN_SOURCES, target):
             yield number, f"{target} may be included only in .cc files"
         layer = folder_of(target.strip('"<>'))
         if free or folder is None or layer is None or target.startswith("<"):
@@ -190,6 +191,7 @@ def check_self():
         "lib/torus/b.cc": '#include "lib/hw/x.h"\n',
         "lib/kube/c.cc": "#include <rocksdb/db.h>\n",
         "lib/kube/d.h": "#pragma once\n#include <nlohmann/json.hpp>\n",
+        "lib/kube/j.h": '#pragma once\n#include "lib/base/json.h"\n',
         "lib/kube/e.cc": f"void F() {{\n{body}\n}}\n",
         "lib/kube/f.cc": "x\n" * 801,
         "lib/kube/g.cc": "auto t = std::chrono::system_clock::now();\n",
@@ -202,6 +204,7 @@ def check_self():
     }
     missed = [path for path, text in planted.items() if not list(check_file(path, text))]
     clean = {
+        "lib/base/json.h": "#pragma once\n#include <nlohmann/json.hpp>\n",
         "controller/app/a.cc": '#include "controller/apiserver/x.h"\nauto t = std::chrono::system_clock::now();\n',
         "controller/plan/b.cc": '#include "lib/torus/x.h"\n#include "lib/base/status.h"\nvoid F() {\n  f();\n}\n',
     }

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/duties/duties.h"
 #include "controller/apiserver/duties/fields.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr char kPodClaimName[] = "resource.kubernetes.io/pod-claim-name";
 constexpr char kDeleteProtection[] = "resource.kubernetes.io/delete-protection";

@@ -1,10 +1,10 @@
 #include "controller/apiserver/duties/cluster_index.h"
 
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "controller/apiserver/duties/fields.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 
@@ -18,7 +18,7 @@ struct ClusterIndex::Edges {
   bool evicts = false;          // a slice with a device that is tainted NoExecute
 };
 
-bool HasEvictingDevice(const nlohmann::json& slice) {
+bool HasEvictingDevice(const Json& slice) {
   for (const auto& device : Field(slice, {"spec", "devices"})) {
     for (const auto& taint : Field(device, {"taints"})) {
       if (Text(taint, {"effect"}) == "NoExecute") return true;
@@ -28,7 +28,7 @@ bool HasEvictingDevice(const nlohmann::json& slice) {
 }
 
 ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const std::string& key,
-                                          const nlohmann::json* object) {
+                                          const Json* object) {
   Edges edges;
   if (object == nullptr) return edges;
   for (const auto& owner : Field(*object, {"metadata", "ownerReferences"})) {
@@ -62,8 +62,7 @@ ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const st
 namespace {
 
 // Whether all that EdgesOf reads of the two versions is the same, as after most changes.
-bool SameEdges(const ResourceName& resource, const nlohmann::json& before,
-               const nlohmann::json& after) {
+bool SameEdges(const ResourceName& resource, const Json& before, const Json& after) {
   const auto same = [&](std::initializer_list<std::string_view> path) {
     return Field(before, path) == Field(after, path);
   };
@@ -94,9 +93,8 @@ std::vector<std::string> Listed(const absl::flat_hash_map<std::string, std::set<
 
 }  // namespace
 
-void ClusterIndex::Apply(const ResourceName& resource, const std::string& key,
-                         const nlohmann::json* previous, const nlohmann::json* object,
-                         WallTime now) {
+void ClusterIndex::Apply(const ResourceName& resource, const std::string& key, const Json* previous,
+                         const Json* object, WallTime now) {
   if (previous != nullptr && object != nullptr && SameEdges(resource, *previous, *object)) return;
   const Edges before = EdgesOf(resource, key, previous);
   const Edges after = EdgesOf(resource, key, object);

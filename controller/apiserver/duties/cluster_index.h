@@ -13,7 +13,6 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +21,7 @@
 
 #include "controller/apiserver/object_store.h"
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -35,8 +35,8 @@ struct ObjectId {
 
 class ClusterIndex {
  public:
-  void Apply(const ResourceName& resource, const std::string& key, const nlohmann::json* previous,
-             const nlohmann::json* object, WallTime now);
+  void Apply(const ResourceName& resource, const std::string& key, const Json* previous,
+             const Json* object, WallTime now);
   // Has the links of `fresh` instead of its own. Heartbeats stay, but of leases that are gone.
   void TakeLinks(ClusterIndex& fresh);
 
@@ -64,8 +64,7 @@ class ClusterIndex {
     WallTime seen;
   };
   struct Edges;
-  static Edges EdgesOf(const ResourceName& resource, const std::string& key,
-                       const nlohmann::json* object);
+  static Edges EdgesOf(const ResourceName& resource, const std::string& key, const Json* object);
 
   mutable std::mutex mutex_;
   absl::flat_hash_map<std::string, std::set<ObjectId>> dependents_;

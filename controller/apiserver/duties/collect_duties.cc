@@ -2,15 +2,13 @@
 // (pkg/controller/garbagecollector/garbagecollector.go).
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/duties/duties.h"
 #include "controller/apiserver/duties/fields.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::chrono::milliseconds kNamespaceAgain{200};
 constexpr char kNamespaceFinalizer[] = "kubernetes";  // that it is empty; others have their own

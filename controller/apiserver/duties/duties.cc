@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/apiserver/duties/fields.h"
+#include "lib/base/json.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kEventsAtOnce = 4096;
 
@@ -287,6 +285,7 @@ std::string Duties::PathOf(const ResourceName& resource, std::string_view key,
 
 kube::Request Duties::RequestOf(const char* method, std::string target, Json body,
                                 const char* content_type) {
+  ShareJson(body);
   return {.method = method,
           .target = std::move(target),
           .headers = {{"Content-Type", content_type}},

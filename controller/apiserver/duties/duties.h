@@ -19,7 +19,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +28,7 @@
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/object_store.h"
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
@@ -67,12 +67,10 @@ class Duties {
   void ObserveOnce(WallTime now);
   void ObserveAll(const Kind& kind, WallTime now);
   void ObserveEverything(const KindTable& kinds, WallTime now);
-  void ObserveOne(const ResourceName& resource, const std::string& key,
-                  const nlohmann::json* previous, const nlohmann::json* object, WallTime now);
-  void QueueForPod(const std::string& key, const nlohmann::json* previous,
-                   const nlohmann::json* pod, WallTime now);
-  void QueueForOwners(const ObjectId& id, const nlohmann::json* previous,
-                      const nlohmann::json* object, WallTime now);
+  void ObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
+                  const Json* object, WallTime now);
+  void QueueForPod(const std::string& key, const Json* previous, const Json* pod, WallTime now);
+  void QueueForOwners(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
 
   Outcome Do(const Work& work, WallTime now);
   // Makes the pods' claims, together. An outcome for each.
@@ -85,43 +83,41 @@ class Duties {
   Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
   Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
 
-  void QueueForTaints(const ResourceName& resource, const std::string& key,
-                      const nlohmann::json* previous, const nlohmann::json* object, WallTime now);
-  std::optional<WallTime> EvictionTime(const std::string& claim_key, const nlohmann::json& claim,
+  void QueueForTaints(const ResourceName& resource, const std::string& key, const Json* previous,
+                      const Json* object, WallTime now);
+  std::optional<WallTime> EvictionTime(const std::string& claim_key, const Json& claim,
                                        WallTime now);
-  nlohmann::json TaintsOf(const nlohmann::json& result) const;
-  Outcome Evict(const nlohmann::json& pod, WallTime now);
+  Json TaintsOf(const Json& result) const;
+  Outcome Evict(const Json& pod, WallTime now);
   void QueueTainted(WallTime now);
 
   struct PodClaims;
   void FindClaims(PodClaims& of) const;
   void CreateClaims(std::vector<PodClaims>& pods);
   void TellPods(std::vector<PodClaims>& pods);
-  std::optional<std::string> ExistingClaim(const nlohmann::json& pod,
-                                           const std::string& name) const;
-  bool HasItsClaim(const nlohmann::json& pod, const std::string& name) const;
-  Outcome ReserveFor(const nlohmann::json& pod);
-  Outcome WriteClaim(const std::string& key, nlohmann::json claim, bool deallocate);
+  std::optional<std::string> ExistingClaim(const Json& pod, const std::string& name) const;
+  bool HasItsClaim(const Json& pod, const std::string& name) const;
+  Outcome ReserveFor(const Json& pod);
+  Outcome WriteClaim(const std::string& key, Json claim, bool deallocate);
   // Whom an owner reference of an object names; nullopt: of a kind that we do not serve, or in a
   // namespace while the object is in none, which is no valid reference.
-  std::optional<ObjectId> OwnerId(const nlohmann::json& reference,
-                                  const std::string& dependent_key) const;
+  std::optional<ObjectId> OwnerId(const Json& reference, const std::string& dependent_key) const;
   enum class OwnerState : std::uint8_t { kGone, kSolid, kWaits };  // kWaits: for its dependents
-  OwnerState StateOf(const nlohmann::json& reference, const std::string& dependent_key) const;
+  OwnerState StateOf(const Json& reference, const std::string& dependent_key) const;
   Outcome DropOwner(const ObjectId& dependent, const std::string& owner_uid);
-  Outcome DeleteInForeground(const ObjectId& id, nlohmann::json object,
+  Outcome DeleteInForeground(const ObjectId& id, Json object,
                              const std::vector<ObjectId>& dependents);
   bool AnyHoldsUp(const std::vector<ObjectId>& dependents, const std::string& owner_uid);
 
   std::string PathOf(const ResourceName& resource, std::string_view key,
                      std::string_view subresource = "") const;
-  static kube::Request RequestOf(const char* method, std::string target, nlohmann::json body,
+  static kube::Request RequestOf(const char* method, std::string target, Json body,
                                  const char* content_type = "application/json");
   // kDone for 2xx and 404; kRetry otherwise.
   static Outcome OutcomeOf(const absl::StatusOr<kube::Response>& answer);
-  Outcome Send(const char* method, std::string target, nlohmann::json body,
+  Outcome Send(const char* method, std::string target, Json body,
                const char* content_type = "application/json");
-  Outcome Delete(const ObjectId& id, const nlohmann::json& object, const char* propagation,
+  Outcome Delete(const ObjectId& id, const Json& object, const char* propagation,
                  std::optional<int> grace = {});
 
   const KindSource kinds_;

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <initializer_list>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "controller/apiserver/object_store.h"
 #include "controller/apiserver/validation_parts.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -24,12 +24,10 @@ inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaim
 inline const ResourceName kSliceResource = {"resource.k8s.io", "resourceslices"};
 inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
 
-inline const nlohmann::json& Field(const nlohmann::json& object,
-                                   std::initializer_list<std::string_view> path) {
+inline const Json& Field(const Json& object, std::initializer_list<std::string_view> path) {
   return ValueAt(object, path);
 }
-inline std::string Text(const nlohmann::json& object,
-                        std::initializer_list<std::string_view> path) {
+inline std::string Text(const Json& object, std::initializer_list<std::string_view> path) {
   return TextAt(object, path);
 }
 
@@ -43,14 +41,14 @@ inline std::string PoolKey(const std::string& driver, const std::string& pool) {
 }
 
 // Whether a slice has a device that is tainted NoExecute.
-bool HasEvictingDevice(const nlohmann::json& slice);
+bool HasEvictingDevice(const Json& slice);
 
 // Succeeded or Failed: the pod will run no more.
-bool IsFinished(const nlohmann::json& pod);
-bool IsBeingDeleted(const nlohmann::json& object);
-bool HasFinalizer(const nlohmann::json& object, std::string_view finalizer);
+bool IsFinished(const Json& pod);
+bool IsBeingDeleted(const Json& object);
+bool HasFinalizer(const Json& object, std::string_view finalizer);
 // Whether it is being deleted in the foreground: it goes after its dependents.
-bool WaitsForDependents(const nlohmann::json& object);
-void DropFinalizer(nlohmann::json& object, std::string_view finalizer);
+bool WaitsForDependents(const Json& object);
+void DropFinalizer(Json& object, std::string_view finalizer);
 
 }  // namespace tahoma::controller

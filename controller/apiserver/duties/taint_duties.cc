@@ -2,16 +2,14 @@
 // Source: Kubernetes' pkg/controller/devicetainteviction (behaviour), on by default from 1.36.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/duties/duties.h"
 #include "controller/apiserver/duties/fields.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr char kEvicts[] = "NoExecute";
 // Times beyond this one would leave the range of the clock.

@@ -6,17 +6,17 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "tests/support/fleet.h"
 #include "tests/unit/lib/rest/raw_client.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::HasSubstr;
 using testing::RawClient;
 

@@ -5,18 +5,15 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/apply_fields.h"
 #include "controller/apiserver/field_text.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 #include "tests/unit/controller/apiserver/gang_crd.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 const Kind& PodKind() { return *BuiltInKinds().front(); }
 

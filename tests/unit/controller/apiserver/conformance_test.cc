@@ -7,7 +7,7 @@
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using testing::Answer;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;

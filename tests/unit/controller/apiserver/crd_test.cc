@@ -4,14 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 Json Crd() {
   return Json::parse(R"({

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller/apiserver/discovery.h"
@@ -10,13 +9,12 @@
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/table.h"
 #include "controller/apiserver/table_path.h"
+#include "lib/base/json.h"
 #include "tests/unit/controller/apiserver/gang_crd.h"
 #include "tests/unit/controller/apiserver/golden.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 std::shared_ptr<const KindTable> Kinds() {
   KindRegistry registry;

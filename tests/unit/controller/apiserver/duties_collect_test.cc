@@ -4,17 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "tests/unit/controller/apiserver/duties_fixture.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 TEST_F(DutiesTest, DependentsGoWithTheirOwnerAndTheirs) {
   const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});

@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "controller/apiserver/api_server.h"
@@ -19,14 +18,13 @@
 #include "controller/apiserver/duties/fields.h"
 #include "controller/apiserver/in_process_transport.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::controller {
 
 class DutiesTest : public ::testing::Test {
  protected:
-  using Json = nlohmann::json;
-
   explicit DutiesTest(ObjectStore::Options objects = {})
       : clock_(*ParseTime("2026-01-01T00:00:00Z")) {
     auto store = Store::Open({.dir = dir_.path(), .single_threaded = true});

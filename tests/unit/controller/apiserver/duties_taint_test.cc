@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "tests/unit/controller/apiserver/duties_fixture.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using std::chrono::seconds;
 
 // A pod that runs on neuron-device-0 of node n, which the test may taint.

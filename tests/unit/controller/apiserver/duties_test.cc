@@ -5,17 +5,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "controller/apiserver/duties/duty_threads.h"
+#include "lib/base/json.h"
 #include "tests/unit/controller/apiserver/duties_fixture.h"
 
 namespace tahoma::controller {
 namespace {
 
-using Json = nlohmann::json;
 using std::chrono::seconds;
 
 TEST_F(DutiesTest, APodGetsItsClaimsFromTheTemplate) {

@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "controller/apiserver/crd.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 
-inline nlohmann::json GangCrd() {
-  return nlohmann::json::parse(R"({
+inline Json GangCrd() {
+  return Json::parse(R"({
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "gangs.tahoma.dev"},
     "spec": {

@@ -10,13 +10,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
+#include "lib/base/json.h"
+
 namespace tahoma::controller {
 
-inline void ExpectGolden(const std::string& name, const nlohmann::json& document) {
+inline void ExpectGolden(const std::string& name, const Json& document) {
   const std::string path = "tests/golden/apiserver/" + name;
   std::ifstream file(path);
   std::stringstream expected;

@@ -15,7 +15,7 @@
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::HasSubstr;
 
 class HttpFrontTest : public testing::ApiFixture {

@@ -6,18 +6,18 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "tests/support/fault_file_system.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::ElementsAre;
 using testing::FaultFileSystem;
 using ::testing::HasSubstr;

@@ -2,15 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 TEST(JsonTextTest, ReadsEveryKindOfValueAsTheLibraryDoes) {
   for (const char* text :

@@ -4,15 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller/apiserver/schema.h"
+#include "lib/base/json.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 Json WidgetCrd(const std::string& plural = "widgets", const std::string& kind = "Widget") {
   return Json::parse(R"({"apiVersion": "apiextensions.k8s.io/v1",

@@ -8,12 +8,12 @@
 
 #include <atomic>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/support/fault_file_system.h"
@@ -23,7 +23,7 @@ namespace tahoma::controller {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using json = Json;
 using testing::FaultFileSystem;
 using testing::TempDir;
 using State = std::map<std::string, int>;  // key -> the object's "n"

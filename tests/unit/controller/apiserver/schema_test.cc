@@ -5,18 +5,15 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/crd.h"
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/schema_table.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 SchemaPtr Widget() {
   auto schema = SchemaOfOpenApi(Json::parse(R"({

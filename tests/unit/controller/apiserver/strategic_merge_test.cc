@@ -5,15 +5,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/kind.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 const Schema& Pod() { return *BuiltInKinds().front()->schema; }
 

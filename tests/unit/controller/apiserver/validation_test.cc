@@ -5,16 +5,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/apiserver/defaults.h"
 #include "controller/apiserver/schema.h"
+#include "lib/base/json.h"
 #include "tests/unit/controller/apiserver/gang_crd.h"
 
 namespace tahoma::controller {
 namespace {
-
-using Json = nlohmann::json;
 
 const Kind& KindNamed(std::string_view plural) {
   static const std::shared_ptr<const Kind>* const gang =

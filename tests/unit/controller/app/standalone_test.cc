@@ -9,10 +9,10 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "controller/app/core_loop.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
 #include "tests/integration/standalone.h"
@@ -23,7 +23,7 @@ namespace tahoma::controller {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 

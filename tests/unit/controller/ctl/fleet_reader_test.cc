@@ -6,16 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

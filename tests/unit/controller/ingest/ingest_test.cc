@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,12 +15,13 @@
 #include "controller/ingest/fleet_join.h"
 #include "controller/ingest/object_watch.h"
 #include "controller/ingest/parse.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/unit/lib/kube/scripted_transport.h"
@@ -18,7 +18,7 @@
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

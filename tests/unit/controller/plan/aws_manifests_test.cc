@@ -5,20 +5,20 @@
 
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "controller/ingest/parse.h"
 #include "controller/plan/planner.h"
+#include "lib/base/json.h"
 #include "lib/kube/yaml.h"
 #include "tests/support/fleet.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

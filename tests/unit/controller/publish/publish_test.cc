@@ -5,18 +5,18 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "controller/publish/publisher.h"
 #include "controller/publish/render.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using ::testing::HasSubstr;
 
 std::shared_ptr<const GangDecision> Decision() {

@@ -116,7 +116,7 @@ class SharedApi final : public kube::Transport {
     return Unavailable("no watches here");
   }
   // Waits until the published devices are as `right` wants them.
-  bool WaitFor(const std::function<bool(const std::map<std::string, nlohmann::json>&)>& right) {
+  bool WaitFor(const std::function<bool(const std::map<std::string, Json>&)>& right) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kSoon, [&] { return right(Devices()); });
   }
@@ -127,11 +127,11 @@ class SharedApi final : public kube::Transport {
   std::map<std::string, std::string> claims;  // by request target
 
  private:
-  std::map<std::string, nlohmann::json> Devices() const {
-    std::map<std::string, nlohmann::json> out;
+  std::map<std::string, Json> Devices() const {
+    std::map<std::string, Json> out;
     for (const auto& [name, slice] : api_.slices) {
       if (!slice["spec"].contains("devices")) continue;
-      for (const nlohmann::json& device : slice["spec"]["devices"]) {
+      for (const Json& device : slice["spec"]["devices"]) {
         out[device["name"].get<std::string>()] = device;
       }
     }
@@ -142,8 +142,8 @@ class SharedApi final : public kube::Transport {
   FakeApi api_;
 };
 
-std::string Unhealthy(const nlohmann::json& device) {
-  for (const nlohmann::json& taint : device.at("taints")) {
+std::string Unhealthy(const Json& device) {
+  for (const Json& taint : device.at("taints")) {
     if (taint["key"] == "tahoma.dev/unhealthy") return taint["value"].get<std::string>();
   }
   return "";

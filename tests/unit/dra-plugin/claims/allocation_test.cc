@@ -8,7 +8,7 @@
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 const ClaimRef kClaim = {.name_space = "default", .name = "a", .uid = "uid-1"};
 

@@ -2,16 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "dra-plugin/claims/cdi.h"
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 PreparedClaim SampleClaim(std::string uid = "uid-1") {
   return {.grant = {.claim_uid = uid,

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/claims/claims.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/messages.h"
 
@@ -141,9 +141,9 @@ inline wire::Inventory TestInventory() {
 }
 
 // A ResourceClaim as the API server gives it, with these devices allocated under request "r".
-inline nlohmann::json ClaimObject(const std::string& name, const std::string& uid,
-                                  const std::vector<std::string>& devices) {
-  nlohmann::json results = nlohmann::json::array();
+inline Json ClaimObject(const std::string& name, const std::string& uid,
+                        const std::vector<std::string>& devices) {
+  Json results = Json::array();
   for (const std::string& device : devices) {
     results.push_back(
         {{"request", "r"}, {"driver", "neuron.aws.com"}, {"pool", "node-a"}, {"device", device}});
@@ -154,7 +154,7 @@ inline nlohmann::json ClaimObject(const std::string& name, const std::string& ui
           {"status", {{"allocation", {{"devices", {{"results", results}}}}}}}};
 }
 
-inline nlohmann::json NeuronConfigEntry(int lnc, const std::string& source = "FromClaim") {
+inline Json NeuronConfigEntry(int lnc, const std::string& source = "FromClaim") {
   return {{"source", source},
           {"opaque",
            {{"driver", "neuron.aws.com"},

@@ -6,11 +6,11 @@
 
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/slices/slice_json.h"
+#include "lib/base/json.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::dra {
@@ -28,7 +28,7 @@ class FakeApi final : public kube::Transport {
     if (!path.starts_with(kPath)) return Failure(404, "the server could not find the resource");
     const std::string name = path.size() > kPath.size() ? path.substr(kPath.size() + 1) : "";
     if (request.method == "GET") return List();
-    const nlohmann::json body = nlohmann::json::parse(request.body);
+    const Json body = Json::parse(request.body);
     if (request.method == "POST") return Create(body);
     const auto found = slices.find(name);
     if (found == slices.end()) return Failure(404, name + " not found");
@@ -57,7 +57,7 @@ class FakeApi final : public kube::Transport {
     return count;
   }
 
-  std::map<std::string, nlohmann::json> slices;
+  std::map<std::string, Json> slices;
   std::set<std::string> gates_off;  // fields this server drops
   std::vector<std::string> log;
   std::function<void(const kube::Request&)> before;
@@ -67,7 +67,7 @@ class FakeApi final : public kube::Transport {
  private:
   static inline const std::string kPath = "/apis/resource.k8s.io/v1/resourceslices";
 
-  static kube::Response Answer(int status, const nlohmann::json& body) {
+  static kube::Response Answer(int status, const Json& body) {
     return {.status = status, .headers = {}, .body = body.dump()};
   }
   static kube::Response Failure(int status, const std::string& message) {
@@ -75,25 +75,25 @@ class FakeApi final : public kube::Transport {
   }
 
   kube::Response List() {
-    nlohmann::json items = nlohmann::json::array();
+    Json items = Json::array();
     for (const auto& [name, slice] : slices) items.push_back(slice);
     return Answer(200, {{"kind", "ResourceSliceList"}, {"items", items}});
   }
 
-  nlohmann::json Kept(nlohmann::json object) {
+  Json Kept(Json object) {
     RemoveFields(gates_off, object);
     object["metadata"]["resourceVersion"] = std::to_string(++version_);
     if (!object["spec"].contains("devices")) return object;
-    for (nlohmann::json& device : object["spec"]["devices"]) {
+    for (Json& device : object["spec"]["devices"]) {
       if (!device.contains("taints")) continue;
-      for (nlohmann::json& taint : device["taints"]) {
+      for (Json& taint : device["taints"]) {
         if (!taint.contains("timeAdded")) taint["timeAdded"] = now;
       }
     }
     return object;
   }
 
-  kube::Response Create(nlohmann::json object) {
+  kube::Response Create(Json object) {
     const std::string name =
         fmt::format("{}{:05x}", object["metadata"].value("generateName", ""), ++names_);
     object["metadata"]["name"] = name;

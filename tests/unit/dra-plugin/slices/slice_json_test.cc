@@ -4,15 +4,15 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "lib/base/json.h"
 #include "lib/hw/catalogue.h"
 
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 wire::Inventory Node(std::string type, bool ultra_server) {
   wire::Inventory inventory = {.generation = 1,

@@ -10,7 +10,7 @@
 namespace tahoma::dra {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 wire::Inventory TestNode() {
   wire::Inventory inventory = {.generation = 1,

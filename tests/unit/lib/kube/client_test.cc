@@ -4,15 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "tests/unit/lib/kube/scripted_transport.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::CountingSleeper;

@@ -4,16 +4,16 @@
 
 #include <bit>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 std::string Dumped(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);

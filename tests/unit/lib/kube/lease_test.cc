@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
@@ -15,7 +15,7 @@
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Action = LeaderElection::Action;

@@ -9,8 +9,8 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
 #include "lib/rest/server.h"
@@ -19,7 +19,7 @@
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::milliseconds;
 using testing::CountingSleeper;
 using testing::ScriptedTransport;

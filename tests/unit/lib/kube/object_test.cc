@@ -5,12 +5,12 @@
 #include <absl/container/flat_hash_map.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "lib/base/json.h"
 
 namespace tahoma::kube {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 const json kPod = json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{
   "namespace":"training","name":"worker-0","uid":"u1","resourceVersion":"42","generation":3,

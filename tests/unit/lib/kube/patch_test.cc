@@ -4,15 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 
 namespace tahoma::kube {
 namespace {
-
-using Json = nlohmann::json;
 
 Json Read(const char* text) { return Json::parse(text); }
 

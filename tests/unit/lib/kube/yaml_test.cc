@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "lib/base/json.h"
 
 namespace tahoma::kube {
 namespace {
-
-using Json = nlohmann::json;
 
 TEST(YamlTest, PlainScalarsAreTypedAndQuotedOnesAreText) {
   struct Case {

@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::rest {
@@ -39,7 +38,7 @@ TEST(MessageTest, ErrorsBecomeProblems) {
   const Response response = Response::FromStatus(NotFound("no gang \"a\nb\""));
   EXPECT_EQ(response.status, 404);
   EXPECT_EQ(response.content_type, "application/problem+json");
-  const auto problem = nlohmann::json::parse(response.body);
+  const auto problem = Json::parse(response.body);
   EXPECT_EQ(problem["title"], "Not Found");
   EXPECT_EQ(problem["status"], 404);
   EXPECT_EQ(problem["detail"], "no gang \"a\nb\"");
@@ -59,7 +58,7 @@ TEST(MessageTest, EveryErrorHasItsStatus) {
 }
 
 TEST(MessageTest, AMessageThatIsNotUtf8StillBecomesAProblem) {
-  EXPECT_TRUE(nlohmann::json::accept(Response::Problem(400, "\xff\xfe").body));
+  EXPECT_TRUE(Json::accept(Response::Problem(400, "\xff\xfe").body));
 }
 
 }  // namespace

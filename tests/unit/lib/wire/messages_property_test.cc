@@ -5,18 +5,18 @@
 #include <rapidcheck/gtest.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::wire {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 std::string Name(int max) {
   const int size = *rc::gen::inRange(1, max + 1);

@@ -6,18 +6,18 @@
 #include <rapidcheck/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 
 constexpr WallTime kStart{std::chrono::hours(24 * 365 * 50)};

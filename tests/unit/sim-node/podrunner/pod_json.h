@@ -2,17 +2,17 @@
 
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 
 namespace tahoma::sim::testing {
 
 constexpr WallTime kStart{std::chrono::hours(24 * 365 * 50)};
 
-inline nlohmann::json PodJson(const std::string& restart_policy = "Always") {
-  using nlohmann::json;
+inline Json PodJson(const std::string& restart_policy = "Always") {
+  using json = Json;
   return {{"metadata", {{"name", "p"}, {"namespace", "default"}, {"uid", "u-1"}}},
           {"spec",
            {{"nodeName", "node-0"},

@@ -4,10 +4,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/pod_machine.h"
 #include "tests/unit/sim-node/podrunner/pod_json.h"
@@ -15,7 +15,7 @@
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 using testing::kStart;
 using testing::PodJson;

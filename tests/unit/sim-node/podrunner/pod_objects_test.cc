@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/node_object.h"
 #include "sim-node/podrunner/pod_machine.h"
@@ -15,7 +15,7 @@
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -250,14 +250,14 @@ TEST(NodeObjectTest, AnElectedUltraServersLabelsAreWhatItElected) {
 TEST(NodeObjectTest, LabelsThatANodeNoLongerHasAreTakenAway) {
   NodeFacts facts{.name = "node-0", .ultra_server_id = "us-1"};
   facts.election = wire::UltraServerElection{.modes = {hw::UltraServerMode::kX1}};
-  const nlohmann::json patch = LabelPatch(facts);
+  const Json patch = LabelPatch(facts);
   EXPECT_EQ(patch["neuron.amazonaws.com/ultraserver-mode"], "1");
   for (const char* gone : {"server-id-2", "node-id-2", "server-id-4", "node-id-4"}) {
     const std::string label = std::string("neuron.amazonaws.com/ultraserver-") + gone;
     ASSERT_TRUE(patch.contains(label)) << label;
     EXPECT_TRUE(patch[label].is_null()) << label;
   }
-  const nlohmann::json lone = LabelPatch({.name = "n", .instance_type = "trn2.48xlarge"});
+  const Json lone = LabelPatch({.name = "n", .instance_type = "trn2.48xlarge"});
   EXPECT_TRUE(lone["neuron.amazonaws.com/ultraserver-mode"].is_null());
   EXPECT_FALSE(lone.contains("topology.k8s.aws/ultraserver-id"));
 }

@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "dra_v1.grpc.pb.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "pluginregistration.grpc.pb.h"
 #include "sim-node/podrunner/plugin_registry.h"
@@ -25,7 +25,7 @@ namespace tahoma::sim {
 namespace {
 
 namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 
 // Objects by path; remembers what was written.

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -13,12 +12,12 @@ using torus::ChipIndex;
 
 class CommunicatorCallsTest : public ::testing::Test {
  protected:
-  absl::StatusOr<nlohmann::json> Call(std::string_view method, const nlohmann::json& params,
-                                      const std::string& claim = "token-a") {
+  absl::StatusOr<Json> Call(std::string_view method, const Json& params,
+                            const std::string& claim = "token-a") {
     auto reply =
         calls_.Call({.method = std::string(method), .params = params.dump()}, claim, cores_);
     if (!reply.ok()) return reply.status();
-    return nlohmann::json::parse(reply->result);
+    return Json::parse(reply->result);
   }
 
   std::vector<Member> cores_ = {{.chip = ChipIndex(0), .ranks = 4},
@@ -26,9 +25,9 @@ class CommunicatorCallsTest : public ::testing::Test {
   Communicators communicators_{
       {.node_id = 0, .links = TorusLinks(torus::kInstanceShape, hw::kTrainium2.links)}};
   CommunicatorCalls calls_{communicators_};
-  const nlohmann::json join_ = {{"commId", "c"}, {"rank", 0}, {"worldSize", 1}};
-  const nlohmann::json run_ = {{"commId", "c"},   {"rank", 0},     {"op", "allr"},
-                               {"dtype", "fp32"}, {"bytes", 4096}, {"check", true}};
+  const Json join_ = {{"commId", "c"}, {"rank", 0}, {"worldSize", 1}};
+  const Json run_ = {{"commId", "c"},   {"rank", 0},     {"op", "allr"},
+                     {"dtype", "fp32"}, {"bytes", 4096}, {"check", true}};
 };
 
 TEST_F(CommunicatorCallsTest, AWorkloadJoinsRunsAndLeaves) {
@@ -60,7 +59,7 @@ TEST_F(CommunicatorCallsTest, AnOperationRunsInTheModeOfTheNode) {
 }
 
 TEST_F(CommunicatorCallsTest, FewerCoresThanTheClaimHasMayBeUsedButNotMore) {
-  nlohmann::json join = join_;
+  Json join = join_;
   join["cores"] = 6;
   EXPECT_EQ((*Call(kCommJoin, join))["ranks"], 6);
   join["cores"] = 9;
@@ -87,7 +86,7 @@ TEST_F(CommunicatorCallsTest, WhenAClaimIsReleasedItsRanksAreOut) {
 
 TEST_F(CommunicatorCallsTest, ThePayloadOfARunDividesTheRanks) {
   ASSERT_TRUE(Call(kCommJoin, join_).ok());
-  nlohmann::json run = run_;
+  Json run = run_;
   const auto call = [&](const std::string& payload) {
     return calls_
         .Call({.method = std::string(kCommRun), .params = run.dump(), .payload = payload},
@@ -115,8 +114,8 @@ TEST_F(CommunicatorCallsTest, ThePayloadOfARunDividesTheRanks) {
 
 TEST_F(CommunicatorCallsTest, WrongFieldsAreNamed) {
   ASSERT_TRUE(Call(kCommJoin, join_).ok());
-  const auto message = [&](std::string_view key, const nlohmann::json& value) {
-    nlohmann::json run = run_;
+  const auto message = [&](std::string_view key, const Json& value) {
+    Json run = run_;
     run[std::string(key)] = value;
     const absl::Status status = Call(kCommRun, run).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << key;

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "lib/base/json.h"
 
 namespace tahoma::sim {
 namespace {
@@ -98,17 +98,17 @@ TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   std::vector<std::string> called;
   AddCommunicatorCalls(server, live, calls,
                        [&](const std::string& bearer) { called.push_back(bearer); });
-  const auto call = [&](std::string method, nlohmann::json params) {
+  const auto call = [&](std::string method, Json params) {
     return server.ServeWorkload({.method = std::move(method), .params = params.dump()});
   };
-  nlohmann::json params = {{"token", *token}, {"commId", "c"}, {"rank", 0}, {"worldSize", 1}};
+  Json params = {{"token", *token}, {"commId", "c"}, {"rank", 0}, {"worldSize", 1}};
   const auto joined = call("commJoin", params);
   ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_EQ(nlohmann::json::parse(joined->result)["ranks"], 16);
+  EXPECT_EQ(Json::parse(joined->result)["ranks"], 16);
   params.update({{"op", "allr"}, {"dtype", "bf16"}, {"bytes", 2048}, {"check", true}});
   const auto run = call("commRun", params);
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(nlohmann::json::parse(run->result)["wrongElements"], 0);
+  EXPECT_EQ(Json::parse(run->result)["wrongElements"], 0);
   EXPECT_EQ(called, (std::vector<std::string>{*token, *token}));
   params["token"] = std::string(32, '0');
   EXPECT_EQ(call("commRun", params).status().code(), absl::StatusCode::kPermissionDenied);

@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using torus::ChipIndex;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;

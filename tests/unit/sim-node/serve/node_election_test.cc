@@ -8,8 +8,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/serve/admin.h"
 #include "sim-node/serve/election_messages.h"
@@ -18,7 +18,7 @@
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 

@@ -7,8 +7,8 @@
 
 #include <filesystem>
 #include <future>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/wire/server.h"
@@ -18,7 +18,7 @@
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using std::chrono::seconds;
 
 Instance MakeInstance(std::uint64_t seed) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/hierarchical.h"
 #include "sim-node/trace/formats.h"
@@ -18,7 +18,6 @@ namespace tahoma::sim {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 using torus::ChipIndex;
 
 // Units 0 and 1 under one node of layer 3, 2 and 3 under another.

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/trace/formats.h"
@@ -18,7 +18,6 @@ namespace tahoma::sim {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 using testing::Instance;
 using testing::UltraServer;
 using torus::ChipIndex;

@@ -8,10 +8,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/server.h"
 #include "sim-node/serve/communicator_calls.h"
@@ -183,7 +183,7 @@ TEST_F(NccomTestTest, TheReportHasTheColumnsAsKeys) {
                  "--show-algorithm", "--report-to-json-file", file}),
             0);
   std::ifstream stream(file);
-  const auto report = nlohmann::json::parse(stream);
+  const auto report = Json::parse(stream);
   ASSERT_EQ(report["results"].size(), 3u);
   EXPECT_EQ(report["results"][2]["size(B)"], 32);
   EXPECT_EQ(report["results"][2]["time:avg(us)"], 1000.0);
@@ -401,7 +401,7 @@ class NccomNodeTest : public ::testing::Test {
 
   // The token says which half of the instance the claim holds.
   absl::StatusOr<wire::Reply> Serve(const wire::Request& request) {
-    const auto params = nlohmann::json::parse(request.params);
+    const auto params = Json::parse(request.params);
     std::vector<Member> cores;
     for (int chip = 0; chip < 8; ++chip) {
       const int first = params["token"] == "left" ? 0 : 8;
@@ -442,10 +442,9 @@ class NccomNodeTest : public ::testing::Test {
 };
 
 TEST_F(NccomNodeTest, GroupsOfRanksReduceSideBySideAndEachIsChecked) {
-  nlohmann::json groups = nlohmann::json::array({nlohmann::json::array(), nlohmann::json::array()});
+  Json groups = Json::array({Json::array(), Json::array()});
   for (int rank = 0; rank < 64; ++rank) groups[rank % 8 < 4 ? 0 : 1].push_back(rank);
-  const std::string file =
-      FileOf("groups.json", nlohmann::json{{"replica_groups", {groups}}}.dump());
+  const std::string file = FileOf("groups.json", Json{{"replica_groups", {groups}}}.dump());
   const auto printed = RunPods(
       {"allr", "-b", "4K", "-e", "4K", "-d", "fp32", "-c", "--custom-replica-groups", file});
   EXPECT_TRUE(printed[0].starts_with("0:")) << printed[0];
@@ -453,13 +452,13 @@ TEST_F(NccomNodeTest, GroupsOfRanksReduceSideBySideAndEachIsChecked) {
 }
 
 TEST_F(NccomNodeTest, AnAllToAllVMovesWhatTheCountsSay) {
-  nlohmann::json entries = nlohmann::json::array();
+  Json entries = Json::array();
   for (int rank = 0; rank < 64; ++rank) {
-    nlohmann::json counts = nlohmann::json::array();
+    Json counts = Json::array();
     for (int to = 0; to < 64; ++to) counts.push_back((rank + 2 * to) % 5);
     entries.push_back({{"send_counts", counts}});
   }
-  const std::string file = FileOf("counts.json", nlohmann::json{{"metadata", entries}}.dump());
+  const std::string file = FileOf("counts.json", Json{{"metadata", entries}}.dump());
   const auto printed = RunPods({"alltoallv", "-b", "1K", "-e", "1K", "-d", "bf16", "-c",
                                 "--variable-size-op-metadata", file});
   EXPECT_TRUE(printed[0].starts_with("0:")) << printed[0];

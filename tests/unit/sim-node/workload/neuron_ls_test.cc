@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 
 constexpr std::string_view kReply = R"({"nodeName":"node-0","instanceType":"trn2.48xlarge","lnc":2,
   "devices":[

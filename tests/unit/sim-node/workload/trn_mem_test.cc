@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/server.h"
 #include "sim-node/serve/memory_calls.h"
@@ -172,12 +172,11 @@ TEST(TrnMemArgumentsTest, WrongOnesAreNamed) {
 TEST(CommCallTest, ACallNamesItsRankAndAnswersThatMakeNoSenseAreRefused) {
   char name[] = "/tmp/tahoma-call-XXXXXX";
   const std::string folder = mkdtemp(name);
-  nlohmann::json asked;
-  nlohmann::json answer = {
-      {"ranks", 8}, {"chips", 2}, {"firstChip", 1}, {"ownChips", 1}, {"pool", {0, 1}}};
+  Json asked;
+  Json answer = {{"ranks", 8}, {"chips", 2}, {"firstChip", 1}, {"ownChips", 1}, {"pool", {0, 1}}};
   auto server =
       wire::Server::Start("unix:" + folder + "/pods.sock", {}, [&](const wire::Request& request) {
-        asked = nlohmann::json::parse(request.params);
+        asked = Json::parse(request.params);
         return wire::Reply{.result = answer.dump()};
       });
   ASSERT_TRUE(server.ok()) << server.status();
@@ -185,7 +184,7 @@ TEST(CommCallTest, ACallNamesItsRankAndAnswersThatMakeNoSenseAreRefused) {
   const CommPlace place{.comm_id = "c", .rank = 1, .world_size = 2};
   const auto joined = call.Join(place, 3);
   ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_EQ(asked, nlohmann::json::parse(R"({"token": "token", "commId": "c", "rank": 1,
+  EXPECT_EQ(asked, Json::parse(R"({"token": "token", "commId": "c", "rank": 1,
                                              "worldSize": 2, "cores": 3})"));
   EXPECT_EQ(joined->first_chip, 1);
   EXPECT_EQ(joined->pool, (std::vector<int>{0, 1}));
@@ -209,19 +208,20 @@ TEST(TrnMemOverASocketTest, EveryByteComesBackFromEveryChip) {
   const auto chips_of = [](const std::string& token) {
     return token == "zero" ? std::vector<int>{0, 1} : std::vector<int>{5, 10};
   };
-  auto server = wire::Server::Start(
-      "unix:" + folder + "/pods.sock", {},
-      [&](const wire::Request& request) -> absl::StatusOr<wire::Reply> {
-        const std::string token = nlohmann::json::parse(request.params)["token"];
-        std::vector<Member> cores;
-        std::vector<ClaimMemory::Share> shares;
-        for (const int chip : chips_of(token)) {
-          cores.push_back({.chip = torus::ChipIndex(chip), .ranks = 4});
-          shares.push_back({torus::ChipIndex(chip), std::uint64_t{96} << 30U});
-        }
-        if (CommunicatorCalls::Serves(request.method)) return ranks.Call(request, token, cores);
-        return memory.Call(request, token, shares);
-      });
+  auto server =
+      wire::Server::Start("unix:" + folder + "/pods.sock", {},
+                          [&](const wire::Request& request) -> absl::StatusOr<wire::Reply> {
+                            const std::string token = Json::parse(request.params)["token"];
+                            std::vector<Member> cores;
+                            std::vector<ClaimMemory::Share> shares;
+                            for (const int chip : chips_of(token)) {
+                              cores.push_back({.chip = torus::ChipIndex(chip), .ranks = 4});
+                              shares.push_back({torus::ChipIndex(chip), std::uint64_t{96} << 30U});
+                            }
+                            if (CommunicatorCalls::Serves(request.method))
+                              return ranks.Call(request, token, cores);
+                            return memory.Call(request, token, shares);
+                          });
   ASSERT_TRUE(server.ok()) << server.status();
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"-b", "100K", "--from", "3"}, {"-b", "1K", "-e", "1M", "--all"}}) {

@@ -1,0 +1,41 @@
+// Commits that one caller has started without waiting for the disk.
+//
+//   CommitsInFlight flight;
+//   flight.Start();
+//   store.CommitAsync(batch, [&](const absl::Status& status) { flight.Answer(status); });
+//   …                                            // more of them
+//   TAHOMA_RETURN_IF_ERROR(flight.Land());       // all are on disk
+//
+// Thread safety: Start and Land are of one thread, Answer of any.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace tahoma::controller {
+
+class CommitsInFlight {
+ public:
+  CommitsInFlight() = default;
+  ~CommitsInFlight() { Land().IgnoreError(); }
+  CommitsInFlight(const CommitsInFlight&) = delete;
+  CommitsInFlight& operator=(const CommitsInFlight&) = delete;
+
+  // One commit is on its way; one Answer will follow.
+  void Start();
+  void Answer(const absl::Status& status);
+
+  // Waits until all are answered. The first failure of any, ever.
+  absl::Status Land();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  int unanswered_ = 0;
+  absl::Status failure_;
+};
+
+}  // namespace tahoma::controller
