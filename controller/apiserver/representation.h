@@ -38,6 +38,8 @@ class Representation {
   // From Accept and includeObject. 406 when nothing in Accept can be served.
   static absl::StatusOr<Representation> Negotiate(const ApiRequest& request);
 
+  // Whether the object is shown as it is, not as a Table or its metadata.
+  bool whole() const { return form_ == Form::kWhole; }
   // The object as a body; the whole form is the stored text itself where the version agrees.
   std::string One(const Kind& kind, const Object& object, WallTime now) const;
   std::string List(const Kind& kind, const std::vector<ObjectPtr>& objects,

@@ -40,12 +40,9 @@ void Put(json& object, const std::vector<std::string>& path, json value) {
 
 // What a Binding and an Eviction answer.
 rest::Response CreatedStatus() {
-  return rest::Response::Json(201, json{{"kind", "Status"},
-                                        {"apiVersion", "v1"},
-                                        {"metadata", json::object()},
-                                        {"status", "Success"},
-                                        {"code", 201}}
-                                       .dump());
+  static constexpr char kText[] =
+      R"({"apiVersion":"v1","code":201,"kind":"Status","metadata":{},"status":"Success"})";
+  return rest::Response::Json(201, kText);
 }
 
 // autoscaling/v1 Scale of an object.

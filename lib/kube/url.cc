@@ -51,8 +51,8 @@ std::string PercentEncode(std::string_view text) {
 }
 
 absl::StatusOr<std::string> PercentDecode(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  std::string out(text.substr(0, text.find('%')));
+  for (std::size_t i = out.size(); i < text.size(); ++i) {
     if (text[i] != '%') {
       out += text[i];
       continue;
