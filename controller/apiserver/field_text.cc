@@ -92,7 +92,9 @@ FieldSet ReadSet(Reader& reader) {
       set.member = true;
       reader.SkipObject();
     } else {
-      set.children.emplace(std::string(edge)).first->second = ReadSet(reader);
+      // Before what is below is read: `edge` ends with it.
+      FieldSet& child = set.children.emplace(std::string(edge)).first->second;
+      child = ReadSet(reader);
     }
     return true;
   });

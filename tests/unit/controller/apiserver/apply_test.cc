@@ -283,7 +283,7 @@ RC_GTEST_PROP(ApplyProperty, TheResultHoldsTheConfigurationAndOneManagerAloneHol
 FieldSet AnySet(int depth) {
   FieldSet set;
   set.member = *rc::gen::inRange(0, 2) == 0;
-  for (const char* edge : {"f:a", "f:b", "v:1"}) {
+  for (const char* edge : {"f:a", "f:b", "v:1", R"(k:{"name":"a"})", R"(k:{"name":"b"})"}) {
     if (depth > 2 || *rc::gen::inRange(0, 2) == 0) continue;
     FieldSet child = AnySet(depth + 1);
     if (!child.empty()) set.children.emplace(edge, std::move(child));
@@ -324,6 +324,15 @@ TEST(FieldText, KeepsEdgesThatJsonMustEscape) {
   EXPECT_EQ(FieldsIn(FieldText(set)), set);
   EXPECT_EQ(Json::parse(kube::JsonText(FieldText(set))), fields);
   EXPECT_TRUE(HasAnyOf(FieldText(set), set));
+}
+
+TEST(FieldText, KeepsKeyedListsInKeyedLists) {
+  const Json none = Json::object();
+  const Json fields = {{"f:containers",
+                        {{R"(k:{"name":"main"})",
+                          {{"f:env", {{R"(k:{"name":"A"})", none}, {R"(k:{"name":"B"})", none}}},
+                           {"f:image", none}}}}}};
+  EXPECT_EQ(FieldsIn(FieldText(FieldSet::FromJson(fields))), FieldSet::FromJson(fields));
 }
 
 TEST(FieldText, IsMadeOfWhatClientsSendAndBack) {
