@@ -168,13 +168,7 @@ void KeepServerFields(const json& old_metadata, json& metadata) {
   for (const char* field : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
                             "deletionGracePeriodSeconds", "generation", "resourceVersion",
                             "generateName", "selfLink"}) {
-    const json* old = FindMember(old_metadata, field);
-    const json* given = FindMember(metadata, field);
-    if (old == nullptr) {
-      if (given != nullptr) metadata.erase(field);
-    } else if (given == nullptr || *given != *old) {
-      metadata[field] = *old;
-    }
+    TakeField(old_metadata, field, metadata);
   }
 }
 
@@ -199,11 +193,13 @@ absl::Status CheckFinalizers(const Kind& kind, const json& old_metadata, const j
 
 }  // namespace
 
-const json& MetadataOf(const json& object) {
+const json& PartOf(const json& object, std::string_view name) {
   static const json kNone = json::object();
-  const json* found = FindMember(object, "metadata");
+  const json* found = FindMember(object, name);
   return found != nullptr && found->is_object() ? *found : kNone;
 }
+
+const json& MetadataOf(const json& object) { return PartOf(object, "metadata"); }
 
 std::string TextAt(const json& object, std::string_view field) {
   const json* found = FindMember(object, field);
@@ -242,7 +238,7 @@ absl::Status CheckBody(WriteRequest& write, json& object,
   TAHOMA_RETURN_IF_ERROR(CheckType(write, object));
   TAHOMA_RETURN_IF_ERROR(CheckMetadata(object));
   const Kind& kind = write.kind();
-  if (kind.built_in && duplicates.empty() && IsClean(*kind.schema, object, parts)) {
+  if (duplicates.empty() && IsClean(*kind.schema, object, kind.built_in, parts)) {
     return absl::OkStatus();
   }
   if (kind.built_in) {

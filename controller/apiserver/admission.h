@@ -60,7 +60,8 @@ absl::Status CheckNamespace(const ApiContext& context, const ApiRequest& request
 // A deleted object whose last finalizer is gone leaves with this update.
 bool DeletedByUpdate(const Kind& kind, const Json& object);
 
-// The metadata of any object; an empty one when it has none.
+// A member that is an object; an empty one when there is none.
+const Json& PartOf(const Json& object, std::string_view name);
 const Json& MetadataOf(const Json& object);
 std::string TextAt(const Json& object, std::string_view field);  // "" when absent
 

@@ -16,9 +16,8 @@ using Type = Schema::Type;
 // A member of an object, or null.
 const Json& At(const Json& object, std::string_view name) {
   static const Json kNull;
-  if (!object.is_object()) return kNull;
-  const auto it = object.find(name);
-  return it == object.end() ? kNull : *it;
+  const Json* found = FindMember(object, name);
+  return found == nullptr ? kNull : *found;
 }
 
 std::string Text(const Json& object, std::string_view name, std::string_view otherwise = "") {
@@ -196,9 +195,7 @@ absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string pa
 void AddObjectFields(Schema& object) {
   const Schema& pod = *BuiltInKinds().front()->schema;
   for (const char* field : {"apiVersion", "kind", "metadata"}) {
-    object.properties.erase(field);
-    std::erase(object.defaulted, field);
-    object.Add(field, pod.properties.find(field)->second);
+    object.Replace(field, pod.properties.find(field)->second);
   }
 }
 

@@ -171,17 +171,6 @@ bool StatusWritesMetadata(const Kind& kind) {
   return IsCore(kind, "pods") || IsCore(kind, "nodes") || IsCore(kind, "namespaces");
 }
 
-// Fields that are equal already, nearly all of them, are compared and not copied.
-void TakeField(const Json& from, const std::string& field, Json& to) {
-  const Json* wanted = FindMember(from, field);
-  const Json* found = FindMember(to, field);
-  if (wanted == nullptr) {
-    if (found != nullptr) to.erase(field);
-  } else if (found == nullptr || *found != *wanted) {
-    to[field] = *wanted;
-  }
-}
-
 // Makes `to` equal to `from` in all fields but the named ones.
 void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, Json& to) {
   const auto is_kept = [&](const std::string& field) {
@@ -196,6 +185,17 @@ void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, 
 }
 
 }  // namespace
+
+void TakeField(const Json& from, const std::string& field, Json& to) {
+  // Fields that are equal already, nearly all of them, are compared and not copied.
+  const Json* wanted = FindMember(from, field);
+  const Json* found = FindMember(to, field);
+  if (wanted == nullptr) {
+    if (found != nullptr) to.erase(field);
+  } else if (found == nullptr || *found != *wanted) {
+    to[field] = *wanted;
+  }
+}
 
 void ApplyKindDefaults(const Kind& kind, Json& object) {
   if (!kind.built_in || !object.is_object()) return;

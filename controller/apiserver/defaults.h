@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "controller/apiserver/kind.h"
@@ -18,6 +19,9 @@ namespace tahoma::controller {
 // Defaults that depend on other fields (a container's pull policy on its image tag, requests on
 // limits, the service account). Idempotent; part of every create and update.
 void ApplyKindDefaults(const Kind& kind, Json& object);
+
+// Makes a field of `to` what it is in `from`, or absent.
+void TakeField(const Json& from, const std::string& field, Json& to);
 
 // For create: drops what the client may not set (status where it is a subresource) and sets the
 // first status (a pod is Pending, a namespace Active and finalized by "kubernetes").

@@ -66,18 +66,14 @@ absl::Status CheckPreconditions(const Kind& kind, const json& metadata,
 
 // Seconds that a pod may still live: what was asked for, or its own wish; 0 where nothing runs.
 std::int64_t PodGrace(const json& pod, const DeleteOptions& options) {
-  static const json kNone = json::object();
-  const auto part = [&](const char* name) -> const json& {
-    const auto found = pod.find(name);
-    return found != pod.end() && found->is_object() ? *found : kNone;
-  };
-  const std::string phase = TextAt(part("status"), "phase");
-  if (TextAt(part("spec"), "nodeName").empty() || phase == "Succeeded" || phase == "Failed") {
+  const std::string phase = TextAt(PartOf(pod, "status"), "phase");
+  if (TextAt(PartOf(pod, "spec"), "nodeName").empty() || phase == "Succeeded" ||
+      phase == "Failed") {
     return 0;
   }
   // As in Kubernetes, a negative wish means "at once", but not without telling the node.
   if (options.grace_seconds) return *options.grace_seconds < 0 ? 1 : *options.grace_seconds;
-  return part("spec").value("terminationGracePeriodSeconds", kPodGraceDefault);
+  return PartOf(pod, "spec").value("terminationGracePeriodSeconds", kPodGraceDefault);
 }
 
 // What was asked for replaces what the object itself asked for.

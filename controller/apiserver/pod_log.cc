@@ -15,17 +15,11 @@ namespace {
 
 using json = Json;
 
-const json& Part(const json& object, const char* name) {
-  static const json kNone = json::object();
-  const auto found = object.find(name);
-  return found != object.end() && found->is_object() ? *found : kNone;
-}
-
 // The container to read: the one asked for, or the only one.
 absl::StatusOr<std::string> Container(const ApiRequest& request, const json& pod) {
   std::vector<std::string> names;
   for (const char* list : {"containers", "initContainers", "ephemeralContainers"}) {
-    const json containers = Part(pod, "spec").value(list, json::array());
+    const json containers = PartOf(pod, "spec").value(list, json::array());
     for (const json& container : containers) names.push_back(TextAt(container, "name"));
     if (list == std::string_view("containers") && request.parameter("container").empty()) break;
   }
@@ -52,14 +46,14 @@ struct NodeAddress {
 
 std::optional<NodeAddress> AddressOf(const json& node) {
   NodeAddress address;
-  const json& status = Part(node, "status");
+  const json& status = PartOf(node, "status");
   const json addresses = status.value("addresses", json::array());
   for (const json& one : addresses) {
     if (TextAt(one, "type") == "InternalIP" && address.host.empty()) {
       address.host = TextAt(one, "address");
     }
   }
-  const json& endpoint = Part(Part(status, "daemonEndpoints"), "kubeletEndpoint");
+  const json& endpoint = PartOf(PartOf(status, "daemonEndpoints"), "kubeletEndpoint");
   const auto port = endpoint.find("Port");
   if (port != endpoint.end() && port->is_number_integer()) address.port = port->get<int>();
   if (address.host.empty() || address.port <= 0 || address.port > 65535) return std::nullopt;
@@ -110,7 +104,7 @@ absl::StatusOr<rest::Response> PodLog(const ApiContext& context, const ApiReques
   if (pod == nullptr) return NotFoundError(*request.kind, request.name);
   TAHOMA_ASSIGN_OR_RETURN(const std::string container, Container(request, *pod->body));
   TAHOMA_ASSIGN_OR_RETURN(const std::string query, LogQuery(request));
-  const std::string node_name = TextAt(Part(*pod->body, "spec"), "nodeName");
+  const std::string node_name = TextAt(PartOf(*pod->body, "spec"), "nodeName");
   // A pod without a node has written nothing.
   if (node_name.empty()) {
     rest::Response nothing = rest::Response::Text(204, "");

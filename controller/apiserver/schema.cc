@@ -14,31 +14,11 @@ bool IsObjectMeta(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
 }
 
-// Whether PruneAt would change the value.
-bool HasUnknown(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
-  if (depth > kMaxDepth || schema.type == Schema::Type::kAny) return false;
-  if (value.is_object()) {
-    for (const auto& [name, member] : MembersOf(value)) {
-      if (!Has(parts, name)) continue;
-      const Schema* field = schema.Field(name);
-      if (field == nullptr ? IsUnknown(schema, name) : HasUnknown(*field, member, depth + 1)) {
-        return true;
-      }
-    }
-  } else if (value.is_array() && schema.items) {
-    for (const Json& item : value) {
-      if (HasUnknown(*schema.items, item, depth + 1)) return true;
-    }
-  }
-  return false;
-}
-
 void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
              std::vector<std::string>& unknown, const Parts& parts = {});
 
 void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int depth,
                  std::vector<std::string>& unknown, const Parts& parts) {
-  if (SharesMembers(object) && !HasUnknown(schema, object, depth, parts)) return;
   OwnMembers(object);
   for (auto it = object.begin(); it != object.end();) {
     const FieldPath child(path, it.key());
@@ -129,6 +109,12 @@ bool Schema::Add(const std::string& property, SchemaPtr schema) {
   if (!properties.emplace(property, std::move(schema)).second) return false;
   if (has_default) defaulted.push_back(property);
   return true;
+}
+
+void Schema::Replace(const std::string& property, SchemaPtr schema) {
+  properties.erase(property);
+  std::erase(defaulted, property);
+  Add(property, std::move(schema));
 }
 
 const Schema* Schema::Field(std::string_view field) const {

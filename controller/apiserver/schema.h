@@ -109,6 +109,8 @@ struct Schema {
 
   // Adds a property. False when there is one of that name.
   bool Add(const std::string& property, SchemaPtr schema);
+  // Adds it in the place of one that may be there.
+  void Replace(const std::string& property, SchemaPtr schema);
   // The schema of one field of an object or map; nullptr when it has none.
   const Schema* Field(std::string_view field) const;
   bool Requires(std::string_view field) const;
@@ -142,8 +144,8 @@ void ApplyDefaults(const Schema& schema, Json& object, const Parts& parts = {});
 std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object,
                                   std::string_view path = "", const Parts& parts = {});
 
-// Whether DecodeError and Prune have nothing to say: one look instead of two, for what is right.
-bool IsClean(const Schema& schema, const Json& object, const Parts& parts = {});
+// Whether Prune and, with `decodes`, DecodeError have nothing to say: one look at what is right.
+bool IsClean(const Schema& schema, const Json& object, bool decodes, const Parts& parts = {});
 
 // For built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.
 // The text after "cannot be handled as a Pod: ", or nullopt when all types fit.

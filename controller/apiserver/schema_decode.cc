@@ -133,30 +133,30 @@ std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, con
   return std::nullopt;
 }
 
-bool IsCleanAt(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
-  if (depth > kMaxDepth || !Decodes(schema, value) || !TextError(schema, value).empty()) {
-    return false;
-  }
+bool IsCleanAt(const Schema& schema, const Json& value, bool decodes, int depth,
+               const Parts& parts = {}) {
+  if (depth > kMaxDepth) return false;
+  if (decodes && (!Decodes(schema, value) || !TextError(schema, value).empty())) return false;
   if (value.is_array() && schema.items) {
     for (const Json& item : value) {
-      if (!IsCleanAt(*schema.items, item, depth + 1)) return false;
+      if (!IsCleanAt(*schema.items, item, decodes, depth + 1)) return false;
     }
   }
   if (!value.is_object() || schema.type == Type::kAny) return true;
   for (const auto& [name, member] : MembersOf(value)) {
     if (!Has(parts, name)) continue;
     const Schema* field = schema.Field(name);
-    if (field == nullptr ? IsUnknown(schema, name) : !IsCleanAt(*field, member, depth + 1)) {
-      return false;
-    }
+    const bool clean =
+        field == nullptr ? !IsUnknown(schema, name) : IsCleanAt(*field, member, decodes, depth + 1);
+    if (!clean) return false;
   }
   return true;
 }
 
 }  // namespace
 
-bool IsClean(const Schema& schema, const Json& object, const Parts& parts) {
-  return IsCleanAt(schema, object, 0, parts);
+bool IsClean(const Schema& schema, const Json& object, bool decodes, const Parts& parts) {
+  return IsCleanAt(schema, object, decodes, 0, parts);
 }
 
 std::optional<std::string> DecodeError(const Schema& schema, const Json& object,

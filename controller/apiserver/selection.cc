@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/apiserver/admission.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -17,10 +18,8 @@ using json = Json;
 std::string FieldValue(const json& object, const std::vector<std::string>& path) {
   const json* at = &object;
   for (const std::string& part : path) {
-    if (!at->is_object()) return "";
-    const auto found = at->find(part);
-    if (found == at->end()) return "";
-    at = &*found;
+    at = FindMember(*at, part);
+    if (at == nullptr) return "";
   }
   if (at->is_string()) return at->get<std::string>();
   return at->is_null() || at->is_structured() ? "" : at->dump();
@@ -63,15 +62,10 @@ bool Selection::Matches(const json& object) const {
     if ((FieldValue(object, field.path) == field.value) != field.equal) return false;
   }
   if (labels_.empty()) return true;
-  const json* labels = nullptr;
-  if (const auto metadata = object.find("metadata"); metadata != object.end()) {
-    const auto found = metadata->find("labels");
-    if (found != metadata->end() && found->is_object()) labels = &*found;
-  }
+  const json& labels = PartOf(MetadataOf(object), "labels");
   return labels_.Matches([&](std::string_view key) -> std::optional<std::string_view> {
-    if (labels == nullptr) return std::nullopt;
-    const auto found = labels->find(key);
-    if (found == labels->end() || !found->is_string()) return std::nullopt;
+    const json* found = FindMember(labels, key);
+    if (found == nullptr || !found->is_string()) return std::nullopt;
     return std::string_view(found->get_ref<const std::string&>());
   });
 }

@@ -17,8 +17,8 @@ constexpr std::string_view kDeleteFromPrimitiveList = "$deleteFromPrimitiveList/
 const Json& KeyOf(const Json& item, const std::string& merge_key) {
   static const Json kNull;
   if (merge_key.empty()) return item;
-  const auto it = item.is_object() ? item.find(merge_key) : item.end();
-  return it == item.end() ? kNull : *it;
+  const Json* found = FindMember(item, merge_key);
+  return found == nullptr ? kNull : *found;
 }
 
 // Where an item with the same key stands, or the size of the list.

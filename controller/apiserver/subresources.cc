@@ -21,10 +21,8 @@ using json = Json;
 const json* At(const json& object, const std::vector<std::string>& path) {
   const json* at = &object;
   for (const std::string& part : path) {
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(part);
-    if (found == at->end()) return nullptr;
-    at = &*found;
+    at = FindMember(*at, part);
+    if (at == nullptr) return nullptr;
   }
   return path.empty() ? nullptr : at;
 }

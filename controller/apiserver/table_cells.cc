@@ -7,6 +7,7 @@
 #include <map>
 
 #include "controller/apiserver/table.h"
+#include "controller/apiserver/validation_parts.h"
 #include "lib/base/json.h"
 
 namespace tahoma::controller {
@@ -14,21 +15,9 @@ namespace {
 
 using Cells = std::vector<Json>;
 
-const Json& At(const Json& object, std::initializer_list<std::string_view> path) {
-  static const Json kNull;
-  const Json* value = &object;
-  for (const std::string_view name : path) {
-    if (!value->is_object()) return kNull;
-    const auto it = value->find(name);
-    if (it == value->end()) return kNull;
-    value = &*it;
-  }
-  return *value;
-}
-
 std::string Text(const Json& object, std::initializer_list<std::string_view> path,
                  std::string_view otherwise = "") {
-  const Json& value = At(object, path);
+  const Json& value = ValueAt(object, path);
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
     return std::string(otherwise);
   }
@@ -36,27 +25,27 @@ std::string Text(const Json& object, std::initializer_list<std::string_view> pat
 }
 
 std::int64_t Number(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json& value = At(object, path);
+  const Json& value = ValueAt(object, path);
   return value.is_number_integer() ? value.get<std::int64_t>() : 0;
 }
 
 std::size_t Count(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json& value = At(object, path);
+  const Json& value = ValueAt(object, path);
   return value.is_array() || value.is_object() ? value.size() : 0;
 }
 
 std::string Name(const Json& object) { return Text(object, {"metadata", "name"}); }
 std::string Age(const Json& object, WallTime now) {
-  return AgeOf(At(object, {"metadata", "creationTimestamp"}), now);
+  return AgeOf(ValueAt(object, {"metadata", "creationTimestamp"}), now);
 }
 
 // "Init:1/2", "Init:Error", or empty when all init containers are through.
 std::string InitStatus(const Json& pod) {
   const std::size_t total = Count(pod, {"spec", "initContainers"});
   std::size_t index = 0;
-  for (const Json& status : At(pod, {"status", "initContainerStatuses"})) {
-    const Json& ended = At(status, {"state", "terminated"});
-    const bool is_sidecar = At(status, {"started"}) == true && ended.is_null();
+  for (const Json& status : ValueAt(pod, {"status", "initContainerStatuses"})) {
+    const Json& ended = ValueAt(status, {"state", "terminated"});
+    const bool is_sidecar = ValueAt(status, {"started"}) == true && ended.is_null();
     if (is_sidecar || (ended.is_object() && Number(ended, {"exitCode"}) == 0)) {
       ++index;
       continue;
@@ -75,9 +64,9 @@ std::string InitStatus(const Json& pod) {
 // What the containers say; `fallback` when they say nothing.
 std::string ContainerReason(const Json& pod, std::string fallback) {
   bool running = false;
-  const Json& statuses = At(pod, {"status", "containerStatuses"});
+  const Json& statuses = ValueAt(pod, {"status", "containerStatuses"});
   for (auto it = statuses.rbegin(); statuses.is_array() && it != statuses.rend(); ++it) {
-    const Json& ended = At(*it, {"state", "terminated"});
+    const Json& ended = ValueAt(*it, {"state", "terminated"});
     if (const std::string waiting = Text(*it, {"state", "waiting", "reason"}); !waiting.empty()) {
       fallback = waiting;
     } else if (ended.is_object()) {
@@ -85,12 +74,12 @@ std::string ContainerReason(const Json& pod, std::string fallback) {
       fallback = Text(ended, {"reason"},
                       signal != 0 ? fmt::format("Signal:{}", signal)
                                   : fmt::format("ExitCode:{}", Number(ended, {"exitCode"})));
-    } else if (At(*it, {"ready"}) == true && At(*it, {"state", "running"}).is_object()) {
+    } else if (ValueAt(*it, {"ready"}) == true && ValueAt(*it, {"state", "running"}).is_object()) {
       running = true;
     }
   }
   if (fallback != "Completed" || !running) return fallback;
-  for (const Json& condition : At(pod, {"status", "conditions"})) {
+  for (const Json& condition : ValueAt(pod, {"status", "conditions"})) {
     if (Text(condition, {"type"}) == "Ready" && Text(condition, {"status"}) == "True") {
       return "Running";
     }
@@ -100,7 +89,7 @@ std::string ContainerReason(const Json& pod, std::string fallback) {
 
 std::string PodStatus(const Json& pod) {
   std::string reason = Text(pod, {"status", "reason"}, Text(pod, {"status", "phase"}));
-  for (const Json& condition : At(pod, {"status", "conditions"})) {
+  for (const Json& condition : ValueAt(pod, {"status", "conditions"})) {
     if (Text(condition, {"type"}) == "PodScheduled" &&
         Text(condition, {"reason"}) == "SchedulingGated") {
       reason = "SchedulingGated";
@@ -109,7 +98,7 @@ std::string PodStatus(const Json& pod) {
   const std::string init = InitStatus(pod);
   reason = init.empty() ? ContainerReason(pod, reason) : init;
   const std::string phase = Text(pod, {"status", "phase"});
-  if (At(pod, {"metadata", "deletionTimestamp"}).is_string()) {
+  if (ValueAt(pod, {"metadata", "deletionTimestamp"}).is_string()) {
     if (Text(pod, {"status", "reason"}) == "NodeLost") return "Unknown";
     if (phase != "Succeeded" && phase != "Failed") return "Terminating";
   }
@@ -120,7 +109,7 @@ std::string PodStatus(const Json& pod) {
 std::string Restarts(const Json& pod, WallTime now) {
   std::int64_t total = 0;
   std::string last;  // RFC 3339 in UTC compares as text
-  for (const Json& status : At(pod, {"status", "containerStatuses"})) {
+  for (const Json& status : ValueAt(pod, {"status", "containerStatuses"})) {
     total += Number(status, {"restartCount"});
     last = std::max(last, Text(status, {"lastState", "terminated", "finishedAt"}));
   }
@@ -132,9 +121,9 @@ std::string ReadinessGates(const Json& pod) {
   const std::size_t total = Count(pod, {"spec", "readinessGates"});
   if (total == 0) return "<none>";
   std::size_t passed = 0;
-  for (const Json& gate : At(pod, {"spec", "readinessGates"})) {
-    for (const Json& condition : At(pod, {"status", "conditions"})) {
-      if (At(condition, {"type"}) != At(gate, {"conditionType"})) continue;
+  for (const Json& gate : ValueAt(pod, {"spec", "readinessGates"})) {
+    for (const Json& condition : ValueAt(pod, {"status", "conditions"})) {
+      if (ValueAt(condition, {"type"}) != ValueAt(gate, {"conditionType"})) continue;
       if (Text(condition, {"status"}) == "True") ++passed;
     }
   }
@@ -143,8 +132,9 @@ std::string ReadinessGates(const Json& pod) {
 
 Cells PodCells(const Json& pod, WallTime now) {
   std::size_t ready = 0;
-  for (const Json& status : At(pod, {"status", "containerStatuses"})) {
-    if (At(status, {"ready"}) == true && At(status, {"state", "running"}).is_object()) ++ready;
+  for (const Json& status : ValueAt(pod, {"status", "containerStatuses"})) {
+    if (ValueAt(status, {"ready"}) == true && ValueAt(status, {"state", "running"}).is_object())
+      ++ready;
   }
   return {Name(pod),
           fmt::format("{}/{}", ready, Count(pod, {"spec", "containers"})),
@@ -159,18 +149,18 @@ Cells PodCells(const Json& pod, WallTime now) {
 
 std::string NodeStatus(const Json& node) {
   std::string status = "Unknown";
-  for (const Json& condition : At(node, {"status", "conditions"})) {
+  for (const Json& condition : ValueAt(node, {"status", "conditions"})) {
     if (Text(condition, {"type"}) != "Ready") continue;
     status = Text(condition, {"status"}) == "True" ? "Ready" : "NotReady";
   }
-  if (At(node, {"spec", "unschedulable"}) == true) status += ",SchedulingDisabled";
+  if (ValueAt(node, {"spec", "unschedulable"}) == true) status += ",SchedulingDisabled";
   return status;
 }
 
 std::string NodeRoles(const Json& node) {
   constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
   std::string roles;
-  const Json& labels = At(node, {"metadata", "labels"});
+  const Json& labels = ValueAt(node, {"metadata", "labels"});
   if (!labels.is_object()) return "<none>";
   for (const auto& [name, value] : labels.items()) {
     std::string role;
@@ -182,7 +172,7 @@ std::string NodeRoles(const Json& node) {
 }
 
 std::string NodeAddress(const Json& node, std::string_view type) {
-  for (const Json& address : At(node, {"status", "addresses"})) {
+  for (const Json& address : ValueAt(node, {"status", "addresses"})) {
     if (Text(address, {"type"}) == type) return Text(address, {"address"}, "<none>");
   }
   return "<none>";
@@ -228,13 +218,13 @@ Cells EventCells(const Json& event, WallTime now, const Json& object, std::strin
 }
 
 Cells CoreEventCells(const Json& event, WallTime now) {
-  return EventCells(event, now, At(event, {"involvedObject"}),
+  return EventCells(event, now, ValueAt(event, {"involvedObject"}),
                     Text(event, {"source", "component"}, Text(event, {"reportingComponent"})),
                     "message");
 }
 
 Cells EventsEventCells(const Json& event, WallTime now) {
-  return EventCells(event, now, At(event, {"regarding"}), Text(event, {"reportingController"}),
+  return EventCells(event, now, ValueAt(event, {"regarding"}), Text(event, {"reportingController"}),
                     "note");
 }
 
@@ -243,8 +233,8 @@ std::string ClaimState(const Json& claim) {
   const auto add = [&](const char* word) {
     state += (state.empty() ? "" : ",") + std::string(word);
   };
-  if (At(claim, {"metadata", "deletionTimestamp"}).is_string()) add("deleted");
-  const bool allocated = At(claim, {"status", "allocation"}).is_object();
+  if (ValueAt(claim, {"metadata", "deletionTimestamp"}).is_string()) add("deleted");
+  const bool allocated = ValueAt(claim, {"status", "allocation"}).is_object();
   if (allocated) add("allocated");
   if (Count(claim, {"status", "reservedFor"}) > 0) add("reserved");
   if (!allocated && state.empty()) add("pending");

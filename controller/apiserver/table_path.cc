@@ -14,8 +14,7 @@ using Found = std::vector<const Json*>;
 Found Fields(const Found& from, std::string_view name) {
   Found found;
   for (const Json* value : from) {
-    if (!value->is_object()) continue;
-    if (const auto it = value->find(name); it != value->end()) found.push_back(&*it);
+    if (const Json* member = FindMember(*value, name)) found.push_back(member);
   }
   return found;
 }

@@ -11,7 +11,12 @@
 
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/base/json_fwd.h"
 #include "lib/base/shared_map.h"

@@ -1,12 +1,12 @@
 // A map from texts to values whose copies may have all members in common: the members of a JSON
-// object (lib/base/json.h), the fields of a schema.
+// object (lib/base/json.h), the fields of a schema, a set of fields.
 //
 //   SharedMap<std::string, int> first;
 //   first["a"] = 1;
 //   first.Share();
 //   auto second = first;                    // nothing is copied
 //   second == first                         // nothing is compared
-//   second["b"] = 2;                        // copies the members first; `first` is as it was
+//   second["b"] = 2;                        // copies the table of members; `first` is as it was
 //
 // Sorted by the bytes of the texts, as std::map has them. Members do not move when others come or
 // go, so a reference to one stays good; an iterator does not outlive a change.
@@ -29,11 +29,10 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "lib/base/text_order.h"
 
@@ -239,6 +238,7 @@ class SharedMap {
     const Slot* slots() const { return reinterpret_cast<const Slot*>(this + 1); }
   };
   static constexpr std::uint32_t kCapacityLeast = 4;
+  static constexpr size_type kFew = 16;  // members through which going one by one is faster
 
   static Block* Make(std::uint32_t capacity) {
     auto* const block = new (::operator new(sizeof(Block) + capacity * sizeof(Slot))) Block;
@@ -249,7 +249,7 @@ class SharedMap {
     block->~Block();
     ::operator delete(block);
   }
-  // Of a block that may not be shared the nodes are copied that are its own alone.
+  // Of a block that is not shared, nodes that are its alone may still change, and are copied.
   static Block* Copy(Block* from) {
     if (from == nullptr || from->size == 0) return nullptr;
     if (from->shared) {
@@ -319,9 +319,8 @@ class SharedMap {
   }
 
   const Slot* Slots() const { return block_ == nullptr ? nullptr : block_->slots(); }
-  // Where the name is, or belongs. Few objects have so many members that halving pays.
+  // Where the name is, or belongs.
   size_type LowerBound(std::string_view text, std::uint64_t first) const {
-    constexpr size_type kFew = 16;
     const Slot* const slots = Slots();
     size_type low = 0;
     size_type high = size();
@@ -337,7 +336,6 @@ class SharedMap {
     return low;
   }
   const Slot* Find(std::string_view text) const {
-    constexpr size_type kFew = 16;
     const std::uint64_t first = TextLess::FirstBytes(text);
     const Slot* const end = Slots() + size();
     const Slot* at = size() <= kFew ? Slots() : Slots() + LowerBound(text, first);

@@ -31,9 +31,8 @@ std::string_view ContentType(PatchType type) {
 }
 
 std::string TextAt(const json& object, const char* key) {
-  if (!object.is_object()) return "";
-  const auto at = object.find(key);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+  const json* found = FindMember(object, key);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::string Dump(const json& value) {

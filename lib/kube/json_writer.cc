@@ -94,19 +94,21 @@ void AppendEscaped(std::string_view text, std::string& out) {
   out += '"';
 }
 
-// The name of a member between what is before it and its colon.
-void AppendName(char before, std::string_view name, std::string& out) {
+// A text in quotes, between two characters of which either may be none (zero).
+void AppendQuoted(char before, std::string_view text, char after, std::string& out) {
   const std::size_t start = out.size();
-  out.resize(start + name.size() + 4);
-  char* const to = out.data() + start;
-  to[0] = before;
-  to[1] = '"';
-  to[name.size() + 2] = '"';
-  to[name.size() + 3] = ':';
-  if (CopyPlain(name, to + 2)) return;
-  out.resize(start + 1);
-  AppendEscaped(name, out);
-  out += ':';
+  const std::size_t lead = before == 0 ? 0 : 1;
+  const std::size_t trail = after == 0 ? 0 : 1;
+  out.resize(start + lead + text.size() + 2 + trail);
+  char* to = out.data() + start;
+  if (before != 0) *to++ = before;
+  to[0] = '"';
+  to[text.size() + 1] = '"';
+  if (after != 0) to[text.size() + 2] = after;
+  if (CopyPlain(text, to + 1)) return;
+  out.resize(start + lead);
+  AppendEscaped(text, out);
+  if (after != 0) out += after;
 }
 
 template <typename Integer>
@@ -118,23 +120,14 @@ void AppendInteger(Integer value, std::string& out) {
 
 }  // namespace
 
-void AppendJsonString(std::string_view text, std::string& out) {
-  const std::size_t start = out.size();
-  out.resize(start + text.size() + 2);
-  char* const to = out.data() + start;
-  to[0] = '"';
-  to[text.size() + 1] = '"';
-  if (CopyPlain(text, to + 1)) return;
-  out.resize(start);
-  AppendEscaped(text, out);
-}
+void AppendJsonString(std::string_view text, std::string& out) { AppendQuoted(0, text, 0, out); }
 
 void AppendJson(const json& value, std::string& out) {
   switch (value.type()) {
     case json::value_t::object:
       if (value.empty()) out += '{';
       for (char separator = '{'; const auto& [name, member] : MembersOf(value)) {
-        AppendName(std::exchange(separator, ','), name, out);
+        AppendQuoted(std::exchange(separator, ','), name, ':', out);
         AppendJson(member, out);
       }
       out += '}';

@@ -46,7 +46,8 @@ struct Response {
   int status = 0;
   Headers headers = {};
   std::string body = {};
-  std::shared_ptr<const tahoma::Json> parsed = {};  // `body`, from a server in this process
+  // `body`, from a server in this process, which then need not give the text, too.
+  std::shared_ptr<const tahoma::Json> parsed = {};
 
   // The body as a value; a discarded one (nlohmann's) when it is not JSON.
   std::shared_ptr<const tahoma::Json> Json() const;
