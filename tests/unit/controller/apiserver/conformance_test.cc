@@ -55,6 +55,18 @@ TEST_F(ConformanceTest, MalformedTimesAreRefusedWhileDecoding) {
   EXPECT_EQ(patched.status, 422) << "the patch is to blame";
 }
 
+TEST_F(ConformanceTest, AnApplyAgainstTheOwnerOfAContainerWithKeyedListsConflicts) {
+  json pod = PodOf("p");
+  pod["spec"]["containers"][0]["env"] = {{{"name", "A"}, {"value", "1"}},
+                                         {{"name", "B"}, {"value", "2"}}};
+  const std::string path = kPods + "/p?fieldManager=";
+  ASSERT_EQ(Patch(path + "one", "apply-patch+yaml", pod).status, 201);
+  pod["spec"]["containers"][0]["image"] = "other:v1";
+  const Answer refused = Patch(path + "two", "apply-patch+yaml", pod);
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.message(), HasSubstr("conflict with \"one\""));
+}
+
 TEST_F(ConformanceTest, APodToleratesSilentNodesForFiveMinutes) {
   const json made = Call("POST", kPods, PodOf("p")).body;
   ASSERT_EQ(made.at("spec").at("tolerations").size(), 2U);
