@@ -100,19 +100,25 @@ void SortManagers(Json& list) {
   list = std::move(sorted);
 }
 
+// One manager in its stored form.
+Json EntryOf(const ManagerKey& key, Json fields, const std::string& api_version,
+             const std::string& time) {
+  Json one = Json::object();
+  one["apiVersion"] = api_version;
+  one["fieldsType"] = "FieldsV1";
+  one["fieldsV1"] = std::move(fields);
+  one["manager"] = key.manager;
+  one["operation"] = key.is_update ? "Update" : "Apply";
+  if (!key.subresource.empty()) one["subresource"] = key.subresource;
+  if (!time.empty()) one["time"] = time;
+  return one;
+}
+
 // Adds the managers to a list in its stored form and order.
 void EncodeInto(const Managers& managers, Json& list) {
   for (const auto& [key, entry] : managers) {
     if (entry.fields.empty()) continue;
-    Json one = Json::object();
-    one["apiVersion"] = entry.api_version;
-    one["fieldsType"] = "FieldsV1";
-    one["fieldsV1"] = FieldText(entry.fields);
-    one["manager"] = key.manager;
-    one["operation"] = key.is_update ? "Update" : "Apply";
-    if (!key.subresource.empty()) one["subresource"] = key.subresource;
-    if (!entry.time.empty()) one["time"] = entry.time;
-    list.push_back(std::move(one));
+    list.push_back(EntryOf(key, FieldText(entry.fields), entry.api_version, entry.time));
   }
   SortManagers(list);
 }
@@ -326,6 +332,15 @@ Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOption
   return of_old;
 }
 
+// Makes the writer of a new object the owner of all of it; false when it takes sets to say of what.
+bool TrackCreate(const Kind& kind, const ManagerKey& self, const std::string& time, Json& object) {
+  Json fields = AddedText(*kind.schema, EmptyObject(kind), object, Unowned(kind, self.subresource));
+  if (!fields.is_binary()) return false;
+  object["metadata"]["managedFields"] =
+      Json::array({EntryOf(self, std::move(fields), kind.api_version(), time)});
+  return true;
+}
+
 // Removes what this manager applied before and nobody wants now.
 Json PruneUnwanted(const Kind& kind, const Json& merged, const FieldSet& last,
                    const Managers& managers) {
@@ -404,20 +419,22 @@ std::string ConflictMessage(const std::vector<Cause>& conflicts) {
 void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                  const ApplyOptions& options) {
   Json list = OwnersForUpdate(old_object, new_object, options);
-  const Json empty = old_object.is_object() ? Json() : EmptyObject(kind);
+  const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
+  const bool is_new = !old_object.is_object();
+  if (is_new && list.empty() && TrackCreate(kind, self, options.time, new_object)) return;
   Comparison changed =
-      Compare(*kind.schema, old_object.is_object() ? old_object : empty, new_object, Uncompared());
+      Compare(*kind.schema, is_new ? EmptyObject(kind) : old_object, new_object, Uncompared());
   // Metadata that every write may change belongs to its writer; status only where it is written.
   FieldSet written = std::move(changed.added);
   written.Add(std::move(changed.modified));
-  const ManagerKey self{true, options.field_manager, kind.api_version(), options.subresource};
   // Most entries stay as they are; only the writer's and those that lose fields are taken apart.
+  const ManagerView writer{true, self.manager, self.api_version, self.subresource};
   Json touched = Json::array();
   for (auto at = list.begin(); at != list.end();) {
     const Json& fields = At(*at, "fieldsV1");
     const bool stays = list.size() + touched.size() < kMaxUpdateManagers &&
                        !HasAnyOf(fields, written) && !HasAnyOf(fields, changed.removed) &&
-                       KeyOf(*at) != self;
+                       ViewOf(*at) != writer;
     if (!stays) touched.push_back(std::move(*at));
     at = stays ? std::next(at) : list.erase(at);
   }

@@ -3,31 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "lib/base/json.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
 
-const Schema& Unknown() {
+const Schema& UnknownSchema() {
   static const Schema* const schema = new Schema;
   return *schema;
-}
-
-const Schema& FieldOf(const Schema& schema, const std::string& name) {
-  const Schema* field = schema.Field(name);
-  return field == nullptr ? Unknown() : *field;
-}
-
-const Schema& ItemOf(const Schema& list) { return list.items ? *list.items : Unknown(); }
-
-bool MergesAsMap(const Schema& schema, const Json& value) {
-  return value.is_object() && !schema.atomic;
-}
-
-bool MergesAsList(const Schema& schema, const Json& value) {
-  return value.is_array() && schema.list_type != Schema::ListType::kAtomic;
 }
 
 // A key of a map whose keys users choose is a field in its own right, besides what is below it.
@@ -278,18 +265,35 @@ std::vector<std::string> FieldSet::Paths() const {
   return paths;
 }
 
+bool MergesAsMap(const Schema& schema, const Json& value) {
+  return value.is_object() && !schema.atomic;
+}
+
+bool MergesAsList(const Schema& schema, const Json& value) {
+  return value.is_array() && schema.list_type != Schema::ListType::kAtomic;
+}
+
+const Schema& FieldOf(const Schema& schema, const std::string& name) {
+  const Schema* field = schema.Field(name);
+  return field == nullptr ? UnknownSchema() : *field;
+}
+
+const Schema& ItemOf(const Schema& list) { return list.items ? *list.items : UnknownSchema(); }
+
 std::string ItemEdge(const Schema& list, const Json& item) {
-  if (list.list_type == Schema::ListType::kSet || !item.is_object()) return "v:" + item.dump();
+  if (list.list_type == Schema::ListType::kSet || !item.is_object()) {
+    return "v:" + kube::JsonText(item);
+  }
   Json keys = Json::object();
   for (const std::string& name : list.list_map_keys) {
     const Schema& field = FieldOf(ItemOf(list), name);
-    if (const auto it = item.find(name); it != item.end()) {
-      keys[name] = *it;
+    if (const Json* value = FindMember(item, name)) {
+      keys[name] = *value;
     } else if (field.default_value) {
       keys[name] = *field.default_value;
     }
   }
-  return "k:" + keys.dump();
+  return "k:" + kube::JsonText(keys);
 }
 
 FieldSet FieldsOf(const Schema& schema, const Json& value) {

@@ -41,6 +41,13 @@ struct FieldSet {
   friend bool operator==(const FieldSet&, const FieldSet&) = default;
 };
 
+// How a value is taken apart: by members, by items, or not at all, when it is one field.
+bool MergesAsMap(const Schema& schema, const Json& value);
+bool MergesAsList(const Schema& schema, const Json& value);
+// The schema of a member or of items; one that says nothing for what is not in the schema.
+const Schema& FieldOf(const Schema& schema, const std::string& name);
+const Schema& ItemOf(const Schema& list);
+
 // The edge to an item of a keyed list or set; absent keys take the schema's default.
 std::string ItemEdge(const Schema& list, const Json& item);
 

@@ -1,7 +1,10 @@
 #include "controller/apiserver/field_text.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -9,6 +12,11 @@
 
 namespace tahoma::controller {
 namespace {
+
+Json AsValue(const std::string& text) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  return Json::binary(Json::binary_t::container_type(bytes, bytes + text.size()));
+}
 
 void AppendFields(const FieldSet& set, std::string& out) {
   out += '{';
@@ -21,6 +29,103 @@ void AppendFields(const FieldSet& set, std::string& out) {
   }
   out += '}';
 }
+
+// Writes the fields of a new object as AppendFields would their set.
+class AddedFields {
+ public:
+  // What `after` has and `before` has not; false, and nothing, when there is no such thing.
+  bool Append(const Schema& schema, const Json& before, const Json& after,
+              const FieldSet* unowned) {
+    if (before == after) return false;
+    if (MergesAsMap(schema, before) && MergesAsMap(schema, after)) {
+      return AppendMembers(schema, before, after, unowned);
+    }
+    if (MergesAsList(schema, before) && MergesAsList(schema, after)) {
+      text_ += '{';
+      AppendItems(schema, after);
+      text_ += '}';
+    } else {
+      text_ += "{}";
+    }
+    return true;
+  }
+
+  // Null when nothing was written.
+  Json Text() const {
+    if (!distinct_) return Json(Json::value_t::discarded);
+    return text_.empty() ? Json() : AsValue(text_);
+  }
+
+ private:
+  bool AppendMembers(const Schema& schema, const Json& before, const Json& after,
+                     const FieldSet* unowned) {
+    const std::size_t start = text_.size();
+    text_ += '{';
+    for (const auto& [name, value] : MembersOf(after)) {
+      const std::string edge = "f:" + name;
+      const FieldSet* below = unowned == nullptr ? nullptr : Find(*unowned, edge);
+      if (below != nullptr && below->member && edge != "f:metadata") continue;
+      const Json* old = FindMember(before, name);
+      const std::size_t before_edge = text_.size();
+      AppendEdge(edge);
+      if (old == nullptr) {
+        AppendAll(FieldOf(schema, name), value);
+      } else if (!Append(FieldOf(schema, name), *old, value, below)) {
+        text_.resize(before_edge);
+      }
+    }
+    text_ += '}';
+    const bool any = text_.size() > start + 2;
+    if (!any) text_.resize(start);
+    return any;
+  }
+
+  static const FieldSet* Find(const FieldSet& set, const std::string& edge) {
+    const auto found = set.children.find(edge);
+    return found == set.children.end() ? nullptr : &found->second;
+  }
+
+  // A value and all that is below it.
+  void AppendAll(const Schema& schema, const Json& value) {
+    const bool is_map = MergesAsMap(schema, value);
+    if ((!is_map && !MergesAsList(schema, value)) || value.empty()) {
+      text_ += "{}";
+      return;
+    }
+    text_ += R"({".":{})";
+    if (is_map) {
+      for (const auto& [name, member] : MembersOf(value)) {
+        AppendEdge("f:" + name);
+        AppendAll(FieldOf(schema, name), member);
+      }
+    } else {
+      AppendItems(schema, value);
+    }
+    text_ += '}';
+  }
+
+  void AppendItems(const Schema& schema, const Json& list) {
+    std::vector<std::pair<std::string, const Json*>> items;
+    for (const Json& item : list) items.emplace_back(ItemEdge(schema, item), &item);
+    std::sort(items.begin(), items.end());
+    const std::string* last = nullptr;
+    for (const auto& [edge, item] : items) {
+      distinct_ = distinct_ && (last == nullptr || *last != edge);
+      last = &edge;
+      AppendEdge(edge);
+      AppendAll(ItemOf(schema), *item);
+    }
+  }
+
+  void AppendEdge(const std::string& edge) {
+    if (text_.back() != '{') text_ += ',';
+    kube::AppendJsonString(edge, text_);
+    text_ += ':';
+  }
+
+  std::string text_;
+  bool distinct_ = true;
+};
 
 // Reads what AppendFields wrote: objects in objects, without spaces.
 class Reader {
@@ -126,19 +231,18 @@ std::string_view TextOf(const Json& fields) {
 // Changes the fields of all entries of managedFields for which `wanted` holds.
 template <typename Wanted, typename Change>
 void ChangeFields(Json& object, const Wanted& wanted, const Change& change) {
-  const auto metadata = object.find("metadata");
-  if (metadata == object.end() || !metadata->is_object()) return;
-  const auto list = metadata->find("managedFields");
-  if (list == metadata->end() || !list->is_array()) return;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const Json& entry = (*list)[i];
-    if (!entry.is_object()) continue;
-    const auto fields = entry.find("fieldsV1");
-    if (fields == entry.end() || !wanted(*fields)) continue;
-    Json changed = change(*fields);
-    object["metadata"]["managedFields"][i]["fieldsV1"] = std::move(changed);
-    // The list may have become the object's own.
-    return ChangeFields(object, wanted, change);
+  const Json* metadata = FindMember(object, "metadata");
+  const Json* list = metadata == nullptr ? nullptr : FindMember(*metadata, "managedFields");
+  if (list == nullptr || !list->is_array()) return;
+  const auto changes = [&](const Json& entry) {
+    const Json* fields = FindMember(entry, "fieldsV1");
+    return fields != nullptr && wanted(*fields);
+  };
+  if (std::none_of(list->begin(), list->end(), changes)) return;
+  for (Json& entry : object["metadata"]["managedFields"]) {
+    if (!changes(entry)) continue;
+    Json& fields = entry["fieldsV1"];
+    fields = change(fields);
   }
 }
 
@@ -149,7 +253,14 @@ Json FieldText(const FieldSet& set) {
   std::string text;
   text.reserve(kUsualBytes);
   AppendFields(set, text);
-  return Json::binary(Json::binary_t::container_type(text.begin(), text.end()));
+  return AsValue(text);
+}
+
+Json AddedText(const Schema& schema, const Json& empty, const Json& object,
+               const FieldSet& unowned) {
+  AddedFields fields;
+  fields.Append(schema, empty, object, &unowned);
+  return fields.Text();
 }
 
 FieldSet FieldsIn(const Json& fields) {
@@ -160,7 +271,7 @@ FieldSet FieldsIn(const Json& fields) {
 }
 
 bool HasAnyOf(const Json& fields, const FieldSet& set) {
-  if (!fields.is_binary()) return false;
+  if (!fields.is_binary() || set.empty()) return false;
   Reader reader(TextOf(fields));
   return !reader.AtEmptyObject() && HasAnyAt(reader, set);
 }

@@ -23,6 +23,14 @@ namespace tahoma::controller {
 // The set as text.
 Json FieldText(const FieldSet& set);
 
+// What the writer of a new object owns: all that `empty`, which holds empty objects and lists only,
+// does not have, less what is a member of `unowned` or below one (but metadata). As text, without
+// making the set: FieldText(Compare(schema, empty, object).added without `unowned`). Null when that
+// is nothing, discarded (nlohmann's) when a list has two items of the same keys, which make one
+// edge together.
+Json AddedText(const Schema& schema, const Json& empty, const Json& object,
+               const FieldSet& unowned);
+
 // The set of a fieldsV1, be it text or, from a client, an object.
 FieldSet FieldsIn(const Json& fields);
 

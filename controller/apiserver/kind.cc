@@ -8,15 +8,6 @@
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
-namespace {
-
-// A slash cannot be part of a group, version or plural, so the joined key is unambiguous.
-std::string ResourceKey(std::string_view group, std::string_view version, std::string_view plural) {
-  return fmt::format("{}/{}/{}", group, version, plural);
-}
-
-}  // namespace
-
 bool Kind::Allows(std::string_view verb) const {
   return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
 }
@@ -40,16 +31,16 @@ KindTable::KindTable(std::vector<std::shared_ptr<const Kind>> kinds) : kinds_(st
   });
   for (const auto& kind : kinds_) {
     if (kind->served) {
-      by_resource_[ResourceKey(kind->group, kind->version, kind->plural)] = kind.get();
+      by_resource_[{kind->group, kind->version, kind->plural}] = kind.get();
       by_kind_[fmt::format("{}/{}", kind->api_version(), kind->kind)] = kind.get();
     }
-    if (kind->storage) by_storage_[fmt::format("{}/{}", kind->group, kind->plural)] = kind.get();
+    if (kind->storage) by_storage_[{kind->group, kind->plural}] = kind.get();
   }
 }
 
 const Kind* KindTable::Find(std::string_view group, std::string_view version,
                             std::string_view plural) const {
-  const auto it = by_resource_.find(ResourceKey(group, version, plural));
+  const auto it = by_resource_.find(std::tuple(group, version, plural));
   return it == by_resource_.end() ? nullptr : it->second;
 }
 
@@ -59,7 +50,7 @@ const Kind* KindTable::FindKind(std::string_view api_version, std::string_view k
 }
 
 const Kind* KindTable::FindStorage(std::string_view group, std::string_view plural) const {
-  const auto it = by_storage_.find(fmt::format("{}/{}", group, plural));
+  const auto it = by_storage_.find(std::pair(group, plural));
   return it == by_storage_.end() ? nullptr : it->second;
 }
 

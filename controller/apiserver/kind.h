@@ -25,6 +25,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "controller/apiserver/schema.h"
@@ -125,9 +127,11 @@ class KindTable {
  private:
   friend class KindRegistry;
   std::vector<std::shared_ptr<const Kind>> kinds_;
-  absl::flat_hash_map<std::string, const Kind*> by_resource_;
+  // The names are those of the kinds.
+  using Name = std::string_view;
+  absl::flat_hash_map<std::tuple<Name, Name, Name>, const Kind*> by_resource_;
   absl::flat_hash_map<std::string, const Kind*> by_kind_;
-  absl::flat_hash_map<std::string, const Kind*> by_storage_;
+  absl::flat_hash_map<std::pair<Name, Name>, const Kind*> by_storage_;
   std::uint64_t generation_ = 0;
 };
 

@@ -312,20 +312,26 @@ std::vector<const WriteBatch::Operation*> Store::Effective(const std::vector<Pen
 }
 
 absl::Status Store::Write(const std::vector<Pending>& group) {
-  rocksdb::WriteBatch merged;
-  for (const WriteBatch::Operation* effective : Effective(group)) {
+  const auto operations = Effective(group);
+  constexpr std::size_t kFraming = 32;  // more than RocksDB adds to an operation
+  std::size_t bytes = 0;
+  for (const WriteBatch::Operation* op : operations) {
+    bytes += op->key.size() + op->value().size() + kFraming;
+  }
+  rocksdb::WriteBatch merged(bytes);
+  for (const WriteBatch::Operation* effective : operations) {
     const WriteBatch::Operation& op = *effective;
     rocksdb::ColumnFamilyHandle* column = columns_[IndexOf(op.keyspace)];
     rocksdb::Status added;
     switch (op.kind) {
       case WriteBatch::Kind::kPut:
-        added = merged.Put(column, SliceOf(op.key), SliceOf(op.value));
+        added = merged.Put(column, SliceOf(op.key), SliceOf(op.value()));
         break;
       case WriteBatch::Kind::kDelete:
         added = merged.Delete(column, SliceOf(op.key));
         break;
       case WriteBatch::Kind::kDeleteRange:
-        added = merged.DeleteRange(column, SliceOf(op.key), SliceOf(op.value));
+        added = merged.DeleteRange(column, SliceOf(op.key), SliceOf(op.value()));
         break;
     }
     TAHOMA_CHECK(added.ok());

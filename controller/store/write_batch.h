@@ -13,7 +13,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,18 +32,25 @@ class WriteBatch {
     Kind kind;
     Keyspace keyspace;
     std::string key;
-    std::string value;  // kDeleteRange: the end of the range, not included
+    std::string own;  // kDeleteRange: the end of the range, not included
+    std::shared_ptr<const std::string> shared;
+
+    std::string_view value() const { return shared ? *shared : own; }
   };
 
   void Put(Keyspace keyspace, std::string key, std::string value) {
-    Add({Kind::kPut, keyspace, std::move(key), std::move(value)});
+    Add({Kind::kPut, keyspace, std::move(key), std::move(value), nullptr});
+  }
+  // The value is not copied.
+  void Put(Keyspace keyspace, std::string key, std::shared_ptr<const std::string> value) {
+    Add({Kind::kPut, keyspace, std::move(key), {}, std::move(value)});
   }
   void Delete(Keyspace keyspace, std::string key) {
-    Add({Kind::kDelete, keyspace, std::move(key), {}});
+    Add({Kind::kDelete, keyspace, std::move(key), {}, nullptr});
   }
   // Every key in [from, to).
   void DeleteRange(Keyspace keyspace, std::string from, std::string to) {
-    Add({Kind::kDeleteRange, keyspace, std::move(from), std::move(to)});
+    Add({Kind::kDeleteRange, keyspace, std::move(from), std::move(to), nullptr});
   }
 
   bool empty() const { return operations_.empty(); }
@@ -50,7 +59,7 @@ class WriteBatch {
 
  private:
   void Add(Operation operation) {
-    bytes_ += operation.key.size() + operation.value.size();
+    bytes_ += operation.key.size() + operation.value().size();
     operations_.push_back(std::move(operation));
   }
 

@@ -124,22 +124,21 @@ bool Connection::Fill() {
   // A client may wait for an answer ("100 Continue") before it goes on.
   if (!Flush()) return false;
   in_.resize(kReadBytes);
-  in_used_ = 0;
+  in_used_ = in_end_ = 0;
   for (;;) {
     short wants = 0;
     const ssize_t got = TryRead(in_.data(), in_.size(), wants);
     if (got > 0) {
-      in_.resize(static_cast<std::size_t>(got));
+      in_end_ = static_cast<std::size_t>(got);
       return true;
     }
     if (got == kWouldBlock && Poll(wants, deadline_)) continue;
     trouble_ = got == kWouldBlock ? Trouble::kTimeout : Trouble::kClosed;
-    in_.clear();
     return false;
   }
 }
 
-ssize_t Connection::Read(char* to, std::size_t size) {
+ssize_t Connection::ReadSome(char* to, std::size_t size) {
   if (trouble_ != Trouble::kNone) return -1;
   const std::size_t bound = in_body_ ? limits_.body_bytes + kFramingBytes : limits_.header_bytes;
   std::size_t& used = in_body_ ? body_bytes_ : request_bytes_;
@@ -147,8 +146,8 @@ ssize_t Connection::Read(char* to, std::size_t size) {
     trouble_ = in_body_ ? Trouble::kBodyTooLarge : Trouble::kHeaderTooLarge;
     return -1;
   }
-  if (in_used_ == in_.size() && !Fill()) return trouble_ == Trouble::kClosed ? 0 : -1;
-  const std::size_t taken = std::min({size, in_.size() - in_used_, bound - used});
+  if (in_used_ == in_end_ && !Fill()) return trouble_ == Trouble::kClosed ? 0 : -1;
+  const std::size_t taken = std::min({size, in_end_ - in_used_, bound - used});
   std::memcpy(to, in_.data() + in_used_, taken);
   in_used_ += taken;
   used += taken;
@@ -181,7 +180,7 @@ bool Connection::Flush() {
 }
 
 bool Connection::WaitReadable(std::chrono::milliseconds wait) {
-  if (in_used_ < in_.size()) return true;
+  if (in_used_ < in_end_) return true;
   if (ssl_ && SSL_pending(ssl_.get()) > 0) return true;
   return Poll(POLLIN, Now() + wait);
 }

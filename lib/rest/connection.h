@@ -68,7 +68,16 @@ class Connection final {
   const std::optional<ClientSubject>& client() const { return client_; }
 
   // Bytes of a request, -1 when there are no more (`trouble` says why) and 0 at the peer's end.
-  ssize_t Read(char* to, std::size_t size);
+  ssize_t Read(char* to, std::size_t size) {
+    // httplib takes the head byte by byte.
+    const bool is_there = in_used_ < in_end_ && trouble_ == Trouble::kNone;
+    if (size != 1 || !is_there || in_body_ || request_bytes_ >= limits_.header_bytes) {
+      return ReadSome(to, size);
+    }
+    *to = in_[in_used_++];
+    ++request_bytes_;
+    return 1;
+  }
   // Bytes of an answer, kept until Flush; -1 when the connection is broken.
   ssize_t Write(const char* from, std::size_t size);
   bool is_broken() const { return broken_; }
@@ -82,6 +91,7 @@ class Connection final {
   ssize_t TryWrite(const char* from, std::size_t size, short& wants);
   ssize_t TlsResult(int result, short& wants);
   bool Fill();
+  ssize_t ReadSome(char* to, std::size_t size);
 
   const int fd_;
   const std::string peer_;
@@ -93,8 +103,9 @@ class Connection final {
   bool handshake_done_ = false;
   std::optional<ClientSubject> client_;
 
-  std::string in_;
+  std::string in_;  // of which what was read and not yet taken is from in_used_ to in_end_
   std::size_t in_used_ = 0;
+  std::size_t in_end_ = 0;
   std::string out_;
   bool broken_ = false;
 

@@ -314,6 +314,35 @@ RC_GTEST_PROP(FieldSetProperty, TextHasAnyOfASetWhenTheyMeet, ()) {
   RC_ASSERT(HasAnyOf(FieldText(held), asked) == !held.Intersection(asked).empty());
 }
 
+RC_GTEST_PROP(AddedTextProperty, IsTheTextOfTheSetOfWhatIsNew, ()) {
+  const Json empty = {{"metadata", Json::object()}, {"spec", {{"containers", Json::array()}}}};
+  Json object = AnyConfig();
+  if (*rc::gen::inRange(0, 2) == 0) object["spec"]["nodeSelector"] = Json::object();
+  if (object["spec"].contains("containers")) {
+    object["spec"]["containers"][0]["env"] = {{{"name", "B"}}, {{"name", "A"}, {"value", "\n"}}};
+  }
+  FieldSet unowned;
+  unowned.children["f:metadata"].children["f:name"].member = true;
+  unowned.children["f:metadata"].member = true;
+  unowned.children["f:kind"].member = true;
+  Comparison changed = Compare(*PodKind().schema, empty, object);
+  FieldSet wanted = changed.added.Union(changed.modified);
+  wanted.children.erase("f:kind");
+  FieldSet& metadata = wanted.children["f:metadata"];
+  metadata.children.erase("f:name");
+  if (metadata.empty()) wanted.children.erase("f:metadata");
+  RC_ASSERT(AddedText(*PodKind().schema, empty, object, unowned) == FieldText(wanted));
+}
+
+TEST(AddedText, IsNullForNothingAndDiscardedForKeysThatComeTwice) {
+  const Schema& schema = *PodKind().schema;
+  const Json empty = {{"metadata", Json::object()}};
+  EXPECT_TRUE(AddedText(schema, empty, empty, {}).is_null());
+  EXPECT_TRUE(AddedText(schema, empty, Json::object(), {}).is_null());
+  const Json twice = {{"spec", {{"containers", {{{"name", "a"}}, {{"name", "a"}}}}}}};
+  EXPECT_TRUE(AddedText(schema, empty, twice, {}).is_discarded());
+}
+
 TEST(FieldText, KeepsEdgesThatJsonMustEscape) {
   const Json fields = {
       {"f:spec",
