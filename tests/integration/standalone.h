@@ -73,8 +73,8 @@ struct GangShape {
   int chips_per_pod = 16;
   bool own_claim = false;  // the first pod's claim is made by hand, not from the template
 };
-// A Gang and its pods "<name>-0" … (own_claim: and the claim "<name>"); whatever exists already is left alone. False when one of the
-// requests got no answer.
+// A Gang and its pods "<name>-0" … (own_claim: and the claim "<name>"); whatever exists already is
+// left alone. False when one of the requests got no answer.
 bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& shape = {});
 
 // Pods of the gang that are bound and not being deleted.
