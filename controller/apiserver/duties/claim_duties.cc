@@ -61,9 +61,6 @@ Json ClaimFor(const Json& pod, const Json& entry, const Json& claim_template) {
   }
   metadata["generateName"] = fmt::format("{}-{}-", pod_name, name);
   metadata["annotations"][kPodClaimName] = name;
-  // Who allocates protects the claim first. Here nobody else does, so it is protected when it is
-  // made: a write less for each claim.
-  metadata["finalizers"] = Json::array({kDeleteProtection});
   metadata["ownerReferences"] = Json::array({{{"apiVersion", "v1"},
                                               {"kind", "Pod"},
                                               {"name", pod_name},
