@@ -53,12 +53,6 @@ struct Sets {
   }
 };
 
-const FieldSet* ChildOf(const FieldSet* set, const std::string& name) {
-  if (set == nullptr) return nullptr;
-  const auto found = set->children.find("f:" + name);
-  return found == set->children.end() ? nullptr : &found->second;
-}
-
 // Of two values that differ.
 void CompareAt(const Schema& schema, const Json& before, const Json& after, const FieldSet* ignored,
                const Sets& sets);
@@ -263,6 +257,12 @@ std::vector<std::string> FieldSet::Paths() const {
   std::vector<std::string> paths;
   AppendPaths(*this, "", paths);
   return paths;
+}
+
+const FieldSet* ChildOf(const FieldSet* set, const std::string& name) {
+  if (set == nullptr) return nullptr;
+  const auto found = set->children.find("f:" + name);
+  return found == set->children.end() ? nullptr : &found->second;
 }
 
 bool MergesAsMap(const Schema& schema, const Json& value) {

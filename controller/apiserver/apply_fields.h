@@ -41,6 +41,9 @@ struct FieldSet {
   friend bool operator==(const FieldSet&, const FieldSet&) = default;
 };
 
+// What is below the field of this name; null when nothing is, or `set` is null.
+const FieldSet* ChildOf(const FieldSet* set, const std::string& name);
+
 // How a value is taken apart: by members, by items, or not at all, when it is one field.
 bool MergesAsMap(const Schema& schema, const Json& value);
 bool MergesAsList(const Schema& schema, const Json& value);

@@ -186,14 +186,14 @@ void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, 
 
 }  // namespace
 
-void TakeField(const Json& from, const std::string& field, Json& to) {
+void TakeField(const Json& from, std::string_view field, Json& to) {
   // Fields that are equal already, nearly all of them, are compared and not copied.
   const Json* wanted = FindMember(from, field);
   const Json* found = FindMember(to, field);
   if (wanted == nullptr) {
     if (found != nullptr) to.erase(field);
   } else if (found == nullptr || *found != *wanted) {
-    to[field] = *wanted;
+    to[std::string(field)] = *wanted;
   }
 }
 

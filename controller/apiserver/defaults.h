@@ -8,7 +8,6 @@
 
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "controller/apiserver/kind.h"
@@ -21,7 +20,7 @@ namespace tahoma::controller {
 void ApplyKindDefaults(const Kind& kind, Json& object);
 
 // Makes a field of `to` what it is in `from`, or absent.
-void TakeField(const Json& from, const std::string& field, Json& to);
+void TakeField(const Json& from, std::string_view field, Json& to);
 
 // For create: drops what the client may not set (status where it is a subresource) and sets the
 // first status (a pod is Pending, a namespace Active and finalized by "kubernetes").

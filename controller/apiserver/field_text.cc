@@ -18,13 +18,18 @@ Json AsValue(const std::string& text) {
   return Json::binary(Json::binary_t::container_type(bytes, bytes + text.size()));
 }
 
+// The name of a member, after those that the object in `out` has already.
+void AppendEdge(const std::string& edge, std::string& out) {
+  if (out.back() != '{') out += ',';
+  kube::AppendJsonString(edge, out);
+  out += ':';
+}
+
 void AppendFields(const FieldSet& set, std::string& out) {
   out += '{';
   if (set.member && !set.children.empty()) out += R"(".":{})";  // before every edge in their order
   for (const auto& [edge, child] : set.children) {
-    if (out.back() != '{') out += ',';
-    kube::AppendJsonString(edge, out);
-    out += ':';
+    AppendEdge(edge, out);
     AppendFields(child, out);
   }
   out += '}';
@@ -63,11 +68,11 @@ class AddedFields {
     text_ += '{';
     for (const auto& [name, value] : MembersOf(after)) {
       const std::string edge = "f:" + name;
-      const FieldSet* below = unowned == nullptr ? nullptr : Find(*unowned, edge);
+      const FieldSet* below = ChildOf(unowned, name);
       if (below != nullptr && below->member && edge != "f:metadata") continue;
       const Json* old = FindMember(before, name);
       const std::size_t before_edge = text_.size();
-      AppendEdge(edge);
+      AppendEdge(edge, text_);
       if (old == nullptr) {
         AppendAll(FieldOf(schema, name), value);
       } else if (!Append(FieldOf(schema, name), *old, value, below)) {
@@ -80,11 +85,6 @@ class AddedFields {
     return any;
   }
 
-  static const FieldSet* Find(const FieldSet& set, const std::string& edge) {
-    const auto found = set.children.find(edge);
-    return found == set.children.end() ? nullptr : &found->second;
-  }
-
   // A value and all that is below it.
   void AppendAll(const Schema& schema, const Json& value) {
     const bool is_map = MergesAsMap(schema, value);
@@ -95,7 +95,7 @@ class AddedFields {
     text_ += R"({".":{})";
     if (is_map) {
       for (const auto& [name, member] : MembersOf(value)) {
-        AppendEdge("f:" + name);
+        AppendEdge("f:" + name, text_);
         AppendAll(FieldOf(schema, name), member);
       }
     } else {
@@ -112,15 +112,9 @@ class AddedFields {
     for (const auto& [edge, item] : items) {
       distinct_ = distinct_ && (last == nullptr || *last != edge);
       last = &edge;
-      AppendEdge(edge);
+      AppendEdge(edge, text_);
       AppendAll(ItemOf(schema), *item);
     }
-  }
-
-  void AppendEdge(const std::string& edge) {
-    if (text_.back() != '{') text_ += ',';
-    kube::AppendJsonString(edge, text_);
-    text_ += ':';
   }
 
   std::string text_;

@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
+
 bool Kind::Allows(std::string_view verb) const {
   return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
 }
