@@ -38,6 +38,7 @@
 namespace tahoma::controller {
 
 struct CoreLoopOptions {
+  CoreOptions core = {};
   PublisherOptions publisher = {.threads = 16};
   std::vector<std::string> scheduler_names = {"tahoma"};  // whose pods are placed
   std::function<void(const std::string& line)> log;

@@ -114,9 +114,11 @@ absl::Status RunStandalone(const Options& options, const std::string& token) {
   const SystemClock clock;
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
-  CoreLoop loop(
-      api->transport(), api->journal(), clock,
-      {.publisher = kStandalonePublisher, .scheduler_names = SchedulerNames(options), .log = Log});
+  CoreLoop loop(api->transport(), api->journal(), clock,
+                {.core = {.journal_beside_api = true},
+                 .publisher = kStandalonePublisher,
+                 .scheduler_names = SchedulerNames(options),
+                 .log = Log});
   AddMetrics(metrics, loop);
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);

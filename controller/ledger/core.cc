@@ -32,8 +32,8 @@ std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const Dec
   return holding;
 }
 
-Core::Core(PlanFunction plan)
-    : plan_(std::move(plan)), snapshot_(std::make_shared<const Snapshot>()) {}
+Core::Core(PlanFunction plan, CoreOptions options)
+    : plan_(std::move(plan)), options_(options), snapshot_(std::make_shared<const Snapshot>()) {}
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
   if (sequence <= last_sequence_) {

@@ -52,6 +52,12 @@
 
 namespace tahoma::controller {
 
+struct CoreOptions {
+  // The journal is on the disk of the API server, in its process (standalone mode): neither is lost
+  // without the other, and no write outlives the process that sent it.
+  bool journal_beside_api = false;
+};
+
 struct StepOutput {
   JournalBatch journal;
   std::vector<ApiWrite> writes;
@@ -71,7 +77,7 @@ class Core {
   using PlanFunction =
       std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
 
-  explicit Core(PlanFunction plan);
+  explicit Core(PlanFunction plan, CoreOptions options = {});
 
   // Takes one entry of the journal, in order, before the first Step. kDataLoss for an entry that
   // cannot be read or that contradicts the ones before.
@@ -153,6 +159,7 @@ class Core {
   void AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
 
   const PlanFunction plan_;
+  const CoreOptions options_;
   Facts facts_;
   ClusterState cluster_;
   Roster roster_;

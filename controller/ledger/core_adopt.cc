@@ -93,8 +93,10 @@ void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const
       const bool allocated = claim != nullptr && claim->allocation != nullptr;
       const bool ours = allocated && claim->ReservedFor(pod->uid);
       all_held = all_held && (ours || entry.none);
-      // The first write to a claim is its finalizer; what came no further is cleared too.
-      const bool begun = claim != nullptr && !allocated && claim->protected_by_finalizer;
+      // The first write to a claim is its finalizer; what came no further is cleared too. With the
+      // journal beside the API no commit is unknown, and claims are made with the finalizer.
+      const bool begun = !options_.journal_beside_api && claim != nullptr && !allocated &&
+                         claim->protected_by_finalizer;
       if ((!ours && !begun) || runs_of_claim_.contains(claim->key)) continue;
       if (decided.node.empty() && allocated) decided.node = claim->allocation->node;
       const auto [at, added] =

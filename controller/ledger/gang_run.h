@@ -8,10 +8,10 @@
 //   …
 //   run.OnResult(result, now);             // and Next() again
 //
-// Prepared: every claim gets its finalizer, then allocation and reservations in one status write.
-// Allocated: every pod is bound. Bound: waits for the pods to end and the claims to be
-// de-allocated. Undoing: pods that were or may have been bound are deleted, then every claim is
-// cleared; a pod whose bind has no known outcome counts as bound, because the bind may still
+// Prepared: every claim gets its finalizer unless it has it, then allocation and reservations in
+// one status write. Allocated: every pod is bound. Bound: waits for the pods to end and the claims
+// to be de-allocated. Undoing: pods that were or may have been bound are deleted, then every claim
+// is cleared; a pod whose bind has no known outcome counts as bound, because the bind may still
 // arrive. Every write has a precondition (resourceVersion or uid), so repeating is safe and a late
 // one is refused.
 //

@@ -32,6 +32,15 @@ bool IsBound(const Json& pod) {
 
 bool Exists(int status) { return status == 201 || status == 409; }
 
+Json ClaimSpec(int chips) {
+  const Json request = {{"name", "neurons"},
+                        {"exactly",
+                         {{"deviceClassName", "neuron.aws.com"},
+                          {"allocationMode", "ExactCount"},
+                          {"count", chips}}}};
+  return Json::object({{"devices", {{"requests", Json::array({request})}}}});
+}
+
 }  // namespace
 
 Standalone::Standalone(const std::string& folder, const CommandLine& command_line) {
@@ -102,15 +111,10 @@ void MakeNode(kube::Transport& api, const std::string& name) {
 }
 
 void MakeTemplate(kube::Transport& api, int chips) {
-  const Json request = {{"name", "neurons"},
-                        {"exactly",
-                         {{"deviceClassName", "neuron.aws.com"},
-                          {"allocationMode", "ExactCount"},
-                          {"count", chips}}}};
   const Json object = {{"apiVersion", "resource.k8s.io/v1"},
                        {"kind", "ResourceClaimTemplate"},
                        {"metadata", {{"name", "chips-" + std::to_string(chips)}}},
-                       {"spec", {{"spec", {{"devices", {{"requests", {request}}}}}}}}};
+                       {"spec", {{"spec", ClaimSpec(chips)}}}};
   TAHOMA_CHECK(Send(api, "POST",
                     "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
                     object) == 201);
@@ -123,8 +127,16 @@ bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& sh
       {"metadata", {{"name", name}}},
       {"spec", {{"members", shape.members}, {"shape", shape.shape}, {"slices", shape.slices}}}};
   if (!Exists(Send(api, "POST", kGangs, gang))) return false;
+  const Json claim = {{"apiVersion", "resource.k8s.io/v1"},
+                      {"kind", "ResourceClaim"},
+                      {"metadata", {{"name", name}}},
+                      {"spec", ClaimSpec(shape.chips_per_pod)}};
+  if (shape.own_claim && !Exists(Send(api, "POST", kClaims, claim))) return false;
   const std::string chips = "chips-" + std::to_string(shape.chips_per_pod);
   for (int i = 0; i < shape.members; ++i) {
+    const bool by_hand = shape.own_claim && i == 0;
+    const Json source = {by_hand ? "resourceClaimName" : "resourceClaimTemplateName",
+                         by_hand ? name : chips};
     const Json pod = {
         {"apiVersion", "v1"},
         {"kind", "Pod"},
@@ -136,7 +148,7 @@ bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& sh
            {{{"name", "main"},
              {"image", "none"},
              {"resources", {{"claims", {{{"name", "neurons"}}}}}}}}},
-          {"resourceClaims", {{{"name", "neurons"}, {"resourceClaimTemplateName", chips}}}}}}};
+          {"resourceClaims", {{{"name", "neurons"}, source}}}}}};
     if (!Exists(Send(api, "POST", kPods, pod))) return false;
   }
   return true;
@@ -182,6 +194,7 @@ void DeleteGang(kube::Transport& api, const std::string& name, int members) {
   for (int i = 0; i < members; ++i) {
     Send(api, "DELETE", fmt::format("{}/{}-{}?gracePeriodSeconds=0", kPods, name, i), nullptr);
   }
+  Send(api, "DELETE", fmt::format("{}/{}", kClaims, name), nullptr);
   Send(api, "DELETE", fmt::format("{}/{}", kGangs, name), nullptr);
 }
 

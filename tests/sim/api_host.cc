@@ -58,8 +58,9 @@ absl::Status ApiHost::Start() {
     return installed;
   }
   duty_link_ = std::make_unique<Link>(world_, *this, "duties");
-  duties_ = std::make_unique<controller::Duties>([this] { return server_->Kinds(); },
-                                                 server_->objects(), *duty_link_);
+  duties_ = std::make_unique<controller::Duties>(
+      [this] { return server_->Kinds(); }, server_->objects(), *duty_link_,
+      controller::DutyOptions{.protect_claims = world_.swarm.one_process});
   WakeDuties();
   return absl::OkStatus();
 }

@@ -51,7 +51,8 @@ bool ControllerHost::Open() {
   core_ = std::make_unique<controller::Core>(
       [this](const controller::ClusterState& view, const controller::Queue& queue, WallTime now) {
         return Plan(view, queue, now);
-      });
+      },
+      controller::CoreOptions{.journal_beside_api = world_.swarm.one_process});
   const absl::Status loaded =
       journal_->Load([this](controller::Sequence sequence, std::string_view bytes) {
         return core_->Restore(sequence, bytes);

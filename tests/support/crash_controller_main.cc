@@ -133,7 +133,8 @@ absl::Status Run(const Options& options, Fuse& fuse) {
   CrashJournal journal(api->journal(), fuse);
   CrashTransport transport(api->transport(), fuse);
   CoreLoop loop(transport, journal, clock,
-                {.scheduler_names = {"tahoma"},
+                {.core = {.journal_beside_api = true},
+                 .scheduler_names = {"tahoma"},
                  .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   TAHOMA_RETURN_IF_ERROR(

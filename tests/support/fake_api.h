@@ -46,6 +46,9 @@ class FakeApi {
   // As another scheduler does it: neuron-device-0 of the node for the claim, then the pod.
   void BindByOther(const std::string& pod, const std::string& claim, const std::string& node);
 
+  // Claims are made with their finalizer, as those from templates are in standalone mode.
+  bool protects_claims = false;
+
   // What kube-controller-manager and kubelets do next: ends deleted pods, takes back reservations
   // of ended pods, clears claims nobody uses, removes their finalizer.
   void RunDuties();

@@ -119,8 +119,11 @@ void Duties::FindClaims(PodClaims& of) const {
     // A template that comes later wakes the pod.
     if (claim_template == nullptr) continue;
     of.entries.push_back(name);
-    of.requests.push_back(RequestOf("POST", PathOf(kClaimResource, space + "/"),
-                                    ClaimFor(pod, entry, *claim_template->body)));
+    Json claim = ClaimFor(pod, entry, *claim_template->body);
+    if (options_.protect_claims) {
+      claim["metadata"]["finalizers"] = Json::array({kDeleteProtection});
+    }
+    of.requests.push_back(RequestOf("POST", PathOf(kClaimResource, space + "/"), std::move(claim)));
   }
 }
 

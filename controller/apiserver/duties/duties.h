@@ -39,6 +39,12 @@ inline constexpr std::chrono::seconds kNodeGracePeriod{40};
 // How long after a node is gone its pods are removed (podgc's quarantine).
 inline constexpr std::chrono::seconds kLostPodDelay{40};
 
+struct DutyOptions {
+  // Whether a claim from a template has the finalizer resource.kubernetes.io/delete-protection from
+  // the start, so that whoever allocates it need not write it. kube-controller-manager's has not.
+  bool protect_claims = true;
+};
+
 // The key of work about an object of any kind: "resource.k8s.io/resourceclaims|default/a".
 std::string WorkKey(const ObjectId& id);
 
@@ -47,8 +53,9 @@ class Duties {
   using KindSource = std::function<std::shared_ptr<const KindTable>()>;
 
   // All must outlive the duties.
-  Duties(KindSource kinds, const ObjectStore& objects, kube::Transport& api)
-      : kinds_(std::move(kinds)), objects_(objects), api_(api) {}
+  Duties(KindSource kinds, const ObjectStore& objects, kube::Transport& api,
+         DutyOptions options = {})
+      : kinds_(std::move(kinds)), objects_(objects), api_(api), options_(options) {}
 
   // Takes in what happened since the last call (everything, at the first) and queues work.
   void Observe(WallTime now);
@@ -123,6 +130,7 @@ class Duties {
   const KindSource kinds_;
   const ObjectStore& objects_;
   kube::Transport& api_;
+  const DutyOptions options_;
   ClusterIndex index_;
   WorkQueue queue_;
   std::mutex taints_mutex_;

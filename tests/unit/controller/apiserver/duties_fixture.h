@@ -53,9 +53,9 @@ class DutiesTest : public ::testing::Test {
     return status_ == 200;
   }
   // As after a crash of the program: nothing is remembered but what is stored.
-  void Restart() {
-    duties_ =
-        std::make_unique<Duties>([this] { return server_->Kinds(); }, server_->objects(), *api_);
+  void Restart(DutyOptions options = {}) {
+    duties_ = std::make_unique<Duties>([this] { return server_->Kinds(); }, server_->objects(),
+                                       *api_, options);
   }
   int Step() { return duties_->Step(clock_.WallNow()); }
 

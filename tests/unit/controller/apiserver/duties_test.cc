@@ -32,6 +32,27 @@ TEST_F(DutiesTest, APodGetsItsClaimsFromTheTemplate) {
             "neuron.aws.com");
 }
 
+TEST_F(DutiesTest, AClaimFromATemplateIsProtectedFromTheStartAndGoesWithAPodThatNeverRan) {
+  MakeTemplate("t");
+  MakePod("web", kOneClaim);
+  Step();
+  const std::string claim = kResource + "resourceclaims/" + ClaimOf("web");
+  EXPECT_EQ(Get(claim)["metadata"]["finalizers"],
+            Json::array({"resource.kubernetes.io/delete-protection"}));
+  Call("DELETE", kPods + "/web", {{"gracePeriodSeconds", 0}});
+  Step();
+  EXPECT_FALSE(Exists(claim));
+}
+
+TEST_F(DutiesTest, AClaimCanBeMadeAsKubeControllerManagerMakesItForWhoeverAllocatesToProtect) {
+  Restart({.protect_claims = false});
+  MakeTemplate("t");
+  MakePod("web", kOneClaim);
+  Step();
+  const Json claim = Get(kResource + "resourceclaims/" + ClaimOf("web"));
+  EXPECT_FALSE(claim["metadata"].contains("finalizers"));
+}
+
 TEST_F(DutiesTest, LookingAgainMakesNoSecondClaim) {
   MakeTemplate("t");
   MakePod("web", kOneClaim);
