@@ -127,28 +127,26 @@ bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& sh
       {"metadata", {{"name", name}}},
       {"spec", {{"members", shape.members}, {"shape", shape.shape}, {"slices", shape.slices}}}};
   if (!Exists(Send(api, "POST", kGangs, gang))) return false;
-  const Json claim = {{"apiVersion", "resource.k8s.io/v1"},
-                      {"kind", "ResourceClaim"},
-                      {"metadata", {{"name", name}}},
-                      {"spec", ClaimSpec(shape.chips_per_pod)}};
-  if (shape.own_claim && !Exists(Send(api, "POST", kClaims, claim))) return false;
   const std::string chips = "chips-" + std::to_string(shape.chips_per_pod);
   for (int i = 0; i < shape.members; ++i) {
-    const bool by_hand = shape.own_claim && i == 0;
-    const Json source = {by_hand ? "resourceClaimName" : "resourceClaimTemplateName",
-                         by_hand ? name : chips};
-    const Json pod = {
-        {"apiVersion", "v1"},
-        {"kind", "Pod"},
-        {"metadata",
-         {{"name", name + "-" + std::to_string(i)}, {"labels", {{"tahoma.dev/gang", name}}}}},
-        {"spec",
-         {{"schedulerName", "tahoma"},
-          {"containers",
-           {{{"name", "main"},
-             {"image", "none"},
-             {"resources", {{"claims", {{{"name", "neurons"}}}}}}}}},
-          {"resourceClaims", {{{"name", "neurons"}, source}}}}}};
+    const std::string member = fmt::format("{}-{}", name, i);
+    const Json claim = {{"apiVersion", "resource.k8s.io/v1"},
+                        {"kind", "ResourceClaim"},
+                        {"metadata", {{"name", member}}},
+                        {"spec", ClaimSpec(shape.chips_per_pod)}};
+    if (shape.own_claims && !Exists(Send(api, "POST", kClaims, claim))) return false;
+    const Json source = {shape.own_claims ? "resourceClaimName" : "resourceClaimTemplateName",
+                         shape.own_claims ? member : chips};
+    const Json pod = {{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata", {{"name", member}, {"labels", {{"tahoma.dev/gang", name}}}}},
+                      {"spec",
+                       {{"schedulerName", "tahoma"},
+                        {"containers",
+                         {{{"name", "main"},
+                           {"image", "none"},
+                           {"resources", {{"claims", {{{"name", "neurons"}}}}}}}}},
+                        {"resourceClaims", {{{"name", "neurons"}, source}}}}}};
     if (!Exists(Send(api, "POST", kPods, pod))) return false;
   }
   return true;
@@ -193,8 +191,8 @@ void EndDeletedPods(kube::Transport& api) {
 void DeleteGang(kube::Transport& api, const std::string& name, int members) {
   for (int i = 0; i < members; ++i) {
     Send(api, "DELETE", fmt::format("{}/{}-{}?gracePeriodSeconds=0", kPods, name, i), nullptr);
+    Send(api, "DELETE", fmt::format("{}/{}-{}", kClaims, name, i), nullptr);
   }
-  Send(api, "DELETE", fmt::format("{}/{}", kClaims, name), nullptr);
   Send(api, "DELETE", fmt::format("{}/{}", kGangs, name), nullptr);
 }
 

@@ -71,10 +71,10 @@ struct GangShape {
   int slices = 2;
   std::string shape = "4x4";
   int chips_per_pod = 16;
-  bool own_claim = false;  // the first pod's claim is made by hand, not from the template
+  bool own_claims = false;  // the pods' claims are made by hand, not from the template
 };
-// A Gang and its pods "<name>-0" … (own_claim: and the claim "<name>"); whatever exists already is
-// left alone. False when one of the requests got no answer.
+// A Gang and its pods "<name>-0" … (own_claims: with claims of the same names); whatever exists
+// already is left alone. False when one of the requests got no answer.
 bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& shape = {});
 
 // Pods of the gang that are bound and not being deleted.
@@ -85,7 +85,7 @@ int HeldClaims(kube::Transport& api, const std::string& gang);
 int AllocatedClaims(kube::Transport& api);
 // What kubelets do with bound pods that are being deleted: they go.
 void EndDeletedPods(kube::Transport& api);
-// Deletes the gang, its pods and its claim, as if their nodes' kubelets had ended them at once.
+// Deletes the gang, its pods and its own claims, as if their nodes' kubelets had ended them at once.
 void DeleteGang(kube::Transport& api, const std::string& name, int members = 2);
 
 }  // namespace tahoma::testing
