@@ -85,7 +85,8 @@ int HeldClaims(kube::Transport& api, const std::string& gang);
 int AllocatedClaims(kube::Transport& api);
 // What kubelets do with bound pods that are being deleted: they go.
 void EndDeletedPods(kube::Transport& api);
-// Deletes the gang, its pods and its own claims, as if their nodes' kubelets had ended them at once.
+// Deletes the gang, its pods and its own claims, as if their nodes' kubelets had ended them at
+// once.
 void DeleteGang(kube::Transport& api, const std::string& name, int members = 2);
 
 }  // namespace tahoma::testing
