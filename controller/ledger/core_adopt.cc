@@ -126,7 +126,9 @@ void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const
   // Binds are sent when all claims are held: one may still be on its way.
   if (any_bound || all_held) Commit(GangAllocated{run});
   if (!any_bound || !all_held || !all_placed) {
-    Commit(GangUndoing{run, "the controller's journal was lost before the gang was whole"});
+    const GangUndoing undoing{run, "the controller's journal was lost before the gang was whole"};
+    AfterRecord(*FindRun(run), undoing);
+    Commit(undoing);
   } else if (std::find(bound.begin(), bound.end(), false) == bound.end()) {
     Commit(GangBound{run});
   }
