@@ -1,7 +1,7 @@
 // The checks that ValidateCreate and ValidateUpdate are made of, one file per group of kinds.
 //
 // Each appends to a list of causes. Scope: internal to validation*.cc; values by their paths are
-// also for defaults.cc and table_cells.cc.
+// also for defaults.cc, table_cells.cc and duties/fields.h.
 //
 // Thread safety: pure functions.
 

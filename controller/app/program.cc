@@ -115,7 +115,7 @@ absl::Status RunStandalone(const Options& options, const std::string& token) {
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
   CoreLoop loop(api->transport(), api->journal(), clock,
-                {.core = {.journal_beside_api = true},
+                {.core = StandaloneApi::core_options(),
                  .publisher = kStandalonePublisher,
                  .scheduler_names = SchedulerNames(options),
                  .log = Log});

@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
   api->duty_transport_ =
       std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-duties");
   api->duties_ = std::make_unique<Duties>([server = api->server_.get()] { return server->Kinds(); },
-                                          api->server_->objects(), *api->duty_transport_);
+                                          api->server_->objects(), *api->duty_transport_,
+                                          DutyOptions{.protect_claims = true});
   api->duty_threads_ =
       std::make_unique<DutyThreads>(*api->duties_, api->server_->objects(), clock, kDutyThreads);
   return api;

@@ -2,7 +2,8 @@
 // the duties that kube-controller-manager has in a cluster.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto api, StandaloneApi::Open(options, clock, metrics));
-//   CoreLoop loop(api->transport(), api->journal(), clock, …);
+//   CoreLoop loop(api->transport(), api->journal(), clock,
+//                 {.core = StandaloneApi::core_options(), …});
 //
 // Thread safety: Open and the destructor from one thread; the rest from any.
 
@@ -20,6 +21,7 @@
 #include "controller/apiserver/http_front.h"
 #include "controller/apiserver/in_process_transport.h"
 #include "controller/app/options.h"
+#include "controller/ledger/core.h"
 #include "controller/ledger/journal.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
@@ -44,6 +46,9 @@ class StandaloneApi {
   Journal& journal() { return *journal_; }
   std::string url() const { return front_->url(); }
   std::string address() const { return front_->address(); }
+
+  // What a core on this API and its journal has to know.
+  static CoreOptions core_options() { return {.journal_beside_api = true}; }
 
   // Ends watches, so that those who read them can be stopped.
   void EndStreams();

@@ -125,12 +125,13 @@ class CrashTest : public ::testing::TestWithParam<std::tuple<const char*, const 
     return whole;
   }
 
-  // After the restart every pod is there: the gang becomes whole.
+  // After the restart every pod is there: the gang becomes whole, from where it was.
   static void ExpectWhole(Standalone& controller) {
     EXPECT_TRUE(controller.Eventually([&] {
       return BoundPods(controller.api(), "train") == kMembers &&
              HeldClaims(controller.api(), "train") == kMembers;
     })) << controller.program().log();
+    EXPECT_EQ(EventsOf(controller.api(), "GangUndone"), 0) << controller.program().log();
   }
 
   // A pod went while no controller ran: what was not whole then is taken back.

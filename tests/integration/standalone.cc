@@ -120,6 +120,14 @@ void MakeTemplate(kube::Transport& api, int chips) {
                     object) == 201);
 }
 
+bool MakeClaim(kube::Transport& api, const std::string& name, int chips) {
+  return Exists(Send(api, "POST", kClaims,
+                     {{"apiVersion", "resource.k8s.io/v1"},
+                      {"kind", "ResourceClaim"},
+                      {"metadata", {{"name", name}}},
+                      {"spec", ClaimSpec(chips)}}));
+}
+
 bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& shape) {
   const Json gang = {
       {"apiVersion", "tahoma.dev/v1alpha1"},
@@ -130,11 +138,7 @@ bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& sh
   const std::string chips = "chips-" + std::to_string(shape.chips_per_pod);
   for (int i = 0; i < shape.members; ++i) {
     const std::string member = fmt::format("{}-{}", name, i);
-    const Json claim = {{"apiVersion", "resource.k8s.io/v1"},
-                        {"kind", "ResourceClaim"},
-                        {"metadata", {{"name", member}}},
-                        {"spec", ClaimSpec(shape.chips_per_pod)}};
-    if (shape.own_claims && !Exists(Send(api, "POST", kClaims, claim))) return false;
+    if (shape.own_claims && !MakeClaim(api, member, shape.chips_per_pod)) return false;
     const Json source = {shape.own_claims ? "resourceClaimName" : "resourceClaimTemplateName",
                          shape.own_claims ? member : chips};
     const Json pod = {{"apiVersion", "v1"},
@@ -178,6 +182,14 @@ int AllocatedClaims(kube::Transport& api) {
     allocated += claim.value("status", Json::object()).contains("allocation") ? 1 : 0;
   }
   return allocated;
+}
+
+int EventsOf(kube::Transport& api, const std::string& reason) {
+  int count = 0;
+  for (const Json& event : List(api, "/api/v1/namespaces/default/events")) {
+    count += event.value("reason", "") == reason ? 1 : 0;
+  }
+  return count;
 }
 
 void EndDeletedPods(kube::Transport& api) {

@@ -66,6 +66,9 @@ void MakeNode(kube::Transport& api, const std::string& name);
 // The ResourceClaimTemplate "chips-<count>".
 void MakeTemplate(kube::Transport& api, int chips);
 
+// A claim of no template, unless it exists. False when there was no answer.
+bool MakeClaim(kube::Transport& api, const std::string& name, int chips);
+
 struct GangShape {
   int members = 2;
   int slices = 2;
@@ -83,6 +86,8 @@ int BoundPods(kube::Transport& api, const std::string& gang);
 int HeldClaims(kube::Transport& api, const std::string& gang);
 // Claims that have an allocation.
 int AllocatedClaims(kube::Transport& api);
+// Events with that reason.
+int EventsOf(kube::Transport& api, const std::string& reason);
 // What kubelets do with bound pods that are being deleted: they go.
 void EndDeletedPods(kube::Transport& api);
 // Deletes the gang, its pods and its own claims, as if their nodes' kubelets had ended them at

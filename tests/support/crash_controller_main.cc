@@ -133,7 +133,7 @@ absl::Status Run(const Options& options, Fuse& fuse) {
   CrashJournal journal(api->journal(), fuse);
   CrashTransport transport(api->transport(), fuse);
   CoreLoop loop(transport, journal, clock,
-                {.core = {.journal_beside_api = true},
+                {.core = StandaloneApi::core_options(),
                  .scheduler_names = {"tahoma"},
                  .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
   TAHOMA_RETURN_IF_ERROR(loop.Start());

@@ -42,6 +42,7 @@ inline constexpr std::chrono::seconds kLostPodDelay{40};
 struct DutyOptions {
   // Whether a claim from a template has the finalizer resource.kubernetes.io/delete-protection from
   // the start, so that whoever allocates it need not write it. kube-controller-manager's has not.
+  // Then a core must not read the finalizer as a commit that was begun (journal_beside_api).
   bool protect_claims = true;
 };
 

@@ -162,7 +162,9 @@ class CoreLoopTest : public StandaloneTest {
     return testing::MakeGang(api_->transport(), "train", {.members = 1, .slices = 1});
   }
   CoreLoopOptions Quiet() {
-    return {.publisher = {.threads = 2, .together = 8}, .log = [this](const std::string& line) {
+    return {.core = StandaloneApi::core_options(),
+            .publisher = {.threads = 2, .together = 8},
+            .log = [this](const std::string& line) {
               const std::lock_guard lock(mutex_);
               log_ += line + "\n";
             }};
