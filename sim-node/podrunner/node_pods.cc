@@ -444,6 +444,7 @@ NodeActions NodePods::OnClaimUnprepared(const std::string& claim_uid, const absl
     if (at == pods_.end()) continue;
     Pod& pod = at->second;
     if (!status.ok()) {
+      pod.left_to_next = shutting_down_;
       Carry(pod, pod.machine->OnUnprepareFailed(Message(status), now), now);
     } else {
       pod.claims.erase(claim_uid);
@@ -556,7 +557,7 @@ std::optional<WallTime> NodePods::NextDeadline() const {
 
 bool NodePods::shut_down() const {
   return shutting_down_ && std::all_of(pods_.begin(), pods_.end(), [](const auto& entry) {
-           return entry.second.machine->ended();
+           return entry.second.machine->ended() || entry.second.left_to_next;
          });
 }
 

@@ -123,7 +123,8 @@ class NodePods {
   NodeActions OnTick(WallTime now);
 
   std::optional<WallTime> NextDeadline() const;
-  // After OnShutdown: no container runs and every pod's end has been written.
+  // After OnShutdown: no container runs and every pod's end has been written, or its claims could
+  // not be unprepared (the plugin may have gone first), which is left to the next runner.
   bool shut_down() const;
   std::size_t pod_count() const { return pods_.size(); }
   // nullptr when the pod is not known.
@@ -151,6 +152,7 @@ class NodePods {
     std::map<std::string, std::string> claim_uids{};  // entry of spec.resourceClaims -> uid
     std::string written{};                            // the status written last
     bool claims_reading = false;
+    bool left_to_next = false;  // claims stay prepared when the node has shut down
   };
 
   NodeActions Take();

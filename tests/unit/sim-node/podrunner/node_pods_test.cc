@@ -416,6 +416,19 @@ TEST_F(NodePodsTest, ShuttingDownEndsEveryPodWithinTheGrace) {
   EXPECT_EQ(pods_.Find("uid-a")->Status()["reason"], "Terminated");
 }
 
+// The defect: a node whose plugin had been stopped before it took three times its grace to end.
+TEST_F(NodePodsTest, ANodeThatShutsDownDoesNotWaitForAPluginThatIsAway) {
+  RunPod(pods_, "a", {"chips"});
+  pods_.OnShutdown(seconds(5), now_);
+  EXPECT_EQ(Deeds(Exit(pods_, "a", 143)), (Story{"unprepare chips", "save"}));
+  EXPECT_FALSE(pods_.shut_down());
+  pods_.OnClaimUnprepared("uid-chips", Unavailable("away"), now_);
+  EXPECT_TRUE(pods_.shut_down());
+  NodePods next = Make();
+  ASSERT_EQ(next.Restore(pods_.Checkpoint()), absl::OkStatus());
+  EXPECT_EQ(Deeds(next.OnPodsSynced(now_)), (Story{"unprepare chips"})) << "it is not forgotten";
+}
+
 // ---- Pods that cannot be run -------------------------------------------------------------------
 
 TEST_F(NodePodsTest, APodThatCannotBeReadFailsOnceWithTheReasonAndMayBeDeleted) {
