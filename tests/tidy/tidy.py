@@ -6,7 +6,8 @@
 
 Rules: DESIGN's include rule (LAYERS), third-party headers in their cages (CAGES), functions of at most
 70 lines, files of at most 800, `#pragma once`, no clock, randomness, environment or sleep outside
-lib/base and the programs' app folders, no banned words in names, every source named by its CMakeLists.txt.
+lib/base and the programs' app folders, no banned words in names, every source named by its CMakeLists.txt,
+ARCHITECTURE.md's table of folders as LAYERS.
 """
 
 import pathlib
@@ -27,7 +28,7 @@ LAYERS = {
     "lib/hw": ["lib/torus"],
     "lib/collective": ["lib/torus", "lib/hw"],
     "lib/wire": ["lib/torus", "lib/hw"],
-    "lib/kube": ["lib/rest"],
+    "lib/kube": [],
     "lib/kube/cel": ["lib/kube"],
     "lib/rest": [],
     "sim-node/engine": [],
@@ -49,17 +50,14 @@ LAYERS = {
     "dra-plugin/slices": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/wire"],
     "dra-plugin/kubelet": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/wire"],
     "controller/model": ["lib/collective", "lib/torus", "lib/hw"],
-    "controller/plan": ["controller/model", "lib/collective", "lib/torus", "lib/hw", "lib/kube", "lib/kube/cel"],
-    "controller/ledger": ["controller/plan", "controller/model", "lib/torus", "lib/hw", "lib/kube"],
+    "controller/plan": ["controller/model", "lib/collective", "lib/torus", "lib/hw", "lib/kube/cel"],
+    "controller/ledger": ["controller/plan", "controller/model"],
     "controller/store": ["controller/ledger"],
-    "controller/ingest": ["controller/ledger", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel",
-                          "lib/torus", "lib/hw"],
+    "controller/ingest": ["controller/ledger", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel"],
     "controller/publish": ["controller/ledger", "controller/model", "lib/kube"],
-    "controller/admin": ["controller/ledger", "controller/model", "controller/plan", "lib/rest", "lib/torus", "lib/hw"],
+    "controller/admin": ["controller/ledger", "controller/model", "controller/plan", "lib/rest"],
     "controller/apiserver": ["controller/store", "lib/kube", "lib/rest"],
-    "controller/ctl": [
-        "controller/ingest", "controller/ledger", "controller/model", "lib/kube", "lib/config",
-        "lib/torus", "lib/hw"],
+    "controller/ctl": ["controller/ingest", "controller/ledger", "controller/model", "lib/kube"],
 }
 
 # Third-party header (regex on the include) -> folders that may name it; .cc only where marked.
@@ -177,6 +175,30 @@ def check_registered(paths):
             yield path, 1, "no CMakeLists.txt names this file"
 
 
+def layer_named(name, folder):
+    """The folder that a row of ARCHITECTURE.md means by a name: one beside its own, or one of lib."""
+    for candidate in (f"{folder.rsplit('/', 1)[0]}/{name}", f"lib/{name}", name):
+        if candidate in LAYERS:
+            return candidate
+    return name
+
+
+def check_architecture(text):
+    """ARCHITECTURE.md's table of folders says what LAYERS says."""
+    missing = set(LAYERS)
+    for number, line in enumerate(text.splitlines(), 1):
+        row = re.match(r"\| `([\w/-]+)` \| .* \| ([^|]*) \|$", line)
+        if not row or row[1] not in LAYERS:
+            continue
+        folder = row[1]
+        missing.discard(folder)
+        told = {layer_named(name, folder) for name in row[2].split(", ") if name != "–"}
+        for name in sorted(told ^ set(LAYERS[folder])):
+            yield "ARCHITECTURE.md", number, f"the table and tests/tidy/tidy.py differ on whether {folder} may include {name}"
+    for folder in sorted(missing):
+        yield "ARCHITECTURE.md", 1, f"the table of folders lacks {folder}"
+
+
 def known_files():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], check=True,
                             capture_output=True, text=True).stdout.splitlines()
@@ -209,6 +231,12 @@ def check_self():
         "controller/plan/b.cc": '#include "lib/torus/x.h"\n#include "lib/base/status.h"\nvoid F() {\n  f();\n}\n',
     }
     wrong = [path for path, text in clean.items() if list(check_file(path, text))]
+    rows = {folder: f"| `{folder}` | what | {', '.join(layers) or '–'} |" for folder, layers in LAYERS.items()}
+    if list(check_architecture("\n".join(rows.values()))):
+        wrong.append("ARCHITECTURE.md")
+    for change in ("| `lib/torus` | what | hw |", "| `lib/torus` | what | x |", ""):
+        if not list(check_architecture("\n".join({**rows, "lib/torus": change}.values()))):
+            missed.append(f"ARCHITECTURE.md with {change!r}")
     for path in missed:
         print(f"{path}: the planted breach was not found")
     for path in wrong:
@@ -223,6 +251,7 @@ def main():
     breaches = [(path, number, what) for path in paths
                 for number, what in check_file(path, (ROOT / path).read_text())]
     breaches += check_registered(paths)
+    breaches += check_architecture((ROOT / "ARCHITECTURE.md").read_text())
     for path, number, what in breaches:
         print(f"{path}:{number}: {what}")
     print(f"{len(paths)} files, {len(breaches)} breaches")
