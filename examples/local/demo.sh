@@ -27,7 +27,7 @@ trap finish EXIT
 
 title() { printf '\n\033[1m== %s\033[0m\n' "$1"; }
 # Prints a command, then runs it.
-run() { printf '\033[36m$ %s\033[0m\n' "$*"; bash -c "$*"; }
+run() { printf '\033[36m$ %s\033[0m\n' "$*"; bash -o pipefail -c "$*"; }
 # Waits, without a word unless it takes too long.
 await() { kubectl wait "$@" --timeout=90s >/dev/null; }
 finished() { await --for=jsonpath='{.status.phase}'=Succeeded "$@"; }
@@ -41,19 +41,19 @@ run "kubectl get resourceslices"
 title "AWS's claims: four connected chips, all chips with LNC 1, a whole node"
 run "kubectl apply -f examples/aws/connected-chips.yaml"
 finished pod/four-chips
-run "kubectl get pods,resourceclaims"
+run "kubectl get pods -o wide"
 run "kubectl logs four-chips"
 forget -f examples/aws/connected-chips.yaml
 run "kubectl apply -f examples/aws/all-chips-lnc-1.yaml -f examples/aws/whole-node.yaml"
 finished pod/all-chips pod/whole-node
-run "kubectl logs all-chips | head -12"
-run "kubectl logs whole-node | head -8"
+run "kubectl logs all-chips | sed -n 1,12p"
+run "kubectl logs whole-node | sed -n 1,8p"
 forget -f examples/aws/all-chips-lnc-1.yaml -f examples/aws/whole-node.yaml
 
 title "A gang of four pods on the 4x4x4 torus: all-reduce over 64 chips in four processes"
 run "kubectl apply -f examples/gangs/ultraserver.yaml"
 await --for=condition=Bound gang/torus
-run "kubectl get gangs,pods -o wide"
+run "kubectl get gangs,pods,resourceclaims -o wide"
 run "kubectl tahoma topology"
 finished pod -l tahoma.dev/gang=torus
 run "kubectl logs torus-0"
@@ -74,7 +74,7 @@ kubectl logs left-0 | tee "$state/left.beside"
 echo "right, beside left:"
 kubectl logs right-0 | tee "$state/right.beside"
 for half in left.beside right.beside; do
-  diff <(grep fp32 "$state/left.alone") <(grep fp32 "$state/$half") >/dev/null ||
+  grep -q fp32 "$state/$half" && diff <(grep fp32 "$state/left.alone") <(grep fp32 "$state/$half") >/dev/null ||
     { echo "the times differ: NeuronLink isolation is broken" >&2; exit 1; }
 done
 echo "=> equal times: disjoint boxes share no link."
@@ -92,7 +92,7 @@ echo "room is free again:"
 await --for=condition=Bound gang/late
 run "kubectl get gang late"
 finished pod -l tahoma.dev/gang=late
-forget gang/late pod -l tahoma.dev/gang=late 2>/dev/null || kubectl delete gangs,pods --all >/dev/null
+forget gang/late pod/late-0 pod/late-1 pod/late-2 pod/late-3
 
 title "A chip breaks: gangs avoid it until it is repaired"
 # Of the node's answer, its state, what it says of the chip.
@@ -101,7 +101,10 @@ run "tests/scenarios/fault.sh trn2u-1 chips/5/break '{\"reason\": \"HBM_UNCORREC
 run "kubectl apply -f examples/gangs/ultraserver.yaml"
 await --for=condition=Placed=False gang/torus
 run "kubectl tahoma why torus"
+run "examples/gangs/make_gang.py around 4x4x2 2 --command 'sleep 600' | kubectl apply -f -"
+await --for=condition=Bound gang/around
 run "kubectl tahoma topology"
+forget gang/around pod/around-0 pod/around-1
 run "tests/scenarios/fault.sh trn2u-1 chips/5/repair | $chip5"
 await --for=condition=Bound gang/torus
 run "kubectl get gang torus"

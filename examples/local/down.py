@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Stops everything that up.py started in DIR: SIGTERM in reverse order, SIGKILL after a while.
+"""Stops everything that up.py started in DIR: SIGTERM, and SIGKILL to what ignores it for long.
 
     down.py DIR
+
+Nodes go first, all at once: they end their pods, for which they need their plugins and the API.
 """
 
 import os
@@ -10,7 +12,7 @@ import signal
 import sys
 import time
 
-GRACE_SECONDS = 15
+GRACE_SECONDS = 45  # a sim-node gives its pods 10 s, and as much each to unprepare and to write
 
 
 def alive(pid):
@@ -22,19 +24,30 @@ def alive(pid):
     return "\nState:\tZ" not in status
 
 
-def stop(name, pid):
+def send(pid, number):
     try:
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
     except ProcessLookupError:
-        return True
+        pass
+
+
+def stop(entries):
+    """Stops programs together. False when one of them had to be killed."""
+    running = {entry.name: int(entry.read_text()) for entry in entries}
+    for pid in running.values():
+        send(pid, signal.SIGTERM)
+    in_order = True
     deadline = time.monotonic() + GRACE_SECONDS
-    while alive(pid):
-        if time.monotonic() > deadline:
+    for name, pid in running.items():
+        while alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if alive(pid):
             print(f"down.py: {name} ({pid}) ignored SIGTERM for {GRACE_SECONDS} s; killed", file=sys.stderr)
-            os.kill(pid, signal.SIGKILL)
-            return False
-        time.sleep(0.02)
-    return True
+            send(pid, signal.SIGKILL)
+            in_order = False
+    for entry in entries:
+        entry.unlink()
+    return in_order
 
 
 def main():
@@ -43,11 +56,10 @@ def main():
         return 2
     pids = pathlib.Path(sys.argv[1]) / "pids"
     entries = sorted(pids.iterdir(), key=lambda p: p.stat().st_mtime_ns) if pids.exists() else []
-    in_order = True
-    for entry in reversed(entries):
-        in_order = stop(entry.name, int(entry.read_text())) and in_order
-        entry.unlink()
-    return 0 if in_order else 1
+    stages = [[e for e in entries if e.suffix == kind] for kind in (".sim-node", ".dra-plugin")]
+    stages += [[e] for e in reversed(entries) if e.suffix not in (".sim-node", ".dra-plugin")]
+    results = [stop(stage) for stage in stages]
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":

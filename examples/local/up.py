@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -67,6 +68,12 @@ def wait_until(directory, what, condition, children):
 def kubectl(kubeconfig, *arguments):
     command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(kubeconfig), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def kubectl_folder():
+    """The folder of the kubectl that is used here; the user's own may be missing or too old."""
+    found = shutil.which(os.environ.get("KUBECTL", "kubectl"))
+    return pathlib.Path(found).absolute().parent if found else fail("there is no kubectl; set KUBECTL to its path")
 
 
 def short(directory, name):
@@ -224,7 +231,8 @@ def main():
     wait_until(directory, "the nodes' devices", lambda: all_published(kubeconfig, topology["nodes"]),
                children)
     say(args, f"  {len(topology['nodes'])} simulated nodes are ready")
-    say(args, f"\nLook around with:  export KUBECONFIG={kubeconfig} PATH={args.bin}:$PATH; kubectl get nodes")
+    path = f"{args.bin}:{kubectl_folder()}:$PATH"
+    say(args, f"\nLook around with:  export KUBECONFIG={kubeconfig} PATH={path}; kubectl get nodes")
     return 0
 
 

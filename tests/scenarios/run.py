@@ -138,6 +138,7 @@ class Ground:
         self.bin = bin_dir
         self.scratch = tempfile.TemporaryDirectory(prefix="th")
         self.directory = pathlib.Path(self.scratch.name)
+        self.ended_in_order = True
 
     def __enter__(self):
         command = [sys.executable, ROOT / "examples/local/up.py", self.directory / "t", "--bin", self.bin, "--quiet"]
@@ -159,7 +160,8 @@ class Ground:
     def __exit__(self, *_):
         down = ROOT / "examples/local/down.py"
         for name in ("t", "k"):
-            subprocess.call([sys.executable, str(down), str(self.directory / name)])
+            if subprocess.call([sys.executable, str(down), str(self.directory / name)]) != 0:
+                self.ended_in_order = False
         keep = os.environ.get("KEEP_LOGS")
         if keep:
             subprocess.call(["cp", "-r", str(self.directory), keep])
@@ -172,8 +174,11 @@ def main():
         return 2
     paths = [pathlib.Path(p) for p in sys.argv[2:]] or sorted(HERE.glob("*.scenario"))
     bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-    with Ground(sys.argv[1], bin_dir) as environment:
+    ground = Ground(sys.argv[1], bin_dir)
+    with ground as environment:
         results = [run_scenario(path, environment) for path in paths]
+    if not ground.ended_in_order:
+        results.append(False)  # down.py has said what did not end
     failed = results.count(False)
     print(f"{len(results) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not results else 0
