@@ -204,7 +204,12 @@ void Core::Take(const WatchesSynced&) {
   just_synced_ = true;
   for (auto& [id, entry] : runs_) {
     const GangDecision& decision = entry.run.decision();
-    for (const DecidedPod& pod : decision.pods) TellRunsOfPod({decision.key.ns, pod.name});
+    for (const DecidedPod& pod : decision.pods) {
+      TellRunsOfPod({decision.key.ns, pod.name});
+      // It may have gone while no controller ran, so that no NodeGone tells it.
+      const std::optional<NodeId> node = cluster_.FindNode(pod.node);
+      if (!node || cluster_.node(*node).node == nullptr) entry.run.OnNodeGone(pod.node);
+    }
     for (const DecidedClaim& claim : decision.claims) {
       TellRunsOfClaim({decision.key.ns, claim.name});
     }

@@ -711,6 +711,27 @@ TEST(CoreTest, ANodeThatVanishesBeforeTheBindUndoesTheGang) {
   EXPECT_EQ(world.journal.size(), 0U);
 }
 
+// The defect: the gang was bound to the node that was gone.
+TEST(CoreTest, ANodeThatVanishesWhileNoControllerRunsUndoesAGangThatIsNotBound) {
+  for (const int at : {2, 3, 4, 5, 6}) {
+    SCOPED_TRACE(at);
+    World world;
+    AddGangOfTwo(world.api);
+    world.crash_after = at;
+    ASSERT_FALSE(world.Settle());
+    ASSERT_EQ(world.journal.size(), 1U) << "GangPrepared and no more";
+    world.crash_after = 0;
+    world.api.RemoveNode("node-b");
+    world.Start();
+    world.Settle();
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    EXPECT_EQ(BoundPods(world.api), 0);
+    EXPECT_EQ(world.journal.size(), 0U);
+    EXPECT_EQ(EventsOf(world.api, "GangUndone"), 1);
+  }
+}
+
 // Random worlds: arrivals, ends, deletions, crashes and every kind of failed write. (Within one
 // process no write arrives after the end of the process that sent it.)
 TEST_P(EitherApiTest, ManyGangsUnderRandomFaultsAreWholeOrAbsent) {
