@@ -29,8 +29,6 @@ namespace {
 
 // Each thread has at most one request at the API server.
 constexpr PublisherOptions kClusterPublisher = {.threads = 32};
-// Two: one makes writes while the other waits for the disk.
-constexpr PublisherOptions kStandalonePublisher = {.threads = 2, .together = 64};
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
 
@@ -114,11 +112,10 @@ absl::Status RunStandalone(const Options& options, const std::string& token) {
   const SystemClock clock;
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
-  CoreLoop loop(api->transport(), api->journal(), clock,
-                {.core = StandaloneApi::core_options(),
-                 .publisher = kStandalonePublisher,
-                 .scheduler_names = SchedulerNames(options),
-                 .log = Log});
+  CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
+  loop_options.scheduler_names = SchedulerNames(options);
+  loop_options.log = Log;
+  CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
   AddMetrics(metrics, loop);
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);

@@ -2,8 +2,7 @@
 // the duties that kube-controller-manager has in a cluster.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto api, StandaloneApi::Open(options, clock, metrics));
-//   CoreLoop loop(api->transport(), api->journal(), clock,
-//                 {.core = StandaloneApi::core_options(), …});
+//   CoreLoop loop(api->transport(), api->journal(), clock, StandaloneApi::LoopOptions());
 //
 // Thread safety: Open and the destructor from one thread; the rest from any.
 
@@ -20,8 +19,8 @@
 #include "controller/apiserver/duties/duty_threads.h"
 #include "controller/apiserver/http_front.h"
 #include "controller/apiserver/in_process_transport.h"
+#include "controller/app/core_loop.h"
 #include "controller/app/options.h"
-#include "controller/ledger/core.h"
 #include "controller/ledger/journal.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
@@ -47,8 +46,13 @@ class StandaloneApi {
   std::string url() const { return front_->url(); }
   std::string address() const { return front_->address(); }
 
-  // What a core on this API and its journal has to know.
-  static CoreOptions core_options() { return {.journal_beside_api = true}; }
+  // How a core loop works on this API and its journal; who is placed, and the log, are for the
+  // caller to say. Two threads publish: one makes writes while the other waits for the disk.
+  static CoreLoopOptions LoopOptions() {
+    return {.core = {.journal_beside_api = true},
+            .publisher = {.threads = 2, .together = 64},
+            .log = {}};
+  }
 
   // Ends watches, so that those who read them can be stopped.
   void EndStreams();

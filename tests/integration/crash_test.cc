@@ -3,7 +3,7 @@
 // to nobody.
 //
 // In half of the cases a pod goes while nothing runs: then the gang that was not whole must be
-// taken back.
+// taken back. Taking back is killed at every write, too.
 //
 // Two nodes of 16 chips; the gang takes all of them, so that one leaked claim is seen: the next
 // gang would never be bound.
@@ -96,7 +96,7 @@ class Remains {
 
 // The kind of a write that crash-controller says it died at.
 std::string KindOfWrite(const std::string& log) {
-  const std::size_t begin = log.find("crash: ");
+  const std::size_t begin = log.rfind("crash: ");  // an earlier life may have one
   if (begin == std::string::npos) return "nothing";
   const std::string line = log.substr(begin + 7, log.find('\n', begin) - begin - 7);
   const auto has = [&](const char* text) { return line.find(text) != std::string::npos; };
@@ -108,7 +108,16 @@ std::string KindOfWrite(const std::string& log) {
   return line;
 }
 
-class CrashTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, bool>> {
+// The controller that is killed at its n-th write.
+Standalone::CommandLine CrashingController(int n, const std::string& when,
+                                           const std::string& lane) {
+  return [=](const std::string& data, const std::string& port_file) {
+    return std::vector<std::string>{Bin("crash-controller"), data, kCrdFolder, port_file,
+                                    std::to_string(n),       when, lane};
+  };
+}
+
+class CrashFixture : public ::testing::Test {
  protected:
   // D2: nothing is written before the journal says so, no pod is bound before all claims are held.
   static bool ExpectOrder(const std::string& data) {
@@ -153,7 +162,12 @@ class CrashTest : public ::testing::TestWithParam<std::tuple<const char*, const 
     })) << controller.program().log()
         << List(controller.api(), kClaims).dump(1);
   }
+};
 
+class CrashTest
+    : public CrashFixture,
+      public ::testing::WithParamInterface<std::tuple<const char*, const char*, bool>> {
+ protected:
   // One commit that ends at the n-th write; the kind of that write, or nothing when it was whole
   // before.
   std::optional<std::string> CrashAt(const Fleet& fleet, int n, bool own_claims) const {
@@ -162,10 +176,7 @@ class CrashTest : public ::testing::TestWithParam<std::tuple<const char*, const 
     fleet.CopyTo(dir.path());
     std::string last;
     {
-      Standalone crashing(dir.path(), [&](const std::string& data, const std::string& port_file) {
-        return std::vector<std::string>{Bin("crash-controller"), data, kCrdFolder, port_file,
-                                        std::to_string(n),       when, lane};
-      });
+      Standalone crashing(dir.path(), CrashingController(n, when, lane));
       EXPECT_TRUE(crashing.started()) << crashing.program().log();
       if (!crashing.started()) return std::nullopt;
       MakeGang(crashing.api(), "train", {.own_claims = own_claims});
@@ -240,6 +251,73 @@ INSTANTIATE_TEST_SUITE_P(All, CrashTest,
                                             ::testing::Values("commit", "notice"),
                                             ::testing::Bool()),
                          NameOfCase);
+
+class CrashInUndoTest : public CrashFixture, public ::testing::WithParamInterface<const char*> {
+ protected:
+  // A gang whose claims are all held, in the folder of a dead controller; one of its nodes is gone.
+  static void LeaveHalfAGang(const std::string& folder) {
+    constexpr int kAllHeld = 4;  // after GangPrepared and an allocation for each of two pods
+    {
+      Standalone crashing(folder, CrashingController(kAllHeld, "before", "commit"));
+      ASSERT_TRUE(crashing.started()) << crashing.program().log();
+      MakeGang(crashing.api(), "train");
+      ASSERT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
+    }
+    Remains remains(folder + "/data");
+    ASSERT_EQ(HeldClaims(remains.api(), "train"), kMembers);
+    const std::string node =
+        List(remains.api(), kClaims)[0]["status"]["allocation"]["devices"]["results"][0]["pool"];
+    ASSERT_EQ(Send(remains.api(), "DELETE", "/api/v1/nodes/" + node, nullptr), 200);
+  }
+
+  // The start after that, which ends at the n-th write; the kind of that write, or nothing when the
+  // gang was whole, on other nodes, before.
+  static std::optional<std::string> CrashAt(const Fleet& fleet, int n) {
+    TempDir dir;
+    fleet.CopyTo(dir.path());
+    LeaveHalfAGang(dir.path());
+    if (HasFatalFailure()) return std::nullopt;
+    std::string last;
+    {
+      Standalone crashing(dir.path(), CrashingController(n, GetParam(), "commit"));
+      EXPECT_FALSE(crashing.Eventually([&] {
+        return BoundPods(crashing.api(), "train") == kMembers;
+      })) << "write " << n << " does not come";
+      if (HasFailure()) return std::nullopt;
+      EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
+      last = KindOfWrite(crashing.program().log());
+    }
+    SCOPED_TRACE(fmt::format("killed {} write {}: {}", GetParam(), n, last));
+    Standalone controller(dir.path(), RealController);
+    EXPECT_TRUE(controller.started()) << controller.program().log();
+    if (!controller.started()) return std::nullopt;
+    // Taken back; or already whole on other nodes, when it was taken back before the kill.
+    EXPECT_TRUE(controller.Eventually([&] {
+      return AllocatedClaims(controller.api()) == 0 ||
+             BoundPods(controller.api(), "train") == kMembers;
+    })) << controller.program().log();
+    ExpectNoLeak(controller);
+    return last;
+  }
+};
+
+TEST_P(CrashInUndoTest, AGangThatIsTakenBackHoldsNothingAfterAKillAtAnyWrite) {
+  const Fleet fleet(kMembers + 1);
+  std::multiset<std::string> seen;
+  for (int n = 1; !HasFailure() && !seen.contains("journal GangPrepared"); ++n) {
+    const std::optional<std::string> last = CrashAt(fleet, n);
+    if (!last) break;
+    fmt::print("killed {} write {}: {}\n", GetParam(), n, *last);
+    seen.insert(*last);
+    ASSERT_LT(n, 20) << "the undoing does not end";
+  }
+  EXPECT_EQ(seen.count("journal GangUndoing"), 1U);
+  EXPECT_EQ(seen.count("allocate"), 2U) << "the allocations are cleared";
+  EXPECT_EQ(seen.count("journal"), 1U) << "the run's records are dropped";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CrashInUndoTest, ::testing::Values("before", "after"),
+                         [](const auto& when) { return std::string(when.param); });
 
 // Reads the pods' watch until `events` of them have come, or no more come because all pods were
 // bound in an earlier life; then kills.

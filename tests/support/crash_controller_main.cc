@@ -2,10 +2,10 @@
 //
 //   crash-controller DATA CRDS PORT_FILE N before|after commit|notice
 //
-// Counted is from the moment the first gang's commit begins: with "commit" the journal's appends
-// and the core's requests that change claims and bindings, whose order is always the same but for
-// claims and pods of one gang among themselves; with "notice" its events and statuses. The N-th is
-// the last, cut off before or after it is carried out.
+// Counted is from the moment the first gang's commit or undoing begins: with "commit" the journal's
+// appends and the core's requests that change claims and bindings, whose order is always the same
+// but for claims and pods of one gang among themselves; with "notice" its events and statuses. The
+// N-th is the last, cut off before or after it is carried out.
 // It says which one that is as "crash: <write>" on stderr. Writes the API's address into PORT_FILE
 // as the controller does. Without a kill it serves until it is killed from outside.
 
@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "controller/app/core_loop.h"
 #include "controller/app/files.h"
@@ -42,15 +43,16 @@ class Fuse {
 
   void Arm() { armed_ = true; }
 
-  template <typename Write>
-  auto Around(Lane lane, const std::string& what, Write&& write) {
+  bool before() const { return before_; }
+
+  // Counts a write. True when it is the chosen one: what comes before it, and it unless before(),
+  // is carried out, then Blow is called.
+  bool IsLast(Lane lane, const std::string& what) {
     const bool last = armed_ && lane == lane_ && ++count_ == nth_;
     if (last) fmt::print(stderr, "crash: {}\n", what);
-    if (last && before_) ::raise(SIGKILL);
-    auto answer = write();
-    if (last) ::raise(SIGKILL);
-    return answer;
+    return last;
   }
+  void Blow() { ::raise(SIGKILL); }
 
  private:
   const int nth_;
@@ -83,9 +85,14 @@ class CrashJournal final : public Journal {
       const auto record = DecodeRecord(entry.bytes);
       TAHOMA_CHECK_OK(record.status());
       if (std::holds_alternative<GangPrepared>(*record)) fuse_.Arm();
+      if (std::holds_alternative<GangUndoing>(*record)) fuse_.Arm();
       what += " " + NameOf(*record);
     }
-    return fuse_.Around(Lane::kCommit, what, [&] { return journal_.Write(batch); });
+    const bool last = fuse_.IsLast(Lane::kCommit, what);
+    if (last && fuse_.before()) fuse_.Blow();
+    absl::Status written = journal_.Write(batch);
+    if (last) fuse_.Blow();
+    return written;
   }
 
   absl::Status Load(const std::function<absl::Status(Sequence, std::string_view)>& visit) override {
@@ -110,10 +117,24 @@ class CrashTransport final : public kube::Transport {
   CrashTransport(kube::Transport& transport, Fuse& fuse) : transport_(transport), fuse_(fuse) {}
 
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
-    if (request.method == "GET") return transport_.Send(request);
-    return fuse_.Around(LaneOf(request.target),
-                        fmt::format("{} {} {}", request.method, request.target, request.Text()),
-                        [&] { return transport_.Send(request); });
+    return SendAll({request}).front();
+  }
+
+  // Those before the last one go together, as they would without the fuse.
+  std::vector<absl::StatusOr<kube::Response>> SendAll(
+      const std::vector<kube::Request>& requests) override {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const kube::Request& request = requests[i];
+      if (request.method == "GET") continue;
+      if (!fuse_.IsLast(LaneOf(request.target), fmt::format("{} {} {}", request.method,
+                                                            request.target, request.Text()))) {
+        continue;
+      }
+      const std::size_t carried_out = fuse_.before() ? i : i + 1;
+      transport_.SendAll({requests.begin(), requests.begin() + std::ptrdiff_t(carried_out)});
+      fuse_.Blow();
+    }
+    return transport_.SendAll(requests);
   }
 
   absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
@@ -132,10 +153,9 @@ absl::Status Run(const Options& options, Fuse& fuse) {
   TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, "", clock, metrics));
   CrashJournal journal(api->journal(), fuse);
   CrashTransport transport(api->transport(), fuse);
-  CoreLoop loop(transport, journal, clock,
-                {.core = StandaloneApi::core_options(),
-                 .scheduler_names = {"tahoma"},
-                 .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
+  CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
+  loop_options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  CoreLoop loop(transport, journal, clock, std::move(loop_options));
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   TAHOMA_RETURN_IF_ERROR(
       WriteFile(options.port_file, fmt::format("listenAddress: {}\n", api->address())));

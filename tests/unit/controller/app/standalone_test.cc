@@ -162,12 +162,12 @@ class CoreLoopTest : public StandaloneTest {
     return testing::MakeGang(api_->transport(), "train", {.members = 1, .slices = 1});
   }
   CoreLoopOptions Quiet() {
-    return {.core = StandaloneApi::core_options(),
-            .publisher = {.threads = 2, .together = 8},
-            .log = [this](const std::string& line) {
-              const std::lock_guard lock(mutex_);
-              log_ += line + "\n";
-            }};
+    CoreLoopOptions options = StandaloneApi::LoopOptions();
+    options.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      log_ += line + "\n";
+    };
+    return options;
   }
   std::string log() {
     const std::lock_guard lock(mutex_);
