@@ -50,14 +50,20 @@ absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport, const st
   return std::optional<json>(std::move(object));
 }
 
-std::string Conditions(const json& object) {
+// A line for each condition, or for those of one type.
+std::string Conditions(const json& object, std::string_view only = "") {
   std::string text;
   const json::json_pointer path("/status/conditions");
   if (!object.contains(path)) return text;
   for (const json& condition : object[path]) {
-    const std::string message = Text(condition, "/message");
-    text += fmt::format("  {} {} ({}){}{}\n", Text(condition, "/type"), Text(condition, "/status"),
-                        Text(condition, "/reason"), message.empty() ? "" : ": ", message);
+    const std::string type = Text(condition, "/type");
+    if (!only.empty() && type != only) continue;
+    text += fmt::format("  {} {}", type, Text(condition, "/status"));
+    if (const auto reason = Text(condition, "/reason"); !reason.empty()) {
+      text += fmt::format(" ({})", reason);
+    }
+    if (const auto message = Text(condition, "/message"); !message.empty()) text += ": " + message;
+    text += '\n';
   }
   return text;
 }
@@ -76,16 +82,9 @@ std::string WhyGang(const json& gang) {
 
 std::string WhyPod(const json& pod) {
   const std::string node = Text(pod, "/spec/nodeName");
-  std::string text = fmt::format("Pod {}: {}{}{}\n", Text(pod, "/metadata/name"),
-                                 Text(pod, "/status/phase"), node.empty() ? "" : " on node ", node);
-  if (pod.contains(json::json_pointer("/status/conditions"))) {
-    for (const json& condition : pod["status"]["conditions"]) {
-      if (Text(condition, "/type") != "PodScheduled") continue;
-      text += fmt::format("  PodScheduled {} {}: {}\n", Text(condition, "/status"),
-                          Text(condition, "/reason"), Text(condition, "/message"));
-    }
-  }
-  return text;
+  return fmt::format("Pod {}: {}{}{}\n{}", Text(pod, "/metadata/name"),
+                     Text(pod, "/status/phase"), node.empty() ? "" : " on node ", node,
+                     Conditions(pod, "PodScheduled"));
 }
 
 }  // namespace

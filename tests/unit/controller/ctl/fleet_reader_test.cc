@@ -162,10 +162,15 @@ TEST(ReadWhyTest, APodSaysItsOwnReasonAndItsGangs) {
   pages.Put(kPod, pod);
   pages.Put(kGang, Gang());
   EXPECT_EQ(*ReadWhy(pages, "default", "a-0"),
-            "Pod a-0: Pending\n  PodScheduled False Unschedulable: waits for its gang\n"
+            "Pod a-0: Pending\n  PodScheduled False (Unschedulable): waits for its gang\n"
             "Gang a: Waiting, NoRoom\n  Placed False (NoRoom): no 4 instances are free\n");
   pages.answers.erase(kGang);
   pod["spec"]["nodeName"] = "node-a";
+  pod["status"] = {{"phase", "Running"},
+                   {"conditions", {{{"type", "PodScheduled"}, {"status", "True"}}}}};
+  pages.Put(kPod, pod);
+  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"),
+            "Pod a-0: Running on node node-a\n  PodScheduled True\n");
   pod["status"] = {{"phase", "Running"}, {"conditions", nullptr}};
   pages.Put(kPod, pod);
   EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Running on node node-a\n");
