@@ -372,7 +372,7 @@ absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Jso
   managers[self] = {FieldsOf(*kind.schema, config), kind.api_version(), options.time};
   Json object = PruneUnwanted(kind, MergeFields(*kind.schema, base, config), last, managers);
   Comparison changed = Compare(*kind.schema, base, object);
-  changed.modified.Add(std::move(changed.added));
+  changed.modified.Add(changed.added);
   const auto conflicts = TakeOver(changed.modified, changed.removed, &self, managers);
   if (!conflicts.empty() && !options.force) {
     std::vector<Conflict> left = conflicts;
@@ -426,7 +426,7 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
       Compare(*kind.schema, is_new ? EmptyObject(kind) : old_object, new_object, Uncompared());
   // Metadata that every write may change belongs to its writer; status only where it is written.
   FieldSet written = std::move(changed.added);
-  written.Add(std::move(changed.modified));
+  written.Add(changed.modified);
   // Most entries stay as they are; only the writer's and those that lose fields are taken apart.
   const ManagerView writer{true, self.manager, self.api_version, self.subresource};
   Json touched = Json::array();
@@ -443,7 +443,7 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   Strip(Unowned(kind, options.subresource), written);
   if (!written.empty()) {
     ManagerEntry& entry = managers[self];
-    entry.fields.Add(std::move(written));
+    entry.fields.Add(written);
     entry.api_version = kind.api_version();
     entry.time = options.time;
   }

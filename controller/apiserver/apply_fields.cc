@@ -200,11 +200,11 @@ FieldSet FieldSet::FromJson(const Json& fields) {
   return FromJsonAt(fields, 0);
 }
 
-void FieldSet::Add(FieldSet other) {
+void FieldSet::Add(const FieldSet& other) {
   member |= other.member;
-  for (auto& [edge, child] : other.children) {
-    const auto [at, is_new] = children.emplace(edge, std::move(child));
-    if (!is_new) at->second.Add(std::move(child));
+  for (const auto& [edge, child] : other.children) {
+    const auto [at, is_new] = children.emplace(edge, child);
+    if (!is_new) at->second.Add(child);
   }
 }
 

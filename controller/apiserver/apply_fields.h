@@ -28,7 +28,7 @@ struct FieldSet {
   static FieldSet FromJson(const Json& fields);
 
   bool empty() const { return !member && children.empty(); }
-  void Add(FieldSet other);
+  void Add(const FieldSet& other);
   void Remove(const FieldSet& other);
   FieldSet Union(const FieldSet& other) const;
   FieldSet Difference(const FieldSet& other) const;

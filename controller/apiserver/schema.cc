@@ -105,9 +105,9 @@ Schema::Schema(const Schema&) = default;
 Schema::~Schema() = default;
 
 bool Schema::Add(const std::string& property, SchemaPtr schema) {
-  const bool has_default = schema->default_value != nullptr;
-  if (!properties.emplace(property, std::move(schema)).second) return false;
-  if (has_default) defaulted.push_back(property);
+  if (properties.contains(property)) return false;
+  if (schema->default_value != nullptr) defaulted.push_back(property);
+  properties[property] = std::move(schema);
   return true;
 }
 

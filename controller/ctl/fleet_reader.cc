@@ -82,9 +82,8 @@ std::string WhyGang(const json& gang) {
 
 std::string WhyPod(const json& pod) {
   const std::string node = Text(pod, "/spec/nodeName");
-  return fmt::format("Pod {}: {}{}{}\n{}", Text(pod, "/metadata/name"),
-                     Text(pod, "/status/phase"), node.empty() ? "" : " on node ", node,
-                     Conditions(pod, "PodScheduled"));
+  return fmt::format("Pod {}: {}{}{}\n{}", Text(pod, "/metadata/name"), Text(pod, "/status/phase"),
+                     node.empty() ? "" : " on node ", node, Conditions(pod, "PodScheduled"));
 }
 
 }  // namespace

@@ -164,9 +164,8 @@ class CrashFixture : public ::testing::Test {
   }
 };
 
-class CrashTest
-    : public CrashFixture,
-      public ::testing::WithParamInterface<std::tuple<const char*, const char*, bool>> {
+class CrashTest : public CrashFixture,
+                  public ::testing::WithParamInterface<std::tuple<const char*, const char*, bool>> {
  protected:
   // One commit that ends at the n-th write; the kind of that write, or nothing when it was whole
   // before.
@@ -280,10 +279,12 @@ class CrashInUndoTest : public CrashFixture, public ::testing::WithParamInterfac
     std::string last;
     {
       Standalone crashing(dir.path(), CrashingController(n, GetParam(), "commit"));
-      EXPECT_FALSE(crashing.Eventually([&] {
+      // It may end before it says where it listens.
+      const bool whole = crashing.started() && crashing.Eventually([&] {
         return BoundPods(crashing.api(), "train") == kMembers;
-      })) << "write " << n << " does not come";
-      if (HasFailure()) return std::nullopt;
+      });
+      EXPECT_FALSE(whole) << "write " << n << " does not come";
+      if (whole) return std::nullopt;
       EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
       last = KindOfWrite(crashing.program().log());
     }
@@ -312,7 +313,9 @@ TEST_P(CrashInUndoTest, AGangThatIsTakenBackHoldsNothingAfterAKillAtAnyWrite) {
     ASSERT_LT(n, 20) << "the undoing does not end";
   }
   EXPECT_EQ(seen.count("journal GangUndoing"), 1U);
-  EXPECT_EQ(seen.count("allocate"), 2U) << "the allocations are cleared";
+  // One claim may be done before the other is begun.
+  EXPECT_EQ(seen.count("allocate") + seen.count("finalizer"), 4U) << "both claims are cleared";
+  EXPECT_TRUE(seen.contains("allocate"));
   EXPECT_EQ(seen.count("journal"), 1U) << "the run's records are dropped";
 }
 

@@ -126,8 +126,8 @@ class CrashTransport final : public kube::Transport {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const kube::Request& request = requests[i];
       if (request.method == "GET") continue;
-      if (!fuse_.IsLast(LaneOf(request.target), fmt::format("{} {} {}", request.method,
-                                                            request.target, request.Text()))) {
+      if (!fuse_.IsLast(LaneOf(request.target),
+                        fmt::format("{} {} {}", request.method, request.target, request.Text()))) {
         continue;
       }
       const std::size_t carried_out = fuse_.before() ? i : i + 1;
