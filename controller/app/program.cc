@@ -11,12 +11,12 @@
 
 #include "controller/admin/admin.h"
 #include "controller/app/core_loop.h"
-#include "controller/app/files.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
+#include "lib/base/files.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
@@ -31,6 +31,7 @@ namespace {
 constexpr PublisherOptions kClusterPublisher = {.threads = 32};
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
+void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
 
 // Whether SIGTERM or SIGINT has come, waiting for it a little.
 bool Ended() {
@@ -77,22 +78,24 @@ void AddMetrics(rest::Metrics& metrics, const CoreLoop& loop) {
 absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
                         const rest::Server& admin) {
   if (!options.write_kubeconfig.empty()) {
-    TAHOMA_RETURN_IF_ERROR(
-        WriteFile(options.write_kubeconfig, KubeconfigText({.url = api.url(),
-                                                            .ca_file = options.tls_cert_file,
-                                                            .token_file = options.token_file})));
+    TAHOMA_RETURN_IF_ERROR(WriteAtomically(
+        options.write_kubeconfig,
+        KubeconfigText(
+            {.url = api.url(), .ca_file = options.tls_cert_file, .token_file = options.token_file}),
+        0600));
   }
   if (!options.port_file.empty()) {
-    TAHOMA_RETURN_IF_ERROR(WriteFile(
+    TAHOMA_RETURN_IF_ERROR(WriteAtomically(
         options.port_file,
-        fmt::format("listenAddress: {}\nadminAddress: {}\n", api.address(), admin.address())));
+        fmt::format("listenAddress: {}\nadminAddress: {}\n", api.address(), admin.address()),
+        0600));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> TokenOf(const Options& options) {
   if (options.token_file.empty()) return std::string();
-  absl::StatusOr<std::string> token = ReadToken(options.token_file);
+  absl::StatusOr<std::string> token = ReadTokenFile(options.token_file, LogWarning);
   if (!token.ok()) return Annotate(token.status(), "tokenFile");
   return token;
 }
@@ -167,8 +170,8 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   if (!options.port_file.empty()) {
-    TAHOMA_RETURN_IF_ERROR(
-        WriteFile(options.port_file, fmt::format("adminAddress: {}\n", server.address())));
+    TAHOMA_RETURN_IF_ERROR(WriteAtomically(
+        options.port_file, fmt::format("adminAddress: {}\n", server.address()), 0600));
   }
   Rng rng(SeedFromMachine());
   Leadership leadership(*lease_transport, clock,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "controller/apiserver/node_fetch.h"
-#include "controller/app/files.h"
+#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"

@@ -20,13 +20,13 @@
 #include <vector>
 
 #include "controller/app/core_loop.h"
-#include "controller/app/files.h"
 #include "controller/app/options.h"
 #include "controller/app/standalone.h"
 #include "controller/ledger/journal.h"
 #include "controller/ledger/record.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "lib/kube/transport.h"
 #include "lib/rest/metrics.h"
@@ -158,7 +158,7 @@ absl::Status Run(const Options& options, Fuse& fuse) {
   CoreLoop loop(transport, journal, clock, std::move(loop_options));
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   TAHOMA_RETURN_IF_ERROR(
-      WriteFile(options.port_file, fmt::format("listenAddress: {}\n", api->address())));
+      WriteAtomically(options.port_file, fmt::format("listenAddress: {}\n", api->address()), 0600));
   while (true) TAHOMA_RETURN_IF_ERROR(loop.WaitForFailure(std::chrono::hours(1)));
 }
 

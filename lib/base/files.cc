@@ -1,0 +1,176 @@
+#include "lib/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "lib/base/status.h"
+
+namespace tahoma {
+namespace {
+
+absl::Status SystemError(const std::string& path, std::string_view what, int error) {
+  const std::string text = fmt::format("{}: {}: {}", path, what, std::strerror(error));
+  if (error == ENOENT) return NotFound("{}", text);
+  if (error == EACCES || error == EPERM || error == EROFS) return PermissionDenied("{}", text);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) return ResourceExhausted("{}", text);
+  return Unavailable("{}", text);
+}
+
+// Closes at the end of a scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int Close() {
+    const int closed = ::close(fd_);
+    fd_ = -1;
+    return closed;
+  }
+
+ private:
+  int fd_;
+};
+
+// Does the steps, unless a test lets one fail.
+class Steps {
+ public:
+  explicit Steps(const BeforeStep& before) : before_(before) {}
+
+  // What `call` returns; -1 with errno where the step is to fail.
+  template <typename Call>
+  int Do(WriteStep step, Call call) const {
+    if (const int error = before_ ? before_(step) : 0; error != 0) {
+      errno = error;
+      return -1;
+    }
+    return call();
+  }
+
+ private:
+  const BeforeStep& before_;
+};
+
+int WriteAll(int fd, std::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t put = ::write(fd, contents.data(), contents.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return -1;
+    contents.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return 0;
+}
+
+// Makes `path`, which must not be there.
+absl::Status WriteNew(const std::string& path, std::string_view contents, mode_t mode,
+                      const Steps& steps) {
+  Descriptor fd(steps.Do(WriteStep::kCreate, [&] {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  }));
+  if (fd.get() < 0) return SystemError(path, "cannot be created", errno);
+  // Of the owner alone until here; the wider mode comes before the contents, so that nobody finds
+  // contents that they may not read.
+  if (steps.Do(WriteStep::kSetMode, [&] { return ::fchmod(fd.get(), mode); }) != 0) {
+    return SystemError(path, "its mode cannot be set", errno);
+  }
+  if (steps.Do(WriteStep::kWrite, [&] { return WriteAll(fd.get(), contents); }) != 0) {
+    return SystemError(path, "cannot be written", errno);
+  }
+  if (steps.Do(WriteStep::kSync, [&] { return ::fsync(fd.get()); }) != 0) {
+    return SystemError(path, "cannot be synced", errno);
+  }
+  if (steps.Do(WriteStep::kClose, [&] { return fd.Close(); }) != 0) {
+    return SystemError(path, "cannot be closed", errno);
+  }
+  return absl::OkStatus();
+}
+
+int SyncFolder(const std::string& folder) {
+  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd.get() < 0 ? -1 : ::fsync(fd.get());
+}
+
+absl::StatusOr<std::string> ReadAll(const std::string& path, int fd, std::size_t bytes_most) {
+  std::string text;
+  char buffer[65'536];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemError(path, "cannot be read", errno);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > bytes_most) {
+      return InvalidArgument("{} is larger than {} bytes", path, bytes_most);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status WriteAtomically(const std::string& path, std::string_view contents, mode_t mode,
+                             const BeforeStep& before) {
+  const std::filesystem::path target(path);
+  const std::string folder = target.has_parent_path() ? target.parent_path().string() : ".";
+  const std::string fresh = fmt::format("{}/.{}.tmp", folder, target.filename().string());
+  const Steps steps(before);
+  ::unlink(fresh.c_str());  // of a writer that was killed
+  absl::Status status = WriteNew(fresh, contents, mode, steps);
+  if (status.ok() &&
+      steps.Do(WriteStep::kRename, [&] { return std::rename(fresh.c_str(), path.c_str()); }) != 0) {
+    status = SystemError(path, "cannot be replaced", errno);
+  }
+  if (!status.ok()) {
+    ::unlink(fresh.c_str());
+    return status;
+  }
+  if (steps.Do(WriteStep::kSyncFolder, [&] { return SyncFolder(folder); }) != 0) {
+    return SystemError(folder, "the folder cannot be synced", errno);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t bytes_most) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return SystemError(path, "cannot be opened", errno);
+  return ReadAll(path, fd.get(), bytes_most);
+}
+
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Warn& warn) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return SystemError(path, "cannot be opened", errno);
+  struct stat found = {};
+  if (::fstat(fd.get(), &found) != 0) return SystemError(path, "cannot be examined", errno);
+  const unsigned mode = found.st_mode & 07777U;
+  if (S_ISREG(found.st_mode) && (mode & S_IWOTH) != 0) {
+    return PermissionDenied(
+        "{} holds a secret, but everybody may write it (mode {:04o}); its mode should be 0600",
+        path, mode);
+  }
+  if (S_ISREG(found.st_mode) && (mode & (S_IROTH | S_IWGRP)) != 0) {
+    warn(
+        fmt::format("{} holds a secret, but others may {} it (mode {:04o}); its mode should be "
+                    "0600",
+                    path, (mode & S_IROTH) != 0 ? "read" : "write", mode));
+  }
+  return ReadAll(path, fd.get(), kFileBytesMost);
+}
+
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path, const Warn& warn) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(path, warn));
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string::npos) return InvalidArgument("{} holds no token", path);
+  return text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
+}
+
+}  // namespace tahoma
