@@ -24,15 +24,11 @@ bool EqualSecrets(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-bool IsProbe(std::string_view path) {
-  return path == "/healthz" || path == "/livez" || path == "/readyz";
-}
-
 // The Status-shaped 401, or nothing when the caller may go on.
 std::optional<rest::Response> Authenticate(const HttpFrontOptions& options,
                                            const rest::Request& request) {
   const bool open = options.bearer_token.empty() && options.tls.client_ca_file.empty();
-  if (open || request.client || IsProbe(request.path)) return std::nullopt;
+  if (open || request.client || rest::Probes::IsProbe(request.path)) return std::nullopt;
   const std::string_view given = request.header("Authorization");
   if (!options.bearer_token.empty() && given.starts_with(kBearer) &&
       EqualSecrets(given.substr(kBearer.size()), options.bearer_token)) {

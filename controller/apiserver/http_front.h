@@ -14,6 +14,7 @@
 #include <absl/status/status.h>
 
 #include <string>
+#include <utility>
 
 #include "controller/apiserver/api_server.h"
 #include "lib/rest/metrics.h"
@@ -37,6 +38,10 @@ class HttpFront {
   // and callers could not be told apart; otherwise as rest::Server::Check.
   static absl::Status Check(const HttpFrontOptions& options);
   absl::Status Start();
+  // A line of /livez or /readyz (lib/rest/probes.h).
+  void AddCheck(rest::Probes::Kind kind, std::string name, rest::Probes::Check check) {
+    http_.AddCheck(kind, std::move(name), std::move(check));
+  }
   // Ends watches, then the server.
   void Stop();
 

@@ -25,6 +25,7 @@
 #include "lib/base/status.h"
 #include "lib/rest/connection.h"
 #include "lib/rest/http.h"
+#include "lib/rest/probes.h"
 #include "lib/rest/router.h"
 #include "lib/rest/tls.h"
 #include "lib/rest/workers.h"
@@ -81,10 +82,6 @@ std::string NameOf(const sockaddr_storage& address) {
   return fmt::format("{}:{}", text.data(), ntohs(v4.sin_port));
 }
 
-bool IsProbe(std::string_view path) {
-  return path == "/healthz" || path == "/livez" || path == "/readyz";
-}
-
 }  // namespace
 
 class Server::Impl {
@@ -105,8 +102,7 @@ class Server::Impl {
   Router router_;
   Handler raw_;
   Gate gate_;
-  std::mutex ready_mutex_;
-  std::string not_ready_;
+  Probes probes_;
   HostPort bound_;
   const ServerOptions options_;
 
@@ -321,12 +317,7 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return response;
   }
-  if (!IsProbe(request.path)) return std::nullopt;
-  if (request.path == "/readyz") {
-    const std::lock_guard lock(ready_mutex_);
-    if (!not_ready_.empty()) return Response::Text(503, not_ready_ + "\n");
-  }
-  return Response::Text(200, "ok");
+  return probes_.Answer(request);
 }
 
 std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
@@ -347,7 +338,7 @@ std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
 
 Response Server::Impl::Answer(Request& request) {
   Router::Match match = router_.Find(request.method, request.path);
-  if (match.handler == nullptr && IsProbe(request.path)) {
+  if (match.handler == nullptr && Probes::IsProbe(request.path)) {
     if (std::optional<Response> probe = AnswerProbe(request)) return *std::move(probe);
   }
   if (std::optional<Response> refusal = CheckToken(request)) return *std::move(refusal);
@@ -382,9 +373,9 @@ void Server::Route(const std::string& method, const std::string& pattern, Handle
 }
 void Server::Raw(Handler handler) { impl_->raw_ = std::move(handler); }
 void Server::SetGate(Gate gate) { impl_->gate_ = std::move(gate); }
-void Server::SetReady(const std::string& reason_if_not) {
-  const std::lock_guard lock(impl_->ready_mutex_);
-  impl_->not_ready_ = reason_if_not;
+void Server::SetReady(const std::string& reason_if_not) { impl_->probes_.SetReady(reason_if_not); }
+void Server::AddCheck(Probes::Kind kind, std::string name, Probes::Check check) {
+  impl_->probes_.Add(kind, std::move(name), std::move(check));
 }
 absl::Status Server::Check(const ServerOptions& options) {
   Metrics unread;

@@ -7,8 +7,8 @@
 //   TAHOMA_RETURN_IF_ERROR(server.Start());
 //   log("serving on {}", server.address());                      // the bound port
 //
-// `/healthz`, `/livez`, `/readyz` and `/metrics` are answered unless a route of the same path is
-// given. Errors of routing are RFC 9457 problems.
+// `/healthz`, `/livez`, `/readyz` (lib/rest/probes.h) and `/metrics` are answered unless a route of
+// the same path is given. Errors of routing are RFC 9457 problems.
 //
 // Threads: one waits on all idle connections; a request runs on a thread of an elastic pool, and
 // an open stream keeps its thread. Streams can never take the pool's last `reserved_threads`;
@@ -17,7 +17,7 @@
 //
 // Scope: HTTP/1.1. What the requests mean is the handlers' business.
 //
-// Thread safety: Route, Raw and SetReady before Start; SetReady, address and Stop from any thread
+// Thread safety: Route and Raw before Start; SetReady, AddCheck, address and Stop from any thread
 // after it. Handlers are called from many threads at the same time.
 
 #pragma once
@@ -33,6 +33,7 @@
 
 #include "lib/rest/message.h"
 #include "lib/rest/metrics.h"
+#include "lib/rest/probes.h"
 
 namespace tahoma::rest {
 
@@ -82,8 +83,10 @@ class Server {
   void Raw(Handler handler);
   // Asked before every handler but the probes'.
   void SetGate(Gate gate);
-  // What /readyz answers: 200 when empty, else 503 with the reason. Ready from the start.
+  // Why /readyz fails; empty: it does not, unless a check does. Ready from the start.
   void SetReady(const std::string& reason_if_not);
+  // One more line of /livez (and /healthz) or /readyz, which is also at /readyz/NAME.
+  void AddCheck(Probes::Kind kind, std::string name, Probes::Check check);
 
   // Whether Start would succeed now; serves nobody. For programs that want to know before they
   // change anything.
