@@ -35,6 +35,12 @@ struct ClientSubject {
   std::vector<std::string> organizations;
 };
 
+// Who calls, as far as the server's gate knows.
+struct Identity {
+  std::string name;
+  std::vector<std::string> groups = {};
+};
+
 struct Request {
   std::string method;
   std::string target;  // as sent: "/v1/gangs/a%20b?wide=true"
@@ -46,7 +52,8 @@ struct Request {
   std::shared_ptr<const tahoma::Json> parsed = {};
   std::string peer;  // "127.0.0.1:4711"
   bool tls = false;
-  std::optional<ClientSubject> client;  // only with a certificate that a client CA signed
+  std::optional<ClientSubject> client;            // only with a certificate that a client CA signed
+  std::shared_ptr<const Identity> identity = {};  // what the server's gate noted; null: nothing
 
   // What the {names} of the matched route stand for, decoded.
   std::vector<std::pair<std::string, std::string>> params;

@@ -55,8 +55,9 @@ LAYERS = {
     "controller/store": ["controller/ledger"],
     "controller/ingest": ["controller/ledger", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel"],
     "controller/publish": ["controller/ledger", "controller/model", "lib/kube"],
-    "controller/admin": ["controller/ledger", "controller/model", "controller/plan", "lib/rest"],
-    "controller/apiserver": ["controller/store", "lib/kube", "lib/rest"],
+    "controller/access": ["lib/config", "lib/rest"],
+    "controller/admin": ["controller/access", "controller/ledger", "controller/model", "controller/plan", "lib/rest"],
+    "controller/apiserver": ["controller/access", "controller/store", "lib/kube", "lib/rest"],
     "controller/ctl": ["controller/ingest", "controller/ledger", "controller/model", "lib/kube"],
 }
 

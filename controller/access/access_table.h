@@ -1,0 +1,100 @@
+// Who may call, by which token or certificate, and what each may do: one version of the truth.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, {}));
+//   const auto user = table.Authenticate(token, request.client);
+//   const Decision decision = table.Authorize(*user, attributes, objects);
+//   if (!decision.allowed) return Forbidden(decision.reason);
+//
+// Everything is a function of the table, the user and the question, so what `kubectl auth can-i`
+// answers is what the request itself would meet.
+//
+// Scope: deciding. identity_file.h reads the identities, access_control.h replaces one table by the
+// next.
+//
+// Thread safety: immutable once made.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/access/attributes.h"
+#include "controller/access/node_rules.h"
+#include "controller/access/rules.h"
+#include "lib/base/digest.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller {
+
+// One entry. Entries of the same name differ in their token only: that is how a token is replaced.
+struct IdentityEntry {
+  std::string name;
+  std::optional<Sha256Digest> token;  // of a bearer token; nothing: a client certificate's name
+  Role role = Role::kView;
+  std::vector<std::string> groups = {};
+  std::vector<std::string> namespaces = {};  // empty: all, and what belongs to none
+};
+
+struct Decision {
+  bool allowed = false;
+  std::string_view reason;  // why it is allowed, for the audit; empty when it is not
+};
+
+class AccessTable {
+ public:
+  static constexpr std::size_t kIdentitiesMost = 1000;
+
+  // kInvalidArgument says which identity is wrong and what would be right. Without identities, and
+  // unless client certificates are asked for, whoever can connect may do everything.
+  static absl::StatusOr<AccessTable> Make(const std::vector<IdentityEntry>& identities,
+                                          bool certificates);
+
+  bool open() const { return open_; }
+  // Null: neither is known here. An open table knows everybody. A certificate comes before a
+  // token, as in Kubernetes.
+  std::shared_ptr<const rest::Identity> Authenticate(
+      std::optional<std::string_view> token,
+      const std::optional<rest::ClientSubject>& client) const;
+  Decision Authorize(const rest::Identity& user, const Attributes& attributes,
+                     const NodeView& view) const;
+  // The rules that hold for the user in a namespace, those of the cluster included.
+  std::vector<Rule> RulesFor(const rest::Identity& user, std::string_view name_space) const;
+
+ private:
+  struct Grant {
+    Role role = Role::kView;
+    std::vector<std::string> namespaces = {};
+
+    bool everywhere() const { return namespaces.empty(); }
+    bool Holds(std::string_view name_space) const;
+  };
+  AccessTable() = default;
+  absl::Status Add(const IdentityEntry& entry);
+  // By name and by group; the node's name, for the role node.
+  std::vector<const Grant*> GrantsOf(const rest::Identity& user) const;
+
+  bool open_ = false;
+  std::map<std::string, std::shared_ptr<const rest::Identity>, std::less<>> users_;
+  std::map<std::string, Grant, std::less<>> grants_;  // by the user's name
+  absl::flat_hash_map<Sha256Digest, std::shared_ptr<const rest::Identity>> tokens_;
+};
+
+// A group whose members may do everything, as in Kubernetes.
+inline constexpr std::string_view kMastersGroup = "system:masters";
+inline constexpr std::string_view kAuthenticatedGroup = "system:authenticated";
+inline constexpr std::string_view kNodesGroup = "system:nodes";
+inline constexpr std::string_view kNodePrefix = "system:node:";
+
+// `pods "p" is forbidden: User "x" cannot …`, the message without its beginning; source:
+// k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go.
+std::string DenialOf(const rest::Identity& user, const Attributes& attributes);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,36 @@
+// What a request wants, in the terms of authorization: a verb on a resource, or on a path.
+//
+//   const Attributes list{.verb = "list", .resource = "pods", .name_space = "default"};
+//   const Attributes metrics{.verb = "get", .path = "/metrics"};
+//
+// The names are those of Kubernetes (k8s.io/apiserver pkg/authorization/authorizer).
+//
+// Thread safety: a value.
+
+#pragma once
+
+#include <string>
+
+namespace tahoma::controller {
+
+struct Attributes {
+  std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection
+  std::string group = {};
+  std::string version = {};
+  std::string resource = {};  // empty: `path` is asked for
+  std::string subresource = {};
+  std::string name_space = {};  // empty: the cluster, or all namespaces
+  std::string name = {};
+  std::string path = {};
+  // The node that a list or watch is restricted to by its field selector.
+  std::string node_selector = {};
+
+  bool is_resource() const { return !resource.empty(); }
+  // Whether the request only looks.
+  bool reads() const {
+    return verb == "get" || verb == "list" || verb == "watch" || verb == "head" ||
+           verb == "options";
+  }
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,113 @@
+#include "controller/access/audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::size_t kTargetBytesMost = 1024;
+constexpr std::size_t kAgentBytesMost = 256;
+constexpr std::size_t kNameBytesMost = 256;
+constexpr std::size_t kGroupsMost = 16;
+
+// A JSON string in visible ASCII of at most `most` characters before escaping.
+void AppendText(std::string& line, std::string_view text, std::size_t most) {
+  line += '"';
+  for (const char c : text.substr(0, most)) {
+    if (c == '"' || c == '\\') {
+      line += '\\';
+      line += c;
+    } else if (c >= ' ' && c < '\x7f') {
+      line += c;
+    } else {  // a byte, as if it were a character of Latin-1: no reader can be misled by it
+      fmt::format_to(std::back_inserter(line), "\\u{:04x}", static_cast<unsigned char>(c));
+    }
+  }
+  if (text.size() > most) line += "...";
+  line += '"';
+}
+
+void AppendField(std::string& line, std::string_view key, std::string_view text,
+                 std::size_t most = kNameBytesMost) {
+  line += ",\"";
+  line += key;
+  line += "\":";
+  AppendText(line, text, most);
+}
+
+void AppendUser(std::string& line, const rest::Request& request) {
+  line += ",\"user\":{\"username\":";
+  AppendText(line, request.identity ? request.identity->name : "", kNameBytesMost);
+  line += ",\"groups\":[";
+  if (request.identity) {
+    const auto& groups = request.identity->groups;
+    for (std::size_t i = 0; i < std::min(groups.size(), kGroupsMost); ++i) {
+      if (i > 0) line += ',';
+      AppendText(line, groups[i], kNameBytesMost);
+    }
+  }
+  line += "]}";
+}
+
+void AppendObject(std::string& line, const AuditEvent& event) {
+  const Attributes& what = *event.attributes;
+  if (!what.is_resource()) return;
+  line += ",\"objectRef\":{\"resource\":";
+  AppendText(line, what.resource, kNameBytesMost);
+  const auto add = [&](std::string_view key, std::string_view text) {
+    if (!text.empty()) AppendField(line, key, text);
+  };
+  add("namespace", what.name_space);
+  add("name", what.name.empty() ? event.object_name : what.name);
+  add("apiGroup", what.group);
+  add("apiVersion", what.version);
+  add("subresource", what.subresource);
+  line += '}';
+}
+
+// "127.0.0.1" of "127.0.0.1:4711" and "::1" of "[::1]:4711".
+std::string_view HostOf(std::string_view peer) {
+  const std::string_view host = peer.substr(0, peer.rfind(':'));
+  if (!host.starts_with('[') || !host.ends_with(']')) return host;
+  return host.substr(1, host.size() - 2);
+}
+
+}  // namespace
+
+std::string AuditLine(const AuditEvent& event) {
+  const rest::Request& request = *event.request;
+  std::string line =
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":)";
+  line.reserve(1024);
+  AppendText(line, event.id, kNameBytesMost);
+  line += R"(,"stage":"ResponseComplete")";
+  AppendField(line, "requestURI", request.target, kTargetBytesMost);
+  AppendField(line, "verb", event.attributes->verb);
+  AppendUser(line, request);
+  line += ",\"sourceIPs\":[";
+  AppendText(line, HostOf(request.peer), kNameBytesMost);
+  line += ']';
+  AppendField(line, "userAgent", request.header("User-Agent"), kAgentBytesMost);
+  AppendObject(line, event);
+  fmt::format_to(std::back_inserter(line), R"(,"responseStatus":{{"metadata":{{}},"code":{}}})",
+                 event.code);
+  AppendField(line, "requestReceivedTimestamp", FormatMicroTime(event.received));
+  AppendField(line, "stageTimestamp", FormatMicroTime(event.answered));
+  line += R"(,"annotations":{"authorization.k8s.io/decision":)";
+  AppendText(line, event.decision, kNameBytesMost);
+  AppendField(line, "authorization.k8s.io/reason", event.reason);
+  line += "}}";
+  return line;
+}
+
+bool IsAudited(const Attributes& attributes) {
+  if (attributes.reads()) return false;
+  const bool is_question =
+      attributes.verb == "create" &&
+      (attributes.group == "authorization.k8s.io" || attributes.group == "authentication.k8s.io");
+  return !is_question;
+}
+
+}  // namespace tahoma::controller
