@@ -54,7 +54,4 @@ class HttpFront {
   rest::Server http_;
 };
 
-// Whether "host:port" can be reached from this machine only.
-bool IsLoopback(std::string_view address);
-
 }  // namespace tahoma::controller

@@ -21,6 +21,7 @@
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
+#include "lib/rest/loopback.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/server.h"
 
@@ -200,7 +201,7 @@ absl::Status RunProgram(const Options& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("controller"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   TAHOMA_ASSIGN_OR_RETURN(const std::string token, TokenOf(options));
-  if (token.empty() && !IsLoopback(options.admin_address)) {
+  if (token.empty() && !rest::IsLoopback(options.admin_address)) {
     return PermissionDenied(
         "adminAddress {} can be reached from outside: give a tokenFile, or a loopback address",
         options.admin_address);

@@ -72,9 +72,8 @@ struct Exchange {
   Request request;
   HeadCheck head;
   bool chunked = false;
-  std::string body_end;  // the last bytes of a body as it was sent
-  int refusal = 0;       // an HTTP status, when the request must not reach a handler
-  std::string refusal_detail;
+  std::string body_end;             // the last bytes of a body as it was sent
+  std::optional<Response> refusal;  // when the request must not reach a handler
   bool answered = false;
   bool close = false;
   int status = 0;
@@ -127,7 +126,7 @@ class ConnectionStream final : public httplib::Stream {
 
 class Http::Impl final : public httplib::Server {
  public:
-  Impl(const ServerOptions& options, Metrics& metrics, Answer answer);
+  Impl(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer);
 
   int Bind(const std::string& host, int port);
   int listener() const { return svr_sock_.load(); }
@@ -145,6 +144,7 @@ class Http::Impl final : public httplib::Server {
 
   const ServerOptions options_;
   Metrics& metrics_;
+  const Gate gate_;
   const Answer answer_;
   Gauge& streams_;
   Histogram& seconds_;
@@ -152,9 +152,10 @@ class Http::Impl final : public httplib::Server {
   std::atomic<bool> ending_ = false;
 };
 
-Http::Impl::Impl(const ServerOptions& options, Metrics& metrics, Answer answer)
+Http::Impl::Impl(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer)
     : options_(options),
       metrics_(metrics),
+      gate_(std::move(gate)),
       answer_(std::move(answer)),
       streams_(metrics.AddGauge("tahoma_http_open_streams", "Streams that are open now.")),
       seconds_(metrics.AddHistogram("tahoma_http_request_seconds",
@@ -235,9 +236,8 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
   request.tls = exchange.connection.is_tls();
   request.client = exchange.connection.client();
 
-  const auto refuse = [&](int status, std::string detail) {
-    if (exchange.refusal == 0) exchange.refusal_detail = std::move(detail);
-    if (exchange.refusal == 0) exchange.refusal = status;
+  const auto refuse = [&](int status, std::string_view detail) {
+    if (!exchange.refusal) exchange.refusal = Response::Problem(status, detail);
   };
   httplib::Headers kept;
   int lengths = 0;
@@ -262,7 +262,7 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
     }
     request.headers.emplace_back(name, std::move(value));
   }
-  if (exchange.head.malformed()) refuse(400, std::string(DetailOf(400)));
+  if (exchange.head.malformed()) refuse(400, DetailOf(400));
   if (!request.path.starts_with('/')) refuse(400, "the path must begin with a slash");
   if (chunked && lengths > 0)
     refuse(400, "Content-Length and Transfer-Encoding exclude each other");
@@ -272,9 +272,11 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
   if (length > options_.max_body_bytes) {
     refuse(413, fmt::format("the body is too large; at most {} bytes", options_.max_body_bytes));
   }
-  if (exchange.refusal != 0) {
+  exchange.close = exchange.refusal.has_value();
+  if (!exchange.refusal) exchange.refusal = gate_(request);
+  if (exchange.refusal) {
     // Its body stays unread, so the connection cannot be used again.
-    exchange.close = true;
+    exchange.close = exchange.close || chunked || length > 0;
     kept.clear();
     chunked = false;
     length = 0;
@@ -294,8 +296,9 @@ void Http::Impl::Inspect(httplib::Request& parsed, Exchange& exchange) const {
 
 void Http::Impl::Respond(const httplib::Request& parsed, httplib::Response& out) {
   Exchange& exchange = *current_exchange;
-  if (exchange.refusal != 0) {
-    Fill(exchange, Response::Problem(exchange.refusal, exchange.refusal_detail), out);
+  if (exchange.refusal) {
+    Fill(exchange, *std::move(exchange.refusal), out);
+    Count(out.status, 0);
     return;
   }
   if (exchange.chunked && exchange.body_end != kLastChunk) {
@@ -388,8 +391,8 @@ void Http::Impl::Count(int status, double seconds) {
   seconds_.Observe(seconds);
 }
 
-Http::Http(const ServerOptions& options, Metrics& metrics, Answer answer)
-    : impl_(std::make_unique<Impl>(options, metrics, std::move(answer))) {}
+Http::Http(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer)
+    : impl_(std::make_unique<Impl>(options, metrics, std::move(gate), std::move(answer))) {}
 Http::~Http() = default;
 int Http::Bind(const std::string& host, int port) { return impl_->Bind(host, port); }
 int Http::listener() const { return impl_->listener(); }

@@ -27,7 +27,8 @@ class Http {
  public:
   using Answer = std::function<Response(Request& request)>;
 
-  Http(const ServerOptions& options, Metrics& metrics, Answer answer);
+  // `gate` is asked before a body is read, `answer` when the request is whole.
+  Http(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer);
   ~Http();
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;

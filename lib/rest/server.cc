@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <openssl/crypto.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,10 +18,10 @@
 #include <thread>
 #include <unordered_map>
 
-#include "lib/base/ascii.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/rest/bearer.h"
 #include "lib/rest/connection.h"
 #include "lib/rest/http.h"
 #include "lib/rest/probes.h"
@@ -90,7 +89,9 @@ class Server::Impl {
       : options_(std::move(options)),
         metrics_(metrics),
         connections_(metrics.AddGauge("tahoma_http_connections", "Connections that are open.")),
-        http_(options_, metrics, [this](Request& request) { return Answer(request); }),
+        http_(
+            options_, metrics, [this](Request& head) { return Refuse(head); },
+            [this](Request& request) { return Answer(request); }),
         workers_(
             {.max_threads = options_.max_threads, .stack_bytes = options_.thread_stack_bytes}) {}
 
@@ -113,6 +114,7 @@ class Server::Impl {
     MonotonicTime until;
   };
 
+  std::optional<Response> Refuse(Request& head);
   Response Answer(Request& request);
   std::optional<Response> AnswerProbe(const Request& request);
   std::optional<Response> CheckToken(const Request& request) const;
@@ -322,29 +324,25 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
 
 std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
   if (options_.bearer_token.empty()) return std::nullopt;
-  std::string_view given = request.header("Authorization");
-  // The name of the scheme has no case (RFC 9110, 11.1).
-  const bool is_bearer = EqualsIgnoringCase(given.substr(0, 7), "Bearer ");
-  given.remove_prefix(is_bearer ? 7 : given.size());
-  const std::string& wanted = options_.bearer_token;
-  if (given.size() == wanted.size() &&
-      CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0) {
+  const std::optional<std::string_view> given = BearerToken(request.header("Authorization"));
+  if (given && EqualSecrets(*given, options_.bearer_token)) return std::nullopt;
+  return Response::Problem(401, given ? "the bearer token is not valid"
+                                      : "a bearer token is needed (Authorization: Bearer …)")
+      .With("WWW-Authenticate", "Bearer");
+}
+
+// Whom the probes answer is not asked: what watches a program has no token.
+std::optional<Response> Server::Impl::Refuse(Request& head) {
+  if (Probes::IsProbe(head.path) && (head.method == "GET" || head.method == "HEAD") &&
+      router_.Find(head.method, head.path).handler == nullptr) {
     return std::nullopt;
   }
-  return Response::Problem(401, is_bearer ? "the bearer token is not valid"
-                                          : "a bearer token is needed (Authorization: Bearer …)")
-      .With("WWW-Authenticate", "Bearer");
+  if (std::optional<Response> refusal = CheckToken(head)) return refusal;
+  return gate_ ? gate_(head) : std::nullopt;
 }
 
 Response Server::Impl::Answer(Request& request) {
   Router::Match match = router_.Find(request.method, request.path);
-  if (match.handler == nullptr && Probes::IsProbe(request.path)) {
-    if (std::optional<Response> probe = AnswerProbe(request)) return *std::move(probe);
-  }
-  if (std::optional<Response> refusal = CheckToken(request)) return *std::move(refusal);
-  if (gate_) {
-    if (std::optional<Response> refusal = gate_(request)) return *std::move(refusal);
-  }
   if (match.handler != nullptr) {
     request.params = std::move(match.params);
     return (*match.handler)(request);

@@ -65,8 +65,9 @@ struct ServerOptions {
 };
 
 using Handler = std::function<Response(const Request& request)>;
-// Nothing: go on. A response: that is the answer.
-using Gate = std::function<std::optional<Response>(const Request& request)>;
+// Nothing: go on. A response: that is the answer, and the body is not read. A gate sees the head
+// only and may note in Request::identity who calls.
+using Gate = std::function<std::optional<Response>(Request& head)>;
 
 class Server {
  public:
@@ -81,7 +82,8 @@ class Server {
   void Route(const std::string& method, const std::string& pattern, Handler handler);
   // For every request that no route takes, with method and path untouched.
   void Raw(Handler handler);
-  // Asked before every handler but the probes'.
+  // Asked before every handler but the probes', when the head of a request has come and before its
+  // body is received; after the bearer token.
   void SetGate(Gate gate);
   // Why /readyz fails; empty: it does not, unless a check does. Ready from the start.
   void SetReady(const std::string& reason_if_not);

@@ -78,6 +78,9 @@ TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
   EXPECT_EQ(client_->Get("/healthz")->status, 200);
   client_->set_bearer_token_auth("secret");
   EXPECT_EQ(client_->Get("/api/v1/nodes")->status, 200);
+  // The scheme's name has no case (RFC 9110, 11.1).
+  const httplib::Headers lower = {{"Authorization", "bearer secret"}};
+  EXPECT_EQ(httplib::Client(front_->url()).Get("/api/v1/nodes", lower)->status, 200);
 }
 
 TEST_F(HttpFrontTest, RefusesToListenToTheWorldWithoutKnowingItsCallers) {
@@ -91,11 +94,6 @@ TEST_F(HttpFrontTest, RefusesToListenToTheWorldWithoutKnowingItsCallers) {
     EXPECT_EQ(started.code(), absl::StatusCode::kPermissionDenied) << options.address;
     EXPECT_THAT(started.ToString(), HasSubstr("listen on 127.0.0.1"));
   }
-  EXPECT_TRUE(IsLoopback("127.0.0.1:1"));
-  EXPECT_TRUE(IsLoopback("[::1]:1"));
-  EXPECT_TRUE(IsLoopback("localhost:1"));
-  EXPECT_FALSE(IsLoopback("localhost.example.com:1"));
-  EXPECT_FALSE(IsLoopback("127.example.com:1"));
 }
 
 }  // namespace

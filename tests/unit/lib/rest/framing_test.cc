@@ -266,24 +266,5 @@ TEST(StreamHeadTest, HeadOfAStreamEndsAtOnceAndClosesItsSource) {
   EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return closed == 1; }));
 }
 
-TEST(BearerTest, TheSchemesNameHasNoCase) {
-  Metrics metrics;
-  Server server({.bearer_token = "secret"}, metrics);
-  server.Route("GET", "/a", [](const Request&) { return Response::Text(200, "in"); });
-  ASSERT_EQ(server.Start(), absl::OkStatus());
-  const auto status = [&](const std::string& value) {
-    return RawClient(server.port())
-        .Ask("GET /a HTTP/1.1\r\nAuthorization: " + value + "\r\n\r\n")
-        .substr(9, 3);
-  };
-  for (const char* right : {"Bearer secret", "bearer secret", "BEARER secret"}) {
-    EXPECT_EQ(status(right), "200") << right;
-  }
-  for (const char* wrong :
-       {"Bearer secre", "Bearer secret2", "Bearer", "Basic secret", "secret", "Bearersecret"}) {
-    EXPECT_EQ(status(wrong), "401") << wrong;
-  }
-}
-
 }  // namespace
 }  // namespace tahoma::rest

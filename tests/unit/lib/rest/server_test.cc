@@ -220,13 +220,52 @@ TEST_F(ServerTest, WithATokenOnlyProbesAreOpen) {
 
 TEST_F(ServerTest, AGateCanRefuse) {
   Serve();
-  server_->SetGate([](const Request& request) -> std::optional<Response> {
-    if (request.header("X-Let-Me-In") == "please") return std::nullopt;
+  server_->SetGate([](Request& head) -> std::optional<Response> {
+    if (head.header("X-Let-Me-In") == "please") return std::nullopt;
     return Response::Problem(403, "no");
   });
   Start();
   EXPECT_TRUE(Get("/v1/gangs/a").starts_with("HTTP/1.1 403 "));
   EXPECT_TRUE(Has(Ask("GET /v1/gangs/a HTTP/1.1\r\nX-Let-Me-In: please\r\n\r\n"), "gang a"));
+}
+
+TEST_F(ServerTest, WhoIsRefusedIsToldBeforeTheBody) {
+  const std::string asked =
+      "POST /v1/echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n";
+  Serve({.bearer_token = "secret"});
+  server_->SetGate([](Request& head) -> std::optional<Response> {
+    EXPECT_TRUE(head.body.empty());
+    if (head.header("X-Let-Me-In") == "please") return std::nullopt;
+    return Response::Problem(403, "no");
+  });
+  Start();
+  // Without a byte of their bodies.
+  EXPECT_TRUE(Ask(asked + "\r\n").starts_with("HTTP/1.1 401 "));
+  EXPECT_TRUE(Ask(asked + "Authorization: Bearer secret\r\n\r\n").starts_with("HTTP/1.1 403 "));
+  RawClient client(server_->port());
+  client.Send(asked + "Authorization: Bearer secret\r\nX-Let-Me-In: please\r\n\r\n");
+  EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_TRUE(Has(client.Ask("123456789"), "201 Created"));
+  RawClient chatty(server_->port());
+  chatty.Send(
+      "POST /v1/echo HTTP/1.1\r\nContent-Length: 41\r\n\r\nGET /v1/gangs/smuggled "
+      "HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string answers = chatty.ReadAll();
+  EXPECT_TRUE(answers.starts_with("HTTP/1.1 401 ")) << answers;
+  EXPECT_EQ(answers.find("HTTP/1.1", 1), std::string::npos) << answers;
+}
+
+TEST_F(ServerTest, AHandlerKnowsWhomTheGateLetIn) {
+  Serve();
+  server_->Route("GET", "/v1/me", [](const Request& request) {
+    return Response::Text(200, request.identity->name + " of " + request.identity->groups.front());
+  });
+  server_->SetGate([](Request& head) -> std::optional<Response> {
+    head.identity = std::make_shared<Identity>(Identity{.name = "ada", .groups = {"engineers"}});
+    return std::nullopt;
+  });
+  Start();
+  EXPECT_TRUE(Has(Get("/v1/me"), "\r\n\r\nada of engineers"));
 }
 
 TEST_F(ServerTest, HeadHasNoBody) {

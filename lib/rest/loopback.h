@@ -1,0 +1,20 @@
+// Which addresses only this machine can reach.
+//
+//   IsLoopback("127.0.0.1:8001");   // true
+//   IsLoopback("0.0.0.0:8001");     // false: every interface of the machine
+//
+// Scope: text; nothing is resolved.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <string_view>
+
+namespace tahoma::rest {
+
+// Of "host:port": localhost, 127.0.0.0/8 as numbers, or [::1]. A name such as 127.example.com may
+// stand for any address.
+bool IsLoopback(std::string_view address);
+
+}  // namespace tahoma::rest
