@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/cel/evaluator.h"
 #include "lib/kube/cel/functions.h"
 

@@ -149,25 +149,4 @@ std::size_t CodePoints(std::string_view text) {
   return count;
 }
 
-bool IsUtf8(std::string_view bytes) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(bytes[at]); };
-  // The least code point of each length: a longer form of a lesser one is not UTF-8.
-  static constexpr std::array<std::uint32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};
-  for (std::size_t at = 0; at < bytes.size();) {
-    const unsigned char first = byte(at++);
-    if (first < 0x80) continue;
-    if (first < 0xC2 || first > 0xF4) return false;
-    const std::size_t more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-    if (bytes.size() - at < more) return false;
-    std::uint32_t code = first & (0x3FU >> more);
-    for (std::size_t i = 0; i < more; ++i, ++at) {
-      if ((byte(at) & 0xC0U) != 0x80U) return false;
-      code = code << 6 | (byte(at) & 0x3FU);
-    }
-    const bool surrogate = code >= 0xD800 && code < 0xE000;
-    if (code < kLeast[more] || code > 0x10FFFF || surrogate) return false;
-  }
-  return true;
-}
-
 }  // namespace tahoma::kube

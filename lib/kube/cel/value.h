@@ -134,6 +134,4 @@ const CelValue* FindKey(const CelValue::Map& map, const CelValue& key);
 // The number of code points of a UTF-8 text.
 std::size_t CodePoints(std::string_view text);
 
-bool IsUtf8(std::string_view bytes);
-
 }  // namespace tahoma::kube

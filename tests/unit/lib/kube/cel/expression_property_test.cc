@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/utf8.h"
 #include "tests/unit/lib/kube/cel/expression_cases.h"
 
 namespace tahoma::kube {

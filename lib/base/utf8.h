@@ -1,0 +1,21 @@
+// UTF-8 (RFC 3629): what is, and how to cut it.
+//
+//   if (!IsUtf8(name)) return InvalidArgument("the name is not UTF-8");
+//   note.message = std::string(CutUtf8(message, 1024));   // never half a character
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace tahoma {
+
+// Whether all of it is: no longer form of a lesser code point, no surrogate, none above U+10FFFF.
+bool IsUtf8(std::string_view bytes);
+
+// The whole characters at the front of a UTF-8 text that take at most `bytes_most` bytes.
+std::string_view CutUtf8(std::string_view text, std::size_t bytes_most);
+
+}  // namespace tahoma
