@@ -15,6 +15,8 @@
 #include "controller/apiserver/write_verbs.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -62,7 +64,7 @@ rest::Response OpenApiV2(std::string_view accept) {
 }
 
 rest::Response JsonBody(const json& body) {
-  rest::Response response = rest::Response::Json(200, body.dump());
+  rest::Response response = rest::Response::Json(200, kube::JsonText(body));
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   return response;
 }
@@ -110,6 +112,7 @@ absl::StatusOr<rest::Response> ServeObject(const ApiContext& context, const ApiR
 ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options)
     : objects_(std::move(objects)),
       ids_(options.seed),
+      log_(std::move(options.log)),
       context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch)} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
@@ -147,17 +150,56 @@ absl::Status ApiServer::CreateNamespaces() {
 }
 
 rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* flight) {
-  absl::StatusOr<rest::Response> response = Dispatch(request, flight);
-  if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
-    return rest::Response::Text(404, "404 page not found\n");
+  try {
+    absl::StatusOr<rest::Response> response = Dispatch(request, flight);
+    if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
+      return rest::Response::Text(404, "404 page not found\n");
+    }
+    if (!response.ok()) return ResponseOf(response.status());
+    if (response->source) response->source = Guarded(request, std::move(response->source));
+    return *std::move(response);
+  } catch (const std::exception& error) {
+    return Failed(request, error.what());
+  } catch (...) {
+    return Failed(request, "something that is no std::exception was thrown");
   }
-  return response.ok() ? *std::move(response) : ResponseOf(response.status());
+}
+
+rest::Response ApiServer::Failed(const rest::Request& request, std::string_view what) const {
+  constexpr std::size_t kTargetMost = 200;
+  if (log_) {
+    log_(fmt::format("api server: {} {} from {} failed: {}", request.method,
+                     CutUtf8(request.target, kTargetMost), request.peer, what));
+  }
+  return ResponseOf(Internal("{}", what));
+}
+
+rest::StreamSource ApiServer::Guarded(const rest::Request& request,
+                                      rest::StreamSource source) const {
+  rest::Request head;  // of the request, without its body: a stream may be open for hours
+  head.method = request.method;
+  head.target = request.target;
+  head.peer = request.peer;
+  return [this, head = std::move(head), source = std::move(source)](
+             std::string& out, std::chrono::milliseconds wait) {
+    try {
+      return source(out, wait);
+    } catch (const std::exception& error) {
+      static_cast<void>(Failed(head, error.what()));
+      return false;
+    }
+  };
 }
 
 absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Request& request) {
-  TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, kinds_.Snapshot()));
-  if (!parsed.kind->Allows("watch")) return MethodNotAllowedError();
-  return controller::OpenWatch(context_, std::move(parsed));
+  try {
+    TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, kinds_.Snapshot()));
+    if (!parsed.kind->Allows("watch")) return MethodNotAllowedError();
+    return controller::OpenWatch(context_, std::move(parsed));
+  } catch (const std::exception& error) {
+    static_cast<void>(Failed(request, error.what()));
+    return Internal("{}", error.what());
+  }
 }
 
 absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,

@@ -17,7 +17,9 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "controller/apiserver/api_context.h"
@@ -38,6 +40,8 @@ class ApiServer {
     // Reaches a node's pod runner for logs; without it logs are answered with 500.
     NodeFetch node_fetch = nullptr;
     ObjectStore::Options objects = {};
+    // Told of every mistake of our own: a request that was answered with 500 for it.
+    std::function<void(const std::string& line)> log = nullptr;
   };
 
   // Reads all objects, installs the kinds of stored CRDs and creates the namespaces every cluster
@@ -45,8 +49,8 @@ class ApiServer {
   static absl::StatusOr<std::unique_ptr<ApiServer>> Open(Store& store, const Clock& clock,
                                                          Options options);
 
-  // Any request; never fails, errors are answers. A response with a source reads from this server
-  // and must end before it.
+  // Any request; never fails, errors are answers, and what is thrown within becomes a 500 and a
+  // line of the log. A response with a source reads from this server and must end before it.
   // With a flight, the answer to a create, a patch or a binding is made before the disk has it: it
   // holds when the flight has landed well, and is ResponseOf that failure otherwise.
   rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
@@ -69,7 +73,10 @@ class ApiServer {
   absl::Status LoadKinds();
   absl::Status CreateNamespaces();
   absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight);
-  // nullopt: not such a path.
+  // The 500 for what was thrown while `request` was served.
+  rest::Response Failed(const rest::Request& request, std::string_view what) const;
+  // A source that ends the stream instead of throwing.
+  rest::StreamSource Guarded(const rest::Request& request, rest::StreamSource source) const;
   absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds);
   absl::StatusOr<rest::Response> ServeOpenApi(const rest::Request& request, const KindTable& kinds);
 
@@ -77,6 +84,7 @@ class ApiServer {
   KindRegistry kinds_;
   IdSource ids_;
   OpenApiCache open_api_;
+  const std::function<void(const std::string& line)> log_;
   const ApiContext context_;
 };
 

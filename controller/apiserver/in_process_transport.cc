@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/apiserver/status_error.h"
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
@@ -123,8 +124,12 @@ absl::StatusOr<kube::Response> InProcessTransport::Watch(const kube::Request& re
     last = clock_.MonotonicNow();
     return sink(type, object);
   };
-  while (!closed_ && (*watch)->ReadEvents(seen, std::min(kWaitAtOnce, idle_timeout)) &&
-         clock_.MonotonicNow() - last < idle_timeout) {
+  try {
+    while (!closed_ && (*watch)->ReadEvents(seen, std::min(kWaitAtOnce, idle_timeout)) &&
+           clock_.MonotonicNow() - last < idle_timeout) {
+    }
+  } catch (const std::exception& error) {
+    return Internal("the watch of {} failed: {}", request.target, error.what());
   }
   kube::Response ended;
   ended.status = 200;

@@ -162,6 +162,50 @@ struct ObjectStore::Resource {
   EventLog log;
 };
 
+// The right to change one object: no other change of it begins before this one is destroyed, which
+// a scope sees to whatever is thrown in it.
+class ObjectStore::Turn {
+ public:
+  // Waits for the change of the object that is under way; kUnavailable when it does not end.
+  static absl::StatusOr<std::unique_ptr<Turn>> Begin(Resource& resource, const std::string& key,
+                                                     std::chrono::milliseconds wait) {
+    std::unique_lock lock(resource.mutex);
+    const auto is_free = [&] { return !resource.busy.contains(key); };
+    if (!resource.released.wait_for(lock, wait, is_free)) {
+      return Unavailable("{} {} is being changed by a request that has not ended in {} ms",
+                         resource.name.plural, key, wait.count());
+    }
+    std::unique_ptr<Turn> turn(new Turn(resource, key));
+    resource.busy.insert(key);
+    turn->taken_ = true;
+    const auto found = resource.objects.find(key);
+    if (found != resource.objects.end()) turn->current_ = found->second;
+    return turn;
+  }
+  ~Turn() {
+    if (!taken_) return;
+    {
+      const std::lock_guard lock(resource_.mutex);
+      resource_.busy.erase(key_);
+    }
+    resource_.released.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  Resource& resource() const { return resource_; }
+  const std::string& key() const { return key_; }
+  const ObjectPtr& current() const { return current_; }  // null when there is none
+
+ private:
+  Turn(Resource& resource, std::string key) : resource_(resource), key_(std::move(key)) {}
+
+  Resource& resource_;
+  const std::string key_;
+  ObjectPtr current_;
+  bool taken_ = false;
+};
+
 ObjectStore::ObjectStore(Store& store, Options options) : store_(store), options_(options) {
   store_.SetAfterGroup([this] { Announce(); });
 }
@@ -278,38 +322,52 @@ absl::StatusOr<ObjectList> ObjectStore::ListAt(const ResourceName& name, std::st
 
 absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const std::string& key,
                                               const EditFunction& edit, CommitsInFlight* flight) {
-  Resource& resource = Of(name);
-  ObjectPtr current;
-  {
-    std::unique_lock lock(resource.mutex);
-    resource.released.wait(lock, [&] { return !resource.busy.contains(key); });
-    resource.busy.insert(key);
-    const auto found = resource.objects.find(key);
-    if (found != resource.objects.end()) current = found->second;
-  }
-  const absl::StatusOr<Edit> wish = edit(current);
-  if (!wish.ok() || wish->kind == Edit::Kind::kNone) {
-    EndChange(resource, key);
-    if (!wish.ok()) return wish.status();
-    return current;
-  }
-  TAHOMA_CHECK(wish->kind == Edit::Kind::kPut || current != nullptr);
+  TAHOMA_ASSIGN_OR_RETURN(std::unique_ptr<Turn> turn,
+                          Turn::Begin(Of(name), key, options_.turn_wait));
+  ObjectPtr current = turn->current();
+  TAHOMA_ASSIGN_OR_RETURN(const Edit wish, edit(current));
+  if (wish.kind == Edit::Kind::kNone) return current;
+  TAHOMA_CHECK(wish.kind == Edit::Kind::kPut || current != nullptr);
   CommitsInFlight own;
-  ObjectPtr object = Commit(resource, key, current, *wish, flight != nullptr ? *flight : own);
+  ObjectPtr object =
+      Commit(std::move(turn), std::move(current), wish, flight != nullptr ? *flight : own);
   TAHOMA_RETURN_IF_ERROR(own.Land());
   return object;
 }
 
-ObjectPtr ObjectStore::Commit(Resource& resource, const std::string& key, ObjectPtr current,
-                              const Edit& edit, CommitsInFlight& flight) {
+// A commit that the store may have. Whatever becomes of it, the next change of the object may begin
+// and whoever waits for the flight gets an answer.
+struct ObjectStore::Underway {
+  Underway(std::unique_ptr<Turn> turn_in, CommitsInFlight& flight_in)
+      : turn(std::move(turn_in)), flight(&flight_in) {
+    flight->Start();
+  }
+  ~Underway() { End(Unavailable("the change was given up before it reached the store")); }
+  Underway(const Underway&) = delete;
+  Underway& operator=(const Underway&) = delete;
+
+  // The flight may be gone afterwards.
+  void End(const absl::Status& status) {
+    turn.reset();
+    if (flight != nullptr) std::exchange(flight, nullptr)->Answer(status);
+  }
+
+  std::unique_ptr<Turn> turn;
+  CommitsInFlight* flight;
+};
+
+ObjectPtr ObjectStore::Commit(std::unique_ptr<Turn> turn, ObjectPtr current, const Edit& edit,
+                              CommitsInFlight& flight) {
   CheckUntouched(current);
+  Resource& resource = turn->resource();
   auto object = std::make_shared<Object>();
-  object->key = key;
+  object->key = turn->key();
   object->body = edit.body;
   json& version = (*edit.body)["metadata"]["resourceVersion"];  // written before anybody sees it
   ShareJson(*edit.body);
   const CutText text(*edit.body);
-  flight.Start();
+  const std::string store_key = StoreKey(resource.name, object->key);
+  auto underway = std::make_shared<Underway>(std::move(turn), flight);
   const std::lock_guard order(order_mutex_);
   object->version = ++last_version_;
   version = std::to_string(object->version);
@@ -317,26 +375,18 @@ ObjectPtr ObjectStore::Commit(Resource& resource, const std::string& key, Object
   WriteBatch batch;
   batch.Put(Keyspace::kApi, std::string(kVersionKey), std::to_string(object->version));
   if (edit.kind == Edit::Kind::kPut) {
-    batch.Put(Keyspace::kApi, StoreKey(resource.name, key),
+    batch.Put(Keyspace::kApi, store_key,
               std::shared_ptr<const std::string>(object, &object->bytes));
   } else {
-    batch.Delete(Keyspace::kApi, StoreKey(resource.name, key));
+    batch.Delete(Keyspace::kApi, store_key);
   }
-  store_.CommitAsync(std::move(batch), [this, &resource, &flight, kind = edit.kind, object,
-                                        current = std::move(current)](const absl::Status& status) {
-    if (status.ok()) Publish(resource, kind, object, current);
-    EndChange(resource, object->key);
-    flight.Answer(status);
-  });
+  store_.CommitAsync(std::move(batch),
+                     [this, &resource, kind = edit.kind, object, current = std::move(current),
+                      underway = std::move(underway)](const absl::Status& status) {
+                       if (status.ok()) Publish(resource, kind, object, current);
+                       underway->End(status);
+                     });
   return object;
-}
-
-void ObjectStore::EndChange(Resource& resource, const std::string& key) {
-  {
-    const std::lock_guard lock(resource.mutex);
-    resource.busy.erase(key);
-  }
-  resource.released.notify_all();
 }
 
 void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,

@@ -81,6 +81,8 @@ class ObjectStore {
     // History for watches and pages, per resource.
     std::size_t log_count_max = 32768;
     std::size_t log_bytes_max = 64UL << 20U;
+    // How long a change waits for the one of the same object before it.
+    std::chrono::milliseconds turn_wait = std::chrono::seconds(30);
   };
 
   // Reads everything. kDataLoss when an object cannot be read. `store` must outlive the result.
@@ -102,7 +104,9 @@ class ObjectStore {
   // Runs `edit` on the current object (nullptr: none) with no other change of that object in
   // between and carries its wish out; `edit` may be slow but must not change the same object.
   // Returns the stored object, or for kNone the current one, or for kDelete the last state with the
-  // deletion's version. Fails as `edit` does, or with kUnavailable when the store has stopped.
+  // deletion's version. Fails as `edit` does, or with kUnavailable when the store has stopped or
+  // the change before does not end (Options::turn_wait). What `edit` throws leaves the object as it
+  // was, ready for the next change.
   // With a flight it returns when the commit is on its way: whether the result is stored, and
   // visible, is known when the flight has landed.
   using EditFunction = std::function<absl::StatusOr<Edit>(const ObjectPtr& current)>;
@@ -127,19 +131,17 @@ class ObjectStore {
 
  private:
   struct Resource;
-  struct Pending;
+  class Turn;
+  struct Underway;
 
   ObjectStore(Store& store, Options options);
   absl::Status Load();
   Resource& Of(const ResourceName& resource) const;
   // Gives the edit the next version and hands it to the store, which ends the change.
-  ObjectPtr Commit(Resource& resource, const std::string& key, ObjectPtr current, const Edit& edit,
+  ObjectPtr Commit(std::unique_ptr<Turn> turn, ObjectPtr current, const Edit& edit,
                    CommitsInFlight& flight);
   void Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,
                const ObjectPtr& previous);
-  // The object may be changed by the next.
-  static void EndChange(Resource& resource, const std::string& key);
-
   // Wakes who waits for what was published: once for all commits that shared a sync.
   void Announce();
 

@@ -8,6 +8,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/client.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -33,8 +34,8 @@ json Envelope(int code, std::string_view reason, std::string_view message, json 
 absl::Status Failure(int code, std::string_view reason, std::string_view message,
                      json details = nullptr) {
   absl::Status status(kube::StatusCodeOf(code, reason), {message.data(), message.size()});
-  status.SetPayload(kPayload,
-                    absl::Cord(Envelope(code, reason, message, std::move(details)).dump()));
+  status.SetPayload(
+      kPayload, absl::Cord(kube::JsonText(Envelope(code, reason, message, std::move(details)))));
   return status;
 }
 
@@ -104,6 +105,12 @@ absl::Status InvalidError(std::string_view group, std::string_view kind, std::st
   AddCauses(details, causes);
   const std::string full = group.empty() ? std::string(kind) : fmt::format("{}.{}", kind, group);
   return Failure(422, "Invalid", InvalidMessage(full, name, causes), std::move(details));
+}
+
+absl::Status UndecodableError(std::string_view kind, std::string_view version,
+                              std::string_view why) {
+  return BadRequestError(
+      fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind, version, kind, why));
 }
 
 absl::Status UnprocessableError() {
@@ -181,7 +188,8 @@ json StatusObject(const absl::Status& status) {
 
 rest::Response ResponseOf(const absl::Status& status) {
   const json object = StatusObject(status);
-  rest::Response response = rest::Response::Json(object.at("code").get<int>(), object.dump());
+  rest::Response response =
+      rest::Response::Json(object.at("code").get<int>(), kube::JsonText(object));
   if (const auto details = object.find("details");
       details != object.end() && details->contains("retryAfterSeconds")) {
     response.headers.emplace_back("Retry-After",

@@ -44,6 +44,9 @@ absl::Status InvalidError(std::string_view group, std::string_view kind, std::st
                           const std::vector<Cause>& causes);
 // 422 for a JSON patch that cannot be applied; a real server does not say why.
 absl::Status UnprocessableError();
+// 400 for a body that does not decode: `Pod in version "v1" cannot be handled as a Pod: …`.
+absl::Status UndecodableError(std::string_view kind, std::string_view version,
+                              std::string_view why);
 absl::Status MethodNotAllowedError();
 absl::Status NoSuchPathError();
 // Whether `status` is a NoSuchPathError.

@@ -115,7 +115,7 @@ rest::ServerOptions AdminOptions(const Options& options, const std::string& toke
 absl::Status RunStandalone(const Options& options, const std::string& token) {
   const SystemClock clock;
   rest::Metrics metrics;
-  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics));
+  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics, Log));
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;

@@ -53,7 +53,8 @@ absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
 absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options& options,
                                                                    const std::string& token,
                                                                    const Clock& clock,
-                                                                   rest::Metrics& metrics) {
+                                                                   rest::Metrics& metrics,
+                                                                   const LogLine& log) {
   const HttpFrontOptions front{.address = options.listen_address,
                                .tls = {.cert_file = options.tls_cert_file,
                                        .key_file = options.tls_key_file,
@@ -67,6 +68,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
   ApiServer::Options server_options;
   server_options.seed = SeedFromMachine();
   server_options.node_fetch = HttpNodeFetch();
+  server_options.log = log;
   TAHOMA_ASSIGN_OR_RETURN(api->server_,
                           ApiServer::Open(*api->store_, clock, std::move(server_options)));
   api->transport_ = std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-controller");
@@ -82,7 +84,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
       std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-duties");
   api->duties_ = std::make_unique<Duties>([server = api->server_.get()] { return server->Kinds(); },
                                           api->server_->objects(), *api->duty_transport_,
-                                          DutyOptions{.protect_claims = true});
+                                          DutyOptions{.protect_claims = true, .log = log});
   api->duty_threads_ =
       std::make_unique<DutyThreads>(*api->duties_, api->server_->objects(), clock, kDutyThreads);
   return api;

@@ -11,6 +11,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,13 +32,17 @@ namespace tahoma::controller {
 
 class StandaloneApi {
  public:
+  using LogLine = std::function<void(const std::string& line)>;
+
   // Opens the folder, binds the address, then installs what is missing: the CRDs of crdDir, the
   // DeviceClasses. Fails with a message that names the folder, address or file at fault; what can
-  // be known to be wrong before, is found before anything is written.
+  // be known to be wrong before, is found before anything is written. `log` is told of mistakes of
+  // our own that a request or a duty met.
   static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(const Options& options,
                                                              const std::string& token,
                                                              const Clock& clock,
-                                                             rest::Metrics& metrics);
+                                                             rest::Metrics& metrics,
+                                                             const LogLine& log = {});
   ~StandaloneApi();
 
   ApiServer& server() { return *server_; }

@@ -1,7 +1,10 @@
 #include "controller/publish/publisher.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
+
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
@@ -9,6 +12,15 @@ namespace {
 constexpr std::size_t kBatch = 16;
 // Names of events whose count is kept; when full, counting begins anew.
 constexpr std::size_t kToldMost = 16'384;
+
+ApiResult ReadOrFail(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
+                     const AnswerParsers& parsers) {
+  try {
+    return ReadAnswer(write, answer, parsers);
+  } catch (const std::exception& error) {
+    return ReadAnswer(write, Internal("the answer could not be read: {}", error.what()), parsers);
+  }
+}
 
 }  // namespace
 
@@ -48,13 +60,32 @@ void Publisher::Work() {
   for (;;) {
     const std::vector<ApiWrite> writes = queue_.PopAll(options_.together);
     if (writes.empty()) return;
-    if (stopping_) continue;
-    std::vector<kube::Request> requests;
-    for (const ApiWrite& write : writes) requests.push_back(Render(write));
-    const auto answers = transport_.SendAll(requests);
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      sink_(ReadAnswer(writes[i], answers[i], parsers_));
+    if (!stopping_) SendTogether(writes);
+  }
+}
+
+// A mistake in one write must cost neither the others nor this thread: its run is told that the
+// write failed, and it is tried again or undone as after any failure.
+void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
+  std::vector<kube::Request> requests;
+  std::vector<const ApiWrite*> sent;
+  for (const ApiWrite& write : writes) {
+    try {
+      requests.push_back(Render(write));
+      sent.push_back(&write);
+    } catch (const std::exception& error) {
+      sink_(
+          ReadAnswer(write, Internal("the request could not be made: {}", error.what()), parsers_));
     }
+  }
+  std::vector<absl::StatusOr<kube::Response>> answers;
+  try {
+    answers = transport_.SendAll(requests);
+  } catch (const std::exception& error) {
+    answers.assign(sent.size(), Internal("the request could not be sent: {}", error.what()));
+  }
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    sink_(ReadOrFail(*sent[i], answers[i], parsers_));
   }
 }
 
@@ -64,11 +95,7 @@ void Publisher::WorkOnEvents() {
     if (events.empty()) return;
     for (const ApiWrite& write : events) {
       if (stopping_) break;
-      if (TakeToken()) {
-        SendEvent(*write.event);
-      } else {
-        ++dropped_;
-      }
+      if (!TakeToken() || !TrySendEvent(*write.event)) ++dropped_;
     }
   }
 }
@@ -82,6 +109,15 @@ bool Publisher::TakeToken() {
   if (tokens_ < 1) return false;
   tokens_ -= 1;
   return true;
+}
+
+bool Publisher::TrySendEvent(const EventNote& event) {
+  try {
+    SendEvent(event);
+    return true;
+  } catch (const std::exception&) {
+    return false;  // one event's mistake must not end the thread of all
+  }
 }
 
 // Best effort: an event that cannot be written is gone.

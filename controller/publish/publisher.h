@@ -59,8 +59,11 @@ class Publisher {
 
  private:
   void Work();
+  // Makes the requests, sends them together and answers each write, whatever one of them does.
+  void SendTogether(const std::vector<ApiWrite>& writes);
   void WorkOnEvents();
   bool TakeToken();
+  bool TrySendEvent(const EventNote& event);
   void SendEvent(const EventNote& event);
 
   kube::Transport& transport_;

@@ -87,9 +87,10 @@ void Duties::ObserveOnce(WallTime now) {
         return;
       }
       for (const EventPtr& event : batch->events) {
-        ObserveOne(resource, event->object->key,
-                   event->previous ? event->previous->body.get() : nullptr,
-                   event->type == Event::Type::kDeleted ? nullptr : event->object->body.get(), now);
+        const bool deleted = event->type == Event::Type::kDeleted;
+        TryObserveOne(resource, event->object->key,
+                      event->previous ? event->previous->body.get() : nullptr,
+                      deleted ? nullptr : event->object->body.get(), now);
       }
       seen->second = batch->version;
       if (batch->events.size() < kEventsAtOnce) break;
@@ -113,7 +114,7 @@ void Duties::ObserveEverything(const KindTable& kinds, WallTime now) {
   index_.TakeLinks(fresh);
   for (const auto& [resource, list] : lists) {
     for (const ObjectPtr& object : list.objects) {
-      ObserveOne(resource, object->key, nullptr, object->body.get(), now);
+      TryObserveOne(resource, object->key, nullptr, object->body.get(), now);
     }
     seen_[resource] = list.version;
   }
@@ -124,7 +125,7 @@ void Duties::ObserveAll(const Kind& kind, WallTime now) {
   const ResourceName resource{kind.group, kind.plural};
   const ObjectList list = objects_.List(resource, "");
   for (const ObjectPtr& object : list.objects) {
-    ObserveOne(resource, object->key, nullptr, object->body.get(), now);
+    TryObserveOne(resource, object->key, nullptr, object->body.get(), now);
   }
   seen_[resource] = list.version;
 }
@@ -214,6 +215,43 @@ void Duties::QueueForOwners(const ObjectId& id, const Json* previous, const Json
   }
 }
 
+void Duties::Tell(const std::string& about, const std::exception& error) const {
+  if (options_.log) options_.log(fmt::format("duties: {} failed: {}", about, error.what()));
+}
+
+void Duties::TryObserveOne(const ResourceName& resource, const std::string& key,
+                           const Json* previous, const Json* object, WallTime now) {
+  try {
+    ObserveOne(resource, key, previous, object, now);
+  } catch (const std::exception& error) {
+    Tell(fmt::format("a look at {}", WorkKey({resource, key})), error);
+  }
+}
+
+Outcome Duties::TryDo(const Work& work, WallTime now) {
+  try {
+    return Do(work, now);
+  } catch (const std::exception& error) {
+    Tell(fmt::format("work on {}", work.key), error);
+    return Outcome::kRetry;
+  }
+}
+
+std::vector<Outcome> Duties::TryMakeClaims(const std::vector<std::string>& pod_keys) {
+  try {
+    return MakeClaims(pod_keys);
+  } catch (const std::exception& error) {
+    if (pod_keys.size() == 1) {
+      Tell(fmt::format("the claims of pod {}", pod_keys[0]), error);
+      return {Outcome::kRetry};
+    }
+  }
+  // One of them is at fault.
+  std::vector<Outcome> outcomes;
+  for (const std::string& key : pod_keys) outcomes.push_back(TryMakeClaims({key}).front());
+  return outcomes;
+}
+
 Outcome Duties::Do(const Work& work, WallTime now) {
   switch (work.duty) {
     case Duty::kClaims:
@@ -247,10 +285,10 @@ int Duties::DoSome(WallTime now, int limit) {
       claims.push_back(*work);
       pods.push_back(work->key);
     } else {
-      queue_.Done(*work, Do(*work, now), now);
+      queue_.Done(*work, TryDo(*work, now), now);
     }
   }
-  const std::vector<Outcome> outcomes = MakeClaims(pods);
+  const std::vector<Outcome> outcomes = TryMakeClaims(pods);
   for (std::size_t i = 0; i < claims.size(); ++i) queue_.Done(claims[i], outcomes[i], now);
   return taken;
 }

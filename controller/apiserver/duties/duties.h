@@ -15,6 +15,7 @@
 
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,6 +45,8 @@ struct DutyOptions {
   // the start, so that whoever allocates it need not write it. kube-controller-manager's has not.
   // Then a core must not read the finalizer as a commit that was begun (journal_beside_api).
   bool protect_claims = true;
+  // Told of work that threw, which is a mistake of our own; it is tried again.
+  std::function<void(const std::string& line)> log = nullptr;
 };
 
 // The key of work about an object of any kind: "resource.k8s.io/resourceclaims|default/a".
@@ -56,7 +59,7 @@ class Duties {
   // All must outlive the duties.
   Duties(KindSource kinds, const ObjectStore& objects, kube::Transport& api,
          DutyOptions options = {})
-      : kinds_(std::move(kinds)), objects_(objects), api_(api), options_(options) {}
+      : kinds_(std::move(kinds)), objects_(objects), api_(api), options_(std::move(options)) {}
 
   // Takes in what happened since the last call (everything, at the first) and queues work.
   void Observe(WallTime now);
@@ -79,6 +82,14 @@ class Duties {
                   const Json* object, WallTime now);
   void QueueForPod(const std::string& key, const Json* previous, const Json* pod, WallTime now);
   void QueueForOwners(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
+
+  // One object's mistake must not stop what is done for the others: what is thrown about it is
+  // told, and its work waits to be tried again.
+  Outcome TryDo(const Work& work, WallTime now);
+  std::vector<Outcome> TryMakeClaims(const std::vector<std::string>& pod_keys);
+  void TryObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
+                     const Json* object, WallTime now);
+  void Tell(const std::string& about, const std::exception& error) const;
 
   Outcome Do(const Work& work, WallTime now);
   // Makes the pods' claims, together. An outcome for each.

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -316,6 +318,59 @@ TEST_F(ObjectStoreTest, AFlightThatTheDiskRefusesHasChangedNothing) {
   EXPECT_EQ(StateOf(objects_->List(kPods, "")), (State{{"a/a", 1}}));
   EXPECT_EQ(objects_->version(), version);
   EXPECT_TRUE(absl::IsUnavailable(Put("a/a", 3).status())) << "and nobody waits for a change";
+}
+
+TEST_F(ObjectStoreTest, WhatIsThrownInAChangeLeavesTheObjectToTheNext) {
+  for (const bool single_threaded : {true, false}) {
+    Reopen({.turn_wait = 100ms}, single_threaded);
+    ASSERT_TRUE(Put("a/a", 1).ok());
+    const auto throws = [](const ObjectPtr&) -> absl::StatusOr<Edit> {
+      throw std::runtime_error("a mistake");
+    };
+    EXPECT_THROW(objects_->Change(kPods, "a/a", throws).IgnoreError(), std::runtime_error);
+    EXPECT_THROW(objects_->Change(kPods, "a/new", throws).IgnoreError(), std::runtime_error);
+    ASSERT_TRUE(Put("a/a", 2).ok());
+    ASSERT_TRUE(Put("a/new", 3).ok());
+    EXPECT_EQ(StateOf(objects_->List(kPods, "")), (State{{"a/a", 2}, {"a/new", 3}}));
+    ASSERT_TRUE(Remove("a/a").ok());
+    ASSERT_TRUE(Remove("a/new").ok());
+  }
+}
+
+// The version is written into metadata when the edit is done.
+TEST_F(ObjectStoreTest, ABodyThatCannotBeStoredLeavesObjectAndFlightAsTheyWere) {
+  Reopen({.turn_wait = 100ms}, false);
+  ASSERT_TRUE(Put("a/a", 1).ok());
+  CommitsInFlight flight;
+  const auto no_metadata = [](const ObjectPtr&) -> absl::StatusOr<Edit> {
+    return Edit::Put({{"metadata", "text"}});
+  };
+  EXPECT_THROW(objects_->Change(kPods, "a/a", no_metadata, &flight).IgnoreError(), json::exception);
+  ASSERT_TRUE(Put("a/a", 2, kPods, &flight).ok());
+  ASSERT_TRUE(flight.Land().ok());
+  EXPECT_EQ(StateOf(objects_->List(kPods, "")), (State{{"a/a", 2}}));
+}
+
+TEST_F(ObjectStoreTest, AChangeThatHangsHoldsUpNobodyForEver) {
+  Reopen({.turn_wait = 20ms}, false);
+  std::promise<void> begun;
+  std::promise<void> end;
+  std::jthread hanging([&] {
+    const auto waits = [&](const ObjectPtr&) -> absl::StatusOr<Edit> {
+      begun.set_value();
+      end.get_future().wait();
+      return Edit::None();
+    };
+    EXPECT_TRUE(objects_->Change(kPods, "a/a", waits).ok());
+  });
+  begun.get_future().wait();
+  const absl::Status refused = Put("a/a", 1).status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("pods a/a is being changed"));
+  EXPECT_TRUE(Put("a/b", 1).ok()) << "another object";
+  end.set_value();
+  hanging.join();
+  EXPECT_TRUE(Put("a/a", 1).ok());
 }
 
 TEST_F(ObjectStoreTest, StopWaitingEndsAWaitAtOnce) {

@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -235,6 +236,50 @@ TEST(PublisherTest, WritesThatGoTogetherAreEachAnsweredWithTheirOwn) {
     EXPECT_EQ(outcome, i % 2 == 0 ? WriteOutcome::kDone : WriteOutcome::kConflict) << i;
   }
   EXPECT_LE(transport.largest, 4U);
+}
+
+// Throws whatever it is asked to do for some pods, and answers for the others.
+class ThrowingTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    if (request.target.find("/p-bad/") != std::string::npos) throw std::runtime_error("a mistake");
+    if (request.target.ends_with("/events")) throw std::runtime_error("a mistake");
+    return Status(200);
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no streams");
+  }
+};
+
+TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
+  ThrowingTransport transport;
+  const SystemClock clock;
+  std::promise<void> all;
+  std::map<std::uint64_t, WriteOutcome> outcomes;
+  Publisher publisher(transport, clock, {.threads = 1}, NoParsers(), [&](const ApiResult& result) {
+    outcomes[result.attempt] = result.outcome;
+    if (outcomes.size() == 9) all.set_value();
+  });
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    ApiWrite write = Write(WriteKind::kBind);
+    auto decision = std::make_shared<GangDecision>(*write.decision);
+    decision->pods[0].name = i % 3 == 0 ? "p-bad" : "p-good";
+    write.decision = std::move(decision);
+    write.attempt = i;
+    std::vector<ApiWrite> writes;
+    if (i == 0) {
+      writes.push_back(Write(WriteKind::kEvent));
+      writes[0].event = std::make_shared<const EventNote>(EventNote{
+          .ns = "ns", .name = "p", .uid = "u", .reason = "R", .message = "m", .when = {}});
+    }
+    writes.push_back(std::move(write));
+    publisher.Publish(std::move(writes));
+  }
+  all.get_future().wait();
+  for (const auto& [i, outcome] : outcomes) {
+    EXPECT_EQ(outcome, i % 3 == 0 ? WriteOutcome::kUnavailable : WriteOutcome::kDone) << i;
+  }
 }
 
 TEST(EventTest, EqualEventsShareTheirName) {
