@@ -211,6 +211,18 @@ ObjectStore::ObjectStore(Store& store, Options options) : store_(store), options
 }
 ObjectStore::~ObjectStore() { store_.SetAfterGroup(nullptr); }
 
+absl::Status ObjectStore::RaiseVersion(Store& store) {
+  // More than a year of 20,000 changes a second; a client's 53 bits hold 9,000 such steps.
+  constexpr std::int64_t kStep = 1'000'000'000'000;
+  const absl::StatusOr<std::string> stored = store.Get(Keyspace::kApi, kVersionKey);
+  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (!stored.ok()) return stored.status();
+  TAHOMA_ASSIGN_OR_RETURN(const std::int64_t version, ParseVersion(*stored));
+  WriteBatch batch;
+  batch.Put(Keyspace::kApi, std::string(kVersionKey), std::to_string(version + kStep));
+  return store.Commit(std::move(batch));
+}
+
 absl::StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(Store& store, Options options) {
   std::unique_ptr<ObjectStore> objects(new ObjectStore(store, options));
   TAHOMA_RETURN_IF_ERROR(objects->Load());

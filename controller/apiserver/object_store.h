@@ -85,6 +85,11 @@ class ObjectStore {
     std::chrono::milliseconds turn_wait = std::chrono::seconds(30);
   };
 
+  // Raises the version in a store that may hold less than was given out (a restored backup,
+  // Store::unmarked), so far that none is given out twice; watchers of before are told to list
+  // again. Before Open. A store without versions stays as it is.
+  static absl::Status RaiseVersion(Store& store);
+
   // Reads everything. kDataLoss when an object cannot be read. `store` must outlive the result.
   static absl::StatusOr<std::unique_ptr<ObjectStore>> Open(Store& store, Options options);
   ~ObjectStore();

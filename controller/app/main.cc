@@ -6,6 +6,7 @@
 // stderr says what), 2 for a wrong command line or configuration.
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <memory>
@@ -38,6 +39,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "controller: {}\n", tahoma::Message(status));
     return 2;
   }
+  // Whatever the controller writes is for itself: its data holds Secrets.
+  ::umask(0077);
   // Before any thread begins, so that all inherit it: the signals are waited for instead.
   sigset_t signals;
   sigemptyset(&signals);

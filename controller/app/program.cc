@@ -158,7 +158,7 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   // have been ended.
   TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport, kube::HttpTransport::Create(access));
   TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(std::move(access)));
-  TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir}));
+  TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
   RocksJournal journal(*store);
   rest::Metrics metrics;
   CoreLoop loop(

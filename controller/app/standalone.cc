@@ -63,7 +63,11 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
   TAHOMA_RETURN_IF_ERROR(Annotate(HttpFront::Check(front), "listenAddress"));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<CrdFile> crds, ReadCrds(options.crd_dir));
   std::unique_ptr<StandaloneApi> api(new StandaloneApi());
-  TAHOMA_ASSIGN_OR_RETURN(api->store_, Store::Open({.dir = options.data_dir}));
+  TAHOMA_ASSIGN_OR_RETURN(api->store_,
+                          Store::Open({.dir = options.data_dir, .only_copy = true, .log = log}));
+  if (api->store_->unmarked()) {
+    TAHOMA_RETURN_IF_ERROR(ObjectStore::RaiseVersion(*api->store_));
+  }
   api->journal_ = std::make_unique<RocksJournal>(*api->store_);
   ApiServer::Options server_options;
   server_options.seed = SeedFromMachine();

@@ -1,135 +1,49 @@
 #include "controller/store/store.h"
 
 #include <absl/container/flat_hash_set.h>
-#include <fcntl.h>
-#include <rocksdb/cache.h>
-#include <rocksdb/db.h>
-#include <rocksdb/env.h>
-#include <rocksdb/file_system.h>
-#include <rocksdb/listener.h>
-#include <rocksdb/options.h>
-#include <rocksdb/table.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <optional>
+#include <utility>
 
 #include "controller/store/commits_in_flight.h"
-#include "lib/base/check.h"
+#include "controller/store/folder.h"
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-constexpr std::array<std::string_view, kKeyspaceCount> kColumnNames = {"default", "api", "ledger"};
 constexpr std::string_view kFormatKey = "format";
+// What RocksDB writes to open a folder, beside a copy of what is in its logs.
+constexpr std::uint64_t kRoomToOpen = 4UL << 20U;
 
-std::size_t IndexOf(Keyspace keyspace) { return static_cast<std::size_t>(keyspace); }
-rocksdb::Slice SliceOf(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view ViewOf(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
-absl::Status FromRocks(const rocksdb::Status& status, std::string_view dir) {
-  if (status.ok()) return absl::OkStatus();
-  if (status.IsCorruption()) {
-    return DataLoss(
-        "the store in {} is damaged: {}. Keep a copy of the folder, then restore it from a backup, "
-        "or start with an empty folder: what was published is read back from the Kubernetes API",
-        dir, status.ToString());
+// What brings back what `operations` replace or delete in `database`.
+absl::StatusOr<WriteBatch> UndoOf(const Database& database,
+                                  const Database::Operations& operations) {
+  WriteBatch undo;
+  for (const WriteBatch::Operation* op : operations) {
+    if (op->kind == WriteBatch::Kind::kDeleteRange) {
+      TAHOMA_RETURN_IF_ERROR(
+          database.Scan(op->keyspace, op->key, [&](std::string_view key, std::string_view value) {
+            if (key >= op->value()) return false;
+            undo.Put(op->keyspace, std::string(key), std::string(value));
+            return true;
+          }));
+      continue;
+    }
+    absl::StatusOr<std::string> before = database.Get(op->keyspace, op->key);
+    if (before.ok()) {
+      undo.Put(op->keyspace, op->key, *std::move(before));
+    } else if (absl::IsNotFound(before.status())) {
+      undo.Delete(op->keyspace, op->key);
+    } else {
+      return before.status();
+    }
   }
-  return Unavailable("the store in {}: {}", dir, status.ToString());
-}
-
-// RocksDB holds fcntl's write lock on LOCK, so the system can name the process. Must not be asked
-// about a lock of our own process: closing any descriptor of the file would release it (POSIX).
-std::optional<int> LockHolder(const std::string& lock_file) {
-  const int fd = ::open(lock_file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  struct flock probe = {};
-  probe.l_type = F_RDLCK;
-  probe.l_whence = SEEK_SET;
-  const int asked = ::fcntl(fd, F_GETLK, &probe);
-  ::close(fd);
-  if (asked != 0 || probe.l_type == F_UNLCK) return std::nullopt;
-  return probe.l_pid;
-}
-
-absl::Status InUse(const std::string& dir, std::string_view reason) {
-  if (reason.find("current process") != std::string_view::npos) {
-    return FailedPrecondition("the store in {} is already open in this process", dir);
-  }
-  if (const auto pid = LockHolder(dir + "/LOCK")) {
-    return FailedPrecondition(
-        "the store in {} is in use by process {}; stop that controller or use another dataDir", dir,
-        *pid);
-  }
-  return FailedPrecondition(
-      "the store in {} is in use by another process; stop it or use another dataDir", dir);
-}
-
-// RocksDB renames a folder's LOG before it asks for the folder's lock, also when a running
-// controller writes that LOG. So the lock is asked for before RocksDB is.
-absl::Status CheckUnused(rocksdb::Env* env, const std::string& dir) {
-  rocksdb::FileLock* lock = nullptr;
-  const rocksdb::Status locked = env->LockFile(dir + "/LOCK", &lock);
-  if (locked.ok()) return FromRocks(env->UnlockFile(lock), dir);
-  const std::string reason = locked.ToString();
-  // Nobody's lock is in the way of a file that cannot even be opened.
-  if (reason.find("open a file for lock") != std::string::npos) return FromRocks(locked, dir);
-  return InUse(dir, reason);
-}
-
-// After a full disk RocksDB would flush and go on, in a thread of its own that lives on while the
-// database is closed. What a failed commit has left is settled by the next start (store.h).
-class NoRecovery : public rocksdb::EventListener {
- public:
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,
-                            bool* auto_recovery) override {
-    *auto_recovery = false;
-  }
-};
-
-rocksdb::DBOptions DatabaseOptions(const StoreOptions& options, rocksdb::Env* env) {
-  rocksdb::DBOptions db;
-  db.env = env;
-  db.create_if_missing = true;
-  db.create_missing_column_families = true;
-  db.paranoid_checks = true;
-  db.track_and_verify_wals_in_manifest = true;
-  // An acknowledged commit must never be dropped: only an unfinished record at the very end of the
-  // log (never acknowledged, as it was not synced) may be ignored.
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  db.max_total_wal_size = 256UL << 20U;
-  db.max_background_jobs = 2;
-  db.max_open_files = 512;
-  db.keep_log_file_num = 2;
-  db.max_log_file_size = 4UL << 20U;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.stats_dump_period_sec = 0;
-  db.stats_persist_period_sec = 0;
-  db.max_bgerror_resume_count = 0;
-  db.listeners.push_back(std::make_shared<NoRecovery>());
-  // What is recovered from the log may never have been synced; RocksDB's default writes it to a
-  // table before anything builds on it, here too.
-  if (options.single_threaded) {
-    db.avoid_flush_during_shutdown = true;
-    db.max_total_wal_size = 4UL << 30U;
-  }
-  return db;
-}
-
-rocksdb::ColumnFamilyOptions ColumnOptions(const StoreOptions& options) {
-  rocksdb::ColumnFamilyOptions column;
-  column.write_buffer_size = 32UL << 20U;
-  if (options.single_threaded) {
-    column.write_buffer_size = 1UL << 30U;
-    column.disable_auto_compactions = true;
-  }
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(16UL << 20U);
-  column.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return column;
+  return undo;
 }
 
 }  // namespace
@@ -140,48 +54,102 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   if (options.dir.empty()) return InvalidArgument("the store needs a folder (dataDir)");
   std::unique_ptr<Store> store(new Store(std::move(options)));
   TAHOMA_RETURN_IF_ERROR(store->OpenDatabase());
-  TAHOMA_RETURN_IF_ERROR(store->CheckFormat());
   if (!store->options_.single_threaded) {
     store->committer_ = std::thread([raw = store.get()] { raw->RunCommitter(); });
   }
   return store;
 }
 
-absl::Status Store::OpenDatabase() {
-  std::error_code error;
-  std::filesystem::create_directories(options_.dir, error);
-  if (error) {
-    return Unavailable("cannot create the store's folder {}: {}", options_.dir, error.message());
-  }
-  rocksdb::Env* env = rocksdb::Env::Default();
-  if (options_.file_system) {
-    env_ = rocksdb::NewCompositeEnv(options_.file_system);
-    env = env_.get();
-  }
-  TAHOMA_RETURN_IF_ERROR(CheckUnused(env, options_.dir));
-  std::vector<rocksdb::ColumnFamilyDescriptor> wanted;
-  for (const std::string_view name : kColumnNames) {
-    wanted.emplace_back(std::string(name), ColumnOptions(options_));
-  }
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status opened =
-      rocksdb::DB::Open(DatabaseOptions(options_, env), options_.dir, wanted, &columns_, &db);
-  db_.reset(db);
-  const std::string reason = opened.ToString();
-  if (opened.IsIOError() && reason.find("lock") != std::string::npos &&
-      reason.find("LOCK") != std::string::npos) {
-    return InUse(options_.dir, reason);
-  }
-  if (opened.IsInvalidArgument()) {
-    return FailedPrecondition(
-        "the folder {} holds a RocksDB that is not Tahoma's ({}); use another dataDir",
-        options_.dir, reason);
-  }
-  return FromRocks(opened, options_.dir);
+void Store::Log(const std::string& line) const {
+  if (options_.log) options_.log(line);
 }
 
-absl::Status Store::CheckFormat() {
-  const absl::StatusOr<std::string> found = Get(Keyspace::kMeta, kFormatKey);
+absl::Status Store::Explain(const absl::Status& status) const {
+  const std::string& dir = options_.dir;
+  if (absl::IsFailedPrecondition(status)) {
+    return FailedPrecondition("the store in {} {}", dir, Message(status));
+  }
+  if (!absl::IsDataLoss(status)) return Annotate(status, fmt::format("the store in {}", dir));
+  return DataLoss(
+      "the store in {} is damaged: {}. Nothing in it was changed. {}", dir, Message(status),
+      options_.only_copy
+          ? "Keep it as it is and restore it from a backup into another folder (controller restore "
+            "BACKUP --data-dir NEW)"
+          : "Keep a copy and start with an empty folder: what was published is read back from the "
+            "Kubernetes API");
+}
+
+Database::Options Store::DatabaseOptions() const {
+  return {.dir = options_.dir,
+          .file_system = options_.file_system,
+          .single_threaded = options_.single_threaded};
+}
+
+absl::Status Store::OpenDatabase() {
+  std::vector<std::string> notes;
+  TAHOMA_RETURN_IF_ERROR(MakePrivate(options_.dir, notes));
+  for (const std::string& note : notes) Log(note);
+  Database::Options database = DatabaseOptions();
+  TAHOMA_RETURN_IF_ERROR(Explain(Database::CheckUnused(database)));
+  const absl::StatusOr<FolderFound> found = CheckFolder(options_.dir, options_.only_copy);
+  if (!found.ok()) return Explain(found.status());
+  if (found->mark) {
+    TAHOMA_RETURN_IF_ERROR(Explain(CheckExtent(*found->mark, found->logs.last_sequence)));
+  }
+  for (const LogsFound::Tail& tail : found->logs.tails) {
+    Log(fmt::format("{}: {} bytes at its end, of a commit that was never acknowledged, are cut off",
+                    tail.path, tail.bytes));
+  }
+  TAHOMA_RETURN_IF_ERROR(Explain(CutTails(found->logs)));
+  database.create = found->is_new;
+  database.on_tables_changed = [this] { tables_changed_ = true; };
+  auto opened = Database::Open(std::move(database));
+  if (!opened.ok()) return Explain(opened.status());
+  TAHOMA_RETURN_IF_ERROR(CheckFormat(**opened));
+  // Only a store with content can be less than it was.
+  unmarked_ = !found->is_new && !found->mark;
+  TAHOMA_RETURN_IF_ERROR(BeginMark(**opened));
+  if (found->is_new) Log(fmt::format("created a new store in {}", options_.dir));
+  if (options_.only_copy) {
+    if (const absl::Status guard = WriteGuard(options_.dir); !guard.ok()) {
+      Log(fmt::format("should {} be found empty one day, nobody will notice: {}", options_.dir,
+                      Message(guard)));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  database_ = *std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::Status Store::BeginMark(const Database& database) {
+  absl::StatusOr<Mark> mark = ManifestOf(options_.dir);
+  if (!mark.ok()) return Explain(mark.status());
+  mark->sequence = database.sequence();
+  absl::StatusOr<MarkFile> file = MarkFile::Open(options_.dir, *mark);
+  if (!file.ok()) return Unavailable("the store in {}: {}", options_.dir, Message(file.status()));
+  mark_ = *mark;
+  mark_file_ = *std::move(file);
+  return absl::OkStatus();
+}
+
+// Before anything in the folder is changed.
+absl::Status Store::CheckExtent(const Mark& mark,
+                                std::optional<std::uint64_t> newest_in_logs) const {
+  std::uint64_t newest = 0;
+  if (newest_in_logs) {
+    newest = *newest_in_logs;
+  } else {
+    TAHOMA_ASSIGN_OR_RETURN(newest, Database::NewestSequence(DatabaseOptions()));
+  }
+  if (newest >= mark.sequence) return absl::OkStatus();
+  return DataLoss(
+      "it ends with change {}, but {} had been acknowledged: a log was cut or removed (to go on "
+      "without them remove {}/{})",
+      newest, mark.sequence, options_.dir, kMarkName);
+}
+
+absl::Status Store::CheckFormat(Database& database) const {
+  const absl::StatusOr<std::string> found = database.Get(Keyspace::kMeta, kFormatKey);
   if (found.ok()) {
     if (*found == kFormat) return absl::OkStatus();
     return FailedPrecondition(
@@ -189,13 +157,13 @@ absl::Status Store::CheckFormat() {
         "it",
         options_.dir, *found, kFormat);
   }
-  if (!absl::IsNotFound(found.status())) return found.status();
+  if (!absl::IsNotFound(found.status())) return Explain(found.status());
   for (const Keyspace keyspace : {Keyspace::kMeta, Keyspace::kApi, Keyspace::kLedger}) {
     bool any = false;
-    TAHOMA_RETURN_IF_ERROR(Scan(keyspace, "", "", [&](auto, auto) {
+    TAHOMA_RETURN_IF_ERROR(Explain(database.Scan(keyspace, "", [&](auto, auto) {
       any = true;
       return false;
-    }));
+    })));
     if (any) {
       return DataLoss(
           "the store in {} has content but no format version; it is not Tahoma's or it "
@@ -203,9 +171,9 @@ absl::Status Store::CheckFormat() {
           options_.dir);
     }
   }
-  std::vector<Pending> first(1);
-  first[0].batch.Put(Keyspace::kMeta, std::string(kFormatKey), std::string(kFormat));
-  return Write(first);
+  WriteBatch first;
+  first.Put(Keyspace::kMeta, std::string(kFormatKey), std::string(kFormat));
+  return Explain(database.Write({first.operations().data()}));
 }
 
 Store::~Store() {
@@ -215,22 +183,24 @@ Store::~Store() {
   }
   queued_.notify_all();
   if (committer_.joinable()) committer_.join();
-  for (rocksdb::ColumnFamilyHandle* column : columns_) {
-    if (db_) db_->DestroyColumnFamilyHandle(column).PermitUncheckedError();
-  }
-  if (db_) db_->Close().PermitUncheckedError();
 }
 
 absl::Status Store::Refusal() const {
+  if (!absl::IsUnavailable(failure_)) return failure_;
   return Unavailable(
-      "the store in {} has stopped and takes no more writes, because an earlier one failed ({}); "
-      "everything acknowledged is kept; mend the disk and start the controller again",
+      "the store in {} takes no writes, because one failed ({}); everything acknowledged is kept, "
+      "and it goes on by itself when the disk can be written again",
       options_.dir, Message(failure_));
 }
 
 absl::Status Store::health() const {
   const std::lock_guard lock(mutex_);
   return failure_.ok() ? absl::OkStatus() : Refusal();
+}
+
+std::shared_ptr<Database> Store::database() const {
+  const std::lock_guard lock(mutex_);
+  return database_;
 }
 
 absl::Status Store::Commit(WriteBatch batch) {
@@ -245,9 +215,10 @@ void Store::CommitAsync(WriteBatch batch, Done done) {
   if (options_.single_threaded) {
     std::vector<Pending> group(1);
     group[0] = {std::move(batch), std::move(done)};
-    absl::Status status = failure_.ok() ? absl::OkStatus() : Refusal();
-    if (status.ok()) failure_ = status = Write(group);
     lock.unlock();
+    std::unique_lock caller(caller_mutex_);
+    const absl::Status status = Write(group);
+    caller.unlock();
     Answer(group, status);
     return;
   }
@@ -259,25 +230,29 @@ void Store::CommitAsync(WriteBatch batch, Done done) {
 
 void Store::RunCommitter() {
   std::unique_lock lock(mutex_);
+  std::optional<MonotonicTime> retry;
   while (true) {
-    queued_.wait(lock, [&] { return closing_ || !queue_.empty(); });
-    if (queue_.empty()) return;
+    const auto woken = [&] { return closing_ || !queue_.empty(); };
+    if (absl::IsUnavailable(failure_)) {
+      if (!retry) retry = Now() + options_.retry_every;
+      queued_.wait_for(lock, *retry - Now(), woken);
+    } else {
+      retry.reset();
+      queued_.wait(lock, woken);
+    }
+    if (closing_ && queue_.empty()) return;
+    if (retry && !closing_ && Now() >= *retry) {
+      lock.unlock();
+      Recover().IgnoreError();  // health() tells
+      lock.lock();
+      retry.reset();
+    }
     std::vector<Pending> group;
     group.swap(queue_);
     queue_bytes_ = 0;
-    absl::Status status = failure_.ok() ? absl::OkStatus() : Refusal();
     lock.unlock();
     room_.notify_all();
-    bool failed_now = false;
-    if (status.ok()) {
-      status = Write(group);
-      failed_now = !status.ok();
-    }
-    if (failed_now) {
-      const std::lock_guard relock(mutex_);
-      failure_ = status;
-    }
-    Answer(group, status);
+    if (!group.empty()) Answer(group, Write(group));
     lock.lock();
   }
 }
@@ -295,8 +270,8 @@ void Store::SetAfterGroup(std::function<void()> after) {
 
 // What a group does, in its order, without what a later operation on the same key makes void: each
 // commit of the API tells the newest version.
-std::vector<const WriteBatch::Operation*> Store::Effective(const std::vector<Pending>& group) {
-  std::vector<const WriteBatch::Operation*> operations;
+Database::Operations Store::Effective(const std::vector<Pending>& group) {
+  Database::Operations operations;
   for (const Pending& pending : group) {
     for (const WriteBatch::Operation& op : pending.batch.operations()) operations.push_back(&op);
   }
@@ -312,56 +287,118 @@ std::vector<const WriteBatch::Operation*> Store::Effective(const std::vector<Pen
 }
 
 absl::Status Store::Write(const std::vector<Pending>& group) {
-  const auto operations = Effective(group);
-  constexpr std::size_t kFraming = 32;  // more than RocksDB adds to an operation
-  std::size_t bytes = 0;
-  for (const WriteBatch::Operation* op : operations) {
-    bytes += op->key.size() + op->value().size() + kFraming;
+  std::shared_ptr<Database> database;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return Refusal();
+    database = database_;
   }
-  rocksdb::WriteBatch merged(bytes);
-  for (const WriteBatch::Operation* effective : operations) {
-    const WriteBatch::Operation& op = *effective;
-    rocksdb::ColumnFamilyHandle* column = columns_[IndexOf(op.keyspace)];
-    rocksdb::Status added;
-    switch (op.kind) {
-      case WriteBatch::Kind::kPut:
-        added = merged.Put(column, SliceOf(op.key), SliceOf(op.value()));
-        break;
-      case WriteBatch::Kind::kDelete:
-        added = merged.Delete(column, SliceOf(op.key));
-        break;
-      case WriteBatch::Kind::kDeleteRange:
-        added = merged.DeleteRange(column, SliceOf(op.key), SliceOf(op.value()));
-        break;
+  const Database::Operations operations = Effective(group);
+  const absl::Status written = database->Write(operations);
+  if (written.ok()) {
+    NoteAcknowledged(*database);
+    return written;
+  }
+  const absl::Status why =
+      Annotate(Explain(written), "a commit failed and it is unknown whether it is on disk");
+  Fail(*database, operations, why);
+  return why;
+}
+
+void Store::NoteAcknowledged(const Database& database) {
+  mark_.sequence = database.sequence();
+  if (tables_changed_.exchange(false)) {
+    if (const absl::StatusOr<Mark> manifest = ManifestOf(options_.dir); manifest.ok()) {
+      mark_.manifest = manifest->manifest;
+      mark_.manifest_bytes = manifest->manifest_bytes;
     }
-    TAHOMA_CHECK(added.ok());
   }
-  if (merged.Count() == 0) return absl::OkStatus();
-  rocksdb::WriteOptions synced;
-  synced.sync = true;
-  return Annotate(FromRocks(db_->Write(synced, &merged), options_.dir),
-                  "a commit failed and it is unknown whether it is on disk");
+  mark_file_.Note(mark_);
+}
+
+// `database` shows none of what failed, so that it still tells what there was before.
+void Store::Fail(const Database& database, const Database::Operations& operations,
+                 const absl::Status& why) {
+  absl::StatusOr<WriteBatch> undo = UndoOf(database, operations);
+  Log(fmt::format("{}", Message(why)));
+  ++failures_;
+  const std::lock_guard lock(mutex_);
+  if (undo.ok()) {
+    undo_ = *std::move(undo);
+    failure_ = Unavailable("{}", Message(why));
+  } else {
+    failure_ = Internal("{}; and what it replaced cannot be read: {}; start the controller again",
+                        Message(why), Message(undo.status()));
+  }
+}
+
+absl::Status Store::CheckRoom() const {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(options_.dir, error);
+  const absl::StatusOr<LogsFound> logs = CheckLogs(options_.dir);
+  if (error || !logs.ok()) return absl::OkStatus();  // opening says what is wrong
+  const std::uint64_t needed = logs->bytes + kRoomToOpen;
+  if (space.available >= needed) return absl::OkStatus();
+  return Unavailable("{} bytes are free on the disk of {}, at least {} are needed", space.available,
+                     options_.dir, needed);
+}
+
+absl::Status Store::Recover() {
+  absl::Status before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = failure_;
+  }
+  if (!absl::IsUnavailable(before)) return before;
+  const absl::Status reopened = Reopen();
+  const std::lock_guard lock(mutex_);
+  if (reopened.ok()) {
+    failure_ = absl::OkStatus();
+    undo_ = WriteBatch();
+    Log(fmt::format("the store in {} takes writes again", options_.dir));
+  } else if (!absl::IsUnavailable(reopened)) {
+    failure_ = reopened;
+  }
+  return reopened;
+}
+
+absl::Status Store::Reopen() {
+  TAHOMA_RETURN_IF_ERROR(CheckRoom());
+  {
+    const std::lock_guard lock(mutex_);
+    if (database_) closed_ = std::exchange(database_, nullptr);
+  }
+  if (!closed_.expired()) return Unavailable("the store in {} is still being read", options_.dir);
+  TAHOMA_RETURN_IF_ERROR(OpenDatabase());
+  Database::Operations operations;
+  for (const WriteBatch::Operation& op : undo_.operations()) operations.push_back(&op);
+  const std::shared_ptr<Database> opened = database();
+  TAHOMA_RETURN_IF_ERROR(Explain(opened->Write(operations)));
+  NoteAcknowledged(*opened);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Store::Get(Keyspace keyspace, std::string_view key) const {
-  std::string value;
-  const rocksdb::Status got =
-      db_->Get(rocksdb::ReadOptions(), columns_[IndexOf(keyspace)], SliceOf(key), &value);
-  if (got.IsNotFound()) return NotFound("the store has no key '{}'", key);
-  if (!got.ok()) return FromRocks(got, options_.dir);
-  return value;
+  const std::shared_ptr<Database> open = database();
+  if (!open) return health();
+  absl::StatusOr<std::string> value = open->Get(keyspace, key);
+  if (value.ok() || absl::IsNotFound(value.status())) return value;
+  return Explain(value.status());
 }
 
 absl::Status Store::Scan(Keyspace keyspace, std::string_view prefix, std::string_view from,
                          const Visit& visit) const {
-  const std::unique_ptr<rocksdb::Iterator> at(
-      db_->NewIterator(rocksdb::ReadOptions(), columns_[IndexOf(keyspace)]));
-  for (at->Seek(SliceOf(std::max(prefix, from))); at->Valid(); at->Next()) {
-    const std::string_view key = ViewOf(at->key());
-    if (!key.starts_with(prefix)) break;
-    if (!visit(key, ViewOf(at->value()))) break;
-  }
-  return FromRocks(at->status(), options_.dir);
+  const std::shared_ptr<Database> open = database();
+  if (!open) return health();
+  return Explain(open->Scan(keyspace, std::max(prefix, from),
+                            [&](std::string_view key, std::string_view value) {
+                              return key.starts_with(prefix) && visit(key, value);
+                            }));
+}
+
+absl::StatusOr<std::unique_ptr<Database::Moment>> Store::Freeze() const {
+  TAHOMA_RETURN_IF_ERROR(health());
+  return std::make_unique<Database::Moment>(database());
 }
 
 }  // namespace tahoma::controller

@@ -8,8 +8,13 @@
 // syncs.
 //
 // After a write or sync has failed nobody can know what the disk holds, so the store stops: every
-// later commit is refused with kUnavailable until the program is started again and recovery has
-// read what is really there.
+// later commit is refused with kUnavailable. From then on it tries to come back: it closes the
+// folder, opens it again, so that recovery reads what is really there, and takes back whatever the
+// failed commits left of themselves. Then it goes on, with exactly what was acknowledged. Whoever
+// keeps a copy in memory of what was acknowledged need not read it again.
+//
+// A folder that holds less than was acknowledged, or is damaged, is refused and left as it is
+// (docs/formats/store.md says what can be noticed).
 //
 // Scope: bytes under keys (docs/formats/store.md). What they mean belongs to the callers.
 //
@@ -20,24 +25,22 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "controller/store/database.h"
+#include "controller/store/mark.h"
 #include "controller/store/write_batch.h"
-
-namespace rocksdb {
-class ColumnFamilyHandle;
-class DB;
-class Env;
-class FileSystem;
-}  // namespace rocksdb
 
 namespace tahoma::controller {
 
@@ -47,7 +50,16 @@ struct StoreOptions {
   std::shared_ptr<rocksdb::FileSystem> file_system = nullptr;
   // True: every commit happens inside the calling thread and RocksDB never flushes or compacts on
   // its own, so that a run repeats exactly. For simulations; a long-lived store would only grow.
+  // After a failure it comes back only when Recover is called.
   bool single_threaded = false;
+  // The folder is the only copy of what it holds, as in standalone mode. So an empty folder where
+  // there was a store is refused, by a file beside it (DIR.created), and messages say to restore a
+  // backup. Otherwise, as in a cluster, they say to begin with an empty folder.
+  bool only_copy = false;
+  // How long after a failure, and after each attempt, the store tries to come back.
+  std::chrono::milliseconds retry_every = std::chrono::seconds(1);
+  // Told what an administrator should know, one line each; from any thread.
+  std::function<void(const std::string& line)> log = nullptr;
 };
 
 class Store {
@@ -57,9 +69,10 @@ class Store {
   // Committers wait when this much is queued and not yet on disk.
   static constexpr std::size_t kQueuedBytesMax = 64UL << 20U;
 
-  // Creates the folder when there is none. Fails with kFailedPrecondition when another process has
-  // it open (naming the folder and, if the system tells, the process) or its format is not ours,
-  // kDataLoss when its content is damaged, kUnavailable when the file system refuses.
+  // Creates the folder when there is none; it becomes its owner's alone. Fails with
+  // kFailedPrecondition when another process has it open (naming the folder and, if the system
+  // tells, the process) or its format is not ours, kDataLoss when its content is damaged or less
+  // than it was, kUnavailable when the file system refuses.
   static absl::StatusOr<std::unique_ptr<Store>> Open(StoreOptions options);
 
   // Finishes what is queued, then closes. Callbacks of queued commits are called before it returns.
@@ -67,8 +80,9 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Returns when the batch is on disk. On an error it is unknown whether it is; the store has
-  // stopped (see above). An empty batch succeeds once everything queued before it is on disk.
+  // Returns when the batch is on disk. On an error the store has stopped (see above); should the
+  // program end before it comes back, it is unknown whether the batch is on disk. An empty batch
+  // succeeds once everything queued before it is on disk.
   absl::Status Commit(WriteBatch batch);
 
   // As Commit, answered by `done`. Calls of `done` come in the order of the calls of CommitAsync,
@@ -91,8 +105,22 @@ class Store {
   absl::Status Scan(Keyspace keyspace, std::string_view prefix, std::string_view from,
                     const Visit& visit) const;
 
-  // Why the store has stopped; OK while it has not.
+  // The state of now, for a reader that takes its time. While it lives, a store that has stopped
+  // cannot come back. kUnavailable when it has stopped.
+  absl::StatusOr<std::unique_ptr<Database::Moment>> Freeze() const;
+
+  // Why the store takes no commits: kUnavailable while it tries to come back, another code when
+  // that cannot be and the program must end; OK while all is well.
   absl::Status health() const;
+  // How often it has stopped.
+  std::uint64_t failures() const { return failures_; }
+
+  // Tries to come back at once. The store's thread does it by itself; single_threaded: the caller.
+  absl::Status Recover();
+
+  // Whether the folder held a store that no mark told the extent of: of an earlier release, or one
+  // whose mark was removed to go on with less. Versions that were given out may be above it.
+  bool unmarked() const { return unmarked_; }
 
  private:
   struct Pending {
@@ -101,26 +129,48 @@ class Store {
   };
 
   explicit Store(StoreOptions options);
+  void Log(const std::string& line) const;
+  // Adds which store it is, and for damage what to do.
+  absl::Status Explain(const absl::Status& status) const;
+  Database::Options DatabaseOptions() const;
   absl::Status OpenDatabase();
-  absl::Status CheckFormat();
+  absl::Status CheckFormat(Database& database) const;
+  absl::Status CheckExtent(const Mark& mark, std::optional<std::uint64_t> newest_in_logs) const;
+  absl::Status BeginMark(const Database& database);
+  void NoteAcknowledged(const Database& database);
+  absl::Status CheckRoom() const;
+  absl::Status Reopen();
   void RunCommitter();
-  static std::vector<const WriteBatch::Operation*> Effective(const std::vector<Pending>& group);
+  static Database::Operations Effective(const std::vector<Pending>& group);
+  // Writes a group, or refuses it.
   absl::Status Write(const std::vector<Pending>& group);
+  void Fail(const Database& database, const Database::Operations& operations,
+            const absl::Status& why);
   void Answer(const std::vector<Pending>& group, const absl::Status& status);
-  absl::Status Refusal() const;  // what commits get after a failure; health() is OK before
+  absl::Status Refusal() const;  // what commits get after a failure, with mutex_ held
+  std::shared_ptr<Database> database() const;
 
   const StoreOptions options_;
-  std::unique_ptr<rocksdb::Env> env_;
-  std::unique_ptr<rocksdb::DB> db_;
-  std::vector<rocksdb::ColumnFamilyHandle*> columns_;
 
   mutable std::mutex mutex_;
+  std::shared_ptr<Database> database_;  // null while the folder is closed after a failure
   std::condition_variable queued_;
   std::condition_variable room_;
   std::vector<Pending> queue_;
   std::size_t queue_bytes_ = 0;
   bool closing_ = false;
   absl::Status failure_;
+  std::atomic<std::uint64_t> failures_ = 0;
+  bool unmarked_ = false;
+
+  // Of whoever writes: the committer, or single_threaded the caller.
+  MarkFile mark_file_;
+  Mark mark_;
+  std::atomic<bool> tables_changed_ = false;
+  std::weak_ptr<Database> closed_;  // after a failure; somebody may still be reading it
+  WriteBatch undo_;                 // takes back what failed
+
+  std::mutex caller_mutex_;  // single_threaded: one caller writes at a time
   std::mutex after_group_mutex_;
   std::function<void()> after_group_;
   std::thread committer_;

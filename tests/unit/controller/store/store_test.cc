@@ -247,19 +247,26 @@ TEST(StoreTest, ADamagedLogIsDataLossWithWhatToDo) {
     log.seekp(500);
     log << "damaged";
   }
-  const auto opened = Store::Open({.dir = dir.path(), .single_threaded = true});
-  EXPECT_EQ(opened.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(opened.status().ToString(), HasSubstr("restore it from a backup"));
+  for (const auto& [only_copy, advice] : {std::pair(true, "restore it from a backup"),
+                                          std::pair(false, "start with an empty folder")}) {
+    const auto opened =
+        Store::Open({.dir = dir.path(), .single_threaded = true, .only_copy = only_copy});
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(opened.status().ToString(), HasSubstr(advice));
+  }
 }
 
-TEST(StoreTest, StopsAfterAFailedWriteAndTellsToStartAgain) {
+TEST(StoreTest, StopsAfterAFailedWriteAndKeepsWhatWasAcknowledged) {
   for (const auto failure :
        {FaultFileSystem::Failure::kWriteError, FaultFileSystem::Failure::kDiskFull,
         FaultFileSystem::Failure::kCrash}) {
     for (const bool single_threaded : {true, false}) {
       const TempDir dir;
       const auto disk = std::make_shared<FaultFileSystem>();
-      const StoreOptions options = {dir.path(), disk, single_threaded};
+      const StoreOptions options = {.dir = dir.path(),
+                                    .file_system = disk,
+                                    .single_threaded = single_threaded,
+                                    .retry_every = std::chrono::hours(1)};
       {
         const auto store = MustOpen(options);
         ASSERT_TRUE(store->Commit(PutOf(Keyspace::kApi, "before", "1")).ok());
@@ -270,7 +277,7 @@ TEST(StoreTest, StopsAfterAFailedWriteAndTellsToStartAgain) {
         disk->Heal();
         const absl::Status refused = store->Commit(PutOf(Keyspace::kApi, "after", "1"));
         EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
-        EXPECT_THAT(refused.ToString(), HasSubstr("start the controller again"));
+        EXPECT_THAT(refused.ToString(), HasSubstr("everything acknowledged is kept"));
         EXPECT_EQ(store->health(), refused);
         EXPECT_EQ(*store->Get(Keyspace::kApi, "before"), "1") << "reading goes on";
       }
@@ -288,7 +295,7 @@ TEST(StoreTest, APowerCutAtAnyWriteKeepsExactlyTheAcknowledgedCommits) {
   for (std::uint64_t crash_at = 0; !survived; ++crash_at) {
     const TempDir dir;
     const auto disk = std::make_shared<FaultFileSystem>();
-    const StoreOptions options = {dir.path(), disk, true};
+    const StoreOptions options = {.dir = dir.path(), .file_system = disk, .single_threaded = true};
     Rng rng(crash_at + 1);
     Content acknowledged;
     Content attempted;

@@ -1,0 +1,272 @@
+#include "controller/store/database.h"
+
+#include <fcntl.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/options.h>
+#include <rocksdb/snapshot.h>
+#include <rocksdb/table.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::array<std::string_view, kKeyspaceCount> kColumnNames = {"default", "api", "ledger"};
+
+std::size_t IndexOf(Keyspace keyspace) { return static_cast<std::size_t>(keyspace); }
+rocksdb::Slice SliceOf(std::string_view text) { return {text.data(), text.size()}; }
+std::string_view ViewOf(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+absl::Status FromRocks(const rocksdb::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.IsCorruption()) return DataLoss("{}", status.ToString());
+  return Unavailable("{}", status.ToString());
+}
+
+// RocksDB holds fcntl's write lock on LOCK, so the system can name the process. Must not be asked
+// about a lock of our own process: closing any descriptor of the file would release it (POSIX).
+std::optional<int> LockHolder(const std::string& lock_file) {
+  const int fd = ::open(lock_file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  struct flock probe = {};
+  probe.l_type = F_RDLCK;
+  probe.l_whence = SEEK_SET;
+  const int asked = ::fcntl(fd, F_GETLK, &probe);
+  ::close(fd);
+  if (asked != 0 || probe.l_type == F_UNLCK) return std::nullopt;
+  return probe.l_pid;
+}
+
+absl::Status InUse(const std::string& dir, std::string_view reason) {
+  if (reason.find("current process") != std::string_view::npos) {
+    return FailedPrecondition("is already open in this process");
+  }
+  if (const auto pid = LockHolder(dir + "/LOCK")) {
+    return FailedPrecondition(
+        "is in use by process {}; stop that controller or use another dataDir", *pid);
+  }
+  return FailedPrecondition("is in use by another process; stop it or use another dataDir");
+}
+
+// After a full disk RocksDB would flush and go on, in a thread of its own that lives on while the
+// database is closed. What a failed commit has left is settled by Store::Recover.
+class Listener : public rocksdb::EventListener {
+ public:
+  explicit Listener(std::function<void()> on_tables_changed)
+      : on_tables_changed_(std::move(on_tables_changed)) {}
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
+  void OnFlushCompleted(rocksdb::DB* /*db*/, const rocksdb::FlushJobInfo& /*info*/) override {
+    if (on_tables_changed_) on_tables_changed_();
+  }
+  void OnCompactionCompleted(rocksdb::DB* /*db*/,
+                             const rocksdb::CompactionJobInfo& /*info*/) override {
+    if (on_tables_changed_) on_tables_changed_();
+  }
+
+ private:
+  const std::function<void()> on_tables_changed_;
+};
+
+class NoLog : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*values*/) override {}
+};
+
+rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::Env* env) {
+  rocksdb::DBOptions db;
+  db.env = env;
+  db.create_if_missing = options.create;
+  db.create_missing_column_families = true;  // a start that was ended while it created them
+  db.paranoid_checks = true;
+  db.track_and_verify_wals_in_manifest = true;
+  // Unfinished writes were cut off before (log_check.h): whatever is left must be whole.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
+  db.max_total_wal_size = 256UL << 20U;
+  db.max_background_jobs = 2;
+  db.max_open_files = 512;
+  db.keep_log_file_num = 2;
+  db.max_log_file_size = 4UL << 20U;
+  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.max_bgerror_resume_count = 0;
+  db.listeners.push_back(std::make_shared<Listener>(options.on_tables_changed));
+  // What is recovered from the log may never have been synced; RocksDB's default writes it to a
+  // table before anything builds on it, here too.
+  if (options.single_threaded) {
+    db.avoid_flush_during_shutdown = true;
+    db.max_total_wal_size = 4UL << 30U;
+  }
+  return db;
+}
+
+std::vector<rocksdb::ColumnFamilyDescriptor> Columns(bool single_threaded) {
+  rocksdb::ColumnFamilyOptions column;
+  column.write_buffer_size = 32UL << 20U;
+  if (single_threaded) {
+    column.write_buffer_size = 1UL << 30U;
+    column.disable_auto_compactions = true;
+  }
+  std::vector<rocksdb::ColumnFamilyDescriptor> columns;
+  for (const std::string_view name : kColumnNames) {
+    rocksdb::BlockBasedTableOptions table;
+    table.block_cache = rocksdb::NewLRUCache(16UL << 20U);
+    column.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+    columns.emplace_back(std::string(name), column);
+  }
+  return columns;
+}
+
+// Null: RocksDB's own.
+std::unique_ptr<rocksdb::Env> EnvOf(const Database::Options& options) {
+  return options.file_system ? rocksdb::NewCompositeEnv(options.file_system) : nullptr;
+}
+
+}  // namespace
+
+// RocksDB renames a folder's LOG before it asks for the folder's lock, also when a running
+// controller writes that LOG. So the lock is asked for before RocksDB is.
+absl::Status Database::CheckUnused(const Options& options) {
+  const std::unique_ptr<rocksdb::Env> own = EnvOf(options);
+  rocksdb::Env* env = own ? own.get() : rocksdb::Env::Default();
+  rocksdb::FileLock* lock = nullptr;
+  const rocksdb::Status locked = env->LockFile(options.dir + "/LOCK", &lock);
+  if (locked.ok()) return FromRocks(env->UnlockFile(lock));
+  const std::string reason = locked.ToString();
+  // Nobody's lock is in the way of a file that cannot even be opened.
+  if (reason.find("open a file for lock") != std::string::npos) return FromRocks(locked);
+  return InUse(options.dir, reason);
+}
+
+absl::StatusOr<std::uint64_t> Database::NewestSequence(const Options& options) {
+  const std::unique_ptr<rocksdb::Env> own = EnvOf(options);
+  rocksdb::DBOptions read_only =
+      DatabaseOptions(options, own ? own.get() : rocksdb::Env::Default());
+  read_only.create_missing_column_families = false;
+  read_only.info_log = std::make_shared<NoLog>();
+  read_only.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  rocksdb::DB* opened = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle*> columns;
+  const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(
+      read_only, options.dir, Columns(options.single_threaded), &columns, &opened);
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  if (!status.ok()) return FromRocks(status);
+  const std::uint64_t newest = db->GetLatestSequenceNumber();
+  for (rocksdb::ColumnFamilyHandle* column : columns) {
+    db->DestroyColumnFamilyHandle(column).PermitUncheckedError();
+  }
+  return newest;
+}
+
+Database::Database(Options options) : options_(std::move(options)), env_(EnvOf(options_)) {}
+
+absl::StatusOr<std::shared_ptr<Database>> Database::Open(Options options) {
+  std::shared_ptr<Database> database(new Database(std::move(options)));
+  const Options& own = database->options_;
+  rocksdb::Env* env = database->env_ ? database->env_.get() : rocksdb::Env::Default();
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status opened = rocksdb::DB::Open(
+      DatabaseOptions(own, env), own.dir, Columns(own.single_threaded), &database->columns_, &db);
+  database->db_.reset(db);
+  const std::string reason = opened.ToString();
+  if (opened.IsIOError() && reason.find("lock") != std::string::npos &&
+      reason.find("LOCK") != std::string::npos) {
+    return InUse(own.dir, reason);
+  }
+  if (opened.IsInvalidArgument()) {
+    return FailedPrecondition("holds a RocksDB that is not Tahoma's ({}); use another dataDir",
+                              reason);
+  }
+  TAHOMA_RETURN_IF_ERROR(FromRocks(opened));
+  return database;
+}
+
+Database::~Database() {
+  if (!db_) return;
+  for (rocksdb::ColumnFamilyHandle* column : columns_) {
+    db_->DestroyColumnFamilyHandle(column).PermitUncheckedError();
+  }
+  db_->Close().PermitUncheckedError();
+}
+
+absl::Status Database::Write(const Operations& operations) {
+  constexpr std::size_t kFraming = 32;  // more than RocksDB adds to an operation
+  std::size_t bytes = 0;
+  for (const WriteBatch::Operation* op : operations) {
+    bytes += op->key.size() + op->value().size() + kFraming;
+  }
+  rocksdb::WriteBatch merged(bytes);
+  for (const WriteBatch::Operation* effective : operations) {
+    const WriteBatch::Operation& op = *effective;
+    rocksdb::ColumnFamilyHandle* column = columns_[IndexOf(op.keyspace)];
+    rocksdb::Status added;
+    switch (op.kind) {
+      case WriteBatch::Kind::kPut:
+        added = merged.Put(column, SliceOf(op.key), SliceOf(op.value()));
+        break;
+      case WriteBatch::Kind::kDelete:
+        added = merged.Delete(column, SliceOf(op.key));
+        break;
+      case WriteBatch::Kind::kDeleteRange:
+        added = merged.DeleteRange(column, SliceOf(op.key), SliceOf(op.value()));
+        break;
+    }
+    TAHOMA_CHECK(added.ok());
+  }
+  if (merged.Count() == 0) return absl::OkStatus();
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  return FromRocks(db_->Write(synced, &merged));
+}
+
+std::uint64_t Database::sequence() const { return db_->GetLatestSequenceNumber(); }
+
+absl::StatusOr<std::string> Database::Get(Keyspace keyspace, std::string_view key) const {
+  std::string value;
+  const rocksdb::Status got =
+      db_->Get(rocksdb::ReadOptions(), columns_[IndexOf(keyspace)], SliceOf(key), &value);
+  if (got.IsNotFound()) return NotFound("the store has no key '{}'", key);
+  if (!got.ok()) return FromRocks(got);
+  return value;
+}
+
+absl::Status Database::Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const {
+  return ScanAt(nullptr, keyspace, from, visit);
+}
+
+absl::Status Database::ScanAt(const rocksdb::Snapshot* snapshot, Keyspace keyspace,
+                              std::string_view from, const Visit& visit) const {
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot;
+  const std::unique_ptr<rocksdb::Iterator> at(
+      db_->NewIterator(options, columns_[IndexOf(keyspace)]));
+  for (at->Seek(SliceOf(from)); at->Valid(); at->Next()) {
+    if (!visit(ViewOf(at->key()), ViewOf(at->value()))) break;
+  }
+  return FromRocks(at->status());
+}
+
+Database::Moment::Moment(std::shared_ptr<Database> database)
+    : database_(std::move(database)), snapshot_(database_->db_->GetSnapshot()) {}
+Database::Moment::~Moment() { database_->db_->ReleaseSnapshot(snapshot_); }
+std::uint64_t Database::Moment::sequence() const { return snapshot_->GetSequenceNumber(); }
+absl::Status Database::Moment::Scan(Keyspace keyspace, std::string_view from,
+                                    const Visit& visit) const {
+  return database_->ScanAt(snapshot_, keyspace, from, visit);
+}
+
+}  // namespace tahoma::controller

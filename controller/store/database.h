@@ -1,0 +1,99 @@
+// A RocksDB folder that is open: three keyspaces, written in synced batches.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(const auto database, Database::Open({.dir = dir, .create = true}));
+//   TAHOMA_RETURN_IF_ERROR(database->Write(operations));
+//
+// Errors are the bare reasons: kDataLoss for damage, kFailedPrecondition for a folder that is not
+// ours to open, kUnavailable for what the system refuses. The Store adds whose they are.
+//
+// Scope: how RocksDB is set up and called. When to write, and what follows a failure, is the
+// Store's business.
+//
+// Thread safety: any thread. Closed when the last owner has gone.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/store/write_batch.h"
+
+namespace rocksdb {
+class ColumnFamilyHandle;
+class DB;
+class Env;
+class FileSystem;
+class Snapshot;
+}  // namespace rocksdb
+
+namespace tahoma::controller {
+
+class Database {
+ public:
+  struct Options {
+    std::string dir;
+    std::shared_ptr<rocksdb::FileSystem> file_system = nullptr;  // null: the machine's
+    bool single_threaded = false;                                // StoreOptions
+    bool create = false;
+    // Called when tables were written, from RocksDB's threads; must be short.
+    std::function<void()> on_tables_changed = nullptr;
+  };
+  using Operations = std::vector<const WriteBatch::Operation*>;
+  using Visit = std::function<bool(std::string_view key, std::string_view value)>;
+
+  // Fails when another process has the folder open, naming it, before anything is touched.
+  static absl::Status CheckUnused(const Options& options);
+  // The sequence number of the newest change, read without any change in the folder.
+  static absl::StatusOr<std::uint64_t> NewestSequence(const Options& options);
+  static absl::StatusOr<std::shared_ptr<Database>> Open(Options options);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // All of them or none, on disk. After an error it is unknown which, but until it is closed the
+  // database shows none of them.
+  absl::Status Write(const Operations& operations);
+  // Of the newest change.
+  std::uint64_t sequence() const;
+
+  // The state of one moment, while it lives.
+  class Moment {
+   public:
+    explicit Moment(std::shared_ptr<Database> database);
+    ~Moment();
+    Moment(const Moment&) = delete;
+    Moment& operator=(const Moment&) = delete;
+
+    std::uint64_t sequence() const;
+    // As Database::Scan.
+    absl::Status Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const;
+
+   private:
+    const std::shared_ptr<Database> database_;
+    const rocksdb::Snapshot* const snapshot_;
+  };
+
+  // kNotFound when there is no such key.
+  absl::StatusOr<std::string> Get(Keyspace keyspace, std::string_view key) const;
+  // From `from` on, in byte order, until `visit` returns false.
+  absl::Status Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const;
+
+ private:
+  explicit Database(Options options);
+  absl::Status ScanAt(const rocksdb::Snapshot* snapshot, Keyspace keyspace, std::string_view from,
+                      const Visit& visit) const;
+
+  const Options options_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> columns_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,68 @@
+// Reads RocksDB's write-ahead logs before RocksDB does, to tell an unfinished last write from
+// damage.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(const LogsFound found, CheckLogs(dir));
+//   if (found.last_sequence < acknowledged) …   // a log was cut or removed
+//   TAHOMA_RETURN_IF_ERROR(CutTails(found));    // what no commit was acknowledged for
+//
+// A commit is one record, and the next begins only when it is synced. So a record that cannot be
+// read and that no other record follows may be a write that never ended; where a record follows,
+// the unreadable one had been acknowledged. RocksDB cannot tell: it stops at a checksum that does
+// not fit, or it takes everything from there on for lost.
+//
+// Format: https://github.com/facebook/rocksdb/wiki/Write-Ahead-Log-File-Format, blocks of 32 KiB,
+// record types 1 to 4; a record begins with the sequence number of its first change (8 bytes) and
+// the number of changes (4 bytes), little endian.
+//
+// Scope: files "*.log" of a folder that nobody has open.
+//
+// Thread safety: plain functions.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tahoma::controller {
+
+// One log's text. Tells `visit` each whole record, in order, until it returns false.
+struct LogRecord {
+  std::uint64_t begin = 0;  // where it lies in the file
+  std::uint64_t end = 0;
+  std::uint64_t sequence = 0;  // of its first change
+  std::uint32_t changes = 0;
+};
+struct LogEnd {
+  std::uint64_t whole = 0;  // up to here are whole records
+  bool clean = true;        // and there is nothing else
+  bool goes_on = false;     // not clean: a record begins behind what cannot be read
+};
+LogEnd ReadLog(std::string_view log, const std::function<void(const LogRecord&)>& visit);
+
+struct LogsFound {
+  // Of the last change in any log; nothing when no log has a record.
+  std::optional<std::uint64_t> last_sequence;
+  // Logs that end with bytes of a write that did not end.
+  struct Tail {
+    std::string path;
+    std::uint64_t whole = 0;
+    std::uint64_t bytes = 0;  // behind `whole`
+  };
+  std::vector<Tail> tails;
+  std::uint64_t bytes = 0;  // of all logs
+};
+
+// kDataLoss when a record that a later one follows cannot be read or is missing.
+absl::StatusOr<LogsFound> CheckLogs(const std::string& dir);
+
+// Cuts the tails off, and syncs.
+absl::Status CutTails(const LogsFound& found);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,60 @@
+// How far a store had come: a small file in its folder by which the next start notices that the
+// folder holds less.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(const std::optional<Mark> mark, ReadMark(dir));
+//   …
+//   TAHOMA_ASSIGN_OR_RETURN(MarkFile file, MarkFile::Open(dir, mark));   // on disk
+//   file.Note({.sequence = 4711, …});                                    // after every commit
+//
+// Note is not synced: that would cost every commit a second sync. So a process may end in any way
+// and the mark is exact, while after a power cut it may be some seconds old. It is never ahead of
+// what is on disk.
+//
+// Scope: the file ACKNOWLEDGED (docs/formats/store.md).
+//
+// Thread safety: one thread at a time.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tahoma::controller {
+
+struct Mark {
+  std::uint64_t sequence = 0;        // of the last change that was acknowledged
+  std::uint64_t manifest = 0;        // number of RocksDB's manifest,
+  std::uint64_t manifest_bytes = 0;  // and how long it was at least
+
+  friend bool operator==(const Mark&, const Mark&) = default;
+};
+
+inline constexpr const char* kMarkName = "ACKNOWLEDGED";
+
+// Nothing when there is no such file; kDataLoss when it cannot be understood.
+absl::StatusOr<std::optional<Mark>> ReadMark(const std::string& dir);
+
+class MarkFile {
+ public:
+  // Writes `mark` durably and keeps the file open.
+  static absl::StatusOr<MarkFile> Open(const std::string& dir, const Mark& mark);
+  MarkFile() = default;
+  MarkFile(MarkFile&& other) noexcept;
+  MarkFile& operator=(MarkFile&& other) noexcept;
+  ~MarkFile();
+
+  // Best effort: an older mark is as true, it only notices less.
+  void Note(const Mark& mark);
+
+ private:
+  int fd_ = -1;
+};
+
+// The number and the size of the manifest that CURRENT names; kDataLoss when there is none.
+absl::StatusOr<Mark> ManifestOf(const std::string& dir);
+
+}  // namespace tahoma::controller
