@@ -20,6 +20,19 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
   return held;
 }
 
+// 0 for the record that begins a run.
+RunId RunOf(const Record& record) {
+  struct Visitor {
+    RunId operator()(const GangPrepared&) const { return 0; }
+    RunId operator()(const GangAllocated& r) const { return r.run; }
+    RunId operator()(const GangBound& r) const { return r.run; }
+    RunId operator()(const ClaimReleased& r) const { return r.run; }
+    RunId operator()(const GangUndoing& r) const { return r.run; }
+    RunId operator()(const GangReleased& r) const { return r.run; }
+  };
+  return std::visit(Visitor{}, record);
+}
+
 }  // namespace
 
 std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const DecidedClaim& claim) {
@@ -43,15 +56,7 @@ absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
   if (!record.ok()) {
     return Annotate(record.status(), fmt::format("journal entry {}", sequence));
   }
-  struct RunIdOf {
-    RunId operator()(const GangPrepared&) const { return 0; }
-    RunId operator()(const GangAllocated& r) const { return r.run; }
-    RunId operator()(const GangBound& r) const { return r.run; }
-    RunId operator()(const ClaimReleased& r) const { return r.run; }
-    RunId operator()(const GangUndoing& r) const { return r.run; }
-    RunId operator()(const GangReleased& r) const { return r.run; }
-  };
-  if (const RunId run = std::visit(RunIdOf{}, *record); run != 0) {
+  if (const RunId run = RunOf(*record); run != 0) {
     const RunEntry* entry = FindRun(run);
     if (entry == nullptr) {
       return DataLoss("journal entry {} speaks of gang run {}, which is not in the journal",
@@ -65,7 +70,10 @@ absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
   }
   last_sequence_ = sequence;
   Apply(sequence, *record);
-  if (std::holds_alternative<GangPrepared>(*record)) FindRun(sequence)->run.MarkRestored();
+  if (std::holds_alternative<GangPrepared>(*record)) {
+    FindRun(sequence)->run.MarkRestored();
+    FindRun(sequence)->restored = true;
+  }
   return absl::OkStatus();
 }
 
@@ -81,6 +89,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
     Adopt();
   }
   AdvanceRuns();
+  AdoptSuccessors();
   AssessTouched();
   PlanSome();
   AdvanceRuns();
@@ -302,6 +311,12 @@ void Core::Commit(const Record& record) {
   Apply(sequence, record);
 }
 
+// Of a run that exists: people are told first, of the run as it was.
+void Core::CommitAndTell(const Record& record) {
+  Tell(*FindRun(RunOf(record)), record);
+  Commit(record);
+}
+
 // The one place where a record takes effect, whether it was just decided or read at a start.
 void Core::Apply(Sequence sequence, const Record& record) {
   if (const auto* prepared = std::get_if<GangPrepared>(&record)) {
@@ -377,8 +392,15 @@ void Core::ApplyReleased(RunId id) {
       capacity_freed_ = true;
     }
   }
+  if (std::any_of(decision->pods.begin(), decision->pods.end(), [&](const DecidedPod& pod) {
+        const auto fact = facts_.pods.Find(PodKey{decision->key.ns, pod.name});
+        return fact != nullptr && fact->uid != pod.uid && !fact->bound_gang_uid.empty();
+      })) {
+    left_behind_.insert(ref);
+  }
   runs_.erase(found);
   touched_runs_.erase(id);
+  held_back_.erase(id);
   for (const DecidedClaim& claim : decision->claims) {
     HoldAsPublished({decision->key.ns, claim.name});
   }

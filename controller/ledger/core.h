@@ -94,6 +94,7 @@ class Core {
     GangRef ref;
     std::vector<Sequence> records;
     std::optional<MonotonicTime> wake;
+    bool restored = false;  // begun by an earlier process, or taken over
   };
   struct Waiting {
     std::shared_ptr<const GangSpec> spec;  // nullptr: not ready
@@ -128,6 +129,7 @@ class Core {
 
   // core.cc: records
   void Commit(const Record& record);
+  void CommitAndTell(const Record& record);
   void Apply(Sequence sequence, const Record& record);
   void ApplyPrepared(Sequence sequence, const GangPrepared& record);
   void ApplyReleased(RunId run);
@@ -136,7 +138,8 @@ class Core {
   // core_gangs.cc
   void AdvanceRuns();
   void AdvanceRun(RunId id);
-  void AfterRecord(const RunEntry& entry, const Record& record);
+  void Tell(const RunEntry& entry, const Record& record);
+  bool IsHeldBack(const RunEntry& entry) const;
   void AssessTouched();
   void Assess(const GangRef& ref);
   void PlanSome();
@@ -157,6 +160,8 @@ class Core {
 
   // core_adopt.cc
   void Adopt();
+  void AdoptSuccessors();
+  bool HoldsWhatOthersHave(const GangDecision& decision) const;
   void AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
 
   const PlanFunction plan_;
@@ -178,6 +183,9 @@ class Core {
   // Pods that name the claim, so that news of it reach them.
   absl::flat_hash_map<ClaimKey, std::set<PodKey>> pods_of_claim_;
   std::set<RunId> touched_runs_;
+  std::set<RunId> held_back_;
+  // Whose run has ended while pods of theirs are bound that it did not have.
+  std::set<GangRef> left_behind_;
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
   std::size_t runs_in_flight_ = 0;
 

@@ -3,6 +3,7 @@
 // rolled forward, whatever is only partly allocated is rolled back.
 
 #include <algorithm>
+#include <utility>
 
 #include "controller/ledger/core.h"
 #include "lib/base/status.h"
@@ -71,6 +72,32 @@ void Core::Adopt() {
   }
 }
 
+// A run has ended, for the API shows other pods by the names of its own, which were bound for a run
+// that the journal has dropped: the API was restored to before the gang was made anew.
+void Core::AdoptSuccessors() {
+  for (const GangRef& ref : std::exchange(left_behind_, {})) {
+    if (run_of_gang_.contains(ref)) continue;
+    std::vector<std::shared_ptr<const PodFact>> pods;
+    const auto add = [&](const std::string& name) {
+      auto pod = facts_.pods.Find(PodKey{ref.key.ns, name});
+      if (pod != nullptr && !pod->finished) pods.push_back(std::move(pod));
+    };
+    if (ref.single) add(ref.key.name);
+    if (!ref.single) {
+      for (const std::string& name : roster_.PodsOf(ref.key)) add(name);
+    }
+    if (!pods.empty()) AdoptGang(ref, pods);
+  }
+}
+
+bool Core::HoldsWhatOthersHave(const GangDecision& decision) const {
+  return std::any_of(decision.claims.begin(), decision.claims.end(),
+                     [&](const DecidedClaim& claim) {
+                       const Holding* holding = cluster_.FindHolding(claim.uid);
+                       return holding != nullptr && cluster_.IsSharedWithOthers(*holding);
+                     });
+}
+
 void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods) {
   auto decision = std::make_shared<GangDecision>();
   decision->key = ref.key;
@@ -121,14 +148,17 @@ void Core::AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const
   Commit(GangPrepared{decision});
   const RunId run = run_of_gang_.at(ref);
   FindRun(run)->run.MarkRestored();
+  FindRun(run)->restored = true;
   for (const DecidedPod& pod : decision->pods) TellRunsOfPod({ref.key.ns, pod.name});
   for (const DecidedClaim& claim : decision->claims) TellRunsOfClaim({ref.key.ns, claim.name});
   // Binds are sent when all claims are held: one may still be on its way.
   if (any_bound || all_held) Commit(GangAllocated{run});
-  if (!any_bound || !all_held || !all_placed) {
-    const GangUndoing undoing{run, "the controller's journal was lost before the gang was whole"};
-    AfterRecord(*FindRun(run), undoing);
-    Commit(undoing);
+  // The journal wins over a gang that had ended and that only a restored backup knows.
+  const bool overtaken = HoldsWhatOthersHave(*decision);
+  if (overtaken) {
+    CommitAndTell(GangUndoing{run, "its devices were given to others before the API was restored"});
+  } else if (!any_bound || !all_held || !all_placed) {
+    CommitAndTell(GangUndoing{run, "the controller's journal was lost before the gang was whole"});
   } else if (std::find(bound.begin(), bound.end(), false) == bound.end()) {
     Commit(GangBound{run});
   }

@@ -110,6 +110,7 @@ void Core::AdvanceRuns() {
     FindRun(wakes_.begin()->second)->wake.reset();
     wakes_.erase(wakes_.begin());
   }
+  touched_runs_.insert(held_back_.begin(), held_back_.end());
   const std::set<RunId> touched = std::move(touched_runs_);
   touched_runs_.clear();
   for (const RunId id : touched) AdvanceRun(id);
@@ -119,9 +120,13 @@ void Core::AdvanceRun(RunId id) {
   RunEntry* entry = FindRun(id);
   if (entry == nullptr) return;
   const GangRef ref = entry->ref;
+  if (entry->restored) {
+    const bool held_back = IsHeldBack(*entry);
+    entry->run.HoldBack(held_back);
+    held_back ? static_cast<void>(held_back_.insert(id)) : static_cast<void>(held_back_.erase(id));
+  }
   while (std::optional<Record> record = entry->run.Next(now_.monotonic, attempts_, out_.writes)) {
-    AfterRecord(*entry, *record);
-    Commit(*record);
+    CommitAndTell(*record);
     if (std::holds_alternative<GangReleased>(*record)) return;  // the entry is gone
     touched_gangs_.insert(ref);
   }
@@ -131,8 +136,14 @@ void Core::AdvanceRun(RunId id) {
   if (entry->wake) wakes_.insert({*entry->wake, id});
 }
 
+// Whether devices that the journal gave to the run are in claims of others, in an API that was
+// restored from a backup.
+bool Core::IsHeldBack(const RunEntry& entry) const {
+  return entry.run.phase() != RunPhase::kUndoing && HoldsWhatOthersHave(entry.run.decision());
+}
+
 // Tells people about a record that is about to be committed.
-void Core::AfterRecord(const RunEntry& entry, const Record& record) {
+void Core::Tell(const RunEntry& entry, const Record& record) {
   const GangDecision& decision = entry.run.decision();
   if (std::holds_alternative<GangBound>(record)) {
     ++counters_.gangs_bound;

@@ -382,6 +382,7 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
     return std::nullopt;
   }
   if (seen.allocation == nullptr) {
+    if (held_back_) return std::nullopt;
     return seen.protected_by_finalizer ? WriteKind::kAllocate : WriteKind::kAddFinalizer;
   }
   if (!claim.allocated_before && !SameDevices(*seen.allocation, claim.allocation)) {

@@ -75,6 +75,9 @@ class GangRun {
   void OnClaim(std::size_t claim, const std::shared_ptr<const ClaimFact>& fact);
   void OnNodeGone(const std::string& node);
   void OnResult(const ApiResult& result, MonotonicTime now);
+  // While other claims have devices of this run in the API, which was restored from a backup, none
+  // of its claims is allocated.
+  void HoldBack(bool held_back) { held_back_ = held_back; }
 
   // Appends the writes that can be issued now, and returns the record that must be journalled
   // before them, if any. To be called again after Apply() of that record; nullopt means no more
@@ -137,6 +140,7 @@ class GangRun {
   const std::shared_ptr<const GangDecision> decision_;
   RunPhase phase_ = RunPhase::kPrepared;
   bool restored_ = false;
+  bool held_back_ = false;
   std::string failure_;
   std::optional<MonotonicTime> deadline_;
   std::optional<MonotonicTime> wake_;

@@ -32,6 +32,26 @@ void Occupy(const Node& node, const Holding& holding, NodeState& state) {
   }
 }
 
+// Whether both hold a core of the node; of one that is gone only names are known.
+bool Overlap(const NodeState& state, const Holding& a, const Holding& b) {
+  if (state.node == nullptr) {
+    return std::any_of(a.devices.begin(), a.devices.end(), [&](const Holding::HeldDevice& held) {
+      return !held.admin_access &&
+             std::any_of(b.devices.begin(), b.devices.end(), [&](const auto& other) {
+               return !other.admin_access && other.node == held.node && other.device == held.device;
+             });
+    });
+  }
+  NodeState of_a;
+  NodeState of_b;
+  Occupy(*state.node, a, of_a);
+  Occupy(*state.node, b, of_b);
+  for (std::size_t chip = 0; chip < of_a.busy_cores.size(); ++chip) {
+    if ((of_a.busy_cores[chip] & of_b.busy_cores[chip]) != 0) return true;
+  }
+  return false;
+}
+
 bool BelongsToUltraServer(const Node& node) {
   return !node.ultraserver_id.empty() && node.family->type != nullptr &&
          node.family->type->ultra_server;
@@ -291,6 +311,18 @@ void ClusterState::Release(const std::string& claim_uid) {
     RecountNode(node);
     ForgetIfUnused(node, held.node);
   }
+}
+
+bool ClusterState::IsSharedWithOthers(const Holding& holding) const {
+  for (const Holding::HeldDevice& held : holding.devices) {
+    const NodeId* id = node_ids_.Find(held.node);
+    if (id == nullptr) continue;
+    const NodeState& state = nodes_[id->value()];
+    for (const auto& other : state.holdings) {
+      if (other->claim_uid != holding.claim_uid && Overlap(state, holding, *other)) return true;
+    }
+  }
+  return false;
 }
 
 std::optional<NodeId> ClusterState::FindNode(const std::string& name) const {

@@ -130,6 +130,9 @@ class ClusterState {
   std::optional<UnitId> FindUnit(const std::string& name) const;
   // nullptr when that claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
+  // Whether another claim holds a core that this one holds. No plan does that; an API server that
+  // was restored from a backup can show it.
+  bool IsSharedWithOthers(const Holding& holding) const;
   std::size_t holding_count() const { return holdings_.size(); }
 
   template <typename F>

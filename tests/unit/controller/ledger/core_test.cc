@@ -4,15 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "tests/support/fake_api.h"
-#include "tests/support/memory_journal.h"
+#include "tests/unit/controller/ledger/core_world.h"
 
 namespace tahoma::controller {
 namespace {
@@ -21,139 +17,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What happens to the n-th write that the core asks for.
-enum class Fate { kNormal, kConflict, kRefused, kNotDone, kAnswerLost, kLate };
-
-class World {
- public:
-  FakeApi api;
-  MemoryJournal journal;
-  // Called before each write with its number, from 1.
-  std::function<Fate(int)> fate = [](int) { return Fate::kNormal; };
-  // After this many journal writes and API writes together the program is gone; 0: never.
-  int crash_after = 0;
-  int writes = 0;
-  // What the watch of claims tells is held back. Afterwards it comes bit by bit, whenever nothing
-  // else is left to do.
-  bool claims_lag = false;
-
-  World() { Start(); }
-  // In standalone mode claims are made with their finalizer.
-  explicit World(CoreOptions options) : options_(options) {
-    api.protects_claims = options.journal_beside_api;
-    Start();
-  }
-
-  void Start() {
-    core_ = std::make_unique<Core>(FirstFit, options_);
-    results_.clear();
-    TAHOMA_CHECK_OK(journal.Load([&](Sequence sequence, std::string_view bytes) {
-      return core_->Restore(sequence, bytes);
-    }));
-    api.Relist();
-  }
-
-  // Runs until nothing moves, for at most `steps`. False when the program crashed.
-  bool Settle(int steps = 3000, bool duties = true) {
-    int idle = 0;
-    for (int i = 0; i < steps && idle < 3; ++i) {
-      std::vector<Command> commands = Arrived(api.TakeEvents());
-      for (ApiResult& result : results_) commands.emplace_back(std::move(result));
-      results_.clear();
-      if (commands.empty() && !claims_lag && !lagging_.empty()) {
-        commands.push_back(lagging_.front());
-        lagging_.pop_front();
-      }
-      const bool quiet = commands.empty();
-      StepOutput out = core_->Step(std::move(commands), Time());
-      if (!out.journal.empty()) {
-        if (Crashes()) return false;
-        TAHOMA_CHECK_OK(journal.Write(out.journal));
-      }
-      for (const ApiWrite& write : out.writes) {
-        if (Crashes()) return false;
-        results_.push_back(Carry(write));
-      }
-      const bool late = DeliverLate(out.writes.empty() && quiet);
-      if (duties) api.RunDuties();
-      idle = quiet && out.writes.empty() && !late ? idle + 1 : 0;
-      clock_ += idle != 0 ? std::chrono::seconds(3) : std::chrono::milliseconds(20);
-    }
-    return true;
-  }
-
-  Core& core() { return *core_; }
-  Now Time() const {
-    return {WallTime(std::chrono::seconds(1'700'000'000)) + clock_, MonotonicTime(clock_)};
-  }
-
- private:
-  bool Crashes() {
-    ++steps_;
-    return crash_after != 0 && steps_ >= crash_after;
-  }
-
-  ApiResult Carry(const ApiWrite& write) {
-    const Fate what = fate(++writes);
-    if (what == Fate::kNormal) return api.Execute(write);
-    ApiResult result;
-    result.run = write.run;
-    result.kind = write.kind;
-    result.index = write.index;
-    result.attempt = write.attempt;
-    result.ns = write.ns;
-    result.name = write.name;
-    result.message = "injected";
-    result.outcome = what == Fate::kConflict  ? WriteOutcome::kConflict
-                     : what == Fate::kRefused ? WriteOutcome::kRefused
-                                              : WriteOutcome::kUnavailable;
-    if (what == Fate::kAnswerLost) api.Execute(write);
-    if (what == Fate::kLate) late_.push_back(write);
-    return result;
-  }
-
-  std::vector<Command> Arrived(std::vector<Command> events) {
-    if (!claims_lag && lagging_.empty()) return events;
-    std::vector<Command> arrived;
-    for (Command& event : events) {
-      const bool lags =
-          std::holds_alternative<ClaimSeen>(event) || std::holds_alternative<ClaimGone>(event);
-      if (lags) {
-        lagging_.push_back(std::move(event));
-      } else {
-        arrived.push_back(std::move(event));
-      }
-    }
-    return arrived;
-  }
-
-  // Writes that were given up long ago reach the API now.
-  bool DeliverLate(bool quiet) {
-    if (late_.empty() || (!quiet && ++waited_ < 4)) return false;
-    waited_ = 0;
-    api.Execute(late_.front());
-    late_.pop_front();
-    return true;
-  }
-
-  const CoreOptions options_;
-  std::unique_ptr<Core> core_;
-  std::deque<ApiWrite> late_;
-  std::deque<Command> lagging_;
-  std::vector<ApiResult> results_;
-  std::chrono::nanoseconds clock_{0};
-  int steps_ = 0;
-  int waited_ = 0;
-};
-
-void AddGangOfTwo(FakeApi& api) {
-  api.AddNode("node-a");
-  api.AddNode("node-b");
-  api.AddGang("train", 2);
-  api.AddPodWithClaim("train-0", "train", 10);
-  api.AddPodWithClaim("train-1", "train", 10);
-}
-
 // "one", for which the claim "shared" is allocated, then "two" on the same.
 void RunTwoOnOneClaim(World& world) {
   world.api.AddClaim("shared", 4);
@@ -161,12 +24,6 @@ void RunTwoOnOneClaim(World& world) {
   world.Settle();
   world.api.AddPod("two", "", {"shared"});
   world.Settle();
-}
-
-int BoundPods(const FakeApi& api) {
-  int bound = 0;
-  for (const auto& [name, pod] : api.pods()) bound += pod.node.empty() ? 0 : 1;
-  return bound;
 }
 
 bool AllReserved(const FakeApi& api) {
@@ -519,11 +376,6 @@ TEST(CoreTest, NoPodIsBoundOnAnOldWordOfItsClaim) {
   EXPECT_EQ(BoundPods(world.api), 1);
 }
 
-std::ptrdiff_t EventsOf(const FakeApi& api, const std::string& reason) {
-  return std::count_if(api.events().begin(), api.events().end(),
-                       [&](const EventNote& event) { return event.reason == reason; });
-}
-
 int CountSteps(CoreOptions options = {}) {
   int steps = 0;
   for (int at = 1; at < 200; ++at) {
@@ -659,25 +511,6 @@ TEST(CoreTest, APodThatAnotherSchedulerHasBoundIsNotTakenOver) {
   EXPECT_TRUE(world.api.claims().at("theirs").ReservedFor(world.api.pods().at("old").uid));
   EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 1U) << "its chip is not free";
   EXPECT_EQ(world.journal.size(), 0U);
-}
-
-TEST(CoreTest, AnApiRestoredFromAnOlderBackupIsPublishedAgain) {
-  for (const bool restart : {false, true}) {
-    SCOPED_TRACE(restart);
-    World world;
-    AddGangOfTwo(world.api);
-    const FakeApi::Backup backup = world.api.Save();
-    world.Settle();
-    const std::string node = world.api.pods().at("train-1").node;
-    world.api.Restore(backup);
-    if (restart) world.Start();
-    world.Settle();
-    world.api.CheckAtRest();
-    EXPECT_THAT(world.api.faults, IsEmpty());
-    EXPECT_EQ(BoundPods(world.api), 2);
-    EXPECT_EQ(world.api.pods().at("train-1").node, node);
-    EXPECT_EQ(world.core().snapshot()->counters.gangs_prepared, restart ? 0U : 1U);
-  }
 }
 
 TEST(CoreTest, PodsThatEndedWhileTheControllerWasDownAreReleased) {
