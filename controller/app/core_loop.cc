@@ -41,7 +41,8 @@ absl::Status CoreLoop::Start() {
   ingest_ = std::make_unique<Ingest>(
       transport_, options_.scheduler_names,
       [this](Command command) { queue_.Push(std::move(command)); },
-      [this](std::chrono::milliseconds duration) { return Pause(duration); }, options_.log);
+      [this](std::chrono::milliseconds duration) { return Pause(duration); }, options_.log,
+      [this](const std::string& why) { LoseHistory(why); });
   thread_ = std::thread([this] { Run(); });
   ingest_->Start();
   return absl::OkStatus();
@@ -69,6 +70,8 @@ void CoreLoop::Run() {
                                                      std::chrono::nanoseconds(0), kIdle);
     }
     std::vector<Command> commands = queue_.PopAllFor(kCommandsPerStep, timeout);
+    // A watch tells that history was lost before it pushes what it knows now.
+    if (!health().ok()) return;
     const Now now{clock_.WallNow(), clock_.MonotonicNow()};
     const std::size_t wanted = commands.size();
     StepOutput out = core_.Step(commands, now);
@@ -86,6 +89,15 @@ void CoreLoop::Run() {
     }
     publisher_->Publish(std::move(out.writes));
   }
+}
+
+void CoreLoop::LoseHistory(const std::string& why) {
+  // An API on the journal's disk cannot be restored alone, under a program that runs.
+  if (options_.core.journal_beside_api) return;
+  const std::lock_guard lock(mutex_);
+  if (!failure_.ok()) return;
+  failure_ = Aborted("the API was restored from a backup: {}", why);
+  changed_.notify_all();
 }
 
 bool CoreLoop::Pause(std::chrono::milliseconds duration) {

@@ -6,6 +6,10 @@
 //   transport.Shutdown();                        // ends the watches' streams
 //   loop.Stop();
 //
+// When the API was restored from a backup, the loop fails with kAborted: what it knows is of a
+// history that is gone. Another loop on the same journal reads everything anew and publishes again
+// what the journal says, as after a restart (cluster_loop.h).
+//
 // Threads: one for the core (drain commands, plan, journal, apply, publish: DESIGN D8), those of
 // Ingest and Publisher, which only pass values to it and from it.
 //
@@ -58,8 +62,11 @@ class CoreLoop {
   void Stop();
 
   std::shared_ptr<const Snapshot> snapshot() const;
-  // Not OK once the journal has failed: nothing is decided any more, the program must end.
+  // Not OK once nothing is decided any more: kAborted when the API lost its history; otherwise the
+  // journal has failed and the program must end.
   absl::Status health() const;
+  // The API lost its history, as somebody else found out: fails, before any further step.
+  void LoseHistory(const std::string& why);
   // Waits until health() changes or `timeout` has passed.
   absl::Status WaitForFailure(std::chrono::milliseconds timeout);
 

@@ -17,11 +17,13 @@ constexpr std::chrono::milliseconds kLook{500};
 
 Leadership::Leadership(kube::Transport& transport, const Clock& clock,
                        kube::LeaderElectionOptions options,
-                       std::function<void(const std::string& line)> log)
+                       std::function<void(const std::string& line)> log,
+                       std::function<void()> history_lost)
     : clock_(clock),
       ns_(options.ns),
       name_(options.name),
       log_(std::move(log)),
+      history_lost_(std::move(history_lost)),
       client_(transport, sleeper_, Rng(SeedFromMachine()), {.attempts = 1}),
       election_(std::move(options)),
       thread_([this] { Run(); }) {}
@@ -37,7 +39,7 @@ Leadership::~Leadership() {
 
 bool Leadership::Wait(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, timeout, [this] { return leading_.load(); });
+  return changed_.wait_for(lock, timeout, [this] { return led_; });
 }
 
 void Leadership::Run() {
@@ -50,12 +52,14 @@ void Leadership::Run() {
     } else {
       Act(step);
     }
-    const bool leads = election_.IsLeader(clock_.MonotonicNow());
-    if (leads != leading_) {
+    leads_until_ = election_.leads_until().value_or(MonotonicTime::min());
+    if (election_.TakeHistoryLost() && history_lost_) history_lost_();
+    const bool leads = leading();
+    if (leads != led_) {
       log_(leads ? fmt::format("leading: lease {}/{}", ns_, name_)
                  : fmt::format("lease {}/{} lost to {}", ns_, name_, election_.holder()));
       const std::lock_guard lock(mutex_);
-      leading_ = leads;
+      led_ = leads;
       changed_.notify_all();
     }
     if (!sleeper_.Sleep(pause)) return;

@@ -4,6 +4,9 @@
 //   if (!leadership.Wait(stop)) return;               // stand-by until we lead
 //   while (leadership.leading()) …
 //
+// `leading` is asked of the clock each time: a process that was stopped and goes on does not lead
+// any more, even before it has seen its lease lost.
+//
 // Thread safety: Wait from one thread; leading from any.
 
 #pragma once
@@ -25,15 +28,17 @@ namespace tahoma::controller {
 
 class Leadership {
  public:
-  // Both must outlive it.
+  // Transport and clock must outlive it. `history_lost` is called when the API turns out to have
+  // been restored from a backup (lib/kube/lease.h), from a thread of this object.
   Leadership(kube::Transport& transport, const Clock& clock, kube::LeaderElectionOptions options,
-             std::function<void(const std::string& line)> log);
+             std::function<void(const std::string& line)> log,
+             std::function<void()> history_lost = nullptr);
   // Gives the Lease up, so that a stand-by need not wait for its end.
   ~Leadership();
 
   // Waits at most `timeout`; whether we lead.
   bool Wait(std::chrono::milliseconds timeout);
-  bool leading() const { return leading_; }
+  bool leading() const { return clock_.MonotonicNow() < leads_until_.load(); }
 
  private:
   void Run();
@@ -43,10 +48,12 @@ class Leadership {
   const std::string ns_;
   const std::string name_;
   const std::function<void(const std::string&)> log_;
+  const std::function<void()> history_lost_;
   kube::InterruptibleSleeper sleeper_;
   kube::Client client_;
   kube::LeaderElection election_;
-  std::atomic<bool> leading_ = false;
+  std::atomic<MonotonicTime> leads_until_ = MonotonicTime::min();
+  bool led_ = false;  // as it was logged; guarded by mutex_
   std::mutex mutex_;
   std::condition_variable changed_;
   std::thread thread_;

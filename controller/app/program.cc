@@ -1,23 +1,26 @@
 #include "controller/app/program.h"
 
+#include <absl/cleanup/cleanup.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "controller/admin/admin.h"
+#include "controller/app/cluster_loop.h"
 #include "controller/app/core_loop.h"
+#include "controller/app/identity.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/files.h"
-#include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
@@ -29,7 +32,7 @@ namespace tahoma::controller {
 namespace {
 
 // Each thread has at most one request at the API server.
-constexpr PublisherOptions kClusterPublisher = {.threads = 32};
+constexpr int kClusterPublishers = 32;
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
 void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
@@ -53,10 +56,12 @@ absl::Status WaitForEnd(CoreLoop& loop) {
   return absl::OkStatus();
 }
 
-void AddMetrics(rest::Metrics& metrics, const CoreLoop& loop) {
+using ReadSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
+
+void AddMetrics(rest::Metrics& metrics, const ReadSnapshot& snapshot) {
   const auto add = [&](const char* name, const char* help, auto read) {
     metrics.AddCallback(name, help,
-                        [&loop, read] { return static_cast<double>(read(*loop.snapshot())); });
+                        [snapshot, read] { return static_cast<double>(read(*snapshot())); });
   };
   add("tahoma_gangs_prepared", "Gangs whose commit was begun.",
       [](const Snapshot& s) { return s.counters.gangs_prepared; });
@@ -120,7 +125,7 @@ absl::Status RunStandalone(const Options& options, const std::string& token) {
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
-  AddMetrics(metrics, loop);
+  AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);
   admin.AddRoutes(server);
@@ -157,14 +162,16 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   // Of its own: the lease is renewed beside any amount of other requests, and given up after they
   // have been ended.
   TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport, kube::HttpTransport::Create(access));
-  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(std::move(access)));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
   RocksJournal journal(*store);
   rest::Metrics metrics;
-  CoreLoop loop(
-      *transport, journal, clock,
-      {.publisher = kClusterPublisher, .scheduler_names = SchedulerNames(options), .log = Log});
-  AddMetrics(metrics, loop);
+  std::unique_ptr<Leadership> leadership;
+  CoreLoopOptions loop_options{.publisher = {.threads = kClusterPublishers},
+                               .scheduler_names = SchedulerNames(options),
+                               .log = Log};
+  loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
+  ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
+  AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   Admin admin([&loop] { return loop.snapshot(); });
   rest::Server server(AdminOptions(options, token), metrics);
   admin.AddRoutes(server);
@@ -174,24 +181,30 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
     TAHOMA_RETURN_IF_ERROR(WriteAtomically(
         options.port_file, fmt::format("adminAddress: {}\n", server.address()), 0600));
   }
-  Rng rng(SeedFromMachine());
-  Leadership leadership(*lease_transport, clock,
-                        {.ns = ns, .name = "tahoma-controller", .identity = NewUuid(rng)}, Log);
+  leadership = std::make_unique<Leadership>(
+      *lease_transport, clock,
+      kube::LeaderElectionOptions{
+          .ns = ns, .name = "tahoma-controller", .identity = LeaseIdentity(options.data_dir)},
+      Log, [&loop] { loop.LoseHistory("the lease is older than this controller wrote it"); });
+  // Whoever gives the lease up has stopped writing before. Who renews it may still tell the loop
+  // something: the loop goes last.
+  const absl::Cleanup end = [&] {
+    loop.Stop();
+    leadership.reset();
+  };
   Log("standing by for the lease");
-  while (!leadership.Wait(std::chrono::milliseconds(200))) {
+  while (!leadership->Wait(std::chrono::milliseconds(200))) {
     if (Ended()) return absl::OkStatus();
   }
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   server.SetReady("");
   absl::Status status;
   while (status.ok() && !Ended()) {
-    status = loop.health();
+    status = loop.Tend();
     // Another controller may act from now on: nothing more may be written by this one.
-    if (status.ok() && !leadership.leading()) status = Aborted("the leader lease was lost");
+    if (status.ok() && !leadership->leading()) status = Aborted("the leader lease was lost");
   }
   server.Stop();
-  transport->Shutdown();
-  loop.Stop();
   return status;
 }
 

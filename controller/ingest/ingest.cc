@@ -15,12 +15,13 @@ namespace tahoma::controller {
 using json = Json;
 
 Ingest::Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
-               ObjectWatch::Wait wait, Log log)
+               ObjectWatch::Wait wait, Log log, HistoryLost history_lost)
     : transport_(transport),
       scheduler_names_(std::move(scheduler_names)),
       sink_(std::move(sink)),
       wait_(std::move(wait)),
-      log_(std::move(log)) {}
+      log_(std::move(log)),
+      history_lost_(std::move(history_lost)) {}
 
 std::size_t Ingest::StartStepping() {
   FollowNodes();
@@ -60,6 +61,10 @@ void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wan
   handlers.gone = std::move(gone);
   handlers.listed = [this, first = std::make_shared<std::atomic<bool>>(true)] {
     if (first->exchange(false) && --unlisted_ == 0) sink_(WatchesSynced{});
+  };
+  handlers.history_lost = [this, path = target.path](const std::string& why) {
+    log_(fmt::format("watch: {}: the API lost its history: {}", path, why));
+    if (history_lost_) history_lost_(fmt::format("{}: {}", path, why));
   };
   handlers.failed = [this](const absl::Status& status) {
     log_(fmt::format("watch: {}", Message(status)));

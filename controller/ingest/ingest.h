@@ -8,6 +8,10 @@
 // first list, WatchesSynced is pushed. Objects that cannot be read are logged and left out. Of the
 // pods, those for a scheduler of one of the given names (pod.spec.schedulerName) are followed.
 //
+// When the API server turns out to have lost its history (it was restored from a backup), what was
+// pushed before is of no use: `history_lost` is told, and whoever gets the commands begins anew
+// with another Ingest.
+//
 // Thread safety: Start and Stop from one thread; the sink is called from many.
 
 #pragma once
@@ -35,9 +39,12 @@ class Ingest {
   using Sink = std::function<void(Command)>;
   using Log = std::function<void(const std::string& line)>;
 
+  // Told by a watch before it gives what it now knows (object_watch.h). May be empty.
+  using HistoryLost = std::function<void(const std::string& why)>;
+
   // `transport` must outlive it.
   Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
-         ObjectWatch::Wait wait, Log log);
+         ObjectWatch::Wait wait, Log log, HistoryLost history_lost = nullptr);
   ~Ingest() { Stop(); }
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
@@ -71,6 +78,7 @@ class Ingest {
   const Sink sink_;
   const ObjectWatch::Wait wait_;
   const Log log_;
+  const HistoryLost history_lost_;
   std::mutex fleet_mutex_;
   FleetJoin fleet_;  // guarded by fleet_mutex_
   std::atomic<int> unlisted_ = 0;

@@ -50,6 +50,8 @@ void ObjectWatch::Run(const Wait& wait) {
     const bool is_expected = status.ok() || absl::IsOutOfRange(status);  // 410 ends an old watch
     if (!is_expected) handlers_.failed(Annotate(status, target_.path));
     if (is_expected && (events_ > 0 || (lists && status.ok()))) continue;
+    // A server that was restored to before this place may be silent instead of refusing it.
+    version_.clear();
     if (!wait(std::max(pause, RetryAfter(status)))) return;
     pause = std::min(pause * 2, kWaitMost);
   }
@@ -88,8 +90,8 @@ absl::Status ObjectWatch::List() {
       const json page = json::parse(answer->body);
       const json& metadata = page.at("metadata");
       version = metadata.at("resourceVersion").get<std::string>();
-      TAHOMA_RETURN_IF_ERROR(Admit(version));
-      for (const json& item : page.at("items")) See(item);
+      TAHOMA_RETURN_IF_ERROR(Admit(page, version));
+      for (const json& item : page.at("items")) See(item, true);
       token = metadata.value("continue", "");
     } catch (const std::exception& e) {
       return Internal("a list that cannot be read: {}", e.what());
@@ -106,17 +108,40 @@ absl::Status ObjectWatch::List() {
   return absl::OkStatus();
 }
 
-absl::Status ObjectWatch::Admit(const std::string& version) {
+absl::Status ObjectWatch::Admit(const json& page, const std::string& version) {
   switch (newest_.Admit(version)) {
-    case kube::NewestVersion::Verdict::kTake:
-      break;
     case kube::NewestVersion::Verdict::kRefuse:
       return Unavailable("the list is of version {}, older than {}, which was seen", version,
                          newest_.version());
     case kube::NewestVersion::Verdict::kHistoryLost:
-      for (auto& [key, known] : known_) known.version.clear();
+      LoseHistory(fmt::format("its lists are of version {}, older than what was seen", version));
+      break;
+    case kube::NewestVersion::Verdict::kTake:
+      if (const json* older = FirstOlder(page.at("items"))) {
+        LoseHistory(fmt::format("{} is of version {}, older than what was seen",
+                                NameKey(older->at("metadata")),
+                                older->at("metadata").value("resourceVersion", "")));
+      }
   }
   return absl::OkStatus();
+}
+
+// What was seen of an object was no later than the list, and of the object nothing came since.
+const json* ObjectWatch::FirstOlder(const json& items) const {
+  for (const json& item : items) {
+    const json& metadata = item.at("metadata");
+    const auto known = known_.find(NameKey(metadata));
+    if (known == known_.end()) continue;
+    if (kube::IsOlderVersion(metadata.value("resourceVersion", ""), known->second.version)) {
+      return &item;
+    }
+  }
+  return nullptr;
+}
+
+void ObjectWatch::LoseHistory(const std::string& why) {
+  for (auto& [key, known] : known_) known.version.clear();
+  if (handlers_.history_lost) handlers_.history_lost(why);
 }
 
 absl::Status ObjectWatch::Watch() {
@@ -149,7 +174,7 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
     const json& metadata = object.at("metadata");
     const std::string version = metadata.at("resourceVersion");
     if (type == "ADDED" || type == "MODIFIED") {
-      See(object);
+      See(object, false);
     } else if (type == "DELETED") {
       const std::string key = NameKey(metadata);
       if (!IsOutdated(key, version, metadata.value("uid", ""))) Forget(key);
@@ -173,7 +198,7 @@ bool ObjectWatch::IsOutdated(const std::string& key, const std::string& version,
          kube::IsOlderVersion(version, known->second.version);
 }
 
-void ObjectWatch::See(const json& object) {
+void ObjectWatch::See(const json& object, bool listed) {
   const json& metadata = object.at("metadata");
   const std::string key = NameKey(metadata);
   const std::string uid = metadata.value("uid", "");
@@ -181,10 +206,7 @@ void ObjectWatch::See(const json& object) {
   const bool wanted = !handlers_.wanted || handlers_.wanted(object);
   const auto known = known_.find(key);
   if (known != known_.end()) {
-    if (kube::IsOlderVersion(version, known->second.version)) {
-      known->second.list = lists_;
-      return;
-    }
+    if (!listed && kube::IsOlderVersion(version, known->second.version)) return;
     // Another uid: deleted and made again while nobody watched.
     if (!wanted || known->second.uid != uid) Forget(key);
   }

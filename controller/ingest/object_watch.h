@@ -8,8 +8,10 @@
 // and made again between two lists, before its successor is given to `seen`. Only names, uids and
 // versions are kept; objects that are not `wanted` are passed over as if they did not exist.
 //
-// Time does not go back: a list that is older than what was seen is refused and asked for again
-// (lib/kube/resource_version.h), and of an object the newer version is kept.
+// Time goes back only when the server lost its history, as when it was restored from a backup: its
+// lists stay older than what was seen (lib/kube/resource_version.h), or have objects that are. Then
+// `history_lost` is told, and the list is the truth, whatever was seen before. No watch tells that:
+// after one that ends without having brought anything, not even a bookmark, comes a list.
 //
 // Thread safety: Stop from any thread; handlers are called from Run's thread.
 
@@ -43,6 +45,8 @@ class ObjectWatch {
     std::function<void(const std::string& ns, const std::string& name, const std::string& uid)>
         gone;
     std::function<void()> listed;  // after each list
+    // Before the first object of a list that shows it. Empty: nobody wants to know.
+    std::function<void(const std::string& why)> history_lost = nullptr;
     std::function<void(const absl::Status&)> failed;
   };
   // Waits; false when the program ends.
@@ -66,13 +70,17 @@ class ObjectWatch {
 
   absl::Status List();
   // kUnavailable for a list whose version is older than what was seen.
-  absl::Status Admit(const std::string& version);
+  absl::Status Admit(const Json& page, const std::string& version);
+  // The first item that is older than what was seen of it; nullptr when none is.
+  const Json* FirstOlder(const Json& items) const;
+  void LoseHistory(const std::string& why);
   // OK when the watch ended in order and can go on from version_.
   absl::Status Watch();
   bool OnEvent(std::string_view type, const Json& object, absl::Status& failure);
   bool IsOutdated(const std::string& key, const std::string& version,
                   const std::string& deleted_uid) const;
-  void See(const Json& object);
+  // An object of a list is the truth; an event may have been overtaken.
+  void See(const Json& object, bool listed);
   // Tells `gone` of the object of that key, if it is known.
   void Forget(const std::string& key);
   std::string Query(std::string_view more) const;

@@ -22,6 +22,10 @@ ApiResult ReadOrFail(const ApiWrite& write, const absl::StatusOr<kube::Response>
   }
 }
 
+std::vector<absl::StatusOr<kube::Response>> NotSent(std::size_t count) {
+  return {count, Unavailable("this controller does not lead")};
+}
+
 }  // namespace
 
 Publisher::Publisher(kube::Transport& transport, const Clock& clock,
@@ -80,7 +84,7 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   }
   std::vector<absl::StatusOr<kube::Response>> answers;
   try {
-    answers = transport_.SendAll(requests);
+    answers = MaySend() ? transport_.SendAll(requests) : NotSent(sent.size());
   } catch (const std::exception& error) {
     answers.assign(sent.size(), Internal("the request could not be sent: {}", error.what()));
   }
@@ -95,7 +99,7 @@ void Publisher::WorkOnEvents() {
     if (events.empty()) return;
     for (const ApiWrite& write : events) {
       if (stopping_) break;
-      if (!TakeToken() || !TrySendEvent(*write.event)) ++dropped_;
+      if (!TakeToken() || !MaySend() || !TrySendEvent(*write.event)) ++dropped_;
     }
   }
 }

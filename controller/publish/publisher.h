@@ -39,6 +39,9 @@ struct PublisherOptions {
   std::size_t event_queue = 1024;
   int events_per_second = 50;
   int event_burst = 200;
+  // Asked right before writes are sent. When it says no they are not sent and count as
+  // kUnavailable: another controller may lead. Empty: always.
+  std::function<bool()> may_send = nullptr;
 };
 
 class Publisher {
@@ -58,6 +61,7 @@ class Publisher {
   std::uint64_t dropped_events() const { return dropped_; }
 
  private:
+  bool MaySend() const { return !options_.may_send || options_.may_send(); }
   void Work();
   // Makes the requests, sends them together and answers each write, whatever one of them does.
   void SendTogether(const std::vector<ApiWrite>& writes);

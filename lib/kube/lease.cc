@@ -7,6 +7,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
+#include "lib/kube/resource_version.h"
 
 namespace tahoma::kube {
 
@@ -47,8 +48,8 @@ std::string LeaderElection::Desired(WallTime wall) const {
 LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
   if (now < next_try_) return {.action = Action::kWait, .until = next_try_, .lease = {}};
   if (!known_) return {.action = Action::kRead, .until = now, .lease = {}};
-  const bool is_free = !exists_ || holder_.empty() || holder_ == options_.identity ||
-                       now >= changed_ + their_duration_;
+  const bool is_ours = own_ && holder_ == options_.identity;
+  const bool is_free = !exists_ || holder_.empty() || is_ours || now >= changed_ + their_duration_;
   if (!is_free) {
     // Their next renewal is only seen by reading again.
     known_ = false;
@@ -56,6 +57,7 @@ LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
     return {.action = Action::kWait, .until = next_try_, .lease = {}};
   }
   write_began_ = now;
+  own_ = true;  // also when no answer comes
   return {
       .action = exists_ ? Action::kUpdate : Action::kCreate, .until = now, .lease = Desired(wall)};
 }
@@ -73,13 +75,28 @@ void LeaderElection::Observe(const json& lease, MonotonicTime now) {
   their_duration_ = is_number ? std::chrono::seconds(std::clamp<std::int64_t>(
                                     seconds->get<std::int64_t>(), 1, kLongestSeconds))
                               : options_.duration;
-  if (holder_ != options_.identity) renewed_.reset();
+  const bool in_our_name = holder_ == options_.identity;
+  if (!in_our_name) renewed_.reset();
+  own_ = in_our_name && (own_ || !observed_once_);
+  observed_once_ = true;
+}
+
+bool LeaderElection::IsBeforeRenewal(const json& lease) const {
+  if (!renewed_) return false;  // we do not lead: it is not ours alone to write
+  if (lease.is_null() || IsOlderVersion(ResourceVersionOf(lease), acknowledged_version_)) {
+    return true;
+  }
+  return StringAt(lease, {"spec", "holderIdentity"}) == options_.identity &&
+         StringAt(lease, {"spec", "renewTime"}) < acknowledged_time_;
 }
 
 void LeaderElection::OnRead(const absl::StatusOr<json>& lease, MonotonicTime now) {
   if (lease.ok()) {
+    history_lost_ |= IsBeforeRenewal(*lease);
     Observe(*lease, now);
   } else if (absl::IsNotFound(lease.status())) {
+    history_lost_ |= IsBeforeRenewal(nullptr);
+    observed_once_ = true;
     known_ = true;
     exists_ = false;
     observed_.clear();
@@ -98,11 +115,19 @@ void LeaderElection::OnWritten(const absl::StatusOr<json>& lease, MonotonicTime 
   }
   Observe(*lease, now);
   // From before the request: the others count from when they see it, which is later.
-  if (holder_ == options_.identity) renewed_ = write_began_;
+  if (holder_ != options_.identity) return;
+  renewed_ = write_began_;
+  acknowledged_version_ = version_;
+  acknowledged_time_ = std::string(StringAt(*lease, {"spec", "renewTime"}));
 }
 
 bool LeaderElection::IsLeader(MonotonicTime now) const {
   return renewed_.has_value() && now < *renewed_ + options_.renew_deadline;
+}
+
+std::optional<MonotonicTime> LeaderElection::leads_until() const {
+  if (!renewed_) return std::nullopt;
+  return *renewed_ + options_.renew_deadline;
 }
 
 std::optional<std::string> LeaderElection::Release(MonotonicTime now, WallTime wall) const {

@@ -8,6 +8,14 @@
 // Only monotonic time decides, as in client-go's leaderelection: another's lease is over when it
 // has not changed for its duration *as this program saw it*, so clocks need not agree.
 //
+// A lease that is found in our name at the first look is taken again at once: the process before
+// us wrote it, and it is dead (whoever gives the identity sees to that). One that comes to be in
+// our name later, without our doing, is another's: the API was restored from a backup of the time
+// when we led, and whoever leads now has not heard of that yet.
+//
+// The lease also shows that the API lost its history: nobody but the holder writes it, so a leader
+// that reads a state before its own last renewal reads a restored backup.
+//
 // Scope: decisions. Whoever calls it does the reading, writing and waiting.
 //
 // Thread safety: none.
@@ -19,6 +27,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
@@ -58,12 +67,18 @@ class LeaderElection {
   bool IsLeader(MonotonicTime now) const;
   // Who holds it, as last seen; empty when nobody does.
   const std::string& holder() const { return holder_; }
+  // When IsLeader ends unless there is another renewal; nothing when not leading.
+  std::optional<MonotonicTime> leads_until() const;
+  // Whether, since the last call, the lease was found in a state before our own last renewal.
+  bool TakeHistoryLost() { return std::exchange(history_lost_, false); }
   // The lease without its holder, to write at an orderly end; nothing when not leading.
   std::optional<std::string> Release(MonotonicTime now, WallTime wall) const;
 
  private:
   std::string Desired(WallTime wall) const;
   void Observe(const Json& lease, MonotonicTime now);
+  // Whether what was read, null when there is no lease, is older than what we wrote last.
+  bool IsBeforeRenewal(const Json& lease) const;
 
   const LeaderElectionOptions options_;
   bool known_ = false;  // the lease was read and is still believed
@@ -76,6 +91,11 @@ class LeaderElection {
   MonotonicTime next_try_{};
   MonotonicTime write_began_{};
   std::optional<MonotonicTime> renewed_;
+  bool observed_once_ = false;
+  bool own_ = false;  // when in our name: by our own doing, or of the process before us
+  std::string acknowledged_version_;  // of our last renewal that was answered
+  std::string acknowledged_time_;     // its renewTime
+  bool history_lost_ = false;
 };
 
 // A node's heartbeat in namespace kube-node-lease, renewed every 10 s of its 40 s, as a kubelet's.

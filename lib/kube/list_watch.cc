@@ -33,7 +33,7 @@ bool IsPlaceLost(const json& status) {
 
 }  // namespace
 
-bool WatchCache::Store(const json& object) {
+bool WatchCache::Store(const json& object, bool listed) {
   const ObjectKey key = KeyOf(object);
   const std::string_view version = ResourceVersionOf(object);
   const std::string uid(UidOf(object));
@@ -41,7 +41,7 @@ bool WatchCache::Store(const json& object) {
   const auto [at, is_new] = known_.try_emplace(key);
   Known& known = at->second;
   known.generation = generation_;
-  if (!is_new && IsOlderVersion(version, known.resource_version)) return true;
+  if (!is_new && !listed && IsOlderVersion(version, known.resource_version)) return true;
   if (!is_new && known.uid == uid && known.resource_version == version) return true;
   Type type = is_new ? Type::kAdded : Type::kModified;
   if (!is_new && known.uid != uid) {
@@ -98,7 +98,8 @@ absl::StatusOr<std::string> WatchCache::AddPage(const json& page) {
       for (auto& [key, known] : known_) known.resource_version.clear();
   }
   for (const json& item : *items) {
-    if (!Store(item)) return Unavailable("an item of the list has no name or resourceVersion");
+    if (!Store(item, true))
+      return Unavailable("an item of the list has no name or resourceVersion");
   }
   std::string next(StringAt(page, {"metadata", "continue"}));
   if (!next.empty()) return next;
@@ -118,7 +119,7 @@ WatchCache::Next WatchCache::AddLine(std::string_view line) {
   if (version.empty()) return Next::kListAgain;
   bool understood = true;
   if (type == "ADDED" || type == "MODIFIED") {
-    understood = Store(*object);
+    understood = Store(*object, false);
   } else if (type == "DELETED") {
     understood = Remove(*object);
   } else if (type != "BOOKMARK") {
@@ -202,17 +203,22 @@ absl::Status Reflector::WatchFrom() {
   if (!options_.field_selector.empty())
     query.emplace_back("fieldSelector", options_.field_selector);
   WatchCache::Next next = WatchCache::Next::kContinue;
+  bool silent = true;
   const absl::StatusOr<Response> ended = transport_.Stream(
       {.method = "GET",
        .target = options_.resource.CollectionPath(options_.ns) + "?" + EncodeQuery(query),
        .headers = {{"Accept", "application/json"}}},
       [&](std::string_view line) {
         if (!line.empty()) next = cache_.AddLine(line);
+        silent = silent && line.empty();
         if (next == WatchCache::Next::kContinue) ++events_;
         return next == WatchCache::Next::kContinue && !stopping_;
       },
       options_.idle_timeout);
-  if (next == WatchCache::Next::kListAgain) cache_.ForgetPlace();
+  // Another server, or one that was restored, may answer next; and one that was restored to before
+  // this place may be silent instead of refusing it.
+  const bool is_doubtful = !ended.ok() || (ended->status == 200 && silent);
+  if (next == WatchCache::Next::kListAgain || is_doubtful) cache_.ForgetPlace();
   if (!ended.ok()) return ended.status();
   if (ended->status != 200) {
     const json status = json::parse(ended->body, nullptr, false);

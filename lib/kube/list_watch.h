@@ -8,8 +8,11 @@
 // kSynced after each complete list. Deletes that happened while the watch was broken are found by
 // comparing the next list with what was known, and are then told without an object.
 //
-// Time does not go back: a list that is older than what was seen is refused and asked for again
-// (resource_version.h), and of an object the newer version is kept.
+// Time goes back only when the server lost its history, as when it was restored from a backup. A
+// list that is older than what was seen is refused and asked for again until it stays so
+// (resource_version.h); the objects of a list that is taken are the truth, also older ones. A watch
+// tells nothing of that: after one that broke off, or brought nothing, not even a bookmark, comes a
+// list.
 //
 // Nothing of an object is kept but its key, uid and resourceVersion: what the owner needs, it takes
 // from the event. At 62,500 nodes that is some 15 MB, not gigabytes of JSON.
@@ -83,7 +86,8 @@ class WatchCache {
     std::uint32_t generation = 0;
   };
 
-  bool Store(const Json& object);
+  // An object of a list is the truth; an event may have been overtaken.
+  bool Store(const Json& object, bool listed);
   bool Remove(const Json& object);
   void RemoveUnlisted();
 

@@ -9,8 +9,9 @@
 // grow (apimachinery pkg/util/resourceversion). A list without resourceVersion is the most recent
 // state, which is more than client-go's "not older than what I saw"; but a server in between, a
 // cache or a replica that breaks the promise could still show the past. Going back would undo
-// what was told already, so an older list is refused, and asked for again. Only when it stays
-// old, lists are believed: then history was lost, as when etcd is restored from a backup.
+// what was told already, so an older list is refused, and asked for again. When it stays old, it
+// is the truth: history was lost, as when etcd is restored from a backup. A restored server may
+// have come past the old versions since; then only its objects are older than what was seen.
 //
 // Scope: one resource of one server. Versions that are no numbers have no order: nothing is older.
 //
@@ -29,8 +30,9 @@ bool IsOlderVersion(std::string_view a, std::string_view b);
 
 class NewestVersion {
  public:
-  // So many older lists in a row are refused; with the followers' back-off that is about a minute.
-  static constexpr int kRefusalsMax = 10;
+  // So many older lists in a row are refused; with the followers' back-off that is 1.5 s, longer
+  // than a replica that works is behind.
+  static constexpr int kRefusalsMax = 4;
 
   enum class Verdict : std::uint8_t {
     kTake,

@@ -82,6 +82,31 @@ def controller_start_ms():
     return sorted(times)[2]
 
 
+def controller_restart_to_leading_ms():
+    """Median of five kills of a cluster's controller, from its next exec until it leads."""
+    def start(ground):
+        child = subprocess.Popen([BIN / "controller", "--kubeconfig", ground.directory / "kubeconfig", "--data-dir",
+                                  f"{ground.scratch.name}/leader", "--admin-address", "127.0.0.1:0"],
+                                 stderr=subprocess.PIPE, text=True)
+        for line in child.stderr:
+            if "leading: lease" in line:
+                return child
+        raise RuntimeError(f"the controller ended with {child.wait()} before it led")
+
+    times = []
+    with Standalone() as ground:
+        child = start(ground)
+        for _ in range(5):
+            child.kill()
+            child.wait()
+            begin = time.monotonic()
+            child = start(ground)
+            times.append((time.monotonic() - begin) * 1000)
+        child.kill()
+        child.wait()
+    return sorted(times)[2]
+
+
 def ready(ports):
     address = re.search(r"listenAddress: *\"?([^\s\"]+)", ports.read_text())
     return bool(address) and subprocess.call(["curl", "-sf", "-o", "/dev/null", f"http://{address[1]}/readyz"]) == 0
@@ -110,6 +135,7 @@ ROWS = [
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),
+    ("controller_restart_to_leading_ms", "ms", 500, "lower", lambda _: controller_restart_to_leading_ms()),
     ("controller_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("controller")),
     ("sim_node_16_chips_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("sim-node")),
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),

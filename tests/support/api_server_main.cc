@@ -1,9 +1,9 @@
 // tahoma-api-server: the standalone Kubernetes API alone, for tests with real clients.
 //
-//   tahoma-api-server --data DIR --crds DIR --port-file FILE
+//   tahoma-api-server --data DIR --crds DIR --port-file FILE [--address 127.0.0.1:PORT]
 //
-// Listens on a free loopback port, writes "http://127.0.0.1:PORT" into FILE once it serves, and
-// ends in order on SIGTERM. It trusts its caller; it is no product.
+// Listens on a free loopback port, or on that address, writes "http://127.0.0.1:PORT" into FILE
+// once it serves, and ends in order on SIGTERM. It trusts its caller; it is no product.
 
 #include <signal.h>
 
@@ -29,6 +29,7 @@ namespace {
 
 struct Arguments {
   std::string data, crds, port_file;
+  std::string address = "127.0.0.1:0";
 };
 
 absl::Status InstallCrds(ApiServer& server, const std::string& dir) {
@@ -64,7 +65,7 @@ absl::Status Run(const Arguments& arguments) {
   TAHOMA_ASSIGN_OR_RETURN(const auto server, ApiServer::Open(*store, clock, std::move(options)));
   TAHOMA_RETURN_IF_ERROR(InstallCrds(*server, arguments.crds));
   rest::Metrics metrics;
-  HttpFront front(*server, {}, metrics);
+  HttpFront front(*server, {.address = arguments.address}, metrics);
   TAHOMA_RETURN_IF_ERROR(front.Start());
   {
     std::ofstream out(arguments.port_file + ".new");
@@ -87,6 +88,7 @@ int main(int argc, char** argv) {
     if (flag == "--data") arguments.data = argv[i + 1];
     if (flag == "--crds") arguments.crds = argv[i + 1];
     if (flag == "--port-file") arguments.port_file = argv[i + 1];
+    if (flag == "--address") arguments.address = argv[i + 1];
   }
   const absl::Status status = tahoma::controller::Run(arguments);
   if (status.ok()) return 0;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -51,6 +52,15 @@ class LeaseApi final : public kube::Transport {
   void SetAway(bool away) {
     const std::lock_guard lock(mutex_);
     away_ = away;
+  }
+  // As when the API server is restored from a backup.
+  json Save() {
+    const std::lock_guard lock(mutex_);
+    return lease_;
+  }
+  void Restore(json lease) {
+    const std::lock_guard lock(mutex_);
+    lease_ = std::move(lease);
   }
   std::string holder() {
     const std::lock_guard lock(mutex_);
@@ -102,17 +112,20 @@ class WatchedClock final : public Clock {
 // What a controller would see, with what it logged.
 struct Candidate {
   Candidate(LeaseApi& api, const Clock& clock, const std::string& identity)
-      : leadership(api, clock, {.ns = "tahoma", .name = "controller", .identity = identity},
-                   [this](const std::string& line) {
-                     const std::lock_guard lock(mutex);
-                     lines.push_back(line);
-                   }) {}
+      : leadership(
+            api, clock, {.ns = "tahoma", .name = "controller", .identity = identity},
+            [this](const std::string& line) {
+              const std::lock_guard lock(mutex);
+              lines.push_back(line);
+            },
+            [this] { ++histories_lost; }) {}
   std::vector<std::string> log() {
     const std::lock_guard lock(mutex);
     return lines;
   }
   std::mutex mutex;
   std::vector<std::string> lines;
+  std::atomic<int> histories_lost = 0;
   Leadership leadership;
 };
 
@@ -170,6 +183,38 @@ TEST_F(LeadershipTest, ALeaderThatCannotRenewStopsLeadingAndSaysSo) {
   EXPECT_THAT(one.log(), Contains(HasSubstr("lease tahoma/controller lost")));
   api_.SetAway(false);
   EXPECT_TRUE(PassTimeUntil([&] { return one.leadership.leading(); })) << "it leads again";
+}
+
+// The defect: it led until its thread had looked, also when it had been stopped for an hour.
+TEST_F(LeadershipTest, WhoWasStoppedForLongerThanALeaseDoesNotLeadWhenItGoesOn) {
+  Candidate one(api_, clock_, "one");
+  ASSERT_TRUE(one.leadership.Wait(kSoon));
+  api_.SetAway(true);  // its own thread cannot renew before it is asked
+  ASSERT_TRUE(clock_.AdvanceAndWait(std::chrono::hours(1), 0));
+  EXPECT_FALSE(one.leadership.leading());
+}
+
+TEST_F(LeadershipTest, AKilledLeaderThatComesBackLeadsAtOnce) {
+  {
+    Candidate one(api_, clock_, "one");
+    ASSERT_TRUE(one.leadership.Wait(kSoon));
+    api_.SetAway(true);  // it cannot give the lease up
+  }
+  api_.SetAway(false);
+  ASSERT_EQ(api_.holder(), "one");
+  Candidate again(api_, clock_, "one");
+  EXPECT_TRUE(again.leadership.Wait(kSoon)) << "although no time has passed";
+}
+
+TEST_F(LeadershipTest, ALeaderTellsThatTheApiWasRestoredAndLeadsOn) {
+  Candidate one(api_, clock_, "one");
+  ASSERT_TRUE(one.leadership.Wait(kSoon));
+  const json backup = api_.Save();
+  ASSERT_TRUE(PassTimeUntil([&] { return api_.Save() != backup; })) << "it renews";
+  ASSERT_EQ(one.histories_lost, 0);
+  api_.Restore(backup);
+  EXPECT_TRUE(PassTimeUntil([&] { return one.histories_lost == 1; }));
+  EXPECT_TRUE(PassTimeUntil([&] { return one.leadership.leading(); }));
 }
 
 TEST_F(LeadershipTest, ALeaseThatCannotBeGivenUpIsLogged) {

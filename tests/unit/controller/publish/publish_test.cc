@@ -280,6 +280,20 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
   for (const auto& [i, outcome] : outcomes) {
     EXPECT_EQ(outcome, i % 3 == 0 ? WriteOutcome::kUnavailable : WriteOutcome::kDone) << i;
   }
+TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
+  CountingTransport transport;
+  const SystemClock clock;
+  std::promise<void> all;
+  std::atomic<int> results = 0;
+  Publisher publisher(transport, clock, {.threads = 2, .may_send = [] { return false; }},
+                      NoParsers(), [&](const ApiResult& result) {
+                        EXPECT_EQ(result.outcome, WriteOutcome::kUnavailable);
+                        EXPECT_EQ(result.message, "this controller does not lead");
+                        if (++results == 10) all.set_value();
+                      });
+  publisher.Publish(std::vector<ApiWrite>(10, Write(WriteKind::kBind)));
+  all.get_future().wait();
+  EXPECT_TRUE(transport.Take().empty());
 }
 
 TEST(EventTest, EqualEventsShareTheirName) {

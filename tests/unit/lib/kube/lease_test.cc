@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "lib/base/json.h"
@@ -46,7 +48,8 @@ class LeaseServer {
 class Candidate {
  public:
   explicit Candidate(const std::string& identity)
-      : election_({.ns = "tahoma", .name = "controller", .identity = identity}) {}
+      : identity_(identity),
+        election_({.ns = "tahoma", .name = "controller", .identity = identity}) {}
   // Acts once; with `lost`, the answer does not come back (the write happens).
   void Act(LeaseServer& server, const ManualClock& clock, bool lost) {
     const auto step = election_.Next(clock.MonotonicNow(), clock.WallNow());
@@ -60,6 +63,7 @@ class Candidate {
       election_.OnWritten(answer, clock.MonotonicNow());
     }
   }
+  const std::string identity_;
   LeaderElection election_;
 };
 
@@ -175,6 +179,80 @@ TEST(LeaderElectionTest, ARenewalThatLostAgainstAnotherEndsTheLeadOnceThatIsSeen
   EXPECT_EQ(a.election_.Next(clock.MonotonicNow(), clock.WallNow()).action, Action::kWait);
 }
 
+// The defect: a controller that was killed waited for the end of its own lease.
+TEST(LeaderElectionTest, AProcessThatStartsAgainTakesItsOwnLeaseAtOnce) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate before("a"), again("a"), other("b");
+  before.Act(server, clock, false);
+  before.Act(server, clock, false);
+  clock.Advance(seconds(1));
+  for (int i = 0; i < 2; ++i) {
+    other.Act(server, clock, false);
+    again.Act(server, clock, false);
+  }
+  EXPECT_TRUE(again.election_.IsLeader(clock.MonotonicNow()));
+  EXPECT_FALSE(other.election_.IsLeader(clock.MonotonicNow()));
+  EXPECT_EQ(server.lease_["spec"]["leaseTransitions"], 0);
+}
+
+// Puts the lease back to what it was, as from a backup. Versions go on.
+TEST(LeaderElectionTest, ALeaderFindsOutThatTheLeaseWentBack) {
+  for (const bool lost : {false, true}) {
+    SCOPED_TRACE(lost);
+    ManualClock clock;
+    LeaseServer server;
+    Candidate a("a");
+    a.Act(server, clock, false);
+    if (!lost) a.Act(server, clock, false);
+    const json backup = server.lease_;  // null: of a time before the lease
+    for (int i = 0; i < 40; ++i) {
+      a.Act(server, clock, i % 7 == 6);
+      clock.Advance(seconds(1));
+      EXPECT_FALSE(a.election_.TakeHistoryLost()) << i;
+    }
+    ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
+    server.lease_ = backup;
+    bool found = false;
+    int ticks = 0;
+    for (; !found && ticks < 100; ++ticks) {
+      a.Act(server, clock, false);
+      clock.Advance(milliseconds(100));
+      found = a.election_.TakeHistoryLost();
+    }
+    EXPECT_LE(ticks, 50) << "one renewal that is refused, and a look";
+    EXPECT_FALSE(a.election_.TakeHistoryLost()) << "it is told once";
+    for (int i = 0; i < 30; ++i) a.Act(server, clock, false);
+    EXPECT_TRUE(a.election_.IsLeader(clock.MonotonicNow())) << "it leads on";
+  }
+}
+
+TEST(LeaderElectionTest, ALeaseThatComesToBeInOurNameWithoutUsIsWaitedFor) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate before("b");
+  before.Act(server, clock, false);
+  before.Act(server, clock, false);
+  const json backup = server.lease_;
+  server.lease_["spec"]["holderIdentity"] = "";
+  Candidate a("a"), b("b");
+  for (int i = 0; i < 60; ++i) {
+    a.Act(server, clock, false);
+    b.Act(server, clock, false);
+    clock.Advance(milliseconds(100));
+  }
+  ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
+  server.lease_ = backup;
+  for (int i = 0; i < 400 && !b.election_.IsLeader(clock.MonotonicNow()); ++i) {
+    b.Act(server, clock, false);
+    a.Act(server, clock, false);
+    clock.Advance(milliseconds(100));
+    EXPECT_FALSE(a.election_.IsLeader(clock.MonotonicNow()) &&
+                 b.election_.IsLeader(clock.MonotonicNow()));
+  }
+  EXPECT_TRUE(b.election_.IsLeader(clock.MonotonicNow()));
+}
+
 // The walls of the two differ by decades, and so do the origins of their monotonic clocks.
 TEST(LeaderElectionTest, ClocksNeedNotAgree) {
   LeaseServer server;
@@ -213,22 +291,25 @@ RC_GTEST_PROP(LeaderElectionProperty, NeverTwoLeadersAndAlwaysOneAgain, (std::ui
   Rng rng(seed);
   ManualClock clock;
   LeaseServer server;
-  std::vector<Candidate> candidates{Candidate("a"), Candidate("b"), Candidate("c")};
+  std::vector<std::unique_ptr<Candidate>> candidates;
+  for (const char* name : {"a", "b", "c"}) candidates.push_back(std::make_unique<Candidate>(name));
   for (int i = 0; i < 800; ++i) {
     clock.Advance(milliseconds(static_cast<std::int64_t>(rng.Below(400))));
-    Candidate& candidate = candidates[rng.Below(3)];
-    if (!rng.Chance(1, 4)) candidate.Act(server, clock, rng.Chance(1, 5));
+    std::unique_ptr<Candidate>& candidate = candidates[rng.Below(3)];
+    if (!rng.Chance(1, 4)) candidate->Act(server, clock, rng.Chance(1, 5));
     if (rng.Chance(1, 100)) clock.Advance(seconds(30));
+    // Killed, and started again under its name.
+    if (rng.Chance(1, 50)) candidate = std::make_unique<Candidate>(candidate->identity_);
     int leaders = 0;
-    for (const Candidate& c : candidates) leaders += c.election_.IsLeader(clock.MonotonicNow());
+    for (const auto& c : candidates) leaders += c->election_.IsLeader(clock.MonotonicNow());
     RC_ASSERT(leaders <= 1);
   }
   bool led = false;
   for (int i = 0; i < 600 && !led; ++i) {
     clock.Advance(milliseconds(100));
-    for (Candidate& c : candidates) {
-      c.Act(server, clock, false);
-      led = led || c.election_.IsLeader(clock.MonotonicNow());
+    for (const auto& c : candidates) {
+      c->Act(server, clock, false);
+      led = led || c->election_.IsLeader(clock.MonotonicNow());
     }
   }
   RC_ASSERT(led);

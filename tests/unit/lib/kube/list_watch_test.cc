@@ -151,18 +151,28 @@ TEST_F(WatchCacheTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
   EXPECT_EQ(Take(), (Strings{"~a@12", "-b?", "synced", "~a@21"}));
 }
 
-TEST_F(WatchCacheTest, OfAnObjectTheNewerVersionIsKept) {
+TEST_F(WatchCacheTest, OfEventsAboutAnObjectTheNewerIsKept) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(5, {Node("a", 1), Node("b", 4)})).ok());
-  EXPECT_EQ(cache_.AddLine(Line("MODIFIED", Node("a", 8))), WatchCache::Next::kContinue);
+  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 8), Node("b", 4)})).ok());
   Take();
-  cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 6, "older"), Node("b", 4)})).ok());
   EXPECT_EQ(cache_.AddLine(Line("DELETED", Node("a", 7, "older"))), WatchCache::Next::kContinue);
+  EXPECT_EQ(cache_.AddLine(Line("MODIFIED", Node("a", 7))), WatchCache::Next::kContinue);
   EXPECT_EQ(cache_.AddLine(Line("DELETED", Node("b", 1))), WatchCache::Next::kContinue);
   EXPECT_EQ(cache_.AddLine(Line("BOOKMARK", Node("", 2))), WatchCache::Next::kContinue);
-  EXPECT_EQ(Take(), (Strings{"synced", "-b"})) << "a delete of the known object is final";
+  EXPECT_EQ(Take(), (Strings{"-b"})) << "a delete of the known object is final";
   EXPECT_EQ(cache_.resource_version(), "9");
+}
+
+// The defect: they were dropped as if they were news from the past. The server was restored from a
+// backup, and what it was written since brought it past the versions that were seen.
+TEST_F(WatchCacheTest, ObjectsThatWentBackInANewListAreTheTruth) {
+  cache_.BeginList();
+  ASSERT_TRUE(cache_.AddPage(List(50, {Node("a", 30), Node("b", 40), Node("c", 41)})).ok());
+  Take();
+  cache_.BeginList();
+  ASSERT_TRUE(cache_.AddPage(List(60, {Node("a", 12), Node("b", 10, "before")})).ok());
+  EXPECT_EQ(cache_.AddLine(Line("MODIFIED", Node("a", 61))), WatchCache::Next::kContinue);
+  EXPECT_EQ(Take(), (Strings{"~a@12", "-b?", "+b@10", "-c?", "synced", "~a@61"}));
 }
 
 // Whatever is lost on the way, after a list the owner knows what the server has.
@@ -232,15 +242,31 @@ std::string WatchAt(int version) {
          std::to_string(version);
 }
 
-TEST_F(ReflectorTest, ABrokenStreamGoesOnWhereItWas) {
+TEST_F(ReflectorTest, AStreamThatEndedInOrderGoesOnWhereItWas) {
   transport_.Will(200, List(5, {Node("a", 1)}).dump());
-  transport_.WillStream({Line("ADDED", Node("b", 6))}, Unavailable("reset"));
+  transport_.WillStream({Line("ADDED", Node("b", 6))});
   transport_.WillStream({Line("MODIFIED", Node("b", 7))});
-  EXPECT_TRUE(absl::IsUnavailable(reflector_.RunOnce()));
+  EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
   EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
   EXPECT_EQ(seen_, (Strings{"+a@1", "synced", "+b@6", "~b@7"}));
   EXPECT_EQ(Targets(), (Strings{kList, WatchAt(5), WatchAt(6)}));
   EXPECT_TRUE(reflector_.has_synced());
+}
+
+// The server that answers next may have been restored from a backup; one that was restored to
+// before the place of the watch leaves it open and silent.
+TEST_F(ReflectorTest, AStreamThatBrokeOffOrBroughtNothingIsFollowedByAList) {
+  transport_.Will(200, List(5, {Node("a", 4)}).dump());
+  transport_.WillStream({Line("ADDED", Node("b", 6))}, Unavailable("reset"));
+  transport_.Will(200, List(7, {Node("a", 3)}).dump());
+  transport_.WillStream({});
+  transport_.Will(200, List(8, {Node("a", 2)}).dump());
+  transport_.WillStream({Line("BOOKMARK", Node("", 9))});
+  EXPECT_TRUE(absl::IsUnavailable(reflector_.RunOnce()));
+  EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
+  EXPECT_EQ(reflector_.RunOnce(), absl::OkStatus());
+  EXPECT_EQ(seen_, (Strings{"+a@4", "synced", "+b@6", "~a@3", "-b?", "synced", "~a@2", "synced"}));
+  EXPECT_EQ(Targets(), (Strings{kList, WatchAt(5), kList, WatchAt(7), kList, WatchAt(8)}));
 }
 
 TEST_F(ReflectorTest, A410AsStatusOrAsEventLeadsToANewList) {
@@ -374,8 +400,8 @@ TEST(ReflectorWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAnd
 
 TEST(ReflectorWaitsTest, AWatchThatBroughtSomethingBeginsTheWaitsAnew) {
   ScriptedTransport transport;
-  transport.Will(200, List(5, {}).dump());
   for (int i = 0; i < 6; ++i) {
+    transport.Will(200, List(5 + i, {}).dump());
     transport.WillStream({Line("ADDED", Node("a", 6 + i))}, Unavailable("reset"));
   }
   for (const auto wait : WaitsOf(transport, 6)) EXPECT_LE(wait, milliseconds(200));

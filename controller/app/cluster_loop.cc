@@ -1,0 +1,53 @@
+#include "controller/app/cluster_loop.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+
+ClusterLoop::ClusterLoop(kube::ServerAccess access, Journal& journal, const Clock& clock,
+                         CoreLoopOptions options)
+    : access_(std::move(access)), journal_(journal), clock_(clock), options_(std::move(options)) {}
+
+absl::Status ClusterLoop::Start() {
+  TAHOMA_ASSIGN_OR_RETURN(transport_, kube::HttpTransport::Create(access_));
+  auto loop = std::make_unique<CoreLoop>(*transport_, journal_, clock_, options_);
+  CoreLoop& started = *loop;
+  {
+    const std::lock_guard lock(mutex_);
+    loop_ = std::move(loop);
+  }
+  return started.Start();
+}
+
+absl::Status ClusterLoop::Tend() {
+  const absl::Status health = loop_->health();
+  if (!absl::IsAborted(health)) return health;
+  options_.log(fmt::format("reading everything anew: {}", Message(health)));
+  Stop();
+  return Start();
+}
+
+void ClusterLoop::Stop() {
+  if (transport_ != nullptr) transport_->Shutdown();
+  std::unique_ptr<CoreLoop> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::move(loop_);
+  }
+  ended.reset();
+  transport_.reset();
+}
+
+void ClusterLoop::LoseHistory(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (loop_ != nullptr) loop_->LoseHistory(why);
+}
+
+std::shared_ptr<const Snapshot> ClusterLoop::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return loop_ == nullptr ? std::make_shared<const Snapshot>() : loop_->snapshot();
+}
+
+}  // namespace tahoma::controller
