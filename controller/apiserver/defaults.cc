@@ -128,7 +128,8 @@ const char* QosClass(const Json& pod) {
   return guaranteed ? "Guaranteed" : "Burstable";
 }
 
-// Kubernetes' DefaultTolerationSeconds admission: a pod outlives a silent node for five minutes.
+// Kubernetes' DefaultTolerationSeconds admission, of creates and updates: a pod outlives a silent
+// node for five minutes.
 void AddDefaultTolerations(Json& spec) {
   Json& tolerations = spec["tolerations"];
   if (!tolerations.is_array()) tolerations = Json::array();
@@ -238,6 +239,11 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   if (kind.has_status) TakeField(old_object, "status", new_object);
   // Only the finalize subresource changes a namespace's spec.
   if (IsCore(kind, "namespaces")) TakeField(old_object, "spec", new_object);
+  // Who applies a pod again with tolerations of its own leaves out those that admission added.
+  if (IsCore(kind, "pods") && ValueAt(new_object, {"spec"}).is_object() &&
+      ValueAt(new_object, {"spec"}) != ValueAt(old_object, {"spec"})) {
+    AddDefaultTolerations(new_object["spec"]);
+  }
 }
 
 bool SpecChanged(const Kind& kind, const Json& old_object, const Json& new_object) {

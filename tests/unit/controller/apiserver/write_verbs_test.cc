@@ -234,6 +234,21 @@ TEST_F(WriteVerbsTest, AMergePatchWithAVersionIsAPrecondition) {
   EXPECT_EQ(Patch(kMaps + "/c", "merge-patch+json", patch).reason(), "Conflict");
 }
 
+TEST_F(WriteVerbsTest, APodWithTolerationsMayBeAppliedAgain) {
+  const std::string url = kPods + "/p?fieldManager=alice";
+  json pod = PodOf("p");
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  pod["spec"]["tolerations"] = {{{"key", "mine"}, {"operator", "Exists"}}};
+  const Answer first = Patch(url, "apply-patch+yaml", pod);
+  ASSERT_EQ(first.status, 201) << first.text;
+  // Admission added two.
+  EXPECT_EQ(first.body.at("spec").at("tolerations").size(), 3U);
+  const Answer again = Patch(url, "apply-patch+yaml", pod);
+  EXPECT_EQ(again.status, 200) << again.text;
+  EXPECT_EQ(again.body, first.body);
+}
+
 TEST_F(WriteVerbsTest, ServerSideApplyCreatesMergesAndReportsConflicts) {
   const std::string url = kGangs + "/g?fieldManager=alice";
   EXPECT_EQ(Patch(kGangs + "/g", "apply-patch+yaml", GangOf("g")).status, 422) << "no manager";
