@@ -2,10 +2,13 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup build demo up down test test-cluster test-asan test-tsan tidy bench collectives format clean
+.PHONY: help setup build demo up down test test-cluster test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
+# Of `make fuzz`: for each target, and which (all when empty).
+TIME ?= 60s
+TARGET ?=
 # Compiling is what takes memory: about 1 GiB a job.
 JOBS ?= $(shell nproc)
 
@@ -42,12 +45,23 @@ test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	cmake --build --preset debug -j $(JOBS)
 	ctest --preset debug -LE scenario
 
+test-asan-part: setup  ## of these the ones that thread or parse and compile soon: what CI affords
+	@cmake --preset debug >/dev/null
+	cmake --build --preset debug -j $(JOBS) --target sanitize_tests
+	ctest --preset debug -L sanitize
+
 # The simulation and what has the label one-thread start no thread: nothing to see there.
 test-tsan: setup  ## tests that use threads, but scenarios, under ThreadSanitizer
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	cmake --preset tsan >/dev/null
 	cmake --build --preset tsan -j $(JOBS)
 	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp" ctest --preset tsan -LE 'scenario|simulation|one-thread'
+
+fuzz:  ## search with libFuzzer for inputs that break us; TIME=5m for each target, TARGET=name for one
+	@.ci/setup fuzz
+	@mkdir -p build; cmake --preset fuzz >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	cmake --build --preset fuzz -j $(JOBS) --target $(if $(TARGET),fuzz_$(TARGET),fuzzers)
+	@tests/fuzz/run.py --time $(TIME) --jobs $(JOBS) $(TARGET)
 
 tidy:  ## clang-format, clang-tidy and the repository's own rules
 	@.ci/setup tidy

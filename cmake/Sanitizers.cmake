@@ -9,3 +9,9 @@ elseif(TAHOMA_SANITIZE STREQUAL "thread")
 elseif(TAHOMA_SANITIZE)
   message(FATAL_ERROR "TAHOMA_SANITIZE is '${TAHOMA_SANITIZE}'; it may be empty, address or thread")
 endif()
+
+# With TAHOMA_FUZZ (clang) every branch is counted, for libFuzzer; tests/fuzz links its targets with it.
+option(TAHOMA_FUZZ "build the targets of tests/fuzz with libFuzzer" OFF)
+if(TAHOMA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -3,7 +3,7 @@
 #   tahoma_library(NAME kube HDRS transport.h SRCS transport.cc DEPS tahoma::base)
 #   tahoma_proto(NAME dra_proto PROTOS dra_v1.proto)          # messages and gRPC services
 #   tahoma_binary(NAME controller SRCS main.cc DEPS tahoma::kube)
-#   tahoma_test(NAME torus_test SRCS shape_test.cc DEPS tahoma::torus [LABELS unit])
+#   tahoma_test(NAME torus_test SRCS shape_test.cc DEPS tahoma::torus [LABELS unit sanitize])
 #   tahoma_bench(NAME plan_bench SRCS plan_bench.cc DEPS tahoma::plan)
 #   tahoma_script_test(NAME kubectl COMMAND script args… [LABELS scenario] [TIMEOUT 60])
 #
@@ -104,6 +104,9 @@ function(tahoma_binary)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
+# The test programs with the label sanitize.
+add_custom_target(sanitize_tests)
+
 function(tahoma_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
@@ -118,6 +121,9 @@ function(tahoma_test)
   # Tests run in the source tree (golden files, examples) and find our programs in $TAHOMA_BIN.
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   tahoma_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}")
+  if(sanitize IN_LIST ARG_LABELS)
+    add_dependencies(sanitize_tests ${ARG_NAME})
+  endif()
 endfunction()
 
 function(tahoma_script_test)

@@ -114,7 +114,7 @@ Form DirectBroadcast(const torus::Shape& size) {
     form.waits = CommandWaits(CubeOf(size).chips() - 1);
     return form;
   }
-  TAHOMA_CHECK(!"a box with sides 1, 2 and 4 lies in an UltraServer");
+  TAHOMA_CHECK(false);  // a box with sides 1, 2 and 4 lies in an UltraServer
   return {};
 }
 

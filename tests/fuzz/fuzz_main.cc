@@ -1,6 +1,5 @@
-// Drives one fuzz target without a fuzzing engine: every seed as it is, then deterministic
-// mutations of the seeds. Under `make test-asan` the sanitizers watch. The same target links with
-// libFuzzer (clang -fsanitize=fuzzer) for a search that lasts longer.
+// Drives one fuzz target as a regression test: every seed as it is, then mutations of the seeds,
+// the same ones on every run. Under `make test-asan` the sanitizers watch.
 
 #include <cstdio>
 #include <cstdlib>
