@@ -6,18 +6,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "lib/rest/tls.h"
 
 namespace tahoma::rest {
 namespace {
 
-constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kReadBytes = 32 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
-// Chunk sizes and line ends of a chunked body, above its own bytes.
-constexpr std::size_t kFramingBytes = 64 << 10;
+// What one connection may move while others wait for their turn.
+constexpr std::size_t kTurnBytes = 512 << 10;
+// A body up to here is sent in one piece with its head.
+constexpr std::size_t kOnePieceBytes = 64 << 10;
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 constexpr ssize_t kWouldBlock = -1;
 constexpr ssize_t kBroken = -2;
@@ -25,26 +28,206 @@ constexpr ssize_t kBroken = -2;
 // Sockets wait in real time.
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
+std::chrono::milliseconds TimeFor(std::size_t bytes, std::size_t rate) {
+  return std::chrono::milliseconds(rate == 0 ? 0 : 1000 * bytes / rate);
+}
+
 }  // namespace
 
-Connection::Connection(int fd, SSL_CTX* tls, std::string peer, Limits limits)
-    : fd_(fd), peer_(std::move(peer)), limits_(limits) {
-  if (tls == nullptr) {
-    handshake_done_ = true;
-    return;
-  }
+Connection::Connection(int fd, SSL_CTX* tls, std::string peer, std::unique_ptr<Budget::Share> share,
+                       Limits limits)
+    : fd_(fd),
+      peer_(std::move(peer)),
+      share_(std::move(share)),
+      limits_(limits),
+      wants_(POLLIN),
+      since_(Now()),
+      parser_(limits.request) {
+  if (tls == nullptr) return;
+  phase_ = Phase::kGreeting;
   ssl_.reset(SSL_new(tls));
   if (!ssl_ || SSL_set_fd(ssl_.get(), fd_) != 1) broken_ = true;
   if (ssl_) SSL_set_accept_state(ssl_.get());
 }
 
 Connection::~Connection() {
-  if (ssl_ && handshake_done_ && !broken_) SSL_shutdown(ssl_.get());
+  if (ssl_ && phase_ != Phase::kGreeting && !broken_) SSL_shutdown(ssl_.get());
   ERR_clear_error();
   ::close(fd_);
 }
 
-bool Connection::Poll(short events, Deadline deadline) const {
+void Connection::Enter(Phase phase) {
+  phase_ = phase;
+  since_ = progress_ = Now();
+  wants_ = phase == Phase::kAnswering ? POLLOUT : POLLIN;
+}
+
+MonotonicTime Connection::deadline() const {
+  switch (phase_) {
+    case Phase::kGreeting:
+      return since_ + limits_.request_timeout;
+    case Phase::kReceiving:
+      if (is_idle()) return since_ + limits_.keep_alive;
+      return since_ + limits_.request_timeout +
+             TimeFor(parser_.request().body.size(), limits_.least_rate);
+    case Phase::kAnswering:
+      return std::min(progress_ + limits_.write_timeout,
+                      since_ + limits_.write_timeout + TimeFor(sent_, limits_.least_rate));
+    case Phase::kLeaving:
+      return since_ + kFarewell;
+  }
+  return since_;
+}
+
+std::size_t Connection::held_bytes() const {
+  return in_.size() + parser_.held_bytes() + out_.size() + out_body_.size();
+}
+
+Connection::Turn Connection::Take() {
+  Turn turn = Turn::kReady;
+  if (broken_) return Turn::kGone;
+  for (Phase before = phase_;; before = phase_) {
+    switch (phase_) {
+      case Phase::kGreeting:
+        turn = Greet();
+        break;
+      case Phase::kReceiving:
+        turn = Receive();
+        break;
+      case Phase::kAnswering:
+        turn = SendSome();
+        break;
+      case Phase::kLeaving:
+        turn = Leave();
+        break;
+    }
+    if (broken_) return Turn::kGone;
+    if (phase_ == before) return turn;
+  }
+}
+
+Connection::Turn Connection::Greet() {
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result != 1) return TlsResult(result) == kWouldBlock ? Turn::kWait : Turn::kGone;
+  client_ = SubjectOf(*ssl_);
+  Enter(Phase::kReceiving);
+  return Turn::kWait;
+}
+
+Connection::Turn Connection::Receive() {
+  using State = RequestParser::State;
+  std::size_t turn_bytes = 0;
+  for (;;) {
+    const bool had_begun = parser_.has_begun();
+    in_.erase(0, parser_.Take(in_));
+    if (in_.empty() && in_.capacity() > kReadBytes) in_.shrink_to_fit();
+    if (parser_.has_begun() && !had_begun) since_ = Now();
+    if (parser_.state() != State::kHead && parser_.state() != State::kBody) return Turn::kReady;
+    // TLS may hold bytes that the socket no longer shows.
+    const bool hidden = ssl_ && SSL_pending(ssl_.get()) > 0;
+    if (turn_bytes >= kTurnBytes && !hidden) return Turn::kWait;
+    // "100 Continue", for which there was no room.
+    if (sent_ < out_.size() && SendSome() == Turn::kGone) return Turn::kGone;
+    std::array<char, kReadBytes> bytes;
+    const ssize_t got = TryRead(bytes.data(), bytes.size());
+    if (got == kWouldBlock) return Turn::kWait;
+    if (got <= 0) return Turn::kGone;
+    turn_bytes += static_cast<std::size_t>(got);
+    const std::string_view read(bytes.data(), static_cast<std::size_t>(got));
+    const bool begins = !parser_.has_begun();
+    in_ = read.substr(parser_.Take(read));
+    if (begins) since_ = Now();
+  }
+}
+
+void Connection::Answer(std::string head, std::string body, bool keep) {
+  out_.erase(0, std::exchange(sent_, 0));
+  out_ += head;
+  if (body.size() <= kOnePieceBytes) {
+    out_ += body;
+  } else {
+    out_body_ = std::move(body);
+  }
+  keep_ = keep;
+  served_ = true;
+  parser_.Reset();
+  Enter(Phase::kAnswering);
+}
+
+void Connection::Continue() { out_ += "HTTP/1.1 100 Continue\r\n\r\n"; }
+
+// Of what Answer and Continue left.
+Connection::Turn Connection::SendSome() {
+  for (std::size_t turn_bytes = 0; sent_ < out_.size() + out_body_.size();) {
+    const bool in_body = sent_ >= out_.size();
+    const std::string_view rest = in_body ? std::string_view(out_body_).substr(sent_ - out_.size())
+                                          : std::string_view(out_).substr(sent_);
+    const ssize_t now = TryWrite(rest);
+    if (now == kWouldBlock) return Turn::kWait;
+    if (now <= 0) {
+      broken_ = true;
+      return Turn::kGone;
+    }
+    sent_ += static_cast<std::size_t>(now);
+    turn_bytes += static_cast<std::size_t>(now);
+    progress_ = Now();
+    if (turn_bytes >= kTurnBytes) return Turn::kWait;
+  }
+  sent_ = 0;
+  out_.clear();
+  if (out_.capacity() > kOnePieceBytes) out_.shrink_to_fit();
+  out_body_ = std::string();
+  if (phase_ != Phase::kAnswering) return Turn::kWait;
+  Enter(keep_ ? Phase::kReceiving : Phase::kLeaving);
+  if (keep_) return Turn::kWait;
+  // Closing a socket with unread bytes resets it, and the peer would never see the answer: so this
+  // side ends sending and drops what still arrives, for a moment.
+  if (ssl_) SSL_shutdown(ssl_.get());
+  ERR_clear_error();
+  ::shutdown(fd_, SHUT_WR);
+  return Turn::kWait;
+}
+
+Connection::Turn Connection::Leave() {
+  std::array<char, kReadBytes> bytes;
+  for (std::size_t turn_bytes = 0; turn_bytes < kTurnBytes;) {
+    const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Turn::kWait;
+    if (got <= 0) {
+      broken_ = true;
+      return Turn::kGone;
+    }
+    turn_bytes += static_cast<std::size_t>(got);
+  }
+  return Turn::kWait;
+}
+
+bool Connection::SendRest() {
+  while (phase_ == Phase::kAnswering) {
+    if (SendSome() == Turn::kGone) return false;
+    if (phase_ == Phase::kAnswering && !Poll(wants_, deadline())) return false;
+  }
+  return true;
+}
+
+bool Connection::Send(std::string_view bytes) {
+  const MonotonicTime begun = Now();
+  MonotonicTime progress = begun;
+  for (std::size_t sent = 0; !broken_ && sent < bytes.size();) {
+    const ssize_t now = TryWrite(bytes.substr(sent));
+    if (now > 0) {
+      sent += static_cast<std::size_t>(now);
+      progress = Now();
+      continue;
+    }
+    const MonotonicTime until =
+        limits_.write_timeout + std::min(progress, begun + TimeFor(sent, limits_.least_rate));
+    broken_ = now != kWouldBlock || !Poll(wants_, until);
+  }
+  return !broken_;
+}
+
+bool Connection::Poll(short events, MonotonicTime deadline) const {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Now()).count();
     pollfd entry{.fd = fd_, .events = events, .revents = 0};
@@ -55,22 +238,25 @@ bool Connection::Poll(short events, Deadline deadline) const {
   }
 }
 
-ssize_t Connection::TlsResult(int result, short& wants) {
+bool Connection::WaitReadable(std::chrono::milliseconds wait) const {
+  return Poll(POLLIN, Now() + wait);
+}
+
+ssize_t Connection::TlsResult(int result) {
   const int error = SSL_get_error(ssl_.get(), result);
   ERR_clear_error();
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
-    wants = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+    wants_ = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
     return kWouldBlock;
   }
-  if (error == SSL_ERROR_ZERO_RETURN) return 0;
-  return kBroken;
+  return error == SSL_ERROR_ZERO_RETURN ? 0 : kBroken;
 }
 
-ssize_t Connection::TryRead(char* to, std::size_t size, short& wants) {
-  wants = POLLIN;
+ssize_t Connection::TryRead(char* to, std::size_t size) {
+  wants_ = POLLIN;
   if (ssl_) {
     const int got = SSL_read(ssl_.get(), to, static_cast<int>(size));
-    return got > 0 ? got : TlsResult(got, wants);
+    return got > 0 ? got : TlsResult(got);
   }
   for (;;) {
     const ssize_t got = ::recv(fd_, to, size, 0);
@@ -80,119 +266,18 @@ ssize_t Connection::TryRead(char* to, std::size_t size, short& wants) {
   }
 }
 
-ssize_t Connection::TryWrite(const char* from, std::size_t size, short& wants) {
-  wants = POLLOUT;
+ssize_t Connection::TryWrite(std::string_view bytes) {
+  wants_ = POLLOUT;
   if (ssl_) {
-    const int sent = SSL_write(ssl_.get(), from, static_cast<int>(std::min(size, kWriteBytes)));
-    return sent > 0 ? sent : TlsResult(sent, wants);
+    const std::size_t size = std::min(bytes.size(), kWriteBytes);
+    const int sent = SSL_write(ssl_.get(), bytes.data(), static_cast<int>(size));
+    return sent > 0 ? sent : TlsResult(sent);
   }
   for (;;) {
-    const ssize_t sent = ::send(fd_, from, size, MSG_NOSIGNAL);
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) return sent;
     if (errno == EINTR) continue;
     return errno == EAGAIN || errno == EWOULDBLOCK ? kWouldBlock : kBroken;
-  }
-}
-
-bool Connection::Handshake() {
-  if (handshake_done_) return true;
-  if (broken_) return false;
-  const Deadline deadline = Now() + limits_.request_timeout;
-  for (;;) {
-    const int result = SSL_do_handshake(ssl_.get());
-    if (result == 1) break;
-    short wants = 0;
-    if (TlsResult(result, wants) != kWouldBlock || !Poll(wants, deadline)) {
-      broken_ = true;
-      return false;
-    }
-  }
-  handshake_done_ = true;
-  client_ = SubjectOf(*ssl_);
-  return true;
-}
-
-void Connection::BeginRequest() {
-  in_body_ = false;
-  request_bytes_ = 0;
-  body_bytes_ = 0;
-  trouble_ = Trouble::kNone;
-  deadline_ = Now() + limits_.request_timeout;
-}
-
-bool Connection::Fill() {
-  // A client may wait for an answer ("100 Continue") before it goes on.
-  if (!Flush()) return false;
-  in_.resize(kReadBytes);
-  in_used_ = in_end_ = 0;
-  for (;;) {
-    short wants = 0;
-    const ssize_t got = TryRead(in_.data(), in_.size(), wants);
-    if (got > 0) {
-      in_end_ = static_cast<std::size_t>(got);
-      return true;
-    }
-    if (got == kWouldBlock && Poll(wants, deadline_)) continue;
-    trouble_ = got == kWouldBlock ? Trouble::kTimeout : Trouble::kClosed;
-    return false;
-  }
-}
-
-ssize_t Connection::ReadSome(char* to, std::size_t size) {
-  if (trouble_ != Trouble::kNone) return -1;
-  const std::size_t bound = in_body_ ? limits_.body_bytes + kFramingBytes : limits_.header_bytes;
-  std::size_t& used = in_body_ ? body_bytes_ : request_bytes_;
-  if (used >= bound) {
-    trouble_ = in_body_ ? Trouble::kBodyTooLarge : Trouble::kHeaderTooLarge;
-    return -1;
-  }
-  if (in_used_ == in_end_ && !Fill()) return trouble_ == Trouble::kClosed ? 0 : -1;
-  const std::size_t taken = std::min({size, in_end_ - in_used_, bound - used});
-  std::memcpy(to, in_.data() + in_used_, taken);
-  in_used_ += taken;
-  used += taken;
-  return static_cast<ssize_t>(taken);
-}
-
-ssize_t Connection::Write(const char* from, std::size_t size) {
-  if (broken_) return -1;
-  out_.append(from, size);
-  if (out_.size() >= kWriteBytes && !Flush()) return -1;
-  return static_cast<ssize_t>(size);
-}
-
-bool Connection::Flush() {
-  std::size_t sent = 0;
-  Deadline deadline = Now() + limits_.write_timeout;
-  while (!broken_ && sent < out_.size()) {
-    short wants = 0;
-    const ssize_t now = TryWrite(out_.data() + sent, out_.size() - sent, wants);
-    if (now > 0) {
-      sent += static_cast<std::size_t>(now);
-      deadline = Now() + limits_.write_timeout;
-    } else if (now != kWouldBlock || !Poll(wants, deadline)) {
-      broken_ = true;
-    }
-  }
-  out_.clear();
-  if (out_.capacity() > 2 * kWriteBytes) out_.shrink_to_fit();
-  return !broken_;
-}
-
-bool Connection::WaitReadable(std::chrono::milliseconds wait) {
-  if (in_used_ < in_end_) return true;
-  if (ssl_ && SSL_pending(ssl_.get()) > 0) return true;
-  return Poll(POLLIN, Now() + wait);
-}
-
-void Connection::LetPeerRead() {
-  if (ssl_) SSL_shutdown(ssl_.get());
-  broken_ = true;
-  ::shutdown(fd_, SHUT_WR);
-  const Deadline deadline = Now() + kFarewell;
-  in_.resize(kReadBytes);
-  while (Now() < deadline && Poll(POLLIN, deadline)) {
-    if (::recv(fd_, in_.data(), in_.size(), 0) <= 0) return;
   }
 }
 

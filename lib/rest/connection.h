@@ -1,10 +1,10 @@
-// One accepted socket, plain or TLS, with buffers both ways.
+// One accepted socket, plain or TLS, that takes turns: handshake, request, answer, farewell.
 //
-// httplib's own stream uses select(2), which cannot take descriptors from 1,024 on, reads byte by
-// byte from the kernel's view of a line, and writes head and body apart; this one polls, buffers,
-// enforces the bounds of a request and sends an answer in one piece.
+// A turn does what can be done without waiting. Between two turns a connection costs no thread:
+// whoever has it gives it to the lobby (lib/rest/lobby.h) until its socket is ready or `deadline`
+// has passed. Only streams wait for their reader, in the thread that feeds them.
 //
-// Scope: bytes, time-outs and bounds of one connection.
+// Scope: bytes and deadlines of one connection; what is answered is decided in lib/rest/http.cc.
 //
 // Thread safety: none; a connection belongs to one thread at a time. Cut is the exception.
 
@@ -18,102 +18,113 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lib/base/clock.h"
+#include "lib/rest/budget.h"
 #include "lib/rest/message.h"
+#include "lib/rest/request_parser.h"
 
 namespace tahoma::rest {
 
 class Connection final {
  public:
   struct Limits {
-    std::size_t header_bytes = 0;
-    std::size_t body_bytes = 0;
-    std::chrono::milliseconds request_timeout{};
-    std::chrono::milliseconds write_timeout{};
+    RequestParser::Limits request = {};
+    std::chrono::milliseconds request_timeout{};  // for a handshake, a head, a body's beginning
+    std::chrono::milliseconds write_timeout{};    // without any progress
+    std::chrono::milliseconds keep_alive{};       // between two requests
+    // Bytes per second that give a body or an answer more time than that.
+    std::size_t least_rate = 0;
   };
-  // Why reading a request ended early.
-  enum class Trouble { kNone, kClosed, kTimeout, kHeaderTooLarge, kBodyTooLarge };
+  enum class Phase { kGreeting, kReceiving, kAnswering, kLeaving };
+  enum class Turn {
+    kWait,   // nothing more can be done before the socket is ready for `wants`
+    kReady,  // a head or a request has come whole, or cannot come any more (parser().state())
+    kGone,   // to be destroyed
+  };
 
   // Takes over the non-blocking socket. `tls` may be null.
-  Connection(int fd, SSL_CTX* tls, std::string peer, Limits limits);
+  Connection(int fd, SSL_CTX* tls, std::string peer, std::unique_ptr<Budget::Share> share,
+             Limits limits);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // True when the connection is ready for requests: plain, or the TLS handshake ended.
-  bool Handshake();
-  // Resets the bounds for the next request.
-  void BeginRequest();
-  // From here on the bytes read are a body.
-  void BeginBody() { in_body_ = true; }
-  bool in_body() const { return in_body_; }
-  // Sends what was written. False when the peer has gone or took nothing for the write time-out.
-  bool Flush();
+  // As far as it goes without waiting, but no longer than a turn should last.
+  Turn Take();
+  // Answers the request and goes on with the next, or closes when `keep` is false.
+  void Answer(std::string head, std::string body, bool keep);
+  // Sends "100 Continue" when there is room for it.
+  void Continue();
+  // It is of no more use: an answer ended in its midst.
+  void Break() { broken_ = true; }
+
+  // For threads that may wait, as those of streams.
+  //
+  // False when the peer has gone or is too slow.
+  bool Send(std::string_view bytes);
+  // Sends what Answer left. False when the peer has gone or is too slow.
+  bool SendRest();
   // Waits for the first byte of a request.
-  bool WaitReadable(std::chrono::milliseconds wait);
-  // Ends the sending side and drops what still arrives, for a moment: closing a socket with unread
-  // bytes resets it, and the peer would never see why its request was refused.
-  void LetPeerRead();
+  bool WaitReadable(std::chrono::milliseconds wait) const;
   // The peer closed or reset the connection, as far as the kernel knows.
   bool PeerHasGone() const;
   // Ends all waiting of the thread that owns the connection; any thread may call it.
   void Cut() const;
 
   int fd() const { return fd_; }
-  bool read_any() const { return request_bytes_ > 0; }
-  Trouble trouble() const { return trouble_; }
+  Phase phase() const { return phase_; }
+  short wants() const { return wants_; }  // POLLIN or POLLOUT
+  // When it has taken too long.
+  MonotonicTime deadline() const;
+  // When the present phase, or the request in it, began.
+  MonotonicTime since() const { return since_; }
+  // Between two requests, so that the client can begin anew elsewhere.
+  bool is_idle() const { return served_ && phase_ == Phase::kReceiving && !parser_.has_begun(); }
+  std::size_t held_bytes() const;
+  RequestParser& parser() { return parser_; }
+  const RequestParser& parser() const { return parser_; }
+  Budget::Share& share() { return *share_; }
   const std::string& peer() const { return peer_; }
   bool is_tls() const { return ssl_ != nullptr; }
   const std::optional<ClientSubject>& client() const { return client_; }
 
-  // Bytes of a request, -1 when there are no more (`trouble` says why) and 0 at the peer's end.
-  ssize_t Read(char* to, std::size_t size) {
-    // httplib takes the head byte by byte.
-    const bool is_there = in_used_ < in_end_ && trouble_ == Trouble::kNone;
-    if (size != 1 || !is_there || in_body_ || request_bytes_ >= limits_.header_bytes) {
-      return ReadSome(to, size);
-    }
-    *to = in_[in_used_++];
-    ++request_bytes_;
-    return 1;
-  }
-  // Bytes of an answer, kept until Flush; -1 when the connection is broken.
-  ssize_t Write(const char* from, std::size_t size);
-  bool is_broken() const { return broken_; }
-
  private:
-  using Deadline = MonotonicTime;
-
-  bool Poll(short events, Deadline deadline) const;
-  // Bytes read now; 0 = closed; -1 = would block (`wants` says what to wait for); -2 = broken.
-  ssize_t TryRead(char* to, std::size_t size, short& wants);
-  ssize_t TryWrite(const char* from, std::size_t size, short& wants);
-  ssize_t TlsResult(int result, short& wants);
-  bool Fill();
-  ssize_t ReadSome(char* to, std::size_t size);
+  void Enter(Phase phase);
+  Turn Greet();
+  Turn Receive();
+  Turn SendSome();
+  Turn Leave();
+  bool Poll(short events, MonotonicTime deadline) const;
+  // Bytes moved now; 0: closed; kWouldBlock: `wants_` says what to wait for; kBroken.
+  ssize_t TryRead(char* to, std::size_t size);
+  ssize_t TryWrite(std::string_view bytes);
+  ssize_t TlsResult(int result);
 
   const int fd_;
   const std::string peer_;
+  const std::unique_ptr<Budget::Share> share_;
   const Limits limits_;
   struct FreeSsl {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
   };
   std::unique_ptr<SSL, FreeSsl> ssl_;
-  bool handshake_done_ = false;
   std::optional<ClientSubject> client_;
 
-  std::string in_;  // of which what was read and not yet taken is from in_used_ to in_end_
-  std::size_t in_used_ = 0;
-  std::size_t in_end_ = 0;
-  std::string out_;
+  Phase phase_ = Phase::kReceiving;
+  short wants_ = 0;
   bool broken_ = false;
+  bool served_ = false;
+  bool keep_ = true;
+  MonotonicTime since_;
+  MonotonicTime progress_;  // when bytes of an answer went last
 
-  bool in_body_ = false;
-  std::size_t request_bytes_ = 0;
-  std::size_t body_bytes_ = 0;
-  Deadline deadline_{};
-  Trouble trouble_ = Trouble::kNone;
+  RequestParser parser_;
+  std::string in_;  // what came after the request that is served
+  std::string out_;
+  std::string out_body_;  // after out_
+  std::size_t sent_ = 0;  // of both
 };
 
 }  // namespace tahoma::rest

@@ -1,20 +1,19 @@
-// HTTP/1.1 by httplib, bent to our needs at the points it leaves open.
+// One request of a connection: who may call is asked, a handler answers, a stream is fed.
 //
-// httplib parses requests and writes responses on our Connection. What it would do by itself and
-// a server on a hostile network must not (read bodies without a bound, unpack compressed ones,
-// guess at a missing length, match paths with regular expressions, hold back a stream's bytes in a
-// compressor) is taken out of its sight before it looks.
+// What a handler, a gate or a stream's source throws becomes a 500, or the end of its stream; it
+// reaches neither the thread nor the next request.
 //
-// Scope: one request at a time on one connection; which connection and which thread is decided in
-// lib/rest/server.cc.
+// Scope: what is answered; which connection gets which thread is decided in lib/rest/server.cc.
 //
-// Thread safety: ServeOne may be called from many threads, each with its own connection.
+// Thread safety: Serve may be called from many threads, each with its own connection.
 
 #pragma once
 
+#include <atomic>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "lib/rest/connection.h"
 #include "lib/rest/message.h"
@@ -29,23 +28,33 @@ class Http {
 
   // `gate` is asked before a body is read, `answer` when the request is whole.
   Http(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer);
-  ~Http();
-  Http(const Http&) = delete;
-  Http& operator=(const Http&) = delete;
 
-  // The bound port, or -1 with errno set.
-  int Bind(const std::string& host, int port);
-  int listener() const;
-  void CloseListener();
+  // For a connection that is ready: asks the gate and lets the body come, or answers. What does
+  // not fit into the socket stays with the connection; a stream keeps this thread until its end.
+  void Serve(Connection& connection);
+  // Answers in a handler's place, and closes.
+  void Refuse(Connection& connection, int status, std::string_view detail);
   // Streams end at their next turn.
-  void EndStreams();
-
-  // Receives one request and sends its answer. False when the connection must be closed.
-  bool ServeOne(Connection& connection);
+  void EndStreams() { ending_ = true; }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::optional<Response> Guarded(const Request& request,
+                                  const std::function<std::optional<Response>()>& call) const;
+  void Finish(Connection& connection, Response answer, bool keep);
+  void Stream(Connection& connection, Response answer, bool keep);
+  // False when its end did not come in order.
+  bool Feed(Connection& connection, const StreamSource& source, bool chunked);
+  void Log(const Request& request, std::string_view what) const;
+  void Count(int status);
+
+  const ServerOptions& options_;
+  Metrics& metrics_;
+  const Gate gate_;
+  const Answer answer_;
+  Gauge& streams_;
+  Histogram& seconds_;
+  std::atomic<int> open_streams_ = 0;
+  std::atomic<bool> ending_ = false;
 };
 
 }  // namespace tahoma::rest

@@ -1,85 +1,82 @@
 #include "lib/rest/server.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/x509v3.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
-#include <condition_variable>
-#include <cstring>
-#include <mutex>
-#include <set>
+#include <exception>
 #include <thread>
-#include <unordered_map>
+#include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
+#include "lib/rest/budget.h"
 #include "lib/rest/connection.h"
 #include "lib/rest/http.h"
+#include "lib/rest/listener.h"
+#include "lib/rest/lobby.h"
+#include "lib/rest/loopback.h"
 #include "lib/rest/probes.h"
 #include "lib/rest/router.h"
+#include "lib/rest/site_check.h"
 #include "lib/rest/tls.h"
 #include "lib/rest/workers.h"
 
 namespace tahoma::rest {
 namespace {
 
+using Turn = Connection::Turn;
+using Phase = Connection::Phase;
+
 // Sockets wait in real time.
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
-// How long a worker waits for the next request of its connection before the connection is parked:
-// a client that sends request after request then costs no change of threads.
+// How long a worker waits for the next request of its connection before the lobby has it: a client
+// that sends request after request then costs no change of threads.
 constexpr auto kLinger = std::chrono::milliseconds(50);
-constexpr auto kSweep = std::chrono::milliseconds(1000);
+constexpr auto kSweepMost = std::chrono::milliseconds(250);
+constexpr auto kSweepLeast = std::chrono::milliseconds(10);
+constexpr int kAcceptsPerTurn = 64;
+// Connections that are closed at once when there are too many: looking for the oldest costs a look
+// at all of them.
+constexpr int kEvictedPart = 64;
+constexpr std::size_t kEvictedForBytes = 8;
 constexpr std::string_view kNoRoom =
     "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
     "Content-Length: 0\r\n\r\n";
 
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-
-absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  HostPort split;
-  if (colon != std::string::npos) {
-    split.host = address.substr(0, colon);
-    const char* end = address.data() + address.size();
-    const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, split.port);
-    if (error == std::errc() && rest == end && split.port >= 0 && split.port <= 65535) {
-      if (split.host.starts_with('[') && split.host.ends_with(']')) {
-        split.host = split.host.substr(1, split.host.size() - 2);
-      }
-      if (split.host.empty()) split.host = "0.0.0.0";
-      return split;
-    }
-  }
-  return InvalidArgument("\"{}\" is not an address; expected host:port, for example 127.0.0.1:8001",
-                         address);
+// Descriptors are the program's for more than connections.
+int ConnectionsMost(const ServerOptions& options) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return options.max_connections;
+  const rlim_t half = std::max<rlim_t>(files.rlim_cur / 2, 1);
+  return static_cast<int>(
+      std::min<rlim_t>(half, static_cast<rlim_t>(std::max(options.max_connections, 1))));
 }
 
-std::string NameOf(const sockaddr_storage& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET6) {
-    sockaddr_in6 v6{};
-    std::memcpy(&v6, &address, sizeof v6);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return fmt::format("[{}]:{}", text.data(), ntohs(v6.sin6_port));
-  }
-  sockaddr_in v4{};
-  std::memcpy(&v4, &address, sizeof v4);
-  inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  return fmt::format("{}:{}", text.data(), ntohs(v4.sin_port));
+Budget::Limits BudgetOf(const ServerOptions& options) {
+  const int connections = ConnectionsMost(options);
+  const int own = options.max_connections_per_client;
+  return {.connections = connections,
+          .connections_per_client = own > 0 ? own : std::max(connections - connections / 4, 1),
+          .bytes = options.max_buffered_bytes,
+          .bytes_per_client = options.max_buffered_bytes_per_client};
 }
+
+// For the tasks that must go on when all workers are busy. Few threads: what they do is short.
+constexpr Workers::Limits kFewThreads = {
+    .max_threads = 2, .max_waiting = 4096, .stack_bytes = 256 << 10};
 
 }  // namespace
 
@@ -89,14 +86,17 @@ class Server::Impl {
       : options_(std::move(options)),
         metrics_(metrics),
         connections_(metrics.AddGauge("tahoma_http_connections", "Connections that are open.")),
+        evicted_(metrics.AddCounter("tahoma_http_evicted_connections_total",
+                                    "Connections closed to make room for others.")),
         http_(
             options_, metrics, [this](Request& head) { return Refuse(head); },
             [this](Request& request) { return Answer(request); }),
+        budget_(BudgetOf(options_)),
         workers_(
             {.max_threads = options_.max_threads, .stack_bytes = options_.thread_stack_bytes}) {}
 
   absl::Status Bind();
-  void Unbind() { http_.CloseListener(); }
+  void Unbind();
   absl::Status Start();
   void Stop();
 
@@ -108,39 +108,46 @@ class Server::Impl {
   const ServerOptions options_;
 
  private:
-  using ConnectionPtr = std::shared_ptr<Connection>;
-  struct Parked {
-    ConnectionPtr connection;
-    MonotonicTime until;
-  };
-
   std::optional<Response> Refuse(Request& head);
   Response Answer(Request& request);
   std::optional<Response> AnswerProbe(const Request& request);
   std::optional<Response> CheckToken(const Request& request) const;
+  SiteCheck::Options Sites() const;
 
-  void Wait();
+  void Loop();
   void Accept();
-  void Wake(int fd);
+  void Admit(int fd, const sockaddr_storage& address);
+  void Arm(std::uint32_t listener_events) const;
   void Sweep();
+  std::size_t Evict(std::size_t most, Lobby::Choice choice);
+  void MakeRoomForBytes(const std::string& client);
+
+  bool IsUrgent(Connection& connection) const;
+  Turn TakeTurn(Connection& connection) const;
+  void Advance(const ConnectionPtr& connection);
+  void Continue(const ConnectionPtr& connection, Turn turn);
+  void Dispatch(const ConnectionPtr& connection);
   void Park(const ConnectionPtr& connection);
-  void Serve(const ConnectionPtr& connection);
-  void Finish(const ConnectionPtr& connection, bool keep);
+  void Serve(const ConnectionPtr& connection, bool urgent);
+  bool Linger(const Connection& connection);
+  void Drop(const ConnectionPtr& connection);
 
   Metrics& metrics_;
   Gauge& connections_;
+  Counter& evicted_;
   Http http_;
-  Workers workers_;
+  std::optional<SiteCheck> site_check_;
   SslContext tls_;
-  int epoll_ = -1;
+  Budget budget_;
+  Lobby lobby_;
+  Workers workers_;
+  Workers greeters_{kFewThreads};
+  Workers probers_{kFewThreads};
+  std::atomic<int> lingering_ = 0;
+  int listener_ = -1;
   int wake_ = -1;
-  std::thread waiter_;
+  std::thread loop_;
   std::atomic<bool> stopping_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable none_active_;
-  std::unordered_map<int, Parked> parked_;
-  std::set<ConnectionPtr> active_;
 };
 
 absl::Status Server::Impl::Bind() {
@@ -148,168 +155,265 @@ absl::Status Server::Impl::Bind() {
   if (!options_.tls.cert_file.empty()) {
     TAHOMA_ASSIGN_OR_RETURN(tls_, MakeServerContext(options_.tls));
   }
-  const int port = http_.Bind(bound_.host, bound_.port);
-  if (port <= 0) {
-    const int error = errno;
-    http_.CloseListener();
-    if (error == EADDRINUSE) {
-      return Unavailable("{} is in use by another program", options_.address);
-    }
-    return InvalidArgument("cannot listen on {}: {}", options_.address,
-                           error == 0 ? "the host is not known" : std::strerror(error));
-  }
-  bound_.port = port;
+  TAHOMA_ASSIGN_OR_RETURN(listener_, Listen(bound_));
   return absl::OkStatus();
 }
 
-absl::Status Server::Impl::Start() {
-  TAHOMA_CHECK(epoll_ < 0);
-  TAHOMA_RETURN_IF_ERROR(Bind());
-  fcntl(http_.listener(), F_SETFL, O_NONBLOCK);
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll_ < 0 || wake_ < 0) return ResourceExhausted("no file descriptors left");
-  for (const int fd : {http_.listener(), wake_}) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+void Server::Impl::Unbind() {
+  if (listener_ >= 0) ::close(std::exchange(listener_, -1));
+}
+
+SiteCheck::Options Server::Impl::Sites() const {
+  SiteCheck::Options sites{.address_host = bound_.host,
+                           .loopback = IsLoopback(options_.address),
+                           .allowed_hosts = options_.allowed_hosts};
+  if (X509* own = tls_ ? SSL_CTX_get0_certificate(tls_.get()) : nullptr; own != nullptr) {
+    sites.certificate_names = [own](const std::string& host) {
+      return X509_check_host(own, host.c_str(), host.size(), 0, nullptr) == 1;
+    };
   }
-  waiter_ = std::thread([this] { Wait(); });
+  return sites;
+}
+
+absl::Status Server::Impl::Start() {
+  TAHOMA_CHECK(listener_ < 0);
+  TAHOMA_RETURN_IF_ERROR(Bind());
+  site_check_.emplace(Sites());
+  if (options_.log && !tls_ && !options_.bearer_token.empty() && !IsLoopback(options_.address)) {
+    options_.log(
+        fmt::format("{} is served without TLS: whoever is on the way to it can read the bearer "
+                    "token; give it a certificate",
+                    options_.address));
+  }
+  TAHOMA_RETURN_IF_ERROR(lobby_.Open());
+  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_ < 0) return ResourceExhausted("no file descriptors left");
+  for (const int fd : {listener_, wake_}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    epoll_ctl(lobby_.epoll(), EPOLL_CTL_ADD, fd, &event);
+  }
+  loop_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
 }
 
 void Server::Impl::Stop() {
-  if (!waiter_.joinable()) return;
+  if (!loop_.joinable()) return Unbind();
   stopping_ = true;
   http_.EndStreams();
   const std::uint64_t one = 1;
   if (::write(wake_, &one, sizeof one) < 0) return;
-  waiter_.join();
-  {
-    std::unique_lock lock(mutex_);
-    connections_.Add(-static_cast<std::int64_t>(parked_.size()));
-    parked_.clear();
-    none_active_.wait_for(lock, options_.stop_grace, [&] { return active_.empty(); });
-    for (const ConnectionPtr& connection : active_) connection->Cut();
+  loop_.join();
+  for (const ConnectionPtr& connection : lobby_.Close()) {
+    const auto send_rest = [this, connection] {
+      connection->SendRest();
+      Drop(connection);
+    };
+    if (connection->phase() != Phase::kAnswering || !workers_.Submit(send_rest)) Drop(connection);
   }
+  if (!lobby_.WaitUntilEmpty(options_.stop_grace)) lobby_.CutAll();
   // Without a bound: a thread cannot be ended from outside, and its handler uses our owner's
   // things.
+  greeters_.Stop();
+  probers_.Stop();
   workers_.Stop();
-  http_.CloseListener();
-  ::close(epoll_);
+  Unbind();
   ::close(wake_);
 }
 
-void Server::Impl::Wait() {
+void Server::Impl::Loop() {
+  const auto sweep_every = std::clamp(
+      std::min(options_.request_timeout, options_.write_timeout) / 4, kSweepLeast, kSweepMost);
   std::array<epoll_event, 256> events{};
-  auto next_sweep = Now() + kSweep;
+  auto next_sweep = Now() + sweep_every;
   while (!stopping_) {
-    const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
-                                 static_cast<int>(kSweep.count()));
+    const int ready = epoll_wait(lobby_.epoll(), events.data(), static_cast<int>(events.size()),
+                                 static_cast<int>(sweep_every.count()));
     for (int i = 0; i < ready; ++i) {
       const int fd = events[static_cast<std::size_t>(i)].data.fd;
-      if (fd == http_.listener()) {
+      if (fd == listener_) {
         Accept();
-      } else if (fd != wake_) {
-        Wake(fd);
+      } else if (ConnectionPtr connection = fd == wake_ ? nullptr : lobby_.Take(fd)) {
+        Advance(connection);
       }
     }
     if (Now() < next_sweep) continue;
     Sweep();
-    next_sweep = Now() + kSweep;
+    next_sweep = Now() + sweep_every;
   }
+}
+
+void Server::Impl::Arm(std::uint32_t listener_events) const {
+  epoll_event event{.events = listener_events, .data = {.fd = listener_}};
+  epoll_ctl(lobby_.epoll(), EPOLL_CTL_MOD, listener_, &event);
 }
 
 void Server::Impl::Accept() {
-  for (;;) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
-    const int fd = accept4(http_.listener(), reinterpret_cast<sockaddr*>(&address), &size,
+    const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&address), &size,
                            SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      // Out of descriptors: connections end sooner than a busy loop helps.
-      if (errno == EMFILE || errno == ENFILE) {
-        std::unique_lock lock(mutex_);
-        none_active_.wait_for(lock, std::chrono::milliseconds(20));
-      }
-      return;
-    }
-    if (connections_.value() >= options_.max_connections) {
-      if (!tls_) (void)::send(fd, kNoRoom.data(), kNoRoom.size(), MSG_NOSIGNAL);
-      ::close(fd);
+    if (fd >= 0) {
+      Admit(fd, address);
       continue;
     }
-    const int yes = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    connections_.Add(1);
-    auto connection =
-        std::make_shared<Connection>(fd, tls_.get(), NameOf(address),
-                                     Connection::Limits{.header_bytes = options_.max_header_bytes,
-                                                        .body_bytes = options_.max_body_bytes,
-                                                        .request_timeout = options_.request_timeout,
-                                                        .write_timeout = options_.write_timeout});
-    const std::lock_guard lock(mutex_);
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    // Out of descriptors: when nobody can give one back, the listener rests until the next sweep.
+    if ((errno == EMFILE || errno == ENFILE) && Evict(kEvictedForBytes, {}) == 0) Arm(0);
+    return;
+  }
+}
+
+void Server::Impl::Admit(int fd, const sockaddr_storage& address) {
+  std::string client = ClientName(address);
+  for (Budget::Over over = budget_.Room(client); over != Budget::Over::kNobody;
+       over = budget_.Room(client)) {
+    const bool own = over == Budget::Over::kClient;
+    const int limit = own ? budget_.limits().connections_per_client : budget_.limits().connections;
+    const auto most = static_cast<std::size_t>(std::max(limit / kEvictedPart, 1));
+    if (Evict(most, {.client = own ? &client : nullptr}) > 0) continue;
+    if (!tls_) (void)::send(fd, kNoRoom.data(), kNoRoom.size(), MSG_NOSIGNAL);
+    ::close(fd);
+    return;
+  }
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  connections_.Add(1);
+  auto connection = std::make_shared<Connection>(
+      fd, tls_.get(), PeerName(address), budget_.Admit(std::move(client)),
+      Connection::Limits{.request = {.head_bytes = options_.max_header_bytes,
+                                     .body_bytes = options_.max_body_bytes},
+                         .request_timeout = options_.request_timeout,
+                         .write_timeout = options_.write_timeout,
+                         .keep_alive = options_.keep_alive,
+                         .least_rate = options_.least_rate});
+  lobby_.Add(connection);
+  // Of plain connections the request is often there already.
+  if (tls_) {
     Park(connection);
+  } else {
+    Advance(connection);
   }
-}
-
-// With mutex_ held.
-void Server::Impl::Park(const ConnectionPtr& connection) {
-  const int fd = connection->fd();
-  parked_[fd] = {connection, Now() + options_.keep_alive};
-  epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.fd = fd}};
-  if (epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event) != 0) {
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-  }
-}
-
-void Server::Impl::Wake(int fd) {
-  ConnectionPtr connection;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = parked_.find(fd);
-    if (at == parked_.end()) return;
-    connection = std::move(at->second.connection);
-    parked_.erase(at);
-    active_.insert(connection);
-  }
-  if (workers_.Submit([this, connection] { Serve(connection); })) return;
-  if (!connection->is_tls()) {
-    (void)::send(fd, kNoRoom.data(), kNoRoom.size(), MSG_NOSIGNAL);
-  }
-  Finish(connection, false);
 }
 
 void Server::Impl::Sweep() {
-  const auto now = Now();
-  const std::lock_guard lock(mutex_);
-  connections_.Add(-static_cast<std::int64_t>(
-      std::erase_if(parked_, [&](const auto& entry) { return entry.second.until < now; })));
+  Arm(EPOLLIN);
+  for (const ConnectionPtr& connection : lobby_.TakeLate(Now())) {
+    if (connection->phase() == Phase::kReceiving && connection->parser().has_begun()) {
+      http_.Refuse(*connection, 408, "the request did not arrive in time");
+      Continue(connection, TakeTurn(*connection));
+    } else {
+      Drop(connection);
+    }
+  }
 }
 
-void Server::Impl::Serve(const ConnectionPtr& connection) {
-  bool keep = connection->Handshake();
-  if (keep && connection->is_tls() && !connection->WaitReadable(kLinger)) {
-    Finish(connection, true);
+// Returns how many connections had to go.
+std::size_t Server::Impl::Evict(std::size_t most, Lobby::Choice choice) {
+  const std::vector<ConnectionPtr> oldest = lobby_.TakeOldest(most, choice);
+  for (const ConnectionPtr& connection : oldest) {
+    if (connection->phase() == Phase::kReceiving && connection->parser().has_begun()) {
+      http_.Refuse(*connection, 503, "too many requests are under way that have not come whole");
+      (void)TakeTurn(*connection);
+    }
+    evicted_.Increment();
+    Drop(connection);
+  }
+  return oldest.size();
+}
+
+void Server::Impl::MakeRoomForBytes(const std::string& client) {
+  for (Budget::Over over = budget_.Weight(client); over != Budget::Over::kNobody;
+       over = budget_.Weight(client)) {
+    const std::string* own = over == Budget::Over::kClient ? &client : nullptr;
+    if (Evict(kEvictedForBytes, {.client = own, .holding = true}) == 0) return;
+  }
+}
+
+Turn Server::Impl::TakeTurn(Connection& connection) const {
+  try {
+    return connection.Take();
+  } catch (const std::exception&) {  // no memory
+    return Turn::kGone;
+  }
+}
+
+// On the loop's thread.
+void Server::Impl::Advance(const ConnectionPtr& connection) {
+  if (connection->phase() != Phase::kGreeting) {
+    Continue(connection, TakeTurn(*connection));
     return;
   }
-  while (keep) {
-    keep = http_.ServeOne(*connection) && !stopping_;
-    const auto wait = workers_.has_room() ? kLinger : std::chrono::milliseconds(0);
-    if (keep && !connection->WaitReadable(wait)) break;
-  }
-  Finish(connection, keep);
+  // A handshake takes a millisecond of a processor, for which nobody else should wait.
+  const bool taken =
+      greeters_.Submit([this, connection] { Continue(connection, TakeTurn(*connection)); });
+  if (!taken) Drop(connection);
 }
 
-void Server::Impl::Finish(const ConnectionPtr& connection, bool keep) {
-  const std::lock_guard lock(mutex_);
-  active_.erase(connection);
-  if (keep && !stopping_) {
-    Park(connection);
-  } else {
-    connections_.Add(-1);
+void Server::Impl::Continue(const ConnectionPtr& connection, Turn turn) {
+  switch (turn) {
+    case Turn::kWait:
+      return Park(connection);
+    case Turn::kReady:
+      return Dispatch(connection);
+    case Turn::kGone:
+      return Drop(connection);
   }
-  if (active_.empty()) none_active_.notify_all();
+}
+
+// What shows how the server is must be answered when it is not well.
+bool Server::Impl::IsUrgent(Connection& connection) const {
+  if (connection.parser().state() != RequestParser::State::kHeadRead) return false;
+  const Request& head = connection.parser().request();
+  return Probes::IsProbe(head.path) || head.path == "/metrics";
+}
+
+void Server::Impl::Dispatch(const ConnectionPtr& connection) {
+  const bool urgent = IsUrgent(*connection);
+  Workers& threads = urgent ? probers_ : workers_;
+  if (threads.Submit([this, connection, urgent] { Serve(connection, urgent); })) return;
+  http_.Refuse(*connection, 429, "all threads are busy");
+  Continue(connection, TakeTurn(*connection));
+}
+
+void Server::Impl::Serve(const ConnectionPtr& connection, bool urgent) {
+  for (;;) {
+    http_.Serve(*connection);
+    Turn turn = TakeTurn(*connection);
+    if (turn == Turn::kWait && connection->is_idle() && !urgent && Linger(*connection)) {
+      turn = TakeTurn(*connection);
+    }
+    if (turn != Turn::kReady) return Continue(connection, turn);
+    // A stop lets those requests end that have begun.
+    if (stopping_ && connection->parser().state() != RequestParser::State::kWhole) {
+      return Drop(connection);
+    }
+    if (IsUrgent(*connection) != urgent) return Dispatch(connection);
+  }
+}
+
+bool Server::Impl::Linger(const Connection& connection) {
+  if (stopping_ || !workers_.has_room()) return false;
+  const bool room = lingering_.fetch_add(1) < options_.max_threads / 4;
+  const bool readable = room && connection.WaitReadable(kLinger);
+  lingering_.fetch_sub(1);
+  return readable;
+}
+
+void Server::Impl::Park(const ConnectionPtr& connection) {
+  const std::size_t held = connection->held_bytes();
+  connection->share().Hold(held);
+  if (!lobby_.Wait(*connection)) {
+    connection->SendRest();
+    return Drop(connection);
+  }
+  // From here on the connection may be another thread's.
+  if (held > 0) MakeRoomForBytes(connection->share().client());
+}
+
+void Server::Impl::Drop(const ConnectionPtr& connection) {
+  connections_.Add(-1);
+  lobby_.Remove(*connection);
 }
 
 std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
@@ -333,6 +437,9 @@ std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
 
 // Whom the probes answer is not asked: what watches a program has no token.
 std::optional<Response> Server::Impl::Refuse(Request& head) {
+  if (auto refusal = site_check_->Refuse(head)) {
+    return options_.problem(refusal->status, refusal->detail);
+  }
   if (Probes::IsProbe(head.path) && (head.method == "GET" || head.method == "HEAD") &&
       router_.Find(head.method, head.path).handler == nullptr) {
     return std::nullopt;

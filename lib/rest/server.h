@@ -10,10 +10,13 @@
 // `/healthz`, `/livez`, `/readyz` (lib/rest/probes.h) and `/metrics` are answered unless a route of
 // the same path is given. Errors of routing are RFC 9457 problems.
 //
-// Threads: one waits on all idle connections; a request runs on a thread of an elastic pool, and
-// an open stream keeps its thread. Streams can never take the pool's last `reserved_threads`;
-// beyond that they are answered 429 with Retry-After. A reader that is too slow is cut after
-// `write_timeout` and delays nobody else.
+// Threads: one receives from all connections and sends what a slow client did not take; two more
+// do TLS handshakes. A thread of an elastic pool asks the gate when a head has come, and the
+// handler when the request is whole, so a client that sends half a request or reads half an answer
+// holds no thread. An open stream keeps its thread. Streams can never take the pool's last
+// `reserved_threads`; beyond that they are answered 429 with Retry-After. A reader that is too slow
+// is cut after `write_timeout` and delays nobody else. Probes and /metrics have threads of their
+// own (docs/design/0009-http-server.md).
 //
 // Scope: HTTP/1.1. What the requests mean is the handlers' business.
 //
@@ -30,6 +33,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lib/rest/message.h"
 #include "lib/rest/metrics.h"
@@ -51,17 +56,33 @@ struct ServerOptions {
   std::string bearer_token = {};         // when set, every route but the probes wants it
   std::size_t max_body_bytes = 3 << 20;  // as Kubernetes limits a request
   std::size_t max_header_bytes = 64 << 10;
+  // What all connections together, and those of one client, may hold of requests that have not
+  // come whole and of answers that have not gone; beyond it the oldest are closed.
+  std::size_t max_buffered_bytes = 512 << 20;
+  std::size_t max_buffered_bytes_per_client = 384 << 20;
   int max_threads = 2048;
   int reserved_threads = 64;
+  // At most half the descriptors that the process may open, whatever is said here.
   int max_connections = 16'384;
+  int max_connections_per_client = 0;  // 0: three quarters of them
   std::size_t thread_stack_bytes = 512 << 10;
-  std::chrono::milliseconds request_timeout = std::chrono::seconds(15);  // to receive a request
-  std::chrono::milliseconds write_timeout = std::chrono::seconds(10);    // without any progress
+  // For a handshake, a head, and a body's beginning.
+  std::chrono::milliseconds request_timeout = std::chrono::seconds(15);
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(10);  // without any progress
+  // Bytes per second that a body or an answer must move beyond those times.
+  std::size_t least_rate = 32 << 10;
   std::chrono::milliseconds keep_alive = std::chrono::seconds(120);
   // How long a stream's source may wait at once; also how fast a reader that has gone is noticed.
   std::chrono::milliseconds stream_wait = std::chrono::milliseconds(500);
   // How long running requests may take to end at Stop before their connections are cut.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(5);
+  // The names under which browsers and others may call, and from which pages may (see
+  // lib/rest/site_check.h), beside loopback, the address's own and the certificate's.
+  std::vector<std::string> allowed_hosts = {};
+  // What the server answers in a handler's place: 400 to what is no HTTP, 403, 408, 500.
+  std::function<Response(int status, std::string_view detail)> problem = Response::Problem;
+  // One line per exception of a handler and per danger at Start. Called from many threads.
+  std::function<void(const std::string& line)> log = {};
 };
 
 using Handler = std::function<Response(const Request& request)>;

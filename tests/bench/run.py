@@ -58,6 +58,23 @@ def standalone_load(mode, count):
         return float(output(BENCH / "standalone_load", ground.server, mode, count))
 
 
+def hostile_load():
+    """Gangs per second beside 200 slow connections a second; with HOSTILE_MINUTES, the least of all runs in that time."""
+    end = time.monotonic() + 60 * float(os.environ.get("HOSTILE_MINUTES", "0"))
+    rates = []
+    while not rates or time.monotonic() < end:
+        with Standalone() as ground:
+            attack = subprocess.Popen([BENCH / "hostile_clients", ground.server.removeprefix("http://"), "200"],
+                                      stdout=subprocess.PIPE)
+            try:
+                attack.stdout.readline()  # as many are open as ever will be
+                rates.append(float(output(BENCH / "standalone_load", ground.server, "gangs", 1200)))
+            finally:
+                attack.kill()
+                attack.wait()
+    return min(rates)
+
+
 def watch_fanout():
     with Standalone() as ground:
         return float(output(BENCH / "watch_fanout", ground.server.removeprefix("http://"), 1000, 5))
@@ -132,6 +149,7 @@ ROWS = [
     # name, unit, target, better, how
     ("standalone_pods_bound_per_s", "pods/s", 2000, "higher", lambda _: standalone_load("pods", 8000)),
     ("standalone_gangs_bound_per_s", "gangs/s", 400, "higher", lambda _: standalone_load("gangs", 1200)),
+    ("hostile_slow_connections_gangs_per_s", "gangs/s", 200, "higher", lambda _: hostile_load()),
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),

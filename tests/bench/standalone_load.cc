@@ -126,7 +126,7 @@ class Connection {
 
   void Post(std::string_view path, std::string_view body) {
     out_ += fmt::format(
-        "POST {} HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\n"
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\n"
         "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
         path, body.size(), body);
     ++unanswered_;

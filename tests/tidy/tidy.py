@@ -64,7 +64,7 @@ LAYERS = {
 # Third-party header (regex on the include) -> folders that may name it; .cc only where marked.
 CAGES = {
     r"^<rocksdb/": ["controller/store"],
-    r"^<httplib\.h>": ["lib/rest", "lib/kube"],
+    r"^<httplib\.h>": ["lib/kube"],
     r"^<yaml-cpp/": ["lib/config", "lib/kube"],
     r"^<grpc": ["dra-plugin/kubelet", "sim-node/podrunner"],
     r"^[<\"].*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],

@@ -45,7 +45,7 @@ class AdminTest : public ::testing::Test {
     if (server_ == nullptr) Start({});
     const std::string text =
         RawClient(server_->port())
-            .Ask(method + " " + target + " HTTP/1.1\r\nHost: a\r\n" + more_ + "\r\n");
+            .Ask(method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + more_ + "\r\n");
     Answer answer;
     const std::size_t end = text.find("\r\n\r\n");
     if (end == std::string::npos || text.size() < 12) return answer;

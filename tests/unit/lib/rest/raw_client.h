@@ -51,6 +51,11 @@ class RawClient {
     return true;
   }
 
+  bool WaitReadable(std::chrono::milliseconds wait) const {
+    pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, static_cast<int>(wait.count())) > 0;
+  }
+
   // Receives until `text` has come; returns everything up to its end, or all there was when the
   // server closed first.
   std::string ReadUntil(std::string_view text) {

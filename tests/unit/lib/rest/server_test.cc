@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -35,7 +37,7 @@ class ServerTest : public ::testing::Test {
   void Start() { ASSERT_EQ(server_->Start(), absl::OkStatus()); }
   std::string Ask(const std::string& bytes) { return RawClient(server_->port()).Ask(bytes); }
   std::string Get(const std::string& path) {
-    return Ask("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    return Ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   }
 
   Metrics metrics_;
@@ -81,7 +83,7 @@ TEST_F(ServerTest, AConnectionServesManyRequests) {
   Start();
   RawClient client(server_->port());
   for (int i = 0; i < 2000; ++i) {
-    const std::string answer = client.Ask("GET /v1/gangs/x HTTP/1.1\r\nHost: a\r\n\r\n");
+    const std::string answer = client.Ask("GET /v1/gangs/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
     ASSERT_TRUE(Has(answer, "gang x")) << i << answer;
   }
 }
@@ -92,7 +94,7 @@ TEST_F(ServerTest, RequestsSentAtOnceAreAnsweredInOrder) {
   RawClient client(server_->port());
   client.Send(
       "GET /v1/gangs/a HTTP/1.1\r\n\r\n"
-      "POST /v1/echo HTTP/1.1\r\nContent-Length: 3\r\n\r\none"
+      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\none"
       "GET /v1/gangs/b HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(Has(client.ReadAnswer(), "gang a"));
   EXPECT_TRUE(Has(client.ReadAnswer(), "one"));
@@ -102,22 +104,26 @@ TEST_F(ServerTest, RequestsSentAtOnceAreAnsweredInOrder) {
 TEST_F(ServerTest, BodiesComeWithALengthOrInChunks) {
   Serve();
   Start();
+  EXPECT_TRUE(Has(
+      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"),
+      "\r\n\r\nhello"));
+  EXPECT_TRUE(Has(
+      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+      "\r\n\r\nabcde"));
   EXPECT_TRUE(
-      Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), "\r\n\r\nhello"));
-  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-                      "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
-                  "\r\n\r\nabcde"));
-  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\n\r\n"), "Content-Length: 0"));
-  EXPECT_TRUE(
-      Has(Ask("POST /v1/echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx"),
-          "100 Continue"));
+      Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n"), "Content-Length: 0"));
+  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nExpect: "
+                      "100-continue\r\nContent-Length: 1\r\n\r\nx"),
+                  "100 Continue"));
 }
 
 TEST_F(ServerTest, FormsAreNotTakenApart) {
   Serve();
   Start();
   const std::string body(10'000, 'a');
-  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded"
+  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Type: "
+                      "application/x-www-form-urlencoded"
                       "\r\nContent-Length: 10000\r\n\r\n" +
                       body),
                   body));
@@ -127,13 +133,17 @@ TEST_F(ServerTest, TooLargeBodiesAreRefused) {
   Serve({.max_body_bytes = 1000});
   Start();
   EXPECT_TRUE(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Length: 1001\r\n\r\n").starts_with("HTTP/1.1 413 "));
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n")
+      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 1001\r\n\r\n")
+          .starts_with("HTTP/1.1 413 "));
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: "
+                  "99999999999999999999\r\n\r\n")
                   .starts_with("HTTP/1.1 400 "));
-  std::string chunks = "POST /v1/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string chunks =
+      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (int i = 0; i < 2000; ++i) chunks += "64\r\n" + std::string(100, 'x') + "\r\n";
   EXPECT_TRUE(Ask(chunks).starts_with("HTTP/1.1 413 "));
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" +
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: "
+                  "chunked\r\n\r\n7d0\r\n" +
                   std::string(2000, 'x') + "\r\n0\r\n\r\n")
                   .starts_with("HTTP/1.1 413 "));
 }
@@ -144,29 +154,36 @@ TEST_F(ServerTest, WhatIsNotHttpGetsACleanAnswer) {
   for (const char* bytes :
        {"BREW /v1/gangs/a HTTP/1.1\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
         "\x16\x03\x01 hello\r\n\r\n", "GET http://elsewhere/ HTTP/1.1\r\n\r\n",
-        "POST /v1/echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-        "POST /v1/echo HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-        "POST /v1/echo HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na",
+        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: -1\r\n\r\n",
+        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: "
+        "1\r\nContent-Length: 2\r\n\r\nab",
+        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: "
+        "1\r\nTransfer-Encoding: chunked\r\n\r\na",
         "GET /v1/gangs/a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
-        "POST /v1/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
+        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: "
+        "chunked\r\n\r\nzz\r\n"}) {
     EXPECT_TRUE(Ask(bytes).starts_with("HTTP/1.1 400 ")) << bytes << Ask(bytes);
   }
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\na")
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Encoding: "
+                  "gzip\r\nContent-Length: 1\r\n\r\na")
                   .starts_with("HTTP/1.1 415 "));
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n")
-                  .starts_with("HTTP/1.1 501 "));
+  EXPECT_TRUE(
+      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: gzip\r\n\r\n")
+          .starts_with("HTTP/1.1 501 "));
 }
 
 TEST_F(ServerTest, HeadsAreBounded) {
   Serve();
   Start();
   EXPECT_TRUE(Get("/" + std::string(9000, 'a')).starts_with("HTTP/1.1 414 "));
-  EXPECT_TRUE(Get("/" + std::string(200'000, 'a')).starts_with("HTTP/1.1 431 "));
+  EXPECT_TRUE(Get("/" + std::string(200'000, 'a')).starts_with("HTTP/1.1 414 "));
   std::string many = "GET / HTTP/1.1\r\n";
   for (int i = 0; i < 10'000; ++i) many += "X-A: " + std::to_string(i) + "\r\n";
   EXPECT_TRUE(Ask(many + "\r\n").starts_with("HTTP/1.1 431 "));
-  EXPECT_TRUE(Ask("GET / HTTP/1.1\r\nX-A: " + std::string(9000, 'a') + "\r\n\r\n")
-                  .starts_with("HTTP/1.1 400 "));
+  EXPECT_TRUE(Ask("GET / HTTP/1.1\r\nX-A: " + std::string(70'000, 'a') + "\r\n\r\n")
+                  .starts_with("HTTP/1.1 431 "));
+  EXPECT_TRUE(Ask("GET / HTTP/1.1\r\nX-A: " + std::string(60'000, 'a') + "\r\n\r\n")
+                  .starts_with("HTTP/1.1 404 "));
 }
 
 TEST_F(ServerTest, AHalfRequestIsAnsweredWhenItsTimeIsOver) {
@@ -175,23 +192,108 @@ TEST_F(ServerTest, AHalfRequestIsAnsweredWhenItsTimeIsOver) {
   EXPECT_TRUE(Ask("GET /v1/ga").starts_with("HTTP/1.1 408 "));
   EXPECT_TRUE(Ask("GET /v1/gangs/a HTTP/1.1\r\nHost:").starts_with("HTTP/1.1 408 "));
   EXPECT_TRUE(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc").starts_with("HTTP/1.1 408 "));
+      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\nabc")
+          .starts_with("HTTP/1.1 408 "));
 }
 
 TEST_F(ServerTest, ADeadClientLeavesNothingBehind) {
   Serve();
   Start();
   for (int i = 0; i < 50; ++i) {
-    RawClient(server_->port()).Send("POST /v1/echo HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+    RawClient(server_->port())
+        .Send(
+            "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\nabc");
   }
   EXPECT_TRUE(Has(Get("/v1/gangs/a"), "gang a"));
 }
 
-TEST_F(ServerTest, AHandlerThatThrowsIsAnInternalError) {
-  Serve();
+TEST_F(ServerTest, WhatIsThrownIsAnInternalErrorAndEndsNothingElse) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  Serve({.log = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(line);
+  }});
+  server_->SetGate([](Request& head) -> std::optional<Response> {
+    if (head.header("X-Throw").empty()) return std::nullopt;
+    throw 42;  // not even an exception
+  });
+  int turns = 0;
+  bool closed = false;
+  server_->Route("GET", "/v1/stream", [&](const Request&) {
+    return Response::Stream(
+        "text/plain",
+        [&](std::string& out, std::chrono::milliseconds) -> bool {
+          if (turns++ > 0) throw std::runtime_error("in its midst");
+          out = "first";
+          return true;
+        },
+        [&] {
+          closed = true;
+          throw std::runtime_error("at its end");
+        });
+  });
   Start();
-  EXPECT_TRUE(Get("/v1/throws").starts_with("HTTP/1.1 500 "));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Get("/v1/throws").starts_with("HTTP/1.1 500 "));
+  EXPECT_TRUE(Ask("GET /v1/gangs/a HTTP/1.1\r\nX-Throw: 1\r\n\r\n").starts_with("HTTP/1.1 500 "));
+  RawClient reader(server_->port());
+  reader.Send("GET /v1/stream HTTP/1.1\r\n\r\n");
+  // The connection ends without the last chunk, so nobody takes this for all there was.
+  EXPECT_TRUE(reader.ReadAll().ends_with("\r\n\r\n5\r\nfirst\r\n"));
   EXPECT_TRUE(Has(Get("/v1/gangs/a"), "gang a"));
+  server_->Stop();
+  EXPECT_TRUE(closed);
+  ASSERT_EQ(lines.size(), 13U);
+  EXPECT_TRUE(lines[0].starts_with("GET /v1/throws from 127.0.0.1:")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(" failed inside the server: oops")) << lines[0];
+}
+
+TEST_F(ServerTest, TextThatIsNotUtf8OrHasControlsIsRefusedBeforeAnyHandler) {
+  Serve();
+  int reached = 0;
+  server_->SetGate([&](Request&) -> std::optional<Response> {
+    ++reached;
+    return std::nullopt;
+  });
+  server_->Raw([&](const Request&) { return Response::Text(200, "raw"); });
+  Start();
+  for (const std::string path :
+       {"/%ff", "/\xff", "/%c3%28", "/%00", "/%0a", "/%7f", "/%ed%a0%80", "/%", "/%4", "/%zz",
+        "/a?b=%ff", "/a?%ff", "/a?b=\xff", "/a?b=%00", "/a?b=%0d%0a", "/a?b=%zz"}) {
+    EXPECT_TRUE(Get(path).starts_with("HTTP/1.1 400 ")) << path;
+  }
+  for (const std::string& value :
+       std::vector<std::string>{"\xff", "a\xc3", "a\x01", std::string("a\0b", 3)}) {
+    const std::string answer =
+        Ask("GET /a HTTP/1.1\r\nUser-Agent: " + value + "\r\nHost: localhost\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << value;
+  }
+  EXPECT_EQ(reached, 0);
+  EXPECT_TRUE(Has(Get("/v1/gangs/%c3%a9%20\xc3\xa9"), "gang \xc3\xa9 \xc3\xa9"));
+  EXPECT_TRUE(Has(Ask("GET /a HTTP/1.1\r\nUser-Agent: \xc3\xa9\r\n\r\n"), "raw"));
+}
+
+TEST_F(ServerTest, PagesOfOtherSitesAreRefused) {
+  Serve({.allowed_hosts = {"ui.example.com"}});
+  Start();
+  const std::string post = "POST /v1/echo HTTP/1.1\r\nContent-Length: 2\r\n";
+  const auto ask = [&](const std::string& fields) {
+    return Ask(post + fields + "\r\nhi").substr(9, 3);
+  };
+  const std::string json = "Content-Type: application/json\r\n";
+  const std::string own = "Host: " + server_->address() + "\r\n";
+  EXPECT_EQ(ask(json), "201");
+  EXPECT_EQ(ask(json + own), "201");
+  EXPECT_EQ(ask(json + own + "Origin: http://" + server_->address() + "\r\n"), "201");
+  EXPECT_EQ(ask(json + own + "Origin: https://ui.example.com\r\nSec-Fetch-Site: cross-site\r\n"),
+            "201");
+  // What fetch(…, {mode: "no-cors"}) sends from a page elsewhere, and a rebound name.
+  EXPECT_EQ(ask(json + own + "Origin: https://evil.example\r\n"), "403");
+  EXPECT_EQ(ask(json + "Host: evil.example:8001\r\nOrigin: http://evil.example:8001\r\n"), "403");
+  EXPECT_EQ(ask(json + own + "Sec-Fetch-Site: cross-site\r\n"), "403");
+  EXPECT_EQ(ask(own + "User-Agent: Mozilla/5.0\r\n"), "415");
+  EXPECT_EQ(ask(own + "User-Agent: kubectl/v1.36\r\n"), "201");
+  EXPECT_TRUE(Has(Ask("GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "403"));
 }
 
 TEST_F(ServerTest, ProbesAndMetricsAreServed) {
@@ -231,7 +333,8 @@ TEST_F(ServerTest, AGateCanRefuse) {
 
 TEST_F(ServerTest, WhoIsRefusedIsToldBeforeTheBody) {
   const std::string asked =
-      "POST /v1/echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n";
+      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nExpect: "
+      "100-continue\r\nContent-Length: 9\r\n";
   Serve({.bearer_token = "secret"});
   server_->SetGate([](Request& head) -> std::optional<Response> {
     EXPECT_TRUE(head.body.empty());
@@ -248,8 +351,9 @@ TEST_F(ServerTest, WhoIsRefusedIsToldBeforeTheBody) {
   EXPECT_TRUE(Has(client.Ask("123456789"), "201 Created"));
   RawClient chatty(server_->port());
   chatty.Send(
-      "POST /v1/echo HTTP/1.1\r\nContent-Length: 41\r\n\r\nGET /v1/gangs/smuggled "
-      "HTTP/1.1\r\nHost: a\r\n\r\n");
+      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 41\r\n\r\nGET "
+      "/v1/gangs/smuggled "
+      "HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string answers = chatty.ReadAll();
   EXPECT_TRUE(answers.starts_with("HTTP/1.1 401 ")) << answers;
   EXPECT_EQ(answers.find("HTTP/1.1", 1), std::string::npos) << answers;

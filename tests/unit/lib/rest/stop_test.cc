@@ -39,7 +39,7 @@ class StopTest : public ::testing::Test {
 TEST_F(StopTest, AHandlerThatOutlivesTheGraceLosesItsConnectionAndIsStillWaitedFor) {
   Start({.stop_grace = milliseconds(20)});
   RawClient client(server_->port());
-  client.Send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+  client.Send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
   entered_.get_future().wait();
   std::atomic<bool> stopped = false;
   std::thread stopper([&] {
@@ -55,7 +55,7 @@ TEST_F(StopTest, AHandlerThatOutlivesTheGraceLosesItsConnectionAndIsStillWaitedF
 TEST_F(StopTest, AHandlerThatEndsWithinTheGraceIsHeardOut) {
   Start({.stop_grace = std::chrono::seconds(30)});
   RawClient client(server_->port());
-  client.Send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+  client.Send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
   entered_.get_future().wait();
   std::thread stopper([&] { server_->Stop(); });
   released_.set_value();
@@ -66,7 +66,7 @@ TEST_F(StopTest, AHandlerThatEndsWithinTheGraceIsHeardOut) {
 TEST_F(StopTest, IdleConnectionsAreClosedAtOnceAndNoLongerCounted) {
   Start({.stop_grace = std::chrono::seconds(30)});
   RawClient idle(server_->port());
-  EXPECT_TRUE(idle.Ask("GET /quick HTTP/1.1\r\nHost: a\r\n\r\n").ends_with("done"));
+  EXPECT_TRUE(idle.Ask("GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\n").ends_with("done"));
   RawClient silent(server_->port());
   ASSERT_TRUE(silent.connected());
   server_->Stop();

@@ -245,8 +245,9 @@ class AdminTest : public testing::Test {
     const void* raw = &to;
     EXPECT_EQ(connect(fd, static_cast<const sockaddr*>(raw), sizeof to), 0);
     const std::string request = fmt::format(
-        "{} {} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", method,
-        path, body.size(), body);
+        "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+        method, path, body.size(), body);
     EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
     std::string answer;
     char piece[4096];

@@ -1,0 +1,72 @@
+// What clients may hold of a server: connections, and bytes that wait in them.
+//
+//   Budget budget({.connections = 100, .connections_per_client = 75, .bytes = 1 << 20, …});
+//   std::unique_ptr<Budget::Share> share = budget.Admit("10.0.0.7");
+//   if (budget.Room("10.0.0.7") != Budget::Over::kNobody) …        // who has to give way?
+//
+// Scope: numbers. Who gives way is the server's business; until it has, more is held than may be.
+//
+// Thread safety: every member may be called from any thread; a share belongs to one at a time.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace tahoma::rest {
+
+class Budget {
+ public:
+  struct Limits {
+    int connections = 0;
+    int connections_per_client = 0;
+    std::size_t bytes = 0;
+    std::size_t bytes_per_client = 0;
+  };
+  // Whose limit is reached: one client's, or that of all together.
+  enum class Over { kNobody, kClient, kAll };
+
+  // One connection's part. Ends with it.
+  class Share {
+   public:
+    Share(Budget& budget, std::string client) : budget_(budget), client_(std::move(client)) {}
+    ~Share();
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+    // Sets how many bytes the connection holds. Cheap when nothing changes.
+    void Hold(std::size_t bytes);
+    const std::string& client() const { return client_; }
+
+   private:
+    Budget& budget_;
+    const std::string client_;
+    std::size_t bytes_ = 0;
+  };
+
+  explicit Budget(Limits limits) : limits_(limits) {}
+
+  std::unique_ptr<Share> Admit(std::string client);
+  // Whether a further connection of the client would be one too many.
+  Over Room(const std::string& client) const;
+  // Whether the client, or all together, hold too many bytes.
+  Over Weight(const std::string& client) const;
+
+  const Limits& limits() const { return limits_; }
+
+ private:
+  struct Use {
+    int connections = 0;
+    std::size_t bytes = 0;
+  };
+
+  const Limits limits_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Use> clients_;
+  Use all_;
+};
+
+}  // namespace tahoma::rest

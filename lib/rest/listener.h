@@ -1,0 +1,34 @@
+// The socket that a server accepts from.
+//
+// Scope: addresses and one listening socket; IPv4 and IPv6.
+//
+// Thread safety: pure functions over the system.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <sys/socket.h>
+
+#include <string>
+
+namespace tahoma::rest {
+
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+
+// "host:port", "[v6]:port", ":port" for all interfaces; kInvalidArgument for anything else.
+absl::StatusOr<HostPort> SplitAddress(const std::string& address);
+
+// A non-blocking listening socket, and the port that it got in `at`. kInvalidArgument for a host
+// that is not known, kUnavailable when another program has the address.
+absl::StatusOr<int> Listen(HostPort& at);
+
+// "127.0.0.1:4711", "[::1]:4711".
+std::string PeerName(const sockaddr_storage& address);
+// Who is behind the address, as far as it shows: an IPv4 address, or the 64 bits of an IPv6 address
+// that a network hands to one customer.
+std::string ClientName(const sockaddr_storage& address);
+
+}  // namespace tahoma::rest

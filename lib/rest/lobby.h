@@ -1,0 +1,83 @@
+// All open connections, and who has each: a thread, or the lobby, where it waits for its socket.
+//
+//   lobby.Add(connection);                 // the caller's thread has it
+//   lobby.Wait(*connection);               // now the lobby has it
+//   …epoll_wait(lobby.epoll(), …) says its socket is ready…
+//   if (auto taken = lobby.Take(fd)) …     // the caller's thread has it again
+//
+// Scope: whose turn it is. What a connection does in its turn is in lib/rest/connection.h.
+//
+// Thread safety: every member may be called from any thread. Whoever was given a connection is its
+// only user until Wait or Remove.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/rest/connection.h"
+
+namespace tahoma::rest {
+
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+class Lobby {
+ public:
+  // Which connections may be asked to give way.
+  struct Choice {
+    const std::string* client = nullptr;  // of this client only
+    bool holding = false;                 // with bytes only
+  };
+
+  Lobby() = default;
+  ~Lobby();
+  Lobby(const Lobby&) = delete;
+  Lobby& operator=(const Lobby&) = delete;
+
+  // kResourceExhausted when there are no descriptors left.
+  absl::Status Open();
+  int epoll() const { return epoll_; }
+
+  void Add(ConnectionPtr connection);
+  // False after Close; the caller keeps the connection.
+  bool Wait(const Connection& connection);
+  // Nothing when that connection is with a thread already, or gone.
+  ConnectionPtr Take(int fd);
+  void Remove(const Connection& connection);
+
+  // Those that wait and whose deadline has passed.
+  std::vector<ConnectionPtr> TakeLate(MonotonicTime now);
+  // Of those that wait at most so many: first the ones in the midst of something, the oldest
+  // first; then the idle ones.
+  std::vector<ConnectionPtr> TakeOldest(std::size_t most, Choice choice);
+  // All that wait. Nobody waits any more after it.
+  std::vector<ConnectionPtr> Close();
+  // False when connections are left after that time.
+  bool WaitUntilEmpty(std::chrono::milliseconds time);
+  // Ends what the connections' threads wait for.
+  void CutAll();
+
+ private:
+  struct Entry {
+    ConnectionPtr connection;
+    bool waits = false;
+    bool known = false;  // to epoll
+  };
+
+  int epoll_ = -1;
+  std::mutex mutex_;
+  std::condition_variable empty_;
+  std::unordered_map<int, Entry> entries_;
+  bool closed_ = false;
+};
+
+}  // namespace tahoma::rest

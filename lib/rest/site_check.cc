@@ -1,0 +1,130 @@
+#include "lib/rest/site_check.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "lib/base/ascii.h"
+
+namespace tahoma::rest {
+namespace {
+
+struct Authority {
+  std::string host;  // in small letters, an IPv6 address without brackets
+  int port = 0;      // 0: the scheme's
+};
+
+// "host", "host:port", "[v6]:port"; nothing when it is none of these.
+std::optional<Authority> ParseAuthority(std::string_view text) {
+  const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
+  if (bracket == std::string_view::npos) return std::nullopt;
+  const std::size_t colon = std::min(text.find(':', bracket), text.size());
+  std::string_view host = text.substr(0, colon);
+  Authority authority;
+  if (colon < text.size()) {
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, authority.port);
+    if (error != std::errc() || rest != end || authority.port < 1 || authority.port > 65535) {
+      return std::nullopt;
+    }
+  }
+  if (bracket > 0) {
+    if (!host.ends_with(']')) return std::nullopt;
+    host = host.substr(1, host.size() - 2);
+  }
+  // A name with its root's dot is the same name.
+  if (host.ends_with('.')) host.remove_suffix(1);
+  if (host.empty()) return std::nullopt;
+  authority.host = host;
+  std::ranges::transform(authority.host, authority.host.begin(), AsciiLower);
+  return authority;
+}
+
+bool IsAddress(const std::string& host) {
+  in6_addr ignored{};
+  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
+bool IsLoopbackHost(const std::string& host) {
+  return host == "localhost" || host == "::1" || (host.starts_with("127.") && IsAddress(host));
+}
+
+int PortOr(const Authority& authority, bool tls) {
+  return authority.port != 0 ? authority.port : tls ? 443 : 80;
+}
+
+// Browsers name themselves, and say on behalf of which page they send; no page can prevent it, nor
+// make them send Authorization without asking first.
+bool IsFromBrowser(const Request& head) {
+  if (!head.header("Authorization").empty()) return false;
+  return !head.header("Origin").empty() || !head.header("Referer").empty() ||
+         !head.header("Sec-Fetch-Site").empty() ||
+         head.header("User-Agent").starts_with("Mozilla/");
+}
+
+bool HasBody(const Request& head) {
+  return !head.header("Transfer-Encoding").empty() ||
+         head.header("Content-Length").find_first_not_of('0') != std::string_view::npos;
+}
+
+}  // namespace
+
+SiteCheck::SiteCheck(Options options) : options_(std::move(options)) {
+  for (std::string& host : options_.allowed_hosts) {
+    std::ranges::transform(host, host.begin(), AsciiLower);
+  }
+}
+
+bool SiteCheck::IsAllowed(const std::string& host) const {
+  return std::ranges::find(options_.allowed_hosts, host) != options_.allowed_hosts.end();
+}
+
+bool SiteCheck::IsOwnHost(const std::string& host) const {
+  if (IsLoopbackHost(host) || IsAllowed(host) || host == options_.address_host) return true;
+  if (!options_.loopback && IsAddress(host)) return true;
+  return options_.certificate_names && options_.certificate_names(host);
+}
+
+bool SiteCheck::IsOwnOrigin(std::string_view origin, const Request& head) const {
+  const std::size_t colon = std::min(origin.find("://"), origin.size());
+  const std::string_view scheme = origin.substr(0, colon);
+  const auto page = ParseAuthority(origin.substr(std::min(colon + 3, origin.size())));
+  if (!page || (scheme != "http" && scheme != "https")) return false;
+  if (IsAllowed(page->host)) return true;
+  const auto own = ParseAuthority(head.header("Host"));
+  return own && page->host == own->host && (scheme == "https") == head.tls &&
+         PortOr(*page, head.tls) == PortOr(*own, head.tls);
+}
+
+std::optional<SiteCheck::Refusal> SiteCheck::Refuse(const Request& head) const {
+  if (const std::string_view host = head.header("Host"); !host.empty()) {
+    const auto asked = ParseAuthority(host);
+    if (!asked)
+      return Refusal{400, fmt::format("Host must be a name and a port, not \"{}\"", host)};
+    if (!IsOwnHost(asked->host)) {
+      return Refusal{.detail =
+                         fmt::format("the host \"{}\" is not one of this server's; call it by "
+                                     "its address, or list the name in allowedHosts",
+                                     asked->host)};
+    }
+  }
+  if (const std::string_view origin = head.header("Origin"); !origin.empty()) {
+    if (!IsOwnOrigin(origin, head)) {
+      return Refusal{.detail = fmt::format("a page of \"{}\" may not call this server, unless "
+                                           "allowedHosts lists its host",
+                                           origin)};
+    }
+  } else if (EqualsIgnoringCase(head.header("Sec-Fetch-Site"), "cross-site")) {
+    return Refusal{.detail = "a page of another site may not call this server"};
+  }
+  if (HasBody(head) && head.header("Content-Type").empty() && IsFromBrowser(head)) {
+    return Refusal{415, "a body from a browser must have a Content-Type"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tahoma::rest
