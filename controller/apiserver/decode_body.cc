@@ -5,6 +5,7 @@
 
 #include "controller/apiserver/field_text.h"
 #include "controller/apiserver/json_text.h"
+#include "controller/apiserver/protobuf/protobuf.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/ascii.h"
 #include "lib/base/json.h"
@@ -28,6 +29,16 @@ absl::StatusOr<JsonText> Read(std::string_view text) {
   }
   return BadRequestError(
       fmt::format("couldn't get version/kind; json parse error: {}", Message(read.status())));
+}
+
+absl::StatusOr<json> ReadProtobuf(std::string_view bytes) {
+  absl::StatusOr<json> read = DecodeProtobuf(bytes);
+  if (read.ok()) return read;
+  if (absl::IsUnimplemented(read.status())) {
+    return UnsupportedMediaTypeError("application/json, application/yaml");
+  }
+  return BadRequestError(
+      fmt::format("the protobuf body cannot be read: {}", Message(read.status())));
 }
 
 }  // namespace
@@ -83,8 +94,8 @@ absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request) {
     body.duplicates = std::move(read.duplicates);
   } else if (type == "application/yaml") {
     parsed = ParseYamlText(request.body);
-  } else if (type == "application/vnd.kubernetes.protobuf") {
-    parsed = DecodeProtobuf(request.body);
+  } else if (type == kProtobufType) {
+    parsed = ReadProtobuf(request.body);
   } else {
     return UnsupportedMediaTypeError(kAccepted);
   }

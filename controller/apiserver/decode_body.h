@@ -1,4 +1,4 @@
-// Request bodies: from JSON, YAML or the protobuf of a few built-in kinds to JSON values.
+// Request bodies: from JSON, YAML or the protobuf of built-in kinds to JSON values.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(DecodedBody body, DecodeBody(request));
 //   body.object;  body.duplicates;
@@ -41,10 +41,5 @@ absl::StatusOr<Json> ParseYamlText(std::string_view text);
 
 // "application/json" of "Application/JSON; charset=utf-8".
 std::string MediaType(std::string_view content_type);
-
-// The protobuf envelope "k8s\0" with a Namespace, ConfigMap, Secret, ServiceAccount or
-// DeleteOptions; 415 for other kinds, 400 for damaged bytes. Field numbers are those of
-// k8s.io/api core/v1 and apimachinery meta/v1 generated.proto.
-absl::StatusOr<Json> DecodeProtobuf(std::string_view bytes);
 
 }  // namespace tahoma::controller

@@ -67,7 +67,8 @@ CAGES = {
     r"^<httplib\.h>": ["lib/kube"],
     r"^<yaml-cpp/": ["lib/config", "lib/kube"],
     r"^<grpc": ["dra-plugin/kubelet", "sim-node/podrunner"],
-    r"^[<\"].*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
+    r"^[<\"](?!google/).*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
+    r"^<google/protobuf/": ["controller/apiserver"],
     r"^<CLI/": ["lib/config"],
 }
 ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"

@@ -332,31 +332,6 @@ TEST_F(WriteVerbsTest, NamespacesMustExistAndNotBeTerminating) {
   EXPECT_EQ(Call("GET", "/api/v1/namespaces/team").status, 404);
 }
 
-TEST_F(WriteVerbsTest, ProtobufBodiesOfKubectlAreRead) {
-  // What `kubectl create configmap c1 --from-literal=a=b` sends: runtime.Unknown around a
-  // ConfigMap.
-  const auto field = [](char number, const std::string& bytes) {
-    return std::string(1, static_cast<char>(number * 8 + 2)) + static_cast<char>(bytes.size()) +
-           bytes;
-  };
-  const std::string map =
-      field(1, field(1, "c1") + field(3, "default")) + field(2, field(1, "a") + field(2, "b"));
-  const std::string body =
-      std::string("k8s\0", 4) + field(1, field(1, "v1") + field(2, "ConfigMap")) + field(2, map);
-  const rest::Headers type = {{"Content-Type", "application/vnd.kubernetes.protobuf"}};
-  const Answer made = Call("POST", kMaps, body, type);
-  ASSERT_EQ(made.status, 201) << made.text;
-  EXPECT_EQ(made.name(), "c1");
-  EXPECT_EQ(made.body.at("data"), (json{{"a", "b"}}));
-  for (std::size_t size = 0; size < body.size(); ++size) {
-    EXPECT_NE(Call("POST", kMaps, body.substr(0, size), type).status, 201) << "cut at " << size;
-  }
-  EXPECT_EQ(Call("POST", kPods,
-                 std::string("k8s\0", 4) + field(1, field(1, "v1") + field(2, "Pod")), type)
-                .status,
-            415);
-}
-
 TEST_F(WriteVerbsTest, ACrdMakesAKindAndTakesItAwayWithItsObjects) {
   ASSERT_EQ(Call("POST", kGangs, GangOf("g")).status, 201);
   Restart();

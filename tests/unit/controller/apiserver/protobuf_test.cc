@@ -1,0 +1,208 @@
+// The bytes are checked against those of Kubernetes' own Go types (tests/golden/protobuf, made by
+// tests/clients/go/vectors), so these tests do not depend on how the messages are walked.
+
+#include "controller/apiserver/protobuf/protobuf.h"
+
+#include <absl/strings/escaping.h>
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "controller/apiserver/json_text.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Vector {
+  std::string file;
+  Json json;
+  std::string bytes;
+};
+
+std::string Hex(std::string_view bytes) {
+  return absl::BytesToHexString({bytes.data(), bytes.size()});
+}
+
+std::vector<Vector> GoldenVectors() {
+  std::vector<Vector> vectors;
+  for (const auto& file : std::filesystem::directory_iterator("tests/golden/protobuf")) {
+    if (file.path().extension() != ".jsonl") continue;
+    std::ifstream in(file.path());
+    for (std::string line; std::getline(in, line);) {
+      const Json vector = Json::parse(line);
+      std::string bytes;
+      EXPECT_TRUE(absl::Base64Unescape(vector.at("protobuf").get<std::string>(), &bytes));
+      vectors.push_back({file.path().filename(), vector.at("json"), std::move(bytes)});
+    }
+  }
+  return vectors;
+}
+
+std::string Varint(std::size_t value) {
+  std::string bytes;
+  for (; value >= 128; value >>= 7U) bytes += static_cast<char>((value & 0x7fU) | 0x80U);
+  return bytes + static_cast<char>(value);
+}
+
+std::string Field(std::size_t number, const std::string& bytes) {
+  return Varint(number * 8 + 2) + Varint(bytes.size()) + bytes;
+}
+
+std::string Body(const std::string& api_version, const std::string& kind,
+                 const std::string& message) {
+  return std::string("k8s\0", 4) + Field(1, Field(1, api_version) + Field(2, kind)) +
+         Field(2, message);
+}
+
+std::string WhyNot(const std::string& body) {
+  const absl::StatusOr<Json> decoded = DecodeProtobuf(body);
+  return decoded.ok() ? "it is decoded: " + decoded->dump()
+                      : std::string(Message(decoded.status()));
+}
+
+TEST(ProtobufTest, JsonBecomesTheBytesThatGoWrites) {
+  const std::vector<Vector> vectors = GoldenVectors();
+  ASSERT_GT(vectors.size(), 100U);
+  for (const Vector& vector : vectors) {
+    SCOPED_TRACE(vector.file);
+    const absl::StatusOr<std::string> encoded = EncodeProtobuf(vector.json);
+    ASSERT_TRUE(encoded.ok()) << encoded.status();
+    ASSERT_EQ(Hex(*encoded), Hex(vector.bytes)) << vector.json.dump(1);
+  }
+}
+
+TEST(ProtobufTest, TheBytesThatGoWritesBecomeItsJson) {
+  for (const Vector& vector : GoldenVectors()) {
+    SCOPED_TRACE(vector.file);
+    const absl::StatusOr<Json> decoded = DecodeProtobuf(vector.bytes);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    ASSERT_EQ(decoded->dump(1), vector.json.dump(1));
+  }
+}
+
+TEST(ProtobufTest, BytesCutAnywhereAreRefusedOrAShorterObject) {
+  for (const Vector& vector : GoldenVectors()) {
+    const std::size_t step = vector.bytes.size() / 200 + 1;
+    for (std::size_t size = 0; size < vector.bytes.size(); size += step) {
+      const absl::StatusOr<Json> decoded = DecodeProtobuf(vector.bytes.substr(0, size));
+      EXPECT_TRUE(!decoded.ok() || EncodeProtobuf(*decoded).ok());
+    }
+  }
+}
+
+RC_GTEST_PROP(ProtobufTest, OfBrokenBytesNothingComesThatCannotBeWrittenAndReadAgain, ()) {
+  static const auto* const vectors = new std::vector<Vector>(GoldenVectors());
+  const auto which = *rc::gen::inRange<std::size_t>(0, vectors->size());
+  std::string bytes = (*vectors)[which].bytes;
+  const auto breaks = *rc::gen::inRange(1, 4);
+  for (int i = 0; i < breaks; ++i) {
+    const auto at = *rc::gen::inRange<std::size_t>(4, bytes.size());
+    bytes[at] = static_cast<char>(*rc::gen::arbitrary<std::uint8_t>());
+  }
+  const absl::StatusOr<Json> decoded = DecodeProtobuf(bytes);
+  if (!decoded.ok()) return;
+  const absl::StatusOr<std::string> encoded = EncodeProtobuf(*decoded);
+  RC_ASSERT(encoded.ok());
+  RC_ASSERT(*DecodeProtobuf(*encoded) == *decoded);
+}
+
+TEST(ProtobufTest, FieldsThatTheKindDoesNotHaveAreSkipped) {
+  const std::string future = Field(15, "a field of a later version") + std::string("\x78\x07", 2);
+  EXPECT_EQ(*DecodeProtobuf(Body("v1", "ConfigMap", Field(1, Field(1, "c") + future) + future)),
+            Json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}})"));
+}
+
+TEST(ProtobufTest, MessagesInPiecesAreMergedAndOfOthersTheLastCounts) {
+  const std::string entry = Field(11, Field(1, "a") + Field(2, "1"));
+  const std::string again = Field(11, Field(1, "a") + Field(2, "2"));
+  const std::string other = Field(11, Field(1, "0") + Field(2, "3"));
+  EXPECT_EQ(DecodeProtobuf(Body("v1", "ConfigMap",
+                                Field(1, Field(1, "first") + entry) +
+                                    Field(1, Field(1, "last") + again + other)))
+                ->at("metadata"),
+            Json::parse(R"({"name":"last","labels":{"0":"3","a":"2"}})"));
+}
+
+TEST(ProtobufTest, ListsOfNumbersMayBePacked) {
+  const std::string packed = Field(4, std::string("\x01\xac\x02", 3));
+  const Json pod = *DecodeProtobuf(Body("v1", "Pod", Field(2, Field(14, packed))));
+  EXPECT_EQ(pod.at("spec").at("securityContext").at("supplementalGroups"), Json({1, 300}));
+}
+
+TEST(ProtobufTest, RefusalsNameTheFieldAndTheReason) {
+  struct Case {
+    std::string body;
+    std::string reason;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"", "does not begin with \"k8s\""},
+           {"{}", "does not begin with \"k8s\""},
+           {std::string("k8s\0", 4), "Object 'Kind' is missing"},
+           {Body("v1", "Secret", "\xff"), "no protobuf message"},
+           {Body("v1", "Gang", ""), "no kind \"Gang\" of version \"v1\""},
+           {Body("tahoma.dev/v1alpha1", "Gang", ""), "has a protobuf form"},
+           {Body("v1", "PodSpec", ""), "no kind \"PodSpec\""},
+           {Body("v1", "ConfigMap", Field(1, Field(1, "\xff"))), "metadata: name: the text is not"},
+           {Body("v1", "ConfigMap", Field(2, Field(1, "\xc0\x80"))), "data: the text is not UTF-8"},
+           {Body("v1", "ConfigMap", Field(1, std::string("\x08\x01", 2))),
+            "metadata: field 1 (name) has the wire type 0"},
+           {Body("v1", "ConfigMap", std::string("\x0a\x7f", 2)), "no protobuf message"},
+           {Body("v1", "ConfigMap",
+                 Field(1, Field(8, std::string("\x08\xff\xff\xff\xff\xff\xff\xff"
+                                               "\xff\x7f",
+                                               10)))),
+            "creationTimestamp: 9223372036854775807 s 0 ns is no time"},
+           {Body("resource.k8s.io/v1", "DeviceClass",
+                 Field(2, Field(2, Field(1, Field(1, Field(2, Field(1, "{"))))))),
+            "spec: config: [0]: opaque: parameters: the bytes are no JSON"}}) {
+    SCOPED_TRACE(c.reason);
+    EXPECT_THAT(WhyNot(c.body), HasSubstr(c.reason));
+  }
+}
+
+TEST(ProtobufTest, NestingAndTheNumberOfValuesAreBounded) {
+  std::string schema;
+  for (int i = 0; i < 300; ++i) schema = Field(28, schema);  // not: {not: …}
+  const std::string version = Field(4, Field(1, schema));
+  EXPECT_THAT(WhyNot(Body("apiextensions.k8s.io/v1", "CustomResourceDefinition",
+                          Field(2, Field(7, version)))),
+              HasSubstr("nested deeper than 100"));
+  std::string raw = std::string(110, '[') + std::string(110, ']');
+  EXPECT_THAT(WhyNot(Body("resource.k8s.io/v1", "DeviceClass",
+                          Field(2, Field(2, Field(1, Field(1, Field(2, Field(1, raw)))))))),
+              HasSubstr("nested deeper than 100"));
+  std::string containers;
+  for (int i = 0; i < 400'000; ++i) containers += std::string("\x12\x00", 2);
+  EXPECT_THAT(WhyNot(Body("v1", "Pod", Field(2, containers))),
+              HasSubstr("more than 500000 values"));
+}
+
+TEST(ProtobufTest, AManyMembersMapInAnyOrderIsReadInNearlyLinearTime) {
+  std::string entries;
+  for (int i = 0; i < 150'000; ++i) {
+    entries += Field(2, Field(1, fmt::format("{:06}", (i * 7919) % 150'000)) + Field(2, "x"));
+  }
+  const absl::StatusOr<Json> map = DecodeProtobuf(Body("v1", "ConfigMap", entries));
+  ASSERT_TRUE(map.ok()) << map.status();
+  EXPECT_EQ(map->at("data").size(), 150'000U);
+}
+
+TEST(ProtobufTest, ValuesThatAreNotOfTheirTypeAreNamed) {
+  const auto why = [](const char* json) {
+    return std::string(Message(EncodeProtobuf(Json::parse(json)).status()));
+  };
+  EXPECT_EQ(why(R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":7}]}})"),
+            "spec: containers: [0]: name: it is a number, not a string");
+  EXPECT_EQ(why(R"({"apiVersion":"v1","kind":"Secret","data":{"a":"%"}})"),
+            "data: [a]: it is not base64");
+  EXPECT_THAT(why(R"({"apiVersion":"v1","kind":"Unicorn"})"), HasSubstr("no kind \"Unicorn\""));
+}
+
+}  // namespace
+}  // namespace tahoma::controller
