@@ -10,6 +10,7 @@
 #include "controller/apiserver/delete_verbs.h"
 #include "controller/apiserver/discovery.h"
 #include "controller/apiserver/read_verbs.h"
+#include "controller/apiserver/representation.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/subresources.h"
 #include "controller/apiserver/write_verbs.h"
@@ -155,7 +156,7 @@ rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* 
     if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
       return rest::Response::Text(404, "404 page not found\n");
     }
-    if (!response.ok()) return ResponseOf(response.status());
+    if (!response.ok()) return AsAccepted(request, ResponseOf(response.status()));
     if (response->source) response->source = Guarded(request, std::move(response->source));
     return *std::move(response);
   } catch (const std::exception& error) {
@@ -213,7 +214,7 @@ absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
   if (!request.path.starts_with("/api/") && !request.path.starts_with("/apis/")) {
     return ServeRoot(request, *kinds);
   }
-  if (auto review = ServeAccessReview(request)) return *std::move(review);
+  if (auto review = ServeAccessReview(request)) return AsAccepted(request, *std::move(review));
   TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, std::move(kinds)));
   parsed.flight = flight;
   if (!parsed.subresource.empty()) return ServeSubresource(context_, parsed);

@@ -238,9 +238,12 @@ absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiReq
                           DeleteObject(context, kind, request.key(), options));
   if (deletion.gone && !ReturnsObject(kind)) {
     const std::string uid = TextAt(MetadataOf(*deletion.object->body), "uid");
-    return rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump());
+    return AsAccepted(*request.http,
+                      rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump()));
   }
-  return rest::Response::Json(200, form.One(kind, *deletion.object, context.clock.WallNow()));
+  TAHOMA_ASSIGN_OR_RETURN(std::string body,
+                          form.One(kind, *deletion.object, context.clock.WallNow()));
+  return form.Answer(200, std::move(body));
 }
 
 absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRequest& request) {
@@ -258,9 +261,10 @@ absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRe
     TAHOMA_RETURN_IF_ERROR(deletion.status());
     deleted.push_back(deletion->object);
   }
-  return rest::Response::Json(200,
-                              form.List(*request.kind, deleted, {context.objects.version(), "", {}},
-                                        context.clock.WallNow()));
+  TAHOMA_ASSIGN_OR_RETURN(std::string body,
+                          form.List(*request.kind, deleted, {context.objects.version(), "", {}},
+                                    context.clock.WallNow()));
+  return form.Answer(200, std::move(body));
 }
 
 }  // namespace tahoma::controller

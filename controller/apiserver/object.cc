@@ -1,6 +1,18 @@
 #include "controller/apiserver/object.h"
 
+#include <memory>
+#include <utility>
+
 namespace tahoma::controller {
+
+const std::string& MessageCache::Keep(std::string message) const {
+  auto made = std::make_unique<const std::string>(std::move(message));
+  const std::string* kept = nullptr;
+  if (made_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *kept;
+}
 
 std::shared_ptr<const std::string> Event::Line(std::string_view form,
                                                const std::function<std::string()>& make) const {

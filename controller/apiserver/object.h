@@ -3,11 +3,13 @@
 //   ObjectPtr pod = objects.Get(pods, "default/web");
 //   pod->body->at("spec");          // parsed
 //   pod->bytes;                     // the same as JSON text, made once
+//   pod->message.Find();            // the same as protobuf, if somebody has asked for it
 //
-// Thread safety: immutable, except the cache of Event::Line, which guards itself.
+// Thread safety: immutable, except the caches of messages and lines, which guard themselves.
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,11 +23,30 @@
 
 namespace tahoma::controller {
 
+// The protobuf message of an object, from the first time that somebody needs it. A copy of the
+// object starts without, as it may be changed before it is shared.
+class MessageCache {
+ public:
+  MessageCache() = default;
+  MessageCache(const MessageCache&) {}
+  MessageCache& operator=(const MessageCache&) = delete;
+  ~MessageCache() { delete made_.load(); }
+
+  // Null: nobody has made it.
+  const std::string* Find() const { return made_.load(std::memory_order_acquire); }
+  // Keeps the message, unless another thread was faster; returns the one that is kept.
+  const std::string& Keep(std::string message) const;
+
+ private:
+  mutable std::atomic<const std::string*> made_ = nullptr;
+};
+
 struct Object {
   std::string key;           // "<namespace>/<name>"; the namespace of cluster-scoped ones is empty
   std::int64_t version = 0;  // metadata.resourceVersion
   std::shared_ptr<const Json> body;
   std::string bytes;  // *body as compact JSON
+  MessageCache message = {};
 };
 using ObjectPtr = std::shared_ptr<const Object>;
 

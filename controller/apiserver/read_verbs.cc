@@ -135,8 +135,7 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
       "start a new list without the continue parameter.");
 }
 
-rest::Response JsonResponse(std::string body) {
-  rest::Response response = rest::Response::Json(200, std::move(body));
+rest::Response Uncached(rest::Response response) {
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   return response;
 }
@@ -200,7 +199,9 @@ absl::StatusOr<rest::Response> GetOne(const ApiContext& context, const ApiReques
   if (const std::int64_t newest = context.objects.version(); version && *version > newest) {
     return TooLargeVersionError(*version, newest);
   }
-  return JsonResponse(form.One(*request.kind, *object, context.clock.WallNow()));
+  TAHOMA_ASSIGN_OR_RETURN(std::string body,
+                          form.One(*request.kind, *object, context.clock.WallNow()));
+  return Uncached(form.Answer(200, std::move(body)));
 }
 
 absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequest& request) {
@@ -231,7 +232,9 @@ absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequ
     metadata.next = EncodeContinue({list.version, start});
     if (selection.everything()) metadata.remaining = list.objects.end() - at;
   }
-  return JsonResponse(form.List(*request.kind, page, metadata, context.clock.WallNow()));
+  TAHOMA_ASSIGN_OR_RETURN(std::string body,
+                          form.List(*request.kind, page, metadata, context.clock.WallNow()));
+  return Uncached(form.Answer(200, std::move(body)));
 }
 
 absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const ApiContext& context,
@@ -251,11 +254,10 @@ absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const ApiContext& context
 
 absl::StatusOr<rest::Response> Watch(const ApiContext& context, ApiRequest request) {
   TAHOMA_ASSIGN_OR_RETURN(const auto watch, OpenWatch(context, std::move(request)));
-  rest::Response response = rest::Response::Stream(
-      "application/json",
-      [watch](std::string& out, std::chrono::milliseconds wait) { return watch->Read(out, wait); });
-  response.headers.emplace_back("Cache-Control", "no-cache, private");
-  return response;
+  return Uncached(rest::Response::Stream(std::string(watch->media_type()),
+                                         [watch](std::string& out, std::chrono::milliseconds wait) {
+                                           return watch->Read(out, wait);
+                                         }));
 }
 
 }  // namespace tahoma::controller

@@ -1,8 +1,12 @@
 #include "controller/apiserver/representation.h"
 
 #include <algorithm>
+#include <charconv>
+#include <functional>
 #include <utility>
 
+#include "controller/apiserver/admission.h"
+#include "controller/apiserver/protobuf/protobuf.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/ascii.h"
 #include "lib/base/json.h"
@@ -20,10 +24,16 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// One element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io".
+// One element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9".
 struct MediaRange {
   std::string type;
   std::string as, group, version;
+  double quality = 1;
+
+  bool is_json() const {
+    return type == "application/json" || type == "application/*" || type == "*/*";
+  }
+  bool is_protobuf() const { return type == kProtobufType; }
 };
 
 MediaRange ParseRange(std::string_view element) {
@@ -43,13 +53,25 @@ MediaRange ParseRange(std::string_view element) {
       range.group = part.substr(2);
     } else if (part.starts_with("v=")) {
       range.version = part.substr(2);
+    } else if (part.starts_with("q=")) {
+      std::from_chars(part.data() + 2, part.data() + part.size(), range.quality);
     }
   }
   return range;
 }
 
-bool IsJson(const MediaRange& range) {
-  return range.type == "application/json" || range.type == "application/*" || range.type == "*/*";
+// What the client takes, what it likes best first. Without the header, JSON.
+std::vector<MediaRange> ParseAccept(std::string_view accept) {
+  if (Trimmed(accept).empty()) accept = "application/json";
+  std::vector<MediaRange> ranges;
+  while (!accept.empty()) {
+    const std::size_t end = accept.find(',');
+    MediaRange range = ParseRange(accept.substr(0, end));
+    accept = end == std::string_view::npos ? std::string_view() : accept.substr(end + 1);
+    if (range.quality > 0) ranges.push_back(std::move(range));
+  }
+  std::ranges::stable_sort(ranges, std::greater<>(), &MediaRange::quality);
+  return ranges;
 }
 
 // The object's text under the requested version: versions of one resource differ in name only.
@@ -73,22 +95,34 @@ std::string ItemText(const Kind& kind, const Object& object) {
   return kube::JsonText(body);
 }
 
-json MetadataOf(const ListMetadata& metadata) {
+json MetadataOfList(const ListMetadata& metadata) {
   json out = {{"resourceVersion", std::to_string(metadata.version)}};
   if (!metadata.next.empty()) out["continue"] = metadata.next;
   if (metadata.remaining) out["remainingItemCount"] = *metadata.remaining;
   return out;
 }
 
-std::string EventLine(std::string_view type, std::string_view object) {
-  std::string line;
-  line.reserve(object.size() + 40);
-  line += R"({"type":")";
-  line += type;
-  line += R"(","object":)";
-  line += object;
-  line += "}\n";
-  return line;
+// The object's message under the requested version, made once for the stored one.
+absl::StatusOr<std::string_view> MessageOf(const Kind& kind, const Object& object,
+                                           std::string& made) {
+  const bool stored = TextAt(*object.body, "apiVersion") == kind.api_version();
+  if (const std::string* kept = object.message.Find(); stored && kept != nullptr) return *kept;
+  absl::StatusOr<std::string> message = EncodeMessage(kind.api_version(), kind.kind, *object.body);
+  if (!message.ok()) {
+    return Internal("the {} {} has no protobuf form: {}", kind.kind, object.key,
+                    Message(message.status()));
+  }
+  if (stored) return object.message.Keep(*std::move(message));
+  made = *std::move(message);
+  return made;
+}
+
+constexpr std::string_view kMetaVersion = "meta.k8s.io/v1";
+constexpr std::string_view kPartial = "PartialObjectMetadata";
+
+absl::StatusOr<std::string> PartialMessage(const json& body) {
+  json partial = {{"metadata", MetadataOf(body)}};
+  return EncodeMessage(kMetaVersion, kPartial, partial);
 }
 
 }  // namespace
@@ -105,7 +139,8 @@ std::string_view EventTypeName(Event::Type type) {
   return "";
 }
 
-absl::StatusOr<Representation> Representation::Negotiate(const ApiRequest& request) {
+absl::StatusOr<Representation> Representation::Negotiate(const ApiRequest& request,
+                                                         const Kind& kind) {
   Representation chosen;
   if (const std::string_view include = request.parameter("includeObject"); include == "None") {
     chosen.include_ = IncludeObject::kNone;
@@ -117,51 +152,101 @@ absl::StatusOr<Representation> Representation::Negotiate(const ApiRequest& reque
         "must be 'Metadata', 'Object', 'None', or empty",
         include));
   }
-  std::string_view accept = request.http->header("Accept");
-  if (Trimmed(accept).empty()) return chosen;
-  while (!accept.empty()) {
-    const std::size_t end = accept.find(',');
-    const MediaRange range = ParseRange(accept.substr(0, end));
-    accept = end == std::string_view::npos ? std::string_view() : accept.substr(end + 1);
-    if (!IsJson(range)) continue;
+  const bool has_message = HasProtobuf(kind.api_version(), kind.kind);
+  for (const MediaRange& range : ParseAccept(request.http->header("Accept"))) {
+    chosen.protobuf_ = range.is_protobuf();
+    if (!range.is_json() && !range.is_protobuf()) continue;
     const bool meta_v1 = range.group == "meta.k8s.io" && range.version == "v1";
-    if (range.as == "Table" && meta_v1) {
+    if (range.as.empty()) {
+      if (chosen.protobuf_ && !has_message) continue;
+      chosen.form_ = Form::kWhole;
+    } else if (range.as == "Table" && meta_v1 && !chosen.protobuf_) {
       chosen.form_ = Form::kTable;
-    } else if (range.as.starts_with("PartialObjectMetadata") && meta_v1) {
+    } else if (range.as.starts_with(kPartial) && meta_v1) {
       chosen.form_ = Form::kMetadata;
-    } else if (!range.as.empty()) {
+    } else {
       continue;
     }
     return chosen;
   }
-  return NotAcceptableError("application/json");
+  return NotAcceptableError(has_message ? fmt::format("application/json, {}", kProtobufType)
+                                        : "application/json");
 }
 
-std::string Representation::Text(const Kind& kind, const json& body, bool with_columns,
-                                 WallTime now) const {
-  if (form_ == Form::kMetadata) return kube::JsonText(PartialObjectMetadata(body));
+rest::Response Representation::Answer(int status, std::string body) const {
+  rest::Response answer = rest::Response::Json(status, std::move(body));
+  if (protobuf_) answer.content_type = kProtobufType;
+  return answer;
+}
+
+std::string_view Representation::stream_type() const {
+  return protobuf_ ? "application/vnd.kubernetes.protobuf;stream=watch" : "application/json";
+}
+
+absl::StatusOr<std::string> Representation::Body(const Kind& kind, const json& body,
+                                                 const Object* object, bool with_columns,
+                                                 WallTime now) const {
+  switch (form_) {
+    case Form::kWhole: {
+      if (!protobuf_) return object != nullptr ? WholeText(kind, *object) : kube::JsonText(body);
+      std::string made;
+      if (object != nullptr) {
+        TAHOMA_ASSIGN_OR_RETURN(const std::string_view message, MessageOf(kind, *object, made));
+        return ProtobufBody(kind.api_version(), kind.kind, message);
+      }
+      TAHOMA_ASSIGN_OR_RETURN(made, EncodeMessage(kind.api_version(), kind.kind, body));
+      return ProtobufBody(kind.api_version(), kind.kind, made);
+    }
+    case Form::kMetadata: {
+      if (!protobuf_) return kube::JsonText(PartialObjectMetadata(body));
+      TAHOMA_ASSIGN_OR_RETURN(const std::string message, PartialMessage(body));
+      return ProtobufBody(kMetaVersion, kPartial, message);
+    }
+    case Form::kTable:
+      break;
+  }
   const json metadata = {{"resourceVersion", body.at("metadata").value("resourceVersion", "")}};
   return kube::JsonText(MakeTable(kind, {&body}, metadata, include_, now, with_columns));
 }
 
-std::string Representation::One(const Kind& kind, const Object& object, WallTime now) const {
-  return form_ == Form::kWhole ? WholeText(kind, object) : Text(kind, *object.body, true, now);
+absl::StatusOr<std::string> Representation::One(const Kind& kind, const Object& object,
+                                                WallTime now) const {
+  return Body(kind, *object.body, &object, true, now);
 }
 
-std::string Representation::List(const Kind& kind, const std::vector<ObjectPtr>& objects,
-                                 const ListMetadata& metadata, WallTime now) const {
+absl::StatusOr<std::string> Representation::ListProtobuf(const Kind& kind,
+                                                         const std::vector<ObjectPtr>& objects,
+                                                         const json& metadata) const {
+  std::vector<std::string> made(objects.size());  // of those that keep none
+  std::vector<std::string_view> messages(objects.size());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (form_ == Form::kWhole) {
+      TAHOMA_ASSIGN_OR_RETURN(messages[i], MessageOf(kind, *objects[i], made[i]));
+    } else {
+      TAHOMA_ASSIGN_OR_RETURN(made[i], PartialMessage(*objects[i]->body));
+      messages[i] = made[i];
+    }
+  }
+  TAHOMA_ASSIGN_OR_RETURN(const std::string list, ListMessage(metadata, messages));
+  return form_ == Form::kWhole ? ProtobufBody(kind.api_version(), kind.list_kind, list)
+                               : ProtobufBody(kMetaVersion, "PartialObjectMetadataList", list);
+}
+
+absl::StatusOr<std::string> Representation::List(const Kind& kind,
+                                                 const std::vector<ObjectPtr>& objects,
+                                                 const ListMetadata& metadata, WallTime now) const {
   if (form_ == Form::kTable) {
     std::vector<const json*> bodies;
     for (const ObjectPtr& object : objects) bodies.push_back(object->body.get());
-    return kube::JsonText(MakeTable(kind, bodies, MetadataOf(metadata), include_, now));
+    return kube::JsonText(MakeTable(kind, bodies, MetadataOfList(metadata), include_, now));
   }
+  json list_metadata = MetadataOfList(metadata);
+  if (protobuf_) return ListProtobuf(kind, objects, list_metadata);
   const bool whole = form_ == Form::kWhole;
-  json list_metadata = MetadataOf(metadata);
   if (whole && !kind.built_in) list_metadata.emplace("continue", "");  // as from Go's Unstructured
-  std::string text =
-      fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{},"items":[)",
-                  whole ? kind.list_kind : "PartialObjectMetadataList",
-                  whole ? kind.api_version() : "meta.k8s.io/v1", list_metadata.dump());
+  std::string text = fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{},"items":[)",
+                                 whole ? kind.list_kind : "PartialObjectMetadataList",
+                                 whole ? kind.api_version() : kMetaVersion, list_metadata.dump());
   bool first = true;
   for (const ObjectPtr& object : objects) {
     if (!first) text += ',';
@@ -172,36 +257,68 @@ std::string Representation::List(const Kind& kind, const std::vector<ObjectPtr>&
   return text;
 }
 
+std::string Representation::EventLine(std::string_view type,
+                                      const absl::StatusOr<std::string>& object) const {
+  if (!object.ok()) return ErrorLine(StatusObject(object.status()));
+  if (protobuf_) return WatchFrame(type, *object);
+  std::string line;
+  line.reserve(object->size() + 40);
+  line += R"({"type":")";
+  line += type;
+  line += R"(","object":)";
+  line += *object;
+  line += "}\n";
+  return line;
+}
+
 std::shared_ptr<const std::string> Representation::Line(const Kind& kind, const Event& event,
                                                         Event::Type type, bool use_previous,
                                                         bool first, WallTime now) const {
   const std::string form =
-      fmt::format("{}/{}/{}/{}/{}/{}", static_cast<int>(form_), static_cast<int>(include_),
-                  kind.version, static_cast<int>(type), use_previous, first);
+      fmt::format("{}/{}/{}/{}/{}/{}/{}", static_cast<int>(form_), static_cast<int>(include_),
+                  kind.version, static_cast<int>(type), use_previous, first, protobuf_);
   return event.Line(form, [&] {
     const std::string_view name = EventTypeName(type);
     if (!use_previous) {
-      return EventLine(name, form_ == Form::kWhole ? WholeText(kind, *event.object)
-                                                   : Text(kind, *event.object->body, first, now));
+      return EventLine(name, Body(kind, *event.object->body, event.object.get(), first, now));
     }
     json body = *event.previous->body;
     body["apiVersion"] = kind.api_version();
     body["metadata"]["resourceVersion"] = std::to_string(event.version());
-    return EventLine(name,
-                     form_ == Form::kWhole ? kube::JsonText(body) : Text(kind, body, first, now));
+    return EventLine(name, Body(kind, body, nullptr, first, now));
   });
 }
 
 std::string Representation::AddedLine(const Kind& kind, const Object& object, bool first,
                                       WallTime now) const {
-  return EventLine("ADDED", form_ == Form::kWhole ? WholeText(kind, object)
-                                                  : Text(kind, *object.body, first, now));
+  return EventLine("ADDED", Body(kind, *object.body, &object, first, now));
 }
 
 std::string Representation::BookmarkLine(const Kind& kind, const json& bookmark, bool first,
                                          WallTime now) const {
-  return EventLine("BOOKMARK", form_ == Form::kWhole ? kube::JsonText(bookmark)
-                                                     : Text(kind, bookmark, first, now));
+  return EventLine("BOOKMARK", Body(kind, bookmark, nullptr, first, now));
+}
+
+std::string Representation::ErrorLine(const json& status) const {
+  // A Status of ours always has a protobuf form.
+  return EventLine("ERROR",
+                   protobuf_ ? EncodeProtobuf(status).value_or("") : kube::JsonText(status));
+}
+
+rest::Response AsAccepted(const rest::Request& request, rest::Response answer) {
+  if (answer.content_type != "application/json" || answer.source) return answer;
+  for (const MediaRange& range : ParseAccept(request.header("Accept"))) {
+    if (!range.as.empty()) continue;
+    if (range.is_json()) break;
+    if (!range.is_protobuf()) continue;
+    const absl::StatusOr<std::string> body =
+        EncodeProtobuf(json::parse(answer.body, nullptr, false));
+    if (!body.ok()) break;
+    answer.body = *body;
+    answer.content_type = kProtobufType;
+    break;
+  }
+  return answer;
 }
 
 }  // namespace tahoma::controller

@@ -37,10 +37,10 @@ void Put(json& object, const std::vector<std::string>& path, json value) {
 }
 
 // What a Binding and an Eviction answer.
-rest::Response CreatedStatus() {
+rest::Response CreatedStatus(const rest::Request& request) {
   static constexpr char kText[] =
       R"({"apiVersion":"v1","code":201,"kind":"Status","metadata":{},"status":"Success"})";
-  return rest::Response::Json(201, kText);
+  return AsAccepted(request, rest::Response::Json(201, kText));
 }
 
 // autoscaling/v1 Scale of an object.
@@ -122,7 +122,8 @@ const Kind& ScaleKind() {
 
 absl::StatusOr<rest::Response> ServeScale(const ApiContext& context, const ApiRequest& request) {
   const Kind& kind = *request.kind;
-  TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
+  TAHOMA_ASSIGN_OR_RETURN(const Representation form,
+                          Representation::Negotiate(request, ScaleKind()));
   ObjectPtr object;
   if (request.http->method == "GET") {
     object = context.objects.Get(request.resource(), request.key());
@@ -142,7 +143,8 @@ absl::StatusOr<rest::Response> ServeScale(const ApiContext& context, const ApiRe
   Object scale;
   scale.body = std::make_shared<const json>(ScaleOf(*kind.scale, *object->body));
   scale.bytes = scale.body->dump();
-  return rest::Response::Json(200, form.One(ScaleKind(), scale, context.clock.WallNow()));
+  TAHOMA_ASSIGN_OR_RETURN(std::string body, form.One(ScaleKind(), scale, context.clock.WallNow()));
+  return form.Answer(200, std::move(body));
 }
 
 absl::StatusOr<rest::Response> ServeStatus(const ApiContext& context, const ApiRequest& request) {
@@ -280,7 +282,7 @@ absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest&
                                  },
                                  request.flight)
                              .status());
-  return CreatedStatus();
+  return CreatedStatus(*request.http);
 }
 
 absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest& request) {
@@ -299,7 +301,7 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
     }
   }
   TAHOMA_RETURN_IF_ERROR(DeleteObject(context, *request.kind, request.key(), options).status());
-  return CreatedStatus();
+  return CreatedStatus(*request.http);
 }
 
 // PUT namespaces/<n>/finalize: the only way to change spec.finalizers.

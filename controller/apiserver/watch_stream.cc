@@ -43,9 +43,7 @@ class WatchStream::TextOutput final : public Output {
   void Mark(const Json& bookmark) override {
     out_ += watch_.form_.BookmarkLine(*watch_.kind_, bookmark, IsFirst(), watch_.clock_.WallNow());
   }
-  void Fail(const Json& status) override {
-    out_ += fmt::format("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.dump());
-  }
+  void Fail(const Json& status) override { out_ += watch_.form_.ErrorLine(status); }
   bool full() const override { return out_.size() >= kBytesPerRead; }
 
  private:

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/apiserver/api_request.h"
@@ -43,6 +44,8 @@ class WatchStream {
   WatchStream(const ObjectStore& objects, const Clock& clock, const ApiRequest& request,
               Representation form, Selection selection, Start start);
 
+  // Of the bytes that Read gives.
+  std::string_view media_type() const { return form_.stream_type(); }
   // As rest::StreamSource: appends lines to `out`, waiting at most `wait`; false when it is over.
   bool Read(std::string& out, std::chrono::milliseconds wait);
   // The same events as whole objects; also over when `sink` has had enough.

@@ -260,8 +260,11 @@ absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequ
       form.whole() && TextAt(*object.body, "apiVersion") == write.kind().api_version();
   // Who sends many at once is in this process and takes the value.
   const bool needs_text = !as_stored || write.request.flight == nullptr;
-  rest::Response response = rest::Response::Json(
-      status, needs_text ? form.One(write.kind(), object, context.clock.WallNow()) : "");
+  std::string body;
+  if (needs_text) {
+    TAHOMA_ASSIGN_OR_RETURN(body, form.One(write.kind(), object, context.clock.WallNow()));
+  }
+  rest::Response response = form.Answer(status, std::move(body));
   if (as_stored) response.parsed = object.body;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   for (const std::string& warning : write.warnings) {

@@ -26,7 +26,22 @@ class ProtobufVerbsTest : public testing::ApiFixture {
     EXPECT_TRUE(body.ok()) << body.status();
     return Call(method, path, *body, sent_);
   }
+  Answer Get(const std::string& path, const std::string& accept = std::string(kProtobufType)) {
+    return Call("GET", path, "", {{"Accept", accept}});
+  }
 };
+
+// As a client reads an answer.
+json Decoded(const Answer& answer) {
+  EXPECT_EQ(answer.header("Content-Type"), kProtobufType) << answer.text;
+  const absl::StatusOr<json> decoded = DecodeProtobuf(answer.text);
+  EXPECT_TRUE(decoded.ok()) << decoded.status();
+  return decoded.value_or(json());
+}
+
+constexpr char kPartial[] =
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 TEST_F(ProtobufVerbsTest, ALeaseIsTakenAndRenewedAsLeaderElectionDoes) {
   json lease = {{"apiVersion", "coordination.k8s.io/v1"},
@@ -106,6 +121,126 @@ TEST_F(ProtobufVerbsTest, DeleteOptionsAreReadOfBuiltInAndCustomKinds) {
                 .status,
             200);
   EXPECT_EQ(Call("GET", kGangs + "/g").status, 200) << "it was a dry run";
+}
+
+TEST_F(ProtobufVerbsTest, AnObjectIsTheSameInProtobufAndInJson) {
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("c", "1")).status, 201);
+  const json as_json = Call("GET", kMaps + "/c").body;
+  const Answer first = Get(kMaps + "/c");
+  EXPECT_EQ(Decoded(first).dump(1), as_json.dump(1));
+  EXPECT_EQ(Get(kMaps + "/c").text, first.text) << "the kept message is the same";
+  const Answer patched = Call(
+      "PATCH", kMaps + "/c", R"({"data":{"key":"2"}})",
+      {{"Content-Type", "application/merge-patch+json"}, {"Accept", std::string(kProtobufType)}});
+  EXPECT_EQ(Decoded(patched).at("data").at("key"), "2");
+  EXPECT_EQ(Decoded(Get(kMaps + "/c")).at("data").at("key"), "2");
+}
+
+TEST_F(ProtobufVerbsTest, AListHoldsTheMessagesOfItsItems) {
+  for (const char* name : {"a", "b"}) Call("POST", kMaps, ConfigMapOf(name, "1"));
+  const json list = Call("GET", kMaps).body;
+  std::vector<std::string> made;
+  for (const json& item : list.at("items")) made.push_back(*EncodeMessage("v1", "ConfigMap", item));
+  const std::vector<std::string_view> items(made.begin(), made.end());
+  const Answer answer = Get(kMaps);
+  EXPECT_EQ(answer.text,
+            ProtobufBody("v1", "ConfigMapList", *ListMessage(list.at("metadata"), items)));
+  EXPECT_EQ(answer.header("Content-Type"), kProtobufType);
+  EXPECT_EQ(Get(kMaps + "?limit=1")
+                .text.find("\x0a\x01"
+                           "b"),
+            std::string::npos);
+}
+
+TEST_F(ProtobufVerbsTest, AWatchIsFramesOfEventsAndABookmark) {
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("a", "1")).status, 201);
+  Answer watch = Get(kMaps +
+                     "?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&"
+                     "resourceVersionMatch=NotOlderThan");
+  EXPECT_EQ(watch.header("Content-Type"), "application/vnd.kubernetes.protobuf;stream=watch");
+  std::string out;
+  watch.source(out, std::chrono::milliseconds(0));
+  json a = Call("GET", kMaps + "/a").body;
+  const std::string added = WatchFrame("ADDED", *EncodeProtobuf(a));
+  const json bookmark = {{"apiVersion", "v1"},
+                         {"kind", "ConfigMap"},
+                         {"metadata",
+                          {{"resourceVersion", a["metadata"]["resourceVersion"]},
+                           {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}};
+  EXPECT_EQ(out, added + WatchFrame("BOOKMARK", *EncodeProtobuf(bookmark)));
+  out.clear();
+  Call("DELETE", kMaps + "/a");
+  watch.source(out, std::chrono::milliseconds(0));
+  EXPECT_EQ(static_cast<std::size_t>(static_cast<unsigned char>(out.at(3))) +
+                256U * static_cast<unsigned char>(out.at(2)),
+            out.size() - 4);
+  EXPECT_THAT(out, HasSubstr("DELETED"));
+}
+
+TEST_F(ProtobufVerbsTest, WhatIsLikedBestOfAcceptIsAnswered) {
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("c", "1")).status, 201);
+  ASSERT_EQ(Call("POST", kGangs, GangOf("g")).status, 201);
+  const std::string protobuf(kProtobufType);
+  struct Case {
+    std::string path, accept, type;
+    int status = 200;
+  };
+  for (const Case& c : std::vector<Case>{
+           {kMaps + "/c", protobuf + ",application/json", protobuf},
+           {kMaps + "/c", protobuf + ";q=0.5,application/json", "application/json"},
+           {kMaps + "/c", "application/json;q=0.8, " + protobuf + ";q=0.9", protobuf},
+           {kMaps + "/c", "application/cbor," + protobuf + ",application/json", protobuf},
+           {kMaps + "/c", "*/*", "application/json"},
+           {kMaps + "/c", protobuf + ";q=0", "application/json", 406},
+           {kMaps + "/c", "application/cbor", "application/json", 406},
+           {kMaps,
+            protobuf + ";as=Table;g=meta.k8s.io;v=v1,application/json;as=Table;g="
+                       "meta.k8s.io;v=v1",
+            "application/json"},
+           {kGangs + "/g", protobuf + ",application/json", "application/json"},
+           {kGangs + "/g", protobuf, protobuf, 406},
+           {kGangs + "/g", kPartial, protobuf},
+           {kGangs, kPartial, protobuf},
+           {kGangs + "/none", protobuf + ",application/json", protobuf, 404},
+           {kMaps + "/none", protobuf, protobuf, 404},
+           {kMaps + "/none", "application/json", "application/json", 404}}) {
+    SCOPED_TRACE(c.path + " " + c.accept);
+    const Answer answer = Get(c.path, c.accept);
+    EXPECT_EQ(answer.status, c.status) << answer.text;
+    EXPECT_EQ(answer.header("Content-Type"), c.type);
+  }
+}
+
+TEST_F(ProtobufVerbsTest, ErrorsAndOtherStatusesAreObjectsToo) {
+  const json missing = Decoded(Get(kMaps + "/none"));
+  EXPECT_EQ(missing.at("kind"), "Status");
+  EXPECT_EQ(missing.at("reason"), "NotFound");
+  EXPECT_EQ(missing.at("code"), 404);
+  EXPECT_EQ(missing.at("details").at("name"), "none");
+  ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("c", "1")).status, 201);
+  const json gone =
+      Decoded(Call("DELETE", kMaps + "/c", "", {{"Accept", std::string(kProtobufType)}}));
+  EXPECT_EQ(gone.at("status"), "Success");
+  const json review = Decoded(
+      Call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+           R"({"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":
+              {"resourceAttributes":{"verb":"get","resource":"pods"}}})",
+           {{"Accept", std::string(kProtobufType)}}));
+  EXPECT_EQ(review.at("status").at("allowed"), true);
+}
+
+TEST_F(ProtobufVerbsTest, MetadataOfCustomKindsIsServedAsClientsOfGoAskForIt) {
+  json gang = GangOf("g");
+  gang["metadata"]["labels"] = {{"a", "b"}};
+  ASSERT_EQ(Call("POST", kGangs, gang).status, 201);
+  const json partial = Decoded(Get(kGangs + "/g", kPartial));
+  EXPECT_EQ(partial.at("kind"), "PartialObjectMetadata");
+  EXPECT_EQ(partial.at("metadata"), Call("GET", kGangs + "/g").body.at("metadata"));
+  Answer watch = Get(kGangs + "?watch=true", kPartial);
+  std::string out;
+  watch.source(out, std::chrono::milliseconds(0));
+  json whole = partial;
+  EXPECT_EQ(out, WatchFrame("ADDED", *EncodeProtobuf(whole)));
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ TEST_F(ReadVerbsTest, AcceptChoosesTableMetadataOrTheWholeObject) {
             "Gang");
   EXPECT_EQ(Call("GET", kGangs + "?includeObject=All", "", {{"Accept", kTable}}).status, 400);
   const std::string partial =
-      "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+      "application/cbor;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
       "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
   const Answer list = Call("GET", kGangs, "", {{"Accept", partial}});
   EXPECT_EQ(list.body.at("kind"), "PartialObjectMetadataList");
