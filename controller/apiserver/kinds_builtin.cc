@@ -145,6 +145,23 @@ Kind EventsEventKind() {
   return event;
 }
 
+// Stored only: nothing gives out addresses or routes to pods.
+Kind ServiceKind() {
+  Kind service = Make("", "v1", "Service", "services");
+  service.short_names = {"svc"};
+  service.categories = {"all"};
+  service.has_status = true;
+  service.selectable = {{"spec.clusterIP", {"spec", "clusterIP"}}, {"spec.type", {"spec", "type"}}};
+  service.columns = {NameColumn(),
+                     Text("Type", "How it is reached."),
+                     Text("Cluster-IP", "Its address inside."),
+                     Text("External-IP", "Its addresses outside."),
+                     Text("Port(s)", "Its ports."),
+                     AgeColumn(),
+                     Text("Selector", "The labels of its pods.", 1)};
+  return service;
+}
+
 std::vector<Kind> CoreKinds() {
   Kind config_map = Make("", "v1", "ConfigMap", "configmaps");
   config_map.short_names = {"cm"};
@@ -156,7 +173,8 @@ std::vector<Kind> CoreKinds() {
   Kind account = Make("", "v1", "ServiceAccount", "serviceaccounts");
   account.short_names = {"sa"};
   account.columns = {NameColumn(), Text("Secrets", "How many secrets."), AgeColumn()};
-  return {PodKind(), NodeKind(), NamespaceKind(), CoreEventKind(), config_map, secret, account};
+  return {PodKind(),  NodeKind(), NamespaceKind(), CoreEventKind(),
+          config_map, secret,     account,         ServiceKind()};
 }
 
 std::vector<Kind> ResourceKinds() {

@@ -241,6 +241,55 @@ std::string ClaimState(const Json& claim) {
   return state;
 }
 
+// "80/TCP,443:30443/TCP".
+std::string PortsOf(const Json& service) {
+  std::string text;
+  const Json& ports = ValueAt(service, {"spec", "ports"});
+  if (!ports.is_array() || ports.empty()) return "<none>";
+  for (const Json& port : ports) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", Number(port, {"port"}));
+    if (const std::int64_t node = Number(port, {"nodePort"}); node > 0) {
+      text += fmt::format(":{}", node);
+    }
+    text += "/" + Text(port, {"protocol"}, "TCP");
+  }
+  return text;
+}
+
+// "a=1,b=2" of an object of texts.
+std::string PairsOf(const Json& pairs) {
+  std::string text;
+  if (!pairs.is_object() || pairs.empty()) return "<none>";
+  for (const auto& [key, value] : MembersOf(pairs)) {
+    if (!value.is_string()) continue;
+    text +=
+        fmt::format("{}{}={}", text.empty() ? "" : ",", key, value.get_ref<const std::string&>());
+  }
+  return text;
+}
+
+Cells ServiceCells(const Json& service, WallTime now) {
+  const std::string type = Text(service, {"spec", "type"}, "ClusterIP");
+  const Json& outside = ValueAt(service, {"spec", "externalIPs"});
+  std::string addresses;
+  if (outside.is_array()) {
+    for (const Json& address : outside) {
+      if (address.is_string()) {
+        addresses += (addresses.empty() ? "" : ",") + address.get_ref<const std::string&>();
+      }
+    }
+  }
+  if (type == "ExternalName") addresses = Text(service, {"spec", "externalName"});
+  if (addresses.empty()) addresses = type == "LoadBalancer" ? "<pending>" : "<none>";
+  return {Name(service),
+          type,
+          Text(service, {"spec", "clusterIP"}, "<none>"),
+          addresses,
+          PortsOf(service),
+          Age(service, now),
+          PairsOf(ValueAt(service, {"spec", "selector"}))};
+}
+
 using Printer = std::function<Cells(const Json&, WallTime)>;
 
 // Every kind that has more than name and age.
@@ -267,6 +316,7 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
        [](const Json& o, WallTime now) {
          return Cells{Name(o), std::to_string(Count(o, {"secrets"})), Age(o, now)};
        }},
+      {"services", ServiceCells},
       {"leases.coordination.k8s.io",
        [](const Json& o, WallTime now) {
          return Cells{Name(o), Text(o, {"spec", "holderIdentity"}), Age(o, now)};

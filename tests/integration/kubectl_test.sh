@@ -85,6 +85,7 @@ check "explain a CRD" 'members' k explain gang.spec
 check "explain a built-in kind" 'containers' k explain pod.spec
 check "healthz" 'ok' k get --raw /readyz
 check "auth can-i" 'yes' k auth can-i create pods
+check "cluster-info" 'control plane.* is running' k cluster-info
 
 echo "# apply, diff, get"
 check "diff of a new object" 'members: 4' bash -c "'$KUBECTL' --server='$API_URL' diff -f '$work/gang.yaml'; [ \$? = 1 ]"
