@@ -172,6 +172,7 @@ ROWS = [
                                ("alltoall", "bound"), ("sendrecv", "whole"), ("permute", "whole"))
       for shape in ("4x4_without_x", "4x4x4_without_x", "4x4x4_without_z")),
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
+    ("protobuf_list_10000_pods_vs_json_ratio", "ratio", 1, "lower", google_benchmark("api_server_bench", "ratio")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
 ]
 
