@@ -22,7 +22,7 @@ class Files {
  public:
   virtual ~Files() = default;
 
-  // nullopt when there is no such file. Files over 16 MiB are kResourceExhausted.
+  // nullopt when there is no such file. Files over 16 MiB are kInvalidArgument.
   virtual absl::StatusOr<std::optional<std::string>> Read(std::string_view name) = 0;
 
   // Replaces the file. After success the new bytes survive a power cut; after a failure or a crash

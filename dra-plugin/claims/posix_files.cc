@@ -1,13 +1,13 @@
 #include "dra-plugin/claims/posix_files.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
+#include "lib/base/files.h"
 #include "lib/base/status.h"
 
 namespace tahoma::dra {
@@ -38,19 +38,6 @@ class Fd {
   const int fd_;
 };
 
-absl::Status WriteAndSync(const std::string& path, std::string_view bytes) {
-  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (fd.get() < 0) return Failed("create the file", path);
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Failed("write", path);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (fsync(fd.get()) != 0) return Failed("sync", path);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PosixFiles>> PosixFiles::Open(std::string folder) {
@@ -71,36 +58,14 @@ absl::Status PosixFiles::SyncFolder() const {
 }
 
 absl::StatusOr<std::optional<std::string>> PosixFiles::Read(std::string_view name) {
-  const std::string path = PathOf(name);
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0 && errno == ENOENT) return std::optional<std::string>();
-  if (fd.get() < 0) return Failed("open", path);
-  std::string bytes;
-  while (true) {
-    char chunk[16384];
-    const ssize_t got = read(fd.get(), chunk, sizeof chunk);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Failed("read", path);
-    if (got == 0) return std::optional<std::string>(std::move(bytes));
-    bytes.append(chunk, static_cast<std::size_t>(got));
-    if (bytes.size() > kMaxBytes) {
-      return ResourceExhausted("{}: the file is larger than {} bytes", path, kMaxBytes);
-    }
-  }
+  absl::StatusOr<std::string> bytes = ReadFile(PathOf(name), kMaxBytes);
+  if (absl::IsNotFound(bytes.status())) return std::optional<std::string>();
+  if (!bytes.ok()) return bytes.status();
+  return std::optional<std::string>(*std::move(bytes));
 }
 
 absl::Status PosixFiles::Write(std::string_view name, std::string_view bytes) {
-  const std::string path = PathOf(name);
-  const std::string temporary = PathOf(fmt::format(".{}.tmp", name));
-  absl::Status status = WriteAndSync(temporary, bytes);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = Failed("rename the new file over the old one", path);
-  }
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  return SyncFolder();
+  return WriteAtomically(PathOf(name), bytes, 0600);
 }
 
 absl::Status PosixFiles::Remove(std::string_view name) {

@@ -2,8 +2,7 @@
 //
 //   absl::StatusOr<std::unique_ptr<PosixFiles>> files = PosixFiles::Open("/var/run/cdi");
 //
-// A write goes to a temporary file (".name.tmp") that is synced, renamed over the old one, and the
-// folder is synced too.
+// Files are written by WriteAtomically (lib/base/files.h) with mode 0600.
 //
 // Thread safety: different names may be written at the same time.
 
