@@ -47,6 +47,7 @@ void Server::Admit(std::unique_ptr<Connection> connection) {
     }
   }
   if (stopped_ || peers_.size() >= options_.max_connections) return;
+  if (options_.own_user_only && !IsOwnUser(*connection)) return;
   Peer& peer = peers_.emplace_back();
   peer.connection = std::move(connection);
   peer.thread = std::thread([this, &peer] {

@@ -37,6 +37,8 @@ class Server {
     // Further connections are closed at once: a node has at most 128 claims, each with a few
     // processes.
     std::size_t max_connections = 512;
+    // On a unix socket: connections of other users than ours and root are closed at once.
+    bool own_user_only = false;
   };
 
   // Fails as Listener::Open does.

@@ -5,6 +5,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -238,13 +240,88 @@ bool Connection::usable() const {
   return !broken_ && recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
+absl::Status Connection::StartTls(const Tls& tls, TlsRole role, std::chrono::milliseconds timeout) {
+  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
+  TAHOMA_ASSIGN_OR_RETURN(tls_, tls.NewSession(role, fd_));
+  while (true) {
+    short wait_for = 0;
+    ERR_clear_error();
+    const int done = SSL_do_handshake(tls_.get());
+    if (done == 1) return absl::OkStatus();
+    const bool waits = TlsResult(done, wait_for) < 0 && errno == EAGAIN;
+    absl::Status status = waits ? WaitFor(fd_, wait_for, deadline)
+                                : Unauthenticated("TLS with {}: {}", peer_,
+                                                  ERR_peek_error() == 0 ? "it closed the connection"
+                                                                        : LastTlsError());
+    if (status.ok()) continue;
+    Shutdown();
+    return status;
+  }
+}
+
+bool Connection::Proves(std::string_view name) const {
+  return tls_ != nullptr && IsCertifiedAs(*tls_, name);
+}
+
+std::optional<uid_t> Connection::peer_user() const {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  int family = AF_UNSPEC;
+  socklen_t family_size = sizeof family;
+  const bool is_unix =
+      getsockopt(fd_, SOL_SOCKET, SO_DOMAIN, &family, &family_size) == 0 && family == AF_UNIX;
+  if (!is_unix || getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
+bool IsOwnUser(const Connection& connection) {
+  const std::optional<uid_t> user = connection.peer_user();
+  return user && (*user == geteuid() || *user == 0);
+}
+
+ssize_t Connection::TlsResult(int done, short& wait_for) {
+  const int saved = errno;
+  const int error = SSL_get_error(tls_.get(), done);
+  if (error == SSL_ERROR_ZERO_RETURN) return 0;
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+    wait_for = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+    errno = EAGAIN;
+  } else {
+    errno = error == SSL_ERROR_SYSCALL && saved != 0 && saved != EAGAIN ? saved : ECONNRESET;
+  }
+  return -1;
+}
+
+ssize_t Connection::Write(std::string_view bytes, short& wait_for) {
+  wait_for = POLLOUT;
+  if (!tls_) return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const std::lock_guard lock(tls_mutex_);
+  ERR_clear_error();
+  const int most = static_cast<int>(std::min(bytes.size(), kReadChunk));
+  const int sent = SSL_write(tls_.get(), bytes.data(), most);
+  if (sent > 0) return sent;
+  const ssize_t result = TlsResult(sent, wait_for);
+  if (result == 0) errno = ECONNRESET;
+  return -1;
+}
+
+ssize_t Connection::Read(char* bytes, std::size_t most, short& wait_for) {
+  wait_for = POLLIN;
+  if (!tls_) return recv(fd_, bytes, most, 0);
+  const std::lock_guard lock(tls_mutex_);
+  ERR_clear_error();
+  const int got = SSL_read(tls_.get(), bytes, static_cast<int>(most));
+  return got > 0 ? got : TlsResult(got, wait_for);
+}
+
 absl::Status Connection::WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline) {
   while (!bytes.empty()) {
-    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    short wait_for = 0;
+    const ssize_t sent = Write(bytes, wait_for);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, POLLOUT, deadline));
+      TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, wait_for, deadline));
     } else if (errno != EINTR) {
       return Unavailable("the connection is gone: {}", ErrorText(errno));
     }
@@ -270,7 +347,8 @@ absl::Status Connection::ReadAppend(std::string& out, std::size_t bytes,
     const std::size_t old_size = out.size();
     const std::size_t chunk = std::min(bytes, kReadChunk);
     out.resize(old_size + chunk);
-    const ssize_t got = recv(fd_, out.data() + old_size, chunk, 0);
+    short wait_for = 0;
+    const ssize_t got = Read(out.data() + old_size, chunk, wait_for);
     const int error = errno;
     out.resize(old_size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got > 0) {
@@ -278,7 +356,7 @@ absl::Status Connection::ReadAppend(std::string& out, std::size_t bytes,
     } else if (got == 0) {
       return Unavailable("the peer closed the connection");
     } else if (error == EAGAIN || error == EWOULDBLOCK) {
-      TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, POLLIN, deadline));
+      TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, wait_for, deadline));
     } else if (error != EINTR) {
       return Unavailable("the connection is gone: {}", ErrorText(error));
     }

@@ -7,6 +7,9 @@
 //   absl::StatusOr<std::unique_ptr<Connection>> dialled = Connection::Dial("127.0.0.1:4242", 1s);
 //   absl::Status sent = (*dialled)->Send({.header = "{}"});
 //
+// Who is at the other end: of a unix socket the kernel knows its user (peer_user), over TCP TLS
+// proves a name (StartTls, Proves).
+//
 // Addresses: "unix:/absolute/path" (or the bare path) or "host:port" ("[::1]:port" for IPv6); port
 // 0 binds any.
 //
@@ -21,16 +24,19 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lib/wire/frame.h"
+#include "lib/wire/tls.h"
 
 namespace tahoma::wire {
 
@@ -71,6 +77,15 @@ class Connection {
   // connection usable only if not a byte of the frame had come; otherwise it is shut down.
   absl::StatusOr<Frame> Receive(std::chrono::milliseconds timeout = kForever);
 
+  // Before the first frame, and from one thread: both ends show their certificates.
+  // kUnauthenticated when the peer has none that the authority has signed, or speaks no TLS; the
+  // connection is shut down then. A client hears of the server's refusal only when it reads.
+  absl::Status StartTls(const Tls& tls, TlsRole role, std::chrono::milliseconds timeout);
+  // Whether the peer holds the key of a certificate for that name. False without TLS.
+  bool Proves(std::string_view name) const;
+  // Who opened the other end of a unix socket; nothing over TCP.
+  std::optional<uid_t> peer_user() const;
+
   // Ends both directions and wakes whoever waits. May be called more than once.
   void Shutdown();
 
@@ -79,14 +94,25 @@ class Connection {
   const std::string& peer() const { return peer_; }
 
  private:
+  // As send(2) and recv(2): with EAGAIN they say for what to wait (poll(2)).
+  ssize_t Write(std::string_view bytes, short& wait_for);
+  ssize_t Read(char* bytes, std::size_t most, short& wait_for);
+  // `done` is what a call to OpenSSL returned.
+  ssize_t TlsResult(int done, short& wait_for);
   absl::Status WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline);
   absl::Status ReadAppend(std::string& out, std::size_t bytes, std::chrono::nanoseconds deadline);
 
   const int fd_;
   const std::string peer_;
+  std::mutex tls_mutex_;  // what is in tls_, for as long as one call that does not block
+  SslSession tls_;        // set before the connection is shared, if at all
   std::mutex send_mutex_;
   std::atomic<bool> broken_ = false;
 };
+
+// Over a unix socket: whether it was opened by this program's user, or by root, who may do what it
+// likes anyway. False over TCP.
+bool IsOwnUser(const Connection& connection);
 
 class Listener {
  public:
