@@ -11,7 +11,6 @@
 namespace tahoma::sim {
 namespace {
 
-constexpr std::size_t kMaxCommIdBytes = 256;
 // Openings for groups that this node has not formed yet: one from each rank of a few groups.
 constexpr std::size_t kMaxEarly = 4 * kMaxWorldSize;
 // Joins of one node that are remembered: far more than can be under way.
@@ -56,9 +55,9 @@ void Communicators::Connect(PeerLink& link) { link_ = &link; }
 void Communicators::ConnectEfa(PeerLink& link) { efa_ = &link; }
 
 absl::Status Communicators::CheckJoin(const JoinRequest& request, const torus::Shape& torus) const {
-  if (request.comm_id.empty() || request.comm_id.size() > kMaxCommIdBytes) {
+  if (request.comm_id.empty() || request.comm_id.size() > kMaxFullCommIdBytes) {
     return InvalidArgument("a communicator's id has {} bytes; expected 1 to {}",
-                           request.comm_id.size(), kMaxCommIdBytes);
+                           request.comm_id.size(), kMaxFullCommIdBytes);
   }
   if (request.world_size < 1 || request.world_size > kMaxWorldSize) {
     return InvalidArgument("the world size is {}; expected 1 to {}", request.world_size,
@@ -96,13 +95,19 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   lock.lock();
   const bool ended = changed_.wait_for(lock, options_.join_timeout, [&] {
     return FindLocal(comm_id, request.rank, joiner.number) != nullptr ||
-           refused_.contains({comm_id, request.rank});
+           refused_.contains({comm_id, request.rank}) ||
+           !Waits(comm_id, request.rank, joiner.number);
   });
   if (const Local* local = FindLocal(comm_id, request.rank, joiner.number)) {
     return JoinedTo(*local->group, request.rank);
   }
+  const auto refused = refused_.find({comm_id, request.rank});
+  // Its claim was released meanwhile, or this node ends.
+  if (ended && refused == refused_.end()) {
+    return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
+  }
   const absl::Status why =
-      ended ? refused_.at({comm_id, request.rank})
+      ended ? refused->second
             : DeadlineExceeded("communicator \"{}\": {} of {} did not join within {} ms", comm_id,
                                Missing(comm_id, request.world_size), request.world_size,
                                options_.join_timeout.count());
@@ -112,6 +117,14 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   lock.unlock();
   if (leave) Tell(*leave);
   return why;
+}
+
+bool Communicators::Waits(const std::string& comm_id, int rank, std::uint64_t number) const {
+  const auto waiting = waiting_.find(comm_id);
+  if (waiting == waiting_.end()) return false;
+  const auto found = waiting->second.find(rank);
+  return found != waiting->second.end() && found->second.node == options_.node_id &&
+         found->second.number == number;
 }
 
 Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {

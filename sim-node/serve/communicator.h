@@ -41,6 +41,8 @@ namespace tahoma::sim {
 
 // Pods: each has a chip of its own in an UltraCluster of 2,048.
 inline constexpr int kMaxWorldSize = 2048;
+// Of a communicator's id: a namespace and what its workloads call it (communicator_of_instance.h).
+inline constexpr std::size_t kMaxFullCommIdBytes = 512;
 
 // Other nodes of the UltraServer have their places as numbers; those that are reached over EFA have
 // numbers from here on, which every node gives for itself.
@@ -189,6 +191,8 @@ class Communicators final : public PeerEvents {
   void TellLater(const std::string& comm_id, int rank, const wire::Request& refusal);
   void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group);
   const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const;
+  // Whether our join of that number still waits for others.
+  bool Waits(const std::string& comm_id, int rank, std::uint64_t number) const;
   std::shared_ptr<Group> FindGroup(const std::string& key) const;
   void MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
                 const absl::Status& why);

@@ -9,7 +9,6 @@
 namespace tahoma::sim {
 namespace {
 
-constexpr std::size_t kMaxCommIdBytes = 256;
 constexpr int kMaxCores = 512;  // logical cores of an UltraServer under LNC 1
 
 // The first `count` logical cores.
@@ -142,7 +141,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommJoin));
   wire::Fields fields(json, std::string(kCommJoin));
   Communicators::JoinRequest join{
-      .comm_id = fields.String("commId", 1, kMaxCommIdBytes),
+      .comm_id = fields.String("commId", 1, kMaxFullCommIdBytes),
       .rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)),
       .world_size = static_cast<int>(fields.Int("worldSize", 1, kMaxWorldSize)),
       .members = cores};
@@ -189,7 +188,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
                                                    const std::string& claim) {
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommRun));
   wire::Fields fields(json, std::string(kCommRun));
-  const Key key(fields.String("commId", 1, kMaxCommIdBytes),
+  const Key key(fields.String("commId", 1, kMaxFullCommIdBytes),
                 static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
   TAHOMA_ASSIGN_OR_RETURN(RunSpec spec, ReadSpec(fields));
   TAHOMA_ASSIGN_OR_RETURN(spec.division, ReadDivision(request.payload));
@@ -208,7 +207,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Leave(const wire::Request& reques
                                                      const std::string& claim) {
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommLeave));
   wire::Fields fields(json, std::string(kCommLeave));
-  const Key key(fields.String("commId", 1, kMaxCommIdBytes),
+  const Key key(fields.String("commId", 1, kMaxFullCommIdBytes),
                 static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
   TAHOMA_RETURN_IF_ERROR(fields.status());
   TAHOMA_RETURN_IF_ERROR(CheckHolder(key, claim));

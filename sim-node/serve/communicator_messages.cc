@@ -14,7 +14,7 @@ namespace {
 using wire::Fields;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMaxIdBytes = 256;
+constexpr std::size_t kMaxIdBytes = kMaxFullCommIdBytes;
 // A group's key is the communicator's id and a digest.
 constexpr std::size_t kMaxKeyBytes = 4096;
 constexpr std::size_t kMaxNameBytes = 253;

@@ -3,7 +3,9 @@
 #include <map>
 #include <string>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/wire/fields.h"
 
 namespace tahoma::sim {
 namespace {
@@ -84,6 +86,18 @@ std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& clai
   return members;
 }
 
+absl::StatusOr<wire::Request> InNamespace(const wire::Request& request,
+                                          const std::string& name_space) {
+  TAHOMA_ASSIGN_OR_RETURN(Json json, wire::ParseJson(request.params, request.method));
+  wire::Fields fields(json, request.method);
+  const std::string comm_id = fields.String("commId", 1, kMaxCommIdBytes);
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  json["commId"] = name_space + "/" + comm_id;
+  wire::Request out = request;
+  out.params = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return out;
+}
+
 void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
                           const std::function<void(const std::string& token)>& called) {
   for (const std::string_view method : {kCommJoin, kCommRun, kCommLeave}) {
@@ -99,7 +113,9 @@ void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, Communic
       called(caller.token);
       const std::vector<Member> cores =
           live.Read([&](const Instance& instance) { return CoresOfClaim(instance, caller.claim); });
-      return calls.Call(request, caller.token, cores);
+      const auto own = InNamespace(request, caller.claim.name_space);
+      if (!own.ok()) return absl::StatusOr<wire::Reply>(own.status());
+      return calls.Call(*own, caller.token, cores);
     });
   }
 }

@@ -12,6 +12,8 @@
 
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -43,6 +45,16 @@ std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance);
 
 // The logical cores of a claim by chip, ascending.
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);
+
+// The most bytes of a commId that a workload gives.
+inline constexpr std::size_t kMaxCommIdBytes = 256;
+
+// The request with the namespace in front of its commId: "default/job". Communicators of different
+// namespaces never meet, whatever their workloads call them, as nothing else in Kubernetes does; a
+// member could read the memory of the others. kInvalidArgument for params without a commId, or with
+// one that is too long.
+absl::StatusOr<wire::Request> InNamespace(const wire::Request& request,
+                                          const std::string& name_space);
 
 // Serves commJoin, commRun and commLeave to the bearers of claims' tokens; `called` hears of each
 // token before its call. All must outlive `server`.

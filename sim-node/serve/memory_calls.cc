@@ -11,7 +11,6 @@
 namespace tahoma::sim {
 namespace {
 
-constexpr std::size_t kMaxCommIdBytes = 256;
 constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max();
 
 // The memory place that "chip" and "address" name among the claim's own.
@@ -87,7 +86,7 @@ absl::StatusOr<wire::Reply> MemoryCalls::Access(const wire::Request& request,
                                                 const std::string& claim, ClaimMemory& memory) {
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommAccess));
   wire::Fields fields(json, std::string(kCommAccess));
-  const std::string comm_id = fields.String("commId", 1, kMaxCommIdBytes);
+  const std::string comm_id = fields.String("commId", 1, kMaxFullCommIdBytes);
   const auto rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));
   AccessSpec spec{.move = fields.BoolOr("move", true)};
   const Json& list = fields.Array("accesses", kMaxAccesses);
@@ -130,9 +129,12 @@ void AddMemoryCalls(NodeServer& server, const LiveInstance& live, MemoryCalls& c
         std::string(method),
         [&live, &calls, called](const Caller& caller, const wire::Request& request) {
           called(caller.token);
+          absl::StatusOr<wire::Request> own = request;
+          if (request.method == kCommAccess) own = InNamespace(request, caller.claim.name_space);
+          if (!own.ok()) return absl::StatusOr<wire::Reply>(own.status());
           const std::vector<ClaimMemory::Share> shares = live.Read(
               [&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
-          auto reply = calls.Call(request, caller.token, shares);
+          auto reply = calls.Call(*own, caller.token, shares);
           // Whoever forgets released claims may have done so before this call began.
           const bool held = live.Read(
               [&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });

@@ -48,6 +48,9 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::Start(Options options, PeerE
     if (!options.name.empty() && options.peers[i].name == options.name) {
       return InvalidArgument("node {} is named as its own peer", options.name);
     }
+    if (options.tls && options.peers[i].name.empty()) {
+      return InvalidArgument("peer {} has no nodeName, which its certificate must be for", node);
+    }
   }
   TAHOMA_ASSIGN_OR_RETURN(auto listener, wire::Listener::Open(options.listen_address));
   std::unique_ptr<PeerLink> link(new PeerLink(std::move(options), events, std::move(listener)));
@@ -120,6 +123,12 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
     auto dialled = wire::Connection::Dial(outgoing.peer.address, options_.io_timeout);
     if (!dialled.ok()) continue;
     const std::shared_ptr<wire::Connection> connection = *std::move(dialled);
+    absl::Status proven = Secure(*connection, wire::TlsRole::kClient);
+    if (proven.ok()) proven = CheckProof(*connection, outgoing.peer);
+    if (!proven.ok()) {
+      LogRefusal(proven);
+      continue;
+    }
     const absl::Status ended = Converse(outgoing, *connection);
     events_.OnPeerLost(outgoing.peer.node_id, LostWay::kToPeer, ended);
   } while (WaitToRedial());
@@ -199,7 +208,14 @@ void PeerLink::AcceptLoop() {
 void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   const std::lock_guard lock(mutex_);
   incoming_.remove_if([](const Incoming& incoming) { return incoming.done; });
-  if (stopped_ || incoming_.size() >= 2 * outgoing_.size() + kSpareIncoming) return;
+  if (stopped_) return;
+  if (incoming_.size() >= 2 * outgoing_.size() + kSpareIncoming) {
+    // The oldest that has not said who it is makes room for the next: peers dial again soon.
+    const auto silent = std::ranges::find_if(
+        incoming_, [](const Incoming& other) { return other.node < 0 && !other.done; });
+    if (silent != incoming_.end()) silent->connection->Shutdown();
+    return;
+  }
   Incoming& incoming = incoming_.emplace_back();
   incoming.connection = std::move(connection);
   incoming.thread = std::jthread([this, &incoming] {
@@ -213,7 +229,10 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
 void PeerLink::ReadLoop(Incoming& incoming) {
   wire::Connection& connection = *incoming.connection;
   const absl::StatusOr<Hello> peer = Greeting(connection);
-  if (!peer.ok()) return connection.Shutdown();
+  if (!peer.ok()) {
+    LogRefusal(peer.status());
+    return connection.Shutdown();
+  }
   EndFormer(incoming, peer->node);
   const absl::Status ended = ReadMessages(*peer, connection);
   connection.Shutdown();
@@ -263,7 +282,35 @@ void PeerLink::HangUp(int node) {
   if (outgoing.queue) outgoing.queue->Close();
 }
 
+absl::Status PeerLink::Secure(wire::Connection& connection, wire::TlsRole role) const {
+  if (const std::optional<uid_t> user = connection.peer_user()) {
+    if (wire::IsOwnUser(connection)) return absl::OkStatus();
+    return PermissionDenied("{} is a program of user {}, not of ours", connection.peer(), *user);
+  }
+  return options_.tls ? connection.StartTls(*options_.tls, role, options_.io_timeout)
+                      : absl::OkStatus();
+}
+
+absl::Status PeerLink::CheckProof(const wire::Connection& connection,
+                                  const PeerAddress& peer) const {
+  if (!options_.tls || connection.peer_user() || connection.Proves(peer.name)) {
+    return absl::OkStatus();
+  }
+  return PermissionDenied("{} has no certificate for node \"{}\"", connection.peer(), peer.name);
+}
+
+void PeerLink::LogRefusal(const absl::Status& why) {
+  if (!options_.log) return;
+  std::string line = fmt::format("a node's connection was refused: {}", Message(why));
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || std::exchange(logged_, line) == line) return;
+  }
+  options_.log(line);
+}
+
 absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection) {
+  TAHOMA_RETURN_IF_ERROR(Secure(connection, wire::TlsRole::kServer));
   TAHOMA_ASSIGN_OR_RETURN(wire::Frame frame, connection.Receive(options_.io_timeout));
   TAHOMA_ASSIGN_OR_RETURN(const wire::NumberedRequest hello, wire::DecodeRequest(std::move(frame)));
   if (hello.request.method != kHello) {
@@ -275,6 +322,7 @@ absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection)
   const std::chrono::milliseconds beat(fields.IntOr("aliveMs", 0, kMaxAliveMs, 0));
   TAHOMA_RETURN_IF_ERROR(fields.status());
   TAHOMA_RETURN_IF_ERROR(node.status());
+  TAHOMA_RETURN_IF_ERROR(CheckProof(connection, outgoing_.at(*node)->peer));
   // A peer that does not say how often it will be heard (an older one) is not waited for.
   if (beat.count() == 0) return Hello{.node = *node, .patience = wire::kForever};
   return Hello{.node = *node, .patience = std::max(options_.silence, kBeats * beat)};

@@ -14,7 +14,10 @@
 // reply in frames of lib/wire (docs/formats/wire.md).
 //
 // In an UltraServer nodes greet with their numbers; between units with their names, and the numbers
-// are each node's own.
+// are each node's own. What a node says of itself proves nothing: over TCP with TLS its certificate
+// must be for the name that we know the peer by, both when we dial it and when it greets; over a
+// unix socket it must be a program of our own user. Over TCP without TLS anybody is believed, so
+// that is for tests and for networks that nobody else is in.
 //
 // Thread safety: every member may be called from any thread; events come from several.
 
@@ -25,10 +28,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,7 +61,8 @@ class PeerEvents {
 struct PeerAddress {
   int node_id = 0;
   std::string address;
-  std::string name = {};  // with which it greets, if it greets with one
+  // Its node's: with which it greets between units, and for which its certificate must be.
+  std::string name = {};
 };
 
 class PeerLink {
@@ -73,10 +79,15 @@ class PeerLink {
     std::chrono::milliseconds io_timeout{30'000};
     // A peer of which nothing is heard for so long is lost. We are heard four times as often.
     std::chrono::milliseconds silence{10'000};
+    // Of all TCP connections, when set; every peer must have a name then.
+    std::optional<wire::Tls> tls{};
+    // Hears why a connection was refused, each reason once until another comes.
+    std::function<void(const std::string& line)> log = nullptr;
   };
 
   // Listens and begins to dial. Fails as wire::Listener::Open does, and with kInvalidArgument for a
-  // peer with our own number or name or one twice. `events` must outlive the object.
+  // peer with our own number or name or one twice, or without a name for its certificate. `events`
+  // must outlive the object.
   static absl::StatusOr<std::unique_ptr<PeerLink>> Start(Options options, PeerEvents& events);
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
@@ -118,7 +129,12 @@ class PeerLink {
   void Admit(std::shared_ptr<wire::Connection> connection);
   void ReadLoop(Incoming& incoming);
   absl::Status ReadMessages(const Hello& peer, wire::Connection& connection);
+  // Whether the connection may be talked to at all, before anything is said.
+  absl::Status Secure(wire::Connection& connection, wire::TlsRole role) const;
+  // Whether what is at the other end is the peer of that name.
+  absl::Status CheckProof(const wire::Connection& connection, const PeerAddress& peer) const;
   absl::StatusOr<Hello> Greeting(wire::Connection& connection);
+  void LogRefusal(const absl::Status& why);
   absl::StatusOr<int> Recognise(wire::Fields& fields) const;
   void EndFormer(Incoming& incoming, int node);
   void HangUp(int node);
@@ -135,6 +151,7 @@ class PeerLink {
   std::condition_variable changed_;  // stopped_, and done of incoming_
   bool stopped_ = false;
   std::list<Incoming> incoming_;
+  std::string logged_;  // the last refusal
 
   std::jthread accept_thread_;
 };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -42,6 +45,20 @@ TEST_F(CommunicatorCallsTest, AWorkloadJoinsRunsAndLeaves) {
   EXPECT_GT((*run)["timePs"], 0);
   ASSERT_TRUE(Call(kCommLeave, {{"commId", "c"}, {"rank", 0}}).ok());
   EXPECT_EQ(Call(kCommRun, run_).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// The defect: the call waited on for the ranks that did not come, 120 s, and a node with it.
+TEST_F(CommunicatorCallsTest, WhoeverWaitsForOthersIsSentAwayWhenItsClaimIsReleased) {
+  auto waiting = std::async(std::launch::async, [this] {
+    return Call(kCommJoin, {{"commId", "c"}, {"rank", 0}, {"worldSize", 2}}).status();
+  });
+  while (waiting.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    calls_.LeaveAll("token-a");
+  }
+  const absl::Status left = waiting.get();
+  EXPECT_TRUE(absl::IsAborted(left)) << left;
+  EXPECT_EQ(Message(left), "rank 0 left communicator \"c\" before all had joined");
+  ASSERT_TRUE(Call(kCommJoin, join_).ok()) << "its place is free";
 }
 
 TEST_F(CommunicatorCallsTest, AnOperationRunsInTheModeOfTheNode) {

@@ -115,5 +115,24 @@ TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   EXPECT_EQ(called.size(), 2U) << "no claim's token";
 }
 
+// The defect: who knew the name of another tenant's communicator could be the rank for which it
+// waited, and read its memory.
+TEST(CommunicatorOfInstanceTest, WorkloadsMeetInTheirOwnNamespaceOnly) {
+  const wire::Request join{.method = "commJoin", .params = R"({"commId":"job","rank":1})"};
+  const auto here = InNamespace(join, "here");
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_EQ(Json::parse(here->params), Json::parse(R"({"commId":"here/job","rank":1})"));
+  EXPECT_NE(Json::parse(InNamespace(join, "there")->params), Json::parse(here->params));
+  // No id of another namespace can be made by hand: a namespace has no slash.
+  const wire::Request forged{.method = "commJoin", .params = R"({"commId":"here/job"})"};
+  EXPECT_EQ(Json::parse(InNamespace(forged, "there")->params)["commId"], "there/here/job");
+  for (const std::string& params : {std::string("{}"), std::string(R"({"commId":1})"),
+                                    R"({"commId":")" + std::string(257, 'x') + R"("})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        InNamespace({.method = "commJoin", .params = params}, "here").status()))
+        << params;
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim

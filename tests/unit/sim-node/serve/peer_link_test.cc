@@ -1,13 +1,19 @@
 #include "sim-node/serve/peer_link.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/status.h"
+#include "tests/unit/lib/kube/test_certificates.h"
 
 namespace tahoma::sim {
 namespace {
@@ -201,6 +207,144 @@ TEST_F(PeerLinkTest, ANodeOfAnotherUltraServerIsNotHeard) {
   b_ = Start(1, at_b_, "us-1");
   ASSERT_TRUE(at_b_.WaitFor("lost to 0"));
   EXPECT_GT(at_a_.PlaceOf("first from 1 "), at_a_.PlaceOf("no such note") - 1);
+}
+
+// ---- Proof of a peer's name ---------------------------------------------------------------------
+
+// Nodes n0 and n1 of one UltraServer over TCP, each with a certificate, and a stranger.
+class PeerProofTest : public PeerLinkTest {
+ protected:
+  PeerProofTest() { signal(SIGPIPE, SIG_IGN); }
+
+  std::string File(const std::string& name, const std::string& text) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  wire::Tls TlsOf(const std::string& name, const tahoma::testing::Certificate& authority) {
+    const auto made = tahoma::testing::MakeCertificate("", "", "DNS:" + name, &authority);
+    auto tls = wire::Tls::Open({.cert_file = File(name + ".crt", made.Pem()),
+                                .key_file = File(name + ".key", made.KeyPem()),
+                                .ca_file = File("ca.crt", nodes_.Pem())});
+    EXPECT_TRUE(tls.ok()) << tls.status();
+    return *std::move(tls);
+  }
+  // Node 0, which knows node 1 as n1, wherever that is, and keeps why it refuses.
+  std::unique_ptr<PeerLink> Victim() {
+    return *PeerLink::Start({.node_id = 0,
+                             .ultra_server = "us-0",
+                             .listen_address = "127.0.0.1:0",
+                             .peers = {{1, "127.0.0.1:1", "n1"}},
+                             .redial = milliseconds(5),
+                             .tls = TlsOf("n0", nodes_),
+                             .log = [this](const std::string& line) { log_.Add(line); }},
+                            at_a_);
+  }
+  // Says that it is node 1, and shows that certificate.
+  std::unique_ptr<PeerLink> Claimant(const std::optional<wire::Tls>& tls) {
+    return *PeerLink::Start({.node_id = 1,
+                             .ultra_server = "us-0",
+                             .listen_address = "127.0.0.1:0",
+                             .peers = {{0, a_->address().ToString(), "n0"}},
+                             .redial = milliseconds(5),
+                             .tls = tls},
+                            at_b_);
+  }
+  // Waits for lines of a log.
+  class Lines {
+   public:
+    void Add(const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(line);
+      changed_.notify_all();
+    }
+    bool WaitFor(const std::string& part) {
+      std::unique_lock lock(mutex_);
+      return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
+        return std::ranges::any_of(
+            lines_, [&](const std::string& line) { return line.find(part) != line.npos; });
+      });
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::string> lines_;
+  };
+
+  const tahoma::testing::Certificate nodes_ =
+      tahoma::testing::MakeCertificate("nodes", "", "", nullptr);
+  Lines log_;
+};
+
+TEST_F(PeerProofTest, APeerWithACertificateForItsNameIsHeard) {
+  a_ = Victim();
+  b_ = Claimant(TlsOf("n1", nodes_));
+  EXPECT_TRUE(at_a_.WaitFor("first from 1 "));
+  b_.reset();
+}
+
+TEST_F(PeerProofTest, ANodeWithAnotherNodesCertificateIsNotBelievedToBeThePeer) {
+  a_ = Victim();
+  b_ = Claimant(TlsOf("n2", nodes_));  // of the same authority
+  EXPECT_TRUE(log_.WaitFor("has no certificate for node \"n1\""));
+  EXPECT_EQ(at_a_.PlaceOf("first from 1 "), at_a_.Count());
+  b_.reset();
+}
+
+TEST_F(PeerProofTest, AStrangerThatClaimsAPeersNameIsNotHeard) {
+  a_ = Victim();
+  const auto others = tahoma::testing::MakeCertificate("others", "", "", nullptr);
+  b_ = Claimant(TlsOf("n1", others));
+  EXPECT_TRUE(log_.WaitFor("TLS with "));
+  b_.reset();
+  b_ = Claimant(std::nullopt);
+  EXPECT_TRUE(at_b_.WaitFor("lost to 0"));
+  EXPECT_EQ(at_a_.PlaceOf("first from 1 "), at_a_.Count());
+  b_.reset();
+}
+
+TEST_F(PeerProofTest, WhoAnswersAtAPeersAddressWithoutItsCertificateIsToldNothing) {
+  // A program that has taken the place where node 1 should listen.
+  const auto impostor = *wire::Listener::Open("127.0.0.1:0");
+  a_ = *PeerLink::Start({.node_id = 0,
+                         .ultra_server = "us-0",
+                         .listen_address = "127.0.0.1:0",
+                         .peers = {{1, impostor->address().ToString(), "n1"}},
+                         .redial = milliseconds(5),
+                         .tls = TlsOf("n0", nodes_),
+                         .log = [this](const std::string& line) { log_.Add(line); }},
+                        at_a_);
+  const auto connection = *impostor->Accept(std::chrono::seconds(20));
+  ASSERT_TRUE(
+      connection->StartTls(TlsOf("n2", nodes_), wire::TlsRole::kServer, std::chrono::seconds(20))
+          .ok());
+  EXPECT_FALSE(connection->Receive(std::chrono::seconds(20)).ok()) << "no greeting";
+  EXPECT_TRUE(log_.WaitFor("has no certificate for node \"n1\""));
+  EXPECT_EQ(at_a_.PlaceOf("connected 1"), at_a_.Count());
+  a_.reset();
+}
+
+TEST_F(PeerProofTest, APeerWithoutANameCannotBeProved) {
+  const auto started = PeerLink::Start({.node_id = 0,
+                                        .ultra_server = "us-0",
+                                        .listen_address = "127.0.0.1:0",
+                                        .peers = {{1, "127.0.0.1:1"}},
+                                        .tls = TlsOf("n0", nodes_)},
+                                       at_a_);
+  EXPECT_EQ(Message(started.status()), "peer 1 has no nodeName, which its certificate must be for");
+}
+
+// Connections that never say who they are take no place from peers for long.
+TEST_F(PeerLinkTest, StrangersThatSayNothingKeepNoPeerOut) {
+  a_ = Start(0, at_a_);
+  std::vector<std::unique_ptr<wire::Connection>> silent;
+  for (int i = 0; i < 60; ++i) {
+    silent.push_back(*wire::Connection::Dial(Address(0), std::chrono::seconds(20)));
+  }
+  b_ = Start(1, at_b_);
+  EXPECT_TRUE(at_a_.WaitFor("first from 1 "));
+  b_.reset();
 }
 
 TEST_F(PeerLinkTest, ImpossiblePeersAreRefused) {
