@@ -12,6 +12,7 @@
 #include "lib/base/bounded_queue.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
+#include "lib/rest/loopback.h"
 
 namespace tahoma::controller {
 namespace {
@@ -89,12 +90,14 @@ rest::Response Follow(std::unique_ptr<kube::HttpTransport> transport, const std:
 
 }  // namespace
 
-NodeFetch HttpNodeFetch() {
-  return [](const std::string& host, int port, const std::string& target) {
+NodeFetch HttpNodeFetch(std::string token_file) {
+  return [token_file = std::move(token_file)](const std::string& host, int port,
+                                              const std::string& target) {
     const bool v6 = host.find(':') != std::string::npos;
-    const std::string server =
-        fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
-    auto transport = kube::HttpTransport::Create({.server = server});
+    const std::string address = fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    const std::string server = "http://" + address;
+    auto transport = kube::HttpTransport::Create(
+        {.server = server, .token_file = rest::IsLoopback(address) ? token_file : ""});
     if (!transport.ok()) return Unreachable(server + target, transport.status());
     if (target.find("follow=true") != std::string::npos) {
       return Follow(*std::move(transport), server + target, target);

@@ -8,11 +8,15 @@
 
 #pragma once
 
+#include <string>
+
 #include "controller/apiserver/api_context.h"
 
 namespace tahoma::controller {
 
-// Answers of the node are passed on; a node that does not answer is 500, as with a kubelet.
-NodeFetch HttpNodeFetch();
+// Answers of the node are passed on; a node that does not answer is 500, as with a kubelet. The
+// token of that file, if one is named, is shown to nodes on loopback only: elsewhere it would cross
+// the network in the clear, to whatever address a Node object names.
+NodeFetch HttpNodeFetch(std::string token_file = {});
 
 }  // namespace tahoma::controller

@@ -41,6 +41,9 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("writeKubeconfig", &options.write_kubeconfig,
               "file that receives a kubeconfig for the standalone API");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
+  spec.String("nodeTokenFile", &options.node_token_file,
+              "standalone: bearer token for the logs of nodes on loopback "
+              "(their podRunner.logTokenFile)");
   spec.String("tokenFile", &options.token_file, "bearer token that callers of both APIs must show");
   spec.String("tlsCertFile", &options.tls_cert_file, "certificate of both APIs, PEM");
   spec.String("tlsKeyFile", &options.tls_key_file, "its key, PEM");

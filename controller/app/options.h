@@ -23,6 +23,7 @@ struct Options {
   std::string write_kubeconfig;
   std::string port_file;
   std::string token_file;
+  std::string node_token_file;  // standalone; empty: none
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string client_ca_file;

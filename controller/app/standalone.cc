@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
   api->journal_ = std::make_unique<RocksJournal>(*api->store_);
   ApiServer::Options server_options;
   server_options.seed = SeedFromMachine();
-  server_options.node_fetch = HttpNodeFetch();
+  server_options.node_fetch = HttpNodeFetch(options.node_token_file);
   server_options.log = log;
   TAHOMA_ASSIGN_OR_RETURN(api->server_,
                           ApiServer::Open(*api->store_, clock, std::move(server_options)));
