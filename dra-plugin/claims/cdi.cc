@@ -14,12 +14,22 @@ constexpr std::string_view kFilePrefix = "neuron.aws.com-device_";
 constexpr std::string_view kFileSuffix = ".json";
 constexpr std::string_view kUnix = "unix:";
 
+// The path of a unix socket's address; empty for another.
+std::string_view PathOf(std::string_view address) {
+  if (address.starts_with('/')) return address;
+  return address.starts_with(kUnix) ? address.substr(kUnix.size()) : std::string_view();
+}
+
+// The folder of a unix socket, without the last slash; empty for another address.
+std::string_view FolderOf(std::string_view address) {
+  const std::string_view path = PathOf(address);
+  return path.substr(0, path.empty() ? 0 : path.rfind('/'));
+}
+
 // The folder and not the socket itself is mounted: a sim-node that starts again makes a new file.
 json Mounts(std::string_view workload_socket) {
   json mounts = json::array();
-  if (!workload_socket.starts_with(kUnix)) return mounts;
-  const std::string_view path = workload_socket.substr(kUnix.size());
-  const std::string folder(path.substr(0, path.rfind('/')));
+  const std::string folder(FolderOf(workload_socket));
   if (folder.empty()) return mounts;
   mounts.push_back({{"hostPath", folder},
                     {"containerPath", folder},
@@ -86,9 +96,9 @@ std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim) {
     out.push_back(fmt::format("NEURON_RT_ULTRASERVER_SERVER_ID={}", claim.ultra_server_id));
     out.push_back(fmt::format("NEURON_RT_ULTRASERVER_NODE_ID={}", claim.ultra_server_node_id));
   }
-  const std::string_view socket = claim.workload_socket;
+  const std::string_view path = PathOf(claim.workload_socket);
   out.push_back(fmt::format("TAHOMA_NODE_SOCKET={}",
-                            socket.starts_with(kUnix) ? socket.substr(kUnix.size()) : socket));
+                            path.empty() ? std::string_view(claim.workload_socket) : path));
   out.push_back(fmt::format("TAHOMA_CLAIM_TOKEN={}", claim.token));
   if (!claim.devices.empty()) out.push_back(NodeNameVariable(claim.devices.front().pool));
   return out;
@@ -105,6 +115,22 @@ std::string CdiSpec(const PreparedClaim& claim) {
   }
   const json spec = {{"cdiVersion", "0.5.0"}, {"kind", kKind}, {"devices", std::move(devices)}};
   return spec.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+absl::Status CheckWorkloadSocket(std::string_view workload_socket, std::string_view node_socket) {
+  if (workload_socket.empty()) {
+    return FailedPrecondition("sim-node has no socket for containers: set its workloadSocket");
+  }
+  const std::string_view folder = FolderOf(workload_socket);
+  const std::string_view private_path = PathOf(node_socket);
+  const bool inside = private_path.size() > folder.size() && private_path.starts_with(folder) &&
+                      private_path[folder.size()] == '/';
+  if (PathOf(workload_socket).empty() || private_path.empty() || !inside) return absl::OkStatus();
+  return FailedPrecondition(
+      "sim-node's workloadSocket {} and its nodeSocket {} are in one folder, which containers "
+      "would "
+      "get: give the workloadSocket a folder of its own",
+      PathOf(workload_socket), private_path);
 }
 
 bool IsCdiSpecOfNode(std::string_view text, std::string_view node_name) {

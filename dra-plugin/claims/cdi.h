@@ -13,6 +13,8 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,10 @@ std::string CdiDeviceId(std::string_view claim_uid, std::string_view device);
 std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim);
 
 std::string CdiSpec(const PreparedClaim& claim);
+
+// Whether containers may get the folder of that socket: kFailedPrecondition when there is none, or
+// when the plugin's own socket, on which claims are given away, could be reached from it.
+absl::Status CheckWorkloadSocket(std::string_view workload_socket, std::string_view node_socket);
 
 // Whether a CDI file's text was written for that node, so that no other plugin's file is removed
 // where several share the folder.

@@ -112,8 +112,8 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
   if (checkpoint.claims.size() >= wire::kMaxClaims) {
     return ResourceExhausted("{} claims are prepared on this node already", wire::kMaxClaims);
   }
-  prepared.workload_socket =
-      inventory.workload_socket.empty() ? options_.node_socket : inventory.workload_socket;
+  TAHOMA_RETURN_IF_ERROR(CheckWorkloadSocket(inventory.workload_socket, options_.node_socket));
+  prepared.workload_socket = inventory.workload_socket;
   if (inventory.ultra_server.has_value()) {
     SetUltraServer(*inventory.ultra_server, prepared);
   }

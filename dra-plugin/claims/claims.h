@@ -57,7 +57,7 @@ class Claims {
  public:
   struct Options {
     std::string node_name;
-    std::string node_socket;  // where containers reach sim-node, unless its inventory says
+    std::string node_socket;  // where the plugin reaches sim-node; no container may
   };
 
   // All ports must outlive this object.

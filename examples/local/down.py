@@ -8,6 +8,7 @@ Nodes go first, all at once: they end their pods, for which they need their plug
 
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -50,6 +51,16 @@ def stop(entries):
     return in_order
 
 
+def remove_pods_folder(kept):
+    """What up.py made outside of DIR, and noted there."""
+    if not kept.exists():
+        return
+    path = pathlib.Path(kept.read_text().strip())
+    if path.parent == pathlib.Path("/tmp") and path.name.startswith("tahoma-pods-") and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    kept.unlink()
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
@@ -59,6 +70,7 @@ def main():
     stages = [[e for e in entries if e.suffix == kind] for kind in (".sim-node", ".dra-plugin")]
     stages += [[e] for e in reversed(entries) if e.suffix not in (".sim-node", ".dra-plugin")]
     results = [stop(stage) for stage in stages]
+    remove_pods_folder(pathlib.Path(sys.argv[1]) / "pods-folder")
     return 0 if all(results) else 1
 
 

@@ -7,16 +7,19 @@
 Without --kubeconfig the controller also serves the Kubernetes API (standalone mode), on a free port
 of loopback. With it, the controller and the nodes use the API server that the file names. State,
 logs, sockets and configuration files go to DIR, which must be new or stopped; DIR/kubeconfig is what
-kubectl needs. Prints that line at the end.
+kubectl needs. Prints that line at the end. As root, pods run as users of their own, in a folder of
+/tmp that down.py removes; otherwise they run as you do.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -77,9 +80,29 @@ def kubectl_folder():
 
 
 def short(directory, name):
-    """Unix socket paths have at most 107 bytes, so the folders are short."""
+    """A node's own folder. Unix socket paths have at most 107 bytes, so the folders are short."""
     path = directory / "n" / name
     path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)  # the plugin's socket and the links to other nodes are in it
+    return path
+
+
+def pods_folder(directory):
+    """Where users of pods can go: DIR may be closed to all but its owner, whatever is above it too."""
+    kept = directory / "pods-folder"
+    if kept.exists() and pathlib.Path(kept.read_text().strip()).is_dir():
+        return pathlib.Path(kept.read_text().strip())
+    path = pathlib.Path(tempfile.mkdtemp(prefix="tahoma-pods-", dir="/tmp"))
+    path.chmod(0o711)
+    kept.write_text(f"{path}\n")
+    return path
+
+
+def token_file(path):
+    """A secret that pods, which reach loopback too, cannot read."""
+    if not path.exists():
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
+            out.write(secrets.token_hex(16) + "\n")
     return path
 
 
@@ -87,6 +110,8 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
     place = short(directory, node["name"])
     programs = {name: str(bin_dir / name) for name in ("neuron-ls", "nccom-test", "trn-mem")}
     shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
+    pods = pods_folder(directory) / node["name"]
+    pods.mkdir(mode=0o711, exist_ok=True)
     config = {
         "apiVersion": "tahoma.dev/v1alpha1",
         "kind": "SimNodeConfig",
@@ -94,8 +119,10 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
         "instanceType": node["instanceType"],
         "networkLayers": topology["networkLayers"],
         "nodeSocket": str(place / "node.sock"),
+        "workloadSocket": str(pods / "socket" / "workload.sock"),
         "linkAddress": f"unix:{place / 'link.sock'}",
         "adminAddress": "127.0.0.1:0",
+        "adminTokenFile": str(token_file(place / "admin.token")),
         "portFile": str(place / "ports.yaml"),
         "stateDir": str(place / "state"),
         "podRunner": {
@@ -103,6 +130,9 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
             "kubeconfig": str(kubeconfig),
             "registryDir": str(place / "reg"),
             "cdiDir": str(place / "cdi"),
+            "podsDir": str(pods),
+            "podUser": "own" if os.geteuid() == 0 else "same",
+            "logTokenFile": "" if cluster else str(token_file(directory / "node-logs.token")),
             "logTls": cluster,  # kube-apiserver wants TLS of kubelets, the standalone API does not
             "images": {
                 "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
@@ -170,6 +200,7 @@ def start_controller(args, directory):
         config["kubeconfig"] = str(args.kubeconfig)
     else:
         config.update(standalone=True, listenAddress="127.0.0.1:0",
+                      nodeTokenFile=str(token_file(directory / "node-logs.token")),
                       writeKubeconfig=str(directory / "kubeconfig"))
     path = write_config(directory / "controller.yaml", config)
     return start(directory, "controller", [args.bin / "controller", "--config", path])
@@ -207,6 +238,7 @@ def main():
     args = parse_arguments()
     directory = args.directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)  # tokens, keys and everybody's Secrets are in it
     if (directory / "pids").exists() and any((directory / "pids").iterdir()):
         fail(f"{directory} is in use; stop it first: examples/local/down.py {directory}")
     topology = json.loads(args.topology.read_text())

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
@@ -25,6 +26,9 @@ int main(int argc, char** argv) {
   sim::Options options;
   const config::Spec spec = sim::DeclareOptions(options);
   if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
+  // State, logs, keys and the plugin's socket are this user's alone. What pods must reach is opened
+  // where it is made.
+  umask(0077);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("sim-node"));
   if (const absl::Status checked = sim::CheckOptions(options); !checked.ok()) return Fail(checked);
 

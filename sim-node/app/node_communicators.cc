@@ -1,8 +1,11 @@
 #include "sim-node/app/node_communicators.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "lib/base/status.h"
+#include "sim-node/app/socket_folders.h"
 #include "sim-node/serve/communicator_of_instance.h"
 #include "sim-node/serve/election_messages.h"
 
@@ -34,6 +37,20 @@ class NodeCommunicators::Events final : public PeerEvents {
   Communicators& communicators_;
   NodeElection* const election_;
 };
+
+namespace {
+
+// What keeps strangers from passing for a peer: a folder of ours, or TLS.
+absl::Status Secure(const Options& options, PeerLink::Options& link) {
+  link.log = [](const std::string& line) { spdlog::warn("{}", line); };
+  TAHOMA_ASSIGN_OR_RETURN(const wire::Address address, wire::ParseAddress(link.listen_address));
+  if (address.is_unix()) TAHOMA_RETURN_IF_ERROR(MakePrivateFolder(address.path));
+  if (options.peer_tls.cert_file.empty()) return absl::OkStatus();
+  TAHOMA_ASSIGN_OR_RETURN(link.tls, wire::Tls::Open(PeerTlsFiles(options)));
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live)
     : live_(live),
@@ -82,7 +99,8 @@ absl::Status NodeCommunicators::StartLink(const Options& options, const Clock& c
       std::chrono::duration_cast<std::chrono::milliseconds>(options.ultra_server.peer_timeout);
   NodeElection::Options election;
   for (const Options::Peer& peer : options.ultra_server.peers) {
-    link.peers.push_back({.node_id = peer.node_id, .address = peer.address});
+    link.peers.push_back(
+        {.node_id = peer.node_id, .address = peer.address, .name = peer.node_name});
     election.peers.insert(peer.node_id);
   }
   election.boot = static_cast<std::uint64_t>(clock.WallNow().time_since_epoch().count());
@@ -91,6 +109,7 @@ absl::Status NodeCommunicators::StartLink(const Options& options, const Clock& c
   if (!election.peers.empty()) {
     election_ = std::make_unique<NodeElection>(std::move(election), live_, clock);
   }
+  TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   events_ = std::make_unique<Events>(communicators_, election_.get());
   TAHOMA_ASSIGN_OR_RETURN(link_, PeerLink::Start(std::move(link), *events_));
   communicators_.Connect(*link_);
@@ -113,6 +132,7 @@ absl::Status NodeCommunicators::StartEfa(const Options& options) {
     const int number = kFirstEfaNode + static_cast<int>(link.peers.size());
     link.peers.push_back({.node_id = number, .address = peer.address, .name = peer.node_name});
   }
+  TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   efa_events_ = std::make_unique<Events>(communicators_, nullptr);
   TAHOMA_ASSIGN_OR_RETURN(efa_, PeerLink::Start(std::move(link), *efa_events_));
   communicators_.ConnectEfa(*efa_);

@@ -2,9 +2,11 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
+#include "lib/rest/loopback.h"
 #include "lib/wire/socket.h"
 #include "sim-node/collective/plan_options.h"
 
@@ -18,6 +20,7 @@ void DeclareUltraServer(config::Fields& fields, Options::UltraServer& ultra_serv
       "peers", &ultra_server.peers, "the other members", [](config::Fields& f, Options::Peer& p) {
         f.Int("nodeId", &p.node_id, {.min = 0, .max = 3}, "its place in the ring");
         f.String("address", &p.address, "its linkAddress");
+        f.String("nodeName", &p.node_name, "its nodeName; needed with peerTls");
       });
   fields.Duration("peerTimeout", &ultra_server.peer_timeout,
                   {.min = std::chrono::milliseconds(100), .max = std::chrono::minutes(10)},
@@ -60,6 +63,93 @@ absl::Status CheckEfa(const Options& options) {
   return absl::OkStatus();
 }
 
+void DeclarePeerTls(config::Fields& fields, Options::PeerTls& tls) {
+  fields.String("certFile", &tls.cert_file, "PEM, for this node's nodeName; empty: no TLS");
+  fields.String("keyFile", &tls.key_file, "PEM, of certFile");
+  fields.String("caFile", &tls.ca_file, "PEM, the authority that signs every node's certificate");
+  fields.Bool("insecure", &tls.insecure,
+              "listen beyond loopback without TLS: every machine that gets through is believed to "
+              "be the node that it says it is");
+}
+
+bool IsUnix(const std::string& address) {
+  return address.starts_with('/') || address.starts_with("unix:");
+}
+
+bool ReachesBeyondThisMachine(const std::string& address) {
+  return !IsUnix(address) && !rest::IsLoopback(address);
+}
+
+absl::Status CheckPeerTls(const Options& options) {
+  const Options::PeerTls& tls = options.peer_tls;
+  const bool on = !tls.cert_file.empty();
+  if (on != !tls.key_file.empty() || on != !tls.ca_file.empty()) {
+    return InvalidArgument("peerTls needs certFile, keyFile and caFile, or none of them");
+  }
+  if (on && tls.insecure) return InvalidArgument("peerTls is insecure and has a certFile too");
+  for (const auto& [key, address] : {std::pair("linkAddress", &options.link_address),
+                                     std::pair("efa.address", &options.efa.address)}) {
+    if (address->empty() || on || tls.insecure || !ReachesBeyondThisMachine(*address)) continue;
+    return PermissionDenied(
+        "{} {} can be reached from outside, and without peerTls whoever reaches it can pass for "
+        "any "
+        "node: give certFile, keyFile and caFile, or listen on loopback or a unix socket (or say "
+        "peerTls.insecure: true)",
+        key, *address);
+  }
+  if (!on) return absl::OkStatus();
+  for (const Options::Peer& peer : options.ultra_server.peers) {
+    if (!peer.node_name.empty()) continue;
+    return InvalidArgument(
+        "ultraServer.peers: node {} has no nodeName, which its certificate must be for (peerTls)",
+        peer.node_id);
+  }
+  return Annotate(wire::Tls::Open(PeerTlsFiles(options)).status(), "peerTls");
+}
+
+absl::Status CheckAdmin(const Options& options) {
+  if (options.admin_tls_cert_file.empty() != options.admin_tls_key_file.empty()) {
+    return InvalidArgument("adminTlsCertFile and adminTlsKeyFile go together");
+  }
+  if (!options.admin_token_file.empty() || rest::IsLoopback(options.admin_address)) {
+    return absl::OkStatus();
+  }
+  return PermissionDenied(
+      "adminAddress {} can be reached from outside: give an adminTokenFile, or a loopback address",
+      options.admin_address);
+}
+
+// Of the log endpoint, which stands in the kubelet's place.
+absl::Status CheckLogs(const Options::Runner& runner) {
+  if (!runner.log_client_ca_file.empty() && !runner.log_tls) {
+    return InvalidArgument("podRunner.logClientCaFile needs podRunner.logTls: true");
+  }
+  const bool known = !runner.log_client_ca_file.empty() || !runner.log_token_file.empty();
+  if (rest::IsLoopback(runner.log_address) || (known && runner.log_tls)) return absl::OkStatus();
+  return PermissionDenied(
+      "podRunner.logAddress {} can be reached from outside: give podRunner.logClientCaFile (the "
+      "authority of the API server's kubelet client certificate) or logTokenFile, with logTls: "
+      "true, or a loopback address",
+      runner.log_address);
+}
+
+// Containers get the folder of the workload socket, so that nothing of ours may be below it.
+absl::Status CheckWorkloadSocket(const Options& options) {
+  const std::string folder = options.workload_socket.substr(0, options.workload_socket.rfind('/'));
+  for (const auto& [key, path] :
+       {std::pair("nodeSocket", &options.node_socket), std::pair("stateDir", &options.state_dir),
+        std::pair("podRunner.cdiDir", &options.pod_runner.cdi_dir),
+        std::pair("podRunner.registryDir", &options.pod_runner.registry_dir)}) {
+    if (*path != folder && !path->starts_with(folder + "/")) continue;
+    return InvalidArgument(
+        "workloadSocket {}: its folder is given to containers, and {} {} is in it; give the socket "
+        "a "
+        "folder of its own",
+        options.workload_socket, key, *path);
+  }
+  return absl::OkStatus();
+}
+
 void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {
   fields.Bool("enabled", &runner.enabled, "run the pods of this node as local processes");
   fields.String("kubeconfig", &runner.kubeconfig, "the API server to serve");
@@ -70,6 +160,22 @@ void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {
   fields.Bool("logTls", &runner.log_tls,
               "serve logs over TLS, as kube-apiserver wants; the standalone "
               "API takes plain HTTP");
+  fields.String("logClientCaFile", &runner.log_client_ca_file,
+                "PEM; clients of the logs must show a certificate of this authority");
+  fields.String("logTokenFile", &runner.log_token_file,
+                "bearer token that clients of the logs must show");
+  fields.String("podsDir", &runner.pods_dir,
+                "folder of the pods' logs and work folders, which their users must be able to "
+                "enter; empty: stateDir");
+  fields.String("podUser", &runner.pod_user,
+                "own: every pod runs as a user of its own, which takes root; same: pods run as "
+                "sim-node's user and can do what it can",
+                {"own", "same"});
+  fields.Int("firstUser", &runner.first_user, {.max = 4'000'000'000},
+             "number of the first user for pods; 0: the first range that is free");
+  fields.Int("users", &runner.users, {.min = 1, .max = 65'536}, "how many users, one for each pod");
+  fields.Int("processesMost", &runner.processes_most, {.min = 0, .max = 4'194'304},
+             "processes and threads of a pod with a user of its own; 0: no limit");
   fields.Duration("shutdownGrace", &runner.shutdown_grace, {.max = std::chrono::hours(1)},
                   "how long pods may take when sim-node ends");
   fields.MapOf<Image>("images", &runner.images, "local programs by image name",
@@ -98,11 +204,16 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("driverVersion", &options.driver_version, "of the Neuron driver, four numbers");
   spec.String("nodeSocket", &options.node_socket, "unix socket for the node's dra-plugin");
   spec.String("workloadSocket", &options.workload_socket,
-              "unix socket for containers; empty: beside nodeSocket");
+              "unix socket for containers, in a folder of its own; empty: "
+              "<nodeSocket>.pods/workload.sock");
   spec.String("linkAddress", &options.link_address, "where other sim-nodes connect");
+  spec.Section("peerTls", "how sim-nodes prove to each other who they are",
+               [&](config::Fields& f) { DeclarePeerTls(f, options.peer_tls); });
   spec.String("adminAddress", &options.admin_address,
               "where faults are injected over REST; port 0: any");
   spec.String("adminTokenFile", &options.admin_token_file, "bearer token its callers must show");
+  spec.String("adminTlsCertFile", &options.admin_tls_cert_file, "PEM; empty: plain HTTP");
+  spec.String("adminTlsKeyFile", &options.admin_tls_key_file, "PEM, of adminTlsCertFile");
   spec.String("stateDir", &options.state_dir, "folder of logs and the pod runner's state");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
   spec.Section("collectives", "how collectives are planned; the same on all nodes of a gang",
@@ -122,13 +233,22 @@ absl::Status CheckOptions(Options& options) {
     return InvalidArgument("instanceType \"{}\" is unknown; known are {}", options.instance_type,
                            hw::InstanceTypeNames());
   }
-  if (options.workload_socket.empty()) options.workload_socket = options.node_socket + ".pods";
-  for (const std::string* address : {&options.node_socket, &options.workload_socket}) {
+  if (options.workload_socket.empty()) {
+    options.workload_socket = options.node_socket + ".pods/workload.sock";
+  }
+  for (std::string* address : {&options.node_socket, &options.workload_socket}) {
     const absl::StatusOr<wire::Address> parsed = wire::ParseAddress(*address);
     if (!parsed.ok()) return Annotate(parsed.status(), "nodeSocket or workloadSocket");
+    if (!parsed->is_unix()) {
+      return InvalidArgument("nodeSocket or workloadSocket: {} is no path of a unix socket",
+                             *address);
+    }
+    *address = parsed->path;
   }
+  TAHOMA_RETURN_IF_ERROR(CheckWorkloadSocket(options));
   TAHOMA_RETURN_IF_ERROR(
       Annotate(ParsePlanMode(options.collectives_mode).status(), "collectives.mode"));
+  if (options.pod_runner.pods_dir.empty()) options.pod_runner.pods_dir = options.state_dir;
   if (options.pod_runner.enabled && options.pod_runner.kubeconfig.empty()) {
     return InvalidArgument("podRunner.kubeconfig is empty; the pod runner needs an API server");
   }
@@ -138,7 +258,16 @@ absl::Status CheckOptions(Options& options) {
       return InvalidArgument("linkAddress is empty, but ultraServer.peers names other nodes");
     }
   }
-  return CheckEfa(options);
+  TAHOMA_RETURN_IF_ERROR(CheckEfa(options));
+  TAHOMA_RETURN_IF_ERROR(CheckAdmin(options));
+  if (options.pod_runner.enabled) TAHOMA_RETURN_IF_ERROR(CheckLogs(options.pod_runner));
+  return CheckPeerTls(options);
+}
+
+wire::TlsFiles PeerTlsFiles(const Options& options) {
+  return {.cert_file = options.peer_tls.cert_file,
+          .key_file = options.peer_tls.key_file,
+          .ca_file = options.peer_tls.ca_file};
 }
 
 }  // namespace tahoma::sim

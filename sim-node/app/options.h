@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lib/config/spec.h"
+#include "lib/wire/tls.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/trace/efa_layers.h"
 
@@ -27,6 +28,14 @@ struct Options {
   struct Peer {
     int node_id = 0;
     std::string address{};
+    std::string node_name{};  // needed with peer_tls only
+  };
+  // How nodes prove to each other who they are, over linkAddress and efa.address.
+  struct PeerTls {
+    std::string cert_file{};  // its names must be this node's; empty: no TLS
+    std::string key_file{};
+    std::string ca_file{};
+    bool insecure = false;  // anybody who can reach the address is believed
   };
   struct UltraServer {
     std::string id{};  // empty: the node is in none
@@ -54,6 +63,13 @@ struct Options {
     std::string cdi_dir = "/var/run/cdi";
     std::string log_address = "127.0.0.1:0";
     bool log_tls = true;
+    std::string log_client_ca_file{};
+    std::string log_token_file{};
+    std::string pods_dir{};        // empty: the state folder
+    std::string pod_user = "own";  // or "same"
+    std::uint32_t first_user = 0;  // 0: the first range that is free
+    std::uint32_t users = 1024;
+    int processes_most = 4096;
     std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(10);
     ImageMap images{};
   };
@@ -66,10 +82,13 @@ struct Options {
   std::string capacity_block_id{};
   std::string driver_version = "2.26.10.0";
   std::string node_socket = "/run/tahoma/node.sock";
-  std::string workload_socket{};  // empty: beside the node socket
+  std::string workload_socket{};  // empty: <node_socket>.pods/workload.sock
   std::string link_address{};     // empty: no other node
+  PeerTls peer_tls{};
   std::string admin_address = "127.0.0.1:0";
   std::string admin_token_file{};
+  std::string admin_tls_cert_file{};  // empty: plain HTTP
+  std::string admin_tls_key_file{};
   std::string state_dir = "/var/lib/tahoma/sim-node";
   std::string port_file{};
   std::string collectives_mode = "best";
@@ -81,5 +100,7 @@ config::Spec DeclareOptions(Options& options);
 // What depends on several options; also fills what defaults to something near
 // another option.
 absl::Status CheckOptions(Options& options);
+
+wire::TlsFiles PeerTlsFiles(const Options& options);
 
 }  // namespace tahoma::sim

@@ -2,23 +2,26 @@
 
 #include <openssl/rand.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/list_watch.h"
+#include "lib/rest/loopback.h"
 #include "lib/wire/server.h"
 #include "sim-node/app/node_communicators.h"
+#include "sim-node/app/socket_folders.h"
 #include "sim-node/podrunner/plugin_registry.h"
 #include "sim-node/podrunner/pod_runner.h"
+#include "sim-node/podrunner/pod_users.h"
 #include "sim-node/podrunner/serving_certificate.h"
 #include "sim-node/serve/admin.h"
 #include "sim-node/serve/link_counters.h"
@@ -40,18 +43,15 @@ std::array<std::uint64_t, 2> SecureToken() {
 
 void Log(std::string_view line) { spdlog::info("{}", line); }
 
-absl::StatusOr<std::string> ReadToken(const std::string& file) {
+absl::StatusOr<std::string> ReadToken(const std::string& key, const std::string& file) {
   if (file.empty()) return std::string();
-  std::ifstream in(file);
-  if (!in) return NotFound("adminTokenFile {} cannot be read: {}", file, std::strerror(errno));
-  std::string token;
-  if (!(in >> token)) return InvalidArgument("adminTokenFile {} holds no token", file);
+  absl::StatusOr<std::string> token =
+      ReadTokenFile(file, [](const std::string& line) { spdlog::warn("{}", line); });
+  if (!token.ok()) return Annotate(token.status(), key);
   return token;
 }
 
-std::string UnixAddress(const std::string& path) {
-  return path.starts_with("unix:") ? path : "unix:" + path;
-}
+std::string UnixAddress(const std::string& path) { return "unix:" + path; }
 
 class RunningNode final : public SimNode {
  public:
@@ -82,6 +82,7 @@ class RunningNode final : public SimNode {
     registry_.reset();
     admin_.reset();
     if (live_) live_->Close();
+    if (communicators_) communicators_->Close();  // the workload socket waits for its calls
     workload_socket_.reset();
     node_socket_.reset();
     communicators_.reset();
@@ -89,8 +90,10 @@ class RunningNode final : public SimNode {
 
  private:
   absl::Status BeginNode();
+  absl::Status BeginSockets();
   absl::Status BeginAdmin();
   absl::Status BeginPods();
+  absl::StatusOr<std::shared_ptr<PodUsers>> OpenPodUsers() const;
   absl::Status BeginLogs();
   absl::Status WritePorts() const;
   NodeFacts Facts() const;
@@ -140,26 +143,42 @@ absl::Status RunningNode::BeginNode() {
                        "Kept on the host of what claims wrote into their chips' memory.", [this] {
                          return static_cast<double>(communicators_->memory().resident_bytes());
                        });
-  const auto start = [](const std::string& path, wire::Server::Handler serve) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    return wire::Server::Start(UnixAddress(path), {}, std::move(serve));
-  };
-  auto plugin = start(options_.node_socket,
-                      [this](const wire::Request& request) { return node_->ServePlugin(request); });
+  return BeginSockets();
+}
+
+absl::Status RunningNode::BeginSockets() {
+  const std::string& node_path = options_.node_socket;
+  TAHOMA_RETURN_IF_ERROR(Annotate(MakePrivateFolder(node_path), "nodeSocket"));
+  auto plugin = wire::Server::Start(
+      UnixAddress(node_path), {.own_user_only = true},
+      [this](const wire::Request& request) { return node_->ServePlugin(request); });
   if (!plugin.ok()) return Annotate(plugin.status(), "nodeSocket");
   node_socket_ = *std::move(plugin);
-  auto workloads = start(options_.workload_socket, [this](const wire::Request& request) {
-    return node_->ServeWorkload(request);
-  });
+  const std::string& workload_path = options_.workload_socket;
+  TAHOMA_RETURN_IF_ERROR(Annotate(MakeWorkloadFolder(workload_path), "workloadSocket"));
+  auto workloads = wire::Server::Start(
+      UnixAddress(workload_path), {},
+      [this](const wire::Request& request) { return node_->ServeWorkload(request); });
   if (!workloads.ok()) return Annotate(workloads.status(), "workloadSocket");
   workload_socket_ = *std::move(workloads);
+  // Containers have users of their own; what they may do here is decided by their tokens.
+  if (chmod(workload_path.c_str(), 0666) != 0) {
+    return Unavailable("workloadSocket {} cannot be opened to containers", workload_path);
+  }
   return absl::OkStatus();
 }
 
 absl::Status RunningNode::BeginAdmin() {
-  TAHOMA_ASSIGN_OR_RETURN(const std::string token, ReadToken(options_.admin_token_file));
+  TAHOMA_ASSIGN_OR_RETURN(const std::string token,
+                          ReadToken("adminTokenFile", options_.admin_token_file));
+  if (options_.admin_tls_cert_file.empty() && !rest::IsLoopback(options_.admin_address)) {
+    spdlog::warn("adminAddress {} has no certificate: the token crosses the network in the clear",
+                 options_.admin_address);
+  }
+  rest::TlsOptions tls{.cert_file = options_.admin_tls_cert_file,
+                       .key_file = options_.admin_tls_key_file};
   admin_ = std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.admin_address,
+                                                              .tls = std::move(tls),
                                                               .bearer_token = token,
                                                               .max_threads = 16,
                                                               .reserved_threads = 4,
@@ -196,16 +215,56 @@ absl::Status RunningNode::BeginLogs() {
     TAHOMA_ASSIGN_OR_RETURN(
         const ServingCertificate certificate,
         MakeServingCertificate(options_.state_dir, options_.node_name, clock_.WallNow()));
-    tls = {.cert_file = certificate.cert_file, .key_file = certificate.key_file};
+    tls = {.cert_file = certificate.cert_file,
+           .key_file = certificate.key_file,
+           .client_ca_file = options_.pod_runner.log_client_ca_file,
+           .require_client_certificate = !options_.pod_runner.log_client_ca_file.empty()};
   }
+  TAHOMA_ASSIGN_OR_RETURN(const std::string token,
+                          ReadToken("podRunner.logTokenFile", options_.pod_runner.log_token_file));
   log_server_ =
       std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.pod_runner.log_address,
                                                          .tls = std::move(tls),
+                                                         .bearer_token = token,
                                                          .max_threads = 256,
                                                          .reserved_threads = 8,
                                                          .max_connections = 512},
                                      log_metrics_);
   return absl::OkStatus();
+}
+
+// Null when pods run as our own user.
+absl::StatusOr<std::shared_ptr<PodUsers>> RunningNode::OpenPodUsers() const {
+  const Options::Runner& runner = options_.pod_runner;
+  if (runner.pod_user == "same") {
+    spdlog::warn(
+        "pods run as user {}, as sim-node does: they can do what it can, also to each other",
+        geteuid());
+    return std::shared_ptr<PodUsers>();
+  }
+  TAHOMA_ASSIGN_OR_RETURN(std::shared_ptr<PodUsers> users,
+                          PodUsers::Open({.first = runner.first_user, .count = runner.users}));
+  spdlog::info("pods run as users {} to {}", users->first(), users->last());
+  const std::filesystem::path pods = std::filesystem::path(runner.pods_dir) / "pods";
+  std::error_code error;
+  std::filesystem::create_directories(pods, error);
+  using enum std::filesystem::perms;
+  for (const std::filesystem::path& folder : {pods.parent_path(), pods}) {
+    std::filesystem::permissions(folder, group_exec | others_exec,
+                                 std::filesystem::perm_options::add, error);
+  }
+  const std::filesystem::path workload =
+      std::filesystem::path(options_.workload_socket).parent_path();
+  for (const auto& [key, path] :
+       {std::pair("podRunner.podsDir", &pods), std::pair("workloadSocket", &workload)}) {
+    const std::filesystem::path closed = ClosedTo(users->first(), *path);
+    if (closed.empty()) continue;
+    return FailedPrecondition(
+        "{}: pods have users of their own, which cannot enter {}: put it elsewhere, or open that "
+        "folder (chmod o+x)",
+        key, closed.string());
+  }
+  return users;
 }
 
 absl::Status RunningNode::BeginPods() {
@@ -218,13 +277,16 @@ absl::Status RunningNode::BeginPods() {
   api_ = std::make_unique<kube::Client>(*transport_, sleeper_, Rng(SeedFromMachine()));
   TAHOMA_ASSIGN_OR_RETURN(registry_, PluginRegistry::Watch(options_.pod_runner.registry_dir, Log));
   TAHOMA_RETURN_IF_ERROR(BeginLogs());
-  auto logs = std::make_shared<LogFolder>(options_.state_dir);
+  auto logs = std::make_shared<LogFolder>(options_.pod_runner.pods_dir);
   InstallLogRoutes(*log_server_, *logs, clock_);
   TAHOMA_RETURN_IF_ERROR(Annotate(log_server_->Start(), "podRunner.logAddress"));
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<PodUsers> users, OpenPodUsers());
   PodRunner::Options options{.node = Facts(),
                              .images = options_.pod_runner.images,
                              .cdi_dir = options_.pod_runner.cdi_dir,
                              .state_dir = options_.state_dir,
+                             .users = users,
+                             .processes_most = options_.pod_runner.processes_most,
                              .shutdown_grace = std::chrono::duration_cast<std::chrono::seconds>(
                                  options_.pod_runner.shutdown_grace)};
   runner_ = std::make_unique<PodRunner>(
@@ -266,18 +328,11 @@ void RunningNode::FollowPods() {
   pods_->Start();
 }
 
-// Written whole and then renamed: whoever waits for the file finds all of it.
 absl::Status RunningNode::WritePorts() const {
   if (options_.port_file.empty()) return absl::OkStatus();
-  const std::string fresh = options_.port_file + ".new";
-  std::ofstream out(fresh, std::ios::trunc);
-  out << "adminAddress: \"" << admin_->address() << "\"\n";
-  if (log_server_) out << "logAddress: \"" << log_server_->address() << "\"\n";
-  out.close();
-  std::error_code error;
-  std::filesystem::rename(fresh, options_.port_file, error);
-  if (!out || error) return Unavailable("portFile {} cannot be written", options_.port_file);
-  return absl::OkStatus();
+  std::string text = fmt::format("adminAddress: \"{}\"\n", admin_->address());
+  if (log_server_) text += fmt::format("logAddress: \"{}\"\n", log_server_->address());
+  return Annotate(WriteAtomically(options_.port_file, text, 0600), "portFile");
 }
 
 }  // namespace

@@ -1,13 +1,20 @@
 #include "sim-node/podrunner/log_folder.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 
 #include "lib/base/status.h"
 #include "sim-node/podrunner/container_log.h"
 
 namespace tahoma::sim {
 namespace {
+
+namespace fs = std::filesystem;
 
 // How soon a follower sees new lines: short for people, long for an idle stream's thread.
 constexpr std::chrono::milliseconds kFollowStep{100};
@@ -29,6 +36,25 @@ std::vector<int> Attempts(const std::filesystem::path& folder) {
   }
   std::sort(attempts.begin(), attempts.end());
   return attempts;
+}
+
+// The folder and all in it, which the pod has made under the user it had before this program
+// started again. Links are not followed, so nothing outside changes hands; nothing of the pod runs
+// now.
+absl::Status GiveTo(const std::filesystem::path& folder, uid_t user) {
+  struct stat found = {};
+  if (lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == user) {
+    return absl::OkStatus();
+  }
+  std::error_code error;
+  bool given = true;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    given = given && lchown(entry->path().c_str(), user, user) == 0;
+  }
+  if (error) return Unavailable("{}: {}", folder.string(), error.message());
+  if (given && lchown(folder.c_str(), user, user) == 0) return absl::OkStatus();
+  return Unavailable("{} cannot become user {}'s: {}", folder.string(), user, std::strerror(errno));
 }
 
 absl::StatusOr<std::optional<std::int64_t>> Number(const rest::Request& request, const char* key) {
@@ -95,12 +121,36 @@ void LogFolder::AddPod(const PodRef& pod, const std::set<std::string>& awaited) 
   awaited_[pod.uid] = awaited;
 }
 
-absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
-                                                       const std::string& container, int attempt) {
+// Ours, and open only to whoever knows the names below, when there are users of pods; the last ones
+// the container's alone.
+absl::Status LogFolder::MakeFolders(const PodRef& pod, const std::string& container,
+                                    std::optional<uid_t> user) const {
   const std::filesystem::path folder = ContainerFolder(pod, container);
   std::error_code error;
-  std::filesystem::create_directories(folder / "work", error);
+  std::filesystem::create_directories(folder, error);
   if (error) return Unavailable("{}: {}", folder.string(), error.message());
+  if (user) {
+    for (const auto& way : {state_, state_ / "pods", folder.parent_path(), folder}) {
+      std::filesystem::permissions(way, fs::perms::group_exec | fs::perms::others_exec,
+                                   fs::perm_options::add, error);
+      if (error) return Unavailable("{}: {}", way.string(), error.message());
+    }
+  }
+  for (const auto& own : {WorkFolder(pod, container), TemporaryFolder(pod, container)}) {
+    if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) {
+      return Unavailable("{}: {}", own.string(), std::strerror(errno));
+    }
+    TAHOMA_RETURN_IF_ERROR(GiveTo(own, user.value_or(geteuid())));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
+                                                       const std::string& container, int attempt,
+                                                       std::optional<uid_t> user) {
+  TAHOMA_RETURN_IF_ERROR(MakeFolders(pod, container, user));
+  const std::filesystem::path folder = ContainerFolder(pod, container);
+  std::error_code error;
   for (const int old : Attempts(folder)) {
     if (old >= attempt - 1) break;
     std::filesystem::remove(LogFile(folder, old), error);

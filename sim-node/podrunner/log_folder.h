@@ -5,15 +5,17 @@
 //   absl::StatusOr<std::filesystem::path> log = logs.Find("default", "web", "main", which);
 //   InstallLogRoutes(server, logs);      // GET /containerLogs/{namespace}/{pod}/{container}
 //
-// Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, and the kubelet's log
-// endpoint over them (kubernetes/kubernetes pkg/kubelet/server: follow, previous, tailLines,
-// limitBytes, sinceSeconds, sinceTime, timestamps).
+// Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, which only this program can
+// read, the folders that the container itself writes beside them, and the kubelet's log endpoint
+// (kubernetes/kubernetes pkg/kubelet/server: follow, previous, tailLines, limitBytes, sinceSeconds,
+// sinceTime, timestamps).
 //
 // Thread safety: every member may be called from any thread.
 
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -21,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -40,9 +43,11 @@ class LogFolder {
   // again (`awaited`) the last attempt is the previous one (kubelet validateContainerLogStatus).
   void AddPod(const PodRef& pod, const std::set<std::string>& awaited = {});
   // Makes the container's folder and gives the log file of an attempt, which grows from now on.
-  // Logs of attempts before the previous one are removed.
+  // Logs of attempts before the previous one are removed. The container's own folders, WorkFolder
+  // and TemporaryFolder, with all that is in them, become those of `user`; without one they are
+  // this program's.
   absl::StatusOr<std::filesystem::path> Begin(const PodRef& pod, const std::string& container,
-                                              int attempt);
+                                              int attempt, std::optional<uid_t> user = {});
   void End(const std::filesystem::path& log);
   // Removes all logs of the pod.
   void RemovePod(const PodRef& pod);
@@ -57,8 +62,17 @@ class LogFolder {
   void WaitForEnd(std::chrono::milliseconds wait) const;
 
   std::filesystem::path ContainerFolder(const PodRef& pod, const std::string& container) const;
+  std::filesystem::path WorkFolder(const PodRef& pod, const std::string& container) const {
+    return ContainerFolder(pod, container) / "work";
+  }
+  std::filesystem::path TemporaryFolder(const PodRef& pod, const std::string& container) const {
+    return ContainerFolder(pod, container) / "tmp";
+  }
 
  private:
+  absl::Status MakeFolders(const PodRef& pod, const std::string& container,
+                           std::optional<uid_t> user) const;
+
   const std::filesystem::path state_;
   mutable std::mutex mutex_;
   mutable std::condition_variable ended_;

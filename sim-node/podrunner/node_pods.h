@@ -88,7 +88,9 @@ struct WriteEvent {
   PodRef pod{};
   RecordEvent event{};
 };
-// The claims that are or may be prepared changed: store Checkpoint() before the next action.
+// The claims that are or may be prepared changed: store Checkpoint() before the next action. Until
+// that has succeeded, a PrepareClaim or UnprepareClaim is answered with the failure instead of
+// being carried out; it is asked for again.
 struct SaveCheckpoint {};
 using NodeAction = std::variant<ReadClaims, PrepareClaim, UnprepareClaim, RunContainer,
                                 StopContainer, WriteStatus, DeletePod, WriteEvent, SaveCheckpoint>;

@@ -1,7 +1,8 @@
 #include "sim-node/podrunner/pod_runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -18,6 +19,7 @@ constexpr std::size_t kQueued = 16'384;
 // A prepare may take kPluginCallTimeout; with a few threads one stuck claim delays no other.
 constexpr int kCallers = 4;
 constexpr std::chrono::milliseconds kLongestIdle{1000};
+constexpr std::string_view kCheckpointFile = "claims.json";
 
 const kube::Resource kConfigMaps{.group = "", .version = "v1", .plural = "configmaps"};
 const kube::Resource kSecrets{.group = "", .version = "v1", .plural = "secrets"};
@@ -69,11 +71,11 @@ absl::Status PodRunner::Start() {
   for (const std::string& id : PosixSpawner::Sweep(containers)) {
     ports_.log(fmt::format("container {} of a former run was ended", id));
   }
-  std::ifstream in(options_.state_dir / "claims.json", std::ios::binary);
-  if (in) {
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    TAHOMA_RETURN_IF_ERROR(
-        Annotate(pods_.Restore(text), (options_.state_dir / "claims.json").string()));
+  const std::string checkpoint = options_.state_dir / kCheckpointFile;
+  if (const absl::StatusOr<std::string> text = ReadFile(checkpoint); text.ok()) {
+    TAHOMA_RETURN_IF_ERROR(Annotate(pods_.Restore(*text), checkpoint));
+  } else if (!absl::IsNotFound(text.status())) {
+    return text.status();
   }
   TAHOMA_RETURN_IF_ERROR(Annotate(RegisterNode(), "node " + node_.name));
   spawner_ = std::make_unique<PosixSpawner>(ports_.clock, containers,
@@ -156,6 +158,7 @@ void PodRunner::DecideLoop() {
     }
     const std::vector<Step> steps = steps_.PopAllFor(64, wait);
     if (steps.empty() && steps_.closed()) return;
+    if (!saved_.ok()) SaveClaims();
     for (const Step& step : steps) Carry(step(pods_, ports_.clock.WallNow()));
     Carry(pods_.OnTick(ports_.clock.WallNow()));
     RemoveLogs();
@@ -170,16 +173,22 @@ void PodRunner::Carry(NodeActions actions) {
     if (const auto* read = std::get_if<ReadClaims>(&action)) {
       calls_.Push([this, read = *read] { ReadClaimsOf(read); });
     } else if (const auto* prepare = std::get_if<PrepareClaim>(&action)) {
-      plugin_calls_.Push([this, claim = prepare->claim] { PrepareOne(claim); });
+      CallPlugin([this, claim = prepare->claim] { PrepareOne(claim); },
+                 [uid = prepare->claim.uid, saved = saved_](NodePods& pods, WallTime now) {
+                   return pods.OnClaimPrepared(uid, saved, now);
+                 });
     } else if (const auto* unprepare = std::get_if<UnprepareClaim>(&action)) {
-      plugin_calls_.Push([this, claim = unprepare->claim] { UnprepareOne(claim); });
+      CallPlugin([this, claim = unprepare->claim] { UnprepareOne(claim); },
+                 [uid = unprepare->claim.uid, saved = saved_](NodePods& pods, WallTime now) {
+                   return pods.OnClaimUnprepared(uid, saved, now);
+                 });
     } else if (const auto* run = std::get_if<RunContainer>(&action)) {
       calls_.Push(
           [this, run = *run, spec = pods_.Find(run->pod.uid)->spec()] { RunOne(run, spec); });
     } else if (const auto* stop = std::get_if<StopContainer>(&action)) {
       spawner_->Signal(ContainerId(stop->pod, stop->container, stop->attempt), stop->kill);
     } else if (std::holds_alternative<SaveCheckpoint>(action)) {
-      SaveClaims(pods_.Checkpoint());
+      SaveClaims();
     } else {
       const std::lock_guard lock(write_mutex_);
       if (auto* status = std::get_if<WriteStatus>(&action)) {
@@ -197,6 +206,16 @@ void PodRunner::Carry(NodeActions actions) {
       }
       write_wake_.notify_all();  // the writer and the lease both wait on it
     }
+  }
+}
+
+// A claim that no checkpoint on disk names would stay prepared for ever after a crash: while there
+// is none, the call is not made but has failed.
+void PodRunner::CallPlugin(std::function<void()> call, Step failed) {
+  if (saved_.ok()) {
+    plugin_calls_.Push(std::move(call));
+  } else {
+    Post(std::move(failed));
   }
 }
 
@@ -302,16 +321,54 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   for (const auto& [name, value] : *own) launch.environment[name] = value;
   for (const auto& [name, value] : edits->env) launch.environment[name] = value;
   launch.working_dir = container->working_dir.empty()
-                           ? logs_.ContainerFolder(run.pod, run.container) / "work"
+                           ? logs_.WorkFolder(run.pod, run.container)
                            : std::filesystem::path(container->working_dir);
+  // /tmp is everybody's, and a container has one of its own.
+  launch.environment.try_emplace("TMPDIR", logs_.TemporaryFolder(run.pod, run.container));
+  const absl::StatusOr<std::optional<uid_t>> user = UserOf(run.pod, spec);
+  if (!user.ok()) {
+    return StartFailure{"CreateContainerConfigError", std::string(Message(user.status()))};
+  }
+  launch.user = *user;
+  launch.processes_most = options_.processes_most;
   return launch;
+}
+
+// The pod's own user, if pods have users here. What it asks for itself is taken only where nobody
+// else can have that user: it could be anybody's on this machine.
+absl::StatusOr<std::optional<uid_t>> PodRunner::UserOf(const PodRef& pod, const PodSpec& spec) {
+  if (!options_.users) {
+    if (!spec.run_as_non_root || geteuid() != 0) return std::optional<uid_t>();
+    return FailedPrecondition(
+        "the pod has runAsNonRoot, but pods of this node run as root (podRunner.podUser: same)");
+  }
+  TAHOMA_ASSIGN_OR_RETURN(const uid_t user, options_.users->Assign(pod.uid, spec.run_as_user));
+  if (spec.run_as_user && *spec.run_as_user != user) {
+    RecordEvent event{
+        .warning = true,
+        .reason = "FieldsIgnored",
+        .message =
+            fmt::format("the pod runs as user {} and not as {}: users of this node's pods are "
+                        "{} to {}",
+                        user, *spec.run_as_user, options_.users->first(), options_.users->last())};
+    Post([pod, event = std::move(event)](NodePods&, WallTime) {
+      return NodeActions{WriteEvent{.pod = pod, .event = event}};
+    });
+  }
+  return std::optional<uid_t>(user);
+}
+
+// Nothing of the pod runs any more, and nobody asks for its logs.
+void PodRunner::Forget(const PodRef& pod) {
+  logs_.RemovePod(pod);
+  if (options_.users) options_.users->Release(pod.uid);
 }
 
 void PodRunner::RunOne(const RunContainer& run, const PodSpec& spec) {
   auto made = MakeLaunch(run, spec);
   const std::string id = ContainerId(run.pod, run.container, run.attempt);
   if (auto* launch = std::get_if<Launch>(&made)) {
-    const auto log = logs_.Begin(run.pod, run.container, run.attempt);
+    const auto log = logs_.Begin(run.pod, run.container, run.attempt, launch->user);
     absl::Status started = log.status();
     if (started.ok()) {
       launch->log_file = *log;
@@ -363,25 +420,21 @@ NodeActions PodRunner::Exited(NodePods& pods, const std::string& id, Exit exit, 
 void PodRunner::RemoveLogs() {
   std::erase_if(vanished_, [this](const PodRef& pod) {
     if (pods_.Find(pod.uid) != nullptr) return false;
-    logs_.RemovePod(pod);
+    Forget(pod);
     return true;
   });
 }
 
-void PodRunner::SaveClaims(const std::string& checkpoint) {
-  const std::filesystem::path file = options_.state_dir / "claims.json";
-  const std::filesystem::path fresh = options_.state_dir / "claims.json.new";
-  {
-    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-    out << checkpoint;
-    if (!out.flush()) {
-      ports_.log(fmt::format("{} cannot be written", fresh.string()));
-      return;
-    }
+void PodRunner::SaveClaims() {
+  const bool failed_before = !saved_.ok();
+  saved_ = Annotate(WriteAtomically(options_.state_dir / kCheckpointFile, pods_.Checkpoint(), 0600,
+                                    ports_.before_write),
+                    "the prepared claims cannot be recorded");
+  if (!saved_.ok() && !failed_before) {
+    ports_.log(
+        fmt::format("{}; no claim is prepared or unprepared until they can be", Message(saved_)));
   }
-  std::error_code error;
-  std::filesystem::rename(fresh, file, error);
-  if (error) ports_.log(fmt::format("{}: {}", file.string(), error.message()));
+  if (saved_.ok() && failed_before) ports_.log("the prepared claims are recorded again");
 }
 
 }  // namespace tahoma::sim

@@ -37,6 +37,7 @@
 
 #include "lib/base/bounded_queue.h"
 #include "lib/base/clock.h"
+#include "lib/base/files.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/client.h"
 #include "sim-node/podrunner/images.h"
@@ -44,6 +45,7 @@
 #include "sim-node/podrunner/node_object.h"
 #include "sim-node/podrunner/node_pods.h"
 #include "sim-node/podrunner/plugin_client.h"
+#include "sim-node/podrunner/pod_users.h"
 #include "sim-node/podrunner/spawner.h"
 
 namespace tahoma::sim {
@@ -55,6 +57,9 @@ class PodRunner {
     ImageMap images{};
     std::filesystem::path cdi_dir{};
     std::filesystem::path state_dir{};
+    // Without: pods run as this program's own user, and can do what it can.
+    std::shared_ptr<PodUsers> users = nullptr;
+    int processes_most = 4096;  // and threads, of a pod with a user of its own
     // How long pods may take when the node goes away (kubelet shutdownGracePeriod).
     std::chrono::seconds shutdown_grace{10};
     std::chrono::seconds lease_period{10};
@@ -68,6 +73,7 @@ class PodRunner {
     std::shared_ptr<LogFolder> logs;  // of the same state folder
     std::uint64_t seed = 0;           // of event names
     std::function<void(std::string_view line)> log;
+    BeforeStep before_write = nullptr;  // of the checkpoint; for tests
   };
 
   PodRunner(Options options, Ports ports);
@@ -75,7 +81,8 @@ class PodRunner {
   PodRunner(const PodRunner&) = delete;
   PodRunner& operator=(const PodRunner&) = delete;
 
-  // Clears what a former run left, reads its checkpoint, registers the node.
+  // Clears what a former run left, reads its checkpoint, registers the node. A checkpoint that is
+  // there and cannot be read is an error: it names what must be unprepared.
   absl::Status Start();
   // Ends the pods, writes their last status, and returns; the second time it does nothing.
   void Stop();
@@ -103,17 +110,20 @@ class PodRunner {
   void WriteLoop();
   void LeaseLoop();
 
+  void CallPlugin(std::function<void()> call, Step failed);
   void ReadClaimsOf(const ReadClaims& read);
   void PrepareOne(const ClaimFacts& claim);
   void UnprepareOne(const ClaimFacts& claim);
   void RunOne(const RunContainer& run, const PodSpec& spec);
   std::variant<Launch, StartFailure> MakeLaunch(const RunContainer& run, const PodSpec& spec);
+  absl::StatusOr<std::optional<uid_t>> UserOf(const PodRef& pod, const PodSpec& spec);
+  void Forget(const PodRef& pod);
   absl::StatusOr<std::map<std::string, std::string>> ReadKeyed(const std::string& name_space,
                                                                KeyedObject kind,
                                                                const std::string& name);
   void OnEnded(const Ended& ended);
   NodeActions Exited(NodePods& pods, const std::string& id, Exit exit, WallTime now);
-  void SaveClaims(const std::string& checkpoint);
+  void SaveClaims();
   void RemoveLogs();
 
   enum class Written { kDone, kNewer, kFailed };
@@ -138,6 +148,7 @@ class PodRunner {
   Calls plugin_calls_;
   std::atomic<bool> ended_ = false;  // calls that have not begun are not made any more
   NodePods pods_;                    // the deciding thread's own, after Start
+  absl::Status saved_;               // the same: whether the checkpoint on disk is the newest
   // Containers by id: those that have started, and those whose end came before the news of it.
   std::set<std::string> started_;
   std::map<std::string, Exit> ended_early_;

@@ -105,7 +105,7 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
                    .Delete(kPods, {write.pod.name_space, write.pod.name},
                            {.uid = write.pod.uid, .grace_period_seconds = 0})
                    .status();
-      if (!IsPassing(status)) logs_.RemovePod(write.pod);
+      if (!IsPassing(status)) Forget(write.pod);
       break;
     case Write::Kind::kEvent:
       status = PostEvent(write.pod, write.event);

@@ -186,10 +186,13 @@ std::vector<std::string> IgnoredFields(const json& spec) {
     const json& containers = Member(spec, list);
     if (!containers.is_array()) continue;
     for (const json& container : containers) {
+      const std::string where = fmt::format("{}[{}]", list, Text(container, "name"));
       for (const char* key : {"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
-        if (Member(container, key).is_object()) {
-          ignored.push_back(fmt::format("{}[{}].{}", list, Text(container, "name"), key));
-        }
+        if (Member(container, key).is_object()) ignored.push_back(where + "." + key);
+      }
+      // The containers of a pod share its user here.
+      if (Member(Member(container, "securityContext"), "runAsUser").is_number_integer()) {
+        ignored.push_back(where + ".securityContext.runAsUser");
       }
     }
   }
@@ -203,6 +206,20 @@ std::vector<std::string> IgnoredFields(const json& spec) {
   return ignored;
 }
 
+bool WantsNonRoot(const json& spec) {
+  const auto says = [](const json& holder) {
+    return Flag(Member(holder, "securityContext"), "runAsNonRoot");
+  };
+  if (says(spec)) return true;
+  for (const char* list : {"initContainers", "containers"}) {
+    const json& containers = Member(spec, list);
+    if (containers.is_array() && std::any_of(containers.begin(), containers.end(), says)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 absl::Status ParseInto(const json& object, PodSpec& pod) {
   const json& spec = Member(object, "spec");
   if (pod.name.empty() || pod.uid.empty())
@@ -210,6 +227,9 @@ absl::Status ParseInto(const json& object, PodSpec& pod) {
   if (!IsFolderName(pod.uid)) return InvalidArgument("metadata.uid \"{}\" is no uid", pod.uid);
   pod.node_name = Text(spec, "nodeName");
   pod.service_account = Text(spec, "serviceAccountName");
+  const json& user = Member(Member(spec, "securityContext"), "runAsUser");
+  if (user.is_number_integer()) pod.run_as_user = user.get<std::int64_t>();
+  pod.run_as_non_root = WantsNonRoot(spec);
   TAHOMA_ASSIGN_OR_RETURN(pod.restart_policy, ParseRestartPolicy(Text(spec, "restartPolicy")));
   pod.grace = Seconds(spec, "terminationGracePeriodSeconds").value_or(std::chrono::seconds(30));
   pod.active_deadline = Seconds(spec, "activeDeadlineSeconds");

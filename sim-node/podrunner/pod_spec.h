@@ -85,6 +85,8 @@ struct PodSpec {
   std::map<std::string, std::string> annotations{};
   std::string node_name{};
   std::string service_account{};
+  std::optional<std::int64_t> run_as_user{};  // securityContext.runAsUser of the whole pod
+  bool run_as_non_root = false;               // of the pod or of one of its containers
   RestartPolicy restart_policy = RestartPolicy::kAlways;
   std::chrono::seconds grace{30};
   std::optional<std::chrono::seconds> active_deadline{};

@@ -5,11 +5,10 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
 
-#include <cstdio>
 #include <memory>
 
+#include "lib/base/files.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -24,7 +23,7 @@ struct Freed {
 };
 using Key = std::unique_ptr<EVP_PKEY, Freed<&EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Freed<&X509_free>>;
-using File = std::unique_ptr<std::FILE, Freed<&std::fclose>>;
+using Memory = std::unique_ptr<BIO, Freed<&BIO_free>>;
 
 bool AddExtension(X509* certificate, int nid, const std::string& value) {
   std::unique_ptr<X509_EXTENSION, Freed<&X509_EXTENSION_free>> extension(
@@ -59,6 +58,16 @@ Certificate Make(const Key& key, const std::string& node, WallTime now) {
   return good ? std::move(certificate) : nullptr;
 }
 
+// What `write` puts into memory; empty when it fails.
+template <typename Write>
+std::string Pem(const Write& write) {
+  const Memory out(BIO_new(BIO_s_mem()));
+  char* text = nullptr;
+  if (!out || write(out.get()) != 1) return {};
+  const long size = BIO_get_mem_data(out.get(), &text);
+  return {text, static_cast<std::size_t>(size)};
+}
+
 }  // namespace
 
 absl::StatusOr<ServingCertificate> MakeServingCertificate(const std::filesystem::path& folder,
@@ -70,15 +79,16 @@ absl::StatusOr<ServingCertificate> MakeServingCertificate(const std::filesystem:
                     node);
   }
   ServingCertificate made{.cert_file = folder / "serving.crt", .key_file = folder / "serving.key"};
-  const mode_t former = umask(0077);
-  const File key_out(std::fopen(made.key_file.c_str(), "we"));
-  umask(former);
-  const File cert_out(std::fopen(made.cert_file.c_str(), "we"));
-  if (!key_out || !cert_out ||
-      PEM_write_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1 ||
-      PEM_write_X509(cert_out.get(), certificate.get()) != 1) {
-    return Unavailable("the serving certificate cannot be written into {}", folder.string());
+  const std::string key_text = Pem([&](BIO* out) {
+    return PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  });
+  const std::string certificate_text =
+      Pem([&](BIO* out) { return PEM_write_bio_X509(out, certificate.get()); });
+  if (key_text.empty() || certificate_text.empty()) {
+    return Internal("the serving certificate of node \"{}\" cannot be written as PEM", node);
   }
+  TAHOMA_RETURN_IF_ERROR(WriteAtomically(made.key_file, key_text, 0600));
+  TAHOMA_RETURN_IF_ERROR(WriteAtomically(made.cert_file, certificate_text, 0644));
   return made;
 }
 

@@ -4,16 +4,21 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "sim-node/podrunner/pod_users.h"
 
 namespace tahoma::sim {
 namespace {
@@ -63,26 +68,69 @@ ChildImage MakeImage(const Launch& launch) {
   return image;
 }
 
-// Runs in the child. Writes errno to `report` when the program could not be started.
-[[noreturn]] void BecomeContainer(const Launch& launch, const ChildImage& image, int out, int err,
-                                  int report) {
+// The program, opened before the user changes: it may lie where only we can go. What it may do is
+// decided by its own mode.
+int OpenProgram(const std::string& path) { return open(path.c_str(), O_PATH | O_CLOEXEC); }
+
+void Limit(__rlimit_resource resource, rlim_t most) {
+  struct rlimit limit = {};
+  getrlimit(resource, &limit);
+  limit.rlim_max = std::min(limit.rlim_max, most);
+  limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
+  setrlimit(resource, &limit);
+}
+
+// False, with errno, when the user cannot be changed. Limits come first: raising them again takes
+// what the user does not have.
+bool GiveUpOurRights(const Launch& launch) {
+  constexpr rlim_t kFilesMost = 65'536;
+  Limit(RLIMIT_CORE, 0);  // it would hold the token
+  if (launch.user) {
+    Limit(RLIMIT_NOFILE, kFilesMost);
+    if (launch.processes_most > 0) {
+      Limit(RLIMIT_NPROC, static_cast<rlim_t>(launch.processes_most));
+    }
+    umask(0077);
+    if (!BecomeUser(*launch.user)) return false;
+  } else {
+    umask(0022);
+  }
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+// What a child is told before fork.
+struct ChildEnds {
+  int out = -1;
+  int err = -1;
+  int report = -1;   // takes errno when the program could not be started
+  int program = -1;  // see OpenProgram
+  pid_t parent = -1;
+};
+
+// Runs in the child.
+[[noreturn]] void BecomeContainer(const Launch& launch, const ChildImage& image, ChildEnds ends) {
   setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   const int null = open("/dev/null", O_RDONLY);
   dup2(null, STDIN_FILENO);
-  dup2(out, STDOUT_FILENO);
-  dup2(err, STDERR_FILENO);
+  dup2(ends.out, STDOUT_FILENO);
+  dup2(ends.err, STDERR_FILENO);
   // Everything else of ours is close-on-exec; this also covers what libraries forgot.
   syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
-  if (chdir(launch.working_dir.c_str()) == 0) {
+  if (GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
+    // After the user, whose change takes the signal away (prctl(2)).
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != ends.parent) _exit(127);
     execve(launch.program.path.c_str(), image.argv.data(), image.envp.data());
+    if (errno == EACCES && ends.program >= 0) {
+      syscall(SYS_execveat, ends.program, "", image.argv.data(), image.envp.data(), AT_EMPTY_PATH);
+    }
   }
   const int error = errno;
-  [[maybe_unused]] const ssize_t wrote = write(report, &error, sizeof error);
+  [[maybe_unused]] const ssize_t wrote = write(ends.report, &error, sizeof error);
   _exit(127);
 }
 
@@ -108,6 +156,30 @@ struct Pipe {
   }
   int TakeRead() { return std::exchange(read_end, -1); }
 };
+
+// Closes at the end of a scope.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+// "user 2000000000", or "user -" for our own. Written before the container starts: what was not
+// recorded would not be found after our death. It need not outlive the machine: no process does.
+absl::Status WriteState(const std::filesystem::path& file, std::optional<uid_t> user) {
+  std::ofstream out(file, std::ios::trunc);
+  out << "user " << (user ? std::to_string(*user) : "-") << "\n";
+  out.close();
+  return out ? absl::OkStatus() : Unavailable("{} cannot be written", file.string());
+}
 
 Exit ExitOf(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
@@ -184,39 +256,53 @@ PosixSpawner::~PosixSpawner() {
 
 void PosixSpawner::Wake() { [[maybe_unused]] const ssize_t wrote = write(wake_[1], "w", 1); }
 
-void PosixSpawner::WriteState(const std::string& id, pid_t pid) const {
-  std::ofstream out(state_folder_ / (id + std::string(kStateSuffix)));
-  out << pid << "\n";
+std::filesystem::path PosixSpawner::StateFile(const std::string& id) const {
+  return state_folder_ / (id + std::string(kStateSuffix));
 }
 
 absl::Status PosixSpawner::Start(const Launch& launch) {
   TAHOMA_RETURN_IF_ERROR(CheckText(launch));
+  TAHOMA_CHECK(launch.user != uid_t{0});
   Pipe out;
   Pipe err;
   Pipe report;
   if (report.write_end < 0 || out.write_end < 0 || err.write_end < 0) {
     return Unavailable("no pipe for container {}: {}", launch.id, std::strerror(errno));
   }
+  // The user opens them again by /dev/stdout and /dev/stderr.
+  for (const int end : {out.write_end, err.write_end}) {
+    if (launch.user && fchown(end, *launch.user, static_cast<gid_t>(-1)) != 0) {
+      return Unavailable("the output of container {}: {}", launch.id, std::strerror(errno));
+    }
+  }
   const ChildImage image = MakeImage(launch);
+  const FileDescriptor program(OpenProgram(launch.program.path));
+  const ChildEnds ends{.out = out.write_end,
+                       .err = err.write_end,
+                       .report = report.write_end,
+                       .program = program.get(),
+                       .parent = getpid()};
   auto child = std::make_shared<Child>();
+  child->user = launch.user;
   child->log = std::make_unique<ContainerLog>(launch.log_file, ContainerLog::Limits{});
+  TAHOMA_RETURN_IF_ERROR(WriteState(StateFile(launch.id), launch.user));
   // Under the lock, so that the loop's thread forks nothing while this child is half made, and the
   // destructor finds every child.
   const std::lock_guard lock(mutex_);
   if (stopping_) return Unavailable("the pod runner is stopping");
   child->pid = fork();
-  if (child->pid == 0) {
-    BecomeContainer(launch, image, out.write_end, err.write_end, report.write_end);
-  }
+  if (child->pid == 0) BecomeContainer(launch, image, ends);
   if (child->pid < 0) return Unavailable("fork: {}", std::strerror(errno));
   report.CloseWrite();
   int error = 0;
   if (read(report.read_end, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) {
     waitpid(child->pid, nullptr, 0);
-    return FailedPrecondition("{} in {}: {}", launch.program.path, launch.working_dir.string(),
+    std::error_code ignored;
+    std::filesystem::remove(StateFile(launch.id), ignored);
+    return FailedPrecondition("{} in {}{}: {}", launch.program.path, launch.working_dir.string(),
+                              launch.user ? fmt::format(" as user {}", *launch.user) : "",
                               std::strerror(error));
   }
-  WriteState(launch.id, child->pid);
   child->pidfd = PidFd(child->pid);
   child->out = out.TakeRead();
   child->err = err.TakeRead();
@@ -273,6 +359,20 @@ void PosixSpawner::Reap(Child& child) {
   child.log->Close(clock_.WallNow());
 }
 
+// True when the container has ended, and is forgotten. With the last one of its user ends all that
+// runs as that user. Under the lock, so that no other container of the pod starts meanwhile.
+bool PosixSpawner::EndOf(const std::string& id, Child& child) {
+  const std::lock_guard lock(mutex_);
+  Reap(child);
+  if (!child.exited) return false;
+  children_.erase(id);
+  const bool last = std::none_of(children_.begin(), children_.end(), [&](const auto& other) {
+    return other.second->user == child.user;
+  });
+  if (child.user && last) KillAllOf(*child.user);
+  return true;
+}
+
 void PosixSpawner::Loop() {
   while (true) {
     std::vector<pollfd> polled = {{.fd = wake_[0], .events = POLLIN, .revents = 0}};
@@ -297,16 +397,10 @@ void PosixSpawner::Loop() {
       if (polled[at + 1].revents != 0) Drain(child->out, LogStream::kStdout, *child, false);
       if (polled[at + 2].revents != 0) Drain(child->err, LogStream::kStderr, *child, false);
       at += 3;
-      if (!exit_seen) continue;
-      {
-        const std::lock_guard lock(mutex_);
-        Reap(*child);
-        if (!child->exited) continue;
-        children_.erase(id);
-      }
+      if (!exit_seen || !EndOf(id, *child)) continue;
       KillMarked(id);  // what has left the group for a session of its own
       std::error_code ignored;
-      std::filesystem::remove(state_folder_ / (id + std::string(kStateSuffix)), ignored);
+      std::filesystem::remove(StateFile(id), ignored);
       ended_({.id = id, .exit = child->exit});
     }
   }
@@ -321,8 +415,9 @@ std::vector<std::string> PosixSpawner::Sweep(const std::filesystem::path& state_
     ids.push_back(name.substr(0, name.size() - kStateSuffix.size()));
   }
   for (const std::string& id : ids) {
+    const std::filesystem::path file = state_folder / (id + std::string(kStateSuffix));
     KillMarked(id);
-    std::filesystem::remove(state_folder / (id + std::string(kStateSuffix)), error);
+    std::filesystem::remove(file, error);
   }
   return ids;
 }

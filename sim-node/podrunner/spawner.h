@@ -5,10 +5,15 @@
 //   spawner.Signal("5e…", /*kill=*/false);
 //
 // Every container is the leader of its own session and process group, with stdin from /dev/null
-// and stdout and stderr in its ContainerLog. When the leader ends the rest of its group is killed,
-// as the end of a container's first process ends a container. The kernel kills the leader when
-// this program dies; Sweep finds what is left of a former run by the state files and the variable
-// TAHOMA_CONTAINER_ID, which children inherit.
+// and stdout and stderr in its ContainerLog, without any other descriptor, and can gain no
+// privilege that it does not start with (PR_SET_NO_NEW_PRIVS). With a user of its own (PodUsers) it
+// has no other group, no capability, and limits on what it can use up.
+//
+// When the leader ends the rest of its group is killed, as the end of a container's first process
+// ends a container; after the last container of a user, whatever else runs as that user. The kernel
+// kills the leader when this program dies; Sweep finds what is left of a former run by the state
+// files and the variable TAHOMA_CONTAINER_ID, which children inherit unless they mean not to. What
+// has hidden itself from that is ended with the users of pods (PodUsers::Open).
 //
 // Scope: POSIX processes. What to start and when is NodePods' decision.
 //
@@ -26,6 +31,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,7 +48,9 @@ namespace tahoma::sim {
 inline constexpr std::string_view kContainerIdVariable = "TAHOMA_CONTAINER_ID";
 
 struct Launch {
-  std::string id{};  // unique, letters and digits
+  std::string id{};             // unique, letters and digits
+  std::optional<uid_t> user{};  // without one: this program's own
+  int processes_most = 0;       // and threads, of the user; 0: as many as we may have
   Program program{};
   Environment environment{};
   std::filesystem::path working_dir{};
@@ -84,6 +92,7 @@ class PosixSpawner final : public Spawner {
  private:
   struct Child {
     pid_t pid = -1;
+    std::optional<uid_t> user;
     int pidfd = -1;
     int out = -1;
     int err = -1;
@@ -97,7 +106,8 @@ class PosixSpawner final : public Spawner {
   // Moves what a pipe holds into the log; closes it at its end.
   void Drain(int& fd, LogStream stream, Child& child, bool to_the_end);
   void Reap(Child& child);
-  void WriteState(const std::string& id, pid_t pid) const;
+  bool EndOf(const std::string& id, Child& child);
+  std::filesystem::path StateFile(const std::string& id) const;
 
   const Clock& clock_;
   const std::filesystem::path state_folder_;

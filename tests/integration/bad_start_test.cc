@@ -309,7 +309,7 @@ TEST_F(BadSimNode, SaysWhatIsWrongAndWhatWouldBeRight) {
            {{"--network-layers", "nn-1"},
             "networkLayers has 1 entries; expected three, top first, or none"},
            {{"--admin-token-file", none},
-            fmt::format("adminTokenFile {} cannot be read: No such file or directory", none)},
+            fmt::format("adminTokenFile: {}: cannot be opened: No such file or directory", none)},
            {{"--pod-runner.enabled"}, "podRunner.kubeconfig is empty"},
            {{"--pod-runner.enabled", "--pod-runner.kubeconfig", none}, none}}) {
     SCOPED_TRACE(c.says);

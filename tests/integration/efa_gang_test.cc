@@ -102,7 +102,7 @@ class EfaGangTest : public ::testing::Test {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       std::vector<std::string> command = {Bin(program)};
       command.insert(command.end(), words.begin(), words.end());
-      const testing::PodPlace place{.socket = Path("socket", nodes_[i]) + ".pods",
+      const testing::PodPlace place{.socket = Path("socket", nodes_[i]) + ".pods/workload.sock",
                                     .token = tokens_[i],
                                     .job = job,
                                     .rank = static_cast<int>(i),

@@ -33,7 +33,7 @@ class GenerationsTest : public ::testing::Test {
     std::ofstream(Path("config")) << fmt::format(
         "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n\ninstanceType: {}\n"
         "nodeSocket: {}\nworkloadSocket: {}\nstateDir: {}\nportFile: {}\n",
-        instance_type, Path("node"), Path("work"), Path("state"), Path("ports"));
+        instance_type, Path("node"), Path("work/socket"), Path("state"), Path("ports"));
     node_ = std::make_unique<testing::ChildProgram>(
         std::vector<std::string>{testing::Bin("sim-node"), "--config", Path("config")},
         Path("log"));
@@ -62,7 +62,7 @@ class GenerationsTest : public ::testing::Test {
   // What a program of the claim's pod prints.
   std::string Run(const std::string& token, std::vector<std::string> command, int status = 0) {
     command[0] = testing::Bin(command[0]);
-    const testing::PodPlace place{.socket = Path("work"), .token = token, .job = "test"};
+    const testing::PodPlace place{.socket = Path("work/socket"), .token = token, .job = "test"};
     testing::ChildProgram program(testing::PodCommand(place, command), Path("out"));
     EXPECT_EQ(program.Wait(), status) << program.log();
     return program.log();

@@ -1,8 +1,8 @@
 // What a dra-plugin asks of a sim-node for a claim, and how the programs of its pod then find it.
 //
 //   const std::string token = ClaimChips("/tmp/x/socket0", 16, {.ultra_server_mode = 4});
-//   ChildProgram rank(PodCommand({.socket = "/tmp/x/socket0.pods", .token = token, .job = "job"},
-//                                {Bin("nccom-test"), "allr"}), "/tmp/x/log");
+//   ChildProgram rank(PodCommand({.socket = "/tmp/x/socket0.pods/workload.sock", .token = token,
+//                                 .job = "job"}, {Bin("nccom-test"), "allr"}), "/tmp/x/log");
 //
 // Thread safety: pure but for the node that is asked.
 

@@ -62,13 +62,14 @@ std::unique_ptr<ChildProgram> UltraServerNodes::RunRank(int node, const std::str
                                                         const std::string& job,
                                                         const std::vector<std::string>& command,
                                                         int world_size) const {
-  return std::make_unique<ChildProgram>(PodCommand({.socket = Path("socket", node) + ".pods",
-                                                    .token = token,
-                                                    .job = job,
-                                                    .rank = node,
-                                                    .world_size = world_size},
-                                                   command),
-                                        Path(job, node));
+  return std::make_unique<ChildProgram>(
+      PodCommand({.socket = Path("socket", node) + ".pods/workload.sock",
+                  .token = token,
+                  .job = job,
+                  .rank = node,
+                  .world_size = world_size},
+                 command),
+      Path(job, node));
 }
 
 void UltraServerNodes::WriteConfig(int node, const std::string& peer_timeout) const {

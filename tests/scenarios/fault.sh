@@ -5,4 +5,5 @@
 #   fault.sh NODE links/3/x+/down
 set -euo pipefail
 address=$(sed -n 's/^adminAddress: *//p' "$NODES/$1/ports.yaml" | tr -d '"')
-curl -sS --fail-with-body -X POST -H 'Content-Type: application/json' -d "${3:-{\}}" "http://$address/v1/$2"
+# On a command line everybody could read the token (ps).
+curl -sS --fail-with-body -X POST -H @<(printf 'Authorization: Bearer %s' "$(cat "$NODES/$1/admin.token")") -H 'Content-Type: application/json' -d "${3:-{\}}" "http://$address/v1/$2"

@@ -12,8 +12,8 @@ A scenario is a text that reads as a session at a terminal and is the same on ev
     | REGEX              some line of the output matches, in this order
     |! REGEX             no line of the output matches
 
-Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND and NODES (the
-folder of the nodes' state) are set. After each scenario everything it made is deleted, and no claim may
+Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND, NODES (the
+folder of the nodes' state) and PODS (one whose files pods can read) are set. After each scenario everything it made is deleted, and no claim may
 still be allocated. Grounds: standalone is our own API server; cluster is etcd, kube-apiserver and
 kube-controller-manager (tests/cluster). The last line is "N passed, N failed, N skipped".
 """
@@ -155,6 +155,7 @@ class Ground:
             self.__exit__()
             sys.exit(f"the {self.kind} ground did not start")
         return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
+                "PODS": (self.directory / "t/pods-folder").read_text().strip(),
                 "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
     def __exit__(self, *_):

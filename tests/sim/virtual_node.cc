@@ -76,6 +76,7 @@ absl::StatusOr<wire::Inventory> InstancePort::GetInventory() {
                                                .mode = hw::kUltraServerNodes};
   }
   inventory.driver_version = "2.26.10.0";
+  inventory.workload_socket = "unix:/run/pods/workload.sock";
   for (int i = 0; i < instance_.chip_count(); ++i) {
     const sim::ChipState& state = instance_.chip(i);
     wire::Chip chip{.index = i,

@@ -47,7 +47,7 @@ TEST(ClaimsTest, PrepareTellsNodeDiskAndKubelet) {
   EXPECT_EQ(world.node.held.at("uid-a").grant.chips, (std::vector<int>{0, 1}));
   const std::string spec = world.cdi.files.at("neuron.aws.com-device_uid-a.json");
   EXPECT_NE(spec.find(world.node.held.at("uid-a").token), std::string::npos);
-  EXPECT_NE(spec.find("TAHOMA_NODE_SOCKET=/run/tahoma/node.sock"), std::string::npos);
+  EXPECT_NE(spec.find("TAHOMA_NODE_SOCKET=/run/tahoma/pods/workload.sock"), std::string::npos);
   EXPECT_EQ(world.claims->Load()->claims.size(), 1u);
 }
 
@@ -72,6 +72,28 @@ TEST(ClaimsTest, TheInventorySaysWhereContainersConnect) {
   ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0"})).ok());
   EXPECT_NE(world.cdi.files.begin()->second.find("TAHOMA_NODE_SOCKET=/run/pods/s"),
             std::string::npos);
+}
+
+// The defect: without a socket for containers they got the folder of the plugin's own, where claims
+// are given away.
+TEST(ClaimsTest, NoContainerGetsTheFolderOfThePluginsSocket) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  for (const auto& [socket, says] : std::vector<std::pair<std::string, std::string>>{
+           {"", "sim-node has no socket for containers: set its workloadSocket"},
+           {"unix:/run/tahoma/pods.sock", "are in one folder, which containers would get"},
+           {"/run/pods.sock", "are in one folder, which containers would get"}}) {
+    world.node.inventory.workload_socket = socket;
+    const auto refused = world.claims->Prepare(claim);
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+    EXPECT_NE(Message(refused.status()).find(says), std::string_view::npos) << refused.status();
+  }
+  EXPECT_TRUE(world.cdi.files.empty());
+  EXPECT_TRUE(world.node.held.empty());
+  world.node.inventory.workload_socket = "unix:/run/tahoma/node.sock.pods/workload.sock";
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  const std::string spec = world.cdi.files.begin()->second;
+  EXPECT_NE(spec.find("\"hostPath\": \"/run/tahoma/node.sock.pods\""), std::string::npos) << spec;
 }
 
 TEST(ClaimsTest, ARepeatedPrepareGivesTheStoredAnswerWithoutTheApi) {

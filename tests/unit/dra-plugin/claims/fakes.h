@@ -135,7 +135,8 @@ inline wire::Inventory TestInventory() {
       .node_name = "node-a",
       .instance_type = "trn2u.48xlarge",
       .ultra_server = wire::UltraServer{.id = "us-1", .node_id = 2, .mode = 4},
-      .driver_version = "2.26.10.0"};
+      .driver_version = "2.26.10.0",
+      .workload_socket = "unix:/run/tahoma/pods/workload.sock"};
   for (int i = 0; i < 16; ++i) inventory.chips.push_back({.index = i});
   return inventory;
 }

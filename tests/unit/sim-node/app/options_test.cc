@@ -40,14 +40,15 @@ TEST(SimNodeOptionsTest, AFileSaysEverythingThatAnUltraServersMemberNeeds) {
   EXPECT_EQ(options.network_layers.size(), 3U);
   EXPECT_EQ(options.pod_runner.shutdown_grace, std::chrono::seconds(3));
   EXPECT_EQ(options.pod_runner.images.at("tools:1").commands.at("sh"), "/bin/sh");
-  EXPECT_EQ(options.workload_socket, "/run/n1.sock.pods") << "beside the node's";
+  EXPECT_EQ(options.workload_socket, "/run/n1.sock.pods/workload.sock") << "a folder of its own";
+  EXPECT_EQ(options.pod_runner.pod_user, "own");
 }
 
 TEST(SimNodeOptionsTest, AFileNamesTheNodesBeyondEfa) {
   Options options;
   const absl::Status read = config::ParseFile(
-      "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n1\nefa:\n"
-      "  address: \"10.0.0.1:7001\"\n  peerTimeout: 3s\n  peers:\n"
+      "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nnodeName: n1\n"
+      "peerTls: {insecure: true}\nefa:\n  address: \"10.0.0.1:7001\"\n  peerTimeout: 3s\n  peers:\n"
       "  - {nodeName: n2, address: \"10.0.0.2:7001\"}\n"
       "  layer1Oversubscription: 2.5\n  layer3Oversubscription: 4\n  layerLatency: 500ns\n"
       "  packetLatency: 12us\n",
@@ -90,11 +91,24 @@ TEST(SimNodeOptionsTest, AMistakeInAListIsNamedByItsPath) {
   EXPECT_THAT(Message(read), StartsWith("file:6: ultraServer.peers[1].nodeId: "));
 }
 
+struct Case {
+  std::function<void(Options&)> set;
+  std::string says;  // empty: it is fine
+};
+
+void Expect(const std::vector<Case>& cases) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    Options options;
+    options.node_name = "n";
+    cases[i].set(options);
+    const absl::Status checked = CheckOptions(options);
+    EXPECT_EQ(checked.ok(), cases[i].says.empty()) << checked;
+    EXPECT_THAT(Message(checked), HasSubstr(cases[i].says));
+  }
+}
+
 TEST(SimNodeOptionsTest, WhatDoesNotGoTogetherIsRefusedWithTheReason) {
-  struct Case {
-    std::function<void(Options&)> set;
-    std::string says;  // empty: it is fine
-  };
   const std::vector<Case> cases = {
       {[](Options&) {}, ""},
       {[](Options& o) { o.node_name.clear(); }, "nodeName is empty; name the node"},
@@ -127,34 +141,112 @@ TEST(SimNodeOptionsTest, WhatDoesNotGoTogetherIsRefusedWithTheReason) {
        },
        "efa.address is empty, but efa.peers names other nodes"},
       {[](Options& o) {
-         o.efa = {.address = "a:1", .peers = {{"", "a:2"}}};
+         o.efa = {.address = "127.0.0.1:1", .peers = {{"", "a:2"}}};
        },
        "efa.peers: a nodeName is empty"},
       {[](Options& o) {
-         o.efa = {.address = "a:1", .peers = {{"n", "a:2"}}};
+         o.efa = {.address = "127.0.0.1:1", .peers = {{"n", "a:2"}}};
        },
        "efa.peers: node \"n\" is this one"},
       {[](Options& o) {
-         o.efa = {.address = "a:1", .peers = {{"m", "a:2"}, {"m", "a:3"}}};
+         o.efa = {.address = "127.0.0.1:1", .peers = {{"m", "a:2"}, {"m", "a:3"}}};
        },
        "efa.peers: node \"m\" is named twice"},
       {[](Options& o) {
-         o.efa = {.address = "a:1", .peers = {{"m", "nowhere"}}};
+         o.efa = {.address = "127.0.0.1:1", .peers = {{"m", "nowhere"}}};
        },
        "efa.peers: address of m: "},
       {[](Options& o) {
-         o.efa = {.address = "a:1", .peers = {{"m", "a:2"}}};
+         o.efa = {.address = "127.0.0.1:1", .peers = {{"m", "a:2"}}};
        },
        ""}};
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    SCOPED_TRACE(i);
-    Options options;
-    options.node_name = "n";
-    cases[i].set(options);
-    const absl::Status checked = CheckOptions(options);
-    EXPECT_EQ(checked.ok(), cases[i].says.empty()) << checked;
-    EXPECT_THAT(Message(checked), HasSubstr(cases[i].says));
-  }
+  Expect(cases);
+}
+
+TEST(SimNodeOptionsTest, SocketsAndTheFaultApiAreNotOpenToEverybody) {
+  const std::vector<Case> cases = {
+      {[](Options& o) { o.node_socket = "127.0.0.1:1"; },
+       "nodeSocket or workloadSocket: 127.0.0.1:1 is no path of a unix socket"},
+      {[](Options& o) { o.workload_socket = "/run/tahoma/w.sock"; },
+       "workloadSocket /run/tahoma/w.sock: its folder is given to containers, and nodeSocket "
+       "/run/tahoma/node.sock is in it"},
+      {[](Options& o) { o.workload_socket = "/run/w.sock"; }, "and nodeSocket /run/tahoma/node"},
+      {[](Options& o) { o.workload_socket = "/var/lib/tahoma/w.sock"; },
+       "and stateDir /var/lib/tahoma/sim-node is in it"},
+      {[](Options& o) { o.workload_socket = "/var/run/cdi/w.sock"; }, "podRunner.cdiDir"},
+      {[](Options& o) { o.workload_socket = "/run/tahoma-pods/w.sock"; }, ""},
+      {[](Options& o) { o.admin_address = "0.0.0.0:0"; },
+       "adminAddress 0.0.0.0:0 can be reached from outside: give an adminTokenFile, or a loopback "
+       "address"},
+      {[](Options& o) { o.admin_address = ":9000"; }, "adminAddress :9000 can be reached"},
+      {[](Options& o) {
+         o.admin_address = ":9000";
+         o.admin_token_file = "t";
+       },
+       ""},
+      {[](Options& o) { o.admin_tls_cert_file = "c"; },
+       "adminTlsCertFile and adminTlsKeyFile go together"}};
+  Expect(cases);
+}
+
+TEST(SimNodeOptionsTest, LogsAreServedBeyondLoopbackOnlyToWhoProvesItself) {
+  const std::vector<Case> cases = {
+      {[](Options& o) { o.pod_runner.log_address = "0.0.0.0:1"; }, ""},
+      {[](Options& o) {
+         o.pod_runner = {.enabled = true, .kubeconfig = "k", .log_address = "0.0.0.0:1"};
+       },
+       "podRunner.logAddress 0.0.0.0:1 can be reached from outside: give "
+       "podRunner.logClientCaFile"},
+      {[](Options& o) {
+         o.pod_runner = {.enabled = true,
+                         .kubeconfig = "k",
+                         .log_address = "0.0.0.0:1",
+                         .log_client_ca_file = "ca"};
+       },
+       ""},
+      {[](Options& o) {
+         o.pod_runner = {.enabled = true,
+                         .kubeconfig = "k",
+                         .log_address = "0.0.0.0:1",
+                         .log_tls = false,
+                         .log_token_file = "t"};
+       },
+       "can be reached from outside"},
+      {[](Options& o) {
+         o.pod_runner = {
+             .enabled = true, .kubeconfig = "k", .log_tls = false, .log_client_ca_file = "ca"};
+       },
+       "podRunner.logClientCaFile needs podRunner.logTls: true"}};
+  Expect(cases);
+}
+
+TEST(SimNodeOptionsTest, NodesBeyondThisMachineMustProveTheirNames) {
+  const std::vector<Case> cases = {
+      {[](Options& o) { o.efa.address = "0.0.0.0:7001"; },
+       "efa.address 0.0.0.0:7001 can be reached from outside, and without peerTls whoever reaches "
+       "it can pass for any node: give certFile"},
+      {[](Options& o) { o.link_address = "10.0.0.1:7001"; }, "linkAddress 10.0.0.1:7001 can be"},
+      {[](Options& o) {
+         o.efa.address = "0.0.0.0:7001";
+         o.peer_tls.insecure = true;
+       },
+       ""},
+      {[](Options& o) { o.link_address = "unix:/run/tahoma/link.sock"; }, ""},
+      {[](Options& o) { o.peer_tls.cert_file = "c"; },
+       "peerTls needs certFile, keyFile and caFile, or none of them"},
+      {[](Options& o) {
+         o.peer_tls = {.cert_file = "c", .key_file = "k", .ca_file = "a", .insecure = true};
+       },
+       "peerTls is insecure and has a certFile too"},
+      {[](Options& o) { o.peer_tls = {.cert_file = "/none/c", .key_file = "k", .ca_file = "a"}; },
+       "peerTls: TLS certificate /none/c: "},
+      {[](Options& o) {
+         o.peer_tls = {.cert_file = "c", .key_file = "k", .ca_file = "a"};
+         o.ultra_server = {.id = "us-1", .peers = {{.node_id = 1, .address = "a:1"}}};
+         o.link_address = "127.0.0.1:0";
+       },
+       "ultraServer.peers: node 1 has no nodeName, which its certificate must be for (peerTls)"}};
+  Expect(cases);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -337,8 +339,13 @@ class PodRunnerTest : public testing::Test {
   }
 
   void Begin() {
+    runner_ = Make();
+    EXPECT_TRUE(runner_->Start().ok());
+  }
+
+  std::unique_ptr<PodRunner> Make() {
     const ImageMap images = {{"tools:1", {.commands = {{"sh", "/bin/sh"}, {"true", "/bin/true"}}}}};
-    runner_ = std::make_unique<PodRunner>(
+    return std::make_unique<PodRunner>(
         PodRunner::Options{.node = {.name = "node-0",
                                     .instance_type = "trn2u.48xlarge",
                                     .ultra_server_id = "us-1"},
@@ -353,8 +360,8 @@ class PodRunnerTest : public testing::Test {
                          .clock = clock_,
                          .logs = logs_,
                          .seed = 7,
-                         .log = [](std::string_view) {}});
-    EXPECT_TRUE(runner_->Start().ok());
+                         .log = [](std::string_view) {},
+                         .before_write = [this](WriteStep) { return disk_error_.load(); }});
   }
 
   static json Pod(const std::string& name, const std::string& script,
@@ -387,6 +394,10 @@ class PodRunnerTest : public testing::Test {
                                {"containerEdits", {{"env", json::array({"CLAIM=" + claim})}}}}})}};
     return pod;
   }
+  std::string Checkpoint() const {
+    const auto text = ReadFile(folder_ / "state/claims.json");
+    return text.ok() ? *text : "";
+  }
   std::string Log(const std::string& pod) {
     const auto log = logs_->Find("default", pod, "main", LogFolder::Which::kCurrent);
     if (!log.ok()) return std::string(Message(log.status()));
@@ -402,6 +413,7 @@ class PodRunnerTest : public testing::Test {
   }
 
   SystemClock clock_;
+  std::atomic<int> disk_error_ = 0;  // with which the checkpoint cannot be written
   seconds lease_period_{10};
   std::chrono::milliseconds write_retry_ = std::chrono::hours(1);
   FakeServer server_;
@@ -639,6 +651,44 @@ TEST_F(PodRunnerTest, APluginThatComesInThePlaceOfAnotherIsRegisteredAnew) {
   runner_->OnPod(WithClaim(Pod("a", "true"), "one"));
   server_.AwaitPhase("a", "Succeeded");
   EXPECT_EQ(second.prepared(), 1);
+}
+
+// ---- A disk that is full -----------------------------------------------------------------------
+
+// The defect: the failure was logged and the claim prepared all the same; after a crash nobody knew
+// of it.
+TEST_F(PodRunnerTest, AClaimThatCannotBeRecordedIsNotPreparedUntilItCan) {
+  FakePlugin plugin(folder_);
+  ASSERT_EQ(plugin.AwaitVerdict(), "");
+  disk_error_ = ENOSPC;
+  runner_->OnPod(WithClaim(Pod("a", "echo claim=$CLAIM"), "one"));
+  server_.AwaitEvent("FailedPrepareDynamicResources: the prepared claims cannot be recorded: ");
+  EXPECT_EQ(plugin.prepared(), 0);
+  EXPECT_EQ(Checkpoint().find("one-uid"), std::string::npos);
+  disk_error_ = 0;
+  server_.AwaitPhase("a", "Succeeded");
+  EXPECT_EQ(Log("a"), "claim=one\n");
+  EXPECT_EQ(plugin.prepared(), 1);
+}
+
+TEST_F(PodRunnerTest, ARecordedClaimIsOnDiskBeforeThePluginIsAsked) {
+  FakePlugin plugin(folder_);
+  ASSERT_EQ(plugin.AwaitVerdict(), "");
+  plugin.Hold();
+  runner_->OnPod(WithClaim(Pod("a", "true"), "one"));
+  plugin.AwaitCalls(1);
+  EXPECT_NE(Checkpoint().find("one-uid"), std::string::npos);
+  plugin.Release();
+  server_.AwaitPhase("a", "Succeeded");
+}
+
+TEST_F(PodRunnerTest, ACheckpointThatCannotBeReadKeepsTheRunnerFromStarting) {
+  runner_->Stop();
+  std::filesystem::remove(folder_ / "state/claims.json");
+  std::filesystem::create_directory(folder_ / "state/claims.json");
+  const absl::Status started = Make()->Start();
+  EXPECT_EQ(Message(started),
+            (folder_ / "state/claims.json").string() + ": cannot be read: Is a directory");
 }
 
 // ---- What is left behind -----------------------------------------------------------------------
