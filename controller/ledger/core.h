@@ -160,6 +160,7 @@ class Core {
 
   // core_adopt.cc
   void Adopt();
+  void DropWhatCameBack();
   void AdoptSuccessors();
   bool HoldsWhatOthersHave(const GangDecision& decision) const;
   void AdoptGang(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);

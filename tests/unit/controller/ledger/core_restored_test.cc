@@ -59,6 +59,29 @@ TEST(RestoredApiTest, AGangThatOnlyTheBackupKnowsMakesRoomForWhoHasItsDevicesNow
   EXPECT_EQ(EventsOf(world.api, "GangUndone"), 1);
 }
 
+// The defect: the claim stayed allocated for a pod that ran, and its chips were given to others.
+TEST(RestoredApiTest, AMemberThatHadEndedSinceTheBackupHoldsItsClaimAgain) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.Settle();
+  const FakeApi::Backup backup = world.api.Save();
+  world.api.FinishPod("train-1", true);
+  world.Settle();
+  ASSERT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);
+  world.api.Restore(backup);
+  world.Start();
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 2);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+  world.api.FinishPod("train-0", true);
+  world.api.FinishPod("train-1", true);
+  world.Settle();
+  EXPECT_EQ(world.journal.size(), 0U);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+}
+
 // Made anew by the same names since the backup: the pods of the backup are other ones.
 TEST(RestoredApiTest, PodsOfABackupThatWereMadeAnewSinceAreTakenOver) {
   World world;
