@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup build demo up down test test-cluster test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup build demo up down test test-cluster sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -34,6 +34,12 @@ down:  ## stop what `make up` started
 test: build  ## unit tests, simulation and scenarios on the standalone server
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	ctest --preset release --no-tests=error
+
+SEEDS ?= 100
+sim: setup  ## the simulation on SEEDS=n seeds that nobody has tried; a failure says how to repeat it
+	@mkdir -p build; cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	cmake --build --preset release -j $(JOBS) --target sim_test
+	build/release/bin/sim_test --fresh=$(SEEDS)
 
 test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"

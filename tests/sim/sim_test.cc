@@ -3,6 +3,7 @@
 //   sim_test                  # fixed seeds, two of them twice, and a few fresh ones
 //   sim_test --seed=17 -v     # one world again, every request printed
 //   sim_test --seeds=100..199
+//   sim_test --fresh=20       # so many seeds that nobody has tried before
 //   sim_test --planted        # mistakes put in on purpose must be found
 //
 // Run in the source tree.
@@ -52,16 +53,27 @@ bool RunTwice(std::uint64_t seed) {
   return false;
 }
 
+// A whole world is in its seed: a short number is enough to find one again, and easier to type.
+bool RunFresh(std::uint64_t count, const RunOptions& options, std::map<std::string, int>& met) {
+  Rng rng(SeedFromMachine());
+  bool good = true;
+  for (std::uint64_t i = 0; i < count; ++i) good &= RunOne(rng.Below(1ULL << 40U), options, met);
+  return good;
+}
+
+int Conclude(bool good, const std::map<std::string, int>& met) {
+  for (const auto& [what, count] : met) fmt::print("met {:6} x {}\n", count, what);
+  fmt::print("{}\n", good ? "all worlds are sound" : "some worlds are not sound");
+  return good ? 0 : 1;
+}
+
 int RunAll() {
   bool good = true;
   std::map<std::string, int> met;
   for (std::uint64_t seed = 1; seed <= kFixedSeeds; ++seed) good &= RunOne(seed, {}, met);
   for (std::uint64_t seed = 1; seed <= kTwice; ++seed) good &= RunTwice(seed);
-  Rng rng(SeedFromMachine());
-  for (int i = 0; i < kFreshSeeds; ++i) good &= RunOne(rng.Next(), {}, met);
-  for (const auto& [what, count] : met) fmt::print("met {:6} x {}\n", count, what);
-  fmt::print("{}\n", good ? "all worlds are sound" : "some worlds are not sound");
-  return good ? 0 : 1;
+  good &= RunFresh(kFreshSeeds, {}, met);
+  return Conclude(good, met);
 }
 
 int RunPlanted() {
@@ -77,6 +89,7 @@ int RunPlanted() {
       }
     }
     if (!caught) fmt::print("{}: NOT FOUND in {} seeds\n", PlantName(plant), kSeedsPerPlant);
+    std::fflush(stdout);
     missed += caught ? 0 : 1;
   }
   return missed == 0 ? 0 : 1;
@@ -86,8 +99,7 @@ int RunSome(std::uint64_t first, std::uint64_t last, const RunOptions& options) 
   bool good = true;
   std::map<std::string, int> met;
   for (std::uint64_t seed = first; seed <= last; ++seed) good &= RunOne(seed, options, met);
-  for (const auto& [what, count] : met) fmt::print("met {:6} x {}\n", count, what);
-  return good ? 0 : 1;
+  return Conclude(good, met);
 }
 
 std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
@@ -102,12 +114,17 @@ int Main(const std::vector<std::string>& arguments) {
       const std::uint64_t seed = Number(argument.substr(7));
       return RunSome(seed, seed, options);
     }
+    if (argument.rfind("--fresh=", 0) == 0) {
+      std::map<std::string, int> met;
+      return Conclude(RunFresh(Number(argument.substr(8)), options, met), met);
+    }
     const std::size_t dots = argument.find("..");
     if (argument.rfind("--seeds=", 0) == 0 && dots != std::string::npos) {
       return RunSome(Number(argument.substr(8, dots - 8)), Number(argument.substr(dots + 2)),
                      options);
     }
-    fmt::print(stderr, "sim_test [-v] [--seed=N | --seeds=A..B | --planted], not \"{}\"\n",
+    fmt::print(stderr,
+               "sim_test [-v] [--seed=N | --seeds=A..B | --fresh=N | --planted], not \"{}\"\n",
                argument);
     return 2;
   }
