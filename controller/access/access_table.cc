@@ -87,11 +87,12 @@ std::shared_ptr<const rest::Identity> UserOf(const rest::ClientSubject& client) 
   return std::make_shared<const rest::Identity>(std::move(user));
 }
 
-bool IsNode(const rest::Identity& user) {
-  return user.name.starts_with(kNodePrefix) && Has(user.groups, kNodesGroup);
-}
-
 }  // namespace
+
+std::optional<std::string_view> NodeOf(const rest::Identity& user) {
+  if (!user.name.starts_with(kNodePrefix) || !Has(user.groups, kNodesGroup)) return std::nullopt;
+  return std::string_view(user.name).substr(kNodePrefix.size());
+}
 
 bool AccessTable::Grant::Holds(std::string_view name_space) const {
   return everywhere() || (!name_space.empty() && Has(namespaces, name_space));
@@ -148,7 +149,7 @@ std::vector<const AccessTable::Grant*> AccessTable::GrantsOf(const rest::Identit
   static const Grant node{.role = Role::kNode};
   std::vector<const Grant*> grants;
   if (Has(user.groups, kMastersGroup)) grants.push_back(&masters);
-  if (IsNode(user)) {
+  if (NodeOf(user)) {
     grants.push_back(&node);
   } else if (const auto found = grants_.find(user.name);
              found != grants_.end() && found->second.role != Role::kNode) {
@@ -157,16 +158,15 @@ std::vector<const AccessTable::Grant*> AccessTable::GrantsOf(const rest::Identit
   return grants;
 }
 
-Decision AccessTable::Authorize(const rest::Identity& user, const Attributes& attributes,
-                                const NodeView& view) const {
+AccessDecision AccessTable::Authorize(const rest::Identity& user, const Attributes& attributes,
+                                      const NodeView& view) const {
   for (const Grant* const grant : GrantsOf(user)) {
     if (grant->Holds(attributes.name_space) &&
         AnyCovers(RulesInNamespace(grant->role), attributes)) {
       return {.allowed = true, .reason = RoleName(grant->role)};
     }
     if (!grant->everywhere() || !AnyCovers(RulesOfCluster(grant->role), attributes)) continue;
-    if (grant->role == Role::kNode &&
-        WrongForNode(std::string_view(user.name).substr(kNodePrefix.size()), attributes, view)) {
+    if (grant->role == Role::kNode && WrongForNode(*NodeOf(user), attributes, view)) {
       continue;
     }
     return {.allowed = true, .reason = RoleName(grant->role)};

@@ -2,7 +2,7 @@
 //
 //   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, {}));
 //   const auto user = table.Authenticate(token, request.client);
-//   const Decision decision = table.Authorize(*user, attributes, objects);
+//   const AccessDecision decision = table.Authorize(*user, attributes, objects);
 //   if (!decision.allowed) return Forbidden(decision.reason);
 //
 // Everything is a function of the table, the user and the question, so what `kubectl auth can-i`
@@ -43,7 +43,7 @@ struct IdentityEntry {
   std::vector<std::string> namespaces = {};  // empty: all, and what belongs to none
 };
 
-struct Decision {
+struct AccessDecision {
   bool allowed = false;
   std::string_view reason;  // why it is allowed, for the audit; empty when it is not
 };
@@ -63,8 +63,8 @@ class AccessTable {
   std::shared_ptr<const rest::Identity> Authenticate(
       std::optional<std::string_view> token,
       const std::optional<rest::ClientSubject>& client) const;
-  Decision Authorize(const rest::Identity& user, const Attributes& attributes,
-                     const NodeView& view) const;
+  AccessDecision Authorize(const rest::Identity& user, const Attributes& attributes,
+                           const NodeView& view) const;
   // The rules that hold for the user in a namespace, those of the cluster included.
   std::vector<Rule> RulesFor(const rest::Identity& user, std::string_view name_space) const;
 
@@ -92,6 +92,9 @@ inline constexpr std::string_view kMastersGroup = "system:masters";
 inline constexpr std::string_view kAuthenticatedGroup = "system:authenticated";
 inline constexpr std::string_view kNodesGroup = "system:nodes";
 inline constexpr std::string_view kNodePrefix = "system:node:";
+
+// Whose token it is, when it is a node's: "n1" of system:node:n1 in system:nodes.
+std::optional<std::string_view> NodeOf(const rest::Identity& user);
 
 // `pods "p" is forbidden: User "x" cannot …`, the message without its beginning; source:
 // k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go.

@@ -7,6 +7,7 @@
 namespace tahoma::controller {
 namespace {
 
+constexpr std::string_view kNodeLeases = "kube-node-lease";
 constexpr std::size_t kTargetBytesMost = 1024;
 constexpr std::size_t kAgentBytesMost = 256;
 constexpr std::size_t kNameBytesMost = 256;
@@ -104,10 +105,34 @@ std::string AuditLine(const AuditEvent& event) {
 
 bool IsAudited(const Attributes& attributes) {
   if (attributes.reads()) return false;
+  if (attributes.resource == "leases" && attributes.name_space == kNodeLeases) {
+    return attributes.verb != "patch" && attributes.verb != "update";
+  }
   const bool is_question =
       attributes.verb == "create" &&
       (attributes.group == "authorization.k8s.io" || attributes.group == "authentication.k8s.io");
   return !is_question;
+}
+
+std::string Auditor::Record(const rest::Request& request, const Attributes& attributes,
+                            const AccessDecision& decision, const rest::Response& answer,
+                            WallTime received) {
+  if (!sink_.append) return "";
+  AuditEvent event{.id = {},
+                   .request = &request,
+                   .attributes = &attributes,
+                   .code = answer.status,
+                   .object_name = answer.object_name,
+                   .decision = decision.allowed ? "allow" : "forbid",
+                   .reason = decision.reason,
+                   .received = received,
+                   .answered = clock_.WallNow()};
+  {
+    const std::lock_guard lock(mutex_);
+    event.id = NewUuid(rng_);
+  }
+  sink_.append(AuditLine(event));
+  return event.id;
 }
 
 }  // namespace tahoma::controller

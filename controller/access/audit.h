@@ -6,16 +6,23 @@
 // tools for Kubernetes' audit logs read them. What a client chose (target, user agent, names) is
 // bounded, and escaped as JSON wants it: nobody can write a line of his own.
 //
-// Scope: the text. controller/access/audit_file.h writes it.
+// Scope: the text, and whose line it is. controller/access/audit_file.h writes it.
 //
-// Thread safety: pure functions.
+// Thread safety: pure functions; an Auditor may be used from any thread.
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "controller/access/access_table.h"
 #include "controller/access/attributes.h"
 #include "lib/base/clock.h"
+#include "lib/base/rng.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {
@@ -35,8 +42,35 @@ struct AuditEvent {
 // One line, without its end. At most 16 KiB.
 std::string AuditLine(const AuditEvent& event);
 
-// Whether a request of that kind has a line: what changes something, or was refused to. Reads and
-// questions ("may I?") have none.
+// Whether a request of that kind has a line: what changes something, or was refused to. Reads,
+// questions ("may I?") and the heartbeats of nodes (their leases) have none.
 bool IsAudited(const Attributes& attributes);
+
+// Where lines go.
+struct AuditSink {
+  std::function<void(const std::string& line)> append = {};  // empty: there is no audit
+  // Whether changes may go on; empty: whatever becomes of their lines.
+  std::function<bool()> writable = {};
+};
+
+class Auditor {
+ public:
+  // `clock` must outlive it. `seed` is of the lines' ids.
+  Auditor(AuditSink sink, const Clock& clock, std::uint64_t seed)
+      : sink_(std::move(sink)), clock_(clock), rng_(seed) {}
+
+  bool MayChange() const { return !sink_.writable || sink_.writable(); }
+  WallTime Now() const { return clock_.WallNow(); }
+  // Writes the line of an answered request; returns its id, or "" when there is no audit.
+  std::string Record(const rest::Request& request, const Attributes& attributes,
+                     const AccessDecision& decision, const rest::Response& answer,
+                     WallTime received);
+
+ private:
+  const AuditSink sink_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  Rng rng_;
+};
 
 }  // namespace tahoma::controller

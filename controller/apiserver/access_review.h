@@ -1,7 +1,10 @@
 // "May I?": the reviews of authorization.k8s.io and authentication.k8s.io that clients post.
 //
-// Standalone has one class of caller: whoever HttpFront let in may do everything. Nothing is
-// stored and the kinds are not in discovery, as only fixed paths are asked for.
+//   if (auto answer = ServeAccessReview(request, wanted, *table, view)) return *std::move(answer);
+//
+// They are answered by the same AccessTable that decides about requests: `kubectl auth can-i`,
+// `can-i --list` and `whoami` say what would happen. Nothing is stored and the kinds are not in
+// discovery, as only fixed paths are asked for.
 //
 // Thread safety: pure function.
 
@@ -9,11 +12,15 @@
 
 #include <optional>
 
+#include "controller/access/access_table.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {
 
-// nullopt: not one of these paths.
-std::optional<rest::Response> ServeAccessReview(const rest::Request& request);
+// nullopt: not one of these paths. `request` has its identity; `wanted` is AttributesOf(request),
+// which the caller may do.
+std::optional<rest::Response> ServeAccessReview(const rest::Request& request,
+                                                const Attributes& wanted, const AccessTable& table,
+                                                const NodeView& view);
 
 }  // namespace tahoma::controller

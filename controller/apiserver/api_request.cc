@@ -2,6 +2,7 @@
 
 #include <absl/strings/match.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -43,39 +44,56 @@ absl::StatusOr<std::map<std::string, std::string, std::less<>>> ParseQuery(std::
   return values;
 }
 
+bool ResourcePath::Is(std::string_view path) {
+  const auto slashes = std::count(path.begin(), path.end(), '/');
+  // Resources begin at /api/v1/<r> and /apis/<g>/<v>/<r>.
+  return path.starts_with("/api/") ? slashes >= 3 : path.starts_with("/apis/") && slashes >= 4;
+}
+
+absl::StatusOr<ResourcePath> ResourcePath::Parse(std::string_view path) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, Segments(path));
+  ResourcePath found;
+  std::size_t at = 0;
+  const auto next = [&] { return at < parts.size() ? parts[at++] : std::string(); };
+  const std::string root = next();
+  found.group = root == "apis" ? next() : std::string();
+  found.version = next();
+  if ((root != "api" && root != "apis") || (root == "apis") == found.group.empty() ||
+      found.version.empty()) {
+    return NoSuchPathError();
+  }
+  found.resource = next();
+  if (found.resource == "watch") {
+    found.watch = true;
+    found.resource = next();
+  }
+  // /namespaces/<name> and its own subresources are objects of the resource "namespaces".
+  const bool own_subresource =
+      at + 1 < parts.size() && (parts[at + 1] == "status" || parts[at + 1] == "finalize");
+  if (found.resource == "namespaces" && at + 1 < parts.size() && !own_subresource) {
+    found.name_space = next();
+    found.resource = next();
+    if (found.name_space.empty()) return NoSuchPathError();
+  }
+  found.name = next();
+  found.subresource = next();
+  if (at < parts.size()) return NoSuchPathError();
+  return found;
+}
+
 absl::StatusOr<ApiRequest> ApiRequest::Parse(const rest::Request& http,
                                              std::shared_ptr<const KindTable> kinds) {
   ApiRequest request;
   request.http = &http;
   request.kinds = std::move(kinds);
   TAHOMA_ASSIGN_OR_RETURN(request.query, ParseQuery(http.query));
-  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, Segments(http.path));
-  std::size_t at = 0;
-  const auto next = [&] { return at < parts.size() ? parts[at++] : std::string(); };
-  const std::string root = next();
-  const std::string group = root == "apis" ? next() : std::string();
-  const std::string version = next();
-  if ((root != "api" && root != "apis") || (root == "apis") == group.empty() || version.empty()) {
-    return NoSuchPathError();
-  }
-  std::string resource = next();
-  if (resource == "watch") {  // the old form of ?watch=true, which Kubernetes still serves
-    request.watch_path = true;
-    resource = next();
-  }
-  // /namespaces/<name> and its own subresources are objects of the resource "namespaces".
-  const bool own_subresource =
-      at + 1 < parts.size() && (parts[at + 1] == "status" || parts[at + 1] == "finalize");
-  if (resource == "namespaces" && at + 1 < parts.size() && !own_subresource) {
-    request.name_space = next();
-    resource = next();
-    if (request.name_space.empty()) return NoSuchPathError();
-  }
-  request.kind = request.kinds->Find(group, version, resource);
+  TAHOMA_ASSIGN_OR_RETURN(ResourcePath path, ResourcePath::Parse(http.path));
+  request.kind = request.kinds->Find(path.group, path.version, path.resource);
   if (request.kind == nullptr) return NoSuchPathError();
-  request.name = next();
-  request.subresource = next();
-  if (at < parts.size()) return NoSuchPathError();
+  request.watch_path = path.watch;
+  request.name_space = std::move(path.name_space);
+  request.name = std::move(path.name);
+  request.subresource = std::move(path.subresource);
   const bool named_without_namespace = !request.name.empty() && request.name_space.empty();
   if (request.kind->namespaced ? named_without_namespace : !request.name_space.empty()) {
     return NoSuchPathError();

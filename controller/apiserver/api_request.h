@@ -29,6 +29,23 @@ namespace tahoma::controller {
 
 enum class FieldValidation : std::uint8_t { kIgnore, kWarn, kStrict };
 
+// What a resource's path says, whether or not there is such a resource. Authorization and the verbs
+// read a path by this one function, so they cannot differ about it.
+struct ResourcePath {
+  std::string group;
+  std::string version;
+  std::string resource;
+  std::string name_space;
+  std::string name;
+  std::string subresource;
+  bool watch = false;  // /api/v1/watch/…, the old form of ?watch=true
+
+  // Whether a path is deep enough to be a resource's: "/api/v1" and "/apis/g/v" are documents.
+  static bool Is(std::string_view path);
+  // 404 for what is not a resource's path, 400 for a broken escape.
+  static absl::StatusOr<ResourcePath> Parse(std::string_view path);
+};
+
 struct ApiRequest {
   const rest::Request* http = nullptr;
   std::shared_ptr<const KindTable> kinds;  // keeps `kind` alive

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/apiserver/access_review.h"
 #include "controller/apiserver/admission.h"
 #include "controller/apiserver/api_request.h"
 #include "controller/apiserver/decode_body.h"
@@ -206,15 +205,7 @@ absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Re
 absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
                                                    CommitsInFlight* flight) {
   std::shared_ptr<const KindTable> kinds = kinds_.Snapshot();
-  const auto slashes = std::count(request.path.begin(), request.path.end(), '/');
-  // Resources begin at /api/v1/<r> and /apis/<g>/<v>/<r>.
-  if (request.path.starts_with("/api/") ? slashes < 3 : slashes < 4) {
-    return ServeRoot(request, *kinds);
-  }
-  if (!request.path.starts_with("/api/") && !request.path.starts_with("/apis/")) {
-    return ServeRoot(request, *kinds);
-  }
-  if (auto review = ServeAccessReview(request)) return AsAccepted(request, *std::move(review));
+  if (!ResourcePath::Is(request.path)) return ServeRoot(request, *kinds);
   TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, std::move(kinds)));
   parsed.flight = flight;
   if (!parsed.subresource.empty()) return ServeSubresource(context_, parsed);

@@ -65,6 +65,7 @@ class ApiServer {
   void StopWatches() { objects_->StopWaiting(); }
 
   const ObjectStore& objects() const { return *objects_; }
+  const Clock& clock() const { return context_.clock; }
   // The kinds served now.
   std::shared_ptr<const KindTable> Kinds() const { return kinds_.Snapshot(); }
 

@@ -1,10 +1,12 @@
 #include "controller/apiserver/http_front.h"
 
-#include <optional>
 #include <utility>
 
+#include "controller/apiserver/access_review.h"
 #include "controller/apiserver/decode_body.h"
+#include "controller/apiserver/representation.h"
 #include "controller/apiserver/status_error.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
 #include "lib/rest/loopback.h"
@@ -12,23 +14,42 @@
 namespace tahoma::controller {
 namespace {
 
-// The Status-shaped 401, or nothing when the caller may go on.
-std::optional<rest::Response> Authenticate(const HttpFrontOptions& options,
-                                           const rest::Request& head) {
-  const bool open = options.bearer_token.empty() && options.tls.client_ca_file.empty();
-  if (open || head.client) return std::nullopt;
-  const auto given = rest::BearerToken(head.header("Authorization"));
-  if (given && rest::EqualSecrets(*given, options.bearer_token)) return std::nullopt;
-  return ResponseOf(UnauthorizedError());
+// Without the body: what a watch is asked about again for hours.
+rest::Request HeadOf(const rest::Request& request) {
+  rest::Request head;
+  head.method = request.method;
+  head.target = request.target;
+  head.path = request.path;
+  head.query = request.query;
+  head.headers = request.headers;
+  head.peer = request.peer;
+  head.tls = request.tls;
+  head.client = request.client;
+  return head;
+}
+
+// Why a node may not send that body; nothing when it may, or when the server will refuse it anyway.
+std::optional<std::string_view> WrongBody(const rest::Request& request, const Attributes& wanted) {
+  const auto node = NodeOf(*request.identity);
+  if (!node || wanted.verb == "delete" || !wanted.subresource.empty()) return std::nullopt;
+  const auto body = DecodeBody(request);
+  if (!body.ok()) return std::nullopt;
+  return WrongBodyForNode(*node, wanted, *body->object);
+}
+
+std::shared_ptr<const AccessControl> OpenToAll() {
+  auto table = AccessTable::Make({}, false);
+  TAHOMA_CHECK_OK(table.status());
+  return std::make_shared<const AccessControl>(*std::move(table));
 }
 
 absl::Status CheckWhoMayCall(const HttpFrontOptions& options) {
   const bool tls = !options.tls.cert_file.empty();
-  const bool known = !options.bearer_token.empty() || !options.tls.client_ca_file.empty();
+  const bool known = options.access != nullptr && !options.access->table()->open();
   if (rest::IsLoopback(options.address) || (tls && known)) return absl::OkStatus();
   return PermissionDenied(
       "the Kubernetes API at {} would be open to everybody who can reach it; give it a "
-      "certificate (tlsCertFile, tlsKeyFile) and a token (tokenFile) or a client CA "
+      "certificate (tlsCertFile, tlsKeyFile) and tokens (tokenFile, identityFile) or a client CA "
       "(clientCaFile), or listen on 127.0.0.1",
       options.address);
 }
@@ -44,9 +65,80 @@ rest::ServerOptions ServerOptionsOf(const HttpFrontOptions& options) {
 }  // namespace
 
 HttpFront::HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics& metrics)
-    : server_(server), options_(std::move(options)), http_(ServerOptionsOf(options_), metrics) {
-  http_.SetGate([this](rest::Request& head) { return Authenticate(options_, head); });
-  http_.Raw([this](const rest::Request& request) { return server_.Handle(request); });
+    : server_(server),
+      options_(std::move(options)),
+      access_(options_.access != nullptr ? options_.access : OpenToAll()),
+      view_(server.objects()),
+      auditor_(options_.audit, server.clock(), options_.seed),
+      http_(ServerOptionsOf(options_), metrics) {
+  http_.SetGate([this](rest::Request& head) { return Admit(head); });
+  http_.Raw([this](const rest::Request& request) { return Handle(request); });
+}
+
+std::optional<rest::Response> HttpFront::Admit(rest::Request& head) {
+  const auto table = access_->table();
+  head.identity = table->Authenticate(rest::BearerToken(head.header("Authorization")), head.client);
+  if (head.identity == nullptr) {
+    return AsAccepted(head, ResponseOf(UnauthorizedError()));
+  }
+  if (table->open()) return std::nullopt;
+  const Attributes wanted = AttributesOf(head);
+  if (table->Authorize(*head.identity, wanted, view_).allowed) return std::nullopt;
+  return Denied(head, wanted);
+}
+
+rest::Response HttpFront::Denied(const rest::Request& head, const Attributes& wanted) {
+  rest::Response refusal =
+      AsAccepted(head, ResponseOf(AccessDeniedError(wanted.group, wanted.resource, wanted.name,
+                                                    DenialOf(*head.identity, wanted))));
+  if (IsAudited(wanted)) auditor_.Record(head, wanted, {}, refusal, auditor_.Now());
+  return refusal;
+}
+
+rest::Response HttpFront::Handle(const rest::Request& request) {
+  return request.method == "GET" || request.method == "HEAD" ? Read(request) : Change(request);
+}
+
+rest::Response HttpFront::Read(const rest::Request& request) {
+  rest::Response response = server_.Handle(request);
+  if (!response.source) return response;
+  response.source = [this, source = std::move(response.source), head = HeadOf(request),
+                     version = access_->version()](std::string& out,
+                                                   std::chrono::milliseconds wait) mutable {
+    if (const std::uint64_t now = access_->version(); now != version) {
+      version = now;
+      if (Admit(head)) return false;
+    }
+    return source(out, wait);
+  };
+  return response;
+}
+
+rest::Response HttpFront::Change(const rest::Request& request) {
+  const WallTime received = auditor_.Now();
+  const auto table = access_->table();
+  const Attributes wanted = AttributesOf(request);
+  // Asked again: while the body came, the caller's right may have gone.
+  const AccessDecision decision = table->Authorize(*request.identity, wanted, view_);
+  if (!decision.allowed) return Denied(request, wanted);
+  if (auto review = ServeAccessReview(request, wanted, *table, view_)) {
+    return AsAccepted(request, *std::move(review));
+  }
+  if (const auto wrong = WrongBody(request, wanted)) {
+    rest::Response refusal = ResponseOf(
+        AccessDeniedError(wanted.group, wanted.resource, wanted.name,
+                          fmt::format("{}: {}", DenialOf(*request.identity, wanted), *wrong)));
+    auditor_.Record(request, wanted, {}, refusal, received);
+    return refusal;
+  }
+  if (!IsAudited(wanted)) return server_.Handle(request);
+  if (!auditor_.MayChange()) {
+    return ResponseOf(Unavailable("the audit file cannot be written; nothing is changed"));
+  }
+  rest::Response response = server_.Handle(request);
+  const std::string id = auditor_.Record(request, wanted, decision, response, received);
+  if (!id.empty()) response.headers.emplace_back("Audit-Id", id);
+  return response;
 }
 
 absl::Status HttpFront::Check(const HttpFrontOptions& options) {

@@ -1,11 +1,16 @@
-// The API server behind HTTP: who may listen where, and who may call.
+// The API server behind HTTP: who may listen where, who may call, what each may do, and a line in
+// the audit about every change.
 //
-//   HttpFront front(*server, {.address = "127.0.0.1:8001"}, metrics);
+//   HttpFront front(*server, {.address = "127.0.0.1:8001", .access = access}, metrics);
 //   TAHOMA_RETURN_IF_ERROR(front.Start());
 //
-// Without a token or client CA everybody who can connect may do everything, so only loopback
-// addresses are accepted then. Elsewhere a certificate and a token (or client certificates) are
-// required.
+// Without tokens or a client CA everybody who can connect may do everything, so only loopback
+// addresses are accepted then. Elsewhere a certificate and tokens (or client certificates) are
+// required. When the identities change, open watches are asked again within a second, and end when
+// their caller may no longer have them.
+//
+// Callers in this process (InProcessTransport) are the controller itself: they are not asked, and
+// the audit does not have them.
 //
 // Thread safety: Start and Stop from one thread; the rest from any.
 
@@ -13,10 +18,16 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "controller/access/access_control.h"
+#include "controller/access/audit.h"
 #include "controller/apiserver/api_server.h"
+#include "controller/apiserver/request_access.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/server.h"
 
@@ -25,7 +36,9 @@ namespace tahoma::controller {
 struct HttpFrontOptions {
   std::string address = "127.0.0.1:0";
   rest::TlsOptions tls = {};
-  std::string bearer_token = {};
+  std::shared_ptr<const AccessControl> access = {};  // null: open to whoever can connect
+  AuditSink audit = {};
+  std::uint64_t seed = 1;  // of the ids in the audit
 };
 
 class HttpFront {
@@ -49,8 +62,18 @@ class HttpFront {
   std::string url() const { return http_.url(); }
 
  private:
+  // Notes who calls; the refusal of who may not.
+  std::optional<rest::Response> Admit(rest::Request& head);
+  rest::Response Denied(const rest::Request& head, const Attributes& wanted);
+  rest::Response Handle(const rest::Request& request);
+  rest::Response Read(const rest::Request& request);
+  rest::Response Change(const rest::Request& request);
+
   ApiServer& server_;
   const HttpFrontOptions options_;
+  const std::shared_ptr<const AccessControl> access_;
+  const StoredNodeView view_;
+  Auditor auditor_;
   rest::Server http_;
 };
 

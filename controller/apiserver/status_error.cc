@@ -99,6 +99,16 @@ absl::Status ForbiddenError(const Kind& kind, std::string_view name, std::string
                  std::move(details));
 }
 
+absl::Status AccessDeniedError(std::string_view group, std::string_view resource,
+                               std::string_view name, std::string_view why) {
+  std::string subject(resource);
+  if (!group.empty()) subject += fmt::format(".{}", group);
+  if (!name.empty()) subject += fmt::format(" \"{}\"", name);
+  const std::string message = resource.empty() ? fmt::format("forbidden: {}", why)
+                                               : fmt::format("{} is forbidden: {}", subject, why);
+  return Failure(403, "Forbidden", message, Details(name, group, resource));
+}
+
 absl::Status InvalidError(std::string_view group, std::string_view kind, std::string_view name,
                           const std::vector<Cause>& causes) {
   json details = Details(name, group, kind);

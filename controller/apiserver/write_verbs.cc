@@ -266,6 +266,7 @@ absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequ
   }
   rest::Response response = form.Answer(status, std::move(body));
   if (as_stored) response.parsed = object.body;
+  response.object_name = TextAt(MetadataOf(*object.body), "name");
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   for (const std::string& warning : write.warnings) {
     response.headers.emplace_back("Warning", WarningHeader(warning));

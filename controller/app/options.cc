@@ -44,7 +44,15 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("nodeTokenFile", &options.node_token_file,
               "standalone: bearer token for the logs of nodes on loopback "
               "(their podRunner.logTokenFile)");
-  spec.String("tokenFile", &options.token_file, "bearer token that callers of both APIs must show");
+  spec.String("tokenFile", &options.token_file,
+              "bearer token of \"admin\", who may do everything on both APIs");
+  spec.String("identityFile", &options.identity_file,
+              "who else may call, and as what (docs/formats/identities.md); read again when it "
+              "changes");
+  spec.String("auditFile", &options.audit_file,
+              "file that receives a line about every change; empty: the log");
+  spec.Bool("auditRequired", &options.audit_required,
+            "refuse changes while auditFile cannot be written");
   spec.String("tlsCertFile", &options.tls_cert_file, "certificate of both APIs, PEM");
   spec.String("tlsKeyFile", &options.tls_key_file, "its key, PEM");
   spec.String("clientCaFile", &options.client_ca_file,
@@ -68,6 +76,9 @@ absl::Status CheckOptions(const Options& options) {
   }
   if (!options.client_ca_file.empty() && options.tls_cert_file.empty()) {
     return InvalidArgument("clientCaFile needs tlsCertFile and tlsKeyFile");
+  }
+  if (options.audit_required && options.audit_file.empty()) {
+    return InvalidArgument("auditRequired needs auditFile");
   }
   if (options.standalone && options.listen_address == options.admin_address &&
       !options.listen_address.ends_with(":0")) {

@@ -24,6 +24,9 @@ struct Options {
   std::string port_file;
   std::string token_file;
   std::string node_token_file;  // standalone; empty: none
+  std::string identity_file;
+  std::string audit_file;
+  bool audit_required = false;
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string client_ca_file;

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "controller/admin/admin.h"
+#include "controller/admin/admin_access.h"
+#include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
 #include "controller/app/core_loop.h"
 #include "controller/app/identity.h"
@@ -35,7 +37,6 @@ namespace {
 constexpr int kClusterPublishers = 32;
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
-void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
 
 // Whether SIGTERM or SIGINT has come, waiting for it a little.
 bool Ended() {
@@ -99,35 +100,33 @@ absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> TokenOf(const Options& options) {
-  if (options.token_file.empty()) return std::string();
-  absl::StatusOr<std::string> token = ReadTokenFile(options.token_file, LogWarning);
-  if (!token.ok()) return Annotate(token.status(), "tokenFile");
-  return token;
-}
-
-rest::ServerOptions AdminOptions(const Options& options, const std::string& token) {
+rest::ServerOptions AdminOptions(const Options& options) {
   rest::ServerOptions server;
   server.address = options.admin_address;
   server.tls.cert_file = options.tls_cert_file;
   server.tls.key_file = options.tls_key_file;
-  server.bearer_token = token;
+  server.tls.client_ca_file = options.client_ca_file;
   server.max_threads = 64;
   server.reserved_threads = 8;
   return server;
 }
 
-absl::Status RunStandalone(const Options& options, const std::string& token) {
+absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock clock;
-  rest::Metrics metrics;
-  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, token, clock, metrics, Log));
+  HttpFrontOptions front;
+  front.access = callers.access();
+  front.audit = callers.audit();
+  TAHOMA_ASSIGN_OR_RETURN(const auto api,
+                          StandaloneApi::Open(options, std::move(front), clock, metrics, Log));
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   Admin admin([&loop] { return loop.snapshot(); });
-  rest::Server server(AdminOptions(options, token), metrics);
+  AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
+  rest::Server server(AdminOptions(options), metrics);
+  server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   TAHOMA_RETURN_IF_ERROR(loop.Start());
@@ -155,7 +154,7 @@ absl::StatusOr<kube::ServerAccess> AccessOf(const Options& options) {
                                FromEnvironment("KUBERNETES_SERVICE_PORT"));
 }
 
-absl::Status RunCluster(const Options& options, const std::string& token) {
+absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock clock;
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(options));
   const std::string ns = access.default_namespace;
@@ -164,7 +163,6 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport, kube::HttpTransport::Create(access));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
   RocksJournal journal(*store);
-  rest::Metrics metrics;
   std::unique_ptr<Leadership> leadership;
   CoreLoopOptions loop_options{.publisher = {.threads = kClusterPublishers},
                                .scheduler_names = SchedulerNames(options),
@@ -173,7 +171,9 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   Admin admin([&loop] { return loop.snapshot(); });
-  rest::Server server(AdminOptions(options, token), metrics);
+  AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
+  rest::Server server(AdminOptions(options), metrics);
+  server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
@@ -213,16 +213,19 @@ absl::Status RunCluster(const Options& options, const std::string& token) {
 absl::Status RunProgram(const Options& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("controller"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
-  TAHOMA_ASSIGN_OR_RETURN(const std::string token, TokenOf(options));
-  if (token.empty() && !rest::IsLoopback(options.admin_address)) {
+  rest::Metrics metrics;
+  TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(options, metrics, Log));
+  if (callers->open() && !rest::IsLoopback(options.admin_address)) {
     return PermissionDenied(
-        "adminAddress {} can be reached from outside: give a tokenFile, or a loopback address",
+        "adminAddress {} can be reached from outside: give a tokenFile or an identityFile, or a "
+        "loopback address",
         options.admin_address);
   }
   // Before anything is written.
-  TAHOMA_RETURN_IF_ERROR(
-      Annotate(rest::Server::Check(AdminOptions(options, token)), "adminAddress"));
-  return options.standalone ? RunStandalone(options, token) : RunCluster(options, token);
+  TAHOMA_RETURN_IF_ERROR(Annotate(rest::Server::Check(AdminOptions(options)), "adminAddress"));
+  callers->Start();
+  return options.standalone ? RunStandalone(options, *callers, metrics)
+                            : RunCluster(options, *callers, metrics);
 }
 
 }  // namespace tahoma::controller

@@ -51,15 +51,15 @@ absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options& options,
-                                                                   const std::string& token,
+                                                                   HttpFrontOptions front,
                                                                    const Clock& clock,
                                                                    rest::Metrics& metrics,
                                                                    const LogLine& log) {
-  const HttpFrontOptions front{.address = options.listen_address,
-                               .tls = {.cert_file = options.tls_cert_file,
-                                       .key_file = options.tls_key_file,
-                                       .client_ca_file = options.client_ca_file},
-                               .bearer_token = token};
+  front.address = options.listen_address;
+  front.tls = {.cert_file = options.tls_cert_file,
+               .key_file = options.tls_key_file,
+               .client_ca_file = options.client_ca_file};
+  front.seed = SeedFromMachine();
   TAHOMA_RETURN_IF_ERROR(Annotate(HttpFront::Check(front), "listenAddress"));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<CrdFile> crds, ReadCrds(options.crd_dir));
   std::unique_ptr<StandaloneApi> api(new StandaloneApi());

@@ -34,12 +34,13 @@ class StandaloneApi {
  public:
   using LogLine = std::function<void(const std::string& line)>;
 
+  // `callers` has who may call and where the audit goes; address and certificates are of options.
   // Opens the folder, binds the address, then installs what is missing: the CRDs of crdDir, the
   // DeviceClasses. Fails with a message that names the folder, address or file at fault; what can
   // be known to be wrong before, is found before anything is written. `log` is told of mistakes of
   // our own that a request or a duty met.
   static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(const Options& options,
-                                                             const std::string& token,
+                                                             HttpFrontOptions callers,
                                                              const Clock& clock,
                                                              rest::Metrics& metrics,
                                                              const LogLine& log = {});

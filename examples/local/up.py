@@ -5,13 +5,17 @@
     down.py DIR
 
 Without --kubeconfig the controller also serves the Kubernetes API (standalone mode), on a free port
-of loopback. With it, the controller and the nodes use the API server that the file names. State,
-logs, sockets and configuration files go to DIR, which must be new or stopped; DIR/kubeconfig is what
-kubectl needs. Prints that line at the end. As root, pods run as users of their own, in a folder of
-/tmp that down.py removes; otherwise they run as you do.
+of loopback, to whoever shows a token: DIR/admin.token, which DIR/kubeconfig names, may do everything;
+each node has one of its own that reaches what belongs to the node. It has a certificate, as kubectl
+sends tokens over TLS only. With --kubeconfig, the controller and the nodes use the API server that
+the file names. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
+stopped and is made private (0700); DIR/kubeconfig is what kubectl needs. Prints that line at the end.
+As root, pods run as users of their own, in a folder of /tmp that down.py removes; otherwise they run
+as you do.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -98,12 +102,48 @@ def pods_folder(directory):
     return path
 
 
-def token_file(path):
-    """A secret that pods, which reach loopback too, cannot read."""
-    if not path.exists():
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
-            out.write(secrets.token_hex(16) + "\n")
+def write_private(path, text):
+    """For this user alone, from its first byte on."""
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.write(text)
     return path
+
+
+def token_file(path):
+    """A secret that pods, which reach loopback too, cannot read. Made once and kept."""
+    return path if path.exists() else write_private(path, secrets.token_hex(16) + "\n")
+
+
+def certificate(directory):
+    """The files of a certificate for loopback and of its key, made at the first start."""
+    cert, key = directory / "tls.crt", directory / "tls.key"
+    if not cert.exists():
+        write_private(key, "")  # openssl keeps the mode of a file that exists
+        done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                               "-nodes", "-keyout", key, "-out", cert, "-days", "3650", "-subj", "/CN=tahoma",
+                               "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            fail(f"openssl made no certificate:\n{done.stderr}")
+    return cert, key
+
+
+def identity_file(directory, topology):
+    """Who may call besides the administrator: each node, with a token of its own."""
+    nodes = [{"name": f"system:node:{node['name']}", "role": "node",
+              "tokenSha256": hashlib.sha256(token_file(short(directory, node["name"]) / "token").read_bytes().strip()).hexdigest()}
+             for node in topology["nodes"]]
+    return write_private(directory / "identities.yaml", json.dumps(
+        {"apiVersion": "tahoma.dev/v1alpha1", "kind": "IdentityFile", "identities": nodes}, indent=2) + "\n")
+
+
+def node_kubeconfig(directory, node):
+    """The administrator's kubeconfig with the node's token in it."""
+    config = json.loads((directory / "kubeconfig").read_text())
+    place = short(directory, node["name"])
+    config["users"][0]["user"] = {"tokenFile": str(place / "token")}
+    return write_private(place / "kubeconfig", json.dumps(config, indent=2) + "\n")
 
 
 def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
@@ -185,7 +225,7 @@ def write_config(path, config):
     return path
 
 
-def start_controller(args, directory):
+def start_controller(args, directory, topology):
     config = {
         "apiVersion": "tahoma.dev/v1alpha1",
         "kind": "ControllerConfig",
@@ -199,8 +239,12 @@ def start_controller(args, directory):
     if args.kubeconfig:
         config["kubeconfig"] = str(args.kubeconfig)
     else:
+        cert, key = certificate(directory)
+        config.update(tlsCertFile=str(cert), tlsKeyFile=str(key))
         config.update(standalone=True, listenAddress="127.0.0.1:0",
                       nodeTokenFile=str(token_file(directory / "node-logs.token")),
+                      tokenFile=str(token_file(directory / "admin.token")),
+                      identityFile=str(identity_file(directory, topology)),
                       writeKubeconfig=str(directory / "kubeconfig"))
     path = write_config(directory / "controller.yaml", config)
     return start(directory, "controller", [args.bin / "controller", "--config", path])
@@ -243,7 +287,7 @@ def main():
         fail(f"{directory} is in use; stop it first: examples/local/down.py {directory}")
     topology = json.loads(args.topology.read_text())
 
-    children = {"controller": start_controller(args, directory)}
+    children = {"controller": start_controller(args, directory, topology)}
     kubeconfig = args.kubeconfig or directory / "kubeconfig"
     wait_until(directory, "the controller's API",
                lambda: kubeconfig.exists() and kubectl(kubeconfig, "get", "--raw", "/readyz").returncode == 0,
@@ -252,12 +296,13 @@ def main():
     for node in topology["nodes"]:
         name = node["name"]
         place = short(directory, name)
+        its_kubeconfig = args.kubeconfig or node_kubeconfig(directory, node)
         path = write_config(place / "sim-node.yaml",
-                            node_config(directory, topology, node, kubeconfig, args.bin,
+                            node_config(directory, topology, node, its_kubeconfig, args.bin,
                                         cluster=bool(args.kubeconfig)))
         children[f"{name}.sim-node"] = start(directory, f"{name}.sim-node",
                                              [args.bin / "sim-node", "--config", path])
-        path = write_config(place / "dra-plugin.yaml", plugin_config(directory, node, kubeconfig))
+        path = write_config(place / "dra-plugin.yaml", plugin_config(directory, node, its_kubeconfig))
         children[f"{name}.dra-plugin"] = start(directory, f"{name}.dra-plugin",
                                                [args.bin / "dra-plugin", "--config", path])
     wait_until(directory, "the nodes' devices", lambda: all_published(kubeconfig, topology["nodes"]),

@@ -78,6 +78,7 @@ struct Response {
   // The value that `body` is the text of, where the server has it at hand: for callers in the same
   // process, which need not parse.
   std::shared_ptr<const tahoma::Json> parsed = {};
+  std::string object_name = {};  // of the object that was made or changed, for logs
   StreamSource source;           // when set, `body` is not used
   std::function<void()> closed;  // called once, when the stream is over or its reader has gone
 

@@ -85,6 +85,8 @@ check "explain a CRD" 'members' k explain gang.spec
 check "explain a built-in kind" 'containers' k explain pod.spec
 check "healthz" 'ok' k get --raw /readyz
 check "auth can-i" 'yes' k auth can-i create pods
+check "auth can-i --list" '\*\.\* ' k auth can-i --list
+check "auth whoami" 'system:unsecured' k auth whoami
 check "cluster-info" 'control plane.* is running' k cluster-info
 
 echo "# apply, diff, get"

@@ -7,14 +7,18 @@ Whatever the programs leave running becomes a child of this one, and is seen.
 """
 
 import ctypes
+import json
 import os
 import pathlib
 import re
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEMO_SECONDS_MAX = 120
@@ -59,6 +63,7 @@ class LocalTest(unittest.TestCase):
                 self.assertRegex(nodes.stdout, r"trn2u-0 +Ready")
                 gang = "examples/gangs/make_gang.py half 4x4x2 2 --command 'sleep 9999' | kubectl apply -f -"
                 wait = "kubectl wait pod/half-0 pod/half-1 --for=condition=Ready --timeout=60s"
+                self.only_this_user_may_call(pathlib.Path(directory))
                 pods = run(["bash", "-c", f"{line} && {gang} && {wait} && kubectl tahoma topology"], env=bare)
                 self.assertRegex(pods.stdout, r"A +gang default/half")
             finally:
@@ -67,6 +72,32 @@ class LocalTest(unittest.TestCase):
             self.assertEqual(left_running(), [])
             for log in (pathlib.Path(directory) / "log").glob("*.sim-node.log"):
                 self.assertIn("ending", log.read_text(), log)
+
+    def only_this_user_may_call(self, directory):
+        """The folder and what is secret in it are private, and without a token nothing is answered."""
+        self.assertEqual(directory.stat().st_mode & 0o777, 0o700)
+        secret = [directory / "admin.token", directory / "tls.key", directory / "kubeconfig", directory / "identities.yaml",
+                  *directory.glob("n/*/token"), *directory.glob("n/*/kubeconfig")]
+        self.assertEqual(len(secret), 4 + 2 * 6)
+        for path in secret:
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
+        server = json.loads((directory / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"]
+        admin = re.search(r"adminAddress: (\S+)", (directory / "ports.yaml").read_text())[1]
+        tls = ssl.create_default_context(cafile=directory / "tls.crt")
+        for url in (f"{server}/api/v1/pods", f"https://{admin}/v1/topology", f"https://{admin}/metrics"):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, timeout=10, context=tls)
+            self.assertEqual(refused.exception.code, 401, url)
+            refused.exception.close()
+        kubectl = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(directory / "n/trn2u-0/kubeconfig")]
+        own = run([*kubectl, "get", "node", "trn2u-0"])
+        self.assertEqual(own.returncode, 0, own.stdout)
+        self.assertEqual(run([*kubectl, "auth", "can-i", "create", "events"]).stdout, "yes\n")
+        self.assertEqual(run([*kubectl, "auth", "can-i", "list", "secrets"]).stdout, "no\n")
+        self.assertIn("system:node:trn2u-0", run([*kubectl, "auth", "whoami"]).stdout)
+        for wanted in (["get", "node", "trn2u-1"], ["get", "secrets", "-A"], ["delete", "pods", "--all"]):
+            denied = run([*kubectl, *wanted])
+            self.assertIn('User "system:node:trn2u-0" cannot', denied.stdout, wanted)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ class CrashTransport final : public kube::Transport {
 absl::Status Run(const Options& options, Fuse& fuse) {
   const SystemClock clock;
   rest::Metrics metrics;
-  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, "", clock, metrics));
+  TAHOMA_ASSIGN_OR_RETURN(const auto api, StandaloneApi::Open(options, {}, clock, metrics));
   CrashJournal journal(api->journal(), fuse);
   CrashTransport transport(api->transport(), fuse);
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();

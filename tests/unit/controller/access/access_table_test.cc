@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,24 @@ TEST_F(AccessTableTest, ReadersOfTheWholeClusterSeeNodesAndSlices) {
     EXPECT_TRUE(May(who, {.verb = "get", .path = "/metrics"})) << who;
     EXPECT_FALSE(May(who, {.verb = "post", .path = "/metrics"})) << who;
   }
+}
+
+// A new CRD of ours must not be forgotten.
+TEST_F(AccessTableTest, EveryKindOfOursCanBeReadByViewAndWrittenByEdit) {
+  int kinds = 0;
+  for (const auto& file : std::filesystem::directory_iterator("charts/tahoma/crds")) {
+    const std::string name = file.path().stem().string();  // "tahoma.dev_gangs"
+    const std::size_t underscore = name.find('_');
+    ASSERT_NE(underscore, std::string::npos) << name;
+    Attributes wanted{.verb = "list", .group = name.substr(0, underscore)};
+    wanted.resource = name.substr(underscore + 1);
+    wanted.name_space = "default";
+    EXPECT_TRUE(May("vera", wanted)) << name;
+    wanted.verb = "create";
+    EXPECT_TRUE(May("ed", wanted)) << name;
+    ++kinds;
+  }
+  EXPECT_GT(kinds, 0);
 }
 
 TEST_F(AccessTableTest, ARoleInNamespacesHoldsThereOnly) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "controller/access/identity_file.h"
 #include "lib/base/status.h"
 #include "tests/support/api_fixture.h"
 
@@ -26,6 +27,10 @@ class HttpFrontTest : public testing::ApiFixture {
     ASSERT_TRUE(started.ok()) << started;
     client_ = std::make_unique<httplib::Client>(front_->url());
     client_->set_read_timeout(10);
+  }
+  static std::shared_ptr<const AccessControl> OneToken() {
+    return std::make_shared<const AccessControl>(
+        *AccessTable::Make({AdminOfToken("secret")}, false));
   }
   rest::Metrics metrics_;
   std::unique_ptr<HttpFront> front_;
@@ -69,7 +74,7 @@ TEST_F(HttpFrontTest, AWatchStaysOpenAndBringsEventsAsTheyHappen) {
 }
 
 TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
-  Serve({.address = "127.0.0.1:0", .tls = {}, .bearer_token = "secret"});
+  Serve({.access = OneToken()});
   const auto refused = client_->Get("/api/v1/nodes");
   EXPECT_EQ(refused->status, 401);
   EXPECT_EQ(json::parse(refused->body).at("reason"), "Unauthorized");
@@ -85,10 +90,10 @@ TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
 
 TEST_F(HttpFrontTest, RefusesToListenToTheWorldWithoutKnowingItsCallers) {
   for (const HttpFrontOptions& options :
-       std::vector<HttpFrontOptions>{{.address = "0.0.0.0:0", .tls = {}, .bearer_token = {}},
-                                     {.address = "0.0.0.0:0", .tls = {}, .bearer_token = "secret"},
-                                     {.address = "[::]:0", .tls = {}, .bearer_token = "secret"},
-                                     {.address = "10.0.0.1:8001", .tls = {}, .bearer_token = {}}}) {
+       std::vector<HttpFrontOptions>{{.address = "0.0.0.0:0"},
+                                     {.address = "0.0.0.0:0", .access = OneToken()},
+                                     {.address = "[::]:0", .access = OneToken()},
+                                     {.address = "10.0.0.1:8001"}}) {
     HttpFront front(*server_, options, metrics_);
     const absl::Status started = front.Start();
     EXPECT_EQ(started.code(), absl::StatusCode::kPermissionDenied) << options.address;

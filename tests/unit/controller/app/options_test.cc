@@ -93,6 +93,7 @@ TEST(OptionsTest, CombinationsThatMakeNoSenseAreRefusedWithTheReason) {
        "tlsCertFile and tlsKeyFile must be given together"},
       {[](Options& o) { o.client_ca_file = "ca"; },
        "clientCaFile needs tlsCertFile and tlsKeyFile"},
+      {[](Options& o) { o.audit_required = true; }, "auditRequired needs auditFile"},
       {[](Options& o) { o.tls_cert_file = o.tls_key_file = o.client_ca_file = "x"; }, ""},
       {[](Options& o) {
          o.standalone = true;

@@ -38,7 +38,7 @@ class StandaloneTest : public ::testing::Test {
     options_.crd_dir = testing::kCrdFolder;
   }
   absl::Status Open() {
-    auto opened = StandaloneApi::Open(options_, "", clock_, metrics_);
+    auto opened = StandaloneApi::Open(options_, {}, clock_, metrics_);
     if (!opened.ok()) return opened.status();
     api_ = *std::move(opened);
     return absl::OkStatus();

@@ -1,0 +1,89 @@
+#include "controller/admin/admin_access.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/ascii.h"
+#include "lib/rest/bearer.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::string_view kGroup = "tahoma.dev";
+
+// The namespace and name after `prefix`, as /v1/gangs/a/b has them.
+std::optional<std::pair<std::string, std::string>> NamesAfter(std::string_view prefix,
+                                                              std::string_view path) {
+  if (!path.starts_with(prefix)) return std::nullopt;
+  path.remove_prefix(prefix.size());
+  const std::size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  auto name_space = rest::PercentDecode(path.substr(0, slash));
+  auto name = rest::PercentDecode(path.substr(slash + 1));
+  if (!name_space || !name || name_space->empty()) return std::nullopt;
+  return std::pair(*std::move(name_space), *std::move(name));
+}
+
+}  // namespace
+
+Attributes AdminAttributes(const rest::Request& head) {
+  const std::string_view path = head.path;
+  if (head.method == "GET" || head.method == "HEAD") {
+    if (path == "/v1/topology" || path == "/v1/nodes") return {.verb = "list", .resource = "nodes"};
+    if (path == "/v1/gangs") {
+      return {.verb = "list", .group = std::string(kGroup), .resource = "gangs"};
+    }
+    for (const std::string_view prefix : {"/v1/gangs/", "/v1/why/"}) {
+      if (auto names = NamesAfter(prefix, path)) {
+        return {.verb = "get",
+                .group = std::string(kGroup),
+                .resource = "gangs",
+                .name_space = std::move(names->first),
+                .name = std::move(names->second)};
+      }
+    }
+  }
+  Attributes wanted{.verb = head.method};
+  std::transform(wanted.verb.begin(), wanted.verb.end(), wanted.verb.begin(), AsciiLower);
+  wanted.path = head.path;
+  return wanted;
+}
+
+std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
+  const auto table = access_->table();
+  const auto given = rest::BearerToken(head.header("Authorization"));
+  head.identity = table->Authenticate(given, head.client);
+  if (head.identity == nullptr) {
+    return rest::Response::Problem(401, given
+                                            ? "the bearer token is not valid"
+                                            : "a bearer token is needed (Authorization: Bearer …)")
+        .With("WWW-Authenticate", "Bearer");
+  }
+  if (table->open()) return std::nullopt;
+  const Attributes wanted = AdminAttributes(head);
+  if (table->Authorize(*head.identity, wanted, NoObjects()).allowed) return std::nullopt;
+  rest::Response refusal = rest::Response::Problem(403, DenialOf(*head.identity, wanted));
+  if (IsAudited(wanted)) auditor_.Record(head, wanted, {}, refusal, auditor_.Now());
+  return refusal;
+}
+
+rest::Handler AdminAccess::Audited(rest::Handler handler) {
+  return [this, handler = std::move(handler)](const rest::Request& request) {
+    const WallTime received = auditor_.Now();
+    const Attributes wanted = AdminAttributes(request);
+    const AccessDecision decision =
+        access_->table()->Authorize(*request.identity, wanted, NoObjects());
+    if (!auditor_.MayChange()) {
+      return rest::Response::Problem(503, "the audit file cannot be written; nothing is done");
+    }
+    rest::Response answer = handler(request);
+    const std::string id = auditor_.Record(request, wanted, decision, answer, received);
+    if (!id.empty()) answer.headers.emplace_back("Audit-Id", id);
+    return answer;
+  };
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,47 @@
+// Who may call the admin API: the same identities and roles as the Kubernetes API's.
+//
+//   AdminAccess access(callers.access(), callers.audit(), clock, seed);
+//   server.SetGate([&](rest::Request& head) { return access.Admit(head); });
+//
+// What is read there is asked for as the objects it is about (AdminAttributes): view suffices, in
+// its own namespaces. Everything else is a path, for admin only.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "controller/access/access_control.h"
+#include "controller/access/attributes.h"
+#include "controller/access/audit.h"
+#include "lib/base/clock.h"
+#include "lib/rest/message.h"
+#include "lib/rest/server.h"
+
+namespace tahoma::controller {
+
+// GET /v1/topology and /v1/nodes list nodes, /v1/gangs lists gangs, /v1/gangs/a/b and /v1/why/a/b
+// get the gang b in the namespace a.
+Attributes AdminAttributes(const rest::Request& head);
+
+class AdminAccess {
+ public:
+  // `clock` must outlive it.
+  AdminAccess(std::shared_ptr<const AccessControl> access, AuditSink audit, const Clock& clock,
+              std::uint64_t seed)
+      : access_(std::move(access)), auditor_(std::move(audit), clock, seed) {}
+
+  // Notes who calls; a problem (401, 403) for whoever may not.
+  std::optional<rest::Response> Admit(rest::Request& head);
+  // `handler`, with a line in the audit about each call.
+  rest::Handler Audited(rest::Handler handler);
+
+ private:
+  const std::shared_ptr<const AccessControl> access_;
+  Auditor auditor_;
+};
+
+}  // namespace tahoma::controller

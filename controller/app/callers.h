@@ -1,0 +1,83 @@
+// Who may call the controller's APIs, read from files and read again when they change; and where
+// the audit goes.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(auto callers, Callers::Open(options, metrics, log));
+//   HttpFront front(server, {.access = callers->access(), .audit = callers->audit()}, metrics);
+//   callers->Start();               // looks at the files once a second
+//
+// A file that has become wrong changes nothing: the identities read last hold on, the log says what
+// is wrong, and metrics show it. Files are compared by their contents.
+//
+// Thread safety: Open, Start and the destructor from one thread; Poll from one at a time; the rest
+// from any.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "controller/access/access_control.h"
+#include "controller/access/audit.h"
+#include "controller/access/audit_file.h"
+#include "controller/app/options.h"
+#include "lib/rest/metrics.h"
+
+namespace tahoma::controller {
+
+class Callers {
+ public:
+  using Log = std::function<void(const std::string& line)>;
+
+  // Fails when a file is missing, wrong, or open to others. `metrics` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Callers>> Open(const Options& options,
+                                                       rest::Metrics& metrics, Log log);
+  ~Callers();
+  Callers(const Callers&) = delete;
+  Callers& operator=(const Callers&) = delete;
+
+  void Start();
+  // One look at the files.
+  void Poll();
+
+  std::shared_ptr<const AccessControl> access() const { return access_; }
+  // Uses this object.
+  AuditSink audit();
+  // Whether whoever can connect may do everything.
+  bool open() const { return access_->table()->open(); }
+
+ private:
+  // What the files say; compared as a whole.
+  struct Texts {
+    std::string token;
+    std::string identities;
+    friend bool operator==(const Texts&, const Texts&) = default;
+  };
+
+  Callers(const Options& options, rest::Metrics& metrics, Log log);
+  absl::StatusOr<Texts> Read() const;
+  absl::StatusOr<AccessTable> TableOf(const Texts& texts) const;
+
+  const std::string token_file_, identity_file_;
+  const bool certificates_;
+  const bool audit_required_;
+  const Log log_;
+  rest::Counter& failures_;
+  rest::Gauge& stale_;
+  Texts texts_;          // in force
+  std::string trouble_;  // told last
+  std::shared_ptr<AccessControl> access_;
+  std::unique_ptr<AuditFile> audit_file_;
+  std::mutex mutex_;
+  std::condition_variable end_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tahoma::controller
