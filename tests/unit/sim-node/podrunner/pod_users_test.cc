@@ -95,9 +95,11 @@ TEST_F(PodUsersTest, AnAccountOfTheMachineIsNoPodsUser) {
 }
 
 TEST_F(PodUsersTest, WithoutANumberTheFirstFreeRangeIsTaken) {
-  const auto first = Open(0, 1024);
-  const auto second = Open(0, 1024);
-  EXPECT_EQ(second->first(), first->last() + 1);
+  // Sim-nodes may run on this machine now: the ranges are locked where theirs are.
+  const auto first = PodUsers::Open({});
+  const auto second = PodUsers::Open({});
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  EXPECT_GT((*second)->first(), (*first)->last());
 }
 
 TEST_F(PodUsersTest, TheFolderThatKeepsAUserOutIsNamed) {
