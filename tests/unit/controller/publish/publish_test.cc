@@ -280,6 +280,8 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
   for (const auto& [i, outcome] : outcomes) {
     EXPECT_EQ(outcome, i % 3 == 0 ? WriteOutcome::kUnavailable : WriteOutcome::kDone) << i;
   }
+}
+
 TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
   CountingTransport transport;
   const SystemClock clock;
