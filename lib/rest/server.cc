@@ -179,10 +179,11 @@ absl::Status Server::Impl::Start() {
   TAHOMA_CHECK(listener_ < 0);
   TAHOMA_RETURN_IF_ERROR(Bind());
   site_check_.emplace(Sites());
-  if (options_.log && !tls_ && !options_.bearer_token.empty() && !IsLoopback(options_.address)) {
+  const bool asks = gate_ != nullptr || !options_.bearer_token.empty();
+  if (options_.log && !tls_ && asks && !IsLoopback(options_.address)) {
     options_.log(
-        fmt::format("{} is served without TLS: whoever is on the way to it can read the bearer "
-                    "token; give it a certificate",
+        fmt::format("{} is served without TLS: whoever is on the way to it can read the callers' "
+                    "tokens; give it a certificate",
                     options_.address));
   }
   TAHOMA_RETURN_IF_ERROR(lobby_.Open());

@@ -70,6 +70,21 @@ TEST_F(ServerCheckTest, AnyPortOfAnyLoopbackAddressWillDo) {
   }
 }
 
+TEST_F(ServerCheckTest, ATokenInTheClearIsSaidBeyondLoopback) {
+  std::vector<std::string> lines;
+  const auto start = [&](ServerOptions options) {
+    options.log = [&](const std::string& line) { lines.push_back(line); };
+    Server server(std::move(options), metrics_);
+    EXPECT_EQ(server.Start(), absl::OkStatus());
+  };
+  start({.address = "127.0.0.1:0", .bearer_token = "secret"});
+  start({.address = "0.0.0.0:0"});
+  EXPECT_TRUE(lines.empty());
+  start({.address = "0.0.0.0:0", .bearer_token = "secret"});
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], StartsWith("0.0.0.0:0 is served without TLS"));
+}
+
 TEST_F(ServerCheckTest, CertificatesThatCannotBeUsedAreNamed) {
   const auto ca = testing::MakeCertificate("ca", "", "", nullptr);
   const auto one = testing::MakeCertificate("one", "", "IP:127.0.0.1", &ca);
