@@ -11,6 +11,7 @@
 
 #include "controller/apiserver/http_front.h"
 #include "controller/apiserver/in_process_transport.h"
+#include "controller/apiserver/protobuf/protobuf.h"
 #include "lib/base/status.h"
 #include "tests/support/api_fixture.h"
 
@@ -195,6 +196,20 @@ TEST_F(AccessOverHttpTest, CanIAnswersWhatTheRequestWouldMeet) {
     }
   }
   EXPECT_GT(yes, 10);
+}
+
+TEST_F(AccessOverHttpTest, AReviewIsAnsweredInProtobufToWhomPrefersThat) {
+  httplib::Client client(front_->url());
+  const auto answer = client.Post(
+      kReview,
+      {{"Authorization", "Bearer " + TokenOf("vera")}, {"Accept", std::string(kProtobufType)}},
+      R"({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+          "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}})",
+      "application/json");
+  ASSERT_TRUE(answer);
+  const auto review = DecodeProtobuf(answer->body);
+  ASSERT_TRUE(review.ok()) << review.status();
+  EXPECT_EQ(review->at("status").at("allowed"), true);
 }
 
 TEST_F(AccessOverHttpTest, AnAdministratorAsksForOthers) {
