@@ -20,12 +20,12 @@ import (
 
 // Types whose JSON is not that of their fields; what their protobuf holds is written by hand.
 var special = map[string]string{
-	"k8s.io.apimachinery.pkg.api.resource.Quantity":        "  string string = 1;\n",
-	"k8s.io.apimachinery.pkg.util.intstr.IntOrString":      "  int64 type = 1;\n  int32 intVal = 2;\n  string strVal = 3;\n",
-	"k8s.io.apimachinery.pkg.apis.meta.v1.Time":            "  int64 seconds = 1;\n  int32 nanos = 2;\n",
-	"k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime":       "  int64 seconds = 1;\n  int32 nanos = 2;\n",
-	"k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1":        "  optional bytes Raw = 1;\n",
-	"k8s.io.apimachinery.pkg.runtime.RawExtension":         "  optional bytes raw = 1;\n",
+	"k8s.io.apimachinery.pkg.api.resource.Quantity":   "  string string = 1;\n",
+	"k8s.io.apimachinery.pkg.util.intstr.IntOrString": "  int64 type = 1;\n  int32 intVal = 2;\n  string strVal = 3;\n",
+	"k8s.io.apimachinery.pkg.apis.meta.v1.Time":       "  int64 seconds = 1;\n  int32 nanos = 2;\n",
+	"k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime":  "  int64 seconds = 1;\n  int32 nanos = 2;\n",
+	"k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1":   "  optional bytes Raw = 1;\n",
+	"k8s.io.apimachinery.pkg.runtime.RawExtension":    "  optional bytes raw = 1;\n",
 }
 
 type writer struct {
