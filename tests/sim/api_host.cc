@@ -1,5 +1,7 @@
 #include "tests/sim/api_host.h"
 
+#include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -29,9 +31,8 @@ Disk::Disk(World& world) : world_(world), faults_(std::make_shared<testing::Faul
 
 absl::Status Disk::Open() {
   TAHOMA_ASSIGN_OR_RETURN(
-      store_, controller::Store::Open({.dir = fmt::format("{}/{}", folder_.path(), number_),
-                                       .file_system = faults_,
-                                       .single_threaded = true}));
+      store_,
+      controller::Store::Open({.dir = Folder(), .file_system = faults_, .single_threaded = true}));
   return absl::OkStatus();
 }
 
@@ -44,6 +45,25 @@ void Disk::Close(bool power_cut) {
 void Disk::Replace() {
   TAHOMA_CHECK(store_ == nullptr);
   ++number_;
+}
+
+// Between two steps every commit is synced: a copy of the files is what a power cut would leave.
+void Disk::Save() {
+  std::filesystem::remove_all(Backup());
+  std::filesystem::copy(Folder(), Backup(), std::filesystem::copy_options::recursive);
+  has_backup_ = true;
+}
+
+void Disk::Restore() {
+  TAHOMA_CHECK(has_backup_);
+  Replace();
+  std::filesystem::copy(Backup(), Folder(), std::filesystem::copy_options::recursive);
+}
+
+void ApiHost::RollBack() {
+  Stop(false);
+  disk_.Restore();
+  ++rollbacks_;
 }
 
 absl::Status ApiHost::Start() {
@@ -148,7 +168,18 @@ void ApiHost::StepDuties() {
   }
 }
 
+kube::Response Link::OddAnswer() {
+  constexpr std::array kCodes = {500, 500, 502, 503, 504};
+  const int code = kCodes[world_.rng.Below(kCodes.size())];
+  world_.Meet("odd answer");
+  return {.status = code, .body = world_.rng.Chance(1, 2) ? "<html>oops</html>" : ""};
+}
+
 absl::StatusOr<kube::Response> Link::Send(const kube::Request& request) {
+  if (world_.Happens(world_.swarm.odd_answer)) {
+    if (world_.rng.Chance(1, 2)) (void)SendWith(request, Fate::kGood);
+    return OddAnswer();
+  }
   Fate fate = Fate::kGood;
   if (world_.Happens(world_.swarm.lose_request)) {
     fate = Fate::kRequestLost;
@@ -184,11 +215,23 @@ absl::StatusOr<kube::Response> Link::Stream(const kube::Request& request,
     if (first && text.empty() && !response.source(text, kNoWait)) break;
   }
   if (response.closed) response.closed();
+  const bool is_nodes = request.target.starts_with("/api/v1/nodes?");
   std::size_t from = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', from)) {
     const std::string_view line = std::string_view(text).substr(from, end - from);
     from = end + 1;
     if (world_.Happens(world_.swarm.repeat_event) && !sink(line)) break;
+    if (is_nodes && world_.Happens(world_.swarm.node_flicker)) {
+      json event = json::parse(line);
+      if (event["type"] == "MODIFIED") {
+        world_.Meet("node flickers");
+        event["type"] = "DELETED";
+        if (!sink(event.dump())) break;
+        event["type"] = "ADDED";
+        if (!sink(event.dump())) break;
+        continue;
+      }
+    }
     if (!sink(line)) break;
     if (world_.Happens(world_.swarm.break_watch)) break;
   }

@@ -39,6 +39,14 @@ class Disk {
   void Close(bool power_cut);
   // A new disk in the place of this one; must be closed.
   void Replace();
+  // How often it was replaced.
+  int number() const { return number_; }
+
+  // A copy of what is on it now, and a disk with that copy in the place of this one, which must be
+  // closed.
+  void Save();
+  bool has_backup() const { return has_backup_; }
+  void Restore();
 
   controller::Store* store() { return store_.get(); }
   testing::FaultFileSystem& faults() { return *faults_; }
@@ -48,7 +56,11 @@ class Disk {
  private:
   World& world_;
   testing::TempDir folder_;
+  std::string Folder() const { return fmt::format("{}/{}", folder_.path(), number_); }
+  std::string Backup() const { return folder_.path() + "/backup"; }
+
   int number_ = 0;
+  bool has_backup_ = false;
   std::shared_ptr<testing::FaultFileSystem> faults_;
   std::unique_ptr<controller::Store> store_;
 };
@@ -77,6 +89,10 @@ class ApiHost {
   std::int64_t version() const { return up() ? objects().version() : 0; }
   // How often the server has been started.
   int life() const { return life_; }
+  // In the place of Stop: it will start with its disk as it was in the backup. Requests that are on
+  // their way do not arrive: their connections have ended.
+  void RollBack();
+  int rollbacks() const { return rollbacks_; }
 
   // Arranges for the duties to be done soon, and again when more is due.
   void WakeDuties();
@@ -89,6 +105,7 @@ class ApiHost {
   World& world_;
   Disk& disk_;
   int life_ = 0;
+  int rollbacks_ = 0;
   std::optional<Duration> duties_at_;  // when they are looked at next
   std::unique_ptr<controller::ApiServer> server_;
   std::unique_ptr<kube::Transport> duty_link_;
@@ -109,6 +126,8 @@ class Link final : public kube::Transport {
                                         std::chrono::milliseconds idle_timeout) override;
   // The same request with a fate that somebody has chosen already.
   absl::StatusOr<kube::Response> SendWith(const kube::Request& request, Fate fate);
+  // An error of a server in trouble, which may have carried the request out.
+  kube::Response OddAnswer();
 
  private:
   World& world_;

@@ -31,21 +31,67 @@ bool IsNotice(const ApiWrite& write) { return write.kind >= WriteKind::kGangStat
 
 }  // namespace
 
-void ControllerHost::Start() {
-  if (up() || !api_.up()) return;
-  if (!Open()) {
-    Die("its journal cannot be read");
-    return;
-  }
-  world_.Mix("controller starts");
-  const std::size_t watches = ingest_->StartStepping();
-  watch_waits_.assign(watches, false);
-  WakeWatches();
-  WakeCore(std::chrono::milliseconds(1));
+void ControllerHost::After(Era era, Duration delay, std::function<void()> action) {
+  world_.events.After(
+      delay, Urgency::kNormal,
+      [this, era, number = this->*era, action = std::move(action)] { Run(era, number, action); });
 }
 
-bool ControllerHost::Open() {
-  if (disk_.store() == nullptr && !disk_.Open().ok()) return false;
+void ControllerHost::Run(Era era, std::uint64_t number, const std::function<void()>& action) {
+  if (number != this->*era) return;
+  const Duration now = world_.events.elapsed();
+  if (now >= stalled_until_) return action();
+  world_.events.After(stalled_until_ - now, Urgency::kNormal,
+                      [this, era, number, action] { Run(era, number, action); });
+}
+
+void ControllerHost::Start() {
+  if (running_ || !api_.up()) return;
+  running_ = true;
+  if (disk_.store() == nullptr && !disk_.Open().ok()) return Die("its disk cannot be read");
+  world_.Mix(name_);
+  world_.Mix("controller starts");
+  if (world_.swarm.one_process) {
+    if (!Begin()) Die("its journal cannot be read");
+    return;
+  }
+  // A new disk is another data folder: another identity (controller/app/identity.h).
+  election_ = std::make_unique<kube::LeaderElection>(
+      kube::LeaderElectionOptions{.ns = "default",
+                                  .name = "tahoma-controller",
+                                  .identity = fmt::format("{}-{}", name_, disk_.number())});
+  StepElection();
+}
+
+bool ControllerHost::Leads() const {
+  return election_ != nullptr && election_->IsLeader(world_.clock.MonotonicNow());
+}
+
+void ControllerHost::StepElection() {
+  using Action = kube::LeaderElection::Action;
+  const MonotonicTime now = world_.clock.MonotonicNow();
+  const kube::LeaderElection::Step step = election_->Next(now, world_.clock.WallNow());
+  Duration pause = world_.Latency();
+  if (step.action == Action::kWait) {
+    pause = std::clamp<Duration>(step.until - now, std::chrono::milliseconds(1),
+                                 std::chrono::milliseconds(500));
+  } else if (step.action == Action::kRead) {
+    election_->OnRead(client_.Get(kube::kLeases, {"default", "tahoma-controller"}), now);
+  } else {
+    const auto lease = Json::parse(step.lease);
+    election_->OnWritten(step.action == Action::kCreate
+                             ? client_.Create(kube::kLeases, "default", lease)
+                             : client_.Update(kube::kLeases, lease),
+                         now);
+  }
+  if (election_->TakeHistoryLost() && up()) LoseHistory("the lease went back");
+  if (!Leads() && up()) return Die("the lease was lost");
+  if (Leads() && !up() && !Begin()) return Die("its journal cannot be read");
+  After(&ControllerHost::process_, pause, [this] { StepElection(); });
+}
+
+bool ControllerHost::Begin() {
+  world_.Mix("controller begins");
   journal_ = std::make_unique<controller::RocksJournal>(*disk_.store());
   planner_ = std::make_unique<controller::Planner>();
   core_ = std::make_unique<controller::Core>(
@@ -68,20 +114,45 @@ bool ControllerHost::Open() {
         commands_.push_back(std::move(command));
         WakeCore(world_.Latency());
       },
-      [](std::chrono::milliseconds) { return false; }, [](const std::string&) {});
+      [](std::chrono::milliseconds) { return false; }, [](const std::string&) {},
+      [this](const std::string& why) { LoseHistory(why); });
+  watch_waits_.assign(ingest_->StartStepping(), false);
+  WakeWatches();
+  WakeCore(std::chrono::milliseconds(1));
   return true;
 }
 
-void ControllerHost::Die(std::string_view why) {
-  world_.Mix(why);
-  world_.Meet(fmt::format("controller died: {}", why));
+// As controller/app/cluster_loop.cc does it.
+void ControllerHost::LoseHistory(std::string_view why) {
+  if (std::exchange(history_lost_, true)) return;
+  world_.Meet("read anew");
+  if (world_.verbose) fmt::print("{} reads everything anew: {}\n", name_, why);
+  After(&ControllerHost::life_, world_.Between(Duration(0), std::chrono::milliseconds(200)),
+        [this] {
+          End();
+          if (!Begin()) Die("its journal cannot be read");
+        });
+}
+
+void ControllerHost::End() {
   ++life_;
+  history_lost_ = false;
   ingest_.reset();
   core_.reset();
   planner_.reset();
   journal_.reset();
   commands_.clear();
   core_at_.reset();
+}
+
+void ControllerHost::Die(std::string_view why) {
+  world_.Mix(why);
+  world_.Meet(fmt::format("controller died: {}", why));
+  running_ = false;
+  ++process_;
+  stalled_until_ = Duration(0);
+  election_.reset();
+  End();
   if (on_death) on_death();
 }
 
@@ -94,9 +165,7 @@ void ControllerHost::WakeWatches() {
     const Duration delay = world_.Happens(10)
                                ? world_.Between(std::chrono::seconds(0), std::chrono::seconds(5))
                                : world_.Latency();
-    world_.events.After(delay, Urgency::kNormal, [this, i, life = life_] {
-      if (life == life_) StepWatch(i);
-    });
+    After(&ControllerHost::life_, delay, [this, i] { StepWatch(i); });
   }
 }
 
@@ -108,10 +177,9 @@ void ControllerHost::StepWatch(std::size_t watch) {
   if (watch_waits_[watch]) return;
   if (!status.ok()) {
     watch_waits_[watch] = true;
-    world_.events.After(world_.Between(std::chrono::milliseconds(50), std::chrono::seconds(2)),
-                        Urgency::kNormal, [this, watch, life = life_] {
-                          if (life == life_) StepWatch(watch);
-                        });
+    After(&ControllerHost::life_,
+          world_.Between(std::chrono::milliseconds(50), std::chrono::seconds(2)),
+          [this, watch] { StepWatch(watch); });
   }
 }
 
@@ -119,13 +187,14 @@ void ControllerHost::WakeCore(Duration delay) {
   const Duration when = world_.events.elapsed() + delay;
   if (core_at_ && *core_at_ <= when) return;
   core_at_ = when;
-  world_.events.After(delay, Urgency::kNormal, [this, when, life = life_] {
-    if (life == life_ && core_at_ == when) StepCore();
+  After(&ControllerHost::life_, delay, [this, when] {
+    if (core_at_ == when) StepCore();
   });
 }
 
 void ControllerHost::StepCore() {
   core_at_.reset();
+  if (history_lost_) return;
   Death death = Death::kNo;
   if (world_.Happens(world_.swarm.crash)) death = static_cast<Death>(1 + world_.rng.Below(3));
   const controller::Now now{world_.clock.WallNow(), world_.clock.MonotonicNow()};
@@ -138,7 +207,10 @@ void ControllerHost::StepCore() {
   if (death == Death::kAfterJournal) return Die("after the journal was written");
   std::size_t sent = out.writes.size();
   if (death == Death::kAmongWrites) sent = world_.rng.Below(sent + 1);
-  for (std::size_t i = 0; i < sent; ++i) Issue(std::move(out.writes[i]));
+  for (std::size_t i = 0; i < sent; ++i) {
+    const auto write = std::make_shared<const ApiWrite>(std::move(out.writes[i]));
+    death == Death::kAmongWrites ? Send(write) : Issue(write);
+  }
   if (death == Death::kAmongWrites) return Die("among its writes");
   if (out.wake) {
     WakeCore(std::max<Duration>(*out.wake - now.monotonic, std::chrono::milliseconds(1)));
@@ -162,6 +234,7 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
     if (!record.ok()) return world_.Fail("a record that was just made cannot be read");
     world_.Mix(entry.bytes);
     if (const auto* prepared = std::get_if<controller::GangPrepared>(&*record)) {
+      if (!MaySend()) continue;  // it does not know yet that it leads no more
       watcher_.OnDecided(*prepared->decision, *core_->snapshot()->cluster);
     } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
       world_.Meet("gang undone");
@@ -175,42 +248,72 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
 // Writes of a planted mistake, which are answered as done and not carried out.
 bool ControllerHost::Faked(const ApiWrite& write) {
   if (world_.plant == Plant::kNeverDeallocate) return write.kind == WriteKind::kDeallocate;
+  if (world_.plant == Plant::kNoFence) return write.kind == WriteKind::kRemoveFinalizer;
   return world_.plant == Plant::kSkipAllocation && write.kind == WriteKind::kAllocate;
 }
 
-void ControllerHost::Issue(ApiWrite write) {
-  const std::uint64_t life = life_;
-  const Duration there = world_.Latency();
-  const auto shared = std::make_shared<const ApiWrite>(std::move(write));
-  const auto alive = [this, life] { return life == life_; };
-  if (Faked(*shared)) {
-    ApiResult done = NoAnswer(*shared);
-    done.outcome = controller::WriteOutcome::kDone;
-    auto state = std::make_shared<controller::ClaimFact>(*shared->base);
-    state->allocation = nullptr;
-    state->reserved_for.clear();
-    if (shared->kind == WriteKind::kAllocate) {
-      const auto& claim = shared->decision->claims[shared->index];
-      state->allocation = std::make_shared<const controller::Allocation>(claim.allocation);
-      for (const std::uint32_t pod : claim.consumers) {
-        state->reserved_for.push_back({.api_group = "",
-                                       .resource = "pods",
-                                       .name = shared->decision->pods[pod].name,
-                                       .uid = shared->decision->pods[pod].uid});
-      }
+void ControllerHost::Fake(const ApiWrite& write) {
+  ApiResult done = NoAnswer(write);
+  done.outcome = controller::WriteOutcome::kDone;
+  auto state = std::make_shared<controller::ClaimFact>(*write.base);
+  state->allocation = nullptr;
+  state->reserved_for.clear();
+  if (write.kind == WriteKind::kRemoveFinalizer) state->protected_by_finalizer = false;
+  if (write.kind == WriteKind::kAllocate) {
+    const auto& claim = write.decision->claims[write.index];
+    state->allocation = std::make_shared<const controller::Allocation>(claim.allocation);
+    for (const std::uint32_t pod : claim.consumers) {
+      state->reserved_for.push_back({.api_group = "",
+                                     .resource = "pods",
+                                     .name = write.decision->pods[pod].name,
+                                     .uid = write.decision->pods[pod].uid});
     }
-    done.claim = std::move(state);
-    return Tell(std::move(done));
   }
+  done.claim = std::move(state);
+  Tell(std::move(done));
+}
+
+void ControllerHost::BindEarly(const ApiWrite& allocate) {
+  for (const std::uint32_t pod : allocate.decision->claims[allocate.index].consumers) {
+    ApiWrite bind = allocate;
+    bind.kind = WriteKind::kBind;
+    bind.index = pod;
+    bind.base = nullptr;
+    Carry(bind, Fate::kGood, false);
+  }
+}
+
+bool ControllerHost::MaySend() const {
+  return world_.swarm.one_process || Leads() || world_.plant == Plant::kIgnoreLease;
+}
+
+// Its publishers take it from their queue some time later.
+void ControllerHost::Issue(const std::shared_ptr<const ApiWrite>& write) {
+  After(&ControllerHost::life_, world_.Latency() / 4, [this, write] { Send(write); });
+}
+
+void ControllerHost::Send(const std::shared_ptr<const ApiWrite>& shared) {
+  if (!MaySend()) return Tell(NoAnswer(*shared));
+  if (Faked(*shared)) return Fake(*shared);
+  if (world_.plant == Plant::kBindEarly && shared->kind == WriteKind::kAllocate) {
+    BindEarly(*shared);
+  }
+  const std::uint64_t life = life_;
+  const int rollbacks = api_.rollbacks();
+  const int process = api_.life();
+  const auto alive = [this, life] { return life == life_; };
+  const auto arrives = [this, rollbacks, process] {
+    // It died with its sender, or its connection ended.
+    return rollbacks == api_.rollbacks() && (!world_.swarm.one_process || process == api_.life());
+  };
   if (!IsNotice(*shared) && world_.Happens(world_.swarm.late_request)) {
     world_.Meet("late request");
     const Duration late = kRequestTimeout + world_.Between(Duration(0), kLateMost);
-    const int process = api_.life();
     world_.events.After(kRequestTimeout, Urgency::kNormal, [this, shared, alive] {
       if (alive()) Tell(NoAnswer(*shared));
     });
-    world_.events.After(late, Urgency::kNormal, [this, shared, process] {
-      if (!world_.swarm.one_process || process == api_.life()) Carry(*shared, Fate::kGood, false);
+    world_.events.After(late, Urgency::kNormal, [this, shared, arrives] {
+      if (arrives()) Carry(*shared, Fate::kGood, false);
     });
     return;
   }
@@ -220,10 +323,9 @@ void ControllerHost::Issue(ApiWrite write) {
   } else if (world_.Happens(world_.swarm.lose_answer)) {
     fate = Fate::kAnswerLost;
   }
-  const int process = api_.life();
-  world_.events.After(there, Urgency::kNormal, [this, shared, fate, process, alive] {
-    if (world_.swarm.one_process && process != api_.life()) return;  // it died with its sender
-    Carry(*shared, fate, alive());
+  world_.events.After(world_.Latency(), Urgency::kNormal, [this, shared, fate, arrives, alive] {
+    if (arrives()) return Carry(*shared, fate, alive());
+    if (alive()) Tell(NoAnswer(*shared));
   });
 }
 
@@ -234,7 +336,8 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
     (void)link_.SendWith(RenderEvent(*write.event, EventName(*write.event), 1), fate);
     return;
   }
-  const bool arrives = fate != Fate::kRequestLost;
+  const bool is_odd = world_.Happens(world_.swarm.odd_answer);
+  const bool arrives = fate != Fate::kRequestLost && !(is_odd && world_.rng.Chance(1, 2));
   absl::StatusOr<kube::Response> answer =
       link_.SendWith(Render(write), arrives ? Fate::kGood : Fate::kRequestLost);
   // What was carried out counts, whether or not the controller hears of it.
@@ -242,6 +345,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
     watcher_.OnBound(*write.decision, write.index);
   }
   if (fate == Fate::kAnswerLost) answer = absl::UnavailableError("connection reset");
+  if (is_odd) answer = link_.OddAnswer();
   ApiResult result = ReadAnswer(write, answer, Parsers());
   if (!tell) return;
   world_.events.After(world_.Latency(), Urgency::kNormal,

@@ -6,7 +6,9 @@
 //
 // The core is stepped as controller/app/core_loop.cc does it: drain, step, journal, then write. It
 // may die before the journal is written, after that, or after any of the writes. What was sent
-// before it died arrives nevertheless, if the API server is in another process.
+// before it died arrives nevertheless, if the API server is in another process. Then it also waits
+// for the lease before it decides, as controller/app/program.cc does, may stand still at any moment
+// and go on where it was, and reads everything anew when the API lost its history.
 //
 // Thread safety: one thread.
 
@@ -23,6 +25,9 @@
 #include "controller/plan/planner.h"
 #include "controller/publish/render.h"
 #include "controller/store/rocks_journal.h"
+#include "lib/kube/client.h"
+#include "lib/kube/lease.h"
+#include "lib/kube/sleeper.h"
 #include "tests/sim/api_host.h"
 #include "tests/sim/world.h"
 
@@ -40,12 +45,25 @@ class DecisionWatcher {
 class ControllerHost {
  public:
   // In one process with the API server `disk` is that server's.
-  ControllerHost(World& world, ApiHost& api, Disk& disk, DecisionWatcher& watcher)
-      : world_(world), api_(api), disk_(disk), watcher_(watcher), link_(world, api, "controller") {}
+  ControllerHost(World& world, ApiHost& api, Disk& disk, DecisionWatcher& watcher,
+                 const std::string& name)
+      : world_(world),
+        api_(api),
+        disk_(disk),
+        watcher_(watcher),
+        name_(name),
+        link_(world, api, name),
+        client_(link_, no_sleep_, Rng(0), {.attempts = 1}) {}
 
   void Start();
   void Die(std::string_view why);
+  // Stands still for so long.
+  void Stall(Duration duration) { stalled_until_ = world_.events.elapsed() + duration; }
+  bool running() const { return running_; }
+  // It decides: it leads, or there is nothing to lead.
   bool up() const { return core_ != nullptr; }
+  // By its own clock; also when it has not looked at it yet.
+  bool Leads() const;
 
   // Something changed in the API: the watches see it soon.
   void WakeWatches();
@@ -62,25 +80,48 @@ class ControllerHost {
   // Where in a step the controller dies.
   enum class Death : std::uint8_t { kNo, kBeforeJournal, kAfterJournal, kAmongWrites };
 
-  bool Open();
+  class NoSleep final : public kube::Sleeper {
+    bool Sleep(std::chrono::nanoseconds) override { return false; }
+  };
+  using Era = std::uint64_t ControllerHost::*;
+
+  // Unless that era is over by then; not before a stall is.
+  void After(Era era, Duration delay, std::function<void()> action);
+  void Run(Era era, std::uint64_t number, const std::function<void()>& action);
+  void StepElection();
+  bool Begin();
+  void End();
+  void LoseHistory(std::string_view why);
   void WakeCore(Duration delay);
   void StepCore();
   void StepWatch(std::size_t watch);
   std::vector<controller::Decision> Plan(const controller::ClusterState& view,
                                          const controller::Queue& queue, WallTime now);
   void ShowDecisions(const controller::JournalBatch& batch);
-  void Issue(controller::ApiWrite write);
+  void Issue(const std::shared_ptr<const controller::ApiWrite>& write);
+  void Send(const std::shared_ptr<const controller::ApiWrite>& write);
+  void Fake(const controller::ApiWrite& write);
+  void BindEarly(const controller::ApiWrite& allocate);
   void Carry(const controller::ApiWrite& write, Fate fate, bool tell);
   void Touch(const controller::ApiWrite& write, bool to_delete);
   void Tell(controller::ApiResult result);
   bool Faked(const controller::ApiWrite& write);
+  bool MaySend() const;
 
   World& world_;
   ApiHost& api_;
   Disk& disk_;
   DecisionWatcher& watcher_;
+  const std::string name_;
   Link link_;
-  std::uint64_t life_ = 0;  // events of a former life are ignored
+  NoSleep no_sleep_;
+  kube::Client client_;
+  bool running_ = false;
+  std::uint64_t process_ = 0;
+  std::uint64_t life_ = 0;  // of its core; events of a former one are ignored
+  Duration stalled_until_{0};
+  bool history_lost_ = false;  // the core takes no further step
+  std::unique_ptr<kube::LeaderElection> election_;
   std::unique_ptr<controller::RocksJournal> journal_;
   std::unique_ptr<controller::Planner> planner_;
   std::unique_ptr<controller::Core> core_;

@@ -1,6 +1,8 @@
 #include "tests/sim/simulation.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
@@ -23,7 +25,9 @@ class Simulation {
  public:
   Simulation(std::uint64_t seed, const RunOptions& options) : world_(seed, options.plant) {
     world_.verbose = options.verbose;
-    controller_.on_death = [this] { OnDeath(); };
+    for (int i = 0; i < world_.swarm.controllers; ++i) {
+      seats_.push_back(std::make_unique<Seat>(*this, fmt::format("controller-{}", i)));
+    }
   }
 
   void Run() {
@@ -32,14 +36,16 @@ class Simulation {
     Repair();
     RunUntil(world_.events.elapsed() + kSettle);
     if (world_.failure) return;
-    if (!controller_.up()) return world_.Fail("the controller does not come up again");
-    checks_.AtRest(*controller_.snapshot(), Journal());
+    if (Leader() == nullptr) return world_.Fail("no controller decides any more");
+    checks_.AtRest(*Leader()->host.snapshot(), Journal());
     for (int i = 0; i < 3 && !world_.failure && !users_.DeleteAll(); ++i) {
       RunUntil(world_.events.elapsed() + kSettle / 3);
     }
     if (!world_.failure && !users_.DeleteAll()) return world_.Fail("{}", Remains());
     RunUntil(world_.events.elapsed() + kSettle / 3);
-    if (!world_.failure) checks_.AtEnd(*controller_.snapshot(), Journal());
+    if (world_.failure) return;
+    if (Leader() == nullptr) return world_.Fail("no controller decides any more");
+    checks_.AtEnd(*Leader()->host.snapshot(), Journal());
   }
 
   Report ReportOf(std::uint64_t seed) {
@@ -58,8 +64,31 @@ class Simulation {
   }
 
  private:
+  // A controller and its folder.
+  struct Seat {
+    Seat(Simulation& simulation, const std::string& name)
+        : own_disk(simulation.world_),
+          host(simulation.world_, simulation.api_,
+               simulation.world_.swarm.one_process ? simulation.api_disk_ : own_disk,
+               simulation.checks_, name) {
+      host.on_death = [this, &simulation] { simulation.OnDeath(*this); };
+    }
+    Disk own_disk;
+    ControllerHost host;
+    bool restarting = false;
+  };
+
+  // The one that decides; nullptr when none does.
+  Seat* Leader() {
+    for (const auto& seat : seats_) {
+      if (seat->host.up()) return seat.get();
+    }
+    return nullptr;
+  }
+  Seat& AnySeat() { return *seats_[world_.rng.Below(seats_.size())]; }
+
   controller::Journal& Journal() {
-    journal_ = std::make_unique<controller::RocksJournal>(*controller_.disk().store());
+    journal_ = std::make_unique<controller::RocksJournal>(*Leader()->host.disk().store());
     return *journal_;
   }
 
@@ -108,7 +137,7 @@ class Simulation {
                .z = 0,
                .cores = true});
     }
-    controller_.Start();
+    for (const auto& seat : seats_) seat->host.Start();
     for (int i = 0; i < swarm.submissions; ++i) {
       world_.events.After(world_.Between(Duration(0), swarm.chaos * 9 / 10), Urgency::kNormal,
                           [this] { users_.Submit(); });
@@ -131,8 +160,8 @@ class Simulation {
     ++world_.steps;
     if (api_.up() && api_.disk().failed()) {
       world_.Meet("API disk failed");
-      if (world_.swarm.one_process && controller_.up()) {
-        controller_.Die("the disk failed");
+      if (world_.swarm.one_process && seats_[0]->host.running()) {
+        seats_[0]->host.Die("the disk failed");
       } else {
         StopApi();
       }
@@ -140,9 +169,13 @@ class Simulation {
     if (api_.up() && (api_.version() != seen_ || api_.life() != life_)) {
       seen_ = api_.version();
       life_ = api_.life();
-      controller_.WakeWatches();
+      for (const auto& seat : seats_) seat->host.WakeWatches();
       for (const auto& node : nodes_) node->WakeWatch();
       api_.WakeDuties();
+    }
+    const auto leads = [](const auto& seat) { return seat->host.Leads(); };
+    if (std::count_if(seats_.begin(), seats_.end(), leads) > 1) {
+      world_.Fail("two controllers lead");
     }
     checks_.AfterStep();
   }
@@ -150,35 +183,68 @@ class Simulation {
   void StopApi() {
     world_.Mix("API server stops");
     api_.Stop(world_.rng.Chance(1, 2));
-    Restart();
+    RestartApi();
   }
 
-  // The controller has died: with its process, its disk.
-  void OnDeath() {
+  void RollBack() {
+    world_.Meet("API rolled back");
+    world_.Mix("API rolled back");
+    if (world_.verbose) fmt::print("the API server is restored from a backup\n");
+    api_.RollBack();
+    rolled_back_at_ = world_.events.elapsed();
+    RestartApi();
+    // A kubelet writes a status again that the API server has lost; our pod runner does so only
+    // when it starts.
+    for (const auto& node : nodes_) {
+      if (!node->powered()) continue;
+      node->PowerOff();
+      Return(*node, seconds(30));
+    }
+  }
+
+  // A controller has died: with its process, its disk.
+  void OnDeath(Seat& seat) {
     if (world_.swarm.one_process) {
       if (api_.up()) StopApi();
     } else {
-      own_disk_.Close(world_.rng.Chance(1, 2));
+      seat.own_disk.Close(world_.rng.Chance(1, 2));
       if (world_.Happens(world_.swarm.lost_disk)) {
         world_.Meet("disk lost");
-        own_disk_.Replace();
+        seat.own_disk.Replace();
       }
     }
-    Restart();
+    Restart(seat);
   }
 
-  void Restart() {
-    if (restarting_) return;
-    restarting_ = true;
+  Duration RestartDelay() {
+    return world_.chaos ? world_.Between(milliseconds(100), seconds(15)) : seconds(1);
+  }
+
+  void RestartApi() {
+    if (std::exchange(api_restarting_, true)) return;
+    world_.events.After(RestartDelay(), Urgency::kNormal, [this] {
+      api_restarting_ = false;
+      if (api_.up() || api_.Start().ok()) return;
+      api_.Stop(false);
+      RestartApi();
+    });
+  }
+
+  void Restart(Seat& seat) {
+    if (std::exchange(seat.restarting, true)) return;
+    // The lease of a backup may say that this one leads, which the leader of now has not heard of:
+    // docs/design/0009-restored-api.md. No two coincidences at once.
+    const Duration lease = rolled_back_at_ + seconds(15) - world_.events.elapsed();
     const Duration delay =
-        world_.chaos ? world_.Between(milliseconds(100), seconds(15)) : seconds(1);
-    world_.events.After(delay, Urgency::kNormal, [this] {
-      restarting_ = false;
-      if (!api_.up() && !api_.Start().ok()) {
-        api_.Stop(false);
-        return Restart();
+        std::max(RestartDelay(), rolled_back_at_ > Duration(0) ? lease : Duration(0));
+    world_.events.After(delay, Urgency::kNormal, [this, &seat] {
+      seat.restarting = false;
+      if (seat.host.running()) return;
+      if (!api_.up()) {
+        RestartApi();
+        return Restart(seat);
       }
-      if (!controller_.up()) controller_.Start();
+      seat.host.Start();
     });
   }
 
@@ -194,7 +260,8 @@ class Simulation {
     const Swarm& swarm = world_.swarm;
     users_.DeleteSomething();
     if (world_.Happens(swarm.disk_fault)) {
-      Disk& disk = !swarm.one_process && world_.rng.Chance(1, 2) ? own_disk_ : api_disk_;
+      const bool own = !swarm.one_process && world_.rng.Chance(1, 2);
+      Disk& disk = own ? AnySeat().own_disk : api_disk_;
       disk.faults().FailAfter(world_.rng.Below(12),
                               static_cast<testing::FaultFileSystem::Failure>(world_.rng.Below(3)));
     }
@@ -219,7 +286,22 @@ class Simulation {
       node.PowerOff();
       (void)api_.Call("DELETE", "/api/v1/nodes/" + node.plan().name);
       Return(node, seconds(120));
+    } else if (world_.Happens(swarm.node_forgotten) && node.powered()) {
+      world_.Meet("node forgotten");
+      (void)api_.Call("DELETE", "/api/v1/nodes/" + node.plan().name);
     }
+    MishapOfCluster();
+  }
+
+  void MishapOfCluster() {
+    const Swarm& swarm = world_.swarm;
+    if (world_.Happens(swarm.stall)) {
+      world_.Meet("controller stalled");
+      AnySeat().host.Stall(world_.Between(milliseconds(100), seconds(40)));
+    }
+    if (swarm.rollback == 0 || !api_.up() || api_disk_.failed()) return;
+    if (world_.rng.Chance(1, 8)) api_disk_.Save();
+    if (api_disk_.has_backup() && world_.Happens(swarm.rollback)) RollBack();
   }
 
   void Return(VirtualNode& node, Duration most) {
@@ -231,24 +313,26 @@ class Simulation {
     world_.chaos = false;
     world_.Mix("the chaos is over");
     api_disk_.faults().Heal();
-    own_disk_.faults().Heal();
-    if (!api_.up() || !controller_.up()) Restart();
+    if (!api_.up()) RestartApi();
+    for (const auto& seat : seats_) {
+      seat->own_disk.faults().Heal();
+      if (!seat->host.running()) Restart(*seat);
+    }
     for (const auto& node : nodes_) node->PowerOn();
   }
 
   World world_;
   Disk api_disk_{world_};
-  Disk own_disk_{world_};
   ApiHost api_{world_, api_disk_};
   Nodes nodes_;
   Checks checks_{world_, api_, nodes_};
-  ControllerHost controller_{world_, api_, world_.swarm.one_process ? api_disk_ : own_disk_,
-                             checks_};
+  std::vector<std::unique_ptr<Seat>> seats_;
   Users users_{world_, api_};
   std::unique_ptr<controller::RocksJournal> journal_;
   std::int64_t seen_ = 0;
   int life_ = 0;
-  bool restarting_ = false;
+  bool api_restarting_ = false;
+  Duration rolled_back_at_{0};
 };
 
 }  // namespace

@@ -16,6 +16,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kBeat{15};
+// The plugin looks every five minutes whether its slices are what they were (dra-plugin/app); no
+// world lasts that long.
+constexpr seconds kResync{60};
 constexpr milliseconds kRetry{500};
 
 sim::NodeFacts FactsOf(const NodePlan& plan, WallTime now) {
@@ -220,8 +223,16 @@ void VirtualNode::Register() {
     return After(kRetry, Urgency::kNormal, [this] { Register(); });
   }
   Publish();
-  if (!std::exchange(beating_, true)) Beat();
+  if (!std::exchange(beating_, true)) {
+    Beat();
+    Resync();
+  }
   WakeWatch();
+}
+
+void VirtualNode::Resync() {
+  After(kResync, Urgency::kBackground, [this] { Resync(); });
+  Publish();
 }
 
 // Renews the lease, and says that the node is ready when the API says otherwise.
@@ -242,6 +253,7 @@ void VirtualNode::Beat() {
   const auto node = link_.Send({.method = "GET", .target = "/api/v1/nodes/" + plan_.name});
   if (!node.ok()) return;
   if (node->status == 404) return Register();
+  if (node->status != 200) return;
   const json object = json::parse(node->body, nullptr, false);
   for (const json& condition : object.at("status").value("conditions", json::array())) {
     if (condition.value("type", "") != "Ready" || condition.value("status", "") == "True") continue;

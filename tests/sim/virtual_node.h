@@ -103,11 +103,13 @@ class VirtualNode {
   void Register();
   void Reconcile();
   void Beat();
+  void Resync();
   void Publish();
   void StepWatch();
   void Carry(const sim::NodeActions& actions);
   void Read(const sim::ReadClaims& read);
   void Prepare(const sim::ClaimFacts& claim);
+  void OnPrepared(const sim::ClaimFacts& claim);
   void Unprepare(const sim::ClaimFacts& claim);
   void Run(const sim::RunContainer& run);
   void Stop(const sim::StopContainer& stop);
@@ -127,6 +129,7 @@ class VirtualNode {
   MemoryFiles state_files_;
   MemoryFiles cdi_files_;
   std::string checkpoint_;
+  std::map<std::string, std::set<int>> prepared_cores_;  // by claim uid
   std::set<int> broken_;
   std::set<std::pair<int, std::size_t>> links_down_;
 

@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
+#include "tests/sim/checks.h"
 #include "tests/sim/virtual_node.h"
 
 namespace tahoma::simulation {
@@ -83,10 +86,17 @@ void VirtualNode::Read(const sim::ReadClaims& read) {
 void VirtualNode::Prepare(const sim::ClaimFacts& claim) {
   const auto devices =
       claims_->Prepare({.name_space = claim.name_space, .name = claim.name, .uid = claim.uid});
+  const bool overlaps = absl::IsAlreadyExists(devices.status());
   if (!devices.ok()) {
     world_.Meet(fmt::format("prepare refused ({})", static_cast<int>(devices.status().code())));
-    return Carry(pods_->OnClaimPrepared(claim.uid, devices.status(), now()));
+    if (overlaps) world_.Meet("overlap refused by the plugin");
   }
+  if (overlaps && world_.plant == Plant::kAcceptOverlap) {
+    OnPrepared(claim);
+    return Carry(pods_->OnClaimPrepared(claim.uid, std::vector<sim::PreparedDevice>(), now()));
+  }
+  if (!devices.ok()) return Carry(pods_->OnClaimPrepared(claim.uid, devices.status(), now()));
+  OnPrepared(claim);
   std::vector<sim::PreparedDevice> prepared;
   for (const dra::PreparedDevice& device : *devices) {
     prepared.push_back({.requests = {device.request}, .cdi_ids = {device.device}});
@@ -94,9 +104,33 @@ void VirtualNode::Prepare(const sim::ClaimFacts& claim) {
   Carry(pods_->OnClaimPrepared(claim.uid, std::move(prepared), now()));
 }
 
+// Whatever the plugin and the API say: no core is prepared for two claims.
+void VirtualNode::OnPrepared(const sim::ClaimFacts& claim) {
+  const auto object = api_.objects().Get({"resource.k8s.io", "resourceclaims"},
+                                         controller::ObjectKey(claim.name_space, claim.name));
+  const json* results =
+      object == nullptr
+          ? nullptr
+          : kube::ValueAt(*object->body, {"status", "allocation", "devices", "results"});
+  if (results == nullptr || object->body->at("metadata").at("uid") != claim.uid) return;
+  std::set<int>& cores = prepared_cores_[claim.uid];
+  for (const json& result : *results) {
+    if (result.at("pool") != plan_.name) continue;
+    for (const int core : CoresOf(result.at("device"), chip_count())) cores.insert(core);
+  }
+  for (const auto& [uid, others] : prepared_cores_) {
+    for (const int core : others) {
+      if (uid == claim.uid || !cores.contains(core)) continue;
+      return world_.Fail("core {} of chip {} of node {} is prepared for claims {} and {}", core % 8,
+                         core / 8, plan_.name, uid, claim.uid);
+    }
+  }
+}
+
 void VirtualNode::Unprepare(const sim::ClaimFacts& claim) {
   const absl::Status done =
       claims_->Unprepare({.name_space = claim.name_space, .name = claim.name, .uid = claim.uid});
+  if (done.ok()) prepared_cores_.erase(claim.uid);
   Carry(pods_->OnClaimUnprepared(claim.uid, done, now()));
 }
 

@@ -31,13 +31,17 @@ constexpr std::array kMessageMishaps = {
     Mishap{&Swarm::touch_object, 60}, Mishap{&Swarm::delete_object, 60},
     Mishap{&Swarm::break_watch, 60},  Mishap{&Swarm::repeat_event, 60},
     Mishap{&Swarm::crash, 40},        Mishap{&Swarm::disk_fault, 400},
+    Mishap{&Swarm::odd_answer, 60},
 };
 constexpr std::array kWorldMishaps = {
-    Mishap{&Swarm::break_chip, 400},  Mishap{&Swarm::break_link, 400},
-    Mishap{&Swarm::node_away, 300},   Mishap{&Swarm::node_removed, 200},
-    Mishap{&Swarm::delete_pod, 400},  Mishap{&Swarm::force_pod, 200},
-    Mishap{&Swarm::delete_gang, 300}, Mishap{&Swarm::delete_claim, 300},
+    Mishap{&Swarm::break_chip, 400},     Mishap{&Swarm::break_link, 400},
+    Mishap{&Swarm::node_away, 300},      Mishap{&Swarm::node_removed, 200},
+    Mishap{&Swarm::delete_pod, 400},     Mishap{&Swarm::force_pod, 200},
+    Mishap{&Swarm::delete_gang, 300},    Mishap{&Swarm::delete_claim, 300},
+    Mishap{&Swarm::node_forgotten, 200}, Mishap{&Swarm::node_flicker, 60},
 };
+// Of worlds in which controller and API server are apart.
+constexpr std::array kClusterMishaps = {Mishap{&Swarm::stall, 300}, Mishap{&Swarm::rollback, 150}};
 
 }  // namespace
 
@@ -53,6 +57,14 @@ std::string_view PlantName(Plant plant) {
       return "skip-allocation";
     case Plant::kForgetJournal:
       return "forget-journal";
+    case Plant::kBindEarly:
+      return "bind-early";
+    case Plant::kNoFence:
+      return "no-fence";
+    case Plant::kAcceptOverlap:
+      return "accept-overlap";
+    case Plant::kIgnoreLease:
+      return "ignore-lease";
   }
   return "";
 }
@@ -70,11 +82,33 @@ Swarm Swarm::Draw(Rng& rng) {
   for (const Mishap& mishap : kMessageMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
   swarm.lost_disk = rng.Chance(1, 8) ? 150 : 0;
   for (const Mishap& mishap : kWorldMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
+  if (swarm.one_process) return swarm;
+  swarm.controllers = 1 + static_cast<int>(rng.Below(2));
+  for (const Mishap& mishap : kClusterMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
   return swarm;
 }
 
+void Swarm::Provoke(Plant plant) {
+  submissions = 16;
+  if (plant == Plant::kNeverDeallocate || plant == Plant::kNoFence) {
+    delete_object = 120;
+    late_request = 120;
+    lose_answer = 60;
+    delete_pod = 400;
+  } else if (plant == Plant::kAcceptOverlap) {
+    force_pod = 600;
+    node_away = 400;
+  } else if (plant == Plant::kIgnoreLease) {
+    one_process = false;
+    controllers = 2;
+    stall = 900;
+  }
+}
+
 World::World(std::uint64_t seed, Plant planted)
-    : plant(planted), rng(seed), clock(kStart), swarm(Swarm::Draw(rng)) {}
+    : plant(planted), rng(seed), clock(kStart), swarm(Swarm::Draw(rng)) {
+  if (plant != Plant::kNone) swarm.Provoke(plant);
+}
 
 void World::Mix(std::string_view text) {
   for (const char c : text) trace = (trace ^ static_cast<unsigned char>(c)) * 1099511628211ULL;

@@ -34,8 +34,12 @@ enum class Plant : std::uint8_t {
   kForgetHolding,    // the planner does not see what one claim holds
   kSkipAllocation,   // an allocation is reported as done and never written
   kForgetJournal,    // the journal says OK and writes nothing
+  kBindEarly,        // pods are bound together with the first allocation of their gang
+  kNoFence,          // what an undoing writes to keep late writes out is not carried out
+  kAcceptOverlap,    // the plugin prepares what it should refuse
+  kIgnoreLease,      // a controller writes on when its lease is over
 };
-inline constexpr int kPlants = 5;
+inline constexpr int kPlants = 9;
 std::string_view PlantName(Plant plant);
 
 // Chances are in thousandths.
@@ -45,6 +49,7 @@ struct Swarm {
   int small_nodes = 1;
   bool cores = false;       // large nodes publish partitions too
   bool one_process = true;  // controller and API server die together, on one disk
+  int controllers = 1;      // more only when they are not in one process with the API server
   int submissions = 12;
   Duration chaos{};  // how long things arrive and break
 
@@ -59,16 +64,23 @@ struct Swarm {
   int crash = 0;       // of the controller, at each of its steps
   int disk_fault = 0;  // per mishap
   int lost_disk = 0;   // the journal's disk is replaced by an empty one
+  int odd_answer = 0;  // an error that says nothing of whether the request was carried out
+  int stall = 0;       // per mishap: a controller stands still, and then goes on where it was
+  int rollback = 0;    // per mishap: the API server is restored from a backup
   int break_chip = 0;  // per mishap
   int break_link = 0;
   int node_away = 0;
   int node_removed = 0;
+  int node_forgotten = 0;  // its object is deleted while it runs; it makes another
+  int node_flicker = 0;    // a watch says that a Node went and came back, with the same uid
   int delete_pod = 0;
   int force_pod = 0;
   int delete_gang = 0;
   int delete_claim = 0;
 
   static Swarm Draw(Rng& rng);
+  // Makes what shows that mistake likely: a mistake in an undoing is not met where nothing fails.
+  void Provoke(Plant plant);
 };
 
 struct World {
