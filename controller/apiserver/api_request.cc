@@ -10,6 +10,7 @@
 #include "controller/apiserver/validation.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/url.h"
 
 namespace tahoma::controller {
@@ -17,10 +18,17 @@ namespace {
 
 // The longest paths are /apis/g/v/namespaces/n/r/n/s.
 constexpr std::size_t kSegmentsMax = 9;
+constexpr std::size_t kManagerMax = 128;  // bytes of a manager's name
+
+bool IsControl(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
 
 absl::StatusOr<std::vector<std::string>> Segments(std::string_view path) {
   absl::StatusOr<std::vector<std::string>> segments = kube::SplitPath(path);
   if (!segments.ok()) return BadRequestError(Message(segments.status()));
+  if (!std::ranges::all_of(*segments, IsUtf8)) return BadRequestError("the path is not UTF-8");
   if (segments->size() > kSegmentsMax) return NoSuchPathError();
   return segments;
 }
@@ -39,6 +47,9 @@ absl::StatusOr<std::map<std::string, std::string, std::less<>>> ParseQuery(std::
     const auto value = rest::PercentDecode(
         equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1), true);
     if (!key || !value) return BadRequestError(fmt::format("invalid query '{}'", pair));
+    if (!IsUtf8(*key) || !IsUtf8(*value)) {
+      return BadRequestError(fmt::format("the query '{}' is not UTF-8", pair));
+    }
     values.emplace(*key, *value);
   }
   return values;
@@ -146,7 +157,6 @@ absl::StatusOr<FieldValidation> ApiRequest::field_validation() const {
 }
 
 absl::Status ApiRequest::CheckManager() const {
-  constexpr std::size_t kManagerMax = 128;
   constexpr const char* kField = "fieldManager";
   const std::string_view manager = parameter(kField);
   std::vector<Cause> causes;
@@ -156,10 +166,10 @@ absl::Status ApiRequest::CheckManager() const {
   }
   if (manager.size() > kManagerMax) causes.push_back(TooLong(kField, kManagerMax));
   for (std::size_t i = 0; i < manager.size(); ++i) {
-    const auto c = static_cast<unsigned char>(manager[i]);
-    if (c >= 0x20 && c != 0x7F) continue;
+    if (!IsControl(manager[i])) continue;
     causes.push_back(Invalid(kField, std::string(manager),
-                             fmt::format("invalid character U+{:04X} (at position {})", c, i)));
+                             fmt::format("invalid character U+{:04X} (at position {})",
+                                         static_cast<int>(manager[i]), i)));
   }
   if (causes.empty()) return absl::OkStatus();
   return InvalidError("meta.k8s.io", options_kind(), "", causes);
@@ -175,9 +185,13 @@ std::string ApiRequest::field_manager() const {
   if (const std::string_view given = parameter("fieldManager"); !given.empty()) {
     return std::string(given);
   }
+  // What is no character that can be printed is left out, as by Kubernetes.
   const std::string_view agent = http->header("User-Agent");
-  const std::string_view first = agent.substr(0, agent.find('/'));
-  return first.empty() ? "unknown" : std::string(first.substr(0, 128));
+  std::string first(agent.substr(0, agent.find('/')));
+  if (!IsUtf8(first)) std::erase_if(first, [](char c) { return (c & 0x80) != 0; });
+  std::erase_if(first, [](char c) { return IsControl(c); });
+  first = CutUtf8(first, kManagerMax);
+  return first.empty() ? "unknown" : first;
 }
 
 }  // namespace tahoma::controller

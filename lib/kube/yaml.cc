@@ -16,9 +16,13 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::kube {
 namespace {
+
+// Members of one mapping: the work of filling their sorted table grows with their square.
+constexpr std::size_t kYamlMembersMax = 50'000;
 
 bool AllOf(std::string_view text, std::string_view allowed) {
   return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
@@ -260,11 +264,17 @@ class Builder final : public YAML::EventHandler {
       for (const Json& one : value) {
         if (!one.is_object()) Fail(mark, "a merge key (<<) needs a mapping, or a list of them");
         level.merged.insert(one.begin(), one.end());  // what is there already stays
+        if (level.merged.size() > kYamlMembersMax) {
+          Fail(mark, fmt::format("more than {} members of one mapping", kYamlMembersMax));
+        }
       }
       return;
     }
     if (level.value.contains(level.key)) {
       Fail(mark, fmt::format("key \"{}\" already set in map", level.key));
+    }
+    if (level.value.size() + level.merged.size() >= kYamlMembersMax) {
+      Fail(mark, fmt::format("more than {} members of one mapping", kYamlMembersMax));
     }
     level.value[level.key] = std::move(value);
   }
@@ -282,6 +292,7 @@ absl::StatusOr<std::vector<Json>> YamlDocuments(std::string_view text) {
     return InvalidArgument("the text has {} bytes; at most {} are read", text.size(),
                            kYamlBytesMax);
   }
+  if (!IsUtf8(text)) return InvalidArgument("the text is not UTF-8");
   std::vector<Json> documents;
   try {
     std::istringstream stream{std::string(text)};

@@ -238,6 +238,15 @@ TEST(YamlTest, AsMuchAsABodyMayHoldIsReadWhenNothingExpands) {
   for (int i = 0; i < 40'000; ++i)
     pairs += "k" + std::to_string(i) + ": v" + std::to_string(i) + "\n";
   EXPECT_EQ(YamlToJson(pairs)->size(), 40'000U);
+  for (int i = 40'000; i <= 50'000; ++i) pairs += "k" + std::to_string(i) + ": v\n";
+  EXPECT_EQ(YamlToJson(pairs).status().message(),
+            "line 50001: more than 50000 members of one mapping");
+}
+
+TEST(YamlTest, TextThatIsNotUtf8IsRefused) {
+  for (const char* text : {"a: \xff", "a: \"\xc3\"", "\xed\xa0\x80: 1"}) {
+    EXPECT_EQ(YamlToJson(text).status().message(), "the text is not UTF-8");
+  }
 }
 
 }  // namespace
