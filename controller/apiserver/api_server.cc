@@ -127,9 +127,11 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const C
 absl::Status ApiServer::LoadKinds() {
   const ObjectList crds = objects_->List({"apiextensions.k8s.io", "customresourcedefinitions"}, "");
   for (const ObjectPtr& crd : crds.objects) {
-    TAHOMA_RETURN_IF_ERROR(
-        Annotate(kinds_.ApplyCrd(*crd->body), fmt::format("the stored CustomResourceDefinition {}",
-                                                          TextAt(MetadataOf(*crd->body), "name"))));
+    const absl::Status applied = kinds_.ApplyCrd(*crd->body);
+    if (applied.ok() || !log_) continue;
+    // An earlier version of this program took it: it stays stored, and can be mended or deleted.
+    log_(fmt::format("api server: the stored CustomResourceDefinition {} is not served: {}",
+                     TextAt(MetadataOf(*crd->body), "name"), Message(applied)));
   }
   return absl::OkStatus();
 }

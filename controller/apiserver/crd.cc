@@ -226,10 +226,23 @@ std::string ColumnDescription(const Json& column) {
                      Text(column, "jsonPath"));
 }
 
+// Longer ones are read by nobody, and each object of a table would be searched by them.
+constexpr std::size_t kColumnPathMax = 1024;
+constexpr std::size_t kColumnsMax = 128;
+
 absl::Status ReadColumns(const Json& version, const std::string& path, Kind& kind) {
+  if (At(version, "additionalPrinterColumns").size() > kColumnsMax) {
+    return InvalidArgument("{}.additionalPrinterColumns: Too many: must have at most {} items",
+                           path, kColumnsMax);
+  }
   kind.columns.push_back(
       {.name = "Name", .type = "string", .format = "name", .description = "The name."});
   for (const Json& column : At(version, "additionalPrinterColumns")) {
+    if (Text(column, "jsonPath").size() > kColumnPathMax) {
+      return InvalidArgument(
+          "{}.additionalPrinterColumns.jsonPath: Too long: may not be more than {} bytes", path,
+          kColumnPathMax);
+    }
     Column made{.name = Text(column, "name"),
                 .type = Text(column, "type", "string"),
                 .format = Text(column, "format"),
@@ -302,8 +315,23 @@ absl::Status CheckSpec(const Json& crd, const Json& spec) {
       return InvalidArgument("spec.names.{}: Required value", field);
     }
   }
-  const std::string name =
-      fmt::format("{}.{}", Text(At(spec, "names"), "plural"), Text(spec, "group"));
+  const std::string group = Text(spec, "group");
+  if (const std::string why = CheckDnsSubdomain(group); !why.empty()) {
+    return InvalidArgument("spec.group: Invalid value: \"{}\": {}", group, why);
+  }
+  if (group.find('.') == std::string::npos) {
+    return InvalidArgument(
+        "spec.group: Invalid value: \"{}\": should be a domain with at least one dot", group);
+  }
+  for (const auto& kind : BuiltInKinds()) {
+    for (const auto& [field, used] : {std::pair("plural", kind->plural), {"kind", kind->kind}}) {
+      const std::string wanted = Text(At(spec, "names"), field);
+      if (kind->group != group || wanted != used) continue;
+      return InvalidArgument("spec.names.{}: Invalid value: \"{}\": is already in use by {}", field,
+                             wanted, kind->resource());
+    }
+  }
+  const std::string name = fmt::format("{}.{}", Text(At(spec, "names"), "plural"), group);
   if (Text(At(crd, "metadata"), "name") != name) {
     return InvalidArgument(
         "metadata.name: Invalid value: \"{}\": must be spec.names.plural+\".\"+spec.group",

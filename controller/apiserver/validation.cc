@@ -37,6 +37,8 @@ void CheckCrd(const Json& crd, Causes& causes) {
   if (message.starts_with("Required")) reason = "FieldValueRequired";
   if (message.starts_with("Unsupported")) reason = "FieldValueNotSupported";
   if (message.starts_with("Forbidden")) reason = "FieldValueForbidden";
+  if (message.starts_with("Too long")) reason = "FieldValueTooLong";
+  if (message.starts_with("Too many")) reason = "FieldValueTooMany";
   causes.push_back({reason, std::string(message), std::string(text.substr(0, colon))});
 }
 
