@@ -7,8 +7,10 @@
 
 #include "controller/apiserver/apply_fields.h"
 #include "controller/apiserver/field_text.h"
+#include "controller/apiserver/json_text.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -162,15 +164,15 @@ const FieldSet& Unowned(const Kind& kind, const std::string& subresource) {
 // Removes the members of `fields` and everything below them.
 void Strip(const FieldSet& fields, FieldSet& set) {
   set.member = set.member && !fields.member;
-  for (const auto& [edge, below] : fields.children) {
-    const auto it = set.children.find(edge);
-    if (it == set.children.end()) continue;
+  for (const auto& [edge, below] : fields.children) {  // few, and known to us
+    if (!set.children.contains(edge)) continue;
     if (below.member && edge != "f:metadata") {
-      set.children.erase(it);
+      set.children.erase(edge);
       continue;
     }
-    Strip(below, it->second);
-    if (it->second.empty()) set.children.erase(it);
+    FieldSet& child = set.children[edge];
+    Strip(below, child);
+    if (child.empty()) set.children.erase(edge);
   }
 }
 
@@ -221,9 +223,9 @@ std::vector<Conflict> TakeOver(const FieldSet& written, const FieldSet& removed,
 }
 
 std::string Printed(const ManagerKey& key) {
-  std::string text = Json(key.manager).dump();
+  std::string text = kube::JsonText(key.manager);
   if (!key.subresource.empty()) {
-    text += fmt::format(" with subresource {}", Json(key.subresource).dump());
+    text += fmt::format(" with subresource {}", kube::JsonText(key.subresource));
   }
   if (key.is_update) text += fmt::format(" using {}", key.api_version);
   return text;
@@ -233,6 +235,7 @@ std::vector<Cause> CausesOf(const std::vector<Conflict>& conflicts) {
   std::vector<Cause> causes;
   for (const Conflict& conflict : conflicts) {
     for (const std::string& path : conflict.fields.Paths()) {
+      if (causes.size() >= kMaxCauses) return causes;
       causes.push_back({"FieldManagerConflict",
                         fmt::format("conflict with {}", Printed(conflict.manager)), path});
     }
@@ -244,8 +247,9 @@ std::vector<Cause> CausesOf(const std::vector<Conflict>& conflicts) {
 // them over without a conflict when it moves to server-side apply.
 FieldSet LastAppliedFields(const Kind& kind, const Json& live) {
   const std::string text = Text(At(At(live, "metadata"), "annotations"), kLastApplied);
-  const Json last = Json::parse(text, nullptr, false);
-  if (!last.is_object()) return {};
+  const absl::StatusOr<JsonText> read = ReadJson(text);
+  if (!read.ok() || !read->value->is_object()) return {};
+  const Json& last = *read->value;
   return FieldsOf(*kind.schema, last)
       .Difference(Compare(*kind.schema, last, Comparable(live)).modified);
 }
@@ -310,7 +314,7 @@ void FoldOldUpdates(const Kind& kind, Managers& managers) {
   ManagerEntry ancient{.fields = {}, .api_version = kind.api_version(), .time = {}};
   for (std::size_t i = 0; i + kMaxUpdateManagers <= updates.size(); ++i) {
     auto node = managers.extract(updates[i].second);
-    ancient.fields = ancient.fields.Union(node.mapped().fields);
+    ancient.fields.Add(node.mapped().fields);
     ancient.time = std::max(ancient.time, node.mapped().time);
   }
   managers[{true, kAncient, kind.api_version(), {}}] = std::move(ancient);
@@ -345,7 +349,7 @@ bool TrackCreate(const Kind& kind, const ManagerKey& self, const std::string& ti
 Json PruneUnwanted(const Kind& kind, const Json& merged, const FieldSet& last,
                    const Managers& managers) {
   FieldSet wanted;
-  for (const auto& [key, entry] : managers) wanted = wanted.Union(entry.fields);
+  for (const auto& [key, entry] : managers) wanted.Add(entry.fields);
   return WithoutFields(*kind.schema, merged,
                        last.WithNamedParents().Difference(wanted.WithNamedParents()));
 }

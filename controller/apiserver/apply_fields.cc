@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "controller/apiserver/json_text.h"
 #include "lib/base/json.h"
 #include "lib/kube/json_writer.h"
 
@@ -171,12 +173,16 @@ void AppendPaths(const FieldSet& set, const std::string& path, std::vector<std::
   }
 }
 
-bool IsEdge(const std::string& edge) {
-  if (edge.starts_with("f:")) return true;
-  if (edge.starts_with("v:")) return Json::accept(edge.substr(2));
-  if (!edge.starts_with("k:")) return false;
-  const Json keys = Json::parse(edge.substr(2), nullptr, false);
-  return keys.is_object() && !keys.empty();
+// The same text for the same keys, whatever their order and spacing was; nullopt for what is no
+// edge. Clients may send any text here.
+std::optional<std::string> CanonicalEdge(const std::string& edge) {
+  if (edge.starts_with("f:")) return edge;
+  if (!edge.starts_with("v:") && !edge.starts_with("k:")) return std::nullopt;
+  const absl::StatusOr<JsonText> read = ReadJson(std::string_view(edge).substr(2));
+  if (!read.ok()) return std::nullopt;
+  const Json& keys = *read->value;
+  if (edge.front() == 'k' && (!keys.is_object() || keys.empty())) return std::nullopt;
+  return edge.substr(0, 2) + kube::JsonText(keys);
 }
 
 FieldSet FromJsonAt(const Json& fields, int depth) {
@@ -184,11 +190,10 @@ FieldSet FromJsonAt(const Json& fields, int depth) {
   if (!fields.is_object() || depth > kMaxDepth) return set;
   set.member = fields.contains(".") || fields.empty();
   for (const auto& [edge, child] : fields.items()) {
-    if (edge == "." || !IsEdge(edge)) continue;
-    // The same text for the same keys, whatever their order and spacing was.
-    const std::string canonical =
-        edge[0] == 'f' ? edge : edge.substr(0, 2) + Json::parse(edge.substr(2)).dump();
-    set.children[canonical] = FromJsonAt(child, depth + 1);
+    if (edge == ".") continue;
+    if (const std::optional<std::string> canonical = CanonicalEdge(edge)) {
+      set.children[*canonical] = FromJsonAt(child, depth + 1);
+    }
   }
   return set;
 }

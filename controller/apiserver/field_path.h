@@ -15,7 +15,17 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/utf8.h"
+
 namespace tahoma::controller {
+
+// A name as it is told in messages: a client may choose one of megabytes, and each problem below it
+// would repeat it.
+inline std::string CutName(std::string_view name) {
+  constexpr std::size_t kNameMost = 512;  // above any name that is valid somewhere
+  if (name.size() <= kNameMost) return std::string(name);
+  return std::string(CutUtf8(name, kNameMost)) + "...";
+}
 
 class FieldPath {
  public:
@@ -29,7 +39,7 @@ class FieldPath {
     std::string text = parent_ == nullptr ? std::string() : parent_->Text();
     if (is_index_) return text + "[" + std::to_string(index_) + "]";
     if (!text.empty()) text += '.';
-    return text.append(name_);
+    return text.append(CutName(name_));
   }
 
  private:

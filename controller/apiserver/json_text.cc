@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/apiserver/field_path.h"
 #include "controller/apiserver/schema.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -26,6 +27,10 @@ class Builder {
   bool end_array() { return Close(); }
   bool key(std::string& name) {
     auto& fields = open_.back().container->get_ref<Json::object_t&>();
+    if (fields.size() == kMembersMax) {
+      status_ = ResourceExhausted("wider than {} members of one object", kMembersMax);
+      return false;
+    }
     const auto [at, is_new] = fields.emplace(std::move(name));
     open_.back().key = &at->first;
     field_ = &at->second;
@@ -48,7 +53,14 @@ class Builder {
 
   template <typename T>
   bool Add(T&& value) {
+    if (IsFullList()) return false;
     Place(std::forward<T>(value));
+    return true;
+  }
+  bool IsFullList() {
+    if (open_.empty() || !open_.back().container->is_array()) return false;
+    if (open_.back().container->size() < kItemsMax) return false;
+    status_ = ResourceExhausted("wider than {} items of one list", kItemsMax);
     return true;
   }
   template <typename T>
@@ -60,6 +72,7 @@ class Builder {
     return &items.emplace_back(std::forward<T>(value));
   }
   bool Open(Json container) {
+    if (IsFullList()) return false;
     if (open_.size() == kNestingMax) {
       status_ = ResourceExhausted("nested deeper than {} levels", kNestingMax);
       return false;
@@ -77,7 +90,7 @@ class Builder {
       if (level.key == nullptr) {
         path += fmt::format("[{}]", level.container->size() - 1);
       } else {
-        path += (path.empty() ? "" : ".") + *level.key;
+        path += (path.empty() ? "" : ".") + CutName(*level.key);
       }
     }
     if (std::find(found_.begin(), found_.end(), path) == found_.end() &&

@@ -12,6 +12,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,14 +24,18 @@ namespace tahoma::controller {
 
 // Deeper JSON is refused.
 inline constexpr int kNestingMax = 128;
+// So is an object with more members, or a list with more items: the work of keeping members, and
+// whose fields the items are, in order grows with the square of their number.
+inline constexpr std::size_t kMembersMax = 10'000;
+inline constexpr std::size_t kItemsMax = 20'000;
 
 struct JsonText {
   std::shared_ptr<Json> value;          // never null
   std::vector<std::string> duplicates;  // paths, each once, at most kMaxCauses
 };
 
-// kResourceExhausted when it is nested too deeply, kInvalidArgument with the parser's words when it
-// is not JSON.
+// kResourceExhausted when it is nested too deeply or too wide, kInvalidArgument with the parser's
+// words when it is not JSON.
 absl::StatusOr<JsonText> ReadJson(std::string_view text);
 
 }  // namespace tahoma::controller

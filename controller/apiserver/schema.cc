@@ -28,7 +28,7 @@ void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int 
     }
     const Schema* field = schema.Field(it.key());
     if (field == nullptr && IsUnknown(schema, it.key())) {
-      unknown.push_back(child.Text());
+      if (unknown.size() < kMaxCauses) unknown.push_back(child.Text());
       it = object.erase(it);
       continue;
     }

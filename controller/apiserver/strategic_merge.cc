@@ -1,10 +1,17 @@
 #include "controller/apiserver/strategic_merge.h"
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -21,14 +28,30 @@ const Json& KeyOf(const Json& item, const std::string& merge_key) {
   return found == nullptr ? kNull : *found;
 }
 
-// Where an item with the same key stands, or the size of the list.
-std::size_t IndexIn(const Json& list, const Json& item, const std::string& merge_key) {
-  std::size_t i = 0;
-  for (; i < list.size(); ++i) {
-    if (KeyOf(list[i], merge_key) == KeyOf(item, merge_key)) break;
+// Where items stand in a list by their keys: of several with one key, the first.
+class Places {
+ public:
+  Places(const Json& list, std::string merge_key)
+      : merge_key_(std::move(merge_key)), none_(list.size()) {
+    if (!list.is_array()) return;
+    for (const Json& item : list) places_.emplace(TextOf(item), places_seen_++);
   }
-  return i;
-}
+
+  // The size of the list when there is none with the item's key.
+  std::size_t Of(const Json& item) const {
+    const auto found = places_.find(TextOf(item));
+    return found == places_.end() ? none_ : found->second;
+  }
+  bool Has(const Json& item) const { return Of(item) != none_; }
+
+ private:
+  std::string TextOf(const Json& item) const { return kube::JsonText(KeyOf(item, merge_key_)); }
+
+  const std::string merge_key_;
+  const std::size_t none_;
+  std::size_t places_seen_ = 0;
+  absl::flat_hash_map<std::string, std::size_t> places_;
+};
 
 // A value that meets nothing in the object: without directives and nulls.
 Json Plain(const Json& patch) {
@@ -49,31 +72,32 @@ Json Plain(const Json& patch) {
 
 // The items named in `order` stand in that order; the others keep their places among them as
 // `server` had them.
-Json Reordered(const Json& merged, const Json& order, const Json& server,
-               const std::string& merge_key) {
-  std::vector<Json> mine;
-  std::vector<Json> others;
-  for (const Json& item : merged) {
-    (IndexIn(order, item, merge_key) < order.size() ? mine : others).push_back(item);
-  }
-  const auto by = [&](const Json& list) {
-    return [&list, &merge_key](const Json& a, const Json& b) {
-      return IndexIn(list, a, merge_key) < IndexIn(list, b, merge_key);
-    };
+Json Reordered(Json merged, const Json& order, const Json& server, const std::string& merge_key) {
+  struct Placed {
+    Json item;
+    std::size_t in_order;
+    std::size_t in_server;
   };
-  std::stable_sort(mine.begin(), mine.end(), by(order));
-  std::stable_sort(others.begin(), others.end(), by(server));
+  const Places ordered(order, merge_key);
+  const Places served(server, merge_key);
+  std::vector<Placed> mine;
+  std::vector<Placed> others;
+  for (Json& item : merged) {
+    const std::size_t in_order = ordered.Of(item);
+    const std::size_t in_server = served.Of(item);
+    (in_order < order.size() ? mine : others).push_back({std::move(item), in_order, in_server});
+  }
+  std::ranges::stable_sort(mine, {}, &Placed::in_order);
+  std::ranges::stable_sort(others, {}, &Placed::in_server);
   Json sorted = Json::array();
   std::size_t i = 0;
   std::size_t j = 0;
   while (i < others.size() || j < mine.size()) {
     bool take_other = j >= mine.size();
     if (i < others.size() && j < mine.size()) {
-      const std::size_t other_at = IndexIn(server, others[i], merge_key);
-      const std::size_t mine_at = IndexIn(server, mine[j], merge_key);
-      take_other = mine_at < server.size() && other_at < mine_at;
+      take_other = mine[j].in_server < server.size() && others[i].in_server < mine[j].in_server;
     }
-    sorted.push_back(std::move(take_other ? others[i++] : mine[j++]));
+    sorted.push_back(std::move(take_other ? others[i++].item : mine[j++].item));
   }
   return sorted;
 }
@@ -89,6 +113,9 @@ class Merger {
                      int depth);
   absl::Status Lists(const Schema& schema, Json& list, const Json& patch, int depth);
   absl::Status KeyedLists(const Schema& schema, Json& list, const Json& patch, int depth);
+  // Merges items of that schema into a list by their keys.
+  absl::Status MergeItems(const Schema& schema, const std::string& key,
+                          const std::vector<const Json*>& items, Json& list, int depth);
   absl::Status RetainKeys(Json& object, const Json& patch);
   absl::Status DeleteFromList(Json& object, std::string_view name, const Json& values);
   absl::Status SetOrder(const Schema& schema, Json& object, const Json& before, const Json& patch,
@@ -169,14 +196,15 @@ absl::Status Merger::Lists(const Schema& schema, Json& list, const Json& patch, 
     TAHOMA_RETURN_IF_ERROR(KeyedLists(schema, list, patch, depth));
   } else {
     Json merged = Json::array();
+    absl::flat_hash_set<std::string> seen;
     for (const Json* from : {&before, &patch}) {
       for (const Json& item : *from) {
-        if (std::find(merged.begin(), merged.end(), item) == merged.end()) merged.push_back(item);
+        if (seen.insert(kube::JsonText(item)).second) merged.push_back(item);
       }
     }
     list = std::move(merged);
   }
-  list = Reordered(list, patch, before, schema.merge_key);
+  list = Reordered(std::move(list), patch, before, schema.merge_key);
   return absl::OkStatus();
 }
 
@@ -199,21 +227,37 @@ absl::Status Merger::KeyedLists(const Schema& schema, Json& list, const Json& pa
     }
   }
   if (replace) list = Json::array();
+  Json deleted = Json::array();
   for (const Json& item : patch) {
-    if (!item.contains(kPatch) || replace) continue;
-    for (std::size_t at = IndexIn(list, item, key); at < list.size();
-         at = IndexIn(list, item, key)) {
-      list.erase(at);
-    }
+    if (item.contains(kPatch) && !replace) deleted.push_back(item);
   }
-  for (const Json* item : items) {
-    const std::size_t at = IndexIn(list, *item, key);
-    if (at == list.size()) {
-      list.push_back(Plain(*item));
-    } else {
-      TAHOMA_RETURN_IF_ERROR(
-          Objects(schema.items ? *schema.items : kUnknown, list[at], *item, depth + 1));
+  const Places gone(deleted, key);
+  if (!deleted.empty()) {
+    Json kept = Json::array();
+    for (Json& item : list) {
+      if (!gone.Has(item)) kept.push_back(std::move(item));
     }
+    list = std::move(kept);
+  }
+  return MergeItems(schema.items ? *schema.items : kUnknown, key, items, list, depth);
+}
+
+absl::Status Merger::MergeItems(const Schema& schema, const std::string& key,
+                                const std::vector<const Json*>& items, Json& list, int depth) {
+  const Places places(list, key);
+  const std::size_t known = list.size();
+  absl::flat_hash_map<std::string, std::size_t> added;  // keys that come with the patch
+  for (const Json* item : items) {
+    std::size_t at = places.Of(*item);
+    if (at == known) {
+      const auto [place, is_new] = added.emplace(kube::JsonText(KeyOf(*item, key)), list.size());
+      at = place->second;
+      if (is_new) {
+        list.push_back(Plain(*item));
+        continue;
+      }
+    }
+    TAHOMA_RETURN_IF_ERROR(Objects(schema, list[at], *item, depth + 1));
   }
   return absl::OkStatus();
 }
@@ -241,9 +285,10 @@ absl::Status Merger::DeleteFromList(Json& object, std::string_view name, const J
   if (!list->is_array() || !values.is_array()) {
     return InvalidArgument("$deleteFromPrimitiveList/{}: expected two lists", name);
   }
+  const Places gone(values, "");
   Json kept = Json::array();
   for (const Json& item : *list) {
-    if (std::find(values.begin(), values.end(), item) == values.end()) kept.push_back(item);
+    if (!gone.Has(item)) kept.push_back(item);
   }
   object[std::string(name)] = std::move(kept);
   return absl::OkStatus();
@@ -257,10 +302,11 @@ absl::Status Merger::SetOrder(const Schema& schema, Json& object, const Json& be
   if (!list->is_array() || !order.is_array() || field == nullptr) {
     return InvalidArgument("$setElementOrder/{}: expected two lists", name);
   }
+  const Places ordered(order, field->merge_key);
   if (const auto patched = patch.find(name); patched != patch.end() && patched->is_array()) {
     for (const Json& item : *patched) {
       const bool is_directive = item.is_object() && item.contains(kPatch);
-      if (!is_directive && IndexIn(order, item, field->merge_key) == order.size()) {
+      if (!is_directive && !ordered.Has(item)) {
         return InvalidArgument("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
                                patched->dump(), kSetElementOrder, order.dump());
       }

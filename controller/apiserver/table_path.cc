@@ -54,7 +54,7 @@ Found Filter(const Found& from, std::string_view expression) {
     literal.front() = literal.back() = '"';
   }
   const Json wanted = Json::parse(literal, nullptr, false);
-  if (wanted.is_discarded()) return {};
+  if (!wanted.is_primitive() || wanted.is_discarded()) return {};
   Found found;
   for (const Json* item : Items(from)) {
     const Found values = FindPath(*item, path);

@@ -82,6 +82,7 @@ void CheckOwners(const Json& metadata, Causes& causes) {
                   fmt::format("Only one reference can have Controller set to true. Found \"true\" "
                               "in references for {} and {}",
                               controller, name)));
+      return;
     }
     controller = name;
   }
@@ -160,11 +161,10 @@ void CheckMetadataUpdate(const Json& old_object, const Json& new_object, Causes&
   }
   if (!ValueAt(old_object, {"metadata", "deletionTimestamp"}).is_string()) return;
   const Json& old_list = ValueAt(old_object, {"metadata", "finalizers"});
+  const std::set<Json> before(old_list.begin(), old_list.end());
   std::set<std::string> added;
   for (const Json& one : ValueAt(new_object, {"metadata", "finalizers"})) {
-    if (one.is_string() && std::find(old_list.begin(), old_list.end(), one) == old_list.end()) {
-      added.insert(one.get<std::string>());
-    }
+    if (one.is_string() && !before.contains(one)) added.insert(one.get<std::string>());
   }
   if (added.empty()) return;
   std::string list;

@@ -1,10 +1,13 @@
 #include "lib/kube/patch.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::kube {
@@ -38,6 +41,7 @@ bool HasContainer(const Json& document, const std::string& path) {
 
 // kube-apiserver's JSON patch is not the RFC's in two places on which clients rely: "replace" of a
 // member that an object lacks adds it, and "test" for null holds when the member is not there.
+// Null: it holds, whatever else the document is.
 Json AsKubernetesReads(const Json& document, Json operation) {
   const Json::json_pointer at(operation["path"].get_ref<const std::string&>());
   if (at.empty() || document.contains(at) || !document.contains(at.parent_pointer()) ||
@@ -45,9 +49,7 @@ Json AsKubernetesReads(const Json& document, Json operation) {
     return operation;
   }
   if (operation["op"] == "replace") operation["op"] = "add";
-  if (operation["op"] == "test" && operation["value"].is_null()) {
-    return {{"op", "test"}, {"path", ""}, {"value", document}};  // what always holds
-  }
+  if (operation["op"] == "test" && operation["value"].is_null()) return nullptr;
   return operation;
 }
 
@@ -56,6 +58,49 @@ std::size_t Copies(const Json& document, const Json& operation) {
   if (operation["op"] != "copy") return 0;
   const Json::json_pointer from(operation["from"].get_ref<const std::string&>());
   return JsonText(document.at(from)).size();
+}
+
+// Counts the values in `value`; nullopt when it is nested deeper than `depth_most`.
+std::optional<std::size_t> CountValues(const Json& value, std::ptrdiff_t depth_most) {
+  if (!value.is_structured()) return 1;
+  if (depth_most <= 0) return std::nullopt;
+  std::size_t count = 1;
+  for (const Json& item : value) {
+    const auto below = CountValues(item, depth_most - 1);
+    if (!below) return std::nullopt;
+    count += *below;
+  }
+  return count;
+}
+
+// What an operation may do: nest no deeper than a body may be, and not much work in all. Ten
+// thousand short operations could otherwise nest values without end, or shift a long list each.
+absl::Status CheckWork(const Json& document, const Json& operation, std::size_t& work) {
+  const auto& path = operation["path"].get_ref<const std::string&>();
+  const auto tokens = std::count(path.begin(), path.end(), '/');
+  const auto& op = operation["op"].get_ref<const std::string&>();
+  const Json* value = nullptr;
+  if (op == "add" || op == "replace") value = &operation["value"];
+  if (op == "move" || op == "copy") {
+    const Json::json_pointer from(operation["from"].get_ref<const std::string&>());
+    value = &document.at(from);
+    if (op == "move" && !from.empty() && document.at(from.parent_pointer()).is_array()) {
+      work += document.at(from.parent_pointer()).size();
+    }
+  }
+  const auto values = value == nullptr ? 1 : CountValues(*value, kPatchDepthMax - tokens);
+  if (!values || tokens > kPatchDepthMax) {
+    return FailedPrecondition("{} at \"{}\" would nest values deeper than {} levels", op,
+                              CutUtf8(path, 512), kPatchDepthMax);
+  }
+  work += *values;
+  const Json::json_pointer at(path);
+  if (!at.empty() && document.contains(at.parent_pointer())) {
+    const Json& parent = document.at(at.parent_pointer());
+    if (parent.is_array()) work += parent.size();
+  }
+  if (work <= kPatchWorkMax) return absl::OkStatus();
+  return FailedPrecondition("the patch takes more than {} steps of work", kPatchWorkMax);
 }
 
 }  // namespace
@@ -90,6 +135,7 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
   }
   Json result = Unshared(target);
   std::size_t copied = 0;
+  std::size_t work = 0;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (const std::string wrong = WrongOperation(operations[i]); !wrong.empty()) {
       return InvalidArgument("operation {} of the JSON patch {}", i, wrong);
@@ -102,6 +148,7 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
     };
     try {
       if (op != "test" && !HasContainer(result, path)) return missing();
+      TAHOMA_RETURN_IF_ERROR(CheckWork(result, operations[i], work));
       copied += Copies(result, operations[i]);
       if (copied > kPatchCopyBytesMax) {
         return FailedPrecondition(
@@ -111,7 +158,7 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
       }
       Json one = Json::array();
       one.push_back(AsKubernetesReads(result, operations[i]));
-      result.patch_inplace(one);
+      if (!one[0].is_null()) result.patch_inplace(one);
     } catch (const Json::out_of_range&) {
       return missing();
     } catch (const Json::other_error&) {

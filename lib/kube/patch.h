@@ -22,6 +22,10 @@ namespace tahoma::kube {
 inline constexpr std::size_t kPatchOperationsMax = 10'000;
 // And on what its copies add together: forty that copy the whole into itself make a terabyte.
 inline constexpr std::size_t kPatchCopyBytesMax = 3 << 20;
+// How deep a JSON patch may nest values, and what its operations may cost together: values looked
+// at, and items of lists that are shifted.
+inline constexpr int kPatchDepthMax = 128;
+inline constexpr std::size_t kPatchWorkMax = 50'000'000;
 
 Json MergePatch(Json target, const Json& patch);
 
