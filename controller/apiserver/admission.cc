@@ -1,6 +1,6 @@
 #include "controller/apiserver/admission.h"
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "controller/apiserver/apply.h"
@@ -12,6 +12,8 @@
 #include "controller/apiserver/validation.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
+#include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -26,6 +28,10 @@ bool IsCrd(const Kind& kind) {
 
 absl::Status CheckType(const WriteRequest& write, json& object) {
   const Kind& kind = write.kind();
+  static const Parts kNames = std::set<std::string, std::less<>>{"apiVersion", "kind"};
+  if (const auto wrong = DecodeError(*kind.schema, object, kNames)) {
+    return BadRequestError(fmt::format("couldn't get version/kind; json parse error: {}", *wrong));
+  }
   const std::string api_version = TextAt(object, "apiVersion");
   const std::string name = TextAt(object, "kind");
   if (kind.built_in && api_version.empty() && name.empty()) {
@@ -35,7 +41,7 @@ absl::Status CheckType(const WriteRequest& write, json& object) {
   }
   if (name.empty()) {
     return BadRequestError(
-        fmt::format("Object 'Kind' is missing in '{}'", object.dump().substr(0, 512)));
+        fmt::format("Object 'Kind' is missing in '{}'", CutUtf8(kube::JsonText(object), 512)));
   }
   if (api_version != kind.api_version()) {
     return BadRequestError(
@@ -59,7 +65,7 @@ bool IsPatch(const WriteRequest& write) {
 absl::Status PatchError(const WriteRequest& write, std::string_view name, std::string_view why) {
   const std::string patch = BodyText(*write.request.http);
   return InvalidError(write.kind().group, write.kind().kind, name,
-                      {Invalid("patch", patch.substr(0, 4096), why)});
+                      {Invalid("patch", std::string(CutUtf8(patch, 4096)), why)});
 }
 
 // `unknown field "spec.foo"` as an error (strict) or as warnings.
@@ -75,8 +81,7 @@ absl::Status ReportFields(WriteRequest& write, const std::vector<std::string>& p
   const Kind& kind = write.kind();
   const std::string text = fmt::format("strict decoding error: {}", fmt::join(problems, ", "));
   if (IsPatch(write)) return PatchError(write, name, text);
-  return BadRequestError(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}",
-                                     kind.kind, kind.version, kind.kind, text));
+  return UndecodableError(kind.kind, kind.version, text);
 }
 
 // Go clients send `creationTimestamp: null` and the like.
@@ -86,18 +91,19 @@ void DropNulls(json& map) {
   }
 }
 
-absl::Status CheckMetadata(json& object) {
-  json& metadata = object["metadata"];
-  if (metadata.is_null()) metadata = json::object();
-  if (!metadata.is_object()) return BadRequestError("metadata must be an object");
-  DropNulls(metadata);
-  for (const char* text : {"name", "namespace", "generateName", "uid", "resourceVersion"}) {
-    const auto found = metadata.find(text);
-    if (found != metadata.end() && !found->is_string()) {
-      return BadRequestError(fmt::format("metadata.{} must be a string", text));
-    }
-  }
-  return absl::OkStatus();
+// The first field whose type is wrong, in the words of Go's decoder. The metadata of every kind is
+// decoded; what else a custom kind has is its schema's question, later.
+std::optional<std::string> WrongType(const Kind& kind, const json& object, const Parts& parts) {
+  if (kind.built_in) return DecodeError(*kind.schema, object, parts);
+  return DecodeError(*kind.schema->Field("metadata"), object.at("metadata"));
+}
+
+absl::Status CheckTypes(const WriteRequest& write, const json& object, const Parts& parts) {
+  const Kind& kind = write.kind();
+  const auto wrong = WrongType(kind, object, parts);
+  if (!wrong) return absl::OkStatus();
+  if (IsPatch(write)) return PatchError(write, "", *wrong);
+  return UndecodableError(kind.kind, kind.version, *wrong);
 }
 
 absl::Status CheckNamespaceField(const ApiRequest& request, json& metadata) {
@@ -174,11 +180,12 @@ void KeepServerFields(const json& old_metadata, json& metadata) {
 
 absl::Status CheckFinalizers(const Kind& kind, const json& old_metadata, const json& metadata) {
   if (!old_metadata.contains("deletionTimestamp")) return absl::OkStatus();
-  const json before = old_metadata.value("finalizers", json::array());
+  const json known = old_metadata.value("finalizers", json::array());
+  const std::set<json> before(known.begin(), known.end());
   std::vector<std::string> added;
-  for (const json& finalizer : metadata.value("finalizers", json::array())) {
-    if (std::find(before.begin(), before.end(), finalizer) == before.end() &&
-        finalizer.is_string()) {
+  const json wanted = metadata.value("finalizers", json::array());
+  for (const json& finalizer : wanted) {
+    if (finalizer.is_string() && !before.contains(finalizer)) {
       added.push_back(fmt::format("\"{}\"", finalizer.get<std::string>()));
     }
   }
@@ -236,18 +243,13 @@ absl::Status CheckNameOfUrl(const ApiRequest& request, const json& metadata) {
 absl::Status CheckBody(WriteRequest& write, json& object,
                        const std::vector<std::string>& duplicates, const Parts& parts) {
   TAHOMA_RETURN_IF_ERROR(CheckType(write, object));
-  TAHOMA_RETURN_IF_ERROR(CheckMetadata(object));
+  json& metadata = object["metadata"];
+  if (metadata.is_null()) metadata = json::object();
+  if (metadata.is_object()) DropNulls(metadata);
   const Kind& kind = write.kind();
-  if (duplicates.empty() && IsClean(*kind.schema, object, kind.built_in, parts)) {
-    return absl::OkStatus();
-  }
-  if (kind.built_in) {
-    if (const auto wrong = DecodeError(*kind.schema, object, parts)) {
-      if (IsPatch(write)) return PatchError(write, "", *wrong);
-      return BadRequestError(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}",
-                                         kind.kind, kind.version, kind.kind, *wrong));
-    }
-  }
+  const bool is_clean = IsClean(*kind.schema, object, kind.built_in, parts);
+  if (!is_clean || !kind.built_in) TAHOMA_RETURN_IF_ERROR(CheckTypes(write, object, parts));
+  if (is_clean && duplicates.empty()) return absl::OkStatus();
   std::vector<std::string> problems;
   for (const std::string& field : duplicates) {
     problems.push_back(fmt::format("duplicate field \"{}\"", field));

@@ -10,6 +10,7 @@
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/selection.h"
 #include "controller/apiserver/status_error.h"
+#include "controller/apiserver/typed_body.h"
 #include "controller/apiserver/validation.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -21,6 +22,8 @@ namespace {
 using json = Json;
 
 constexpr std::int64_t kPodGraceDefault = 30;
+// Seconds beyond which a time would leave the range of the clock.
+constexpr std::int64_t kForEver = std::int64_t{100} * 365 * 24 * 3600;
 constexpr const char* kForeground = "foregroundDeletion";
 constexpr const char* kOrphan = "orphan";
 
@@ -98,7 +101,7 @@ bool HasFinalizers(const Kind& kind, const json& object) {
 
 void Mark(const Kind& kind, WallTime now, std::int64_t grace, json& object) {
   json& metadata = object["metadata"];
-  metadata["deletionTimestamp"] = FormatTime(now + std::chrono::seconds(grace));
+  metadata["deletionTimestamp"] = FormatTime(now + std::chrono::seconds(std::min(grace, kForEver)));
   if (!IsNamespace(kind)) metadata["deletionGracePeriodSeconds"] = grace;
   if (metadata.value("generation", std::int64_t{0}) > 0) {
     metadata["generation"] = metadata["generation"].get<std::int64_t>() + 1;
@@ -128,6 +131,13 @@ Edit DeletionOf(const Kind& kind, const json& object, const DeleteOptions& optio
 absl::Status DeleteInstances(const ApiContext& context, const json& crd) {
   const ResourceName resource = {TextAt(crd.at("spec"), "group"),
                                  TextAt(crd.at("spec").at("names"), "plural")};
+  // A CRD that was accepted by mistake must not take the objects of a built-in kind with it.
+  for (const auto& kind : BuiltInKinds()) {
+    if (kind->plural == resource.plural &&
+        (kind->group == resource.group || resource.group == "core")) {
+      return absl::OkStatus();
+    }
+  }
   for (const ObjectPtr& object : context.objects.List(resource, "").objects) {
     TAHOMA_RETURN_IF_ERROR(context.objects
                                .Change(resource, object->key,
@@ -141,10 +151,9 @@ absl::Status DeleteInstances(const ApiContext& context, const json& crd) {
 }
 
 absl::Status ReadOptions(const json& body, DeleteOptions& options) {
+  TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", body));
   const auto grace = body.find("gracePeriodSeconds");
   if (grace != body.end() && !grace->is_null()) {
-    if (!grace->is_number_integer())
-      return BadRequestError("gracePeriodSeconds must be an integer");
     options.grace_seconds = grace->get<std::int64_t>();
   }
   options.propagation = TextAt(body, "propagationPolicy");

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/schema_table.h"
+#include "controller/apiserver/typed_body.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 
@@ -223,15 +226,22 @@ std::string TypePackage(const Kind& kind) {
   return fmt::format("io.k8s.api.{}.{}", kind.group.substr(0, kind.group.find('.')), "v1");
 }
 
+const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
+  static const auto* const types = [] {
+    auto read = ParseSchemaTables(BuiltInSchemaTables());
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): once, for its message
+    TAHOMA_CHECK_OK(read.status());
+    return new std::map<std::string, SchemaPtr, std::less<>>(*std::move(read));
+  }();
+  return *types;
+}
+
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
-  auto types = ParseSchemaTables(BuiltInSchemaTables());
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): once, for its message
-  TAHOMA_CHECK_OK(types.status());
   std::vector<std::shared_ptr<const Kind>> made;
   for (const auto& group : {CoreKinds(), ResourceKinds(), OtherKinds()}) {
     for (Kind kind : group) {
-      const auto type = types->find(TypePackage(kind) + "." + kind.kind);
-      TAHOMA_CHECK(type != types->end());
+      const auto type = BuiltInTypes().find(TypePackage(kind) + "." + kind.kind);
+      TAHOMA_CHECK(type != BuiltInTypes().end());
       kind.schema = type->second;
       made.push_back(std::make_shared<const Kind>(std::move(kind)));
     }
@@ -244,6 +254,12 @@ std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
 const std::vector<std::shared_ptr<const Kind>>& BuiltInKinds() {
   static const auto* const kinds = new std::vector<std::shared_ptr<const Kind>>(MakeBuiltInKinds());
   return *kinds;
+}
+
+const Schema& BuiltInType(std::string_view name) {
+  const auto found = BuiltInTypes().find(name);
+  TAHOMA_CHECK(found != BuiltInTypes().end());
+  return *found->second;
 }
 
 }  // namespace tahoma::controller

@@ -34,8 +34,7 @@ absl::StatusOr<std::optional<std::int64_t>> RequestedVersion(const ApiRequest& r
   const std::string wrong = fmt::format(
       "resourceVersion: Invalid value: \"{0}\": strconv.ParseUint: parsing \"{0}\": invalid syntax",
       text);
-  // A real server's watch has no better name for it than an internal error.
-  return watch ? GenericError(500, "", wrong)
+  return watch ? BadRequestError(wrong)
                : BadRequestError(fmt::format("invalid resource version: {}", wrong));
 }
 

@@ -56,8 +56,9 @@ std::string Found(const Json& value) {
 
 bool FitsInteger(const Schema& schema, const Json& value) {
   if (!value.is_number_integer()) return false;
-  if (schema.format != "int32") return true;
   const auto number = value.get<std::int64_t>();
+  if (value.is_number_unsigned() && number < 0) return false;  // above what 64 bits hold
+  if (schema.format != "int32") return true;
   return number >= INT32_MIN && number <= INT32_MAX;
 }
 

@@ -8,10 +8,12 @@
 #include "controller/apiserver/read_verbs.h"
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/status_error.h"
+#include "controller/apiserver/typed_body.h"
 #include "controller/apiserver/validation.h"
 #include "controller/apiserver/write_verbs.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/patch.h"
 
 namespace tahoma::controller {
 namespace {
@@ -78,11 +80,11 @@ absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
   if (current == nullptr) return NotFoundError(kind, request.name);
   const json scale = ScaleOf(*kind.scale, *current->body);
   TAHOMA_ASSIGN_OR_RETURN(const json wanted, WantedScale(request, scale));
+  TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.autoscaling.v1.Scale", wanted));
   TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, MetadataOf(wanted)));
   const json* replicas = At(wanted, {"spec", "replicas"});
   const json zero = 0;
   if (replicas == nullptr || replicas->is_null()) replicas = &zero;
-  if (!replicas->is_number_integer()) return BadRequestError("spec.replicas must be an integer");
   json body = *current->body;
   body["apiVersion"] = kind.api_version();
   const json& metadata = MetadataOf(wanted);
@@ -245,8 +247,7 @@ absl::StatusOr<Edit> BindEdit(const ApiRequest& request, const json& binding, bo
     const auto added = MetadataOf(binding).find(map);
     if (added == MetadataOf(binding).end() || !added->is_object()) continue;
     json& into = pod["metadata"][map];
-    if (!into.is_object()) into = json::object();
-    into.update(*added);
+    into = kube::MergePatch(std::move(into), *added);
   }
   SetScheduled(pod, now);
   const std::vector<Cause> causes = CheckMerged(pod);
@@ -260,6 +261,7 @@ absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest&
   TAHOMA_ASSIGN_OR_RETURN(const bool dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
   const json& binding = *body.object;
+  TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.core.v1.Binding", binding));
   const std::string name = TextAt(MetadataOf(binding), "name");
   if (!name.empty() && name != request.name) {
     return BadRequestError("name in URL does not match name in Binding object");
@@ -271,7 +273,7 @@ absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest&
                         {NotSupported("target.kind", kind, {"Node", "<empty>"})});
   }
   if (target == binding.end() || TextAt(*target, "name").empty()) {
-    return GenericError(500, "", "target.name: Required value");
+    return InvalidError("", "Binding", request.name, {Required("target.name")});
   }
   const std::string now = FormatTime(context.clock.WallNow());
   TAHOMA_RETURN_IF_ERROR(context.objects
@@ -290,6 +292,7 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
   DeleteOptions options;
   TAHOMA_ASSIGN_OR_RETURN(options.dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
+  TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.policy.v1.Eviction", *body.object));
   if (const json* wanted = At(*body.object, {"deleteOptions"}); wanted != nullptr) {
     const json* grace = At(*wanted, {"gracePeriodSeconds"});
     if (grace != nullptr && grace->is_number_integer()) {
@@ -309,6 +312,7 @@ absl::StatusOr<rest::Response> Finalize(const ApiContext& context, const ApiRequ
   if (request.http->method != "PUT") return MethodNotAllowedError();
   TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
+  TAHOMA_RETURN_IF_ERROR(CheckBody(write, *body.object, body.duplicates));
   const json* finalizers = At(*body.object, {"spec", "finalizers"});
   const json wanted = finalizers != nullptr && finalizers->is_array() ? *finalizers : json::array();
   ObjectPtr outcome;

@@ -137,6 +137,7 @@ bool IsGated(const Json& pod) { return SizeAt(pod, {"spec", "schedulingGates"}) 
 // The spec without what an update may change.
 Json FixedSpec(const Json& pod, bool was_gated) {
   Json spec = ValueAt(pod, {"spec"});
+  if (!spec.is_object()) return spec;
   for (const char* field : {"activeDeadlineSeconds", "tolerations", "schedulingGates",
                             "terminationGracePeriodSeconds", "ephemeralContainers"}) {
     spec.erase(field);
@@ -176,9 +177,10 @@ void CheckPod(const Json& pod, Causes& causes) {
 }
 
 void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes) {
-  const Json& old_gates = ValueAt(old_pod, {"spec", "schedulingGates"});
+  const Json& gates = ValueAt(old_pod, {"spec", "schedulingGates"});
+  const std::set<Json> old_gates(gates.begin(), gates.end());
   for (const Json& gate : ValueAt(new_pod, {"spec", "schedulingGates"})) {
-    if (std::find(old_gates.begin(), old_gates.end(), gate) == old_gates.end()) {
+    if (!old_gates.contains(gate)) {
       causes.push_back(Forbidden("spec.schedulingGates",
                                  fmt::format("only deletion is allowed, but found new scheduling "
                                              "gate '{}'",
@@ -186,9 +188,10 @@ void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes) {
     }
   }
   const Json& old_tolerations = ValueAt(old_pod, {"spec", "tolerations"});
-  const Json& new_tolerations = ValueAt(new_pod, {"spec", "tolerations"});
+  const Json& tolerations = ValueAt(new_pod, {"spec", "tolerations"});
+  const std::set<Json> new_tolerations(tolerations.begin(), tolerations.end());
   for (const Json& one : old_tolerations) {
-    if (std::find(new_tolerations.begin(), new_tolerations.end(), one) == new_tolerations.end()) {
+    if (!new_tolerations.contains(one)) {
       causes.push_back(Forbidden("spec.tolerations",
                                  "existing toleration can not be modified except its "
                                  "tolerationSeconds"));

@@ -51,6 +51,7 @@ void CheckGang(const Json& gang, Causes& causes) {
   const Json& members = ValueAt(spec, {"members"});
   const Json& slices = ValueAt(spec, {"slices"});
   if (!members.is_number_integer() || !slices.is_number_integer()) return;
+  if (slices.get<std::int64_t>() < 1) return;  // told by the schema, or beyond 64 bits
   if (members.get<std::int64_t>() % slices.get<std::int64_t>() == 0) return;
   causes.push_back(Invalid("spec.slices", slices,
                            fmt::format("must divide spec.members ({}): every slice has the same "

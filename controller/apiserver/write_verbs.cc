@@ -121,8 +121,7 @@ absl::StatusOr<json> Patched(const ApiRequest& request, const json& live) {
   const json& patch = *decoded;
   if (!patch.is_object()) return BadRequestError("a merge patch must be an object");
   absl::StatusOr<json> merged = StrategicMerge(*request.kind->schema, live, patch);
-  // A real server does not say that the client is to blame.
-  if (!merged.ok()) return GenericError(500, "", Message(merged.status()));
+  if (!merged.ok()) return GenericError(422, "Invalid", Message(merged.status()));
   return merged;
 }
 
@@ -147,8 +146,8 @@ absl::Status CheckPatchType(const ApiRequest& request) {
       "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
 }
 
-// An apply is typed by the schema, so that nobody can own a field that does not exist; a real
-// server answers as if that were its own mistake.
+// An apply is typed by the schema, so that nobody can own a field that does not exist. (A real
+// server answers 500, as if that were its own mistake.)
 absl::Status CheckDeclared(const ApiRequest& request, const json& applied) {
   const Kind& kind = *request.kind;
   json copy = applied;
@@ -160,7 +159,7 @@ absl::Status CheckDeclared(const ApiRequest& request, const json& applied) {
                         field);
   }
   const json& metadata = MetadataOf(applied);
-  return GenericError(500, "",
+  return GenericError(422, "Invalid",
                       fmt::format("failed to create typed patch object ({}/{}; {}/{}, Kind={}): {}",
                                   TextAt(metadata, "namespace"), TextAt(metadata, "name"),
                                   kind.group, kind.version, kind.kind, text));
@@ -291,7 +290,7 @@ absl::StatusOr<rest::Response> Create(const ApiContext& context, const ApiReques
   TAHOMA_ASSIGN_OR_RETURN(DecodedBody body, DecodeBody(*request.http));
   TAHOMA_RETURN_IF_ERROR(CheckBody(write, *body.object, body.duplicates));
   if (!TextAt(MetadataOf(*body.object), "resourceVersion").empty()) {
-    return GenericError(500, "", "resourceVersion should not be set on objects to be created");
+    return BadRequestError("resourceVersion should not be set on objects to be created");
   }
   TAHOMA_ASSIGN_OR_RETURN(const ObjectPtr created,
                           CreateAny(context, write, std::move(*body.object)));

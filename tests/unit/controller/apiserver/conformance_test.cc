@@ -175,7 +175,7 @@ TEST_F(ConformanceTest, OwnersFinalizersAndKeysAreChecked) {
   map["data"] = {{"a b", "1"}};
   EXPECT_THAT(Call("POST", kMaps, map).message(), HasSubstr("data[a b]: Invalid value"));
   map["metadata"]["resourceVersion"] = "5";
-  EXPECT_EQ(Call("POST", kMaps, map).status, 500);
+  EXPECT_EQ(Call("POST", kMaps, map).status, 400);
 }
 
 TEST_F(ConformanceTest, AppliesWithUnknownFieldsAreRefused) {
@@ -183,7 +183,7 @@ TEST_F(ConformanceTest, AppliesWithUnknownFieldsAreRefused) {
   gang["spec"]["bogus"] = 1;
   const Answer refused = Call("PATCH", kGangs + "/g?fieldManager=a", gang.dump(),
                               {{"Content-Type", "application/apply-patch+yaml"}});
-  EXPECT_EQ(refused.status, 500);
+  EXPECT_EQ(refused.status, 422);
   EXPECT_EQ(refused.message(),
             "failed to create typed patch object (/g; tahoma.dev/v1alpha1, Kind=Gang): "
             ".spec.bogus: field not declared in schema");

@@ -183,7 +183,7 @@ TEST_F(DeleteVerbsTest, BindingsThatCannotBeAreRefused) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
   EXPECT_EQ(Bind("p", {{"metadata", {{"uid", "x"}}}}).reason(), "Conflict");
   EXPECT_EQ(Bind("p", {{"target", {{"kind", "Minion"}}}}).status, 422);
-  EXPECT_EQ(Bind("p", {{"target", {{"name", ""}}}}).status, 500);
+  EXPECT_EQ(Bind("p", {{"target", {{"name", ""}}}}).status, 422);
   EXPECT_EQ(Bind("p", {{"metadata", {{"annotations", {{"bad key", "x"}}}}}}).status, 422);
   EXPECT_EQ(Bind("p", {{"metadata", {{"name", "other"}}}}).status, 400);
   json gated = PodOf("gated");

@@ -92,7 +92,8 @@ TEST_F(WriteVerbsTest, BodiesThatAreNoObjectOfTheKindAreRefused) {
            {R"({"apiVersion":"tahoma.dev/v1alpha1","kind":"Pod"})", "application/json", 400,
             "cannot be handled as a Gang"},
            {R"({"apiVersion":"tahoma.dev/v1alpha1","kind":"Gang","metadata":{"name":7}})",
-            "application/json", 400, "metadata.name must be a string"},
+            "application/json", 400,
+            "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"},
            {R"({"apiVersion":"tahoma.dev/v1alpha1","kind":"Gang","metadata":
                {"name":"g","namespace":"other"},"spec":{"members":1}})",
             "application/json", 400, "does not match the namespace"}}) {
