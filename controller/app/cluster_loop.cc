@@ -50,4 +50,14 @@ std::shared_ptr<const Snapshot> ClusterLoop::snapshot() const {
   return loop_ == nullptr ? std::make_shared<const Snapshot>() : loop_->snapshot();
 }
 
+std::string ClusterLoop::CoreTrouble() const {
+  const std::lock_guard lock(mutex_);
+  return loop_ == nullptr ? "" : loop_->CoreTrouble();
+}
+
+std::string ClusterLoop::PublisherTrouble() const {
+  const std::lock_guard lock(mutex_);
+  return loop_ == nullptr ? "" : loop_->PublisherTrouble();
+}
+
 }  // namespace tahoma::controller

@@ -46,6 +46,9 @@ class ClusterLoop {
   void LoseHistory(const std::string& why);
   // Empty before Start.
   std::shared_ptr<const Snapshot> snapshot() const;
+  // As the loop's; empty before Start.
+  std::string CoreTrouble() const;
+  std::string PublisherTrouble() const;
 
  private:
   const kube::ServerAccess access_;

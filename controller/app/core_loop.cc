@@ -15,6 +15,10 @@ constexpr std::size_t kQueueMost = 1U << 20U;
 constexpr std::size_t kCommandsPerStep = 4096;
 // The loop looks at the clock at least this often.
 constexpr std::chrono::milliseconds kIdle{1000};
+constexpr std::chrono::milliseconds kJournalAgain{1000};
+// More than a step takes at any size that was measured, and than a request with its time-out.
+constexpr std::chrono::seconds kCoreStillMost{60};
+constexpr std::chrono::seconds kRequestMost{90};
 
 }  // namespace
 
@@ -43,7 +47,12 @@ absl::Status CoreLoop::Start() {
       [this](Command command) { queue_.Push(std::move(command)); },
       [this](std::chrono::milliseconds duration) { return Pause(duration); }, options_.log,
       [this](const std::string& why) { LoseHistory(why); });
+  Beat();
   thread_ = std::thread([this] { Run(); });
+  {
+    const std::lock_guard lock(mutex_);
+    started_ = true;
+  }
   ingest_->Start();
   return absl::OkStatus();
 }
@@ -69,6 +78,7 @@ void CoreLoop::Run() {
       timeout = std::clamp<std::chrono::nanoseconds>(*wake - clock_.MonotonicNow(),
                                                      std::chrono::nanoseconds(0), kIdle);
     }
+    Beat();
     std::vector<Command> commands = queue_.PopAllFor(kCommandsPerStep, timeout);
     // A watch tells that history was lost before it pushes what it knows now.
     if (!health().ok()) return;
@@ -76,7 +86,7 @@ void CoreLoop::Run() {
     const std::size_t wanted = commands.size();
     StepOutput out = core_.Step(commands, now);
     wake = out.wake;
-    if (const absl::Status written = journal_.Write(out.journal); !written.ok()) {
+    if (const absl::Status written = WriteJournal(out.journal); !written.ok()) {
       options_.log(fmt::format("the journal cannot be written: {}", Message(written)));
       const std::lock_guard lock(mutex_);
       failure_ = Annotate(written, "the journal cannot be written");
@@ -98,6 +108,39 @@ void CoreLoop::LoseHistory(const std::string& why) {
   if (!failure_.ok()) return;
   failure_ = Aborted("the API was restored from a backup: {}", why);
   changed_.notify_all();
+}
+
+void CoreLoop::Beat() { beat_ = clock_.MonotonicNow().time_since_epoch().count(); }
+
+// A batch that was refused has left nothing (store.h), and nothing of it was published.
+absl::Status CoreLoop::WriteJournal(const JournalBatch& batch) {
+  absl::Status written = journal_.Write(batch);
+  if (!options_.wait_for_journal || !absl::IsUnavailable(written)) return written;
+  options_.log(fmt::format("decisions wait for the journal: {}", Message(written)));
+  while (absl::IsUnavailable(written) && Pause(kJournalAgain)) {
+    Beat();
+    written = journal_.Write(batch);
+  }
+  return written;
+}
+
+std::string CoreLoop::CoreTrouble() const {
+  const std::lock_guard lock(mutex_);
+  if (!started_) return "";
+  if (!failure_.ok()) return "it has stopped";
+  const auto still = clock_.MonotonicNow().time_since_epoch() - std::chrono::nanoseconds(beat_);
+  if (still < kCoreStillMost) return "";
+  return fmt::format("it has not moved for {} s",
+                     std::chrono::duration_cast<std::chrono::seconds>(still).count());
+}
+
+std::string CoreLoop::PublisherTrouble() const {
+  const std::lock_guard lock(mutex_);
+  if (!started_ || stopping_) return "";
+  const std::chrono::nanoseconds longest = publisher_->LongestWait();
+  if (longest < kRequestMost) return "";
+  return fmt::format("a request to the API has had no answer for {} s",
+                     std::chrono::duration_cast<std::chrono::seconds>(longest).count());
 }
 
 bool CoreLoop::Pause(std::chrono::milliseconds duration) {

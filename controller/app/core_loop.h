@@ -45,6 +45,9 @@ struct CoreLoopOptions {
   CoreOptions core = {};
   PublisherOptions publisher = {.threads = 16};
   std::vector<std::string> scheduler_names = {"tahoma"};  // whose pods are placed
+  // A journal that cannot be written for now (kUnavailable) is waited for, as when the store comes
+  // back by itself; otherwise health() fails at once, so that another controller can lead.
+  bool wait_for_journal = false;
   std::function<void(const std::string& line)> log;
 };
 
@@ -67,12 +70,17 @@ class CoreLoop {
   absl::Status health() const;
   // The API lost its history, as somebody else found out: fails, before any further step.
   void LoseHistory(const std::string& why);
+  // For probes: why the core's thread, or the publishers', are taken to hang; empty: they are not.
+  std::string CoreTrouble() const;
+  std::string PublisherTrouble() const;
   // Waits until health() changes or `timeout` has passed.
   absl::Status WaitForFailure(std::chrono::milliseconds timeout);
 
  private:
   void Run();
   bool Pause(std::chrono::milliseconds duration);
+  void Beat();
+  absl::Status WriteJournal(const JournalBatch& batch);
 
   kube::Transport& transport_;
   Journal& journal_;
@@ -85,6 +93,8 @@ class CoreLoop {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
+  bool started_ = false;
+  std::atomic<std::int64_t> beat_ = 0;  // monotonic nanosecond at which the core last moved
   absl::Status failure_;
   std::shared_ptr<const Snapshot> snapshot_;
 

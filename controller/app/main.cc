@@ -32,6 +32,8 @@ void RaiseFileLimit() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Whatever the controller writes is for itself: its data holds Secrets.
+  ::umask(0077);
   tahoma::controller::Options options;
   const tahoma::config::Spec spec = tahoma::controller::DeclareOptions(options);
   if (const std::optional<int> exit = tahoma::config::Parse(argc, argv, spec)) return *exit;
@@ -39,8 +41,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "controller: {}\n", tahoma::Message(status));
     return 2;
   }
-  // Whatever the controller writes is for itself: its data holds Secrets.
-  ::umask(0077);
   // Before any thread begins, so that all inherit it: the signals are waited for instead.
   sigset_t signals;
   sigemptyset(&signals);

@@ -16,6 +16,7 @@
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
 #include "controller/app/core_loop.h"
+#include "controller/app/ending.h"
 #include "controller/app/identity.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
@@ -28,6 +29,7 @@
 #include "lib/kube/kubeconfig.h"
 #include "lib/rest/loopback.h"
 #include "lib/rest/metrics.h"
+#include "lib/rest/probes.h"
 #include "lib/rest/server.h"
 
 namespace tahoma::controller {
@@ -47,14 +49,53 @@ bool Ended() {
   const timespec poll{.tv_sec = 0, .tv_nsec = 200'000'000};
   const int signal = sigtimedwait(&signals, nullptr, &poll);
   if (signal != SIGTERM && signal != SIGINT) return false;
+  EndWithin(kEndingMost);
   Log(fmt::format("ending: {}", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   return true;
 }
 
-// Until a signal comes or the loop fails.
-absl::Status WaitForEnd(CoreLoop& loop) {
-  while (!Ended()) TAHOMA_RETURN_IF_ERROR(loop.health());
+// Not OK when the store cannot come back by itself.
+absl::Status Lasting(const absl::Status& store) {
+  return absl::IsUnavailable(store) ? absl::OkStatus() : store;
+}
+
+// Until a signal comes or the loop or the store fails for good.
+absl::Status WaitForEnd(CoreLoop& loop, const Store& store) {
+  while (!Ended()) {
+    TAHOMA_RETURN_IF_ERROR(loop.health());
+    TAHOMA_RETURN_IF_ERROR(Lasting(store.health()));
+  }
   return absl::OkStatus();
+}
+
+// The named checks of /livez and /readyz, for any server that has AddCheck. A restart helps where
+// something hangs or the store cannot come back; a disk without room it does not mend.
+template <typename Server, typename Loop>
+void AddChecks(Server& server, const Loop& loop, const Store& store) {
+  using Kind = rest::Probes::Kind;
+  server.AddCheck(Kind::kReadyz, "store", [&store] {
+    return std::string(store.health().ok() ? "" : "no commit succeeds");
+  });
+  server.AddCheck(Kind::kLivez, "store", [&store] {
+    return std::string(Lasting(store.health()).ok() ? "" : "it cannot come back");
+  });
+  for (const Kind kind : {Kind::kLivez, Kind::kReadyz}) {
+    server.AddCheck(kind, "core", [&loop] { return loop.CoreTrouble(); });
+    server.AddCheck(kind, "publishers", [&loop] { return loop.PublisherTrouble(); });
+  }
+}
+
+template <typename Server>
+struct StopAtEnd {
+  Server& server;
+  ~StopAtEnd() { server.Stop(); }
+};
+
+void AddStoreMetrics(rest::Metrics& metrics, const Store& store) {
+  metrics.AddCallback("tahoma_store_writable", "1 while commits succeed, 0 after one failed.",
+                      [&store] { return store.health().ok() ? 1.0 : 0.0; });
+  metrics.AddCallback("tahoma_store_failures", "How often the store has stopped after a failure.",
+                      [&store] { return static_cast<double>(store.failures()); });
 }
 
 using ReadSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
@@ -108,6 +149,7 @@ rest::ServerOptions AdminOptions(const Options& options) {
   server.tls.client_ca_file = options.client_ca_file;
   server.max_threads = 64;
   server.reserved_threads = 8;
+  server.stop_grace = std::chrono::seconds(2);
   return server;
 }
 
@@ -123,17 +165,23 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   loop_options.log = Log;
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
+  AddStoreMetrics(metrics, api->store());
   Admin admin([&loop] { return loop.snapshot(); });
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
   rest::Server server(AdminOptions(options), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
+  AddChecks(server, loop, api->store());
+  AddChecks(api->front(), loop, api->store());
+  // The API's probes ask the loop, which ends before the API does.
+  const StopAtEnd<HttpFront> stop_front{api->front()};
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   TAHOMA_RETURN_IF_ERROR(WriteFiles(options, *api, server));
   Log(fmt::format("serving the Kubernetes API at {}, the admin API at {}, data in {}", api->url(),
                   server.url(), options.data_dir));
-  const absl::Status status = WaitForEnd(loop);
+  const absl::Status status = WaitForEnd(loop, api->store());
+  EndWithin(kEndingMost);
   server.Stop();
   api->EndStreams();
   loop.Stop();
@@ -170,11 +218,13 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
+  AddStoreMetrics(metrics, *store);
   Admin admin([&loop] { return loop.snapshot(); });
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
   rest::Server server(AdminOptions(options), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
+  AddChecks(server, loop, *store);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   if (!options.port_file.empty()) {
@@ -201,9 +251,12 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   absl::Status status;
   while (status.ok() && !Ended()) {
     status = loop.Tend();
+    // Another controller, on another disk, does better than one that waits for its own.
+    if (status.ok()) status = store->health();
     // Another controller may act from now on: nothing more may be written by this one.
     if (status.ok() && !leadership->leading()) status = Aborted("the leader lease was lost");
   }
+  EndWithin(kEndingMost);
   server.Stop();
   return status;
 }

@@ -49,6 +49,8 @@ class StandaloneApi {
   ApiServer& server() { return *server_; }
   kube::Transport& transport() { return *transport_; }
   Journal& journal() { return *journal_; }
+  Store& store() { return *store_; }
+  HttpFront& front() { return *front_; }
   std::string url() const { return front_->url(); }
   std::string address() const { return front_->address(); }
 
@@ -57,6 +59,7 @@ class StandaloneApi {
   static CoreLoopOptions LoopOptions() {
     return {.core = {.journal_beside_api = true},
             .publisher = {.threads = 2, .together = 64},
+            .wait_for_journal = true,
             .log = {}};
   }
 

@@ -38,8 +38,9 @@ Publisher::Publisher(kube::Transport& transport, const Clock& clock,
       queue_(options.queue),
       events_(options.event_queue),
       tokens_(options.event_burst),
-      refilled_(clock.MonotonicNow()) {
-  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
+      refilled_(clock.MonotonicNow()),
+      busy_since_(static_cast<std::size_t>(options.threads)) {
+  for (auto& since : busy_since_) threads_.emplace_back([this, &since] { Work(since); });
   threads_.emplace_back([this] { WorkOnEvents(); });
 }
 
@@ -60,11 +61,22 @@ void Publisher::Publish(std::vector<ApiWrite> writes) {
   }
 }
 
-void Publisher::Work() {
+std::chrono::nanoseconds Publisher::LongestWait() const {
+  const std::int64_t now = clock_.MonotonicNow().time_since_epoch().count();
+  std::int64_t longest = 0;
+  for (const auto& busy_since : busy_since_) {
+    if (const std::int64_t since = busy_since; since != 0) longest = std::max(longest, now - since);
+  }
+  return std::chrono::nanoseconds(longest);
+}
+
+void Publisher::Work(std::atomic<std::int64_t>& busy_since) {
   for (;;) {
     const std::vector<ApiWrite> writes = queue_.PopAll(options_.together);
     if (writes.empty()) return;
+    busy_since = clock_.MonotonicNow().time_since_epoch().count();
     if (!stopping_) SendTogether(writes);
+    busy_since = 0;
   }
 }
 

@@ -15,6 +15,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -59,10 +60,12 @@ class Publisher {
   // Waits when the queue is full.
   void Publish(std::vector<ApiWrite> writes);
   std::uint64_t dropped_events() const { return dropped_; }
+  // How long the oldest of the protocol's requests has been waiting for its answer.
+  std::chrono::nanoseconds LongestWait() const;
 
  private:
   bool MaySend() const { return !options_.may_send || options_.may_send(); }
-  void Work();
+  void Work(std::atomic<std::int64_t>& busy_since);
   // Makes the requests, sends them together and answers each write, whatever one of them does.
   void SendTogether(const std::vector<ApiWrite>& writes);
   void WorkOnEvents();
@@ -83,6 +86,8 @@ class Publisher {
   double tokens_ = 0;
   MonotonicTime refilled_{};
   absl::flat_hash_map<std::string, int> told_;  // event name -> count
+  // Of each thread: the monotonic nanosecond at which it sent what it now waits for; 0: nothing.
+  std::vector<std::atomic<std::int64_t>> busy_since_;
   std::vector<std::thread> threads_;
 };
 
