@@ -1,6 +1,8 @@
 // controller: places gangs of pods on Trainium2 capacity, on a cluster or standing alone.
 //
 //   controller --standalone --data-dir /var/lib/tahoma --write-kubeconfig kubeconfig
+//   controller backup --admin-url http://127.0.0.1:8002 backup.ndjson
+//   controller restore backup.ndjson --data-dir /var/lib/tahoma-new
 //
 // Ends with status 0 on SIGTERM and SIGINT, 1 when something outside is wrong (the message on
 // stderr says what), 2 for a wrong command line or configuration.
@@ -13,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/app/backup_command.h"
 #include "controller/app/options.h"
 #include "controller/app/program.h"
 #include "lib/base/status.h"
@@ -34,6 +37,9 @@ void RaiseFileLimit() {
 int main(int argc, char** argv) {
   // Whatever the controller writes is for itself: its data holds Secrets.
   ::umask(0077);
+  if (const std::optional<int> exit = tahoma::controller::RunBackupCommand(argc, argv)) {
+    return *exit;
+  }
   tahoma::controller::Options options;
   const tahoma::config::Spec spec = tahoma::controller::DeclareOptions(options);
   if (const std::optional<int> exit = tahoma::config::Parse(argc, argv, spec)) return *exit;

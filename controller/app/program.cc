@@ -13,6 +13,7 @@
 
 #include "controller/admin/admin.h"
 #include "controller/admin/admin_access.h"
+#include "controller/app/backup_command.h"
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
 #include "controller/app/core_loop.h"
@@ -171,6 +172,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   rest::Server server(AdminOptions(options), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
+  AddBackupRoute(server, api->store());
   AddChecks(server, loop, api->store());
   AddChecks(api->front(), loop, api->store());
   // The API's probes ask the loop, which ends before the API does.

@@ -73,8 +73,8 @@ absl::Status Store::Explain(const absl::Status& status) const {
   return DataLoss(
       "the store in {} is damaged: {}. Nothing in it was changed. {}", dir, Message(status),
       options_.only_copy
-          ? "Keep it as it is and restore it from a backup into another folder (controller restore "
-            "BACKUP --data-dir NEW)"
+          ? "Keep it as it is and restore it from a backup into another folder: controller restore "
+            "BACKUP --data-dir NEW"
           : "Keep a copy and start with an empty folder: what was published is read back from the "
             "Kubernetes API");
 }
@@ -151,7 +151,13 @@ absl::Status Store::CheckExtent(const Mark& mark,
 absl::Status Store::CheckFormat(Database& database) const {
   const absl::StatusOr<std::string> found = database.Get(Keyspace::kMeta, kFormatKey);
   if (found.ok()) {
-    if (*found == kFormat) return absl::OkStatus();
+    if (*found == kFormat) {
+      const absl::Status restoring = database.Get(Keyspace::kMeta, kRestoringKey).status();
+      if (absl::IsNotFound(restoring)) return absl::OkStatus();
+      if (!restoring.ok()) return Explain(restoring);
+      return Explain(FailedPrecondition(
+          "holds a restore that did not end; remove the folder and restore the backup again"));
+    }
     return FailedPrecondition(
         "the store in {} has format {}, this program reads format {}; use the program that wrote "
         "it",

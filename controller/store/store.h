@@ -66,6 +66,9 @@ class Store {
  public:
   // The version of everything in docs/formats/store.md. A folder of another version is refused.
   static constexpr std::string_view kFormat = "1";
+  // A key of Keyspace::kMeta that is there while a backup is being restored into the folder, which
+  // is refused by Open as long as it is.
+  static constexpr std::string_view kRestoringKey = "restoring";
   // Committers wait when this much is queued and not yet on disk.
   static constexpr std::size_t kQueuedBytesMax = 64UL << 20U;
 

@@ -1,0 +1,62 @@
+// Backups: the store's content at one moment as text, and a store made of it.
+//
+//   BackupWriter writer(*store.Freeze());
+//   for (bool more = true; more;) { TAHOMA_ASSIGN_OR_RETURN(more, writer.Append(text)); }
+//   TAHOMA_RETURN_IF_ERROR(CheckBackup(text));
+//   TAHOMA_RETURN_IF_ERROR(RestoreBackup(text, "/var/lib/tahoma-new", log));
+//
+// Scope: docs/formats/backup.md. Files and transport are backup_command.h's.
+//
+// Thread safety: a writer is one thread's at a time; the functions are free.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "controller/store/database.h"
+#include "controller/store/write_batch.h"
+#include "lib/base/digest.h"
+
+namespace tahoma::controller {
+
+class BackupWriter {
+ public:
+  explicit BackupWriter(std::unique_ptr<Database::Moment> moment);
+
+  // Appends whole lines, about 256 KiB; false when they were the last ones.
+  absl::StatusOr<bool> Append(std::string& text);
+
+ private:
+  void AppendLine(std::string line, std::string& text);
+
+  const std::unique_ptr<Database::Moment> moment_;
+  bool begun_ = false;
+  Keyspace keyspace_ = Keyspace::kApi;
+  std::string from_;
+  std::uint64_t records_ = 0;
+  Sha256Digest chain_{};
+};
+
+using VisitRecord =
+    std::function<absl::Status(Keyspace keyspace, std::string key, std::string value)>;
+
+// Tells each record. kDataLoss, with the line, when the text is not whole or was changed, which may
+// be found out only at its end; kFailedPrecondition for another version.
+absl::Status VisitBackup(std::string_view text, const VisitRecord& visit);
+// The same without the records.
+absl::Status CheckBackup(std::string_view text);
+
+// Makes a store in `dir`, which must be empty or absent. Versions of objects go on far above all
+// that were given out (ObjectStore::RaiseVersion), so that clients and watches begin anew. A
+// restore that did not end leaves a folder that no controller starts with.
+absl::Status RestoreBackup(std::string_view text, const std::string& dir,
+                           const std::function<void(const std::string&)>& log);
+
+}  // namespace tahoma::controller
