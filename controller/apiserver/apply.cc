@@ -398,7 +398,10 @@ absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Jso
       object["metadata"][name] = value;
     }
   }
-  object["metadata"]["managedFields"] = Encode(managers);
+  object["metadata"].erase("managedFields");
+  if (Json owners = Encode(managers); !owners.empty()) {
+    object["metadata"]["managedFields"] = std::move(owners);
+  }
   return ApplyOutcome{std::make_shared<Json>(std::move(object)), {}};
 }
 

@@ -250,6 +250,14 @@ TEST_F(WriteVerbsTest, APodWithTolerationsMayBeAppliedAgain) {
   EXPECT_EQ(again.body, first.body);
 }
 
+TEST_F(WriteVerbsTest, AnApplyThatOwnsNothingLeavesNoListOfOwners) {
+  const Answer made = Patch(kMaps + "/c?fieldManager=alice", "apply-patch+yaml",
+                            {{"apiVersion", "v1"}, {"kind", "ConfigMap"}});
+  ASSERT_EQ(made.status, 201) << made.text;
+  EXPECT_FALSE(made.body.at("metadata").contains("managedFields")) << made.text;
+  EXPECT_EQ(Call("PUT", kMaps + "/c", made.text).version(), made.version());
+}
+
 TEST_F(WriteVerbsTest, ServerSideApplyCreatesMergesAndReportsConflicts) {
   const std::string url = kGangs + "/g?fieldManager=alice";
   EXPECT_EQ(Patch(kGangs + "/g", "apply-patch+yaml", GangOf("g")).status, 422) << "no manager";
