@@ -85,7 +85,7 @@ void RunMutations(std::uint64_t seed, std::uint64_t runs, bool with_corpus) {
   }
   const std::clock_t end = std::clock() + kProcessorTime;
   std::uint64_t made = 0;
-  for (; made < runs && std::clock() < end; ++made) {
+  for (; made < runs && (!with_corpus || std::clock() < end); ++made) {
     // Each has a seed of its own, so that it can be repeated alone.
     tahoma::Rng rng(seed + made);
     std::string text = mutator.Pick(rng);

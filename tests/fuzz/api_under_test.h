@@ -1,0 +1,68 @@
+// The standalone API server for fuzz targets: real requests, a store of its own, one thread.
+//
+//   ApiUnderTest api;                                    // with the Gang kind and a few objects
+//   for (const rest::Request& r : ReadConversation(input)) api.Ask(r);
+//   api.CheckObjects();
+//
+// Ask aborts on what no client may cause: an exception, a 500 that is a mistake of ours, a 503, an
+// answer that is not what its Content-Type says. CheckObjects aborts unless every object that came
+// or changed can still be read, written as it is without a change, and changed.
+//
+// Scope: what every request must keep. What one kind of request means is in unit tests.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/apiserver/api_server.h"
+#include "controller/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
+#include "lib/rest/message.h"
+#include "tests/fuzz/conversation.h"
+#include "tests/support/temp_dir.h"
+
+namespace tahoma::fuzz {
+
+struct Answered {
+  int status = 0;
+  std::shared_ptr<Json> body;  // discarded (nlohmann's) when it is not JSON
+  std::string text;
+};
+
+class ApiUnderTest {
+ public:
+  ApiUnderTest();
+  ~ApiUnderTest();
+
+  // What is said in one input must not be seen in the next: starts anew when anything was changed.
+  void BeginInput();
+  Answered Ask(const rest::Request& request);
+  Answered Ask(const std::string& method, const std::string& target, const std::string& body = "",
+               const std::string& content_type = "application/json");
+  // See above. With `again` the store is opened again, too, and must hold the same.
+  void CheckObjects(bool again);
+
+  const controller::ApiServer& server() const { return *server_; }
+
+ private:
+  void Open();
+  void MakeObjects();
+  void CheckObject(const controller::Kind& kind, const controller::Object& object);
+  std::vector<std::string> Texts() const;
+
+  std::unique_ptr<testing::TempDir> folder_;
+  ManualClock clock_;
+  std::unique_ptr<controller::Store> store_;
+  std::unique_ptr<controller::ApiServer> server_;
+  std::int64_t first_version_ = 0;  // when the input began
+};
+
+}  // namespace tahoma::fuzz
