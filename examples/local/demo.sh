@@ -11,6 +11,7 @@ kubectl_path=$(.ci/kubectl)
 export KUBECTL=$kubectl_path KUBECONFIG=$state/kubeconfig NODES=$state/n
 export PATH="$bin:$(dirname "$kubectl_path"):$PATH"
 began=$SECONDS
+asked=0
 
 finish() {
   local status=$?
@@ -98,6 +99,10 @@ title "A chip breaks: gangs avoid it until it is repaired"
 # Of the node's answer, its state, what it says of the chip.
 chip5="grep -oE '\{\"chip\":5,[^{]*\{[^}]*\}[^}]*\}'"
 run "tests/scenarios/fault.sh trn2u-1 chips/5/break '{\"reason\": \"HBM_UNCORRECTABLE_ERROR\"}' | $chip5"
+# The plugin publishes the chip's taint a moment later; a gang that came before it would still be placed.
+until kubectl get resourceslices -o yaml | grep tahoma.dev/unhealthy >/dev/null; do
+  ((++asked <= 600)) || { echo "no ResourceSlice shows the broken chip" >&2; exit 1; }
+done
 run "kubectl apply -f examples/gangs/ultraserver.yaml"
 await --for=condition=Placed=False gang/torus
 run "kubectl tahoma why torus"

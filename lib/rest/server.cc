@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -222,6 +223,12 @@ void Server::Impl::Stop() {
 }
 
 void Server::Impl::Loop() {
+  // OpenSSL writes to a peer that has gone with write(2), whose SIGPIPE would end the program. The
+  // workers' threads are started by this one and inherit its mask.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   const auto sweep_every = std::clamp(
       std::min(options_.request_timeout, options_.write_timeout) / 4, kSweepLeast, kSweepMost);
   std::array<epoll_event, 256> events{};

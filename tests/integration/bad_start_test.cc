@@ -205,6 +205,7 @@ TEST_F(BadController, APortInUseIsNamedWithItsOptionBeforeAnythingIsWritten) {
 
 TEST_F(BadController, AFileThatIsMissingOrWrongIsNamedWithItsOptionBeforeAnythingIsWritten) {
   Write(dir_.path() + "/empty", "\n");
+  fs::permissions(dir_.path() + "/empty", fs::perms::owner_read | fs::perms::owner_write);
   fs::create_directories(dir_.path() + "/folder");
   struct Case {
     Words more;
@@ -226,8 +227,8 @@ TEST_F(BadController, AFileThatIsMissingOrWrongIsNamedWithItsOptionBeforeAnythin
             "listenAddress: \"127.0.0.1\" is not an address; expected host:port, for example "
             "127.0.0.1:8001"},
            {{"--admin-address", "0.0.0.0:0"},
-            "adminAddress 0.0.0.0:0 can be reached from outside: give a tokenFile, or a loopback "
-            "address"}}) {
+            "adminAddress 0.0.0.0:0 can be reached from outside: give a tokenFile or an "
+            "identityFile, or a loopback address"}}) {
     SCOPED_TRACE(c.says);
     const End end = Run(c.more);
     EXPECT_EQ(end.status, 1);

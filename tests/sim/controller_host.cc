@@ -85,7 +85,11 @@ void ControllerHost::StepElection() {
                          now);
   }
   if (election_->TakeHistoryLost() && up()) LoseHistory("the lease went back");
-  if (!Leads() && up()) return Die("the lease was lost");
+  // The program looks whether it leads five times a second; until then core and publishers go on.
+  if (!Leads() && up()) {
+    const Duration look = world_.Between(Duration(0), std::chrono::milliseconds(200));
+    return After(&ControllerHost::process_, look, [this] { Die("the lease was lost"); });
+  }
   if (Leads() && !up() && !Begin()) return Die("its journal cannot be read");
   After(&ControllerHost::process_, pause, [this] { StepElection(); });
 }

@@ -101,7 +101,8 @@ void Swarm::Provoke(Plant plant) {
   } else if (plant == Plant::kIgnoreLease) {
     one_process = false;
     controllers = 2;
-    stall = 900;
+    stall = 120;        // often enough, and seldom enough for the other to take over
+    lose_answer = 200;  // gangs are half committed when their controller stalls
   }
 }
 

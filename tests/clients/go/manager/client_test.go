@@ -95,7 +95,7 @@ func TestSixteenWritersLoseNoIncrement(t *testing.T) {
 	namespace := space(t, c)
 	must(t, c.Create(t.Context(), configMap(namespace, "counter", map[string]string{"n": "0"})))
 	key := client.ObjectKey{Namespace: namespace, Name: "counter"}
-	backoff := retry.DefaultBackoff
+	backoff := retry.DefaultRetry
 	backoff.Steps = 1000
 	var all sync.WaitGroup
 	conflicts := make(chan int, writers)
