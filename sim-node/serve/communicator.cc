@@ -74,6 +74,9 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   TAHOMA_RETURN_IF_ERROR(CheckJoin(request, options_.links.torus()));
   const std::string& comm_id = request.comm_id;
   std::unique_lock lock(mutex_);
+  if (request.wanted && !request.wanted()) {
+    return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
+  }
   if (waiting_[comm_id].contains(request.rank)) {
     return AlreadyExists("rank {} waits for communicator \"{}\" already", request.rank, comm_id);
   }

@@ -80,6 +80,9 @@ class Communicators final : public PeerEvents {
     int rank = 0;        // of the pod
     int world_size = 1;  // pods
     std::vector<Member> members;
+    // Asked once, under the lock that Leave takes too: false when the rank was sent away before it
+    // came here, which is kAborted. Empty: it was not.
+    std::function<bool()> wanted = nullptr;
   };
   struct Joined {
     int first_rank = 0;  // the pod's first logical core within the communicator

@@ -159,10 +159,19 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
                            join.comm_id);
     }
   }
+  const auto held = [&] {
+    const auto holder = holders_.find(key);
+    return holder != holders_.end() && holder->second == claim;
+  };
+  join.wanted = [&] {
+    const std::lock_guard lock(mutex_);
+    return held();
+  };
   const auto joined = communicators_.Join(std::move(join));
   if (!joined.ok()) {
     const std::lock_guard lock(mutex_);
-    if (!absl::IsAlreadyExists(joined.status())) holders_.erase(key);
+    // Once the claim was released the place may be another's.
+    if (!absl::IsAlreadyExists(joined.status()) && held()) holders_.erase(key);
     return joined.status();
   }
   const Json result = {{"firstRank", joined->first_rank}, {"ranks", joined->ranks},

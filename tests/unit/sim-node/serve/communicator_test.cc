@@ -326,7 +326,7 @@ TEST_F(CommunicatorTest, ImpossibleJoinsAreRefused) {
   };
   const std::vector<Member> one = MembersOf(1);
   EXPECT_EQ(message({.comm_id = "", .members = one}),
-            "a communicator's id has 0 bytes; expected 1 to 256");
+            "a communicator's id has 0 bytes; expected 1 to 512");
   EXPECT_EQ(message({.comm_id = "x", .world_size = 2049, .members = one}),
             "the world size is 2049; expected 1 to 2048");
   EXPECT_EQ(message({.comm_id = "x", .rank = 2, .world_size = 2, .members = one}),
