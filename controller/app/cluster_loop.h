@@ -5,7 +5,7 @@
 //   while (…) TAHOMA_RETURN_IF_ERROR(loop.Tend());    // often
 //   loop.Stop();
 //
-// The journal wins over a restored API (docs/design/0009-restored-api.md): a loop whose API lost
+// The journal wins over a restored API (docs/design/0011-restored-api.md): a loop whose API lost
 // its history ends with everything it has learnt, and its successor does what a restarted
 // controller does. There are no requests of the loop before any more when the next one begins.
 //

@@ -233,7 +233,7 @@ class Simulation {
   void Restart(Seat& seat) {
     if (std::exchange(seat.restarting, true)) return;
     // The lease of a backup may say that this one leads, which the leader of now has not heard of:
-    // docs/design/0009-restored-api.md. No two coincidences at once.
+    // docs/design/0011-restored-api.md. No two coincidences at once.
     const Duration lease = rolled_back_at_ + seconds(15) - world_.events.elapsed();
     const Duration delay =
         std::max(RestartDelay(), rolled_back_at_ > Duration(0) ? lease : Duration(0));
