@@ -93,6 +93,7 @@ absl::Status Store::OpenDatabase() {
   TAHOMA_RETURN_IF_ERROR(Explain(Database::CheckUnused(database)));
   const absl::StatusOr<FolderFound> found = CheckFolder(options_.dir, options_.only_copy);
   if (!found.ok()) return Explain(found.status());
+  TAHOMA_RETURN_IF_ERROR(Explain(CheckRoom(found->logs.bytes)));
   if (found->mark) {
     TAHOMA_RETURN_IF_ERROR(Explain(CheckExtent(*found->mark, found->logs.last_sequence)));
   }
@@ -338,15 +339,15 @@ void Store::Fail(const Database& database, const Database::Operations& operation
   }
 }
 
-absl::Status Store::CheckRoom() const {
+// RocksDB may end in an assertion when the disk fills up while it opens a folder.
+absl::Status Store::CheckRoom(std::uint64_t log_bytes) const {
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(options_.dir, error);
-  const absl::StatusOr<LogsFound> logs = CheckLogs(options_.dir);
-  if (error || !logs.ok()) return absl::OkStatus();  // opening says what is wrong
-  const std::uint64_t needed = logs->bytes + kRoomToOpen;
+  if (error) return absl::OkStatus();  // opening says what is wrong
+  const std::uint64_t needed = log_bytes + kRoomToOpen;
   if (space.available >= needed) return absl::OkStatus();
-  return Unavailable("{} bytes are free on the disk of {}, at least {} are needed", space.available,
-                     options_.dir, needed);
+  return Unavailable("no space left: {} bytes are free on its disk, at least {} are needed",
+                     space.available, needed);
 }
 
 absl::Status Store::Recover() {
@@ -364,12 +365,15 @@ absl::Status Store::Recover() {
     Log(fmt::format("the store in {} takes writes again", options_.dir));
   } else if (!absl::IsUnavailable(reopened)) {
     failure_ = reopened;
+    Log(fmt::format("the store does not come back: {}", Message(reopened)));
   }
   return reopened;
 }
 
 absl::Status Store::Reopen() {
-  TAHOMA_RETURN_IF_ERROR(CheckRoom());
+  if (const absl::StatusOr<LogsFound> logs = CheckLogs(options_.dir); logs.ok()) {
+    TAHOMA_RETURN_IF_ERROR(Explain(CheckRoom(logs->bytes)));
+  }
   {
     const std::lock_guard lock(mutex_);
     if (database_) closed_ = std::exchange(database_, nullptr);

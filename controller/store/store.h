@@ -141,7 +141,7 @@ class Store {
   absl::Status CheckExtent(const Mark& mark, std::optional<std::uint64_t> newest_in_logs) const;
   absl::Status BeginMark(const Database& database);
   void NoteAcknowledged(const Database& database);
-  absl::Status CheckRoom() const;
+  absl::Status CheckRoom(std::uint64_t log_bytes) const;
   absl::Status Reopen();
   void RunCommitter();
   static Database::Operations Effective(const std::vector<Pending>& group);

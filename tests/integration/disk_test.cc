@@ -116,8 +116,7 @@ TEST_F(SmallDisk, DISABLED_WritesGoOnWhenThereIsRoomAgainAndNothingAcknowledgedI
   EXPECT_EQ(found, static_cast<std::size_t>(acknowledged));
 }
 
-// docs/defects.md, 3.
-TEST_F(SmallDisk, DISABLED_AStartWithoutRoomSaysSoAndTheNextOneWithRoomSucceeds) {
+TEST_F(SmallDisk, AStartWithoutRoomSaysSoAndTheNextOneWithRoomSucceeds) {
   {
     Standalone controller(dir_.path(), testing::RealController);
     ASSERT_TRUE(controller.started()) << controller.program().log();
