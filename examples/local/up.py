@@ -244,8 +244,9 @@ def start_controller(args, directory, topology):
         config.update(standalone=True, listenAddress="127.0.0.1:0",
                       nodeTokenFile=str(token_file(directory / "node-logs.token")),
                       tokenFile=str(token_file(directory / "admin.token")),
-                      identityFile=str(identity_file(directory, topology)),
                       writeKubeconfig=str(directory / "kubeconfig"))
+        if topology["nodes"]:
+            config["identityFile"] = str(identity_file(directory, topology))
     path = write_config(directory / "controller.yaml", config)
     return start(directory, "controller", [args.bin / "controller", "--config", path])
 

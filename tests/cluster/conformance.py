@@ -38,11 +38,12 @@ class Server:
 
     def __init__(self, kubeconfig):
         shown = subprocess.run([os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", kubeconfig, "config", "view",
-                                "--raw", "--minify", "-o", "json"], check=True, capture_output=True, text=True).stdout
+                                "--raw", "--minify", "--flatten", "-o", "json"], check=True, capture_output=True, text=True).stdout
         config = json.loads(shown)
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"] if config.get("users") else {}
         self.url = urllib.parse.urlsplit(cluster["server"])
-        self.headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+        token = user.get("token") or ("tokenFile" in user and pathlib.Path(user["tokenFile"]).read_text().strip())
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.context = None
         if self.url.scheme == "https":
             self.context = ssl.create_default_context(
@@ -244,6 +245,9 @@ def compare(real_kubeconfig, our_kubeconfig):
             remember(case, answer, memory[server])
         if case.get("subset"):
             answers[0] = narrowed(*answers)
+        # docs/kubernetes-api.md: ours blames the client where the other one blames itself for the client's mistake.
+        if answers[0][0] == 500 and 400 <= answers[1][0] < 500:
+            continue
         digests = [digest(case, answer) for answer in answers]
         difference = list(difflib.unified_diff(*digests, "kube-apiserver", "tahoma", lineterm="", n=2))
         failed += bool(difference)
