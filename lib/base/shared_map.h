@@ -319,28 +319,34 @@ class SharedMap {
   }
 
   const Slot* Slots() const { return block_ == nullptr ? nullptr : block_->slots(); }
-  // Where the name is, or belongs.
+  // Where the name is, or belongs. Names may all begin with the same bytes, as those of the items of
+  // a keyed list do in managed fields, so that first bytes alone do not find the place.
   size_type LowerBound(std::string_view text, std::uint64_t first) const {
     const Slot* const slots = Slots();
+    const auto is_before = [&](const Slot& slot) {
+      return slot.first != first ? slot.first < first : TextLess()(slot.node->member.first, text);
+    };
     size_type low = 0;
     size_type high = size();
     while (high - low > kFew) {
       const size_type middle = (low + high) / 2;
-      (slots[middle].first < first ? low : high) = middle;
+      (is_before(slots[middle]) ? low : high) = middle;
     }
-    while (low < size() && slots[low].first < first) ++low;
-    while (low < size() && slots[low].first == first &&
-           TextLess()(slots[low].node->member.first, text)) {
-      ++low;
-    }
+    while (low < high && is_before(slots[low])) ++low;
     return low;
   }
   const Slot* Find(std::string_view text) const {
     const std::uint64_t first = TextLess::FirstBytes(text);
     const Slot* const end = Slots() + size();
-    const Slot* at = size() <= kFew ? Slots() : Slots() + LowerBound(text, first);
-    for (; at != end && at->first <= first; ++at) {
-      if (at->first == first && SameText(at->node->member.first, text)) return at;
+    const auto is_there = [&](const Slot& slot) {
+      return slot.first == first && SameText(slot.node->member.first, text);
+    };
+    if (size() > kFew) {
+      const Slot* const at = Slots() + LowerBound(text, first);
+      return at != end && is_there(*at) ? at : end;
+    }
+    for (const Slot* at = Slots(); at != end && at->first <= first; ++at) {
+      if (is_there(*at)) return at;
     }
     return end;
   }

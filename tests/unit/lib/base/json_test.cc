@@ -105,6 +105,8 @@ TEST(JsonTest, NamesAreFoundAndInTheOrderOfTheirBytes) {
                                     "\xff",      "\x7f",     "abcdefghaaaaaaaaaa",
                                     "abcdefghab"};
   for (int i = 0; i < 40; ++i) names.push_back("n" + std::to_string(i));
+  // More names with the same first eight bytes than are looked through one by one.
+  for (int i = 0; i < 60; ++i) names.push_back("abcdefghi" + std::to_string(i * 37 % 60));
   Json json = Json::object();
   Plain plain = Plain::object();
   for (const std::string& name : names) json[name] = plain[name] = name;
