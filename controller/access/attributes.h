@@ -9,7 +9,12 @@
 
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/ascii.h"
 
 namespace tahoma::controller {
 
@@ -32,5 +37,13 @@ struct Attributes {
            verb == "options";
   }
 };
+
+// Of a request for a path that is no resource's: the verb is the method in lower case.
+inline Attributes PathAttributes(std::string_view method, std::string path) {
+  Attributes wanted{.verb = std::string(method)};
+  std::ranges::transform(wanted.verb, wanted.verb.begin(), AsciiLower);
+  wanted.path = std::move(path);
+  return wanted;
+}
 
 }  // namespace tahoma::controller

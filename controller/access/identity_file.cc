@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/hex.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/config/spec.h"
@@ -34,24 +35,15 @@ absl::StatusOr<std::vector<std::string>> NamespacesOf(const Entry& entry) {
   return InvalidArgument("namespaces has {} beside names; one or the other is right", kEverywhere);
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 absl::StatusOr<Sha256Digest> DigestOf(std::string_view hex) {
   Sha256Digest digest = {};
-  bool right = hex.size() == 2 * digest.size();
-  for (std::size_t i = 0; right && i < digest.size(); ++i) {
-    const int high = HexDigit(hex[2 * i]);
-    const int low = HexDigit(hex[2 * i + 1]);
-    right = high >= 0 && low >= 0;
-    digest[i] = static_cast<std::uint8_t>(right ? high * 16 + low : 0);
-  }
-  if (!right) {
+  const std::optional<std::string> bytes = Unhex(hex);
+  // Hex writes lower case, so that upper case does not come back.
+  if (!bytes || bytes->size() != digest.size() || Hex(*bytes) != hex) {
     return InvalidArgument(
         "tokenSha256 must have 64 lower-case hex digits (printf %s TOKEN | sha256sum)");
   }
+  std::ranges::copy(*bytes, digest.begin());
   return digest;
 }
 

@@ -1,12 +1,10 @@
 #include "controller/admin/admin_access.h"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "lib/base/ascii.h"
 #include "lib/rest/bearer.h"
 
 namespace tahoma::controller {
@@ -46,22 +44,14 @@ Attributes AdminAttributes(const rest::Request& head) {
       }
     }
   }
-  Attributes wanted{.verb = head.method};
-  std::transform(wanted.verb.begin(), wanted.verb.end(), wanted.verb.begin(), AsciiLower);
-  wanted.path = head.path;
-  return wanted;
+  return PathAttributes(head.method, head.path);
 }
 
 std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
   const auto table = access_->table();
   const auto given = rest::BearerToken(head.header("Authorization"));
   head.identity = table->Authenticate(given, head.client);
-  if (head.identity == nullptr) {
-    return rest::Response::Problem(401, given
-                                            ? "the bearer token is not valid"
-                                            : "a bearer token is needed (Authorization: Bearer …)")
-        .With("WWW-Authenticate", "Bearer");
-  }
+  if (head.identity == nullptr) return rest::TokenRefusal(given.has_value());
   if (table->open()) return std::nullopt;
   const Attributes wanted = AdminAttributes(head);
   if (table->Authorize(*head.identity, wanted, NoObjects()).allowed) return std::nullopt;

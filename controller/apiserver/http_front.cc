@@ -16,15 +16,9 @@ namespace {
 
 // Without the body: what a watch is asked about again for hours.
 rest::Request HeadOf(const rest::Request& request) {
-  rest::Request head;
-  head.method = request.method;
-  head.target = request.target;
-  head.path = request.path;
-  head.query = request.query;
-  head.headers = request.headers;
-  head.peer = request.peer;
-  head.tls = request.tls;
-  head.client = request.client;
+  rest::Request head = request;
+  head.body.clear();
+  head.parsed = nullptr;
   return head;
 }
 

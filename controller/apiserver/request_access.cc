@@ -104,10 +104,7 @@ Attributes AttributesOf(const rest::Request& head) {
       return wanted;
     }
   }
-  Attributes wanted{.verb = head.method};
-  std::transform(wanted.verb.begin(), wanted.verb.end(), wanted.verb.begin(), AsciiLower);
-  wanted.path = head.path;
-  return wanted;
+  return PathAttributes(head.method, head.path);
 }
 
 std::optional<std::string> StoredNodeView::NodeOfPod(std::string_view name_space,

@@ -1,13 +1,14 @@
 #include "controller/app/backup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "controller/apiserver/object_store.h"
 #include "controller/store/store.h"
+#include "lib/base/hex.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -20,28 +21,6 @@ constexpr int kVersion = 1;
 constexpr std::size_t kPiece = 256UL << 10U;
 constexpr std::size_t kBatch = 4UL << 20U;
 
-std::string HexOf(std::string_view bytes) {
-  std::string hex;
-  hex.reserve(2 * bytes.size());
-  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
-}
-
-absl::StatusOr<std::string> BytesOf(std::string_view hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    unsigned byte = 0;
-    const std::string_view digits = hex.substr(i, 2);
-    const auto [end, wrong] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
-    if (wrong != std::errc() || digits.size() != 2 || end != digits.data() + 2) {
-      return DataLoss("\"{}\" is not hexadecimal", digits);
-    }
-    bytes += static_cast<char>(byte);
-  }
-  return bytes;
-}
-
 // Of all lines so far: a line that is changed, missing or moved changes all that follow.
 Sha256Digest Chained(const Sha256Digest& before, std::string_view line) {
   std::string text(before.begin(), before.end());
@@ -49,7 +28,7 @@ Sha256Digest Chained(const Sha256Digest& before, std::string_view line) {
   return Sha256(text);
 }
 std::string HexOf(const Sha256Digest& digest) {
-  return HexOf(std::string(digest.begin(), digest.end()));
+  return Hex(std::string(digest.begin(), digest.end()));
 }
 
 std::string_view NameOf(Keyspace keyspace) { return keyspace == Keyspace::kApi ? "api" : "ledger"; }
@@ -83,7 +62,9 @@ absl::Status TellRecord(const Json& line, const VisitRecord& visit) {
   }
   std::string value = TextOf(line, "value");
   if (line.contains("hex")) {
-    TAHOMA_ASSIGN_OR_RETURN(value, BytesOf(TextOf(line, "hex")));
+    std::optional<std::string> bytes = Unhex(TextOf(line, "hex"));
+    if (!bytes) return DataLoss("\"hex\" is not hexadecimal");
+    value = *std::move(bytes);
   }
   return visit(keyspace == "api" ? Keyspace::kApi : Keyspace::kLedger, TextOf(line, "key"),
                std::move(value));
@@ -117,7 +98,7 @@ absl::StatusOr<bool> BackupWriter::Append(std::string& text) {
           if (IsUtf8(value)) {
             line["value"] = std::string(value);
           } else {
-            line["hex"] = HexOf(value);
+            line["hex"] = Hex(value);
           }
           AppendLine(line.dump(), text);
           ++records_;

@@ -121,4 +121,16 @@ struct ApiResult {
   std::shared_ptr<const PodFact> pod;      // as answered by kReadPod
 };
 
+// The result of `write`, with whatever says whose it is; done, until its outcome is set.
+inline ApiResult ResultOf(const ApiWrite& write) {
+  ApiResult result;
+  result.run = write.run;
+  result.kind = write.kind;
+  result.index = write.index;
+  result.attempt = write.attempt;
+  result.ns = write.ns;
+  result.name = write.name;
+  return result;
+}
+
 }  // namespace tahoma::controller

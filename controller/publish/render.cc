@@ -323,13 +323,7 @@ kube::Request RenderEventRepeat(const EventNote& event, const std::string& name,
 
 ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
                      const AnswerParsers& parsers) {
-  ApiResult result;
-  result.run = write.run;
-  result.kind = write.kind;
-  result.index = write.index;
-  result.attempt = write.attempt;
-  result.ns = write.ns;
-  result.name = write.name;
+  ApiResult result = ResultOf(write);
   if (!answer.ok()) {
     result.outcome = WriteOutcome::kUnavailable;
     result.message = std::string(Message(answer.status()));

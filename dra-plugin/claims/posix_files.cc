@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "lib/base/file_descriptor.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
 
@@ -23,21 +24,6 @@ absl::Status Failed(std::string_view what, std::string_view path) {
   return Unavailable("{}", text);
 }
 
-// Closes at the end of a scope.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PosixFiles>> PosixFiles::Open(std::string folder) {
@@ -52,7 +38,7 @@ std::string PosixFiles::PathOf(std::string_view name) const {
 }
 
 absl::Status PosixFiles::SyncFolder() const {
-  const Fd fd(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor fd(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0 || fsync(fd.get()) != 0) return Failed("sync the folder", folder_);
   return absl::OkStatus();
 }

@@ -1,9 +1,9 @@
 #include "lib/base/digest.h"
 
-#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include "lib/base/check.h"
+#include "lib/base/hex.h"
 
 namespace tahoma {
 
@@ -17,9 +17,8 @@ Sha256Digest Sha256(std::string_view bytes) {
 }
 
 std::string Sha256Hex(std::string_view bytes) {
-  std::string hex;
-  for (const std::uint8_t byte : Sha256(bytes)) hex += fmt::format("{:02x}", byte);
-  return hex;
+  const Sha256Digest digest = Sha256(bytes);
+  return Hex(std::string(digest.begin(), digest.end()));
 }
 
 }  // namespace tahoma

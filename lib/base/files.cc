@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "lib/base/file_descriptor.h"
 #include "lib/base/status.h"
 
 namespace tahoma {
@@ -21,26 +22,6 @@ absl::Status SystemError(const std::string& path, std::string_view what, int err
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) return ResourceExhausted("{}", text);
   return Unavailable("{}", text);
 }
-
-// Closes at the end of a scope.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int Close() {
-    const int closed = ::close(fd_);
-    fd_ = -1;
-    return closed;
-  }
-
- private:
-  int fd_;
-};
 
 // Does the steps, unless a test lets one fail.
 class Steps {
@@ -74,7 +55,7 @@ int WriteAll(int fd, std::string_view contents) {
 // Makes `path`, which must not be there.
 absl::Status WriteNew(const std::string& path, std::string_view contents, mode_t mode,
                       const Steps& steps) {
-  Descriptor fd(steps.Do(WriteStep::kCreate, [&] {
+  FileDescriptor fd(steps.Do(WriteStep::kCreate, [&] {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }));
   if (fd.get() < 0) return SystemError(path, "cannot be created", errno);
@@ -96,7 +77,7 @@ absl::Status WriteNew(const std::string& path, std::string_view contents, mode_t
 }
 
 int SyncFolder(const std::string& folder) {
-  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return fd.get() < 0 ? -1 : ::fsync(fd.get());
 }
 
@@ -140,13 +121,13 @@ absl::Status WriteAtomically(const std::string& path, std::string_view contents,
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t bytes_most) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return SystemError(path, "cannot be opened", errno);
   return ReadAll(path, fd.get(), bytes_most);
 }
 
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Warn& warn) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return SystemError(path, "cannot be opened", errno);
   struct stat found = {};
   if (::fstat(fd.get(), &found) != 0) return SystemError(path, "cannot be examined", errno);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/hex.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
@@ -10,13 +11,6 @@ namespace {
 bool IsUnreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 // Calls f with each part between separators.

@@ -22,4 +22,10 @@ bool EqualSecrets(std::string_view given, std::string_view wanted) {
          CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
 }
 
+Response TokenRefusal(bool given) {
+  return Response::Problem(401, given ? "the bearer token is not valid"
+                                      : "a bearer token is needed (Authorization: Bearer …)")
+      .With("WWW-Authenticate", "Bearer");
+}
+
 }  // namespace tahoma::rest

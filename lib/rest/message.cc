@@ -1,18 +1,12 @@
 #include "lib/rest/message.h"
 
 #include "lib/base/ascii.h"
+#include "lib/base/hex.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::rest {
 namespace {
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 int HttpStatus(absl::StatusCode code) {
   switch (code) {

@@ -438,9 +438,7 @@ std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
   if (options_.bearer_token.empty()) return std::nullopt;
   const std::optional<std::string_view> given = BearerToken(request.header("Authorization"));
   if (given && EqualSecrets(*given, options_.bearer_token)) return std::nullopt;
-  return Response::Problem(401, given ? "the bearer token is not valid"
-                                      : "a bearer token is needed (Authorization: Bearer …)")
-      .With("WWW-Authenticate", "Bearer");
+  return TokenRefusal(given.has_value());
 }
 
 // Whom the probes answer is not asked: what watches a program has no token.

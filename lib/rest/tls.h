@@ -9,19 +9,14 @@
 #include <absl/status/statusor.h>
 #include <openssl/ssl.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 
+#include "lib/base/tls.h"
 #include "lib/rest/message.h"
 #include "lib/rest/server.h"
 
 namespace tahoma::rest {
-
-struct FreeSslContext {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-using SslContext = std::unique_ptr<SSL_CTX, FreeSslContext>;
 
 // TLS 1.2 or later. kInvalidArgument names the file that is missing or does not fit.
 absl::StatusOr<SslContext> MakeServerContext(const TlsOptions& options);

@@ -1,6 +1,7 @@
 #include "lib/wire/frame.h"
 
 #include "lib/base/check.h"
+#include "lib/base/hex.h"
 #include "lib/base/status.h"
 
 namespace tahoma::wire {
@@ -32,12 +33,6 @@ absl::Status CheckLengths(std::size_t header_bytes, std::size_t payload_bytes) {
   return absl::OkStatus();
 }
 
-std::string Printable(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> EncodePrefix(const Frame& frame) {
@@ -54,7 +49,7 @@ absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes) {
   TAHOMA_CHECK(bytes.size() >= kPrefixBytes);
   if (bytes.substr(0, 4) != kMagic) {
     return InvalidArgument("wire: a frame begins with bytes {}; expected 5441484f (\"TAHO\")",
-                           Printable(bytes.substr(0, 4)));
+                           Hex(bytes.substr(0, 4)));
   }
   const std::uint64_t version = GetLittleEndian(bytes.substr(4, 2));
   if (version != kVersion) {

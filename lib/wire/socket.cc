@@ -20,7 +20,9 @@
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/file_descriptor.h"
 #include "lib/base/status.h"
+#include "lib/base/tls.h"
 
 namespace tahoma::wire {
 namespace {
@@ -53,22 +55,6 @@ absl::Status WaitFor(int fd, short events, std::chrono::nanoseconds deadline) {
     if (errno != EINTR) return Unavailable("poll: {}", ErrorText(errno));
   }
 }
-
-// Owns a file descriptor until released.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 struct ResolvedAddress {
   sockaddr_storage storage = {};
@@ -120,8 +106,8 @@ absl::StatusOr<int> NewSocket(int family) {
 absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds deadline) {
   TAHOMA_ASSIGN_OR_RETURN(const ResolvedAddress to, Resolve(address));
   TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(to.family));
-  Fd fd(raw);
-  if (connect(fd.get(), to.get(), to.size) == 0) return fd.release();
+  FileDescriptor fd(raw);
+  if (connect(fd.get(), to.get(), to.size) == 0) return fd.Release();
   // EAGAIN is a unix listener whose backlog is full: there is nothing to wait for.
   if (errno != EINPROGRESS) {
     return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(errno));
@@ -134,7 +120,7 @@ absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds dea
   if (error != 0) {
     return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(error));
   }
-  return fd.release();
+  return fd.Release();
 }
 
 // Removes a socket file that a dead program left; anything else stays.
@@ -407,7 +393,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(std::string_view addres
   if (parsed.is_unix()) TAHOMA_RETURN_IF_ERROR(RemoveStaleSocket(parsed));
   TAHOMA_ASSIGN_OR_RETURN(const ResolvedAddress at, Resolve(parsed));
   TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(at.family));
-  Fd fd(raw);
+  FileDescriptor fd(raw);
   if (!parsed.is_unix()) {
     const int on = 1;
     setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -422,7 +408,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(std::string_view addres
   if (listen(fd.get(), kBacklog) != 0) {
     return FailedPrecondition("cannot listen on {}: {}", parsed.ToString(), ErrorText(errno));
   }
-  return std::unique_ptr<Listener>(new Listener(fd.release(), std::move(parsed)));
+  return std::unique_ptr<Listener>(new Listener(fd.Release(), std::move(parsed)));
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> Listener::Accept(std::chrono::milliseconds timeout) {

@@ -59,7 +59,4 @@ class Tls {
 // alternative names, without wildcards.
 bool IsCertifiedAs(const ssl_st& ssl, std::string_view name);
 
-// Of OpenSSL's queue, which is empty then.
-std::string LastTlsError();
-
 }  // namespace tahoma::wire

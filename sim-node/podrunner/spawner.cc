@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/file_descriptor.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/pod_users.h"
 
@@ -155,21 +156,6 @@ struct Pipe {
     write_end = -1;
   }
   int TakeRead() { return std::exchange(read_end, -1); }
-};
-
-// Closes at the end of a scope.
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
 };
 
 // "user 2000000000", or "user -" for our own. Written before the container starts: what was not

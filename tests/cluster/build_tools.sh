@@ -6,17 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/tools"
 
-need=$(sed -n 's/^go //p' go.mod)
-if ! command -v go >/dev/null; then
-  echo "no Go toolchain: 'go' is not in PATH; Go $need or newer builds Kubernetes" >&2
-  exit 77
-fi
-have=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed 's/^go//')
-if [ "$(printf '%s\n%s\n' "$need" "$have" | sort -V | head -1)" != "$need" ]; then
-  echo "Go $have is too old to build Kubernetes: $need or newer is needed" >&2
-  exit 77
-fi
-
+. ../../support/need_go.sh "builds Kubernetes"
 key=$(cat go.mod go.sum | sha256sum | cut -c1-16)
 bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/kubernetes-$key
 if [ ! -x "$bin/kube-controller-manager" ]; then

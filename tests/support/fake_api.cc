@@ -153,13 +153,7 @@ void FakeApi::Touch(ClaimFact& claim) {
 }
 
 ApiResult FakeApi::Execute(const ApiWrite& write) {
-  ApiResult result;
-  result.run = write.run;
-  result.kind = write.kind;
-  result.index = write.index;
-  result.attempt = write.attempt;
-  result.ns = write.ns;
-  result.name = write.name;
+  ApiResult result = ResultOf(write);
   if (write.kind <= WriteKind::kRemoveFinalizer) return OnClaim(write, std::move(result));
   if (write.kind <= WriteKind::kDeletePod) return OnPod(write, std::move(result));
   if (write.kind == WriteKind::kGangStatus) statuses_[write.name] = *write.status;

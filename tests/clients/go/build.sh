@@ -5,17 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-need=$(sed -n 's/^go //p' go.mod)
-if ! command -v go >/dev/null; then
-  echo "no Go toolchain: 'go' is not in PATH; Go $need or newer builds the test" >&2
-  exit 77
-fi
-have=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed 's/^go//')
-if [ "$(printf '%s\n%s\n' "$need" "$have" | sort -V | head -1)" != "$need" ]; then
-  echo "Go $have is too old: $need or newer is needed" >&2
-  exit 77
-fi
-
+. ../../support/need_go.sh "builds the test"
 key=$(cat go.mod go.sum manager/*.go | sha256sum | cut -c1-16)
 cache=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}
 program=$cache/go-clients-$key

@@ -102,13 +102,7 @@ class World {
   ApiResult Carry(const ApiWrite& write) {
     const Fate what = fate(++writes);
     if (what == Fate::kNormal) return api.Execute(write);
-    ApiResult result;
-    result.run = write.run;
-    result.kind = write.kind;
-    result.index = write.index;
-    result.attempt = write.attempt;
-    result.ns = write.ns;
-    result.name = write.name;
+    ApiResult result = ResultOf(write);
     result.message = "injected";
     result.outcome = what == Fate::kConflict  ? WriteOutcome::kConflict
                      : what == Fate::kRefused ? WriteOutcome::kRefused

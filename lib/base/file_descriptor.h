@@ -1,0 +1,37 @@
+// A file descriptor that is closed at the end of its scope.
+//
+//   const FileDescriptor folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+//   if (folder.get() < 0) return …;                 // -1 is kept and never closed
+//
+// Scope: ownership; what is done with the descriptor is its owner's business.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace tahoma {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  int get() const { return fd_; }
+  // The caller closes it from here on.
+  int Release() { return std::exchange(fd_, -1); }
+  // As close(2), for whoever wants to know whether it succeeded.
+  int Close() { return ::close(Release()); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace tahoma
