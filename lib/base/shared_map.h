@@ -319,8 +319,8 @@ class SharedMap {
   }
 
   const Slot* Slots() const { return block_ == nullptr ? nullptr : block_->slots(); }
-  // Where the name is, or belongs. Names may all begin with the same bytes, as those of the items of
-  // a keyed list do in managed fields, so that first bytes alone do not find the place.
+  // Where the name is, or belongs. Names may all begin with the same bytes, as those of the items
+  // of a keyed list do in managed fields, so that first bytes alone do not find the place.
   size_type LowerBound(std::string_view text, std::uint64_t first) const {
     const Slot* const slots = Slots();
     const auto is_before = [&](const Slot& slot) {
