@@ -1,6 +1,7 @@
 #include "controller/store/database.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdarg>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -80,10 +83,25 @@ class Listener : public rocksdb::EventListener {
   const std::function<void()> on_tables_changed_;
 };
 
-class NoLog : public rocksdb::Logger {
+// RocksDB's warnings, as lines of our log. Its own file, LOG in the folder, is not written: after a
+// write to that file has failed, as on a full disk, RocksDB 7.8 ends in an assertion when it writes
+// or closes it again.
+class Warnings : public rocksdb::Logger {
  public:
+  explicit Warnings(std::function<void(const std::string&)> log)
+      : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL), log_(std::move(log)) {}
   using rocksdb::Logger::Logv;
-  void Logv(const char* /*format*/, va_list /*values*/) override {}
+  void Logv(const char* format, va_list values) override {
+    if (!log_) return;
+    constexpr std::size_t kLineMax = 512;
+    std::array<char, kLineMax> line = {};
+    std::vsnprintf(line.data(), line.size(), format, values);
+    log_(fmt::format("RocksDB: {}", line.data()));
+  }
+  void LogHeader(const char* /*format*/, va_list /*values*/) override {}
+
+ private:
+  const std::function<void(const std::string&)> log_;
 };
 
 rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::Env* env) {
@@ -98,9 +116,7 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   db.max_total_wal_size = 256UL << 20U;
   db.max_background_jobs = 2;
   db.max_open_files = 512;
-  db.keep_log_file_num = 2;
-  db.max_log_file_size = 4UL << 20U;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  db.info_log = std::make_shared<Warnings>(options.log);
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   db.max_bgerror_resume_count = 0;
@@ -138,8 +154,6 @@ std::unique_ptr<rocksdb::Env> EnvOf(const Database::Options& options) {
 
 }  // namespace
 
-// RocksDB renames a folder's LOG before it asks for the folder's lock, also when a running
-// controller writes that LOG. So the lock is asked for before RocksDB is.
 absl::Status Database::CheckUnused(const Options& options) {
   const std::unique_ptr<rocksdb::Env> own = EnvOf(options);
   rocksdb::Env* env = own ? own.get() : rocksdb::Env::Default();
@@ -157,7 +171,6 @@ absl::StatusOr<std::uint64_t> Database::NewestSequence(const Options& options) {
   rocksdb::DBOptions read_only =
       DatabaseOptions(options, own ? own.get() : rocksdb::Env::Default());
   read_only.create_missing_column_families = false;
-  read_only.info_log = std::make_shared<NoLog>();
   read_only.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   rocksdb::DB* opened = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> columns;

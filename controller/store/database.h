@@ -44,6 +44,8 @@ class Database {
     bool create = false;
     // Called when tables were written, from RocksDB's threads; must be short.
     std::function<void()> on_tables_changed = nullptr;
+    // Told RocksDB's warnings, a line each, from any thread.
+    std::function<void(const std::string& line)> log = nullptr;
   };
   using Operations = std::vector<const WriteBatch::Operation*>;
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;

@@ -82,7 +82,8 @@ absl::Status Store::Explain(const absl::Status& status) const {
 Database::Options Store::DatabaseOptions() const {
   return {.dir = options_.dir,
           .file_system = options_.file_system,
-          .single_threaded = options_.single_threaded};
+          .single_threaded = options_.single_threaded,
+          .log = options_.log};
 }
 
 absl::Status Store::OpenDatabase() {

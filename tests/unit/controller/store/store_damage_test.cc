@@ -32,8 +32,7 @@ Files FilesOf(const std::string& dir) {
   Files files;
   for (const auto& entry : fs::directory_iterator(dir)) {
     const std::string name = entry.path().filename();
-    if (!name.starts_with("LOG") && name != "LOCK")
-      files[name] = *ReadFile(entry.path(), 1U << 30U);
+    if (name != "LOCK") files[name] = *ReadFile(entry.path(), 1U << 30U);
   }
   return files;
 }
