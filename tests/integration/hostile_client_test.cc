@@ -3,8 +3,8 @@
 // descriptors grow, the program ends when it is told to, and everything that was acknowledged is
 // there afterwards.
 //
-//   hostile_client_test                          15 seconds from a fresh seed, which is printed
-//   hostile_client_test --seconds 60 --seed 7    a minute of that seed
+//   hostile_client_test                          a minute from a fresh seed, which is printed
+//   hostile_client_test --seconds 15 --seed 7    15 seconds of that seed
 
 #include "tests/integration/hostile_client.h"
 
@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "tests/integration/standalone.h"
@@ -34,14 +35,16 @@ namespace tahoma::testing {
 
 // Of the command line.
 std::uint64_t seed_of_run = 0;
-int seconds_of_run = 15;
+int seconds_of_run = 60;
 
 namespace {
 
 using std::chrono::steady_clock;
 
 constexpr int kHostileClients = 3;
-constexpr int kNodes = 4;
+constexpr int kNodes = 4;       // for the gangs of this test alone
+constexpr int kTheirNodes = 2;  // for whatever the hostile clients want to run
+constexpr const char* kOurs = "tests.tahoma.dev/ours";
 constexpr int kMaps = 8;
 constexpr std::chrono::seconds kEndsWithin{10};
 // What a sanitizer keeps of freed memory, and slower programs.
@@ -109,13 +112,23 @@ class HostileClientTest : public ::testing::Test {
     std::fflush(stdout);
     controller_ = std::make_unique<Standalone>(dir_.path(), RealController);
     ASSERT_TRUE(controller_->started()) << controller_->program().log();
-    for (int i = 0; i < kNodes; ++i) MakeNode(api(), fmt::format("node-{}", i));
+    for (int i = 0; i < kNodes + kTheirNodes; ++i) {
+      MakeNode(api(), NodeName(i));
+      if (i < kNodes) Taint(api(), NodeName(i), kOurs);
+    }
+    RenewLeases();
     MakeTemplate(api(), kChipsPerNode);
     const Json own = {{"metadata", {{"name", kHostileNamespace}}}};
     ASSERT_EQ(Send(api(), "POST", "/api/v1/namespaces", own), 201);
     port_ = std::atoi(controller_->address().substr(controller_->address().rfind(':') + 1).c_str());
   }
   kube::Transport& api() { return controller_->api(); }
+  static std::string NodeName(int index) { return fmt::format("node-{}", index); }
+  void RenewLeases() {
+    const WallTime now = SystemClock().WallNow();
+    for (int i = 0; i < kNodes + kTheirNodes; ++i) RenewLease(api(), NodeName(i), now);
+  }
+  bool MakeOurGang(const std::string& name) { return MakeGang(api(), name, {.tolerates = kOurs}); }
 
   std::unique_ptr<HostileClient> Client(int index) const {
     std::vector<std::string> theirs = {"/api/v1/nodes/node-0"};
@@ -135,7 +148,8 @@ class HostileClientTest : public ::testing::Test {
     int bound = 0;
     while (steady_clock::now() < until) {
       const std::string name = fmt::format("train-{}", bound % 4);
-      EXPECT_TRUE(MakeGang(api(), name)) << controller_->program().log();
+      RenewLeases();
+      EXPECT_TRUE(MakeOurGang(name)) << controller_->program().log();
       EXPECT_TRUE(controller_->Eventually([&] { return BoundPods(api(), name) == 2; }))
           << "gang " << bound << " is not bound";
       if (::testing::Test::HasFailure()) return bound;
@@ -208,7 +222,8 @@ TEST_F(HostileClientTest, HurtsNobodyButItself) {
     ASSERT_TRUE(answer.ok() && answer->status == 200);
     EXPECT_EQ(Json::parse(answer->body)["data"]["count"], count);
   }
-  EXPECT_TRUE(MakeGang(api(), "later"));
+  RenewLeases();
+  EXPECT_TRUE(MakeOurGang("later"));
   EXPECT_TRUE(controller_->Eventually([&] { return BoundPods(api(), "later") == 2; }));
 }
 

@@ -110,6 +110,21 @@ void MakeNode(kube::Transport& api, const std::string& name) {
   }
 }
 
+void RenewLease(kube::Transport& api, const std::string& node, WallTime now) {
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+  const Json spec = {
+      {"holderIdentity", node}, {"leaseDurationSeconds", 40}, {"renewTime", FormatMicroTime(now)}};
+  if (Send(api, "PATCH", leases + "/" + node, {{"spec", spec}}) == 200) return;
+  const int made = Send(api, "POST", leases, {{"metadata", {{"name", node}}}, {"spec", spec}});
+  TAHOMA_CHECK(made == 201);
+}
+
+void Taint(kube::Transport& api, const std::string& node, const std::string& key) {
+  const Json taint = {{"key", key}, {"effect", "NoSchedule"}};
+  TAHOMA_CHECK(Send(api, "PATCH", "/api/v1/nodes/" + node,
+                    {{"spec", {{"taints", Json::array({taint})}}}}) == 200);
+}
+
 void MakeTemplate(kube::Transport& api, int chips) {
   const Json object = {{"apiVersion", "resource.k8s.io/v1"},
                        {"kind", "ResourceClaimTemplate"},
@@ -141,11 +156,16 @@ bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& sh
     if (shape.own_claims && !MakeClaim(api, member, shape.chips_per_pod)) return false;
     const Json source = {shape.own_claims ? "resourceClaimName" : "resourceClaimTemplateName",
                          shape.own_claims ? member : chips};
+    Json tolerations = Json::array();
+    if (!shape.tolerates.empty()) {
+      tolerations.push_back({{"key", shape.tolerates}, {"operator", "Exists"}});
+    }
     const Json pod = {{"apiVersion", "v1"},
                       {"kind", "Pod"},
                       {"metadata", {{"name", member}, {"labels", {{"tahoma.dev/gang", name}}}}},
                       {"spec",
                        {{"schedulerName", "tahoma"},
+                        {"tolerations", tolerations},
                         {"containers",
                          {{{"name", "main"},
                            {"image", "none"},

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/transport.h"
@@ -60,9 +61,13 @@ int Send(kube::Transport& api, const std::string& method, const std::string& tar
 // The items of a list, or null when there was no answer.
 Json List(kube::Transport& api, const std::string& target);
 
-// A Ready trn2.48xlarge with the slice of its chips. Nobody renews its lease: it becomes unknown
+// A Ready trn2.48xlarge with the slice of its chips. Unless its lease is renewed it becomes unknown
 // when a controller has run for 40 seconds.
 void MakeNode(kube::Transport& api, const std::string& name);
+// Renews the node's lease, as its kubelet does.
+void RenewLease(kube::Transport& api, const std::string& node, WallTime now);
+// Keeps pods away from the node that do not tolerate the taint of that key.
+void Taint(kube::Transport& api, const std::string& node, const std::string& key);
 // The ResourceClaimTemplate "chips-<count>".
 void MakeTemplate(kube::Transport& api, int chips);
 
@@ -74,7 +79,8 @@ struct GangShape {
   int slices = 2;
   std::string shape = "4x4";
   int chips_per_pod = 16;
-  bool own_claims = false;  // the pods' claims are made by hand, not from the template
+  bool own_claims = false;     // the pods' claims are made by hand, not from the template
+  std::string tolerates = {};  // the key of a taint
 };
 // A Gang and its pods "<name>-0" … (own_claims: with claims of the same names); whatever exists
 // already is left alone. False when one of the requests got no answer.
