@@ -7,9 +7,9 @@
 #include "controller/apiserver/representation.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/check.h"
+#include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
-#include "lib/rest/loopback.h"
 
 namespace tahoma::controller {
 namespace {
@@ -40,7 +40,7 @@ std::shared_ptr<const AccessControl> OpenToAll() {
 absl::Status CheckWhoMayCall(const HttpFrontOptions& options) {
   const bool tls = !options.tls.cert_file.empty();
   const bool known = options.access != nullptr && !options.access->table()->open();
-  if (rest::IsLoopback(options.address) || (tls && known)) return absl::OkStatus();
+  if (IsLoopback(options.address) || (tls && known)) return absl::OkStatus();
   return PermissionDenied(
       "the Kubernetes API at {} would be open to everybody who can reach it; give it a "
       "certificate (tlsCertFile, tlsKeyFile) and tokens (tokenFile, identityFile) or a client CA "

@@ -10,9 +10,9 @@
 
 #include "controller/apiserver/status_error.h"
 #include "lib/base/bounded_queue.h"
+#include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
-#include "lib/rest/loopback.h"
 
 namespace tahoma::controller {
 namespace {
@@ -97,7 +97,7 @@ NodeFetch HttpNodeFetch(std::string token_file) {
     const std::string address = fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
     const std::string server = "http://" + address;
     auto transport = kube::HttpTransport::Create(
-        {.server = server, .token_file = rest::IsLoopback(address) ? token_file : ""});
+        {.server = server, .token_file = IsLoopback(address) ? token_file : ""});
     if (!transport.ok()) return Unreachable(server + target, transport.status());
     if (target.find("follow=true") != std::string::npos) {
       return Follow(*std::move(transport), server + target, target);

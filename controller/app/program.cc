@@ -25,10 +25,10 @@
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/files.h"
+#include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
-#include "lib/rest/loopback.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/probes.h"
 #include "lib/rest/server.h"
@@ -270,7 +270,7 @@ absl::Status RunProgram(const Options& options) {
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(options, metrics, Log));
-  if (callers->open() && !rest::IsLoopback(options.admin_address)) {
+  if (callers->open() && !IsLoopback(options.admin_address)) {
     return PermissionDenied(
         "adminAddress {} can be reached from outside: give a tokenFile or an identityFile, or a "
         "loopback address",

@@ -20,6 +20,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
 #include "lib/rest/budget.h"
@@ -27,7 +28,6 @@
 #include "lib/rest/http.h"
 #include "lib/rest/listener.h"
 #include "lib/rest/lobby.h"
-#include "lib/rest/loopback.h"
 #include "lib/rest/probes.h"
 #include "lib/rest/router.h"
 #include "lib/rest/site_check.h"

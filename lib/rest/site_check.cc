@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/ascii.h"
+#include "lib/base/loopback.h"
 
 namespace tahoma::rest {
 namespace {
@@ -47,10 +48,6 @@ bool IsAddress(const std::string& host) {
   in6_addr ignored{};
   return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
-}
-
-bool IsLoopbackHost(const std::string& host) {
-  return host == "localhost" || host == "::1" || (host.starts_with("127.") && IsAddress(host));
 }
 
 int PortOr(const Authority& authority, bool tls) {

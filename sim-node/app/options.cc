@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
-#include "lib/rest/loopback.h"
 #include "lib/wire/socket.h"
 #include "sim-node/collective/plan_options.h"
 
@@ -77,7 +77,7 @@ bool IsUnix(const std::string& address) {
 }
 
 bool ReachesBeyondThisMachine(const std::string& address) {
-  return !IsUnix(address) && !rest::IsLoopback(address);
+  return !IsUnix(address) && !IsLoopback(address);
 }
 
 absl::Status CheckPeerTls(const Options& options) {
@@ -111,7 +111,7 @@ absl::Status CheckAdmin(const Options& options) {
   if (options.admin_tls_cert_file.empty() != options.admin_tls_key_file.empty()) {
     return InvalidArgument("adminTlsCertFile and adminTlsKeyFile go together");
   }
-  if (!options.admin_token_file.empty() || rest::IsLoopback(options.admin_address)) {
+  if (!options.admin_token_file.empty() || IsLoopback(options.admin_address)) {
     return absl::OkStatus();
   }
   return PermissionDenied(
@@ -125,7 +125,7 @@ absl::Status CheckLogs(const Options::Runner& runner) {
     return InvalidArgument("podRunner.logClientCaFile needs podRunner.logTls: true");
   }
   const bool known = !runner.log_client_ca_file.empty() || !runner.log_token_file.empty();
-  if (rest::IsLoopback(runner.log_address) || (known && runner.log_tls)) return absl::OkStatus();
+  if (IsLoopback(runner.log_address) || (known && runner.log_tls)) return absl::OkStatus();
   return PermissionDenied(
       "podRunner.logAddress {} can be reached from outside: give podRunner.logClientCaFile (the "
       "authority of the API server's kubelet client certificate) or logTokenFile, with logTls: "

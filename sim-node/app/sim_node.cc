@@ -11,11 +11,11 @@
 #include "lib/base/check.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
+#include "lib/base/loopback.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/list_watch.h"
-#include "lib/rest/loopback.h"
 #include "lib/wire/server.h"
 #include "sim-node/app/node_communicators.h"
 #include "sim-node/app/socket_folders.h"
@@ -171,7 +171,7 @@ absl::Status RunningNode::BeginSockets() {
 absl::Status RunningNode::BeginAdmin() {
   TAHOMA_ASSIGN_OR_RETURN(const std::string token,
                           ReadToken("adminTokenFile", options_.admin_token_file));
-  if (options_.admin_tls_cert_file.empty() && !rest::IsLoopback(options_.admin_address)) {
+  if (options_.admin_tls_cert_file.empty() && !IsLoopback(options_.admin_address)) {
     spdlog::warn("adminAddress {} has no certificate: the token crosses the network in the clear",
                  options_.admin_address);
   }
