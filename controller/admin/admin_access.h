@@ -4,7 +4,8 @@
 //   server.SetGate([&](rest::Request& head) { return access.Admit(head); });
 //
 // What is read there is asked for as the objects it is about (AdminAttributes): view suffices, in
-// its own namespaces. Everything else is a path, for admin only.
+// its own namespaces. Everything else but /metrics is a path, for admin only, and in the audit:
+// refusals by Admit, calls by the Audited handler of the route.
 //
 // Thread safety: any thread.
 
@@ -36,7 +37,9 @@ class AdminAccess {
 
   // Notes who calls; a problem (401, 403) for whoever may not.
   std::optional<rest::Response> Admit(rest::Request& head);
-  // `handler`, with a line in the audit about each call.
+  // `handler`, with a line in the audit about each call: for every route that is for admin only.
+  // A stream's line has the status with which it begins. 503 while a required line cannot be
+  // written.
   rest::Handler Audited(rest::Handler handler);
 
  private:

@@ -127,8 +127,8 @@ std::optional<int> RunBackupCommand(int argc, const char* const* argv) {
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 
-void AddBackupRoute(rest::Server& server, const Store& store) {
-  server.Route("GET", std::string(kTarget), [&store](const rest::Request& /*request*/) {
+void AddBackupRoute(rest::Server& server, const Store& store, AdminAccess& access) {
+  const auto read = [&store](const rest::Request& /*request*/) {
     auto moment = store.Freeze();
     if (!moment.ok()) return rest::Response::FromStatus(moment.status());
     // A stream that ends without its last line tells its reader that it failed.
@@ -138,7 +138,8 @@ void AddBackupRoute(rest::Server& server, const Store& store) {
                                     const absl::StatusOr<bool> more = writer->Append(out);
                                     return more.ok() && *more;
                                   });
-  });
+  };
+  server.Route("GET", std::string(kTarget), access.Audited(read));
 }
 
 }  // namespace tahoma::controller

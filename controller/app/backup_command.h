@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "controller/admin/admin_access.h"
 #include "controller/store/store.h"
 #include "lib/rest/server.h"
 
@@ -22,7 +23,9 @@ namespace tahoma::controller {
 // The status to end with when the command line is one of the two, else nothing.
 std::optional<int> RunBackupCommand(int argc, const char* const* argv);
 
-// GET /v1/backup: the backup as it is made, line by line. `store` must outlive the server.
-void AddBackupRoute(rest::Server& server, const Store& store);
+// GET /v1/backup: the backup as it is made, line by line. It holds every Secret, so each call has a
+// line in the audit, written before the first byte goes. `store` and `access` must outlive the
+// server.
+void AddBackupRoute(rest::Server& server, const Store& store, AdminAccess& access);
 
 }  // namespace tahoma::controller

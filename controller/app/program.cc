@@ -172,7 +172,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   rest::Server server(AdminOptions(options), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
-  AddBackupRoute(server, api->store());
+  AddBackupRoute(server, api->store(), admin_access);
   AddChecks(server, loop, api->store());
   AddChecks(api->front(), loop, api->store());
   // The API's probes ask the loop, which ends before the API does.
