@@ -63,7 +63,7 @@ absl::StatusOr<std::string> Fetch(const BackupOptions& options) {
   }
   kube::HttpLimits limits;
   limits.max_line_bytes = kLineBytesMost;
-  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(access, limits));
+  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(access, limits, Say));
   std::string text;
   const auto answer = transport->Stream(
       {.method = "GET", .target = std::string(kTarget)},

@@ -40,6 +40,7 @@ namespace {
 constexpr int kClusterPublishers = 32;
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
+void Warn(const std::string& line) { spdlog::warn("{}", line); }
 
 // Whether SIGTERM or SIGINT has come, waiting for it a little.
 bool Ended() {
@@ -210,7 +211,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   const std::string ns = access.default_namespace;
   // Of its own: the lease is renewed beside any amount of other requests, and given up after they
   // have been ended.
-  TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport, kube::HttpTransport::Create(access));
+  TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport,
+                          kube::HttpTransport::Create(access, {}, Warn));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
   RocksJournal journal(*store);
   std::unique_ptr<Leadership> leadership;

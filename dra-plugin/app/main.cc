@@ -90,8 +90,10 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
 absl::Status Run(const Settings& settings, const sigset_t& signals) {
   TAHOMA_ASSIGN_OR_RETURN(PluginOptions options, OptionsOf(settings));
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, Access(settings));
-  TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<kube::HttpTransport> transport,
-                          kube::HttpTransport::Create(std::move(access)));
+  TAHOMA_ASSIGN_OR_RETURN(
+      const std::unique_ptr<kube::HttpTransport> transport,
+      kube::HttpTransport::Create(std::move(access), {},
+                                  [](const std::string& line) { spdlog::warn("{}", line); }));
   std::atomic<bool> refused = false;
   options.on_refused = [&refused](const std::string&) {
     refused = true;

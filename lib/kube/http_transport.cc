@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "lib/base/clock.h"
+#include "lib/base/loopback.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
@@ -370,11 +371,21 @@ absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
 HttpTransport::HttpTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpTransport::~HttpTransport() = default;
 
-absl::StatusOr<std::unique_ptr<HttpTransport>> HttpTransport::Create(ServerAccess access,
-                                                                     HttpLimits limits) {
+absl::StatusOr<std::unique_ptr<HttpTransport>> HttpTransport::Create(
+    ServerAccess access, HttpLimits limits,
+    const std::function<void(const std::string& line)>& warn) {
   TAHOMA_ASSIGN_OR_RETURN(Endpoint endpoint, ParseServer(access.server));
+  std::string danger;
+  const bool has_token = !access.token.empty() || !access.token_file.empty();
+  if (has_token && !endpoint.tls && !IsLoopbackHost(endpoint.host)) {
+    danger = fmt::format(
+        "the token for {} is sent without TLS: whoever is on the way there can read and use it; "
+        "call the server by https",
+        access.server);
+  }
   auto impl = std::make_unique<Impl>(std::move(access), limits, std::move(endpoint));
   TAHOMA_RETURN_IF_ERROR(impl->Prepare());
+  if (warn && !danger.empty()) warn(danger);
   return std::unique_ptr<HttpTransport>(new HttpTransport(std::move(impl)));
 }
 

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -47,9 +48,11 @@ struct HttpLimits {
 
 class HttpTransport final : public Transport {
  public:
-  // kInvalidArgument for an address, certificate or key that cannot be used.
-  static absl::StatusOr<std::unique_ptr<HttpTransport>> Create(ServerAccess access,
-                                                               HttpLimits limits = {});
+  // kInvalidArgument for an address, certificate or key that cannot be used. `warn` gets a line
+  // when the token would be sent without TLS to another machine.
+  static absl::StatusOr<std::unique_ptr<HttpTransport>> Create(
+      ServerAccess access, HttpLimits limits = {},
+      const std::function<void(const std::string& line)>& warn = {});
   ~HttpTransport() override;
 
   absl::StatusOr<Response> Send(const Request& request) override;

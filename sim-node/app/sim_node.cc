@@ -41,12 +41,12 @@ std::array<std::uint64_t, 2> SecureToken() {
   return bits;
 }
 
+void Warn(std::string_view line) { spdlog::warn("{}", line); }
 void Log(std::string_view line) { spdlog::info("{}", line); }
 
 absl::StatusOr<std::string> ReadToken(const std::string& key, const std::string& file) {
   if (file.empty()) return std::string();
-  absl::StatusOr<std::string> token =
-      ReadTokenFile(file, [](const std::string& line) { spdlog::warn("{}", line); });
+  absl::StatusOr<std::string> token = ReadTokenFile(file, Warn);
   if (!token.ok()) return Annotate(token.status(), key);
   return token;
 }
@@ -273,7 +273,7 @@ absl::Status RunningNode::BeginPods() {
   if (error) return Unavailable("stateDir {}: {}", options_.state_dir, error.message());
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
                           kube::LoadKubeconfig(options_.pod_runner.kubeconfig));
-  TAHOMA_ASSIGN_OR_RETURN(transport_, kube::HttpTransport::Create(std::move(access)));
+  TAHOMA_ASSIGN_OR_RETURN(transport_, kube::HttpTransport::Create(std::move(access), {}, Warn));
   api_ = std::make_unique<kube::Client>(*transport_, sleeper_, Rng(SeedFromMachine()));
   TAHOMA_ASSIGN_OR_RETURN(registry_, PluginRegistry::Watch(options_.pod_runner.registry_dir, Log));
   TAHOMA_RETURN_IF_ERROR(BeginLogs());

@@ -36,11 +36,14 @@ std::string KubeconfigPaths(const CtlOptions& options) {
   return FromEnvironment("HOME") + "/.kube/config";
 }
 
+void Warn(const std::string& line) { fmt::print(stderr, "kubectl-tahoma: {}\n", line); }
+
 absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
                           kube::LoadKubeconfig(KubeconfigPaths(options), options.context));
   const std::string ns = options.ns.empty() ? access.default_namespace : options.ns;
-  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(std::move(access)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto transport,
+                          kube::HttpTransport::Create(std::move(access), {}, Warn));
   if (options.command == "gangs") return ReadGangs(*transport);
   if (options.command == "why") return ReadWhy(*transport, ns, options.name);
   TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadFleet(*transport));

@@ -389,5 +389,34 @@ TEST_F(HttpTransportTest, AccessThatCannotWorkIsRefused) {
   EXPECT_FALSE(HttpTransport::Create({.server = "http://a", .token_file = "/nonexistent"}).ok());
 }
 
+TEST_F(HttpTransportTest, ATokenThatWouldCrossANetworkInTheClearIsSaid) {
+  const std::string file = Write("token", "secret\n");
+  const auto said = [](ServerAccess access) {
+    std::vector<std::string> lines;
+    const auto made = HttpTransport::Create(
+        std::move(access), {}, [&](const std::string& line) { lines.push_back(line); });
+    EXPECT_TRUE(made.ok()) << made.status();
+    return lines;
+  };
+  for (const ServerAccess& access :
+       {ServerAccess{.server = "http://10.0.0.5:8001", .token = "secret"},
+        ServerAccess{.server = "http://10.0.0.5:8001", .token_file = file},
+        ServerAccess{.server = "http://[fd00::1]:8001", .token = "secret"},
+        ServerAccess{.server = "http://127.example.com", .token = "secret"}}) {
+    EXPECT_EQ(said(access),
+              (std::vector{fmt::format("the token for {} is sent without TLS: whoever is on the "
+                                       "way there can read and use it; call the server by https",
+                                       access.server)}));
+  }
+  for (const ServerAccess& access :
+       {ServerAccess{.server = "http://10.0.0.5:8001"},
+        ServerAccess{.server = "https://10.0.0.5:8001", .token = "secret"},
+        ServerAccess{.server = "http://127.0.0.1:8001", .token = "secret"},
+        ServerAccess{.server = "http://[::1]:8001", .token = "secret"},
+        ServerAccess{.server = "http://localhost:8001", .token_file = file}}) {
+    EXPECT_TRUE(said(access).empty()) << access.server;
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::kube
