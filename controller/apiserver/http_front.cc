@@ -48,11 +48,40 @@ absl::Status CheckWhoMayCall(const HttpFrontOptions& options) {
       options.address);
 }
 
+// Empty: Kubernetes has no reason for that code, and kubectl prints the message alone.
+std::string_view ReasonOf(int code) {
+  switch (code) {
+    case 400:
+      return "BadRequest";
+    case 403:
+      return "Forbidden";
+    case 413:
+      return "RequestEntityTooLarge";
+    case 415:
+      return "UnsupportedMediaType";
+    case 429:
+      return "TooManyRequests";
+    case 503:
+      return "ServiceUnavailable";
+    default:
+      return "";
+  }
+}
+
+// The Status of what the HTTP server refuses before the API is asked.
+rest::Response RefusalOf(int code, std::string_view detail) {
+  if (code == 500) return ResponseOf(Internal("{}", detail));
+  return ResponseOf(GenericError(code, ReasonOf(code), detail));
+}
+
 rest::ServerOptions ServerOptionsOf(const HttpFrontOptions& options) {
   rest::ServerOptions server;
   server.address = options.address;
   server.tls = options.tls;
   server.max_body_bytes = kBodyBytesMax;
+  server.allowed_hosts = options.allowed_hosts;
+  server.problem = RefusalOf;
+  server.log = options.log;
   return server;
 }
 

@@ -19,10 +19,12 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "controller/access/access_control.h"
 #include "controller/access/audit.h"
@@ -39,6 +41,9 @@ struct HttpFrontOptions {
   std::shared_ptr<const AccessControl> access = {};  // null: open to whoever can connect
   AuditSink audit = {};
   std::uint64_t seed = 1;  // of the ids in the audit
+  // As rest::ServerOptions has them.
+  std::vector<std::string> allowed_hosts = {};
+  std::function<void(const std::string& line)> log = {};
 };
 
 class HttpFront {
@@ -58,6 +63,7 @@ class HttpFront {
   // Ends watches, then the server.
   void Stop();
 
+  int port() const { return http_.port(); }
   std::string address() const { return http_.address(); }
   std::string url() const { return http_.url(); }
 

@@ -4,6 +4,7 @@
 
 #include "lib/base/status.h"
 #include "lib/kube/name.h"
+#include "lib/rest/site_check.h"
 
 namespace tahoma::controller {
 namespace {
@@ -57,6 +58,9 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("tlsKeyFile", &options.tls_key_file, "its key, PEM");
   spec.String("clientCaFile", &options.client_ca_file,
               "CA of client certificates for the standalone API, PEM");
+  spec.Strings("allowedHosts", &options.allowed_hosts,
+               "hosts by whose names both APIs may be called, and from whose pages, beside their "
+               "own (docs/formats/config.md)");
   spec.Strings("schedulerNames", &options.scheduler_names,
                "pods with one of these in spec.schedulerName are placed; none: tahoma, and "
                "default-scheduler when standalone");
@@ -87,6 +91,7 @@ absl::Status CheckOptions(const Options& options) {
   if (!options.standalone && !options.write_kubeconfig.empty()) {
     return InvalidArgument("writeKubeconfig is for standalone: a cluster has its own kubeconfig");
   }
+  TAHOMA_RETURN_IF_ERROR(Annotate(rest::CheckAllowedHosts(options.allowed_hosts), "allowedHosts"));
   return CheckSchedulerNames(options.scheduler_names);
 }
 

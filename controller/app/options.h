@@ -30,6 +30,7 @@ struct Options {
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string client_ca_file;
+  std::vector<std::string> allowed_hosts;
   std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
 };
 

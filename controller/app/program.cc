@@ -152,6 +152,8 @@ rest::ServerOptions AdminOptions(const Options& options) {
   server.max_threads = 64;
   server.reserved_threads = 8;
   server.stop_grace = std::chrono::seconds(2);
+  server.allowed_hosts = options.allowed_hosts;
+  server.log = Warn;
   return server;
 }
 
@@ -160,6 +162,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   HttpFrontOptions front;
   front.access = callers.access();
   front.audit = callers.audit();
+  front.log = Warn;
   TAHOMA_ASSIGN_OR_RETURN(const auto api,
                           StandaloneApi::Open(options, std::move(front), clock, metrics, Log));
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();

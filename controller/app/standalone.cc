@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
   front.tls = {.cert_file = options.tls_cert_file,
                .key_file = options.tls_key_file,
                .client_ca_file = options.client_ca_file};
+  front.allowed_hosts = options.allowed_hosts;
   front.seed = SeedFromMachine();
   TAHOMA_RETURN_IF_ERROR(Annotate(HttpFront::Check(front), "listenAddress"));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<CrdFile> crds, ReadCrds(options.crd_dir));

@@ -34,7 +34,8 @@ class StandaloneApi {
  public:
   using LogLine = std::function<void(const std::string& line)>;
 
-  // `callers` has who may call and where the audit goes; address and certificates are of options.
+  // `callers` has who may call and where the audit and the server's log go; address, certificates
+  // and allowed hosts are of options.
   // Opens the folder, binds the address, then installs what is missing: the CRDs of crdDir, the
   // DeviceClasses. Fails with a message that names the folder, address or file at fault; what can
   // be known to be wrong before, is found before anything is written. `log` is told of mistakes of

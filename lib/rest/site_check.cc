@@ -4,17 +4,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
 #include "lib/base/ascii.h"
 #include "lib/base/loopback.h"
+#include "lib/base/status.h"
 
 namespace tahoma::rest {
 namespace {
 
+constexpr std::size_t kAllowedHostsMost = 100;  // a request's Host is compared with each
+
+// As hosts are compared: in small letters, and an IPv6 address in its one short form (RFC 5952).
+std::string Canonical(std::string_view host) {
+  std::string text(host);
+  std::ranges::transform(text, text.begin(), AsciiLower);
+  in6_addr address{};
+  std::array<char, INET6_ADDRSTRLEN> short_form{};
+  if (inet_pton(AF_INET6, text.c_str(), &address) == 1 &&
+      inet_ntop(AF_INET6, &address, short_form.data(), short_form.size()) != nullptr) {
+    text = short_form.data();
+  }
+  return text;
+}
+
 struct Authority {
-  std::string host;  // in small letters, an IPv6 address without brackets
+  std::string host;  // Canonical, without brackets
   int port = 0;      // 0: the scheme's
 };
 
@@ -39,8 +56,7 @@ std::optional<Authority> ParseAuthority(std::string_view text) {
   // A name with its root's dot is the same name.
   if (host.ends_with('.')) host.remove_suffix(1);
   if (host.empty()) return std::nullopt;
-  authority.host = host;
-  std::ranges::transform(authority.host, authority.host.begin(), AsciiLower);
+  authority.host = Canonical(host);
   return authority;
 }
 
@@ -48,6 +64,30 @@ bool IsAddress(const std::string& host) {
   in6_addr ignored{};
   return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Labels as RFC 1123 has them, and with "_", which container tools put into names. Browsers take a
+// name whose last label is a number for an address (URL Standard, "ends in a number").
+bool IsHostName(std::string_view host) {
+  constexpr std::size_t kNameMost = 253;
+  constexpr std::size_t kLabelMost = 63;
+  if (host.size() > kNameMost) return false;
+  for (;;) {
+    const std::size_t dot = std::min(host.find('.'), host.size());
+    const std::string_view label = host.substr(0, dot);
+    if (label.empty() || label.size() > kLabelMost) return false;
+    if (label.front() == '-' || label.back() == '-') return false;
+    if (!std::ranges::all_of(label, [](char c) {
+          return IsDigit(c) || (AsciiLower(c) >= 'a' && AsciiLower(c) <= 'z') || c == '-' ||
+                 c == '_';
+        })) {
+      return false;
+    }
+    if (dot == host.size()) return !std::ranges::all_of(label, IsDigit);
+    host.remove_prefix(dot + 1);
+  }
 }
 
 int PortOr(const Authority& authority, bool tls) {
@@ -70,10 +110,23 @@ bool HasBody(const Request& head) {
 
 }  // namespace
 
-SiteCheck::SiteCheck(Options options) : options_(std::move(options)) {
-  for (std::string& host : options_.allowed_hosts) {
-    std::ranges::transform(host, host.begin(), AsciiLower);
+absl::Status CheckAllowedHosts(const std::vector<std::string>& hosts) {
+  if (hosts.size() > kAllowedHostsMost) {
+    return InvalidArgument("{} hosts; at most {} can be allowed", hosts.size(), kAllowedHostsMost);
   }
+  for (const std::string& host : hosts) {
+    if (IsAddress(host) || IsHostName(host)) continue;
+    return InvalidArgument(
+        "\"{}\" is not a host; expected a name or an address without port, for example "
+        "tahoma.example.com, 10.0.0.5 or fd00::1",
+        host);
+  }
+  return absl::OkStatus();
+}
+
+SiteCheck::SiteCheck(Options options) : options_(std::move(options)) {
+  options_.address_host = Canonical(options_.address_host);
+  for (std::string& host : options_.allowed_hosts) host = Canonical(host);
 }
 
 bool SiteCheck::IsAllowed(const std::string& host) const {

@@ -20,6 +20,8 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,12 +32,16 @@
 
 namespace tahoma::rest {
 
+// Whether each entry of the option allowedHosts is the name of a host, or an address without
+// brackets, and has no port: kInvalidArgument that quotes the first that is not.
+absl::Status CheckAllowedHosts(const std::vector<std::string>& hosts);
+
 class SiteCheck {
  public:
   struct Options {
     std::string address_host;  // where the server listens; every interface: 0.0.0.0 or ::
     bool loopback = true;      // only this machine reaches it
-    std::vector<std::string> allowed_hosts = {};
+    std::vector<std::string> allowed_hosts = {};  // as CheckAllowedHosts takes them
     std::function<bool(const std::string& host)> certificate_names = {};
   };
   struct Refusal {

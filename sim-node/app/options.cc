@@ -7,6 +7,7 @@
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
+#include "lib/rest/site_check.h"
 #include "lib/wire/socket.h"
 #include "sim-node/collective/plan_options.h"
 
@@ -214,6 +215,9 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("adminTokenFile", &options.admin_token_file, "bearer token its callers must show");
   spec.String("adminTlsCertFile", &options.admin_tls_cert_file, "PEM; empty: plain HTTP");
   spec.String("adminTlsKeyFile", &options.admin_tls_key_file, "PEM, of adminTlsCertFile");
+  spec.Strings("allowedHosts", &options.allowed_hosts,
+               "hosts by whose names adminAddress and podRunner.logAddress may be called, and from "
+               "whose pages, beside their own (docs/formats/config.md)");
   spec.String("stateDir", &options.state_dir, "folder of logs and the pod runner's state");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
   spec.Section("collectives", "how collectives are planned; the same on all nodes of a gang",
@@ -260,6 +264,7 @@ absl::Status CheckOptions(Options& options) {
   }
   TAHOMA_RETURN_IF_ERROR(CheckEfa(options));
   TAHOMA_RETURN_IF_ERROR(CheckAdmin(options));
+  TAHOMA_RETURN_IF_ERROR(Annotate(rest::CheckAllowedHosts(options.allowed_hosts), "allowedHosts"));
   if (options.pod_runner.enabled) TAHOMA_RETURN_IF_ERROR(CheckLogs(options.pod_runner));
   return CheckPeerTls(options);
 }

@@ -89,6 +89,7 @@ struct Options {
   std::string admin_token_file{};
   std::string admin_tls_cert_file{};  // empty: plain HTTP
   std::string admin_tls_key_file{};
+  std::vector<std::string> allowed_hosts{};
   std::string state_dir = "/var/lib/tahoma/sim-node";
   std::string port_file{};
   std::string collectives_mode = "best";

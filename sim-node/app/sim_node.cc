@@ -11,7 +11,6 @@
 #include "lib/base/check.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
-#include "lib/base/loopback.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
@@ -41,8 +40,8 @@ std::array<std::uint64_t, 2> SecureToken() {
   return bits;
 }
 
-void Warn(std::string_view line) { spdlog::warn("{}", line); }
 void Log(std::string_view line) { spdlog::info("{}", line); }
+void Warn(std::string_view line) { spdlog::warn("{}", line); }
 
 absl::StatusOr<std::string> ReadToken(const std::string& key, const std::string& file) {
   if (file.empty()) return std::string();
@@ -171,19 +170,18 @@ absl::Status RunningNode::BeginSockets() {
 absl::Status RunningNode::BeginAdmin() {
   TAHOMA_ASSIGN_OR_RETURN(const std::string token,
                           ReadToken("adminTokenFile", options_.admin_token_file));
-  if (options_.admin_tls_cert_file.empty() && !IsLoopback(options_.admin_address)) {
-    spdlog::warn("adminAddress {} has no certificate: the token crosses the network in the clear",
-                 options_.admin_address);
-  }
   rest::TlsOptions tls{.cert_file = options_.admin_tls_cert_file,
                        .key_file = options_.admin_tls_key_file};
-  admin_ = std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.admin_address,
-                                                              .tls = std::move(tls),
-                                                              .bearer_token = token,
-                                                              .max_threads = 16,
-                                                              .reserved_threads = 4,
-                                                              .max_connections = 64},
-                                          metrics_);
+  admin_ =
+      std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.admin_address,
+                                                         .tls = std::move(tls),
+                                                         .bearer_token = token,
+                                                         .max_threads = 16,
+                                                         .reserved_threads = 4,
+                                                         .max_connections = 64,
+                                                         .allowed_hosts = options_.allowed_hosts,
+                                                         .log = Warn},
+                                     metrics_);
   InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
   InstallLinkRoutes(*admin_, *links_);
   return Annotate(admin_->Start(), "adminAddress");
@@ -228,7 +226,9 @@ absl::Status RunningNode::BeginLogs() {
                                                          .bearer_token = token,
                                                          .max_threads = 256,
                                                          .reserved_threads = 8,
-                                                         .max_connections = 512},
+                                                         .max_connections = 512,
+                                                         .allowed_hosts = options_.allowed_hosts,
+                                                         .log = Warn},
                                      log_metrics_);
   return absl::OkStatus();
 }

@@ -87,6 +87,12 @@ check "healthz" 'ok' k get --raw /readyz
 check "auth can-i" 'yes' k auth can-i create pods
 check "auth can-i --list" '\*\.\* ' k auth can-i --list
 check "auth whoami" 'system:unsecured' k auth whoami
+# The machine takes 0.0.0.0 for itself; the server does not.
+refuse "a foreign Host is refused with a Status" 'Error from server \(Forbidden\): the host "0.0.0.0" is not' \
+  "$KUBECTL" --server="${API_URL/127.0.0.1/0.0.0.0}" get --raw /api
+# As a proxy it is sent the whole URL, which it does not take.
+refuse "what it does not take as HTTP, too" 'Error from server \(BadRequest\): the path must begin with a slash' \
+  env HTTP_PROXY="$API_URL" "$KUBECTL" --server=http://tahoma.invalid get --raw /api
 check "cluster-info" 'control plane.* is running' k cluster-info
 
 echo "# apply, diff, get"

@@ -7,17 +7,24 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "controller/access/identity_file.h"
 #include "lib/base/status.h"
 #include "tests/support/api_fixture.h"
+#include "tests/unit/lib/rest/raw_client.h"
 
 namespace tahoma::controller {
 namespace {
 
 using json = Json;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class HttpFrontTest : public testing::ApiFixture {
  protected:
@@ -86,6 +93,86 @@ TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
   // The scheme's name has no case (RFC 9110, 11.1).
   const httplib::Headers lower = {{"Authorization", "bearer secret"}};
   EXPECT_EQ(httplib::Client(front_->url()).Get("/api/v1/nodes", lower)->status, 200);
+}
+
+// What kubectl makes its error of (k8s.io/client-go rest/request.go, transformResponse): a Status
+// in JSON, whose code is that of the answer.
+json StatusOf(const std::string& answer) {
+  const std::size_t end = answer.find("\r\n\r\n");
+  if (end == std::string::npos) return {};
+  EXPECT_THAT(answer.substr(0, end), HasSubstr("Content-Type: application/json"));
+  const json status = json::parse(answer.substr(end + 4), nullptr, false);
+  if (!status.is_object()) return {};
+  EXPECT_EQ(status.value("apiVersion", ""), "v1");
+  EXPECT_EQ(status.value("kind", ""), "Status");
+  EXPECT_EQ(status.value("status", ""), "Failure");
+  EXPECT_EQ(std::to_string(status.value("code", 0)), answer.substr(9, 3));
+  return status;
+}
+
+TEST_F(HttpFrontTest, AnswersToItsAllowedHostsAndRefusesOthersAsKubernetesWordsIt) {
+  Serve({.allowed_hosts = {"tahoma.example"}});
+  const auto ask = [&](const std::string& host) {
+    return testing::RawClient(front_->port())
+        .Ask(fmt::format("GET /api/v1/nodes HTTP/1.1\r\nHost: {}:8001\r\n\r\n", host));
+  };
+  EXPECT_THAT(ask("tahoma.example"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("localhost"), StartsWith("HTTP/1.1 200 "));
+  const std::string refused = ask("evil.example");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 403 "));
+  const json status = StatusOf(refused);
+  EXPECT_EQ(status.value("reason", ""), "Forbidden");
+  EXPECT_THAT(status.value("message", ""), HasSubstr("the host \"evil.example\" is not one of"));
+}
+
+TEST_F(HttpFrontTest, WhatIsNoRequestIsRefusedWithAStatus) {
+  Serve({});
+  struct Case {
+    std::string request;
+    std::string code;
+    std::string reason;
+    std::string says;
+  };
+  const std::string post = "POST /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\n";
+  for (const Case& c : std::vector<Case>{
+           {"nonsense\r\n\r\n", "400", "BadRequest", "HTTP"},
+           {"GET http://a/api HTTP/1.1\r\nHost: a\r\n\r\n", "400", "BadRequest", "slash"},
+           {"GET /api HTTP/1.1\r\nHost: a b:c\r\n\r\n", "400", "BadRequest", "Host must be"},
+           {"GET /" + std::string(70'000, 'a') + " HTTP/1.1\r\n\r\n", "414", "", "request line"},
+           {"GET /api HTTP/1.1\r\nA: " + std::string(70'000, 'a') + "\r\n\r\n", "431", "", "head"},
+           {post + "Content-Length: 99999999\r\n\r\n", "413", "RequestEntityTooLarge", "too large"},
+           {post + "Transfer-Encoding: gzip\r\n\r\n", "501", "", "chunked"},
+           {post + "Origin: http://localhost\r\nContent-Length: 2\r\n\r\n{}", "415",
+            "UnsupportedMediaType", "Content-Type"}}) {
+    const std::string answer = testing::RawClient(front_->port()).Ask(c.request);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 " + c.code + " ")) << c.request.substr(0, 60);
+    const json status = StatusOf(answer);
+    EXPECT_EQ(status.value("reason", ""), c.reason) << c.request.substr(0, 60);
+    EXPECT_THAT(status.value("message", ""), HasSubstr(c.says));
+  }
+}
+
+TEST_F(HttpFrontTest, AnExceptionIsAStatusForTheCallerAndALineInTheLog) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  Serve({.audit = {.append = [](const std::string&) { throw std::runtime_error("no audit"); }},
+         .log = [&](const std::string& line) {
+           const std::lock_guard lock(mutex);
+           lines.push_back(line);
+         }});
+  const std::string body = ConfigMapOf("c", "1").dump();
+  const std::string answer =
+      testing::RawClient(front_->port())
+          .Ask(fmt::format("POST /api/v1/namespaces/default/configmaps "
+                           "HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                           "application/json\r\nContent-Length: {}\r\n\r\n{}",
+                           body.size(), body));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 500 "));
+  EXPECT_EQ(StatusOf(answer).value("reason", ""), "InternalError");
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], StartsWith("POST /api/v1/namespaces/default/configmaps from 127.0.0.1:"));
+  EXPECT_THAT(lines[0], EndsWith("failed inside the server: no audit"));
 }
 
 TEST_F(HttpFrontTest, RefusesToListenToTheWorldWithoutKnowingItsCallers) {

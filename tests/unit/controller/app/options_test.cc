@@ -56,6 +56,8 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
                             "tk",
                             "--client-ca-file",
                             "ca",
+                            "--allowed-hosts",
+                            "a.example,10.0.0.5",
                             "--scheduler-names",
                             "s1,s2"})
                   .ok());
@@ -64,6 +66,7 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
       "apiVersion: tahoma.dev/v1alpha1\nkind: ControllerConfig\nstandalone: true\ndataDir: d\n"
       "listenAddress: l\nadminAddress: a\nkubeconfig: k\ncrdDir: c\nwriteKubeconfig: w\n"
       "portFile: p\ntokenFile: t\ntlsCertFile: tc\ntlsKeyFile: tk\nclientCaFile: ca\n"
+      "allowedHosts: [a.example, 10.0.0.5]\n"
       "schedulerNames: [s1, s2]\n",
       "file", DeclareOptions(file));
   ASSERT_TRUE(read.ok()) << read;
@@ -75,6 +78,8 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
     EXPECT_FALSE((flags.*member).empty());
   }
   EXPECT_TRUE(flags.standalone && file.standalone);
+  EXPECT_THAT(flags.allowed_hosts, ElementsAre("a.example", "10.0.0.5"));
+  EXPECT_EQ(flags.allowed_hosts, file.allowed_hosts);
   EXPECT_THAT(flags.scheduler_names, ElementsAre("s1", "s2"));
   EXPECT_EQ(flags.scheduler_names, file.scheduler_names);
 }
@@ -95,6 +100,13 @@ TEST(OptionsTest, CombinationsThatMakeNoSenseAreRefusedWithTheReason) {
        "clientCaFile needs tlsCertFile and tlsKeyFile"},
       {[](Options& o) { o.audit_required = true; }, "auditRequired needs auditFile"},
       {[](Options& o) { o.tls_cert_file = o.tls_key_file = o.client_ca_file = "x"; }, ""},
+      {[](Options& o) {
+         o.allowed_hosts = {"tahoma.example", "10.0.0.5"};
+       },
+       ""},
+      {[](Options& o) { o.allowed_hosts = {"tahoma.example:8001"}; },
+       "allowedHosts: \"tahoma.example:8001\" is not a host; expected a name or an address without "
+       "port, for example tahoma.example.com, 10.0.0.5 or fd00::1"},
       {[](Options& o) {
          o.standalone = true;
          o.listen_address = o.admin_address;

@@ -2,12 +2,18 @@
 
 #include "lib/rest/site_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "lib/base/status.h"
 
 namespace tahoma::rest {
 namespace {
+
+using ::testing::StartsWith;
 
 // The status of the refusal; 0: none.
 int Ask(const SiteCheck& check, Headers headers, const std::string& method = "GET",
@@ -48,6 +54,54 @@ TEST(SiteCheckTest, ElsewhereAddressesAndConfiguredNamesAre) {
   }
   EXPECT_EQ(Ask(check, {{"Host", "evil.example"}}), 403);
   EXPECT_EQ(Ask(check, {{"Host", "0.0.0.0"}}), 0);
+}
+
+TEST(SiteCheckTest, AnAddressIsTheSameInWhateverWayItIsWritten) {
+  const SiteCheck check(
+      {.address_host = "127.0.0.1", .allowed_hosts = {"FD00:0:0::1", "10.0.0.5"}});
+  for (const char* host : {"[fd00::1]:8002", "[FD00::0:1]", "10.0.0.5:8002", "[0:0:0:0:0:0:0:1]"}) {
+    EXPECT_EQ(Ask(check, {{"Host", host}}), 0) << host;
+  }
+  EXPECT_EQ(Ask(check, {{"Host", "[fd00::2]"}}), 403);
+  EXPECT_EQ(Ask(check, {{"Host", "10.0.0.6"}}), 403);
+}
+
+TEST(AllowedHostsTest, AreNamesAndAddressesWithoutPort) {
+  EXPECT_EQ(CheckAllowedHosts({}), absl::OkStatus());
+  EXPECT_EQ(CheckAllowedHosts({"tahoma.example.com", "Tahoma", "my_service", "xn--bcher-kva.de",
+                               "10.0.0.5", "fd00::1", "::1", "3com.com", std::string(63, 'a')}),
+            absl::OkStatus());
+  for (const std::string wrong : {"",
+                                  "a:8001",
+                                  "10.0.0.5:8001",
+                                  "[::1]",
+                                  "[::1]:80",
+                                  "http://a",
+                                  "a/b",
+                                  "*",
+                                  "*.example.com",
+                                  ".example.com",
+                                  "a..b",
+                                  "a.",
+                                  "a b",
+                                  "bücher.de",
+                                  "10.0.0",
+                                  "10.0.0.300",
+                                  "1",
+                                  "-a",
+                                  "a-",
+                                  "fd00::1%eth0",
+                                  "fd00:::1"}) {
+    EXPECT_EQ(CheckAllowedHosts({"right", wrong}),
+              InvalidArgument("\"{}\" is not a host; expected a name or an address without port, "
+                              "for example tahoma.example.com, 10.0.0.5 or fd00::1",
+                              wrong));
+  }
+  for (const std::string& wrong : {std::string(64, 'a'), std::string(254, 'a')}) {
+    EXPECT_THAT(Message(CheckAllowedHosts({wrong})), StartsWith("\"aaa"));
+  }
+  EXPECT_THAT(Message(CheckAllowedHosts(std::vector<std::string>(101, "a"))),
+              StartsWith("101 hosts; at most 100"));
 }
 
 TEST(SiteCheckTest, OnlyItsOwnPagesMayCall) {

@@ -185,7 +185,11 @@ TEST(SimNodeOptionsTest, SocketsAndTheFaultApiAreNotOpenToEverybody) {
        },
        ""},
       {[](Options& o) { o.admin_tls_cert_file = "c"; },
-       "adminTlsCertFile and adminTlsKeyFile go together"}};
+       "adminTlsCertFile and adminTlsKeyFile go together"},
+      {[](Options& o) { o.allowed_hosts = {"node-1.example"}; }, ""},
+      {[](Options& o) { o.allowed_hosts = {"http://node-1"}; },
+       "allowedHosts: \"http://node-1\" is not a host; expected a name or an address without "
+       "port"}};
   Expect(cases);
 }
 
