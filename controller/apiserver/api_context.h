@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "controller/apiserver/component_status.h"
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/object_store.h"
 #include "lib/base/clock.h"
@@ -46,6 +47,7 @@ struct ApiContext {
   const Clock& clock;
   IdSource& ids;
   NodeFetch node_fetch;
+  const ComponentStatuses& components;
 };
 
 }  // namespace tahoma::controller

@@ -113,7 +113,7 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
     : objects_(std::move(objects)),
       ids_(options.seed),
       log_(std::move(options.log)),
-      context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch)} {}
+      context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch), components_} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
                                                            Options options) {

@@ -21,8 +21,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "controller/apiserver/api_context.h"
+#include "controller/apiserver/component_status.h"
 #include "controller/apiserver/kind.h"
 #include "controller/apiserver/object_store.h"
 #include "controller/apiserver/openapi.h"
@@ -61,6 +63,11 @@ class ApiServer {
   // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
   absl::Status InstallCrd(std::string_view text);
 
+  // One more of the componentstatuses.
+  void AddComponent(std::string name, ComponentStatuses::Check check) {
+    components_.Add(std::move(name), std::move(check));
+  }
+
   // Ends the waiting of all watches, for shutdown.
   void StopWatches() { objects_->StopWaiting(); }
 
@@ -84,6 +91,7 @@ class ApiServer {
   std::unique_ptr<ObjectStore> objects_;
   KindRegistry kinds_;
   IdSource ids_;
+  ComponentStatuses components_;
   OpenApiCache open_api_;
   const std::function<void(const std::string& line)> log_;
   const ApiContext context_;

@@ -89,6 +89,7 @@ struct Kind {
   bool has_generation = false;  // metadata.generation counts changes outside metadata and status
   bool served = true;           // false: a CRD version that is stored or kept but not served
   bool storage = true;          // the version in which objects are stored
+  bool computed = false;        // ComponentStatus: made when it is read, stored nowhere
   std::vector<std::string> verbs;
   std::optional<ScalePaths> scale;
   std::vector<Subresource> subresources;  // besides status and scale

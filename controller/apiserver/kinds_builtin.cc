@@ -176,8 +176,15 @@ std::vector<Kind> CoreKinds() {
   Kind account = Make("", "v1", "ServiceAccount", "serviceaccounts");
   account.short_names = {"sa"};
   account.columns = {NameColumn(), Text("Secrets", "How many secrets."), AgeColumn()};
-  return {PodKind(),  NodeKind(), NamespaceKind(), CoreEventKind(),
-          config_map, secret,     account,         ServiceKind()};
+  Kind component = Make("", "v1", "ComponentStatus", "componentstatuses");
+  component.short_names = {"cs"};
+  component.namespaced = false;
+  component.computed = true;
+  component.verbs = {"get", "list"};
+  component.columns = {NameColumn(), Text("Status", "Healthy or Unhealthy."),
+                       Text("Message", "How it is."), Text("Error", "What went wrong.")};
+  return {PodKind(), NodeKind(), NamespaceKind(), CoreEventKind(), config_map,
+          secret,    account,    ServiceKind(),   component};
 }
 
 std::vector<Kind> ResourceKinds() {

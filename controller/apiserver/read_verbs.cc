@@ -104,6 +104,21 @@ absl::StatusOr<Selection> SelectionOf(const ApiRequest& request) {
                           request.parameter("fieldSelector"));
 }
 
+ObjectList Newest(const ApiContext& context, const ApiRequest& request) {
+  if (!request.kind->computed) {
+    return context.objects.List(request.resource(), request.key_prefix());
+  }
+  return {context.components.Objects(), context.objects.version()};
+}
+
+ObjectPtr NewestOne(const ApiContext& context, const ApiRequest& request) {
+  if (!request.kind->computed) return context.objects.Get(request.resource(), request.key());
+  for (ObjectPtr& object : context.components.Objects()) {
+    if (object->key == request.key()) return std::move(object);
+  }
+  return nullptr;
+}
+
 // The objects as of the version that the parameters ask for.
 absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest& request,
                                     const std::optional<ContinueToken>& token) {
@@ -119,7 +134,7 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
     exact = version;
   }
   if (!exact) {
-    ObjectList list = context.objects.List(resource, request.key_prefix());
+    ObjectList list = Newest(context, request);
     if (version && *version > list.version) return TooLargeVersionError(*version, list.version);
     return list;
   }
@@ -192,7 +207,7 @@ absl::StatusOr<ContinueToken> DecodeContinue(std::string_view text) {
 
 absl::StatusOr<rest::Response> GetOne(const ApiContext& context, const ApiRequest& request) {
   TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
-  const ObjectPtr object = context.objects.Get(request.resource(), request.key());
+  const ObjectPtr object = NewestOne(context, request);
   if (object == nullptr) return NotFoundError(*request.kind, request.name);
   TAHOMA_ASSIGN_OR_RETURN(const auto version, RequestedVersion(request));
   if (const std::int64_t newest = context.objects.version(); version && *version > newest) {

@@ -317,6 +317,14 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
          return Cells{Name(o), std::to_string(Count(o, {"secrets"})), Age(o, now)};
        }},
       {"services", ServiceCells},
+      {"componentstatuses",
+       [](const Json& o, WallTime) {
+         const Json conditions = ValueAt(o, {"conditions"});
+         const Json healthy = conditions.empty() ? Json::object() : conditions.at(0);
+         const bool is_healthy = healthy.value("status", "") == "True";
+         return Cells{Name(o), is_healthy ? "Healthy" : "Unhealthy", Text(healthy, {"message"}),
+                      Text(healthy, {"error"})};
+       }},
       {"leases.coordination.k8s.io",
        [](const Json& o, WallTime now) {
          return Cells{Name(o), Text(o, {"spec", "holderIdentity"}), Age(o, now)};

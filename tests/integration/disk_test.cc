@@ -98,11 +98,15 @@ TEST_F(SmallDisk, WritesGoOnWhenThereIsRoomAgainAndNothingAcknowledgedIsLost) {
               AllOf(HasSubstr("503 "), HasSubstr("[-]store failed"), HasSubstr("[+]core ok")));
   EXPECT_THAT(Ask(controller.api(), "/livez"), HasSubstr("200 ok"));
   EXPECT_THAT(Ask(controller.api(), std::string(kMaps) + "/before"), HasSubstr("200 "));
+  const std::string component = "/api/v1/componentstatuses/store";
+  EXPECT_THAT(Ask(controller.api(), component),
+              HasSubstr(R"("message":"no commit succeeds","status":"False","type":"Healthy")"));
   EXPECT_EQ(PutMap(controller.api(), "refused"), 503);
   fs::remove(filler());
   EXPECT_TRUE(controller.Eventually([&] { return PutMap(controller.api(), "after") == 201; }))
       << controller.program().log();
   EXPECT_THAT(Ask(controller.api(), "/readyz/store"), HasSubstr("200 ok"));
+  EXPECT_THAT(Ask(controller.api(), component), HasSubstr(R"("status":"True")"));
   controller.program().Kill(SIGTERM);
   EXPECT_EQ(controller.program().Wait(), 0);
   Standalone again(dir_.path(), testing::RealController);

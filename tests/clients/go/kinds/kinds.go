@@ -26,7 +26,8 @@ const Version = "v0.36.3"
 func Objects() []runtime.Object {
 	return []runtime.Object{
 		&core.Pod{}, &core.Node{}, &core.Namespace{}, &core.Event{}, &core.ConfigMap{},
-		&core.Secret{}, &core.Service{}, &core.ServiceAccount{}, &core.Binding{},
+		&core.Secret{}, &core.Service{}, &core.ServiceAccount{}, &core.ComponentStatus{},
+		&core.Binding{},
 		&coordination.Lease{}, &events.Event{},
 		&resource.ResourceSlice{}, &resource.ResourceClaim{}, &resource.ResourceClaimTemplate{},
 		&resource.DeviceClass{}, &resourcebeta.DeviceClass{},

@@ -41,6 +41,7 @@ TEST(KindTableTest, EveryBuiltInKindHasASchemaOfAnObject) {
                                           "nodes",
                                           "namespaces",
                                           "events",
+                                          "componentstatuses",
                                           "configmaps",
                                           "secrets",
                                           "serviceaccounts",
@@ -69,7 +70,7 @@ TEST(KindTableTest, EveryBuiltInKindHasASchemaOfAnObject) {
 TEST(KindTableTest, KindsAreSortedWithCoreFirst) {
   const auto kinds = KindRegistry().Snapshot();
   EXPECT_EQ(kinds->kinds().front()->group, "");
-  EXPECT_EQ(kinds->kinds().front()->plural, "configmaps");
+  EXPECT_EQ(kinds->kinds().front()->plural, "componentstatuses");
   EXPECT_EQ(kinds->kinds().back()->group, "resource.k8s.io");
 }
 

@@ -244,5 +244,22 @@ TEST_F(ReadVerbsTest, TheInProcessTransportSpeaksForClientsOfThisProcess) {
   EXPECT_THAT(refused->body, HasSubstr("NotFound"));
 }
 
+TEST_F(ReadVerbsTest, ComponentsSayHowTheyAreWhenTheyAreRead) {
+  std::string trouble;
+  server_->AddComponent("store", [&] { return trouble; });
+  server_->AddComponent("core", [] { return std::string(); });
+  const std::string path = "/api/v1/componentstatuses";
+  EXPECT_EQ(Call("GET", path).names(), (std::vector<std::string>{"core", "store"}));
+  EXPECT_EQ(Call("GET", path + "/store").body.at("conditions"),
+            json::parse(R"([{"type": "Healthy", "status": "True", "message": "ok"}])"));
+  trouble = "no commit succeeds";
+  EXPECT_EQ(
+      Call("GET", path + "/store").body.at("conditions"),
+      json::parse(R"([{"type": "Healthy", "status": "False", "message": "no commit succeeds"}])"));
+  EXPECT_EQ(Call("GET", path + "/other").status, 404);
+  EXPECT_EQ(Call("DELETE", path + "/store").status, 405);
+  EXPECT_EQ(Call("POST", path, {{"metadata", {{"name", "own"}}}}).status, 405);
+}
+
 }  // namespace
 }  // namespace tahoma::controller
