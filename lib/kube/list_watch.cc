@@ -42,7 +42,7 @@ bool WatchCache::Store(const json& object, bool listed) {
   Known& known = at->second;
   known.generation = generation_;
   if (!is_new && !listed && IsOlderVersion(version, known.resource_version)) return true;
-  if (!is_new && known.uid == uid && known.resource_version == version) return true;
+  if (!is_new && !listed && known.uid == uid && known.resource_version == version) return true;
   Type type = is_new ? Type::kAdded : Type::kModified;
   if (!is_new && known.uid != uid) {
     // Deleted and made again while nobody watched.

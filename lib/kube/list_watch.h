@@ -4,9 +4,11 @@
 //                       [&](const WatchEvent& event) { … event.type, event.key, *event.object … });
 //   reflector.Start();                        // a thread of its own; ends with the object
 //
-// The owner hears every object added, modified and deleted, in the order of the server, and
-// kSynced after each complete list. Deletes that happened while the watch was broken are found by
-// comparing the next list with what was known, and are then told without an object.
+// The owner hears every object added, modified and deleted, in the order of the server, every
+// object of each list (kModified when it is known, also when it is as it was: whoever writes to it
+// sees what a restored server has lost), and kSynced after each complete list. Deletes made
+// while the watch was broken are found by comparing the next list with what was known, and are then
+// told without an object.
 //
 // Time goes back only when the server lost its history, as when it was restored from a backup. A
 // list that is older than what was seen is refused and asked for again until it stays so
