@@ -112,6 +112,7 @@ class RunningNode final : public SimNode {
   kube::InterruptibleSleeper sleeper_;
   std::unique_ptr<kube::HttpTransport> transport_;
   std::unique_ptr<kube::Client> api_;
+  std::unique_ptr<kube::Client> api_once_;
   std::unique_ptr<PluginRegistry> registry_;
   std::unique_ptr<rest::Server> log_server_;
   std::unique_ptr<PodRunner> runner_;
@@ -275,6 +276,8 @@ absl::Status RunningNode::BeginPods() {
                           kube::LoadKubeconfig(options_.pod_runner.kubeconfig));
   TAHOMA_ASSIGN_OR_RETURN(transport_, kube::HttpTransport::Create(std::move(access), {}, Warn));
   api_ = std::make_unique<kube::Client>(*transport_, sleeper_, Rng(SeedFromMachine()));
+  api_once_ = std::make_unique<kube::Client>(*transport_, sleeper_, Rng(SeedFromMachine()),
+                                             kube::RetryOptions{.attempts = 1});
   TAHOMA_ASSIGN_OR_RETURN(registry_, PluginRegistry::Watch(options_.pod_runner.registry_dir, Log));
   TAHOMA_RETURN_IF_ERROR(BeginLogs());
   auto logs = std::make_shared<LogFolder>(options_.pod_runner.pods_dir);
@@ -292,6 +295,7 @@ absl::Status RunningNode::BeginPods() {
   runner_ = std::make_unique<PodRunner>(
       std::move(options),
       PodRunner::Ports{.api = *api_,
+                       .api_once = *api_once_,
                        .plugins = [this](const auto& driver) { return registry_->Find(driver); },
                        .clock = clock_,
                        .logs = std::move(logs),

@@ -38,6 +38,10 @@ std::string TextOf(const json& status) {
   return status.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+bool IsBeingDeleted(const json& pod) {
+  return !TextAt(At(pod, "metadata"), "deletionTimestamp").empty();
+}
+
 bool HasEnded(const json& pod) {
   const std::string phase = TextAt(At(pod, "status"), "phase");
   return phase == "Succeeded" || phase == "Failed";
@@ -63,6 +67,9 @@ absl::StatusOr<ClaimFacts> ParseClaimFacts(const json& claim) {
   const json& results = At(At(allocation, "devices"), "results");
   if (results.is_array()) {
     for (const json& result : results) {
+      facts.devices.insert(fmt::format("{}/{}/{}/{}", TextAt(result, "driver"),
+                                       TextAt(result, "pool"), TextAt(result, "device"),
+                                       TextAt(result, "request")));
       std::string driver = TextAt(result, "driver");
       if (!Contains(facts.drivers, driver)) facts.drivers.push_back(std::move(driver));
     }
@@ -72,6 +79,20 @@ absl::StatusOr<ClaimFacts> ParseClaimFacts(const json& claim) {
     for (const json& consumer : reserved) facts.reserved_for.push_back(TextAt(consumer, "uid"));
   }
   return facts;
+}
+
+absl::Status CheckWrite(const json& shown, const PodRef& pod, std::string_view node,
+                        PodWrite write) {
+  if (const std::string uid = RefOf(shown).uid; uid != pod.uid) {
+    return Aborted("another pod ({}) has its name", uid);
+  }
+  if (const std::string at = TextAt(At(shown, "spec"), "nodeName"); at != node) {
+    return Aborted("it is bound to \"{}\"", at);
+  }
+  if (write == PodWrite::kRemoval && !IsBeingDeleted(shown)) {
+    return FailedPrecondition("nobody asks for its deletion any more");
+  }
+  return absl::OkStatus();
 }
 
 NodePods::NodePods(PodMachine::Addresses addresses) : addresses_(std::move(addresses)) {}
@@ -113,9 +134,11 @@ absl::Status NodePods::Restore(std::string_view checkpoint) {
   return absl::OkStatus();
 }
 
-NodeActions NodePods::Take() {
-  for (const std::string& uid : over_) pods_.erase(uid);
-  over_.clear();
+NodeActions NodePods::Take(WallTime now) {
+  for (const std::string& uid : std::exchange(over_, {})) {
+    const auto ended = pods_.extract(uid);
+    if (!ended.empty() && ended.mapped().back) Add(*ended.mapped().back, now);
+  }
   return std::exchange(actions_, {});
 }
 
@@ -134,39 +157,47 @@ std::string NodePods::UidOf(std::string_view name_space, std::string_view name) 
 }
 
 NodeActions NodePods::OnPod(const json& object, WallTime now) {
-  const PodRef ref = RefOf(object);
-  const auto known = pods_.find(ref.uid);
-  absl::StatusOr<PodSpec> spec = ParsePod(object);
+  const auto known = pods_.find(RefOf(object).uid);
   if (known == pods_.end()) {
-    if (!spec.ok()) {
-      Refuse(object, "UnsupportedPod", Message(spec.status()));
-      return Take();
-    }
-    if (shutting_down_) {
-      // What holds claims is left to the next runner: its phase may only be final without them.
-      if (!HoldsClaims(ref.uid)) {
-        Refuse(object, "NodeShutdown", "Pod was rejected as the node is shutting down.");
-      }
-      return Take();
-    }
-    Pod& pod = pods_[ref.uid];
-    pod.ref = ref;
-    Admit(pod, *std::move(spec), object, now);
-    AfterStep(ref.uid);
-    return Take();
+    Add(object, now);
+  } else if (known->second.machine->gone()) {
+    known->second.back = std::make_shared<const json>(object);
+  } else {
+    Update(known->second, object, now);
   }
-  if (!spec.ok()) return {};  // a spec that was good once cannot turn bad; nothing to act on
-  Pod& pod = known->second;
+  return Take(now);
+}
+
+void NodePods::Add(const json& object, WallTime now) {
+  const PodRef ref = RefOf(object);
+  absl::StatusOr<PodSpec> spec = ParsePod(object);
+  if (!spec.ok()) return Refuse(object, "UnsupportedPod", Message(spec.status()));
+  if (shutting_down_) {
+    // What holds claims is left to the next runner: its phase may only be final without them.
+    if (HoldsClaims(ref.uid)) return;
+    return Refuse(object, "NodeShutdown", "Pod was rejected as the node is shutting down.");
+  }
+  Pod& pod = pods_[ref.uid];
+  pod.ref = ref;
+  pod.shown = std::make_shared<const json>(object);
+  Admit(pod, *std::move(spec), object, now);
+  AfterStep(ref.uid);
+}
+
+void NodePods::Update(Pod& pod, const json& object, WallTime now) {
+  pod.status_lost = !ShowsStatus(object, json::parse(pod.written));
+  pod.removal_lost = pod.machine->finished();
+  pod.shown = std::make_shared<const json>(object);
+  absl::StatusOr<PodSpec> spec = ParsePod(object);
+  if (!spec.ok()) return;  // a spec that was good once cannot turn bad; nothing to act on
   pod.machine->SetClaims(std::move(spec->claims));
   if (spec->active_deadline != pod.machine->spec().active_deadline) {
     Carry(pod, pod.machine->OnActiveDeadline(spec->active_deadline, now), now);
-    AfterStep(ref.uid);
   }
   if (spec->deletion_grace) {
     Carry(pod, pod.machine->OnDeletion(*spec->deletion_grace, now), now);
-    AfterStep(ref.uid);
   }
-  return Take();
+  AfterStep(pod.ref.uid);
 }
 
 void NodePods::Admit(Pod& pod, PodSpec spec, const json& object, WallTime now) {
@@ -198,14 +229,18 @@ bool NodePods::HoldsClaims(const std::string& pod_uid) const {
 void NodePods::Refuse(const json& object, std::string_view reason, std::string_view message) {
   const PodRef ref = RefOf(object);
   if (ref.uid.empty()) return;
-  if (!TextAt(At(object, "metadata"), "deletionTimestamp").empty()) {
+  if (IsBeingDeleted(object)) {
     refused_.erase(ref.uid);
     actions_.push_back(DeletePod{.pod = ref});
     return;
   }
-  if (HasEnded(object) || !refused_.insert(ref.uid).second) return;
-  const json status = {{"phase", "Failed"}, {"reason", reason}, {"message", message}};
-  actions_.push_back(WriteStatus{.pod = ref, .status = TextOf(status)});
+  const auto known = refused_.find(ref.uid);
+  if (known != refused_.end()) known->second.lost = !HasEnded(object);
+  if (known != refused_.end() || HasEnded(object)) return;
+  const std::string status =
+      TextOf({{"phase", "Failed"}, {"reason", reason}, {"message", message}});
+  refused_[ref.uid] = {.pod = ref, .status = status};
+  actions_.push_back(WriteStatus{.pod = ref, .status = status});
   actions_.push_back(WriteEvent{
       .pod = ref,
       .event = {.warning = true, .reason = std::string(reason), .message = std::string(message)}});
@@ -215,18 +250,75 @@ NodeActions NodePods::OnPodGone(const std::string& uid, WallTime now) {
   refused_.erase(uid);
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return {};
+  found->second.back.reset();
   Carry(found->second, found->second.machine->OnGone(now), now);
   AfterStep(uid);
-  return Take();
+  return Take(now);
+}
+
+void NodePods::WriteLost(WallTime now) {
+  for (auto& [uid, pod] : pods_) {
+    if (pod.machine->gone()) continue;
+    if (std::exchange(pod.status_lost, false)) {
+      const bool holds = !pod.claims.empty() && !pod.machine->ended();
+      holds && !pod.claims_reading ? CheckClaimsOf(pod) : pod.written.clear();
+    }
+    const bool deleting = IsBeingDeleted(*pod.shown);
+    if (std::exchange(pod.removal_lost, false) || !deleting) {
+      Carry(pod, pod.machine->OnListed(deleting, now), now);
+    }
+    AfterStep(uid);
+  }
+  for (auto& [uid, refusal] : refused_) {
+    if (!std::exchange(refusal.lost, false)) continue;
+    actions_.push_back(WriteStatus{.pod = refusal.pod, .status = refusal.status});
+  }
+}
+
+void NodePods::CheckClaimsOf(Pod& pod) {
+  pod.check_at.reset();
+  if (std::exchange(pod.checking, true)) return;
+  ReadClaims read{.pod = pod.ref};
+  for (const PodClaim& claim : pod.machine->spec().claims) {
+    if (!claim.object.empty()) read.names.push_back(claim.object);
+  }
+  actions_.push_back(std::move(read));
+}
+
+// Whether what the pod was given is still its own.
+bool NodePods::HasDevices(const Pod& pod, const std::vector<ClaimFacts>& claims) const {
+  return claims.size() == pod.claims.size() &&
+         std::all_of(claims.begin(), claims.end(), [&](const ClaimFacts& facts) {
+           const auto held = claims_.find(facts.uid);
+           return pod.claims.contains(facts.uid) && held != claims_.end() &&
+                  held->second.facts.devices == facts.devices;
+         });
+}
+
+void NodePods::OnClaimsChecked(Pod& pod, const absl::StatusOr<std::vector<ClaimFacts>>& claims,
+                               WallTime now) {
+  pod.checking = false;
+  if (pod.machine->ended() || pod.machine->gone()) return;
+  if (!claims.ok() && !absl::IsNotFound(claims.status())) {
+    pod.check_at = now + kFirstPrepareRetry;
+  } else if (claims.ok() && HasDevices(pod, *claims)) {
+    pod.written.clear();
+  } else {
+    // It was decided anew: this is the end of what runs, and the beginning of what was decided.
+    pod.back = pod.shown;
+    Carry(pod, pod.machine->OnGone(now), now);
+  }
+  AfterStep(pod.ref.uid);
 }
 
 NodeActions NodePods::OnPodsSynced(WallTime now) {
+  WriteLost(now);
   for (auto& [uid, claim] : claims_) {
     std::erase_if(claim.users, [&](const std::string& pod) { return !pods_.contains(pod); });
     if (claim.users.empty()) claim.retry_at = now;
   }
   UnprepareUnused(now);
-  return Take();
+  return Take(now);
 }
 
 void NodePods::UnprepareUnused(WallTime now) {
@@ -305,15 +397,19 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
                                    const absl::StatusOr<std::vector<ClaimFacts>>& claims,
                                    WallTime now) {
   const auto found = pods_.find(pod_uid);
-  if (found == pods_.end() || !found->second.claims_reading) return {};
+  if (found == pods_.end()) return {};
   Pod& pod = found->second;
+  if (!pod.claims_reading) {
+    if (pod.checking) OnClaimsChecked(pod, claims, now);
+    return Take(now);
+  }
   pod.claims_reading = false;
   absl::Status usable = claims.status();
   if (usable.ok()) usable = CheckClaims(pod, *claims);
   if (!usable.ok()) {
     Carry(pod, pod.machine->OnPrepareFailed(Message(usable), now), now);
     AfterStep(pod_uid);
-    return Take();
+    return Take(now);
   }
   DropFormerClaims(pod, *claims);
   for (const ClaimFacts& facts : *claims) {
@@ -335,7 +431,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   }
   FinishPreparing(pod, now);
   AfterStep(pod_uid);
-  return Take();
+  return Take(now);
 }
 
 // A claim that was deleted and made anew under its name is another one. A call for the former may
@@ -378,7 +474,7 @@ NodeActions NodePods::OnClaimPrepared(const std::string& claim_uid,
   if (std::exchange(claim.unprepare_next, false) && claim.users.empty()) {
     claim.waiting = waiting;  // pods that end wait for the unprepare now
     AskUnprepare(claim);
-    return Take();
+    return Take(now);
   }
   for (const std::string& uid : waiting) {
     const auto at = pods_.find(uid);
@@ -391,7 +487,7 @@ NodeActions NodePods::OnClaimPrepared(const std::string& claim_uid,
     }
     AfterStep(uid);
   }
-  return Take();
+  return Take(now);
 }
 
 void NodePods::AskUnprepare(Claim& claim) {
@@ -454,7 +550,7 @@ NodeActions NodePods::OnClaimUnprepared(const std::string& claim_uid, const absl
     }
     AfterStep(uid);
   }
-  return Take();
+  return Take(now);
 }
 
 std::vector<std::string> NodePods::DevicesFor(const Pod& pod, const std::string& container) const {
@@ -487,6 +583,7 @@ void NodePods::AfterStep(const std::string& uid) {
   std::string status = TextOf(pod.machine->Status());
   if (status != pod.written) {
     pod.written = status;
+    pod.status_lost = false;
     // The object is gone with a pod that vanished; there is nowhere to write to.
     if (!pod.machine->gone()) {
       actions_.push_back(WriteStatus{.pod = pod.ref, .status = std::move(status)});
@@ -501,7 +598,7 @@ NodeActions NodePods::OnStarted(const std::string& pod_uid, const std::string& c
   Carry(found->second, found->second.machine->OnStarted(container, attempt, container_id, now),
         now);
   AfterStep(pod_uid);
-  return Take();
+  return Take(now);
 }
 
 NodeActions NodePods::OnStartFailed(const std::string& pod_uid, const std::string& container,
@@ -511,7 +608,7 @@ NodeActions NodePods::OnStartFailed(const std::string& pod_uid, const std::strin
   Carry(found->second,
         found->second.machine->OnStartFailed(container, attempt, std::move(failure), now), now);
   AfterStep(pod_uid);
-  return Take();
+  return Take(now);
 }
 
 NodeActions NodePods::OnExited(const std::string& pod_uid, const std::string& container,
@@ -520,7 +617,7 @@ NodeActions NodePods::OnExited(const std::string& pod_uid, const std::string& co
   if (found == pods_.end()) return {};
   Carry(found->second, found->second.machine->OnExited(container, attempt, exit, now), now);
   AfterStep(pod_uid);
-  return Take();
+  return Take(now);
 }
 
 NodeActions NodePods::OnShutdown(std::chrono::seconds grace, WallTime now) {
@@ -529,25 +626,27 @@ NodeActions NodePods::OnShutdown(std::chrono::seconds grace, WallTime now) {
     Carry(pod, pod.machine->OnNodeShutdown(std::min(grace, pod.machine->spec().grace), now), now);
     AfterStep(uid);
   }
-  return Take();
+  return Take(now);
 }
 
 NodeActions NodePods::OnTick(WallTime now) {
   UnprepareUnused(now);
   for (auto& [uid, pod] : pods_) {
+    if (pod.check_at && *pod.check_at <= now) CheckClaimsOf(pod);
     const std::optional<WallTime> due = pod.machine->NextDeadline();
     if (!due || *due > now) continue;
     Carry(pod, pod.machine->OnTick(now), now);
     AfterStep(uid);
   }
-  return Take();
+  return Take(now);
 }
 
 std::optional<WallTime> NodePods::NextDeadline() const {
   std::optional<WallTime> next;
   for (const auto& [uid, pod] : pods_) {
-    const std::optional<WallTime> due = pod.machine->NextDeadline();
-    if (due && (!next || *due < *next)) next = due;
+    for (const std::optional<WallTime>& due : {pod.machine->NextDeadline(), pod.check_at}) {
+      if (due && (!next || *due < *next)) next = due;
+    }
   }
   for (const auto& [uid, claim] : claims_) {
     if (claim.retry_at && (!next || *claim.retry_at < *next)) next = claim.retry_at;

@@ -39,6 +39,7 @@ struct ClaimFacts {
   std::string name{};
   bool allocated = false;
   std::vector<std::string> drivers{};       // of the allocation, each once
+  std::set<std::string> devices{};          // of the allocation, with what they are for
   std::vector<std::string> reserved_for{};  // pod uids
 };
 absl::StatusOr<ClaimFacts> ParseClaimFacts(const Json& claim);
@@ -77,6 +78,15 @@ struct StopContainer {
   int attempt = 0;
   bool kill = false;
 };
+// What is about to be written to a pod.
+enum class PodWrite { kStatus, kRemoval };
+// Whether this node may, by the pod as the API server shows it now: kAborted when there is nothing
+// to write to, because another pod has its name or it is bound to another node; kFailedPrecondition
+// for the removal of what nobody deletes. A server that was restored from a backup has such pods. A
+// kubelet reads a pod before it writes, too (pkg/kubelet/status status_manager.go syncPod).
+absl::Status CheckWrite(const Json& shown, const PodRef& pod, std::string_view node,
+                        PodWrite write);
+
 struct WriteStatus {
   PodRef pod{};
   std::string status{};  // JSON
@@ -104,10 +114,11 @@ class NodePods {
   absl::Status Restore(std::string_view checkpoint);
   std::string Checkpoint() const;
 
-  // A pod was added or changed. Pods of other nodes are the caller's to leave out.
+  // A pod was added or changed, or is in a list. Pods of other nodes are the caller's to leave out.
   NodeActions OnPod(const Json& pod, WallTime now);
   NodeActions OnPodGone(const std::string& uid, WallTime now);
-  // Every pod of the node was seen once: claims that nobody uses any more are unprepared.
+  // A complete list was told by OnPod and OnPodGone. It shows what the API server has: statuses and
+  // removals that it lost are asked for again, and claims that nobody uses any more are unprepared.
   NodeActions OnPodsSynced(WallTime now);
   NodeActions OnClaimsRead(const std::string& pod_uid,
                            const absl::StatusOr<std::vector<ClaimFacts>>& claims, WallTime now);
@@ -153,11 +164,32 @@ class NodePods {
     std::set<std::string> claims{};                   // claim uids in use
     std::map<std::string, std::string> claim_uids{};  // entry of spec.resourceClaims -> uid
     std::string written{};                            // the status written last
+    bool status_lost = false;                         // the API server showed another one last
+    bool removal_lost = false;  // the API server showed it although its removal was asked for
+    std::shared_ptr<const Json> shown{};  // by the API server, last
+    // Its claims are read again: they may have been decided anew since the status was lost.
+    bool checking = false;
+    std::optional<WallTime> check_at{};  // again
+    // It was gone and is there again while its containers are still being ended: as it came back.
+    std::shared_ptr<const Json> back{};
     bool claims_reading = false;
     bool left_to_next = false;  // claims stay prepared when the node has shut down
   };
 
-  NodeActions Take();
+  struct Refusal {
+    PodRef pod{};
+    std::string status{};
+    bool lost = false;  // the API server showed another one last
+  };
+
+  NodeActions Take(WallTime now);
+  void Add(const Json& object, WallTime now);
+  void Update(Pod& pod, const Json& object, WallTime now);
+  void WriteLost(WallTime now);
+  void CheckClaimsOf(Pod& pod);
+  void OnClaimsChecked(Pod& pod, const absl::StatusOr<std::vector<ClaimFacts>>& claims,
+                       WallTime now);
+  bool HasDevices(const Pod& pod, const std::vector<ClaimFacts>& claims) const;
   void Admit(Pod& pod, PodSpec spec, const Json& object, WallTime now);
   void Refuse(const Json& object, std::string_view reason, std::string_view message);
   bool HoldsClaims(const std::string& pod_uid) const;
@@ -174,10 +206,10 @@ class NodePods {
   void MarkDirty();
 
   const PodMachine::Addresses addresses_;
-  std::map<std::string, Pod> pods_;      // by uid
-  std::map<std::string, Claim> claims_;  // by uid
-  std::set<std::string> over_;           // pods to forget after this step, by uid
-  std::set<std::string> refused_;        // pods that were not let in, by uid
+  std::map<std::string, Pod> pods_;         // by uid
+  std::map<std::string, Claim> claims_;     // by uid
+  std::set<std::string> over_;              // pods to forget after this step, by uid
+  std::map<std::string, Refusal> refused_;  // pods that were not let in, by uid
   bool shutting_down_ = false;
   NodeActions actions_;
 };

@@ -216,6 +216,13 @@ PodActions PodMachine::OnDeletion(std::chrono::seconds grace, WallTime now) {
   return Take(now);
 }
 
+PodActions PodMachine::OnListed(bool deleting, WallTime now) {
+  if (gone_) return {};
+  deleting_ = deleting;
+  if (stage_ == Stage::kRemoved) stage_ = Stage::kEnded;
+  return Take(now);
+}
+
 PodActions PodMachine::OnGone(WallTime now) {
   gone_ = true;
   deleting_ = true;

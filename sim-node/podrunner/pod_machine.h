@@ -110,6 +110,9 @@ struct PodHistory {
 
 // Reads the status a former runner wrote; what it cannot read it leaves out.
 PodHistory ParseHistory(const Json& pod);
+// Whether the pod, as the API server shows it, has the status that was written: whatever others
+// have added to it, and what a server leaves out because it is empty.
+bool ShowsStatus(const Json& pod, const Json& written);
 
 class PodMachine {
  public:
@@ -132,6 +135,11 @@ class PodMachine {
   PodActions OnExited(std::string_view container, int attempt, Exit exit, WallTime now);
   // A user or a controller deletes the pod; called again when the grace shrinks.
   PodActions OnDeletion(std::chrono::seconds grace, WallTime now);
+  // A complete list of the API server has the pod, although it was to be removed, or no longer has
+  // its deletion: the server was restored from a backup. The removal is asked for again. Without
+  // the deletion the pod ends as it was about to and stays there (kubelet: termination is one-way,
+  // and only what is being deleted is removed).
+  PodActions OnListed(bool deleting, WallTime now);
   // The object is gone from the API server: everything ends at once, nothing is removed there.
   PodActions OnGone(WallTime now);
   // The node goes away in order; the pod fails as with a kubelet's graceful node shutdown.

@@ -134,7 +134,18 @@ void PodRunner::OnPodGone(const std::string& uid) {
 void PodRunner::OnPodsSynced() {
   Post([this](NodePods& pods, WallTime now) {
     logs_.RemoveOthers([&](const std::string& uid) { return pods.Find(uid) != nullptr; });
-    return pods.OnPodsSynced(now);
+    if (std::exchange(listed_, true)) ReportNode();
+    NodeActions actions = pods.OnPodsSynced(now);
+    const auto again = std::count_if(actions.begin(), actions.end(), [](const NodeAction& action) {
+      return std::holds_alternative<WriteStatus>(action) ||
+             std::holds_alternative<DeletePod>(action);
+    });
+    if (again > 0) {
+      ports_.log(fmt::format(
+          "node {}: {} statuses and removals of pods are written again: the API server has others",
+          node_.name, again));
+    }
+    return actions;
   });
 }
 

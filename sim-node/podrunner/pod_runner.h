@@ -68,6 +68,7 @@ class PodRunner {
   };
   struct Ports {
     kube::Client& api;
+    kube::Client& api_once;  // repeats nothing: before each try to write to a pod it is looked at
     std::function<absl::StatusOr<std::shared_ptr<PluginClient>>(const std::string& driver)> plugins;
     const Clock& clock;
     std::shared_ptr<LogFolder> logs;  // of the same state folder
@@ -89,6 +90,7 @@ class PodRunner {
 
   void OnPod(const Json& pod);
   void OnPodGone(const std::string& uid);
+  // After each complete list: what the API server has lost since the last one is written again.
   void OnPodsSynced();
   // The labels of the node follow, as soon as the API server takes them.
   void OnElection(wire::UltraServerElection election);
@@ -128,10 +130,11 @@ class PodRunner {
 
   enum class Written { kDone, kNewer, kFailed };
   Written WriteOne(const Write& write);
-  absl::Status WhyConflict(const PodRef& pod, const absl::Status& conflict);
+  absl::Status CheckPod(const Write& write);
   absl::Status PatchStatus(const PodRef& pod, const std::string& status);
   absl::Status PostEvent(const PodRef& pod, const RecordEvent& event);
   NodeFacts Facts();
+  void ReportNode();
   absl::Status RegisterNode();
   absl::Status Relabel();
   absl::Status KeepNode(bool report);
@@ -153,14 +156,16 @@ class PodRunner {
   std::set<std::string> started_;
   std::map<std::string, Exit> ended_early_;
   std::vector<PodRef> vanished_;  // their logs go once they have ended
+  bool listed_ = false;           // once or more
 
-  std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_, relabel_
+  std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_, relabel_, report_
   std::condition_variable write_wake_;
   std::deque<Write> writes_;
   std::map<std::string, std::string> statuses_;  // newest not yet written, by pod uid
   bool writing_ = false;
   bool stopping_ = false;
   bool relabel_ = false;
+  bool report_ = false;  // the node itself, soon: the API server may have lost it
   std::condition_variable write_idle_;
   std::set<std::string> told_;  // events written lately
 

@@ -84,6 +84,7 @@ void PodRunner::WriteLoop() {
 // later.
 PodRunner::Written PodRunner::WriteOne(const Write& write) {
   absl::Status status;
+  if (write.kind != Write::Kind::kEvent) status = CheckPod(write);
   switch (write.kind) {
     case Write::Kind::kStatus: {
       std::string text;
@@ -91,8 +92,7 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
         const std::lock_guard lock(write_mutex_);
         text = statuses_[write.pod.uid];
       }
-      status = PatchStatus(write.pod, text);
-      if (absl::IsAborted(status)) status = WhyConflict(write.pod, status);
+      if (status.ok()) status = PatchStatus(write.pod, text);
       const std::lock_guard lock(write_mutex_);
       if (IsPassing(status)) break;
       const auto found = statuses_.find(write.pod.uid);
@@ -101,11 +101,13 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
       break;
     }
     case Write::Kind::kDelete:
-      status = ports_.api
-                   .Delete(kPods, {write.pod.name_space, write.pod.name},
-                           {.uid = write.pod.uid, .grace_period_seconds = 0})
-                   .status();
-      if (!IsPassing(status)) Forget(write.pod);
+      if (status.ok()) {
+        status = ports_.api_once
+                     .Delete(kPods, {write.pod.name_space, write.pod.name},
+                             {.uid = write.pod.uid, .grace_period_seconds = 0})
+                     .status();
+      }
+      if (!IsPassing(status) && !absl::IsFailedPrecondition(status)) Forget(write.pod);
       break;
     case Write::Kind::kEvent:
       status = PostEvent(write.pod, write.event);
@@ -124,21 +126,25 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
   return Written::kDone;
 }
 
-// A conflict is either another pod of the same name, which ends the matter, or somebody who wrote
-// the same pod at the same moment: then the status has to be written again.
-absl::Status PodRunner::WhyConflict(const PodRef& pod, const absl::Status& conflict) {
-  const auto now = ports_.api.Get(kPods, {pod.name_space, pod.name});
-  if (!now.ok()) return now.status();
-  if (kube::UidOf(*now) != pod.uid) return conflict;
-  return Unavailable("the pod was written at the same moment ({})", Message(conflict));
+absl::Status PodRunner::CheckPod(const Write& write) {
+  const auto shown = ports_.api_once.Get(kPods, {write.pod.name_space, write.pod.name});
+  if (!shown.ok()) return shown.status();
+  return CheckWrite(*shown, write.pod, node_.name,
+                    write.kind == Write::Kind::kDelete ? PodWrite::kRemoval : PodWrite::kStatus);
 }
 
 absl::Status PodRunner::PatchStatus(const PodRef& pod, const std::string& status) {
   json patch = {{"metadata", {{"uid", pod.uid}}}, {"status", json::parse(status)}};
-  return ports_.api
-      .Patch(kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,
-             {.field_manager = "tahoma-podrunner", .subresource = "status"})
-      .status();
+  const absl::Status written =
+      ports_.api_once
+          .Patch(kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,
+                 {.field_manager = "tahoma-podrunner", .subresource = "status"})
+          .status();
+  // By somebody who wrote it, or by another pod of its name: which of them shows the next look.
+  if (absl::IsAborted(written)) {
+    return Unavailable("the pod was written at the same moment ({})", Message(written));
+  }
+  return written;
 }
 
 absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
@@ -177,6 +183,16 @@ void PodRunner::OnElection(wire::UltraServerElection election) {
     if (node_.election == election) return;
     node_.election = std::move(election);
     relabel_ = true;
+  }
+  write_wake_.notify_all();
+}
+
+// A new list follows a watch that broke off: with a restored API server the node's own object may
+// be older too, or gone.
+void PodRunner::ReportNode() {
+  {
+    const std::lock_guard lock(write_mutex_);
+    report_ = true;
   }
   write_wake_.notify_all();
 }
@@ -236,13 +252,16 @@ absl::Status PodRunner::RenewLease() {
 void PodRunner::LeaseLoop() {
   std::chrono::seconds since_status{0};
   bool labelled = true;
+  bool report = false;
   while (true) {
     bool relabel = false;
     {
       std::unique_lock lock(write_mutex_);
-      write_wake_.wait_for(lock, options_.lease_period, [this] { return stopping_ || relabel_; });
+      write_wake_.wait_for(lock, options_.lease_period,
+                           [this] { return stopping_ || relabel_ || report_; });
       if (stopping_) return;
       relabel = std::exchange(relabel_, false);
+      report = std::exchange(report_, false) || report;
     }
     if (relabel || !labelled) {
       const absl::Status written = Relabel();
@@ -250,9 +269,10 @@ void PodRunner::LeaseLoop() {
       if (!labelled) ports_.log(fmt::format("node {}: labels: {}", node_.name, Message(written)));
     }
     if (!relabel) since_status += options_.lease_period;
-    const bool report = since_status >= options_.node_status_period;
+    report = report || since_status >= options_.node_status_period;
     if (report) since_status = std::chrono::seconds(0);
     const absl::Status kept = KeepNode(report);
+    report = report && !kept.ok();
     if (!kept.ok()) ports_.log(fmt::format("node {}: {}", node_.name, Message(kept)));
   }
 }

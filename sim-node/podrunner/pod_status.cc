@@ -78,7 +78,45 @@ std::map<std::string, PodHistory::Condition> ParseConditions(const json& status)
   return conditions;
 }
 
+bool IsEmpty(const json& value) {
+  return value.is_null() || (value.is_structured() && value.empty()) ||
+         (value.is_string() && value.get_ref<const std::string&>().empty());
+}
+
+json WithoutEmptyMembers(const json& value) {
+  if (!value.is_structured()) return value;
+  json kept = value.is_array() ? json::array() : json::object();
+  if (value.is_array()) {
+    for (const json& item : value) kept.push_back(WithoutEmptyMembers(item));
+    return kept;
+  }
+  for (const auto& [key, member] : value.items()) {
+    json made = WithoutEmptyMembers(member);
+    if (!IsEmpty(made)) kept[key] = std::move(made);
+  }
+  return kept;
+}
+
 }  // namespace
+
+bool ShowsStatus(const json& pod, const json& written) {
+  const auto status = pod.find("status");
+  const json shown = WithoutEmptyMembers(status == pod.end() ? json::object() : *status);
+  if (!shown.is_object()) return false;
+  const json wanted = WithoutEmptyMembers(written);
+  for (const auto& [key, value] : wanted.items()) {
+    const auto found = shown.find(key);
+    if (found == shown.end()) return false;
+    if (key != "conditions") {
+      if (*found != value) return false;
+      continue;
+    }
+    for (const json& condition : value) {
+      if (std::find(found->begin(), found->end(), condition) == found->end()) return false;
+    }
+  }
+  return true;
+}
 
 PodHistory ParseHistory(const json& pod) {
   PodHistory history;

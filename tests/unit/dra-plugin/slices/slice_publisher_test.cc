@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "dra-plugin/slices/api_call.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
@@ -99,6 +102,31 @@ TEST(SlicePublisherTest, SeveralChangedSlicesGetANewGeneration) {
   ASSERT_TRUE(publisher.Publish(broken).ok());
   ExpectWhole(api, broken);
   EXPECT_EQ(api.slices.begin()->second["spec"]["pool"]["generation"], 2);
+}
+
+TEST(SlicePublisherTest, WhatAServerThatWasRestoredHasLostIsPublishedAgain) {
+  FakeApi api;
+  SlicePublisher publisher(api, "node-a");
+  wire::Inventory inventory = TestNode();
+  ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
+  const auto backup = api.slices;
+  inventory.chips[3].healthy = false;
+  const Pool broken = Build(inventory);
+  ASSERT_TRUE(publisher.Publish(broken).ok());
+  const auto said = [&] {
+    std::multiset<std::string> all;
+    for (const auto& [name, slice] : api.slices) {
+      all.insert(slice["spec"].value("devices", json::array()).dump());
+    }
+    return all;
+  };
+  const std::multiset<std::string> wanted = said();
+  for (const auto& restored : {backup, decltype(api.slices)()}) {
+    api.slices = restored;
+    ASSERT_TRUE(publisher.Publish(broken).ok());
+    ExpectWhole(api, broken);
+    EXPECT_EQ(said(), wanted);
+  }
 }
 
 TEST(SlicePublisherTest, ObsoleteSlicesGoFirst) {

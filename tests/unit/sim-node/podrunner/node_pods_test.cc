@@ -13,118 +13,13 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "tests/unit/sim-node/podrunner/node_story.h"
 
 namespace tahoma::sim {
 namespace {
 
 using json = Json;
 using std::chrono::seconds;
-
-constexpr WallTime kStart{std::chrono::hours(24 * 365 * 50)};
-
-// A pod with these ResourceClaims, all used by its only container.
-json PodJson(const std::string& name, const std::vector<std::string>& claims) {
-  json pod = {{"metadata", {{"name", name}, {"namespace", "default"}, {"uid", "uid-" + name}}},
-              {"spec", {{"nodeName", "node-0"}, {"restartPolicy", "Never"}}}};
-  json container = {{"name", "main"}, {"image", "img"}};
-  for (const std::string& claim : claims) {
-    pod["spec"]["resourceClaims"].push_back(
-        {{"name", "of-" + claim}, {"resourceClaimName", claim}});
-    container["resources"]["claims"].push_back({{"name", "of-" + claim}});
-  }
-  pod["spec"]["containers"] = json::array({container});
-  return pod;
-}
-
-json Deleted(json pod, int grace = 30) {
-  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
-  pod["metadata"]["deletionGracePeriodSeconds"] = grace;
-  return pod;
-}
-
-ClaimFacts Facts(const std::string& name, const std::vector<std::string>& pods) {
-  ClaimFacts facts{.uid = "uid-" + name,
-                   .name_space = "default",
-                   .name = name,
-                   .allocated = true,
-                   .drivers = {"neuron.aws.com"}};
-  for (const std::string& pod : pods) facts.reserved_for.push_back("uid-" + pod);
-  return facts;
-}
-
-std::vector<PreparedDevice> DevicesOf(const std::string& claim) {
-  return {{.requests = {"r"}, .cdi_ids = {"neuron.aws.com/device=" + claim}}};
-}
-
-struct Describer {
-  std::string operator()(const ReadClaims& read) const {
-    return fmt::format("read {} for {}", fmt::join(read.names, "+"), read.pod.name);
-  }
-  std::string operator()(const PrepareClaim& prepare) const {
-    return "prepare " + prepare.claim.name;
-  }
-  std::string operator()(const UnprepareClaim& unprepare) const {
-    return "unprepare " + unprepare.claim.name;
-  }
-  std::string operator()(const RunContainer& run) const {
-    std::string text = "run " + run.pod.name;
-    for (const std::string& id : run.cdi_ids) text += " " + id.substr(id.find('=') + 1);
-    return text;
-  }
-  std::string operator()(const StopContainer& stop) const {
-    return (stop.kill ? "kill " : "term ") + stop.pod.name;
-  }
-  std::string operator()(const WriteStatus& write) const {
-    const json status = json::parse(write.status);
-    return fmt::format("{} is {}", write.pod.name, status.value("phase", ""));
-  }
-  std::string operator()(const DeletePod& remove) const { return "delete " + remove.pod.name; }
-  std::string operator()(const WriteEvent& event) const {
-    return fmt::format("event {}: {}", event.event.reason, event.event.message);
-  }
-  std::string operator()(const SaveCheckpoint&) const { return "save"; }
-};
-
-using Story = std::vector<std::string>;
-
-Story Describe(const NodeActions& actions) {
-  Story story;
-  for (const NodeAction& action : actions) story.push_back(std::visit(Describer{}, action));
-  return story;
-}
-
-// The story without what is told to people: statuses and events.
-Story Deeds(const NodeActions& actions) {
-  Story story = Describe(actions);
-  std::erase_if(story, [](const std::string& line) {
-    return line.starts_with("event ") || line.find(" is ") != std::string::npos;
-  });
-  return story;
-}
-
-class NodePodsTest : public ::testing::Test {
- protected:
-  NodePods Make() const { return NodePods({.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"}); }
-
-  // A pod up to its running container.
-  void RunPod(NodePods& pods, const std::string& name, const std::vector<std::string>& claims) {
-    pods.OnPod(PodJson(name, claims), now_);
-    std::vector<ClaimFacts> facts;
-    for (const std::string& claim : claims) facts.push_back(Facts(claim, {"a", "b", "c"}));
-    pods.OnClaimsRead("uid-" + name, facts, now_);
-    for (const std::string& claim : claims) {
-      pods.OnClaimPrepared("uid-" + claim, DevicesOf(claim), now_);
-    }
-    pods.OnStarted("uid-" + name, "main", 0, "tahoma://" + name, now_);
-    ASSERT_EQ(pods.Find("uid-" + name)->phase(), "Running");
-  }
-  NodeActions Exit(NodePods& pods, const std::string& name, int code = 0) {
-    return pods.OnExited("uid-" + name, "main", 0, {.code = code}, now_);
-  }
-
-  WallTime now_ = kStart;
-  NodePods pods_ = Make();
-};
 
 // ---- One pod -----------------------------------------------------------------------------------
 
@@ -549,17 +444,20 @@ TEST_F(NodePodsTest, ACheckpointThatCannotBeReadIsNamed) {
 }
 
 TEST(ClaimFactsTest, AreReadFromTheObject) {
-  const json claim = {
-      {"metadata", {{"uid", "u"}, {"namespace", "ns"}, {"name", "c"}}},
-      {"status",
-       {{"allocation",
-         {{"devices",
-           {{"results", {{{"driver", "d1"}}, {{"driver", "d2"}}, {{"driver", "d1"}}}}}}}},
-        {"reservedFor", {{{"uid", "p"}}}}}}};
+  const json claim = {{"metadata", {{"uid", "u"}, {"namespace", "ns"}, {"name", "c"}}},
+                      {"status",
+                       {{"allocation",
+                         {{"devices",
+                           {{"results",
+                             {{{"driver", "d1"}, {"pool", "p"}, {"device", "x"}, {"request", "r"}},
+                              {{"driver", "d2"}},
+                              {{"driver", "d1"}}}}}}}},
+                        {"reservedFor", {{{"uid", "p"}}}}}}};
   const auto facts = ParseClaimFacts(claim);
   ASSERT_TRUE(facts.ok());
   EXPECT_TRUE(facts->allocated);
   EXPECT_EQ(facts->drivers, (std::vector<std::string>{"d1", "d2"}));
+  EXPECT_EQ(facts->devices, (std::set<std::string>{"d1/p/x/r", "d1///", "d2///"}));
   EXPECT_EQ(facts->reserved_for, (std::vector<std::string>{"p"}));
   EXPECT_FALSE(ParseClaimFacts({{"metadata", {{"uid", "u"}, {"name", "c"}}}})->allocated);
   for (const json& bad : {json(), json::array(), json{{"metadata", {{"name", "c"}}}}}) {

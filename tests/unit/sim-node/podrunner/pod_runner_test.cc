@@ -30,7 +30,7 @@ namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 using json = Json;
 using std::chrono::seconds;
 
-// Objects by path; remembers what was written.
+// Objects by path; remembers what was written. Pods that were not put are bound to node-0.
 class FakeServer final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
@@ -42,6 +42,10 @@ class FakeServer final : public kube::Transport {
     }
     if (request.method == "GET") {
       const auto found = objects_.find(path);
+      if (found == objects_.end() && path.starts_with(kPods)) {
+        const std::string uid = path.substr(kPods.size()) + "-uid";
+        return Answer(200, {{"metadata", {{"uid", uid}}}, {"spec", {{"nodeName", "node-0"}}}});
+      }
       return found == objects_.end() ? Answer(404, {{"kind", "Status"},
                                                     {"code", 404},
                                                     {"reason", "NotFound"},
@@ -97,6 +101,21 @@ class FakeServer final : public kube::Transport {
   void Put(const std::string& path, json object) {
     const std::lock_guard lock(mutex_);
     objects_[path] = std::move(object);
+  }
+  // As if it were restored from a backup of before all that was written to it.
+  void Restore() {
+    const std::lock_guard lock(mutex_);
+    statuses_.clear();
+    posted_.clear();
+  }
+  void AwaitNode() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(
+        changed_.wait_for(lock, seconds(30), [&] { return posted_.contains("/api/v1/nodes"); }));
+  }
+  bool HasStatus(const std::string& pod) {
+    const std::lock_guard lock(mutex_);
+    return statuses_.contains(std::string(kPods) + pod + "/status");
   }
   // The pod's status once `good` holds for it; the last one otherwise.
   json AwaitStatus(const std::string& pod, const std::function<bool(const json&)>& good) {
@@ -162,6 +181,8 @@ class FakeServer final : public kube::Transport {
   }
 
  private:
+  static constexpr std::string_view kPods = "/api/v1/namespaces/default/pods/";
+
   static kube::Response Answer(int status, const json& body) {
     return {
         .status = status, .headers = {{"Content-Type", "application/json"}}, .body = body.dump()};
@@ -356,6 +377,7 @@ class PodRunnerTest : public testing::Test {
                            .lease_period = lease_period_,
                            .write_retry = write_retry_},
         PodRunner::Ports{.api = client_,
+                         .api_once = once_,
                          .plugins = [this](const auto& driver) { return registry_->Find(driver); },
                          .clock = clock_,
                          .logs = logs_,
@@ -419,6 +441,7 @@ class PodRunnerTest : public testing::Test {
   FakeServer server_;
   kube::InterruptibleSleeper sleeper_;
   kube::Client client_;
+  kube::Client once_{server_, sleeper_, Rng(2), {.attempts = 1}};
   std::filesystem::path folder_;
   std::shared_ptr<LogFolder> logs_;
   std::unique_ptr<PluginRegistry> registry_;
@@ -490,6 +513,7 @@ TEST_F(PodRunnerTest, ADeletedPodIsTermedAndRemoved) {
   server_.AwaitPhase("a", "Running");
   pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z";
   pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  server_.Put("/api/v1/namespaces/default/pods/a", pod);
   runner_->OnPod(pod);
   const json options = server_.AwaitDelete("a");
   EXPECT_EQ(options["gracePeriodSeconds"], 0);
@@ -585,6 +609,37 @@ TEST_F(PodRunnerTest, LabelsThatCannotBeWrittenAreWrittenLater) {
   server_.AwaitRefusal();
   server_.RefuseNode(false);
   server_.AwaitLabels("1");
+}
+
+// ---- An API server that was restored -----------------------------------------------------------
+
+// The defect: neither came back before the runner was started again.
+TEST_F(PodRunnerTest, WhatAListShowsAsLostIsWrittenAgain) {
+  runner_->OnPod(Pod("a", "echo once"));
+  runner_->OnPodsSynced();
+  server_.AwaitPhase("a", "Succeeded");
+  server_.Restore();
+  runner_->OnPod(Pod("a", "echo once"));
+  runner_->OnPodsSynced();
+  server_.AwaitPhase("a", "Succeeded");
+  server_.AwaitNode();
+  EXPECT_EQ(Log("a"), "once\n");
+}
+
+// The defect: the status that had waited for the server was written to it.
+TEST_F(PodRunnerTest, AWriteThatWaitedDoesNotReachAPodThatIsBoundElsewhereNow) {
+  runner_.reset();
+  write_retry_ = std::chrono::milliseconds(50);
+  Begin();
+  server_.RefuseStatusOf("a");
+  runner_->OnPod(Pod("a", "exit 0"));
+  server_.AwaitRefusal();
+  json elsewhere = Pod("a", "exit 0");
+  elsewhere["spec"]["nodeName"] = "node-1";
+  server_.Put("/api/v1/namespaces/default/pods/a", elsewhere);
+  server_.RefuseStatusOf("");
+  runner_->Stop();  // when all has been written
+  EXPECT_FALSE(server_.HasStatus("a"));
 }
 
 // ---- Plugins that are in trouble ---------------------------------------------------------------
