@@ -57,9 +57,9 @@ void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
 
 }  // namespace
 
-// Claims that the journal has released and that the API shows in use by pods of the run: it was
-// restored from a backup of before. The records cannot say that; they are dropped, and the gang is
-// taken over as it is published.
+// Claims that the journal has released, and the API shows them in use by pods of the run, or such a
+// pod unbound: it was restored from a backup of before. The records cannot say that; they are
+// dropped, and the gang is taken over as it is published, or decided anew.
 void Core::DropWhatCameBack() {
   std::vector<RunId> back;
   for (const auto& [id, entry] : runs_) {
@@ -67,16 +67,16 @@ void Core::DropWhatCameBack() {
     for (std::size_t i = 0; i < decision.claims.size(); ++i) {
       if (entry.run.phase() != RunPhase::kBound || !entry.run.claim_released(i)) continue;
       const auto claim = facts_.claims.Find(ClaimKey{decision.key.ns, decision.claims[i].name});
-      if (claim == nullptr || claim->uid != decision.claims[i].uid) continue;
-      if (claim->allocation == nullptr) continue;
+      const bool allocated =
+          claim != nullptr && claim->uid == decision.claims[i].uid && claim->allocation != nullptr;
       const auto& users = decision.claims[i].consumers;
-      const bool in_use = std::any_of(users.begin(), users.end(), [&](std::uint32_t user) {
+      const bool came_back = std::any_of(users.begin(), users.end(), [&](std::uint32_t user) {
         const DecidedPod& pod = decision.pods[user];
         const auto fact = facts_.pods.Find(PodKey{decision.key.ns, pod.name});
         return fact != nullptr && fact->uid == pod.uid && !fact->finished &&
-               claim->ReservedFor(pod.uid);
+               (fact->node.empty() || (allocated && claim->ReservedFor(pod.uid)));
       });
-      if (!in_use) continue;
+      if (!came_back) continue;
       back.push_back(id);
       break;
     }

@@ -82,6 +82,24 @@ TEST(RestoredApiTest, AMemberThatHadEndedSinceTheBackupHoldsItsClaimAgain) {
   EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
 }
 
+// The defect: the other member alone was bound again, and the gang stayed a part of itself.
+TEST(RestoredApiTest, AMemberThatHadEndedAndThatTheBackupHasUnboundIsBoundWithItsGangAgain) {
+  World world;
+  AddGangOfTwo(world.api);
+  const FakeApi::Backup backup = world.api.Save();
+  world.Settle();
+  world.api.FinishPod("train-1", true);
+  world.Settle();
+  ASSERT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);
+  world.api.Restore(backup);
+  world.Start();
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 2);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+}
+
 // Made anew by the same names since the backup: the pods of the backup are other ones.
 TEST(RestoredApiTest, PodsOfABackupThatWereMadeAnewSinceAreTakenOver) {
   World world;
