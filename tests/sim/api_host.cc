@@ -203,6 +203,7 @@ absl::StatusOr<kube::Response> Link::Stream(const kube::Request& request,
   if (!host_.up() || world_.Happens(world_.swarm.lose_request)) {
     return Unavailable("connection refused");
   }
+  if (std::exchange(stream_broken_, false)) return Unavailable("connection reset");
   if (world_.Happens(world_.swarm.break_watch)) return kube::Response{.status = 410};
   const rest::Response response = host_.Handle(request, client_);
   if (!response.source) return kube::Response{.status = response.status, .body = response.body};

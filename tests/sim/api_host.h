@@ -124,6 +124,8 @@ class Link final : public kube::Transport {
   // Gives what there is now and ends; breaks off, repeats and expires by chance.
   absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
                                         std::chrono::milliseconds idle_timeout) override;
+  // The stream that is open breaks off: the next one, which would go on from it, fails.
+  void BreakStream() { stream_broken_ = true; }
   // The same request with a fate that somebody has chosen already.
   absl::StatusOr<kube::Response> SendWith(const kube::Request& request, Fate fate);
   // An error of a server in trouble, which may have carried the request out.
@@ -133,6 +135,7 @@ class Link final : public kube::Transport {
   World& world_;
   ApiHost& host_;
   const std::string client_;
+  bool stream_broken_ = false;
 };
 
 }  // namespace tahoma::simulation

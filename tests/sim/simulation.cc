@@ -193,13 +193,6 @@ class Simulation {
     api_.RollBack();
     rolled_back_at_ = world_.events.elapsed();
     RestartApi();
-    // A kubelet writes a status again that the API server has lost; our pod runner does so only
-    // when it starts.
-    for (const auto& node : nodes_) {
-      if (!node->powered()) continue;
-      node->PowerOff();
-      Return(*node, seconds(30));
-    }
   }
 
   // A controller has died: with its process, its disk.

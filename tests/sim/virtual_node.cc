@@ -179,7 +179,8 @@ void VirtualNode::PowerOn() {
                      const std::string& uid) { Carry(pods_->OnPodGone(uid, now())); },
       .listed =
           [this] {
-            if (!std::exchange(synced_, true)) Carry(pods_->OnPodsSynced(now()));
+            synced_ = true;
+            Carry(pods_->OnPodsSynced(now()));
           },
       .failed = [](const absl::Status&) {}};
   watch_ = std::make_unique<controller::ObjectWatch>(
@@ -288,6 +289,8 @@ void VirtualNode::WakeWatch() {
 void VirtualNode::StepWatch() {
   watch_waits_ = false;
   const bool listed = synced_;
+  // A connection does not outlive the server.
+  if (std::exchange(api_life_, api_.life()) != api_.life()) link_.BreakStream();
   const absl::Status status = watch_->Step();
   if (status.ok() && listed) return;
   watch_waits_ = true;

@@ -144,6 +144,7 @@ class VirtualNode {
   bool watch_waits_ = false;
   bool publish_waits_ = false;
   bool synced_ = false;
+  int api_life_ = 0;  // of the API server when it was watched last
   bool beating_ = false;
   std::optional<WallTime> tick_at_;
   std::deque<Write> writes_;

@@ -174,6 +174,14 @@ void VirtualNode::WriteNext() {
 int VirtualNode::SendWrite(const Write& write) {
   const std::string path =
       fmt::format("/api/v1/namespaces/{}/pods/{}", write.pod.name_space, write.pod.name);
+  const auto shown = link_.Send({.method = "GET", .target = path});
+  if (!shown.ok() || shown->status != 200) return shown.ok() ? shown->status : 0;
+  const auto what = write.status.empty() ? sim::PodWrite::kRemoval : sim::PodWrite::kStatus;
+  const absl::Status may = CheckWrite(json::parse(shown->body), write.pod, plan_.name, what);
+  if (!may.ok()) {
+    world_.Meet(fmt::format("write withheld ({})", static_cast<int>(may.code())));
+    return 409;
+  }
   kube::Request request;
   if (write.status.empty()) {
     request = {.method = "DELETE",
