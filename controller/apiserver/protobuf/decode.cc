@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "controller/apiserver/json_text.h"
@@ -59,17 +61,41 @@ WireFormatLite::WireType WireTypeOf(Type type) {
   return WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 }
 
-// Reads one value of the wire type; false at the end of the bytes.
+// A tag has at most 32 bits in five bytes. CodedInputStream's own functions for tags and lengths cut
+// off what is over that, so they would read another message than the sender's.
+bool ReadTag(io::CodedInputStream& in, std::uint32_t& tag) {
+  constexpr int kBytesMax = 5;
+  const int begin = in.CurrentPosition();
+  std::uint64_t wide = 0;
+  if (!in.ReadVarint64(&wide) || wide > std::numeric_limits<std::uint32_t>::max()) return false;
+  tag = static_cast<std::uint32_t>(wide);
+  return in.CurrentPosition() - begin <= kBytesMax;
+}
+
+// Reads one value of the wire type; false at the end of the bytes, and for groups, which proto3
+// does not have.
 bool ReadPiece(io::CodedInputStream& in, std::string_view all, WireFormatLite::WireType wire,
                Piece& piece) {
-  if (wire == WireFormatLite::WIRETYPE_VARINT) return in.ReadVarint64(&piece.number);
-  if (wire == WireFormatLite::WIRETYPE_FIXED64) return in.ReadLittleEndian64(&piece.number);
-  std::uint32_t size = 0;
-  if (!in.ReadVarint32(&size)) return false;
-  const auto at = static_cast<std::size_t>(in.CurrentPosition());
-  if (size > all.size() - at) return false;
-  piece.bytes = all.substr(at, size);
-  return in.Skip(static_cast<int>(size));
+  switch (wire) {
+    case WireFormatLite::WIRETYPE_VARINT:
+      return in.ReadVarint64(&piece.number);
+    case WireFormatLite::WIRETYPE_FIXED64:
+      return in.ReadLittleEndian64(&piece.number);
+    case WireFormatLite::WIRETYPE_FIXED32: {
+      std::uint32_t number = 0;
+      return in.ReadLittleEndian32(&number);
+    }
+    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
+      int size = 0;
+      if (!in.ReadVarintSizeAsInt(&size)) return false;
+      const auto at = static_cast<std::size_t>(in.CurrentPosition());
+      if (static_cast<std::size_t>(size) > all.size() - at) return false;
+      piece.bytes = all.substr(at, static_cast<std::size_t>(size));
+      return in.Skip(size);
+    }
+    default:
+      return false;
+  }
 }
 
 // A list of numbers may be one field that holds them all.
@@ -81,22 +107,22 @@ absl::Status Unpack(const FieldForm& field, std::string_view bytes, Pieces& piec
   return absl::OkStatus();
 }
 
-// The pieces of each field of `form`, by the fields' indexes.
-absl::StatusOr<std::vector<Pieces>> Split(const MessageForm& form, std::string_view bytes) {
-  std::vector<Pieces> by_field(form.fields.size());
+absl::Status SplitOne(const MessageForm& form, std::string_view bytes,
+                      std::vector<Pieces>& by_field) {
   io::CodedInputStream in(Bytes(bytes), static_cast<int>(bytes.size()));
   while (in.CurrentPosition() < static_cast<int>(bytes.size())) {
-    const std::uint32_t tag = in.ReadTag();
+    std::uint32_t tag = 0;
+    if (!ReadTag(in, tag)) return Damaged();
     const int number = WireFormatLite::GetTagFieldNumber(tag);
-    if (tag == 0 || number == 0) return Damaged();
+    if (number == 0) return Damaged();
     const FieldForm* field = form.Find(static_cast<std::uint32_t>(number));
+    const WireFormatLite::WireType wire = WireFormatLite::GetTagWireType(tag);
+    Piece piece;
     if (field == nullptr) {
-      if (!WireFormatLite::SkipField(&in, tag)) return Damaged();
+      if (!ReadPiece(in, bytes, wire, piece)) return Damaged();
       continue;
     }
     Pieces& pieces = by_field[static_cast<std::size_t>(field - form.fields.data())];
-    const WireFormatLite::WireType wire = WireFormatLite::GetTagWireType(tag);
-    Piece piece;
     if (wire == WireTypeOf(field->type)) {
       if (!ReadPiece(in, bytes, wire, piece)) return Damaged();
       pieces.push_back(piece);
@@ -107,6 +133,16 @@ absl::StatusOr<std::vector<Pieces>> Split(const MessageForm& form, std::string_v
       return InvalidArgument("field {} ({}) has the wire type {}", number, field->name,
                              static_cast<int>(wire));
     }
+  }
+  return absl::OkStatus();
+}
+
+// The pieces of each field of `form`, by the fields' indexes, of a message that may come in several
+// pieces itself: protobuf merges them, and each must be a message alone.
+absl::StatusOr<std::vector<Pieces>> Split(const MessageForm& form, std::span<const Piece> message) {
+  std::vector<Pieces> by_field(form.fields.size());
+  for (const Piece& piece : message) {
+    TAHOMA_RETURN_IF_ERROR(SplitOne(form, piece.bytes, by_field));
   }
   return by_field;
 }
@@ -134,18 +170,19 @@ Json NumberOf(double value) {
 
 class Decoder {
  public:
-  absl::StatusOr<Json> ReadMessage(const MessageForm& form, std::string_view bytes, int depth) {
+  absl::StatusOr<Json> ReadMessage(const MessageForm& form, std::span<const Piece> message,
+                                   int depth) {
     if (depth > kProtobufNestingMax) {
       return InvalidArgument("it is nested deeper than {}", kProtobufNestingMax);
     }
     TAHOMA_RETURN_IF_ERROR(Count());
-    TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> pieces, Split(form, bytes));
+    TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> pieces, Split(form, message));
     switch (form.special) {
       case Special::kNone:
         return Members(form, pieces, depth);
       case Special::kTime:
       case Special::kMicroTime:
-        return TimeOf(form, pieces, bytes.empty());
+        return TimeOf(form, pieces, message);
       case Special::kQuantity: {
         TAHOMA_ASSIGN_OR_RETURN(Json text, Text(Last(pieces[0]).bytes));
         return text == "" ? Json("0") : text;
@@ -157,11 +194,12 @@ class Decoder {
         return JsonIn(Last(pieces[0]).bytes, depth);
       case Special::kSchemaOrBool:
         if (pieces[1].empty()) return Last(pieces[0]).number != 0;
-        return Merged(form.fields[1], pieces[1], depth);
+        return ReadMessage(*form.fields[1].message, pieces[1], depth);
       case Special::kSchemaOrSchemas:
       case Special::kSchemaOrTexts:
         if (!pieces[1].empty()) return List(form.fields[1], pieces[1], depth);
-        return pieces[0].empty() ? Json() : Merged(form.fields[0], pieces[0], depth);
+        if (pieces[0].empty()) return Json();
+        return ReadMessage(*form.fields[0].message, pieces[0], depth);
       case Special::kList:
         return List(form.fields[0], pieces[0], depth);
     }
@@ -216,8 +254,10 @@ class Decoder {
       if (pieces.empty() && !is_value) {
         return field.kept ? std::optional<Json>(nullptr) : std::nullopt;
       }
-      TAHOMA_ASSIGN_OR_RETURN(Json value, Merged(field, pieces, depth));
-      if (is_value && !field.kept && !field.inlined && value.empty()) return std::nullopt;
+      TAHOMA_ASSIGN_OR_RETURN(Json value, ReadMessage(*field.message, pieces, depth));
+      // A Go pointer to nothing, such as a FieldsV1 without bytes, reads back from JSON as none.
+      const bool is_nothing = is_value ? !field.inlined && value.empty() : value.is_null();
+      if (is_nothing && !field.kept) return std::nullopt;
       return value;
     }
     const Piece last = Last(pieces);
@@ -253,19 +293,11 @@ class Decoder {
     return Json();
   }
 
-  // Protobuf merges a message that comes in several pieces; their bytes together are that message.
-  absl::StatusOr<Json> Merged(const FieldForm& field, const Pieces& pieces, int depth) {
-    if (pieces.size() <= 1) return ReadMessage(*field.message, Last(pieces).bytes, depth);
-    std::string together;
-    for (const Piece& piece : pieces) together += piece.bytes;
-    return ReadMessage(*field.message, together, depth);
-  }
-
   absl::StatusOr<Json> List(const FieldForm& field, const Pieces& pieces, int depth) {
     Json list = Json::array();
     for (const Piece& piece : pieces) {
       absl::StatusOr<Json> item = field.type == Type::kMessage
-                                      ? ReadMessage(*field.message, piece.bytes, depth + 1)
+                                      ? ReadMessage(*field.message, {&piece, 1}, depth + 1)
                                       : Scalar(field.type, piece);
       if (!item.ok()) return Annotate(item.status(), fmt::format("[{}]", list.size()));
       list.push_back(*std::move(item));
@@ -281,7 +313,7 @@ class Decoder {
     const FieldForm& value_field = entry.fields[1];
     std::vector<Member> members;
     for (const Piece& piece : pieces) {
-      TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> parts, Split(entry, piece.bytes));
+      TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> parts, Split(entry, {&piece, 1}));
       members.push_back({Last(parts[0]).bytes, Last(parts[1])});
     }
     // Of a key that comes twice, the last: in front, as emplace keeps the first.
@@ -292,7 +324,7 @@ class Decoder {
       TAHOMA_ASSIGN_OR_RETURN(const Json key, Text(member.key));
       absl::StatusOr<Json> value =
           value_field.type == Type::kMessage
-              ? ReadMessage(*value_field.message, member.value.bytes, depth + 1)
+              ? ReadMessage(*value_field.message, {&member.value, 1}, depth + 1)
               : Scalar(value_field.type, member.value);
       if (!value.ok()) return Annotate(value.status(), fmt::format("[{}]", member.key));
       object.get_ref<Json::object_t&>().emplace(key.get<std::string>(), *std::move(value));
@@ -302,16 +334,14 @@ class Decoder {
 
   // Go's zero time, which no bytes are, is null in JSON.
   static absl::StatusOr<Json> TimeOf(const MessageForm& form, const std::vector<Pieces>& pieces,
-                                     bool zero) {
-    if (zero) return Json();
-    constexpr std::int64_t kFirst = -62135596800;  // 0001-01-01T00:00:00Z
-    constexpr std::int64_t kLast = 253402300799;   // 9999-12-31T23:59:59Z
+                                     std::span<const Piece> message) {
+    if (std::ranges::all_of(message, &std::string_view::empty, &Piece::bytes)) return Json();
     const auto seconds = static_cast<std::int64_t>(Last(pieces[0]).number);
     const auto nanos = static_cast<std::int32_t>(Last(pieces[1]).number);
-    if (seconds < kFirst || seconds > kLast || nanos < 0 || nanos > 999'999'999) {
+    if (seconds < kFirstSecond || seconds > kLastSecond || nanos < 0 || nanos > 999'999'999) {
       return InvalidArgument("{} s {} ns is no time of the years 1 to 9999", seconds, nanos);
     }
-    if (seconds == kFirst && nanos == 0) return Json();
+    if (seconds == kFirstSecond && nanos == 0) return Json();
     const std::string text = absl::FormatTime("%E4Y-%m-%dT%H:%M:%S", absl::FromUnixSeconds(seconds),
                                               absl::UTCTimeZone());
     if (form.special == Special::kTime) return text + "Z";
@@ -340,10 +370,8 @@ absl::StatusOr<Json> DecodeProtobuf(std::string_view bytes) {
   const MessageForm& unknown = FormNamed("k8s.io.apimachinery.pkg.runtime.Unknown");
   const MessageForm& type_meta = FormNamed("k8s.io.apimachinery.pkg.runtime.TypeMeta");
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> parts,
-                          Split(unknown, bytes.substr(kMagic.size())));
-  std::string type;
-  for (const Piece& piece : parts[0]) type += piece.bytes;
-  TAHOMA_ASSIGN_OR_RETURN(const Json names, Decoder().ReadMessage(type_meta, type, 0));
+                          Split(unknown, std::vector{Piece{.bytes = bytes.substr(kMagic.size())}}));
+  TAHOMA_ASSIGN_OR_RETURN(const Json names, Decoder().ReadMessage(type_meta, parts[0], 0));
   const std::string api_version = names.value("apiVersion", "");
   const std::string kind = names.value("kind", "");
   if (kind.empty()) return InvalidArgument("Object 'Kind' is missing in its envelope");
@@ -352,7 +380,8 @@ absl::StatusOr<Json> DecodeProtobuf(std::string_view bytes) {
     return Unimplemented("no kind \"{}\" of version \"{}\" has a protobuf form", kind, api_version);
   }
   TAHOMA_ASSIGN_OR_RETURN(
-      Json object, Decoder().ReadMessage(*form, parts[1].empty() ? "" : parts[1].back().bytes, 0));
+      Json object,
+      Decoder().ReadMessage(*form, std::span(parts[1]).last(parts[1].empty() ? 0 : 1), 0));
   object["apiVersion"] = api_version;
   object["kind"] = kind;
   return object;

@@ -77,10 +77,12 @@ absl::Status PutTime(const MessageForm& form, const Json& value, std::string& ou
   if (!absl::ParseTime(absl::RFC3339_full, {text.data(), text.size()}, &time, &error)) {
     return InvalidArgument("'{}' is no time: {}", text, error);
   }
-  constexpr std::int64_t kZero = -62135596800;  // 0001-01-01T00:00:00Z, Go's zero time
   const std::int64_t seconds = absl::ToUnixSeconds(time);
   const std::int64_t micros = (time - absl::FromUnixSeconds(seconds)) / absl::Microseconds(1);
-  if (seconds == kZero && micros == 0) return absl::OkStatus();
+  if (seconds < kFirstSecond || seconds > kLastSecond) {
+    return InvalidArgument("'{}' is no time of the years 1 to 9999", text);
+  }
+  if (seconds == kFirstSecond && micros == 0) return absl::OkStatus();
   PutNumber(1, seconds, out);
   PutNumber(2, form.special == Special::kMicroTime ? micros * 1000 : 0, out);
   return absl::OkStatus();

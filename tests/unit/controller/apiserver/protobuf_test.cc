@@ -129,6 +129,33 @@ TEST(ProtobufTest, MessagesInPiecesAreMergedAndOfOthersTheLastCounts) {
             Json::parse(R"({"name":"last","labels":{"0":"3","a":"2"}})"));
 }
 
+// The bytes of the pieces were put together first: a field could begin in one and end in the next,
+// and of nested messages in two pieces each level had a copy of all below.
+TEST(ProtobufTest, EachPieceOfAMessageIsAMessageAlone) {
+  const std::string begin = Field(1, std::string("\x0a\x04", 2));
+  const std::string end = Field(1, "name");
+  EXPECT_THAT(WhyNot(Body("v1", "ConfigMap", begin + end)), HasSubstr("no protobuf message"));
+}
+
+// They were null in JSON, which is written as if they were not there.
+TEST(ProtobufTest, MessagesThatAreNothingInJsonAreLeftOut) {
+  const std::string without_bytes = Field(17, Field(1, "me") + Field(7, ""));
+  const std::string at_no_time = Field(9, "");
+  const std::string body = Body("v1", "ConfigMap", Field(1, without_bytes + at_no_time));
+  EXPECT_EQ(DecodeProtobuf(body)->at("metadata"),
+            Json::parse(R"({"managedFields":[{"manager":"me"}]})"));
+}
+
+// Their upper bits were cut off: field 4294967297 was read as field 1.
+TEST(ProtobufTest, TagsAndLengthsOverThirtyTwoBitsAreRefused) {
+  const std::string tag("\x8a\x80\x80\x80\x80\x01", 6);  // 10 and bit 35
+  for (const std::string& message :
+       {tag + std::string(1, '\0'), "\x0a" + tag + "0123456789",     // of a field that the kind has
+        "\x7a" + tag + "0123456789", std::string("\x7b\x7c", 2)}) {  // of others; a group
+    EXPECT_THAT(WhyNot(Body("v1", "ConfigMap", message)), HasSubstr("no protobuf message"));
+  }
+}
+
 TEST(ProtobufTest, ListsOfNumbersMayBePacked) {
   const std::string packed = Field(4, std::string("\x01\xac\x02", 3));
   const Json pod = *DecodeProtobuf(Body("v1", "Pod", Field(2, Field(14, packed))));
@@ -191,6 +218,17 @@ TEST(ProtobufTest, AManyMembersMapInAnyOrderIsReadInNearlyLinearTime) {
   const absl::StatusOr<Json> map = DecodeProtobuf(Body("v1", "ConfigMap", entries));
   ASSERT_TRUE(map.ok()) << map.status();
   EXPECT_EQ(map->at("data").size(), 150'000U);
+}
+
+// It was written, and nobody could read it.
+TEST(ProtobufTest, ATimeThatCannotBeReadAgainIsNotWritten) {
+  for (const char* time : {"12345-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "infinite-future"}) {
+    const Json lease = {{"apiVersion", "coordination.k8s.io/v1"},
+                        {"kind", "Lease"},
+                        {"spec", {{"renewTime", time}}}};
+    EXPECT_THAT(std::string(Message(EncodeProtobuf(lease).status())),
+                HasSubstr("is no time of the years 1 to 9999"));
+  }
 }
 
 TEST(ProtobufTest, ValuesThatAreNotOfTheirTypeAreNamed) {
