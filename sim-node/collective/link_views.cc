@@ -7,6 +7,22 @@
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
+namespace {
+
+// Working out what more changes do to an operation takes too long.
+constexpr std::int64_t kMaxChanges = 1'000'000;
+
+absl::Status CheckChanges(const std::vector<LinkState>& flapping, VirtualDuration until) {
+  std::int64_t changes = 0;
+  for (const LinkState& state : flapping) changes += 2 * (until / state.flapping.period + 1);
+  if (changes <= kMaxChanges) return absl::OkStatus();
+  return ResourceExhausted(
+      "flapping links change {} times within the {} ps of the operation; at most {} changes can be "
+      "worked out",
+      changes, until.count(), kMaxChanges);
+}
+
+}  // namespace
 
 std::vector<NodeLinks> Newest(std::vector<NodeLinks> views) {
   std::map<int, NodeLinks> newest;
@@ -98,8 +114,11 @@ absl::StatusOr<std::vector<ScheduleTimes>> LinkOutlook::TimesOf(
     const std::vector<const Schedule*>& schedules) const {
   VirtualDuration until{};
   for (const LinkState& state : flapping_) until = std::max(until, state.flapping.period);
+  // One that flaps seldom may have a period in which another changes too often.
+  while (until > kMinFlapPeriod && !CheckChanges(flapping_, until).ok()) until /= 2;
   // Changes after the end are of no consequence, so the first guess that reaches the end is right.
   while (true) {
+    TAHOMA_RETURN_IF_ERROR(CheckChanges(flapping_, until));
     TAHOMA_ASSIGN_OR_RETURN(auto times,
                             TimeSchedules(schedules, fabric_, {}, ChangesWithin(until)));
     VirtualTime end{};

@@ -70,7 +70,7 @@ class LinkOutlook {
   FaultPlan ChangesWithin(VirtualDuration until) const;
 
   // When a schedule that starts now is over, with all that flaps on its way; times are since now.
-  // Errors as TimeSchedules.
+  // Errors as TimeSchedules, and kResourceExhausted when links flap too often to work it out.
   absl::StatusOr<ScheduleTimes> TimesOf(const Schedule& schedule) const;
   // Of schedules that start together and share the links.
   absl::StatusOr<std::vector<ScheduleTimes>> TimesOf(

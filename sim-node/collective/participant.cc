@@ -140,6 +140,7 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
     plans.push_back(&one.plan);
     time = std::max<VirtualDuration>(time, one.plan.times.end - one.plan.times.start);
   }
+  TAHOMA_RETURN_IF_ERROR(CheckClock(time, spec.warmup + spec.iterations));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plans, outlook.fabric()));
   std::uint64_t wrong = 0;
   for (const PlannedPart& one : planned) {
@@ -199,6 +200,12 @@ absl::Status Participant::Open(const std::string& spec, std::vector<NodeLinks>& 
     views.insert(views.end(), theirs.views.begin(), theirs.views.end());
   }
   return differs;
+}
+
+absl::Status Participant::CheckClock(VirtualDuration time, int times) const {
+  if (time <= (kLastTime - now_) / times) return absl::OkStatus();
+  return OutOfRange("{} times {} ps would end after the last {} ps of the communicator's clock",
+                    times, time.count(), kLastTime.time_since_epoch().count());
 }
 
 absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec,

@@ -42,6 +42,9 @@ inline constexpr int kMaxRepeats = 1'000'000;
 // Longest buffer of a rank: the HBM of a chip would not hold more ranks' worth.
 inline constexpr std::uint64_t kMaxRequestBytes = std::uint64_t{8} << 30U;
 
+// A communicator's clock ends after 53 days, half of what its 63 bits hold.
+inline constexpr VirtualTime kLastTime{VirtualDuration(std::int64_t{1} << 62U)};
+
 struct RunSpec {
   Request request;
   ReduceOp op = ReduceOp::kSum;
@@ -125,9 +128,10 @@ class Participant {
   // `views` is what this participant's node knows of every node's links. All participants must call
   // Run in the same order. kInvalidArgument when they ask for different things or the request is
   // impossible; kResourceExhausted when checked buffers of a participant would pass
-  // kMaxBufferBytes; kFailedPrecondition when links that are down cut chips off: all participants
-  // get these alike and may go on with the next operation. kAborted when a chip is dead, alike too;
-  // otherwise what Peer says, or kInternal for messages out of order: nothing more can then run.
+  // kMaxBufferBytes; kOutOfRange when it would end after kLastTime; kFailedPrecondition when links
+  // that are down cut chips off: all participants get these alike and may go on with the next
+  // operation. kAborted when a chip is dead, alike too; otherwise what Peer says, or kInternal for
+  // messages out of order: nothing more can then run.
   absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
 
   // Reads and writes chips' memories, those of other participants too; what each lists happens at
@@ -135,8 +139,8 @@ class Participant {
   // claim, which counts them as in their unit. All participants must call Access in the same order.
   // To all alike, with nothing changed: kInvalidArgument for too many or empty accesses, or when
   // they ask for different things; kPermissionDenied for a chip that is not the asker's, not of the
-  // gang or not in the asker's unit; kOutOfRange beyond a memory; kResourceExhausted when a host
-  // would keep too much; kFailedPrecondition and the rest as Run.
+  // gang or not in the asker's unit; kOutOfRange beyond a memory or kLastTime; kResourceExhausted
+  // when a host would keep too much; kFailedPrecondition and the rest as Run.
   absl::StatusOr<AccessResult> Access(const AccessSpec& spec, ClaimMemory& memory,
                                       std::vector<NodeLinks> views);
 
@@ -156,6 +160,8 @@ class Participant {
     BatchTimes times;
   };
   absl::Status Open(const std::string& spec, std::vector<NodeLinks>& views);
+  // kOutOfRange when the clock would pass kLastTime.
+  absl::Status CheckClock(VirtualDuration time, int times) const;
   absl::StatusOr<Chunk> ReceiveChunk(int rank);
   // Sends `text` to all, and gets theirs, by rank; in a step of its own.
   absl::StatusOr<std::vector<std::string>> Exchange(std::uint32_t step, const std::string& text);

@@ -52,6 +52,7 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
   TAHOMA_RETURN_IF_ERROR(CheckBatch(batch));
   TAHOMA_ASSIGN_OR_RETURN(
       batch.times, TimeAccesses(batch.accesses, outlook.fabric(), CrossedChips(outlook.fabric())));
+  TAHOMA_RETURN_IF_ERROR(CheckClock(batch.times.end.time_since_epoch(), 1));
   TAHOMA_RETURN_IF_ERROR(Agree(batch, spec, memory));
   if (spec.move) TAHOMA_RETURN_IF_ERROR(MoveMemory(batch, memory));
   TAHOMA_RETURN_IF_ERROR(Close(0).status());

@@ -161,7 +161,7 @@ Json ParamsOf(const Closing& closing) {
 Opening ReadOpening(Fields& fields, LinkId links) {
   Opening opening;
   opening.spec = fields.String("spec", 0, kMaxReasonBytes);
-  opening.ready = TimeOf(fields.Int("readyPs", 0, kMaxInt));
+  opening.ready = TimeOf(fields.Int("readyPs", 0, PicosecondsOf(kLastTime)));
   for (const Json& item : fields.Array("views", kNodes)) {
     Fields view(item, fields.Path("views"));
     opening.views.push_back(ReadLinks(view, links));

@@ -61,8 +61,8 @@ WireFormatLite::WireType WireTypeOf(Type type) {
   return WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 }
 
-// A tag has at most 32 bits in five bytes. CodedInputStream's own functions for tags and lengths cut
-// off what is over that, so they would read another message than the sender's.
+// A tag has at most 32 bits in five bytes. CodedInputStream's own functions for tags and lengths
+// cut off what is over that, so they would read another message than the sender's.
 bool ReadTag(io::CodedInputStream& in, std::uint32_t& tag) {
   constexpr int kBytesMax = 5;
   const int begin = in.CurrentPosition();

@@ -135,6 +135,33 @@ TEST(LinkOutlookTest, WhatRunsWhileTheLinkIsUpKeepsItsTime) {
   EXPECT_GT(during->end, plan->times.end);
 }
 
+// The defect: what one link does was worked out for the whole period of the other, an hour.
+TEST(LinkOutlookTest, OneLinkMayFlapOftenAndAnotherSeldom) {
+  const TorusLinks healthy = Instance();
+  const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0xffff), healthy);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Flapping often{.period = kMinFlapPeriod, .down = kMinFlapPeriod / 2};
+  const Flapping seldom{.period = kMaxFlapPeriod, .down = Microseconds(1)};
+  const LinkState fast{XPlus(5), 1000, 0, often};
+  const LinkState slow{XPlus(6), 1000, 0, seldom};
+  const VirtualTime now(Microseconds(3));
+  const auto both = Outlook(healthy, {{.unhealthy = {fast, slow}}}, now).TimesOf(plan->schedule);
+  const auto one = Outlook(healthy, {{.unhealthy = {fast}}}, now).TimesOf(plan->schedule);
+  ASSERT_TRUE(both.ok() && one.ok()) << both.status() << one.status();
+  EXPECT_EQ(both->end, one->end);
+}
+
+// The defect: whoever asked for such an operation took all of the node's memory.
+TEST(LinkOutlookTest, WhatLastsThroughTooManyChangesIsRefused) {
+  const TorusLinks healthy = Instance();
+  const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 8192 * kMiB}, MembersOf(0xffff), healthy);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Flapping often{.period = kMinFlapPeriod, .down = kMinFlapPeriod / 2};
+  const LinkState lame{XPlus(5), 1, 0, often};
+  const auto times = Outlook(healthy, {{.unhealthy = {lame}}}).TimesOf(plan->schedule);
+  EXPECT_TRUE(absl::IsResourceExhausted(times.status())) << times.status();
+}
+
 TEST(LinkOutlookTest, ANetworkCardThatIsDownIsUsedByNobody) {
   const Fabric healthy({UltraServer({}), UltraServer({})}, hw::kTrainium2.links.efa);
   std::vector<Member> members = MembersOf(kAllChips);

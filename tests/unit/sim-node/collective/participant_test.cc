@@ -291,6 +291,27 @@ TEST(ParticipantTest, MembersInDifferentModesRefuseToRunTogether) {
   }
 }
 
+// The defect: the clock ran over and went on before the beginning.
+TEST(ParticipantTest, WhatWouldEndAfterTheLastTimeIsRefusedAndAShorterOperationStillRuns) {
+  Exchange exchange;
+  QueuePeer nobody(exchange, 0);
+  Participant self(UltraServer(), {MembersOf(0xffff)}, 0, nobody);
+  const RunSpec often{.request = {.bytes = kMaxRequestBytes}, .iterations = kMaxRepeats};
+  absl::StatusOr<RunResult> last = self.Run(often, {});
+  ASSERT_TRUE(last.ok()) << last.status();
+  for (int i = 0; i < 100'000; ++i) {
+    const auto next = self.Run(often, {});
+    if (!next.ok()) {
+      EXPECT_TRUE(absl::IsOutOfRange(next.status())) << next.status();
+      break;
+    }
+    ASSERT_GT(next->end, last->end) << i;
+    last = next;
+  }
+  EXPECT_LE(last->end, kLastTime);
+  EXPECT_TRUE(self.Run({.request = {.bytes = 4}}, {}).ok());
+}
+
 TEST(ParticipantTest, AnImpossibleRequestIsRefusedByAllAndTheNextOneWorks) {
   const Pods pods = {MembersOf(0xffff), MembersOf(0xf'0000)};
   Exchange exchange;

@@ -113,6 +113,17 @@ TEST(CommunicatorMessagesTest, DamagedMessagesAreRefused) {
   }
 }
 
+// The defect: what came after it was added to this, beyond what a clock holds.
+TEST(CommunicatorMessagesTest, ARankIsNotReadyAfterTheLastTime) {
+  const auto ready = [](VirtualTime time) {
+    const Opening opening{.operation = 0, .spec = "s", .ready = time, .views = {}};
+    return DecodeData(EncodeData("key", 1, 0, opening), kLinks).status();
+  };
+  EXPECT_TRUE(ready(kLastTime).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(ready(kLastTime + VirtualDuration(1))));
+  EXPECT_TRUE(absl::IsInvalidArgument(ready(VirtualTime::max())));
+}
+
 TEST(CommunicatorMessagesTest, EveryCutOfAMessageIsRefusedOrReadAndNeverCrashes) {
   const wire::Request whole = EncodeJoin(
       "gang", 2, {.number = 7, .world_size = 4, .members = {{.chip = ChipIndex(3), .ranks = 4}}});
