@@ -6,8 +6,10 @@ SHELL := /bin/bash
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
-# Of `make fuzz`: for each target, and which (all when empty).
-TIME ?= 60s
+# Of `make fuzz`: for each target (60s, or 5m at a time with LEAST), until each has used so much
+# processor time in all runs, and which (all when empty).
+TIME ?=
+LEAST ?=
 TARGET ?=
 # Compiling is what takes memory: about 1 GiB a job.
 JOBS ?= $(shell nproc)
@@ -63,11 +65,11 @@ test-tsan: setup  ## tests that use threads, but scenarios, under ThreadSanitize
 	cmake --build --preset tsan -j $(JOBS)
 	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp" ctest --preset tsan -LE 'scenario|simulation|one-thread'
 
-fuzz:  ## search with libFuzzer for inputs that break us; TIME=5m for each target, TARGET=name for one
+fuzz:  ## search with libFuzzer for inputs that break us; TIME=5m for each target, LEAST=1h until each has had it, TARGET=name
 	@.ci/setup fuzz
 	@mkdir -p build; cmake --preset fuzz >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	cmake --build --preset fuzz -j $(JOBS) --target $(if $(TARGET),fuzz_$(TARGET),fuzzers)
-	@tests/fuzz/run.py --time $(TIME) --jobs $(JOBS) $(TARGET)
+	@tests/fuzz/run.py $(if $(TIME),--time $(TIME)) $(if $(LEAST),--least $(LEAST)) --jobs $(JOBS) $(TARGET)
 
 tidy:  ## clang-format, clang-tidy and the repository's own rules
 	@.ci/setup tidy

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/processor_time.h"
 
 // A sanitizer ends the program without a signal; it calls this before. Null without sanitizers.
 extern "C" void __sanitizer_set_death_callback(void (*callback)())  // NOLINT: its name
@@ -59,7 +59,7 @@ void OnSignal(int signal) {
 
 void Run(const std::string& input) {
   input_now = &input;
-  FuzzOne(input);
+  tahoma::fuzz::FuzzWithinTime(input);
   input_now = nullptr;
 }
 

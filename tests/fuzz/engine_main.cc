@@ -11,13 +11,13 @@
 #include <string_view>
 
 #include "lib/base/rng.h"
-#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/processor_time.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  FuzzOne({reinterpret_cast<const char*>(data), size});
+  tahoma::fuzz::FuzzWithinTime({reinterpret_cast<const char*>(data), size});
   return 0;
 }
 

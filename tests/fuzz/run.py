@@ -3,28 +3,36 @@
 
     tests/fuzz/run.py --time 60s                all targets, one after the other
     tests/fuzz/run.py --time 1h --jobs 2 api    two processes at a time; this target only
+    tests/fuzz/run.py --least 1h                until each has used an hour of processor time in all
     tests/fuzz/run.py --keep api                adds to tests/fuzz/corpus/api what reaches more
 
 Each target begins with tests/fuzz/corpus/TARGET and with what earlier runs found, which is kept in
 the cache folder ($TAHOMA_CACHE or ~/.cache/tahoma) under fuzz/TARGET. An input that fails stays in
 fuzz/findings there; the command that repeats it is printed, and the status is 1.
+
+fuzz/account.json there holds the seconds of processor time that each target has used in all runs.
+With --least the target that has used least comes next, for --time at a time (5m unless given), but
+none again that failed. A file fuzz/stop ends the run after the targets that are under way.
 """
 
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests/fuzz/corpus"
 DICTIONARIES = ROOT / "tests/fuzz/dictionaries"
 PROGRAMS = ROOT / "build/fuzz/fuzz"
 
-# What one input may take before it counts as a hang, and as a flood.
-SECONDS_MAX = 20
+# What one input may take before it counts as a hang, and as a flood. On a busy machine a minute is
+# little; processor_time.h has the limit for work that ends.
+SECONDS_MAX = 300
 MEGABYTES_MAX = 3072
 # Of inputs that libFuzzer makes up, and of those that are kept in the tree.
 BYTES_MAX = 8192
@@ -54,9 +62,74 @@ def command_of(target, seconds):
     if dictionary.exists():
         command.append(f"-dict={dictionary}")
     return command + [
-        f"-max_total_time={seconds}", f"-timeout={SECONDS_MAX}", f"-rss_limit_mb={MEGABYTES_MAX}",
+        f"-max_total_time={seconds}", f"-timeout={SECONDS_MAX}",
+        f"-report_slow_units={SECONDS_MAX}", f"-rss_limit_mb={MEGABYTES_MAX}",
         f"-max_len={BYTES_MAX}", f"-artifact_prefix={findings}/{target}-", "-print_final_stats=1"
     ]
+
+
+class Account:
+    """Seconds of processor time by target, over all runs; kept in a file. For several threads."""
+
+    def __init__(self, file):
+        self.file = file
+        self.lock = threading.Lock()
+
+    def read(self):
+        return json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def add(self, target, seconds):
+        """The target's seconds with these."""
+        with self.lock:
+            account = self.read()
+            account[target] = round(account.get(target, 0) + seconds, 2)
+            new = self.file.with_suffix(".new")
+            new.write_text(json.dumps(account, indent=1, sort_keys=True) + "\n")
+            new.replace(self.file)
+            return account[target]
+
+
+class Turns:
+    """Which target runs next; iterated by several threads, it names none that runs."""
+
+    def __init__(self, targets, account, least, stop):
+        self.targets, self.account, self.least, self.stop = list(targets), account, least, stop
+        self.running, self.failed, self.lock = set(), set(), threading.Lock()
+
+    def next(self):
+        """None: no more, or not as long as what runs now goes on."""
+        with self.lock:
+            used = self.account.read()
+            open_ = [target for target in self.targets
+                     if target not in self.running | self.failed
+                     and (self.least is None or used.get(target, 0) < self.least)]
+            if not open_ or self.stop.exists():
+                return None
+            target = open_[0] if self.least is None else min(open_, key=lambda t: used.get(t, 0))
+            self.running.add(target)
+            if self.least is None:
+                self.targets.remove(target)
+            return target
+
+    def ended(self, target, well):
+        with self.lock:
+            self.running.remove(target)
+            if not well:
+                self.failed.add(target)
+
+
+def measured(command, log_file):
+    """(status, seconds of processor time) of the command, also when it is interrupted."""
+    with open(log_file, "w") as out:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+    while True:
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            break
+        except KeyboardInterrupt:
+            process.terminate()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def number_in(pattern, log):
@@ -64,23 +137,46 @@ def number_in(pattern, log):
     return int(found[-1]) if found else 0
 
 
-def run(target, seconds):
-    """(line of the summary, whether nothing failed)"""
+def run(target, seconds, account):
+    """(lines of the summary, whether nothing failed)"""
     log_file = cache() / f"{target}.log"
-    command = command_of(target, seconds)
-    with open(log_file, "w") as out:
-        status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT).returncode
+    status, used = measured(command_of(target, seconds), log_file)
+    minutes = account.add(target, used) / 60
     log = log_file.read_text(errors="replace")
     inputs = sum(1 for _ in (cache() / target).iterdir())
     failed = re.findall(r"Test unit written to (\S+)", log)
     runs = number_in(r"number_of_executed_units: (\d+)", log)
     edges = number_in(r"cov: (\d+)", log)
-    line = f"{target:12} {runs:12} {edges:8} {inputs:8} {len(failed):9}"
+    line = f"{target:12} {runs:12} {edges:8} {inputs:8} {minutes:7.1f}m {len(failed):9}"
     for file in failed:
         line += f"\n  {file}\n  repeat: {PROGRAMS / target} {file}\n  log: {log_file}"
     if status != 0 and not failed:
         line += f"\n  ended with status {status}; log: {log_file}"
     return line, status == 0
+
+
+def run_all(targets, options):
+    """Whether nothing failed."""
+    print(f"{'target':12} {'runs':>12} {'edges':>8} {'inputs':>8} {'cpu':>8} {'findings':>9}",
+          flush=True)
+    cache().mkdir(parents=True, exist_ok=True)
+    stop = cache() / "stop"
+    account = Account(cache() / "account.json")
+    turns = Turns(targets, account, options.least, stop)
+    seconds = options.time or (300 if options.least else 60)
+
+    def work():
+        while (target := turns.next()) is not None:
+            line, well = run(target, seconds, account)
+            turns.ended(target, well)
+            print(line, flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for worker in [pool.submit(work) for _ in range(options.jobs)]:
+            worker.result()
+    if stop.exists():
+        print(f"stopped by {stop}; remove it to go on")
+    return not turns.failed
 
 
 def keep(target):
@@ -96,7 +192,9 @@ def keep(target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--time", type=seconds_of, default=60, help="for each target: 90s, 5m, 1h")
+    parser.add_argument("--time", type=seconds_of, help="for each target: 90s, 5m, 1h")
+    parser.add_argument("--least", type=seconds_of,
+                        help="processor time that each target is to have used in all runs")
     parser.add_argument("--jobs", type=int, default=1, help="targets that run at the same time")
     parser.add_argument("--keep", action="store_true", help="only add found inputs to the tree")
     parser.add_argument("targets", nargs="*", help="all when none is named")
@@ -109,13 +207,7 @@ def main():
         for target in targets:
             keep(target)
         return 0
-    print(f"{'target':12} {'runs':>12} {'edges':>8} {'inputs':>8} {'findings':>9}", flush=True)
-    right = True
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for line, well in pool.map(lambda target: run(target, options.time), targets):
-            print(line, flush=True)
-            right = right and well
-    return 0 if right else 1
+    return 0 if run_all(targets, options) else 1
 
 
 if __name__ == "__main__":
