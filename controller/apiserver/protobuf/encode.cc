@@ -219,7 +219,9 @@ absl::Status PutOne(const FieldForm& field, const Json& value, std::string& out)
 absl::Status PutMap(const FieldForm& field, const Json& value, std::string& out) {
   if (!value.is_object()) return Mismatch(value, "an object");
   const FieldForm& entry_value = field.message->fields[1];
-  for (const auto& [key, member] : MembersOf(value)) {
+  for (const auto& entry : MembersOf(value)) {
+    const std::string& key = entry.first;
+    const Json& member = entry.second;
     const absl::Status put = PutMessage(field.number, out, [&] {
       PutBytes(1, key, out);
       return PutOne(entry_value, member, out);
