@@ -2,11 +2,11 @@
 
 #include <absl/status/statusor.h>
 
-#include <array>
 #include <string>
 #include <string_view>
 
 #include "controller/apiserver/decode_body.h"
+#include "controller/apiserver/kind.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
 #include "lib/base/json.h"
@@ -17,25 +17,8 @@ namespace {
 
 using json = Json;
 
-constexpr std::string_view kAuthorization = "authorization.k8s.io";
-constexpr std::string_view kAuthentication = "authentication.k8s.io";
-
-struct Review {
-  std::string_view plural;
-  std::string_view group;
-  std::string_view kind;
-};
-
-constexpr std::array kReviews = {
-    Review{"selfsubjectaccessreviews", kAuthorization, "SelfSubjectAccessReview"},
-    Review{"subjectaccessreviews", kAuthorization, "SubjectAccessReview"},
-    Review{"localsubjectaccessreviews", kAuthorization, "LocalSubjectAccessReview"},
-    Review{"selfsubjectrulesreviews", kAuthorization, "SelfSubjectRulesReview"},
-    Review{"selfsubjectreviews", kAuthentication, "SelfSubjectReview"},
-};
-
 struct Question {
-  const Review& review;
+  const Kind& review;
   const Attributes& wanted;
   const json& spec;
   const rest::Identity& caller;
@@ -126,7 +109,7 @@ json RulesOf(const Question& question) {
 }
 
 absl::StatusOr<json> StatusOfReview(const Question& question) {
-  const std::string_view kind = question.review.kind;
+  const std::string& kind = question.review.kind;
   if (kind == "SelfSubjectReview") {
     return json{
         {"userInfo", {{"username", question.caller.name}, {"groups", question.caller.groups}}}};
@@ -137,7 +120,7 @@ absl::StatusOr<json> StatusOfReview(const Question& question) {
   return MayCall(question, subject);
 }
 
-absl::StatusOr<rest::Response> Answer(const Review& review, const rest::Request& request,
+absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& request,
                                       const Attributes& wanted, const AccessTable& table,
                                       const NodeView& view) {
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(request));
@@ -145,7 +128,7 @@ absl::StatusOr<rest::Response> Answer(const Review& review, const rest::Request&
   const Question question{review, wanted, spec, *request.identity, table, view};
   TAHOMA_ASSIGN_OR_RETURN(json status, StatusOfReview(question));
   json answer = {{"kind", review.kind},
-                 {"apiVersion", std::string(review.group) + "/v1"},
+                 {"apiVersion", review.api_version()},
                  {"metadata", json::object()},
                  {"status", std::move(status)}};
   if (review.kind != "SelfSubjectReview") {
@@ -159,11 +142,13 @@ absl::StatusOr<rest::Response> Answer(const Review& review, const rest::Request&
 std::optional<rest::Response> ServeAccessReview(const rest::Request& request,
                                                 const Attributes& wanted, const AccessTable& table,
                                                 const NodeView& view) {
-  if (wanted.group != kAuthorization && wanted.group != kAuthentication) return std::nullopt;
-  for (const Review& review : kReviews) {
-    if (wanted.resource != review.plural || wanted.group != review.group) continue;
+  for (const auto& review : ReviewKinds()) {
+    if (wanted.resource != review->plural || wanted.group != review->group ||
+        wanted.version != review->version) {
+      continue;
+    }
     if (wanted.verb != "create" || !wanted.name.empty()) return ResponseOf(MethodNotAllowedError());
-    absl::StatusOr<rest::Response> answer = Answer(review, request, wanted, table, view);
+    absl::StatusOr<rest::Response> answer = Answer(*review, request, wanted, table, view);
     return answer.ok() ? *std::move(answer) : ResponseOf(answer.status());
   }
   return std::nullopt;

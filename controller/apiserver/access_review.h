@@ -3,8 +3,8 @@
 //   if (auto answer = ServeAccessReview(request, wanted, *table, view)) return *std::move(answer);
 //
 // They are answered by the same AccessTable that decides about requests: `kubectl auth can-i`,
-// `can-i --list` and `whoami` say what would happen. Nothing is stored and the kinds are not in
-// discovery, as only fixed paths are asked for.
+// `can-i --list` and `whoami` say what would happen. Nothing is stored; the kinds are ReviewKinds()
+// (kind.h), which discovery lists.
 //
 // Thread safety: pure function.
 

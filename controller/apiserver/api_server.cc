@@ -76,8 +76,9 @@ bool IsUnknownGroup(std::string_view path, const KindTable& kinds) {
   if (!path.starts_with("/apis/")) return true;
   path.remove_prefix(6);
   const std::string_view group = path.substr(0, path.find('/'));
-  return std::none_of(kinds.kinds().begin(), kinds.kinds().end(),
-                      [&](const auto& kind) { return kind->built_in && kind->group == group; });
+  const auto is_of_it = [&](const auto& kind) { return kind->built_in && kind->group == group; };
+  return std::ranges::none_of(kinds.kinds(), is_of_it) &&
+         std::ranges::none_of(ReviewKinds(), is_of_it);
 }
 
 absl::StatusOr<rest::Response> ServeCollection(const ApiContext& context,

@@ -323,7 +323,9 @@ absl::Status CheckSpec(const Json& crd, const Json& spec) {
     return InvalidArgument(
         "spec.group: Invalid value: \"{}\": should be a domain with at least one dot", group);
   }
-  for (const auto& kind : BuiltInKinds()) {
+  std::vector<std::shared_ptr<const Kind>> taken = BuiltInKinds();
+  taken.insert(taken.end(), ReviewKinds().begin(), ReviewKinds().end());
+  for (const auto& kind : taken) {
     for (const auto& [field, used] : {std::pair("plural", kind->plural), {"kind", kind->kind}}) {
       const std::string wanted = Text(At(spec, "names"), field);
       if (kind->group != group || wanted != used) continue;

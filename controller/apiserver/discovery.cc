@@ -52,8 +52,10 @@ using Groups = std::map<std::string, std::map<std::string, std::vector<const Kin
 
 Groups ServedGroups(const KindTable& kinds) {
   Groups groups;
-  for (const auto& kind : kinds.kinds()) {
-    if (kind->served) groups[kind->group][kind->version].push_back(kind.get());
+  for (const auto* const some : {&kinds.kinds(), &ReviewKinds()}) {
+    for (const auto& kind : *some) {
+      if (kind->served) groups[kind->group][kind->version].push_back(kind.get());
+    }
   }
   return groups;
 }

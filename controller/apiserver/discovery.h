@@ -7,6 +7,8 @@
 // The aggregated form needs exactly kAggregatedContentType as its Content-Type; which form a client
 // wants is read from its Accept header by WantsAggregated.
 //
+// Besides the kinds of the table they have the reviews, which are answered and never stored.
+//
 // Thread safety: pure functions of a KindTable.
 
 #pragma once

@@ -165,4 +165,8 @@ class KindRegistry {
 // The built-in kinds, schemas included. The same objects at every call.
 const std::vector<std::shared_ptr<const Kind>>& BuiltInKinds();
 
+// The kinds that are answered and never stored (access_review.h): discovery has them, no table.
+// They have no schema. The same objects at every call.
+const std::vector<std::shared_ptr<const Kind>>& ReviewKinds();
+
 }  // namespace tahoma::controller

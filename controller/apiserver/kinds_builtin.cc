@@ -224,6 +224,14 @@ std::vector<Kind> OtherKinds() {
   return {lease, crd, EventsEventKind()};
 }
 
+Kind Review(std::string group, std::string kind, bool namespaced) {
+  Kind review = Make(std::move(group), "v1", std::move(kind), "");
+  review.plural = review.singular + "s";
+  review.namespaced = namespaced;
+  review.verbs = {"create"};
+  return review;
+}
+
 // The types of v1: what is served of other versions has the same fields.
 std::string TypePackage(const Kind& kind) {
   if (kind.group.empty()) return "io.k8s.api.core.v1";
@@ -260,6 +268,22 @@ std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
 
 const std::vector<std::shared_ptr<const Kind>>& BuiltInKinds() {
   static const auto* const kinds = new std::vector<std::shared_ptr<const Kind>>(MakeBuiltInKinds());
+  return *kinds;
+}
+
+const std::vector<std::shared_ptr<const Kind>>& ReviewKinds() {
+  static const auto* const kinds = [] {
+    const std::string authorization = "authorization.k8s.io";
+    auto* const made = new std::vector<std::shared_ptr<const Kind>>;
+    for (Kind kind : {Review("authentication.k8s.io", "SelfSubjectReview", false),
+                      Review(authorization, "LocalSubjectAccessReview", true),
+                      Review(authorization, "SelfSubjectAccessReview", false),
+                      Review(authorization, "SelfSubjectRulesReview", false),
+                      Review(authorization, "SubjectAccessReview", false)}) {
+      made->push_back(std::make_shared<const Kind>(std::move(kind)));
+    }
+    return made;
+  }();
   return *kinds;
 }
 

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	authorization "k8s.io/api/authorization/v1"
 	core "k8s.io/api/core/v1"
 	events "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -55,6 +57,26 @@ func TestTypedClientsSpeakProtobufInBothDirections(t *testing.T) {
 		if !strings.Contains(form, "vnd.kubernetes.protobuf") && !strings.Contains(form, "apidiscovery") {
 			t.Errorf("%s, of %v", form, forms.seen)
 		}
+	}
+}
+
+func TestReviewsAreFoundByTheMapperAndAnswered(t *testing.T) {
+	c := newClient(t)
+	namespace := space(t, c)
+	asked := &authorization.ResourceAttributes{Namespace: namespace, Verb: "list", Resource: "pods"}
+	self := &authorization.SelfSubjectAccessReview{}
+	self.Spec.ResourceAttributes = asked
+	must(t, c.Create(t.Context(), self))
+	local := &authorization.LocalSubjectAccessReview{ObjectMeta: meta.ObjectMeta{Namespace: namespace}}
+	local.Spec.User, local.Spec.ResourceAttributes = "somebody", asked
+	must(t, c.Create(t.Context(), local))
+	if !self.Status.Allowed {
+		t.Errorf("who may do everything may not: %+v", self.Status)
+	}
+	mapping, err := c.RESTMapper().RESTMapping(authorization.SchemeGroupVersion.WithKind("SelfSubjectRulesReview").GroupKind())
+	must(t, err)
+	if mapping.Resource.Resource != "selfsubjectrulesreviews" || mapping.Scope.Name() != apimeta.RESTScopeNameRoot {
+		t.Errorf("mapped to %v, %s", mapping.Resource, mapping.Scope.Name())
 	}
 }
 

@@ -57,6 +57,9 @@ TEST_F(CrdGroupTest, NoneIsMadeForWhatIsBuiltIn) {
   EXPECT_THAT(refused.message(), HasSubstr("is already in use by " + crd));
   EXPECT_EQ(Call("POST", kCrds, CrdOf("resource.k8s.io", "mine", "ResourceClaim")).status, 422);
   EXPECT_EQ(Call("DELETE", kCrds + "/" + crd).status, 404);
+  EXPECT_EQ(
+      Call("POST", kCrds, CrdOf("authorization.k8s.io", "selfsubjectaccessreviews", "Mine")).status,
+      422);
   EXPECT_EQ(Call("GET", claims + "/c").status, 200);
 }
 

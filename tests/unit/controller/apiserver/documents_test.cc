@@ -49,13 +49,40 @@ TEST(DiscoveryTest, LegacyDocumentsListTheSameResources) {
   EXPECT_TRUE(legacy.contains("pods/binding"));
 }
 
+// Source: api/discovery/apis__authorization.k8s.io__v1.json and …authentication… of Kubernetes; a
+// RESTMapper knows no other kinds than those it finds here.
+TEST(DiscoveryTest, TheReviewsAreListedAsByARealServer) {
+  const auto resource = [](const char* kind, const char* singular, bool namespaced) {
+    return Json{{"kind", kind},
+                {"name", std::string(singular) + "s"},
+                {"namespaced", namespaced},
+                {"singularName", singular},
+                {"verbs", {"create"}}};
+  };
+  const auto kinds = Kinds();
+  const auto authorization = ApiResourceList(*kinds, "authorization.k8s.io", "v1");
+  ASSERT_TRUE(authorization.has_value());
+  EXPECT_EQ(*authorization,
+            (Json{{"apiVersion", "v1"},
+                  {"groupVersion", "authorization.k8s.io/v1"},
+                  {"kind", "APIResourceList"},
+                  {"resources",
+                   {resource("LocalSubjectAccessReview", "localsubjectaccessreview", true),
+                    resource("SelfSubjectAccessReview", "selfsubjectaccessreview", false),
+                    resource("SelfSubjectRulesReview", "selfsubjectrulesreview", false),
+                    resource("SubjectAccessReview", "subjectaccessreview", false)}}}));
+  // The tokens of identities are no objects that a TokenReview could be about.
+  EXPECT_EQ(ApiResourceList(*kinds, "authentication.k8s.io", "v1")->at("resources"),
+            Json::array({resource("SelfSubjectReview", "selfsubjectreview", false)}));
+}
+
 TEST(DiscoveryTest, GroupsAreFoundByName) {
   const auto kinds = Kinds();
   EXPECT_EQ(ApiGroup(*kinds, "tahoma.dev")->at("preferredVersion")["groupVersion"],
             "tahoma.dev/v1alpha1");
   EXPECT_FALSE(ApiGroup(*kinds, "apps").has_value());
   EXPECT_FALSE(ApiResourceList(*kinds, "tahoma.dev", "v2").has_value());
-  EXPECT_EQ(ApiGroupList(*kinds)["groups"].size(), 5U);
+  EXPECT_EQ(ApiGroupList(*kinds)["groups"].size(), 7U);
 }
 
 TEST(DiscoveryTest, TheAcceptHeaderMayHaveOtherParametersInAnyOrder) {
