@@ -9,8 +9,14 @@
 #include "controller/ingest/parse.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::controller {
+namespace {
+
+constexpr std::size_t kNameMost = 512;  // of an object's name in the log
+
+}  // namespace
 
 using json = Json;
 
@@ -66,6 +72,11 @@ void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wan
     log_(fmt::format("watch: {}: the API lost its history: {}", path, why));
     if (history_lost_) history_lost_(fmt::format("{}: {}", path, why));
   };
+  handlers.unreadable = [this, path = target.path](const std::string& name,
+                                                   const absl::Status& why) {
+    log_(fmt::format("watch: {}: {} is left out: {}", path,
+                     name.empty() ? "an object" : CutUtf8(name, kNameMost), Message(why)));
+  };
   handlers.failed = [this](const absl::Status& status) {
     log_(fmt::format("watch: {}", Message(status)));
   };
@@ -76,10 +87,10 @@ void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wan
 void Ingest::FollowNodes() {
   Follow(
       {.path = "/api/v1/nodes", .field_selector = ""},
-      [this](const json& object) {
-        auto node = ParseNode(object);
-        if (!node.ok()) return log_(std::string(Message(node.status())));
-        PushJoined([&] { return fleet_.OnNode(*std::move(node)); });
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto node, ParseNode(object));
+        PushJoined([&] { return fleet_.OnNode(std::move(node)); });
+        return absl::OkStatus();
       },
       [this](const std::string&, const std::string& name, const std::string&) {
         PushJoined([&] { return fleet_.OnNodeGone(name); });
@@ -87,10 +98,10 @@ void Ingest::FollowNodes() {
   Follow(
       {.path = "/apis/resource.k8s.io/v1/resourceslices",
        .field_selector = fmt::format("spec.driver={}", kNeuronDriver)},
-      [this](const json& object) {
-        auto slice = ParseSlice(object);
-        if (!slice.ok()) return log_(std::string(Message(slice.status())));
-        PushJoined([&] { return fleet_.OnSlice(*std::move(slice)); });
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto slice, ParseSlice(object));
+        PushJoined([&] { return fleet_.OnSlice(std::move(slice)); });
+        return absl::OkStatus();
       },
       [this](const std::string&, const std::string& name, const std::string&) {
         PushJoined([&] { return fleet_.OnSliceGone(name); });
@@ -100,10 +111,10 @@ void Ingest::FollowNodes() {
 void Ingest::FollowClasses() {
   Follow(
       {.path = "/apis/resource.k8s.io/v1/deviceclasses", .field_selector = ""},
-      [this](const json& object) {
-        auto parsed = ParseDeviceClass(object);
-        if (!parsed.ok()) return log_(std::string(Message(parsed.status())));
-        sink_(ClassSeen{*std::move(parsed)});
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto parsed, ParseDeviceClass(object));
+        sink_(ClassSeen{std::move(parsed)});
+        return absl::OkStatus();
       },
       [this](const std::string&, const std::string& name, const std::string&) {
         sink_(ClassGone{name});
@@ -113,10 +124,10 @@ void Ingest::FollowClasses() {
 void Ingest::FollowClaims() {
   Follow(
       {.path = "/apis/resource.k8s.io/v1/resourceclaims", .field_selector = ""},
-      [this](const json& object) {
-        auto claim = ParseClaim(object);
-        if (!claim.ok()) return log_(std::string(Message(claim.status())));
-        sink_(ClaimSeen{*std::move(claim)});
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto claim, ParseClaim(object));
+        sink_(ClaimSeen{std::move(claim)});
+        return absl::OkStatus();
       },
       [this](const std::string& ns, const std::string& name, const std::string& uid) {
         sink_(ClaimGone{{ns, name}, uid});
@@ -126,10 +137,10 @@ void Ingest::FollowClaims() {
 void Ingest::FollowGangs() {
   Follow(
       {.path = "/apis/tahoma.dev/v1alpha1/gangs", .field_selector = ""},
-      [this](const json& object) {
-        auto gang = ParseGang(object);
-        if (!gang.ok()) return log_(std::string(Message(gang.status())));
-        sink_(GangSeen{*std::move(gang)});
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto gang, ParseGang(object));
+        sink_(GangSeen{std::move(gang)});
+        return absl::OkStatus();
       },
       [this](const std::string& ns, const std::string& name, const std::string& uid) {
         sink_(GangGone{{ns, name}, uid});
@@ -145,10 +156,10 @@ void Ingest::FollowPods() {
   Follow(
       {.path = "/api/v1/pods",
        .field_selector = one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : ""},
-      [this](const json& object) {
-        auto pod = ParsePod(object);
-        if (!pod.ok()) return log_(std::string(Message(pod.status())));
-        sink_(PodSeen{*std::move(pod)});
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto pod, ParsePod(object));
+        sink_(PodSeen{std::move(pod)});
+        return absl::OkStatus();
       },
       [this](const std::string& ns, const std::string& name, const std::string& uid) {
         sink_(PodGone{{ns, name}, uid});

@@ -5,8 +5,9 @@
 //   ingest.Start();
 //
 // One thread per kind: nodes, slices, device classes, claims, gangs, pods. When each has given its
-// first list, WatchesSynced is pushed. Objects that cannot be read are logged and left out. Of the
-// pods, those for a scheduler of one of the given names (pod.spec.schedulerName) are followed.
+// first list, WatchesSynced is pushed. Objects that cannot be read are left out; one line says
+// which and why, not again with every list. Of the pods, those for a scheduler of one of the given
+// names (pod.spec.schedulerName) are followed.
 //
 // When the API server turns out to have lost its history (it was restored from a backup), what was
 // pushed before is of no use: `history_lost` is told, and whoever gets the commands begins anew
@@ -57,7 +58,7 @@ class Ingest {
   void Stop();
 
  private:
-  using Seen = std::function<void(const Json& object)>;
+  using Seen = std::function<absl::Status(const Json& object)>;
   using Gone = std::function<void(const std::string&, const std::string&, const std::string&)>;
 
   using Wanted = std::function<bool(const Json& object)>;

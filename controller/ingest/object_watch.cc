@@ -29,14 +29,36 @@ std::chrono::milliseconds RetryAfter(const absl::Status& status) {
   return error ? std::min(error->retry_after.value_or(kNoWait), kRetryAfterMost) : kNoWait;
 }
 
-std::string NameKey(const json& metadata) {
-  return metadata.value("namespace", "") + "/" + metadata.at("name").get<std::string>();
+// Absent is the empty text; what is none is told to `status`.
+std::string TextOf(const json& metadata, std::string_view field, absl::Status& status) {
+  const json* const value = FindMember(metadata, field);
+  if (value == nullptr || value->is_null()) return "";
+  if (value->is_string()) return value->get<std::string>();
+  status = InvalidArgument("metadata.{} is not a text", field);
+  return "";
 }
 
 }  // namespace
 
 ObjectWatch::ObjectWatch(kube::Transport& transport, Target target, Handlers handlers)
     : transport_(transport), target_(std::move(target)), handlers_(std::move(handlers)) {}
+
+ObjectWatch::Head ObjectWatch::HeadOf(const json& object) {
+  Head head;
+  const json* const metadata = FindMember(object, "metadata");
+  if (metadata == nullptr) {
+    head.status = InvalidArgument("it has no metadata");
+    return head;
+  }
+  const std::string name = TextOf(*metadata, "name", head.status);
+  const std::string name_space = TextOf(*metadata, "namespace", head.status);
+  if (head.status.ok() && name.empty()) head.status = InvalidArgument("it has no name");
+  if (!head.status.ok()) return head;
+  head.key = name_space + "/" + name;
+  head.uid = TextOf(*metadata, "uid", head.status);
+  head.version = TextOf(*metadata, "resourceVersion", head.status);
+  return head;
+}
 
 void ObjectWatch::Run(const Wait& wait) {
   std::chrono::milliseconds pause = kWaitFirst;
@@ -117,26 +139,23 @@ absl::Status ObjectWatch::Admit(const json& page, const std::string& version) {
       LoseHistory(fmt::format("its lists are of version {}, older than what was seen", version));
       break;
     case kube::NewestVersion::Verdict::kTake:
-      if (const json* older = FirstOlder(page.at("items"))) {
-        LoseHistory(fmt::format("{} is of version {}, older than what was seen",
-                                NameKey(older->at("metadata")),
-                                older->at("metadata").value("resourceVersion", "")));
+      if (const auto older = FirstOlder(page.at("items"))) {
+        LoseHistory(fmt::format("{} is of version {}, older than what was seen", older->key,
+                                older->version));
       }
   }
   return absl::OkStatus();
 }
 
 // What was seen of an object was no later than the list, and of the object nothing came since.
-const json* ObjectWatch::FirstOlder(const json& items) const {
+std::optional<ObjectWatch::Head> ObjectWatch::FirstOlder(const json& items) const {
   for (const json& item : items) {
-    const json& metadata = item.at("metadata");
-    const auto known = known_.find(NameKey(metadata));
-    if (known == known_.end()) continue;
-    if (kube::IsOlderVersion(metadata.value("resourceVersion", ""), known->second.version)) {
-      return &item;
-    }
+    Head head = HeadOf(item);
+    const auto known = known_.find(head.key);
+    if (!head.status.ok() || known == known_.end()) continue;
+    if (kube::IsOlderVersion(head.version, known->second.version)) return head;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void ObjectWatch::LoseHistory(const std::string& why) {
@@ -176,8 +195,12 @@ bool ObjectWatch::OnEvent(std::string_view type, const json& object, absl::Statu
     if (type == "ADDED" || type == "MODIFIED") {
       See(object, false);
     } else if (type == "DELETED") {
-      const std::string key = NameKey(metadata);
-      if (!IsOutdated(key, version, metadata.value("uid", ""))) Forget(key);
+      const Head head = HeadOf(object);
+      if (!head.status.ok()) {
+        Tell(head.key, head.status);
+      } else if (!IsOutdated(head.key, version, head.uid)) {
+        Forget(head.key);
+      }
     }
     if (!kube::IsOlderVersion(version, version_)) version_ = version;
     newest_.See(version);
@@ -199,23 +222,34 @@ bool ObjectWatch::IsOutdated(const std::string& key, const std::string& version,
 }
 
 void ObjectWatch::See(const json& object, bool listed) {
-  const json& metadata = object.at("metadata");
-  const std::string key = NameKey(metadata);
-  const std::string uid = metadata.value("uid", "");
-  const std::string version = metadata.value("resourceVersion", "");
+  const Head head = HeadOf(object);
+  if (!head.status.ok()) {
+    if (!head.key.empty()) known_[head.key].list = lists_;  // it is there
+    return Tell(head.key, head.status);
+  }
   const bool wanted = !handlers_.wanted || handlers_.wanted(object);
-  const auto known = known_.find(key);
+  const auto known = known_.find(head.key);
   if (known != known_.end()) {
-    if (!listed && kube::IsOlderVersion(version, known->second.version)) return;
+    if (!listed && kube::IsOlderVersion(head.version, known->second.version)) return;
     // Another uid: deleted and made again while nobody watched.
-    if (!wanted || known->second.uid != uid) Forget(key);
+    if (!wanted || known->second.uid != head.uid) Forget(head.key);
   }
   if (!wanted) return;
-  known_[key] = {uid, version, lists_};
-  handlers_.seen(object);
+  known_[head.key] = {head.uid, head.version, lists_};
+  const absl::Status status = handlers_.seen(object);
+  if (!status.ok()) return Tell(head.key, status);
+  unreadable_.erase(head.key);
+}
+
+void ObjectWatch::Tell(const std::string& key, const absl::Status& why) {
+  absl::Status& told = unreadable_[key];
+  if (told == why) return;
+  told = why;
+  handlers_.unreadable(key, why);
 }
 
 void ObjectWatch::Forget(const std::string& key) {
+  unreadable_.erase(key);
   const auto known = known_.extract(key);
   if (known.empty()) return;
   const std::size_t slash = key.find('/');

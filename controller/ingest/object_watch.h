@@ -8,6 +8,9 @@
 // and made again between two lists, before its successor is given to `seen`. Only names, uids and
 // versions are kept; objects that are not `wanted` are passed over as if they did not exist.
 //
+// An object that cannot be read harms no other: it is left out and told to `unreadable`, once for
+// each reason and not with every list. What was told of it before stays, until it is gone.
+//
 // Time goes back only when the server lost its history, as when it was restored from a backup: its
 // lists stay older than what was seen (lib/kube/resource_version.h), or have objects that are. Then
 // `history_lost` is told, and the list is the truth, whatever was seen before. No watch tells that:
@@ -24,6 +27,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,10 +45,13 @@ class ObjectWatch {
   };
   struct Handlers {
     std::function<bool(const Json& object)> wanted = nullptr;  // empty: all are
-    std::function<void(const Json& object)> seen;
+    // What cannot be read of the object, if anything.
+    std::function<absl::Status(const Json& object)> seen;
     std::function<void(const std::string& ns, const std::string& name, const std::string& uid)>
         gone;
     std::function<void()> listed;  // after each list
+    // `name` is "ns/name", or "" when that cannot be read either.
+    std::function<void(const std::string& name, const absl::Status& why)> unreadable;
     // Before the first object of a list that shows it. Empty: nobody wants to know.
     std::function<void(const std::string& why)> history_lost = nullptr;
     std::function<void(const absl::Status&)> failed;
@@ -67,12 +74,20 @@ class ObjectWatch {
     std::string version;
     std::uint64_t list = 0;  // the list that saw it last
   };
+  // What the watch itself reads of an object.
+  struct Head {
+    std::string key;  // "ns/name"; empty when it cannot be read
+    std::string uid;
+    std::string version;
+    absl::Status status;  // kInvalidArgument: there is no name, or something is not a text
+  };
+  static Head HeadOf(const Json& object);
 
   absl::Status List();
   // kUnavailable for a list whose version is older than what was seen.
   absl::Status Admit(const Json& page, const std::string& version);
-  // The first item that is older than what was seen of it; nullptr when none is.
-  const Json* FirstOlder(const Json& items) const;
+  // Of the first item that is older than what was seen of it.
+  std::optional<Head> FirstOlder(const Json& items) const;
   void LoseHistory(const std::string& why);
   // OK when the watch ended in order and can go on from version_.
   absl::Status Watch();
@@ -81,6 +96,7 @@ class ObjectWatch {
                   const std::string& deleted_uid) const;
   // An object of a list is the truth; an event may have been overtaken.
   void See(const Json& object, bool listed);
+  void Tell(const std::string& key, const absl::Status& why);
   // Tells `gone` of the object of that key, if it is known.
   void Forget(const std::string& key);
   std::string Query(std::string_view more) const;
@@ -95,6 +111,8 @@ class ObjectWatch {
   std::uint64_t events_ = 0;  // that a watch brought, in this turn of Run
   std::uint64_t lists_ = 0;
   absl::flat_hash_map<std::string, Known> known_;  // by "ns/name"
+  // Why, of the objects that could not be read when they were last seen; by "ns/name".
+  absl::flat_hash_map<std::string, absl::Status> unreadable_;
 };
 
 }  // namespace tahoma::controller

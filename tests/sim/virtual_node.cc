@@ -174,7 +174,11 @@ void VirtualNode::PowerOn() {
   tick_at_.reset();
   writes_.clear();
   controller::ObjectWatch::Handlers handlers{
-      .seen = [this](const json& pod) { Carry(pods_->OnPod(pod, now())); },
+      .seen =
+          [this](const json& pod) {
+            Carry(pods_->OnPod(pod, now()));
+            return absl::OkStatus();
+          },
       .gone = [this](const std::string&, const std::string&,
                      const std::string& uid) { Carry(pods_->OnPodGone(uid, now())); },
       .listed =
@@ -182,6 +186,7 @@ void VirtualNode::PowerOn() {
             synced_ = true;
             Carry(pods_->OnPodsSynced(now()));
           },
+      .unreadable = [](const std::string&, const absl::Status&) {},
       .failed = [](const absl::Status&) {}};
   watch_ = std::make_unique<controller::ObjectWatch>(
       link_,

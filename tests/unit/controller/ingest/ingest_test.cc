@@ -227,6 +227,7 @@ TEST(ObjectWatchTest, ListsInPagesWatchesAndListsAgainWhenTheVersionExpired) {
   ObjectWatch::Handlers handlers;
   handlers.seen = [&](const json& object) {
     log.push_back("+" + std::string(object["metadata"]["name"]));
+    return absl::OkStatus();
   };
   handlers.gone = [&](const std::string&, const std::string& name, const std::string& uid) {
     log.push_back("-" + name + uid);
@@ -250,7 +251,7 @@ TEST(ObjectWatchTest, AnEventThatCannotBeReadMeansListingAgain) {
     transport.watches = {{line}};
     int failures = 0;
     ObjectWatch::Handlers handlers;
-    handlers.seen = [](const json&) {};
+    handlers.seen = [](const json&) { return absl::OkStatus(); };
     handlers.gone = [](const std::string&, const std::string&, const std::string&) {};
     handlers.listed = [] {};
     handlers.failed = [&](const absl::Status&) { ++failures; };
@@ -275,6 +276,7 @@ TEST(ObjectWatchTest, ObjectsThatAreNotWantedDoNotExist) {
   };
   handlers.seen = [&](const json& object) {
     log.push_back("+" + std::string(object["metadata"]["name"]));
+    return absl::OkStatus();
   };
   handlers.gone = [&](const std::string&, const std::string& name, const std::string&) {
     log.push_back("-" + name);
@@ -409,6 +411,75 @@ Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
   for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
   followed.target = transport.targets.back();
   return followed;
+}
+
+// Every list is one broken object and one that is right; the gangs come once more.
+class HalfBrokenTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    kube::Response answer = List("1", {"broken", "right"});
+    json list = json::parse(answer.body);
+    json& broken = list["items"][0];
+    if (request.target.find("/nodes") != std::string::npos) {
+      broken["spec"] = {{"taints", {{{"key", 7}}}}};
+    } else if (request.target.find("/gangs") != std::string::npos) {
+      broken["spec"] = {{"members", "four"}};
+      list["items"][1]["spec"] = {{"members", 4}};
+    } else if (request.target.find("/pods") != std::string::npos) {
+      broken["metadata"] = "none";
+      list["items"][1]["spec"] = {{"schedulerName", "tahoma"}};
+    } else if (request.target.find("/deviceclasses") != std::string::npos) {
+      broken["spec"] = {{"selectors", {{{"cel", 1}}}}};
+    } else if (request.target.find("/resourceclaims") != std::string::npos) {
+      broken["metadata"]["finalizers"] = {1};
+    } else {
+      list["items"] = json::array();
+    }
+    answer.body = list.dump();
+    return answer;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no watches here");
+  }
+};
+
+// The defect: a client wrote an object, and the scheduler saw nothing of its kind any more.
+TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
+  HalfBrokenTransport transport;
+  std::vector<std::string> seen;
+  std::vector<std::string> lines;
+  int synced = 0;
+  Ingest ingest(
+      transport, {"tahoma"},
+      [&](const Command& command) {
+        if (const auto* gang = std::get_if<GangSeen>(&command))
+          seen.push_back(gang->gang->key.name);
+        if (const auto* pod = std::get_if<PodSeen>(&command)) seen.push_back(pod->pod->key.name);
+        if (const auto* claim = std::get_if<ClaimSeen>(&command)) {
+          seen.push_back(claim->claim->key.name);
+        }
+        synced += std::holds_alternative<WatchesSynced>(command) ? 1 : 0;
+      },
+      [](std::chrono::milliseconds) { return false; },
+      [&](const std::string& line) { lines.push_back(line); });
+  const std::size_t watches = ingest.StartStepping();
+  for (int round = 0; round < 2; ++round) {  // list, a watch that fails, list
+    for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
+    if (round == 0) {
+      for (std::size_t i = 0; i < watches; ++i) EXPECT_FALSE(ingest.Step(i).ok());
+    }
+  }
+  EXPECT_EQ(synced, 1);
+  EXPECT_THAT(seen, ElementsAre("right", "right", "right", "right", "right", "right"));
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          HasSubstr("watch: /api/v1/nodes: ns/broken is left out: node broken: "),
+          HasSubstr("watch: /apis/resource.k8s.io/v1/deviceclasses: ns/broken is left out: "),
+          HasSubstr("watch: /apis/resource.k8s.io/v1/resourceclaims: ns/broken is left out: "),
+          HasSubstr("watch: /apis/tahoma.dev/v1alpha1/gangs: ns/broken is left out: gang broken: "),
+          HasSubstr("watch: /api/v1/pods: an object is left out: it has no name")));
 }
 
 TEST(IngestTest, OneSchedulerNameIsSelectedByTheServer) {

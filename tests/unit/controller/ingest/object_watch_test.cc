@@ -57,6 +57,11 @@ class ObjectWatchStepTest : public ::testing::Test {
       const json& metadata = object.at("metadata");
       told_.push_back("+" + metadata.at("name").get<std::string>() + "@" +
                       metadata.at("resourceVersion").get<std::string>());
+      return object.contains("broken") ? InvalidArgument("{}", object.at("broken").dump())
+                                       : absl::OkStatus();
+    };
+    handlers.unreadable = [this](const std::string& name, const absl::Status& why) {
+      told_.push_back(fmt::format("{} left out: {}", name, Message(why)));
     };
     handlers.gone = [this](const std::string& ns, const std::string& name, const std::string& uid) {
       EXPECT_EQ(ns, "ns");
@@ -291,6 +296,64 @@ TEST_F(ObjectWatchWaitsTest, AFailureSaysWhatTheServerSaid) {
   EXPECT_THAT(failures_[1], HasSubstr("a list that cannot be read"));
 }
 
+// Objects "a" and "c" around one that cannot be read, in a list or in an event.
+TEST_F(ObjectWatchStepTest, OneObjectThatCannotBeReadHarmsNoOther) {
+  for (const auto& [broken, why] : std::vector<std::pair<json, std::string>>{
+           {json(7), "it has no metadata"},
+           {{{"metadata", json::array()}}, "it has no name"},
+           {{{"metadata", {{"name", 7}, {"resourceVersion", "3"}}}}, "metadata.name is not a text"},
+           {{{"metadata", {{"name", "b"}, {"namespace", json::array()}}}},
+            "metadata.namespace is not a text"}}) {
+    SCOPED_TRACE(broken.dump());
+    ObjectWatch watch(transport_, {.path = "/api/v1/pods", .field_selector = ""}, Handlers());
+    for (int version = 5; version < 7; ++version) {
+      transport_.Will(200, List(version, {Object("a", 1), broken, Object("c", 2)}));
+      transport_.WillStream({kExpired});
+    }
+    ASSERT_TRUE(watch.Step().ok());
+    EXPECT_THAT(Take(), ElementsAre("+a@1", " left out: " + why, "+c@2", "listed"));
+    EXPECT_TRUE(absl::IsOutOfRange(watch.Step()));
+    ASSERT_TRUE(watch.Step().ok());
+    EXPECT_THAT(Take(), ElementsAre("+a@1", "+c@2", "listed")) << "it was told already";
+    (void)watch.Step();
+  }
+}
+
+TEST_F(ObjectWatchStepTest, AnEventAboutAnObjectThatCannotBeReadIsPassedOver) {
+  transport_.Will(200, List(5, {Object("a", 1)}));
+  transport_.WillStream({Event("ADDED", {{"metadata", {{"name", 1}, {"resourceVersion", "6"}}}}),
+                         Event("DELETED", {{"metadata", {{"uid", "u"}, {"resourceVersion", "7"}}}}),
+                         Event("ADDED", Object("b", 8))});
+  ASSERT_TRUE(watch_.Step().ok());
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@1", "listed", " left out: metadata.name is not a text",
+                                  " left out: it has no name", "+b@8"));
+}
+
+TEST_F(ObjectWatchStepTest, AnObjectIsToldUnreadableOncePerReasonAndStaysKnown) {
+  const auto broken = [](int version, const char* why) {
+    json object = Object("a", version);
+    object["broken"] = why;
+    return object;
+  };
+  json no_uid = Object("a", 9);
+  no_uid["metadata"]["uid"] = 1;
+  transport_.Will(200, List(5, {Object("a", 1)}));
+  transport_.WillStream({Event("MODIFIED", broken(6, "x")), Event("MODIFIED", broken(7, "x")),
+                         Event("MODIFIED", broken(8, "y")), kExpired});
+  transport_.Will(200, List(9, {no_uid}));
+  transport_.WillStream({Event("MODIFIED", Object("a", 10)), Event("MODIFIED", broken(11, "y")),
+                         Event("DELETED", Object("a", 12))});
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
+  EXPECT_THAT(Take(), ElementsAre("+a@1", "listed", "+a@6", "ns/a left out: \"x\"", "+a@7", "+a@8",
+                                  "ns/a left out: \"y\""));
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("ns/a left out: metadata.uid is not a text", "listed"));
+  ASSERT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@10", "+a@11", "ns/a left out: \"y\"", "-a(u)"));
+}
+
 TEST_F(ObjectWatchStepTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
   transport_.Will(200, List(5, {Object("a", 1)}, "c1"));
   transport_.Will(410, R"({"code":410,"reason":"Expired"})");
@@ -384,6 +447,7 @@ TEST(ObjectWatchPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
         EXPECT_EQ(view[name].at("metadata").at("uid"), metadata.at("uid")) << seed;
       }
       view[name] = object;
+      return absl::OkStatus();
     };
     handlers.gone = [&](const std::string&, const std::string& name, const std::string& uid) {
       ASSERT_TRUE(view.contains(name)) << seed;
