@@ -294,6 +294,9 @@ class Decoder {
   }
 
   absl::StatusOr<Json> List(const FieldForm& field, const Pieces& pieces, int depth) {
+    if (pieces.size() > kItemsMax) {
+      return InvalidArgument("it is wider than {} items of one list", kItemsMax);
+    }
     Json list = Json::array();
     for (const Piece& piece : pieces) {
       absl::StatusOr<Json> item = field.type == Type::kMessage
@@ -310,6 +313,9 @@ class Decoder {
       std::string_view key;
       Piece value;
     };
+    if (pieces.size() > kMembersMax) {
+      return InvalidArgument("it is wider than {} members of one object", kMembersMax);
+    }
     const FieldForm& value_field = entry.fields[1];
     std::vector<Member> members;
     for (const Piece& piece : pieces) {
