@@ -1,12 +1,15 @@
 #include "controller/apiserver/crd.h"
 
+#include <absl/strings/ascii.h>
 #include <re2/re2.h>
 
 #include <array>
+#include <set>
 
 #include "controller/apiserver/validation.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/name.h"
 
 namespace tahoma::controller {
 namespace {
@@ -306,15 +309,67 @@ absl::StatusOr<std::shared_ptr<const Kind>> KindOfVersion(const Json& spec, cons
   return std::make_shared<const Kind>(std::move(kind));
 }
 
+// A name that is in paths, discovery and keys of the store. Source: apiextensions-apiserver
+// pkg/apis/apiextensions/validation, ValidateCustomResourceDefinitionNames.
+absl::Status CheckLabel(const std::string& field, const std::string& name) {
+  if (const auto wrong = kube::WrongDns1035Label(name)) {
+    return InvalidArgument("{}: Invalid value: \"{}\": {}", field, name, *wrong);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNames(const Json& names) {
+  for (const char* field : {"plural", "kind"}) {
+    if (Text(names, field).empty()) {
+      return InvalidArgument("spec.names.{}: Required value", field);
+    }
+  }
+  for (const char* field : {"kind", "listKind"}) {
+    const std::string name = Text(names, field);
+    const auto wrong = kube::WrongDns1035Label(absl::AsciiStrToLower(name));
+    if (name.empty() || !wrong) continue;
+    return InvalidArgument(
+        "spec.names.{}: Invalid value: \"{}\": may have mixed case, but should otherwise match: {}",
+        field, name, *wrong);
+  }
+  if (Text(names, "kind") == Text(names, "listKind")) {
+    return InvalidArgument(
+        "spec.names.listKind: Invalid value: \"{}\": kind and listKind may not be the same",
+        Text(names, "kind"));
+  }
+  for (const char* field : {"plural", "singular"}) {
+    if (Text(names, field).empty()) continue;  // it follows the kind, which was looked at
+    TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.names.{}", field), Text(names, field)));
+  }
+  for (const char* field : {"shortNames", "categories"}) {
+    const std::vector<std::string> all = Texts(names, field);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.names.{}[{}]", field, i), all[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVersionNames(const Json& versions) {
+  if (!versions.is_array() || versions.empty()) {
+    return InvalidArgument("spec.versions: Required value: must have at least one version");
+  }
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    const std::string name = Text(versions[i], "name");
+    TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.versions[{}].name", i), name));
+    if (seen.insert(name).second) continue;
+    return InvalidArgument(
+        "spec.versions: Invalid value: must contain unique version names, has \"{}\" twice", name);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSpec(const Json& crd, const Json& spec) {
   for (const char* field : {"group", "scope"}) {
     if (Text(spec, field).empty()) return InvalidArgument("spec.{}: Required value", field);
   }
-  for (const char* field : {"plural", "kind"}) {
-    if (Text(At(spec, "names"), field).empty()) {
-      return InvalidArgument("spec.names.{}: Required value", field);
-    }
-  }
+  TAHOMA_RETURN_IF_ERROR(CheckNames(At(spec, "names")));
   const std::string group = Text(spec, "group");
   if (const std::string why = CheckDnsSubdomain(group); !why.empty()) {
     return InvalidArgument("spec.group: Invalid value: \"{}\": {}", group, why);
@@ -342,10 +397,7 @@ absl::Status CheckSpec(const Json& crd, const Json& spec) {
   if (Text(At(spec, "conversion"), "strategy", "None") != "None") {
     return InvalidArgument("spec.conversion.strategy: Unsupported value: only \"None\" is served");
   }
-  if (!At(spec, "versions").is_array() || At(spec, "versions").empty()) {
-    return InvalidArgument("spec.versions: Required value: must have at least one version");
-  }
-  return absl::OkStatus();
+  return CheckVersionNames(At(spec, "versions"));
 }
 
 }  // namespace

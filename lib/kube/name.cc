@@ -45,6 +45,10 @@ constexpr std::string_view kLabelRule =
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
     "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
     "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+constexpr std::string_view kLetterFirstRule =
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 constexpr std::string_view kSubdomainRule =
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
@@ -63,6 +67,12 @@ constexpr std::string_view kValueRule =
 std::optional<std::string> WrongDns1123Label(std::string_view value) {
   if (value.size() > kLabelBytesMax) return TooLongForDns(kLabelBytesMax);
   if (!IsDns1123Label(value)) return std::string(kLabelRule);
+  return std::nullopt;
+}
+
+std::optional<std::string> WrongDns1035Label(std::string_view value) {
+  if (value.size() > kLabelBytesMax) return TooLongForDns(kLabelBytesMax);
+  if (!IsDns1123Label(value) || !IsLower(value.front())) return std::string(kLetterFirstRule);
   return std::nullopt;
 }
 

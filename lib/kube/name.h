@@ -17,6 +17,9 @@ namespace tahoma::kube {
 // Namespaces, container names, gang names: at most 63 characters.
 std::optional<std::string> WrongDns1123Label(std::string_view value);
 
+// The same, but beginning with a letter: versions and names of custom resources.
+std::optional<std::string> WrongDns1035Label(std::string_view value);
+
 // Names of most objects: labels joined by dots, at most 253 characters.
 std::optional<std::string> WrongDns1123Subdomain(std::string_view value);
 

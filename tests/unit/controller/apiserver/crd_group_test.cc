@@ -63,6 +63,44 @@ TEST_F(CrdGroupTest, NoneIsMadeForWhatIsBuiltIn) {
   EXPECT_EQ(Call("GET", claims + "/c").status, 200);
 }
 
+// A version is a part of paths, of keys and of apiVersion: with a slash it would be another's.
+TEST_F(CrdGroupTest, NamesAndVersionsAreLabelsThatBeginWithALetter) {
+  struct Case {
+    const char* path;
+    Json value;
+    const char* why;
+  };
+  const char* const label = "a DNS-1035 label must consist of";
+  for (const Case& c : std::vector<Case>{
+           {"/spec/versions/0/name", "v1/x", label},
+           {"/spec/versions/0/name", "", label},
+           {"/spec/versions/0/name", "V1", label},
+           {"/spec/versions/0/name", "1v", label},
+           {"/spec/versions/0/name", std::string(64, 'v'), "must be no more than 63 characters"},
+           {"/spec/names/plural", "Things", label},
+           {"/spec/names/plural", "th/ings", label},
+           {"/spec/names/singular", "a thing", label},
+           {"/spec/names/kind", "Thing!", "may have mixed case, but should otherwise match"},
+           {"/spec/names/listKind", "7Things", "may have mixed case, but should otherwise match"},
+           {"/spec/names/listKind", "Thing", "kind and listKind may not be the same"},
+           {"/spec/names/shortNames", {"th", "T/h"}, "spec.names.shortNames[1]: Invalid value"},
+           {"/spec/names/categories", {"All"}, "spec.names.categories[0]: Invalid value"}}) {
+    SCOPED_TRACE(std::string(c.path) + " " + c.value.dump());
+    Json crd = CrdOf("example.com", "things", "Thing");
+    crd[Json::json_pointer(c.path)] = c.value;
+    crd["metadata"]["name"] = crd["spec"]["names"]["plural"].get<std::string>() + ".example.com";
+    const Answer answer = Call("POST", kCrds, crd);
+    EXPECT_TRUE(answer.status == 422 || answer.status == 400) << answer.text;
+    EXPECT_THAT(answer.message(), HasSubstr(c.why));
+  }
+  Json twice = CrdOf("example.com", "things", "Thing");
+  twice["spec"]["versions"].push_back(twice["spec"]["versions"][0]);
+  twice["spec"]["versions"][1]["storage"] = false;
+  const Answer answer = Call("POST", kCrds, twice);
+  EXPECT_EQ(answer.status, 422) << answer.text;
+  EXPECT_THAT(answer.message(), HasSubstr("must contain unique version names"));
+}
+
 // An earlier version took it: the server starts, serves the rest, and lets it be deleted.
 TEST_F(CrdGroupTest, OneThatWasStoredBeforeIsNotServedAndCanBeDeleted) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
