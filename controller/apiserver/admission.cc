@@ -7,6 +7,7 @@
 #include "controller/apiserver/crd.h"
 #include "controller/apiserver/decode_body.h"
 #include "controller/apiserver/defaults.h"
+#include "controller/apiserver/protobuf/protobuf.h"
 #include "controller/apiserver/schema.h"
 #include "controller/apiserver/status_error.h"
 #include "controller/apiserver/validation.h"
@@ -92,10 +93,14 @@ void DropNulls(json& map) {
 }
 
 // The first field whose type is wrong, in the words of Go's decoder. The metadata of every kind is
-// decoded; what else a custom kind has is its schema's question, later.
+// decoded; what else a custom kind has is its schema's question, later. What passes has a protobuf
+// form, so that it can be read in that, too.
 std::optional<std::string> WrongType(const Kind& kind, const json& object, const Parts& parts) {
-  if (kind.built_in) return DecodeError(*kind.schema, object, parts);
-  return DecodeError(*kind.schema->Field("metadata"), object.at("metadata"));
+  if (!kind.built_in) return DecodeError(*kind.schema->Field("metadata"), object.at("metadata"));
+  if (auto wrong = DecodeError(*kind.schema, object, parts)) return wrong;
+  const auto message = EncodeMessage(kind.api_version(), kind.kind, object);
+  if (message.ok()) return std::nullopt;
+  return std::string(Message(message.status()));
 }
 
 absl::Status CheckTypes(const WriteRequest& write, const json& object, const Parts& parts) {

@@ -109,8 +109,10 @@ absl::StatusOr<std::string_view> MessageOf(const Kind& kind, const Object& objec
   if (const std::string* kept = object.message.Find(); stored && kept != nullptr) return *kept;
   absl::StatusOr<std::string> message = EncodeMessage(kind.api_version(), kind.kind, *object.body);
   if (!message.ok()) {
-    return Internal("the {} {} has no protobuf form: {}", kind.kind, object.key,
-                    Message(message.status()));
+    // An earlier version of this program took it; now what has none is refused when it is written.
+    return GenericError(406, "NotAcceptable",
+                        fmt::format("the {} {} has no protobuf form: {}; ask for JSON, or mend it",
+                                    kind.kind, object.key, Message(message.status())));
   }
   if (stored) return object.message.Keep(*std::move(message));
   made = *std::move(message);

@@ -85,6 +85,7 @@ struct Schema {
   bool nullable = false;
   bool embedded_resource = false;  // apiVersion, kind and metadata are meaningful inside
   bool atomic = false;             // a map or struct that has one owner (x-kubernetes-map-type)
+  bool typed_by_message = false;  // of kAny: what fits is known by the kind's protobuf message only
 
   ListType list_type = ListType::kAtomic;
   std::vector<std::string> list_map_keys;
@@ -144,7 +145,8 @@ void ApplyDefaults(const Schema& schema, Json& object, const Parts& parts = {});
 std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object,
                                   std::string_view path = "", const Parts& parts = {});
 
-// Whether Prune and, with `decodes`, DecodeError have nothing to say: one look at what is right.
+// Whether Prune and, with `decodes`, DecodeError have nothing to say, and no value is there that is
+// typed by the message: one look at what is right.
 bool IsClean(const Schema& schema, const Json& object, bool decodes, const Parts& parts = {});
 
 // For built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.

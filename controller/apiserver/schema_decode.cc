@@ -138,6 +138,7 @@ bool IsCleanAt(const Schema& schema, const Json& value, bool decodes, int depth,
                const Parts& parts = {}) {
   if (depth > kMaxDepth) return false;
   if (decodes && (!Decodes(schema, value) || !TextError(schema, value).empty())) return false;
+  if (schema.typed_by_message && !value.is_null()) return false;
   if (value.is_array() && schema.items) {
     for (const Json& item : value) {
       if (!IsCleanAt(*schema.items, item, decodes, depth + 1)) return false;
