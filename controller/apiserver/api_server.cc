@@ -14,6 +14,7 @@
 #include "controller/apiserver/subresources.h"
 #include "controller/apiserver/write_verbs.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
 #include "lib/kube/json_writer.h"
@@ -161,6 +162,9 @@ rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* 
     if (!response.ok()) return AsAccepted(request, ResponseOf(response.status()));
     if (response->source) response->source = Guarded(request, std::move(response->source));
     return *std::move(response);
+  } catch (const ProcessorBudget::Exceeded& exceeded) {
+    LogFailure(request, exceeded.what());
+    return AsAccepted(request, ResponseOf(TooCostlyError(exceeded.limit())));
   } catch (const std::exception& error) {
     return Failed(request, error.what());
   } catch (...) {
@@ -168,12 +172,15 @@ rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* 
   }
 }
 
-rest::Response ApiServer::Failed(const rest::Request& request, std::string_view what) const {
+void ApiServer::LogFailure(const rest::Request& request, std::string_view what) const {
   constexpr std::size_t kTargetMost = 200;
-  if (log_) {
-    log_(fmt::format("api server: {} {} from {} failed: {}", request.method,
-                     CutUtf8(request.target, kTargetMost), request.peer, what));
-  }
+  if (!log_) return;
+  log_(fmt::format("api server: {} {} from {} failed: {}", request.method,
+                   CutUtf8(request.target, kTargetMost), request.peer, what));
+}
+
+rest::Response ApiServer::Failed(const rest::Request& request, std::string_view what) const {
+  LogFailure(request, what);
   return ResponseOf(Internal("{}", what));
 }
 

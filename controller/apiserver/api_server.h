@@ -42,7 +42,8 @@ class ApiServer {
     // Reaches a node's pod runner for logs; without it logs are answered with 500.
     NodeFetch node_fetch = nullptr;
     ObjectStore::Options objects = {};
-    // Told of every mistake of our own: a request that was answered with 500 for it.
+    // Told of every mistake of our own, a request that was answered with 500 for it, and of every
+    // request that took too much of the processor.
     std::function<void(const std::string& line)> log = nullptr;
   };
 
@@ -52,7 +53,8 @@ class ApiServer {
                                                          Options options);
 
   // Any request; never fails, errors are answers, and what is thrown within becomes a 500 and a
-  // line of the log. A response with a source reads from this server and must end before it.
+  // line of the log; 413, with nothing changed, when it is the caller's ProcessorBudget that is
+  // exceeded. A response with a source reads from this server and must end before it.
   // With a flight, the answer to a create, a patch or a binding is made before the disk has it: it
   // holds when the flight has landed well, and is ResponseOf that failure otherwise.
   rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
@@ -81,6 +83,7 @@ class ApiServer {
   absl::Status LoadKinds();
   absl::Status CreateNamespaces();
   absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight);
+  void LogFailure(const rest::Request& request, std::string_view what) const;
   // The 500 for what was thrown while `request` was served.
   rest::Response Failed(const rest::Request& request, std::string_view what) const;
   // A source that ends the stream instead of throwing.

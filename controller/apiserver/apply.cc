@@ -9,6 +9,7 @@
 #include "controller/apiserver/field_text.h"
 #include "controller/apiserver/json_text.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
@@ -256,6 +257,7 @@ FieldSet LastAppliedFields(const Kind& kind, const Json& live) {
 
 absl::Status CheckKeys(const Schema& schema, const Json& value, const std::string& path,
                        int depth) {
+  ProcessorBudget::Spend();
   if (depth > kMaxDepth) return InvalidArgument("nested deeper than {}", kMaxDepth);
   if (value.is_object()) {
     for (const auto& [name, child] : value.items()) {

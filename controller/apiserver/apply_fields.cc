@@ -9,6 +9,7 @@
 
 #include "controller/apiserver/json_text.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
@@ -25,6 +26,7 @@ bool IsChosenKey(const Schema& schema, const std::string& name) {
 }
 
 void AddSubtree(const Schema& schema, const Json& value, FieldSet& set) {
+  ProcessorBudget::Spend();
   set.member = true;
   if (MergesAsMap(schema, value)) {
     for (const auto& [name, child] : value.items()) {
@@ -67,6 +69,7 @@ void CompareMaps(const Schema& schema, const Json& before, const Json& after,
   auto old_at = old_members.begin();
   auto new_at = new_members.begin();
   while (old_at != old_members.end() || new_at != new_members.end()) {
+    ProcessorBudget::Spend();
     const int order = old_at == old_members.end()   ? 1
                       : new_at == new_members.end() ? -1
                                                     : old_at->first.compare(new_at->first);
@@ -154,6 +157,7 @@ Json MergeLists(const Schema& schema, const Json& live, const Json& config) {
 }
 
 void AppendPaths(const FieldSet& set, const std::string& path, std::vector<std::string>& paths) {
+  ProcessorBudget::Spend();
   if (set.member) paths.push_back(path);
   for (const auto& [edge, child] : set.children) {
     const std::string rest = edge.substr(2);
@@ -186,6 +190,7 @@ std::optional<std::string> CanonicalEdge(const std::string& edge) {
 }
 
 FieldSet FromJsonAt(const Json& fields, int depth) {
+  ProcessorBudget::Spend();
   FieldSet set;
   if (!fields.is_object() || depth > kMaxDepth) return set;
   set.member = fields.contains(".") || fields.empty();
@@ -206,6 +211,7 @@ FieldSet FieldSet::FromJson(const Json& fields) {
 }
 
 void FieldSet::Add(const FieldSet& other) {
+  ProcessorBudget::Spend();
   member |= other.member;
   for (const auto& [edge, child] : other.children) {
     const auto [at, is_new] = children.emplace(edge, child);
@@ -220,6 +226,7 @@ FieldSet FieldSet::Union(const FieldSet& other) const {
 }
 
 void FieldSet::Remove(const FieldSet& other) {
+  ProcessorBudget::Spend();
   member = member && !other.member;
   for (const auto& [edge, below] : other.children) {
     const auto it = children.find(edge);
@@ -236,6 +243,7 @@ FieldSet FieldSet::Difference(const FieldSet& other) const {
 }
 
 FieldSet FieldSet::Intersection(const FieldSet& other) const {
+  ProcessorBudget::Spend();
   FieldSet result;
   result.member = member && other.member;
   for (const auto& [edge, child] : children) {
@@ -248,6 +256,7 @@ FieldSet FieldSet::Intersection(const FieldSet& other) const {
 }
 
 FieldSet FieldSet::WithNamedParents() const {
+  ProcessorBudget::Spend();
   FieldSet result;
   result.member = member;
   for (const auto& [edge, child] : children) {
@@ -286,6 +295,7 @@ const Schema& FieldOf(const Schema& schema, const std::string& name) {
 const Schema& ItemOf(const Schema& list) { return list.items ? *list.items : UnknownSchema(); }
 
 std::string ItemEdge(const Schema& list, const Json& item) {
+  ProcessorBudget::Spend();
   if (list.list_type == Schema::ListType::kSet || !item.is_object()) {
     return "v:" + kube::JsonText(item);
   }
@@ -302,6 +312,7 @@ std::string ItemEdge(const Schema& list, const Json& item) {
 }
 
 FieldSet FieldsOf(const Schema& schema, const Json& value) {
+  ProcessorBudget::Spend();
   FieldSet set;
   if (MergesAsMap(schema, value) && !value.empty()) {
     for (const auto& [name, child] : value.items()) {
@@ -335,6 +346,7 @@ Comparison Compare(const Schema& schema, const Json& before, const Json& after,
 }
 
 Json MergeFields(const Schema& schema, const Json& live, const Json& config) {
+  ProcessorBudget::Spend();
   if (MergesAsMap(schema, config) && live.is_object()) {
     Json merged = live;
     for (const auto& [name, value] : config.items()) {
@@ -349,6 +361,7 @@ Json MergeFields(const Schema& schema, const Json& live, const Json& config) {
 }
 
 Json WithoutFields(const Schema& schema, const Json& value, const FieldSet& fields) {
+  ProcessorBudget::Spend();
   if (fields.children.empty()) return value;
   if (MergesAsMap(schema, value)) {
     Json kept = Json::object();

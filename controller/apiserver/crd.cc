@@ -8,6 +8,7 @@
 
 #include "controller/apiserver/validation.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/name.h"
 
@@ -104,6 +105,7 @@ absl::Status ReadBounds(const Json& from, std::string_view path, Schema& to) {
   to.exclusive_maximum = Flag(from, "exclusiveMaximum");
   to.pattern = Text(from, "pattern");
   if (!to.pattern.empty()) {
+    ProcessorBudget::Spend(to.pattern.size());
     RE2::Options options;
     options.set_log_errors(false);
     auto compiled = std::make_shared<RE2>(to.pattern, options);
@@ -166,6 +168,7 @@ absl::Status ReadChildren(const Json& from, const std::string& path, int depth, 
 }
 
 absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string path, int depth) {
+  ProcessorBudget::Spend();
   if (depth > kMaxDepth) return InvalidArgument("{}: nested deeper than {}", path, kMaxDepth);
   if (!from.is_object()) return InvalidArgument("{}: must be an object", path);
   if (from.contains("$ref"))

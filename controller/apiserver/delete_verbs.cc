@@ -261,10 +261,12 @@ absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRe
   TAHOMA_ASSIGN_OR_RETURN(const Selection selection,
                           Selection::Parse(*request.kind, request.parameter("labelSelector"),
                                            request.parameter("fieldSelector")));
-  const ObjectList list = context.objects.List(request.resource(), request.key_prefix());
+  ObjectList list = context.objects.List(request.resource(), request.key_prefix());
+  // All before the first is deleted: nothing is, when selecting takes too long.
+  std::erase_if(list.objects,
+                [&](const ObjectPtr& object) { return !selection.Matches(*object->body); });
   std::vector<ObjectPtr> deleted;
   for (const ObjectPtr& object : list.objects) {
-    if (!selection.Matches(*object->body)) continue;
     auto deletion = DeleteObject(context, *request.kind, object->key, options);
     if (absl::IsNotFound(deletion.status())) continue;  // somebody else was faster
     TAHOMA_RETURN_IF_ERROR(deletion.status());

@@ -8,6 +8,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/kube/json_writer.h"
 
 namespace tahoma::controller {
@@ -87,6 +88,7 @@ class AddedFields {
 
   // A value and all that is below it.
   void AppendAll(const Schema& schema, const Json& value) {
+    ProcessorBudget::Spend();
     const bool is_map = MergesAsMap(schema, value);
     if ((!is_map && !MergesAsList(schema, value)) || value.empty()) {
       text_ += "{}";
@@ -184,6 +186,7 @@ class Reader {
 };
 
 FieldSet ReadSet(Reader& reader) {
+  ProcessorBudget::Spend();
   FieldSet set;
   set.member = reader.AtEmptyObject();
   reader.ReadObject([&](std::string_view edge) {

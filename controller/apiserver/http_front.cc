@@ -119,6 +119,7 @@ rest::Response HttpFront::Denied(const rest::Request& head, const Attributes& wa
 }
 
 rest::Response HttpFront::Handle(const rest::Request& request) {
+  const ProcessorBudget budget(options_.processor_limit, options_.processor_time);
   return request.method == "GET" || request.method == "HEAD" ? Read(request) : Change(request);
 }
 

@@ -9,8 +9,8 @@
 // required. When the identities change, open watches are asked again within a second, and end when
 // their caller may no longer have them.
 //
-// Callers in this process (InProcessTransport) are the controller itself: they are not asked, and
-// the audit does not have them.
+// Callers in this process (InProcessTransport) are the controller itself: they are not asked, the
+// audit does not have them, and they have no processor budget.
 //
 // Thread safety: Start and Stop from one thread; the rest from any.
 
@@ -18,6 +18,7 @@
 
 #include <absl/status/status.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,6 +31,7 @@
 #include "controller/access/audit.h"
 #include "controller/apiserver/api_server.h"
 #include "controller/apiserver/request_access.h"
+#include "lib/base/processor_budget.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/server.h"
 
@@ -44,6 +46,9 @@ struct HttpFrontOptions {
   // As rest::ServerOptions has them.
   std::vector<std::string> allowed_hosts = {};
   std::function<void(const std::string& line)> log = {};
+  // What one request may take of the processor; a watch, only until it is open.
+  std::chrono::nanoseconds processor_limit = std::chrono::seconds(10);
+  ProcessorBudget::Now processor_time = ThreadProcessorTime;
 };
 
 class HttpFront {

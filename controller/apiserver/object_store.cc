@@ -8,6 +8,7 @@
 #include "controller/apiserver/field_text.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
@@ -370,6 +371,7 @@ struct ObjectStore::Underway {
 
 ObjectPtr ObjectStore::Commit(std::unique_ptr<Turn> turn, ObjectPtr current, const Edit& edit,
                               CommitsInFlight& flight) {
+  ProcessorBudget::Lift();  // from here on the change happens, and its request is to be told so
   CheckUntouched(current);
   Resource& resource = turn->resource();
   auto object = std::make_shared<Object>();

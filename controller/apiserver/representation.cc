@@ -10,6 +10,7 @@
 #include "controller/apiserver/status_error.h"
 #include "lib/base/ascii.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
@@ -222,6 +223,7 @@ absl::StatusOr<std::string> Representation::ListProtobuf(const Kind& kind,
   std::vector<std::string> made(objects.size());  // of those that keep none
   std::vector<std::string_view> messages(objects.size());
   for (std::size_t i = 0; i < objects.size(); ++i) {
+    ProcessorBudget::SpendBytes(objects[i]->bytes.size());
     if (form_ == Form::kWhole) {
       TAHOMA_ASSIGN_OR_RETURN(messages[i], MessageOf(kind, *objects[i], made[i]));
     } else {
@@ -251,6 +253,7 @@ absl::StatusOr<std::string> Representation::List(const Kind& kind,
                                  whole ? kind.api_version() : kMetaVersion, list_metadata.dump());
   bool first = true;
   for (const ObjectPtr& object : objects) {
+    ProcessorBudget::SpendBytes(object->bytes.size());
     if (!first) text += ',';
     first = false;
     text += whole ? ItemText(kind, *object) : kube::JsonText(PartialObjectMetadata(*object->body));

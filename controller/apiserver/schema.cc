@@ -6,9 +6,12 @@
 
 #include "controller/apiserver/field_path.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 
 namespace tahoma::controller {
 namespace {
+
+constexpr std::size_t kComparisonsOfStep = 16;
 
 bool IsObjectMeta(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
@@ -39,6 +42,7 @@ void PruneObject(const Schema& schema, Json& object, const FieldPath& path, int 
 
 void PruneAt(const Schema& schema, Json& value, const FieldPath& path, int depth,
              std::vector<std::string>& unknown, const Parts& parts) {
+  ProcessorBudget::Spend();
   if (depth > kMaxDepth || schema.type == Schema::Type::kAny) return;
   if (value.is_object()) return PruneObject(schema, value, path, depth, unknown, parts);
   if (!value.is_array() || !schema.items) return;
@@ -56,6 +60,7 @@ bool IsDropped(const Schema& schema, const std::string& name, const Json& value)
 
 // Whether DefaultAt would change the value.
 bool LacksDefault(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
+  ProcessorBudget::Spend(1 + schema.defaulted.size() / kComparisonsOfStep);
   if (depth > kMaxDepth) return false;
   if (value.is_array() && schema.items) {
     for (const Json& item : value) {
@@ -77,6 +82,7 @@ bool LacksDefault(const Schema& schema, const Json& value, int depth, const Part
 }
 
 void DefaultAt(const Schema& schema, Json& value, int depth, const Parts& parts = {}) {
+  ProcessorBudget::Spend(1 + schema.defaulted.size());
   if (depth > kMaxDepth) return;
   if (value.is_array() && schema.items) {
     for (Json& item : value) DefaultAt(*schema.items, item, depth + 1);

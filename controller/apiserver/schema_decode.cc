@@ -7,6 +7,7 @@
 #include "controller/apiserver/schema.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/quantity.h"
 
@@ -105,6 +106,7 @@ bool Decodes(const Schema& schema, const Json& value) {
 // maps and indexes are not named.
 std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, const Schema& owner,
                                     const FieldPath& path, int depth, const Parts& parts = {}) {
+  ProcessorBudget::Spend();
   if (depth > kMaxDepth) return "json: exceeded max depth";
   if (!Decodes(schema, value)) {
     const std::string found = value.is_number() && schema.type == Type::kInteger
@@ -136,6 +138,7 @@ std::optional<std::string> DecodeAt(const Schema& schema, const Json& value, con
 
 bool IsCleanAt(const Schema& schema, const Json& value, bool decodes, int depth,
                const Parts& parts = {}) {
+  ProcessorBudget::Spend();
   if (depth > kMaxDepth) return false;
   if (decodes && (!Decodes(schema, value) || !TextError(schema, value).empty())) return false;
   if (schema.typed_by_message && !value.is_null()) return false;

@@ -13,11 +13,14 @@
 #include "controller/apiserver/validation.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 
 namespace tahoma::controller {
 namespace {
 
 using Type = Schema::Type;
+
+constexpr std::size_t kComparisonsOfStep = 16;
 
 std::string_view TypeName(Type type) {
   switch (type) {
@@ -88,6 +91,7 @@ class Validator {
 
   void Check(const Schema& schema, const Json& value, const FieldPath& path, int depth) {
     if (causes_.size() >= kMaxCauses) return;
+    ProcessorBudget::Spend();
     if (depth > kMaxDepth) return Add(Invalid(path.Text(), nullptr, "nested too deeply"));
     if (!Fits(schema, value)) return AddTypeError(schema, value, path);
     if (value.is_null()) return;
@@ -118,6 +122,7 @@ class Validator {
 
   void CheckEnum(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& allowed = schema.enumeration;
+    ProcessorBudget::Spend(allowed.size() / kComparisonsOfStep);
     if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end())
       return;
     std::vector<std::string> texts;
@@ -138,6 +143,7 @@ class Validator {
                        path.Text(), printed),
            path.Text()});
     }
+    if (schema.compiled_pattern) ProcessorBudget::SpendBytes(text.size());
     if (schema.compiled_pattern && !RE2::PartialMatch(text, *schema.compiled_pattern)) {
       AddInBody(path, value, fmt::format("should match '{}'", schema.pattern));
     }
@@ -232,6 +238,7 @@ class Validator {
       AddInBody(path, size,
                 fmt::format("should have at least {} properties", *schema.min_properties));
     }
+    ProcessorBudget::Spend(schema.required.size() / kComparisonsOfStep);
     for (const std::string& name : schema.required) {
       if (!value.contains(name)) Add(Required(FieldPath(path, name).Text()));
     }

@@ -7,6 +7,7 @@
 #include "controller/apiserver/admission.h"
 #include "controller/apiserver/status_error.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -25,6 +26,7 @@ std::string FieldValue(const json& object, const std::vector<std::string>& path)
   return at->is_null() || at->is_structured() ? "" : at->dump();
 }
 
+constexpr std::size_t kBytesOfStep = 16;  // of a selector: a term or two
 const std::vector<std::string> kNamePath = {"metadata", "name"};
 const std::vector<std::string> kNamespacePath = {"metadata", "namespace"};
 
@@ -33,6 +35,7 @@ const std::vector<std::string> kNamespacePath = {"metadata", "namespace"};
 absl::StatusOr<Selection> Selection::Parse(const Kind& kind, std::string_view labels,
                                            std::string_view fields) {
   Selection selection;
+  selection.steps_ = 1 + (labels.size() + fields.size()) / kBytesOfStep;
   absl::StatusOr<kube::LabelSelector> parsed = kube::LabelSelector::Parse(labels);
   if (!parsed.ok()) return BadRequestError(Message(parsed.status()));
   selection.labels_ = *std::move(parsed);
@@ -58,6 +61,7 @@ absl::StatusOr<Selection> Selection::Parse(const Kind& kind, std::string_view la
 }
 
 bool Selection::Matches(const json& object) const {
+  ProcessorBudget::Spend(steps_);
   for (const FieldRequirement& field : fields_) {
     if ((FieldValue(object, field.path) == field.value) != field.equal) return false;
   }

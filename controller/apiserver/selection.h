@@ -10,6 +10,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ class Selection {
 
   kube::LabelSelector labels_;
   std::vector<FieldRequirement> fields_;
+  std::size_t steps_ = 1;  // of one match (lib/base/processor_budget.h)
 };
 
 }  // namespace tahoma::controller

@@ -172,6 +172,14 @@ absl::Status TooLargeError(std::size_t limit_bytes) {
                  fmt::format("Request entity too large: limit is {}", limit_bytes), json::object());
 }
 
+absl::Status TooCostlyError(std::chrono::nanoseconds limit) {
+  const double seconds = std::chrono::duration<double>(limit).count();
+  return Failure(413, "RequestEntityTooLarge",
+                 fmt::format("the request takes more than {} s of the processor; nothing is "
+                             "changed: ask for less, or change less, at once",
+                             seconds));
+}
+
 absl::Status GenericError(int code, std::string_view reason, std::string_view message) {
   return Failure(code, reason, message);
 }

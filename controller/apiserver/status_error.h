@@ -16,6 +16,7 @@
 
 #include <absl/status/status.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -63,6 +64,10 @@ absl::Status UnsupportedPatchTypeError();
 absl::Status UnsupportedMediaTypeError(std::string_view accepted);
 absl::Status NotAcceptableError(std::string_view accepted);
 absl::Status TooLargeError(std::size_t limit_bytes);
+// 413 for a request that used up its processor budget. Clients give it up as it is: client-go and
+// controller-runtime send again only what has Retry-After, 409, 429 or 5xx, and the same request
+// would cost the same again.
+absl::Status TooCostlyError(std::chrono::nanoseconds limit);
 absl::Status GenericError(int code, std::string_view reason, std::string_view message);
 
 // The Status object and its code.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
@@ -45,7 +46,11 @@ class Places {
   bool Has(const Json& item) const { return Of(item) != none_; }
 
  private:
-  std::string TextOf(const Json& item) const { return kube::JsonText(KeyOf(item, merge_key_)); }
+  std::string TextOf(const Json& item) const {
+    std::string text = kube::JsonText(KeyOf(item, merge_key_));
+    ProcessorBudget::SpendBytes(text.size());
+    return text;
+  }
 
   const std::string merge_key_;
   const std::size_t none_;
@@ -55,6 +60,7 @@ class Places {
 
 // A value that meets nothing in the object: without directives and nulls.
 Json Plain(const Json& patch) {
+  ProcessorBudget::Spend();
   if (patch.is_array()) {
     Json plain = Json::array();
     for (const Json& item : patch) {
@@ -169,6 +175,7 @@ absl::Status Merger::Fields(const Schema& schema, Json& object, const Json& patc
 
 absl::Status Merger::Field(const Schema& schema, Json& object, const std::string& name,
                            const Json& value, int depth) {
+  ProcessorBudget::Spend();
   static const Schema kUnknown;
   if (value.is_null()) {
     object.erase(name);

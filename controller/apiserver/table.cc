@@ -5,6 +5,7 @@
 #include "controller/apiserver/table_cells.h"
 #include "controller/apiserver/table_path.h"
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 
 namespace tahoma::controller {
 namespace {
@@ -68,6 +69,7 @@ Json PartialObjectMetadata(const Json& object) {
 }
 
 Json TableRow(const Kind& kind, const Json& object, IncludeObject include, WallTime now) {
+  ProcessorBudget::Spend(1 + kind.columns.size());
   Json cells = Json::array();
   if (kind.built_in) {
     for (Json& cell : BuiltInCells(kind, object, now)) cells.push_back(std::move(cell));

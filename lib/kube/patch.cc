@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/json.h"
+#include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
 #include "lib/kube/json_writer.h"
@@ -60,6 +61,8 @@ std::size_t Copies(const Json& document, const Json& operation) {
   return JsonText(document.at(from)).size();
 }
 
+constexpr std::size_t kItemsOfStep = 16;  // of a list that is shifted
+
 // Counts the values in `value`; nullopt when it is nested deeper than `depth_most`.
 std::optional<std::size_t> CountValues(const Json& value, std::ptrdiff_t depth_most) {
   if (!value.is_structured()) return 1;
@@ -73,9 +76,10 @@ std::optional<std::size_t> CountValues(const Json& value, std::ptrdiff_t depth_m
   return count;
 }
 
-// What an operation may do: nest no deeper than a body may be, and not much work in all. Ten
-// thousand short operations could otherwise nest values without end, or shift a long list each.
-absl::Status CheckWork(const Json& document, const Json& operation, std::size_t& work) {
+// What an operation may do: nest no deeper than a body may be, and not more work than the request
+// may take. Ten thousand short operations could otherwise nest values without end, or shift a long
+// list each.
+absl::Status CheckWork(const Json& document, const Json& operation) {
   const auto& path = operation["path"].get_ref<const std::string&>();
   const auto tokens = std::count(path.begin(), path.end(), '/');
   const auto& op = operation["op"].get_ref<const std::string&>();
@@ -85,7 +89,7 @@ absl::Status CheckWork(const Json& document, const Json& operation, std::size_t&
     const Json::json_pointer from(operation["from"].get_ref<const std::string&>());
     value = &document.at(from);
     if (op == "move" && !from.empty() && document.at(from.parent_pointer()).is_array()) {
-      work += document.at(from.parent_pointer()).size();
+      ProcessorBudget::Spend(1 + document.at(from.parent_pointer()).size() / kItemsOfStep);
     }
   }
   const auto values = value == nullptr ? 1 : CountValues(*value, kPatchDepthMax - tokens);
@@ -93,14 +97,13 @@ absl::Status CheckWork(const Json& document, const Json& operation, std::size_t&
     return FailedPrecondition("{} at \"{}\" would nest values deeper than {} levels", op,
                               CutUtf8(path, 512), kPatchDepthMax);
   }
-  work += *values;
+  ProcessorBudget::Spend(*values);
   const Json::json_pointer at(path);
   if (!at.empty() && document.contains(at.parent_pointer())) {
     const Json& parent = document.at(at.parent_pointer());
-    if (parent.is_array()) work += parent.size();
+    if (parent.is_array()) ProcessorBudget::Spend(parent.size() / kItemsOfStep);
   }
-  if (work <= kPatchWorkMax) return absl::OkStatus();
-  return FailedPrecondition("the patch takes more than {} steps of work", kPatchWorkMax);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -135,7 +138,6 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
   }
   Json result = Unshared(target);
   std::size_t copied = 0;
-  std::size_t work = 0;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (const std::string wrong = WrongOperation(operations[i]); !wrong.empty()) {
       return InvalidArgument("operation {} of the JSON patch {}", i, wrong);
@@ -148,7 +150,7 @@ absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations) {
     };
     try {
       if (op != "test" && !HasContainer(result, path)) return missing();
-      TAHOMA_RETURN_IF_ERROR(CheckWork(result, operations[i], work));
+      TAHOMA_RETURN_IF_ERROR(CheckWork(result, operations[i]));
       copied += Copies(result, operations[i]);
       if (copied > kPatchCopyBytesMax) {
         return FailedPrecondition(

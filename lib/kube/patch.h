@@ -6,6 +6,9 @@
 //   TAHOMA_ASSIGN_OR_RETURN(const Json changed, JsonPatch(object, operations));
 //   const Json patch = MergeDiff(before, after);     // MergePatch(before, patch) == after
 //
+// A JSON patch spends steps of the caller's ProcessorBudget: for the values that its operations
+// look at, and the items of lists that they shift.
+//
 // Strategic merge patch needs a schema and lives with the API server.
 //
 // Thread safety: pure functions.
@@ -22,10 +25,8 @@ namespace tahoma::kube {
 inline constexpr std::size_t kPatchOperationsMax = 10'000;
 // And on what its copies add together: forty that copy the whole into itself make a terabyte.
 inline constexpr std::size_t kPatchCopyBytesMax = 3 << 20;
-// How deep a JSON patch may nest values, and what its operations may cost together: values looked
-// at, and items of lists that are shifted.
+// How deep a JSON patch may nest values.
 inline constexpr int kPatchDepthMax = 128;
-inline constexpr std::size_t kPatchWorkMax = 50'000'000;
 
 Json MergePatch(Json target, const Json& patch);
 

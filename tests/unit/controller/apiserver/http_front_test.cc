@@ -57,6 +57,26 @@ TEST_F(HttpFrontTest, ServesRequestsAndErrorsAsTheyAre) {
   EXPECT_EQ(client_->Get("/healthz")->body, "ok");
 }
 
+// The controller's own writes go on, whatever they cost.
+TEST_F(HttpFrontTest, ARequestThatTakesTooMuchOfTheProcessorEndsAndOnlyOneFromOutside) {
+  HttpFrontOptions options;
+  options.processor_limit = std::chrono::seconds(3);
+  std::atomic<int> time = 0;
+  options.processor_time = [&] { return std::chrono::seconds(2 * time++); };
+  Serve(std::move(options));
+  json data = json::object();
+  for (int i = 0; i < 3000; ++i) data[fmt::format("key-{}", i)] = "v";
+  const std::string maps = "/api/v1/namespaces/default/configmaps";
+  const json map = {{"metadata", {{"name", "m"}}}, {"data", data}};
+  const auto refused = client_->Post(maps, map.dump(), "application/json");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 413) << refused->body.substr(0, 300);
+  EXPECT_THAT(json::parse(refused->body).at("message"),
+              HasSubstr("more than 3 s of the processor"));
+  EXPECT_EQ(client_->Post(maps, ConfigMapOf("small", "1").dump(), "application/json")->status, 201);
+  EXPECT_EQ(Call("POST", maps, map).status, 201);
+}
+
 TEST_F(HttpFrontTest, AWatchStaysOpenAndBringsEventsAsTheyHappen) {
   Serve({});
   std::atomic<int> events = 0;

@@ -1,0 +1,80 @@
+// How much of the processor one request may take.
+//
+//   const ProcessorBudget budget(std::chrono::seconds(10), ThreadProcessorTime);   // the request
+//   for (const Json& item : list) {
+//     ProcessorBudget::Spend();          // throws ProcessorBudget::Exceeded when it is used up
+//     …
+//   }
+//
+// Bodies are bounded, but what is done with them grows with what they meet: the object, a schema,
+// all objects of a kind. The budget is of the thread that made it and lasts for its scope; what
+// works for the request spends steps wherever it goes through a value, without being told of the
+// request. A step is the work with one value, some hundred nanoseconds; the time is looked at once
+// in a thousand of them. A thread without a budget, all that works in the background, spends
+// nothing.
+//
+// An exception ends the request wherever it is: what it holds are scopes. Where a change is on its
+// way to the disk, Lift ends the budget instead, as that change must be answered.
+//
+// Thread safety: a budget belongs to one thread.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+
+namespace tahoma {
+
+// The processor time that the calling thread has used (CLOCK_THREAD_CPUTIME_ID).
+std::chrono::nanoseconds ThreadProcessorTime();
+
+class ProcessorBudget {
+ public:
+  // The processor time of this thread; only differences count.
+  using Now = std::function<std::chrono::nanoseconds()>;
+
+  class Exceeded : public std::exception {
+   public:
+    explicit Exceeded(std::chrono::nanoseconds limit) : limit_(limit) {}
+    std::chrono::nanoseconds limit() const { return limit_; }
+    const char* what() const noexcept override { return "the processor budget is used up"; }
+
+   private:
+    std::chrono::nanoseconds limit_;
+  };
+
+  ProcessorBudget(std::chrono::nanoseconds limit, Now now);
+  ~ProcessorBudget() { current_ = outer_; }
+  ProcessorBudget(const ProcessorBudget&) = delete;
+  ProcessorBudget& operator=(const ProcessorBudget&) = delete;
+
+  // Some steps of work are about to be done.
+  static void Spend(std::size_t steps = 1) {
+    if (current_ == nullptr) return;
+    current_->steps_left_ -= static_cast<std::int64_t>(steps);
+    if (current_->steps_left_ <= 0) current_->Look();
+  }
+  // The work with a text of that many bytes.
+  static void SpendBytes(std::size_t bytes) { Spend(1 + bytes / kBytesOfStep); }
+  // What this thread does from here on, in the scope of its budget, is not counted.
+  static void Lift() { current_ = nullptr; }
+
+ private:
+  static constexpr std::int64_t kStepsOfLook = 1000;
+  static constexpr std::size_t kBytesOfStep = 256;
+
+  void Look();
+
+  inline static thread_local constinit ProcessorBudget* current_ = nullptr;
+
+  ProcessorBudget* const outer_;
+  const Now now_;
+  const std::chrono::nanoseconds limit_;
+  const std::chrono::nanoseconds start_;
+  std::int64_t steps_left_ = kStepsOfLook;
+};
+
+}  // namespace tahoma
