@@ -22,31 +22,59 @@ BENCH = BIN.parent / "bench"
 MIB = 1024 * 1024
 
 
-class Standalone:
-    """A fresh `controller --standalone` and, with a topology, simulated nodes."""
+class Controller:
+    """A fresh `controller --standalone` without TLS and tokens, as on a machine of its own."""
 
-    def __init__(self, nodes=()):
-        self.nodes = nodes
+    def __enter__(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="tb")
+        self.directory = pathlib.Path(self.scratch.name)
+        self.kubeconfig = self.directory / "kubeconfig"
+        ports = self.directory / "ports.yaml"
+        begin = time.monotonic()
+        self.child = subprocess.Popen(
+            [BIN / "controller", "--standalone", "--data-dir", self.directory / "data",
+             "--listen-address", "127.0.0.1:0",
+             "--admin-address", "127.0.0.1:0", "--port-file", ports, "--write-kubeconfig", self.kubeconfig,
+             "--crd-dir", ROOT / "charts/tahoma/crds"], stderr=subprocess.DEVNULL)
+        while not (ports.exists() and ready(ports)):
+            if self.child.poll() is not None:
+                raise OSError(f"the controller ended with {self.child.returncode}")
+            time.sleep(0.001)
+        self.start_ms = (time.monotonic() - begin) * 1000
+        self.address = re.search(r"listenAddress: *\"?([^\s\"]+)", ports.read_text())[1]
+        self.server = f"http://{self.address}"
+        return self
+
+    def __exit__(self, *_):
+        self.child.terminate()
+        self.child.wait()
+        self.scratch.cleanup()
+
+
+class Cluster:
+    """What `make up` starts, with one node of 16 chips."""
 
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="tb")
         self.directory = pathlib.Path(self.scratch.name) / "t"
         topology = pathlib.Path(self.scratch.name) / "topology.json"
-        topology.write_text(json.dumps({"networkLayers": ["nn-1", "nn-2", "nn-3"], "nodes": list(self.nodes)}))
+        topology.write_text(json.dumps({"networkLayers": ["nn-1", "nn-2", "nn-3"],
+                                        "nodes": [{"name": "n0", "instanceType": "trn2.48xlarge"}]}))
         subprocess.run([sys.executable, ROOT / "examples/local/up.py", self.directory, "--bin", BIN, "--topology",
                         topology, "--quiet"], check=True)
-        text = (self.directory / "kubeconfig").read_text()
-        self.server = re.search(r"server\"?: *\"?(http://[^\s\",]+)", text)[1]
         return self
 
     def __exit__(self, *_):
         subprocess.call([sys.executable, ROOT / "examples/local/down.py", str(self.directory)])
         self.scratch.cleanup()
 
-    def rss_mib(self, name):
-        pid = (self.directory / "pids" / name).read_text().strip()
-        line = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
-        return int(line[1]) * 1024 / MIB
+    def pid(self, name):
+        return int((self.directory / "pids" / name).read_text())
+
+
+def rss_mib(pid):
+    line = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+    return int(line[1]) * 1024 / MIB
 
 
 def output(*command):
@@ -54,7 +82,7 @@ def output(*command):
 
 
 def standalone_load(mode, count):
-    with Standalone() as ground:
+    with Controller() as ground:
         return float(output(BENCH / "standalone_load", ground.server, mode, count))
 
 
@@ -63,8 +91,8 @@ def hostile_load():
     end = time.monotonic() + 60 * float(os.environ.get("HOSTILE_MINUTES", "0"))
     rates = []
     while not rates or time.monotonic() < end:
-        with Standalone() as ground:
-            attack = subprocess.Popen([BENCH / "hostile_clients", ground.server.removeprefix("http://"), "200"],
+        with Controller() as ground:
+            attack = subprocess.Popen([BENCH / "hostile_clients", ground.address, "200"],
                                       stdout=subprocess.PIPE)
             try:
                 attack.stdout.readline()  # as many are open as ever will be
@@ -76,34 +104,24 @@ def hostile_load():
 
 
 def watch_fanout():
-    with Standalone() as ground:
-        return float(output(BENCH / "watch_fanout", ground.server.removeprefix("http://"), 1000, 5))
+    with Controller() as ground:
+        return float(output(BENCH / "watch_fanout", ground.address, 1000, 5))
 
 
 def controller_start_ms():
     """Median of five starts on an empty folder, from exec to /readyz."""
     times = []
     for _ in range(5):
-        with tempfile.TemporaryDirectory(prefix="tb") as scratch:
-            ports = pathlib.Path(scratch) / "ports.yaml"
-            begin = time.monotonic()
-            child = subprocess.Popen([BIN / "controller", "--standalone", "--data-dir", f"{scratch}/data",
-                                      "--listen-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0",
-                                      "--port-file", ports, "--crd-dir", ROOT / "charts/tahoma/crds"],
-                                     stderr=subprocess.DEVNULL)
-            while not (ports.exists() and ready(ports)):
-                time.sleep(0.001)
-            times.append((time.monotonic() - begin) * 1000)
-            child.terminate()
-            child.wait()
+        with Controller() as ground:
+            times.append(ground.start_ms)
     return sorted(times)[2]
 
 
 def controller_restart_to_leading_ms():
     """Median of five kills of a cluster's controller, from its next exec until it leads."""
     def start(ground):
-        child = subprocess.Popen([BIN / "controller", "--kubeconfig", ground.directory / "kubeconfig", "--data-dir",
-                                  f"{ground.scratch.name}/leader", "--admin-address", "127.0.0.1:0"],
+        child = subprocess.Popen([BIN / "controller", "--kubeconfig", ground.kubeconfig, "--data-dir",
+                                  ground.directory / "leader", "--admin-address", "127.0.0.1:0"],
                                  stderr=subprocess.PIPE, text=True)
         for line in child.stderr:
             if "leading: lease" in line:
@@ -111,7 +129,7 @@ def controller_restart_to_leading_ms():
         raise RuntimeError(f"the controller ended with {child.wait()} before it led")
 
     times = []
-    with Standalone() as ground:
+    with Controller() as ground:
         child = start(ground)
         for _ in range(5):
             child.kill()
@@ -130,10 +148,14 @@ def ready(ports):
 
 
 def idle_rss(program):
-    node = {"name": "n0", "instanceType": "trn2.48xlarge"}
-    with Standalone([] if program == "controller" else [node]) as ground:
-        time.sleep(2)  # let start-up settle; this is a measurement, not a test
-        return ground.rss_mib(program if program == "controller" else f"n0.{program}")
+    settle = 2  # seconds until start-up is over; this is a measurement, not a test
+    if program == "controller":
+        with Controller() as ground:
+            time.sleep(settle)
+            return rss_mib(ground.child.pid)
+    with Cluster() as ground:
+        time.sleep(settle)
+        return rss_mib(ground.pid(f"n0.{program}"))
 
 
 def google_benchmark(program, counter):
