@@ -29,7 +29,9 @@ std::optional<std::string_view> Unless(bool right, std::string_view why) {
 std::string_view TextOf(const Json& object, std::string_view section, std::string_view member) {
   const Json* const found = FindMember(object, section);
   const Json* const value = found == nullptr ? nullptr : FindMember(*found, member);
-  return value != nullptr && value->is_string() ? value->get_ref<const std::string&>() : "";
+  return value != nullptr && value->is_string()
+             ? std::string_view(value->get_ref<const std::string&>())
+             : std::string_view();
 }
 
 // A collection of what is on the node: only by a field selector that says so.

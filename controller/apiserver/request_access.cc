@@ -47,7 +47,9 @@ std::string NodeIn(std::string_view selector) {
 
 std::string_view TextIn(const json& object, std::string_view member) {
   const json* const value = FindMember(object, member);
-  return value != nullptr && value->is_string() ? value->get_ref<const std::string&>() : "";
+  return value != nullptr && value->is_string()
+             ? std::string_view(value->get_ref<const std::string&>())
+             : std::string_view();
 }
 
 const json& MemberOf(const json& object, std::string_view member) {

@@ -302,10 +302,10 @@ TEST_F(AccessOverHttpTest, ANodesTokenIsNoUseAgainstItsNeighbours) {
     json pod = PodOf(std::string("on-") + node);
     pod["spec"]["nodeName"] = node;
     pod["spec"]["containers"][0]["envFrom"] = {
-        {{"secretRef", {{"name", std::string("key-of-") + node}}}}};
+        {{"secretRef", {{"name", std::string("key-of-the-pod-on-") + node}}}}};
     Make(kPods, pod);
     Make("/api/v1/namespaces/default/secrets",
-         {{"metadata", {{"name", std::string("key-of-") + node}}}});
+         {{"metadata", {{"name", std::string("key-of-the-pod-on-") + node}}}});
   }
   const auto status = [&](const std::string& method, const std::string& target) {
     const json body = method == "PATCH" ? json{{"status", json::object()}} : json();
@@ -319,8 +319,8 @@ TEST_F(AccessOverHttpTest, ANodesTokenIsNoUseAgainstItsNeighbours) {
   EXPECT_EQ(status("PATCH", std::string(kPods) + "/on-n1/status"), 200);
   EXPECT_EQ(status("PATCH", std::string(kPods) + "/on-n2/status"), 403);
   EXPECT_EQ(status("DELETE", std::string(kPods) + "/on-n2"), 403);
-  EXPECT_EQ(status("GET", secrets + "/key-of-n1"), 200);
-  EXPECT_EQ(status("GET", secrets + "/key-of-n2"), 403);
+  EXPECT_EQ(status("GET", secrets + "/key-of-the-pod-on-n1"), 200);
+  EXPECT_EQ(status("GET", secrets + "/key-of-the-pod-on-n2"), 403);
   EXPECT_EQ(status("PATCH", "/api/v1/nodes/n2/status"), 403);
 }
 
