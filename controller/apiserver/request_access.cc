@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "controller/apiserver/admission.h"
 #include "controller/apiserver/api_request.h"
 #include "lib/base/ascii.h"
 #include "lib/base/json.h"
@@ -45,13 +46,6 @@ std::string NodeIn(std::string_view selector) {
   return "";
 }
 
-std::string_view TextIn(const json& object, std::string_view member) {
-  const json* const value = FindMember(object, member);
-  return value != nullptr && value->is_string()
-             ? std::string_view(value->get_ref<const std::string&>())
-             : std::string_view();
-}
-
 const json& MemberOf(const json& object, std::string_view member) {
   static const json none;
   const json* const value = FindMember(object, member);
@@ -72,11 +66,11 @@ bool Names(const json& value, bool secret, std::string_view name) {
                                                                "configMap"};
   for (const std::string_view key : secret ? kSecretKeys : kMapKeys) {
     const json& reference = MemberOf(value, key);
-    if (TextIn(reference, "name") == name || TextIn(reference, "secretName") == name) return true;
+    if (TextAt(reference, "name") == name || TextAt(reference, "secretName") == name) return true;
   }
   if (secret) {
     for (const json& pull : MemberOf(value, "imagePullSecrets")) {
-      if (TextIn(pull, "name") == name) return true;
+      if (TextAt(pull, "name") == name) return true;
     }
   }
   const auto& members = MembersOf(value);
@@ -113,13 +107,13 @@ std::optional<std::string> StoredNodeView::NodeOfPod(std::string_view name_space
                                                      std::string_view name) const {
   const ObjectPtr pod = objects_.Get({"", "pods"}, ObjectKey(name_space, name));
   if (pod == nullptr) return std::nullopt;
-  return std::string(TextIn(MemberOf(*pod->body, "spec"), "nodeName"));
+  return TextAt(MemberOf(*pod->body, "spec"), "nodeName");
 }
 
 std::optional<std::string> StoredNodeView::NodeOfSlice(std::string_view name) const {
   const ObjectPtr slice = objects_.Get({"resource.k8s.io", "resourceslices"}, ObjectKey("", name));
   if (slice == nullptr) return std::nullopt;
-  return std::string(TextIn(MemberOf(*slice->body, "spec"), "nodeName"));
+  return TextAt(MemberOf(*slice->body, "spec"), "nodeName");
 }
 
 bool StoredNodeView::ClaimIsOn(std::string_view name_space, std::string_view name,
@@ -130,11 +124,11 @@ bool StoredNodeView::ClaimIsOn(std::string_view name_space, std::string_view nam
   const json& status = MemberOf(*claim->body, "status");
   for (const json& device :
        MemberOf(MemberOf(MemberOf(status, "allocation"), "devices"), "results")) {
-    if (TextIn(device, "pool") == node) return true;  // a node's pool has its name
+    if (TextAt(device, "pool") == node) return true;  // a node's pool has its name
   }
   for (const json& consumer : MemberOf(status, "reservedFor")) {
-    if (TextIn(consumer, "resource") == "pods" &&
-        NodeOfPod(name_space, TextIn(consumer, "name")) == node) {
+    if (TextAt(consumer, "resource") == "pods" &&
+        NodeOfPod(name_space, TextAt(consumer, "name")) == node) {
       return true;
     }
   }
@@ -146,7 +140,7 @@ bool StoredNodeView::IsUsedOn(std::string_view resource, std::string_view name_s
   const ObjectList pods = objects_.List({"", "pods"}, std::string(name_space) + "/");
   return std::any_of(pods.objects.begin(), pods.objects.end(), [&](const ObjectPtr& pod) {
     const json& spec = MemberOf(*pod->body, "spec");
-    return TextIn(spec, "nodeName") == node && Names(spec, resource == "secrets", name);
+    return TextAt(spec, "nodeName") == node && Names(spec, resource == "secrets", name);
   });
 }
 

@@ -41,7 +41,7 @@ class Controller:
                 raise OSError(f"the controller ended with {self.child.returncode}")
             time.sleep(0.001)
         self.start_ms = (time.monotonic() - begin) * 1000
-        self.address = re.search(r"listenAddress: *\"?([^\s\"]+)", ports.read_text())[1]
+        self.address = listen_address(ports)
         self.server = f"http://{self.address}"
         return self
 
@@ -142,9 +142,15 @@ def controller_restart_to_leading_ms():
     return sorted(times)[2]
 
 
+def listen_address(ports):
+    """Where the controller that wrote the port file listens; None while the file is not whole."""
+    found = re.search(r"listenAddress: *\"?([^\s\"]+)", ports.read_text())
+    return found and found[1]
+
+
 def ready(ports):
-    address = re.search(r"listenAddress: *\"?([^\s\"]+)", ports.read_text())
-    return bool(address) and subprocess.call(["curl", "-sf", "-o", "/dev/null", f"http://{address[1]}/readyz"]) == 0
+    address = listen_address(ports)
+    return bool(address) and subprocess.call(["curl", "-sf", "-o", "/dev/null", f"http://{address}/readyz"]) == 0
 
 
 def idle_rss(program):

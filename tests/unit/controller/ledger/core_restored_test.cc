@@ -13,6 +13,17 @@ namespace {
 
 using ::testing::IsEmpty;
 
+// After a start of the program beside the restored server: both members of AddGangOfTwo are bound.
+void ExpectWholeAfterRestore(World& world, const FakeApi::Backup& backup) {
+  world.api.Restore(backup);
+  world.Start();
+  world.Settle();
+  world.api.CheckAtRest();
+  EXPECT_THAT(world.api.faults, IsEmpty());
+  EXPECT_EQ(BoundPods(world.api), 2);
+  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+}
+
 TEST(RestoredApiTest, AnApiRestoredFromAnOlderBackupIsPublishedAgain) {
   for (const bool restart : {false, true}) {
     SCOPED_TRACE(restart);
@@ -68,13 +79,7 @@ TEST(RestoredApiTest, AMemberThatHadEndedSinceTheBackupHoldsItsClaimAgain) {
   world.api.FinishPod("train-1", true);
   world.Settle();
   ASSERT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);
-  world.api.Restore(backup);
-  world.Start();
-  world.Settle();
-  world.api.CheckAtRest();
-  EXPECT_THAT(world.api.faults, IsEmpty());
-  EXPECT_EQ(BoundPods(world.api), 2);
-  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+  ExpectWholeAfterRestore(world, backup);
   world.api.FinishPod("train-0", true);
   world.api.FinishPod("train-1", true);
   world.Settle();
@@ -91,13 +96,7 @@ TEST(RestoredApiTest, AMemberThatHadEndedAndThatTheBackupHasUnboundIsBoundWithIt
   world.api.FinishPod("train-1", true);
   world.Settle();
   ASSERT_EQ(world.core().snapshot()->cluster->holding_count(), 1U);
-  world.api.Restore(backup);
-  world.Start();
-  world.Settle();
-  world.api.CheckAtRest();
-  EXPECT_THAT(world.api.faults, IsEmpty());
-  EXPECT_EQ(BoundPods(world.api), 2);
-  EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+  ExpectWholeAfterRestore(world, backup);
 }
 
 // Made anew by the same names since the backup: the pods of the backup are other ones.
