@@ -1,4 +1,4 @@
-# The warnings every target is built with, as errors (reference: both g++ 12 and clang 14 accept them).
+# The warnings every target is built with, as errors. Both g++ 12 and clang 14 accept them.
 add_library(tahoma_warnings INTERFACE)
 target_compile_options(tahoma_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast

@@ -10,8 +10,9 @@
 // history that is gone. Another loop on the same journal reads everything anew and publishes again
 // what the journal says, as after a restart (cluster_loop.h).
 //
-// Threads: one for the core (drain commands, plan, journal, apply, publish: DESIGN D8), those of
-// Ingest and Publisher, which only pass values to it and from it.
+// Threads: one for the core, which drains commands, plans, journals, applies and publishes
+// (docs/design/0013-decisions.md#one-thread-decides), and those of Ingest and Publisher, which only
+// pass values to it and from it.
 //
 // Thread safety: Start and Stop from one thread; the rest from any.
 

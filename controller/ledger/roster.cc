@@ -17,7 +17,7 @@ Readiness Waits(std::string reason, std::string message) {
 }
 
 // Selectors and configs of the classes, as they apply at the time of allocation. Class configs
-// come first (reference: kubernetes-dra 3.2).
+// come first (docs/reference/kubernetes-dra.md#allocation).
 void ResolveClasses(ClaimSpec& spec, const Facts& facts) {
   std::vector<DeviceConfig> configs;
   for (ClaimRequest& request : spec.requests) {

@@ -5,7 +5,7 @@
 //
 // Selectors are CEL source; the planner compiles each distinct one once. Whoever fills a ClaimSpec
 // resolves the DeviceClass: its selectors and configs are copied in, since they apply at the time
-// of allocation (reference: kubernetes-dra 2.4).
+// of allocation (docs/reference/kubernetes-dra.md#classes).
 //
 // Thread safety: values.
 
@@ -84,7 +84,7 @@ struct DeviceResult {
 };
 
 // status.allocation, complete. `node` is written as the nodeSelector term
-// matchFields metadata.name In [node] (reference: kubernetes-dra 3.2).
+// matchFields metadata.name In [node] (docs/reference/kubernetes-dra.md#allocation).
 struct Allocation {
   std::vector<DeviceResult> results;
   std::vector<DeviceConfig> configs;

@@ -4,7 +4,7 @@
 //   chip.attributes.push_back({{"neuron.aws.com", "deviceId"}, std::int64_t{3}});
 //
 // Names without a domain belong to the driver's domain; whoever fills a Device writes the domain
-// out (reference: kubernetes-dra 4.1).
+// out (docs/reference/kubernetes-dra.md#device-selectors).
 //
 // Scope: values as published. What a device *is* (which chip, which cores) is derived in
 // inventory.h.
@@ -108,7 +108,8 @@ struct Toleration {
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };
 
-// Kubernetes' rule (core/v1 Toleration, the same for devices: reference kubernetes-dra 2.5).
+// Kubernetes' rule, that of core/v1 Toleration
+// (docs/reference/kubernetes-dra.md#taints-and-tolerations).
 bool Tolerates(const Toleration& toleration, const Taint& taint);
 
 // The toleration that every allocation of ours carries (docs/design/0001-seams.md).

@@ -125,8 +125,8 @@ struct Node {
   bool schedulable = true;
   // The UltraServer this node is a member of, from tahoma.dev/ultraserverId and /z, else AWS's
   // ultraserverId with ultraserverNodeId, else the node labels neuron.amazonaws.com/
-  // ultraserver-server-id-4 and -node-id-4 (reference: neuron-kubernetes 1.8). Empty when it is not
-  // in one or its place is not known.
+  // ultraserver-server-id-4 and -node-id-4 (docs/reference/aws-dra-driver.md#ultraserver-labels).
+  // Empty when it is not in one or its place is not known.
   std::string ultraserver_id;
   std::uint8_t z = 0;
   std::optional<ElectedModes> elected;  // nullopt: it takes part in no election, or does not say

@@ -8,8 +8,8 @@
 namespace tahoma::controller {
 namespace {
 
-// Shares of requests of 1, 2, 4, 8 and 16 chips, in percent (reference: torus-and-links 1.4, mix
-// "small").
+// Shares of requests of 1, 2, 4, 8 and 16 chips, in percent
+// (docs/reference/torus.md#mix-of-requests).
 constexpr std::array kShares = {35, 15, 20, 15, 15};
 
 std::uint16_t Chips(const torus::Box& box) { return static_cast<std::uint16_t>(box.mask); }

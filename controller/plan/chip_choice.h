@@ -36,7 +36,7 @@ class ChipChoice {
                                       const torus::Shape& shape) const;
 
   // How much the free chips of an instance are in pieces: expected unusable chips over a usual mix
-  // of requests, times 100 (reference: torus-and-links 1.5, F).
+  // of requests, times 100 (docs/reference/torus.md#order-of-places).
   int Fragmentation(std::uint16_t free) const;
 
  private:

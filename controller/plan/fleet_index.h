@@ -6,9 +6,9 @@
 //
 // For each unit and each of kKeys kinds of room (a free box of that oriented size, n free chips on
 // one node, n free logical cores in a started chip) the index knows what taking it would break:
-// whole UltraServers, pairs of instances and instances (reference: torus-and-links 1.5). Units are
-// kept in classes by the families of their nodes, so that hardware that a request does not select
-// is never visited.
+// whole UltraServers, pairs of instances and instances (docs/reference/torus.md#order-of-places).
+// Units are kept in classes by the families of their nodes, so that hardware that a request does
+// not select is never visited.
 //
 // Thread safety: one thread.
 

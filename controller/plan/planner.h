@@ -9,7 +9,7 @@
 //
 // Order: priority (higher first), then creation, then key. A gang that cannot be placed does not
 // stop those behind it; it is answered with the reason. Choice of a place: the shape whose
-// predicted all-reduce is fastest (score.h), then as reference torus-and-links 1.5 says.
+// predicted all-reduce is fastest (score.h), then as docs/reference/torus.md#order-of-places says.
 //
 // Scope: decisions. Nothing here writes, waits or tells the time.
 //

@@ -105,8 +105,8 @@ absl::StatusOr<DeviceSettings> SettingsOf(const Allocation& allocation,
   return settings;
 }
 
-// Chips whose cores cannot be joined take no NeuronConfig at all, as AWS's driver says (reference:
-// neuron-kubernetes 1.5).
+// Chips whose cores cannot be joined take no NeuronConfig at all, as AWS's driver says
+// (docs/reference/aws-dra-driver.md#configurations).
 absl::Status CheckLnc(const hw::InstanceType& type, const AllocatedDevice& device,
                       const DeviceSettings& settings) {
   const bool configured = settings.lnc.has_value() && device.device.kind != DeviceKind::kCore;

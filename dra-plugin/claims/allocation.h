@@ -5,7 +5,7 @@
 //   absl::StatusOr<wire::ClaimGrant> grant = BuildGrant(ref, *allocation, inventory);
 //
 // The kubelet's call names only the claim; the allocation must be read from the API server
-// (reference: kubernetes-dra 1.3).
+// (docs/reference/kubernetes-dra.md#prepare-and-unprepare).
 //
 // Scope: pure functions over text from outside; every error becomes the claim's error in the
 // kubelet's answer and names the object.

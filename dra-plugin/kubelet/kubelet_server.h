@@ -6,7 +6,8 @@
 //   server->Stop();        // the registration's socket goes first: that is how a plugin signs off
 //
 // Serves DRAPlugin v1 and v1beta1 and DRAResourceHealth v1 and v1alpha1 on one socket and
-// Registration on another, started in that order (reference: kubernetes-dra 1.1-1.5).
+// Registration on another, started in that order (docs/reference/kubernetes-dra.md#registration,
+// #prepare-and-unprepare, #health).
 //
 // Scope: gRPC in, DriverCalls out. A claim's problem becomes the claim's error in the answer, never
 // a failed RPC.

@@ -6,8 +6,9 @@
 //
 // Whatever way data takes, what has to leave a part of the chips goes over the links that leave it.
 // The part with the most blocks for its links' rate bounds all-gather, and trees that reach the
-// bound exist (reference: torus-and-links 1.1, ForestColl). It is found exactly, by maximum flows
-// with a parametric search (cuts.cc says how); a search through all parts would take 2^64 steps.
+// bound exist (docs/reference/torus.md#what-a-set-of-chips-can-carry). It is found exactly, by
+// maximum flows with a parametric search (cuts.cc says how); a search through all parts would take
+// 2^64 steps.
 // For exchanges the worst part is hard to find: the search starts from single chips and slabs and
 // moves chips over the border one by one. On 4x4 it nearly always finds what a search through all
 // parts finds, and elsewhere ways (ways.h) come so close that little can be left to find.

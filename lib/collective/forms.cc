@@ -61,11 +61,11 @@ Form Mesh(const Cube& cube) {
   return form;
 }
 
-// One phase of halving or doubling through all dimensions, in lanes with rotated orders (reference:
-// torus-and-links 2.2 c). Step i = 0, 1, ... moves 2^-(i+1) of the buffer over all links in
-// proportion to their rates, which sums up to (n - 1) / n, as long as all dimensions are of one
-// kind. Otherwise a Latin square over the fast dimensions and a slow one fills the links in all
-// steps but the last, which has slow ones only and takes f of n more.
+// One phase of halving or doubling through all dimensions, in lanes with rotated orders
+// (docs/reference/collectives.md#halving-and-doubling). Step i = 0, 1, ... moves 2^-(i+1) of the
+// buffer over all links in proportion to their rates, which sums up to (n - 1) / n, as long as all
+// dimensions are of one kind. Otherwise a Latin square over the fast dimensions and a slow one
+// fills the links in all steps but the last, which has slow ones only and takes f of n more.
 Form Halving(const Cube& cube) {
   Form form = Of(cube.dimensions(), cube.dimensions(),
                  cube.chips() - 1 + (cube.mixed() ? cube.fast : 0), cube.chips() * cube.ingress());

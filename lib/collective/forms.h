@@ -5,7 +5,8 @@
 //
 // A form is one algorithm: so many software steps, so many hops in a row, and time in proportion to
 // the bytes. Which links a subcube has decides all: f dimensions of X and Y links and s of Z links,
-// a side of 4 being two dimensions (reference: torus-and-links 0, 2.1, 2.2).
+// a side of 4 being two dimensions (docs/reference/torus.md#the-graph,
+// docs/reference/collectives.md#lower-bounds).
 //
 // Scope: one rank on each chip, links at the full rates of Trainium2.
 //

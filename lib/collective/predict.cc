@@ -20,7 +20,7 @@ namespace {
 using torus::ChipIndex;
 using torus::ChipMask;
 
-// Of one chip (trainium2-hardware 1.1: 2.9 TB/s).
+// Of one chip (docs/reference/trainium2.md#the-chip).
 constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
 
 ChipMask Bit(int chip) { return ChipMask{1} << chip; }

@@ -5,8 +5,8 @@
 //   PredictOverUnits(parts, Operation::kAllReduce, 256 << 20);
 //
 // Inside the units first, then between chips of the same place, each to all others at once, then
-// inside again (reference: torus-and-links 2.4). The parts that use NeuronLink and those that use
-// EFA are pipelined in chunks where that is faster.
+// inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
+// that use EFA are pipelined in chunks where that is faster.
 //
 // Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce or
 // a broadcast is 13 % short to 17 % long, an all-reduce right to 2 % at both ends of the sizes;
@@ -30,7 +30,7 @@
 
 namespace tahoma::collective {
 
-// What EFA costs (reference: torus-and-links 0, aws-neuron-sdk collectives.rst).
+// What EFA costs (docs/reference/trainium2.md#costs-of-collectives).
 struct EfaCosts {
   std::uint64_t rate = static_cast<std::uint64_t>(hw::kTrainium2.links.efa);  // of one chip
   Picoseconds message = std::chrono::microseconds(15);  // a minimal packet, HBM to HBM

@@ -38,11 +38,12 @@ Picoseconds TimeAtLeast(Wide numerator, std::uint64_t denominator, std::uint64_t
 // The same, rounded up.
 Picoseconds TimeAtMost(Wide numerator, std::uint64_t denominator, std::uint64_t rate);
 
-// What a message costs besides its bytes (reference: trainium2-hardware 4.7, "1-2 us per ring hop",
-// software included; the split is the project's own, the same as the emulator's).
+// What a message costs besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
+// 2 us for each hop of a ring, software included; the split is the project's own, the same as the
+// emulator's).
 struct LinkCosts {
-  // From step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start (reference:
-  // trainium2-hardware 1.4); the longer counts.
+  // From step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start
+  // (docs/reference/trainium2.md#dma); the longer counts.
   Picoseconds step = std::chrono::nanoseconds(1300);
   Picoseconds hop = std::chrono::nanoseconds(500);  // each link on the way
   // Between two commands of a CC-core, of which a chip has kCcCores (the emulator's chip_cost.h).

@@ -12,7 +12,7 @@ namespace {
 using torus::Axis;
 using torus::Direction;
 
-// trainium2-hardware 4.2 (D neuron-ls.rst); EFA from M lookup/neuron/trn2.json.
+// D neuron-ls.rst; EFA from M lookup/neuron/trn2.json (docs/reference/trainium2.md#instances).
 constexpr std::string_view kNuma0 = "0-47,96-143";
 constexpr std::string_view kNuma1 = "48-95,144-191";
 constexpr std::array<ChipSite, 16> kTrn2Chips = {{

@@ -6,8 +6,8 @@
 //   kTrainium2.hbm_bytes;             // 96 GiB
 //
 // Every constant names its source: D = aws-neuron-sdk documentation, K = aws-neuron-driver,
-// M = aws-neuron connected-device-maps-over-efa v1.1.0, C = computed from the others, A = assumed,
-// because nothing published says it.
+// M = aws-neuron connected-device-maps-over-efa v1.1.0 (docs/reference/README.md has their
+// addresses), C = computed from the others, A = assumed, because nothing published says it.
 //
 // Scope: facts that never change while a program runs. Which chip is broken or free is not here.
 //
@@ -102,8 +102,8 @@ inline constexpr ChipModel kInferentia2 = Variant(
 
 // D trn3-arch.rst, trainium3.rst: 8 NeuronCore-v4, 144 GiB, 11 links into switches: 4 inside a sled
 // (256 GB/s), 5 inside a rack (320), 2 between racks (128). AWS's sum over both directions is 2,560
-// GB/s a chip in one place and 2,048 GiB/s in another; neither is that of the classes (reference:
-// trainium2-hardware 7), which stand here. EFA 12,800 Gb/s for 64 chips.
+// GB/s a chip in one place and 2,048 GiB/s in another; neither is that of the classes
+// (docs/reference/trainium2.md#other-generations), which stand here. EFA 12,800 Gb/s for 64 chips.
 inline constexpr ChipModel kTrainium3 = {
     .name = "trainium3",
     .core_version = "v4",

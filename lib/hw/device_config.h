@@ -6,7 +6,7 @@
 //
 // The controller refuses a bad one before it places anything; the plugin checks again when it
 // prepares the claim. Decoding is strict, as AWS's driver is: an unknown field is an error
-// (reference: neuron-kubernetes 1.5).
+// (docs/reference/aws-dra-driver.md#configurations).
 //
 // Scope: the two kinds and their values. Whether a node can do it is decided elsewhere.
 //

@@ -6,7 +6,7 @@
 //
 // An UltraServer is a ring of four nodes; places 0 and 1, and 2 and 3, are joined by their left
 // cables, which a pair in mode X2V uses; 1 and 2, and 3 and 0, by their right ones, which a pair in
-// mode X2H uses (K v3/neuron_pelect.c; reference: trainium2-hardware 4.4).
+// mode X2H uses (docs/reference/trainium2.md#ultraserver-election).
 //
 // Scope: arithmetic. Which mode a node may use is elected (sim-node/node/election.h).
 //
@@ -24,7 +24,8 @@
 
 namespace tahoma::hw {
 
-// Numbers as in the driver (K share/neuron_driver_shared.h) and in ultraserver_mode.
+// Numbers as in the driver (aws-neuron-driver share/neuron_driver_shared.h) and in
+// ultraserver_mode.
 enum class UltraServerMode : std::uint8_t { kUnset, kX4, kX2H, kX2V, kX1 };
 
 inline constexpr std::array kUltraServerModes = {UltraServerMode::kX4, UltraServerMode::kX2H,
@@ -45,7 +46,7 @@ std::uint8_t PartnersOf(UltraServerMode mode, int place);
 UltraServerMode ModeFor(int nodes, std::span<const UltraServerMode> modes);
 
 // The sizes of `modes`, ascending, as AWS's device plugin labels a node with them: "1_2_4"
-// (reference: neuron-kubernetes 1.8).
+// (docs/reference/aws-dra-driver.md#ultraserver-labels).
 std::string SizesLabel(std::span<const UltraServerMode> modes);
 
 }  // namespace tahoma::hw

@@ -49,7 +49,7 @@ bool IsOrigin(const Shape& torus, Coord origin, const Shape& size) {
 }
 
 // Ascending all-reduce time at large sizes: the cut bound favours a cube over a plank over a line,
-// and X/Y links are twice as fast as Z (reference: torus-and-links 1.1, column alg-bw).
+// and X/Y links are twice as fast as Z (docs/reference/torus.md#boxes).
 int Longest(const Shape& sorted) { return sorted.extent(Axis::kZ); }
 
 }  // namespace

@@ -99,7 +99,7 @@ class BoxTable {
 absl::Status CheckOffered(const Shape& shape);
 
 // The shapes of `chips` chips that boxes can have, sorted sides, best all-reduce bandwidth first
-// (reference: torus-and-links 1.1). Empty unless chips is 1, 2, 4, 8, 16, 32 or 64.
+// (docs/reference/torus.md#boxes). Empty unless chips is 1, 2, 4, 8, 16, 32 or 64.
 std::vector<Shape> ShapesOf(int chips);
 
 }  // namespace tahoma::torus

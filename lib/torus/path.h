@@ -37,8 +37,9 @@ std::vector<Hop> Route(const Shape& torus, ChipIndex from, ChipIndex to);
 // itself.
 std::vector<ChipIndex> GrayCycle(const Box& box, const Shape& torus);
 
-// The two edge-disjoint Hamiltonian cycles of a 4x4 instance, as device numbers (reference:
-// torus-and-links 2.2 a): together they use each of the 32 links once.
+// The two edge-disjoint Hamiltonian cycles of a 4x4 instance, as device numbers
+// (docs/reference/collectives.md#cycles-of-an-instance): together they use each of the 32 links
+// once.
 const std::array<std::array<int, 16>, 2>& InstanceCycles();
 
 // The chips of a box by their hypercube address: the chips at positions n and n ^ (1 << d) are one

@@ -6,7 +6,7 @@
 //   *Shape::Parse("4x4x2");
 //
 // x is the column and y the row of a chip inside its instance, z the instance's place in the
-// UltraServer (reference: id = 4*row + col, aws-neuron-driver v3/neuron_dhal_v3.c).
+// UltraServer; a chip's number is 4*row + col (docs/reference/torus.md#the-graph).
 //
 // Scope: arithmetic on positions. Which node holds a chip, and whether a link is up, are facts
 // about a cluster and live elsewhere.

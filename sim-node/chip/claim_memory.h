@@ -7,8 +7,8 @@
 //
 // A claim has an address space of its own on each of its chips, so that two claims on the cores of
 // one chip cannot see each other. It begins with zeros, as after the scrub that the driver does
-// between processes (reference: trainium2-hardware 1.7), and lives as long as the claim: a pod that
-// starts again finds what it left.
+// between processes (docs/reference/trainium2.md#memory), and lives as long as the claim: a pod
+// that starts again finds what it left.
 //
 // Scope: bytes and bounds. Who may reach a claim's memory from another chip is
 // sim-node/collective's.

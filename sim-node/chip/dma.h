@@ -4,8 +4,8 @@
 //   DmaRate(1 << 20);                            // bytes per second that its engines give
 //
 // A transfer is cut into packets, each of which costs its engine a fixed time and its bytes; a core
-// deals its packets to its engines in turn. The numbers fit all published points (reference:
-// trainium2-hardware 1.4).
+// deals its packets to its engines in turn. The numbers fit all published points
+// (docs/reference/trainium2.md#dma).
 //
 // Scope: the engines. Links and memory that hold a transfer back are sim-node/collective's.
 //

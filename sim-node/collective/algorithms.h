@@ -10,7 +10,8 @@
 // mesh       every chip sends to every other directly, one step; the hardware forwards
 // rdh        recursive halving and doubling over the dimensions of the hypercube that a box is, one
 //            link per step; lanes.h says how that fills all links
-// ring       round Hamiltonian cycles in both directions, n - 1 steps (torus-and-links 2.2 a, b)
+// ring       round Hamiltonian cycles in both directions, n - 1 steps
+//            (docs/reference/collectives.md#cycles-of-an-instance, #cycles-of-an-ultraserver)
 // kangaring  the same ways; two and two ranks of a chip act as one (chip_cost.h). For chips with
 //            all their ranks
 // bucket     axis by axis round the rings of 4 of an UltraServer (bucket.h)

@@ -8,8 +8,9 @@
 // single-step  as mesh, but an all-reduce has no homes: every unit sends all it has to every other;
 //              and all of a broadcast is at home where its root is
 //
-// These are the inter-node algorithms that AWS names (reference: torus-and-links 2.4); with one
-// part for each unit at home, all units send and receive alike. Spreading is reducing backwards.
+// These are the inter-node algorithms that AWS names
+// (docs/reference/trainium2.md#costs-of-collectives); with one part for each unit at home, all
+// units send and receive alike. Spreading is reducing backwards.
 //
 // Thread safety: pure functions.
 

@@ -4,7 +4,7 @@
 //
 // Z links have half the rate of X/Y links, so data that went through the axes in one order alone
 // would leave some links idle. It goes in two classes: one over X and Y first, then over Z, the
-// other the other way round (reference: torus-and-links 2.2 d; the idea is Themis's, ISCA'22).
+// other the other way round (docs/reference/collectives.md#two-classes).
 //
 // One slice takes nine steps a phase, and 16/21 of it is of the first class: 1.088 times the bound.
 // There, the second class goes over Z in the pace of the first one's X/Y steps, and over X and Y

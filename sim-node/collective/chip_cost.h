@@ -8,7 +8,7 @@
 // Memory: every byte that goes to another chip is read there and written here, more often when it
 // is combined with others or belongs to several ranks. A chip's HBM serves all of that in a step at
 // 2.9 TB/s, beside the links; the slower of the two ends the step. The 128 DMA engines need no term
-// of their own: together they move 2.94 TB/s (reference: trainium2-hardware 1.4).
+// of their own: together they move 2.94 TB/s (docs/reference/trainium2.md#dma).
 //
 // DMA start: a step cannot begin sooner after its signal than an engine needs to start
 // (kDmaStart). LinkTiming::step is the same wait as a whole, so the longer of the two counts.
@@ -31,14 +31,14 @@
 
 namespace tahoma::sim {
 
-// Of one chip (trainium2-hardware 1.1: 2.9 TB/s), for the ranks that share it.
+// Of one chip (docs/reference/trainium2.md#the-chip), for the ranks that share it.
 inline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
 // CC-cores of a chip that collectives can use: two for each of its 8 physical cores
-// (trainium2-hardware 4.7).
+// (docs/reference/trainium2.md#costs-of-collectives).
 inline constexpr int kCcCores = 16;
 // Between two commands of one CC-core. AWS publishes none; this is what a hardware descriptor
-// generator needs for an instruction (trainium2-hardware 1.4), and with it mesh and rdh break even
-// at 1.5 MB where AWS says about 1 MB.
+// generator needs for an instruction (docs/reference/trainium2.md#dma), and with it mesh and rdh
+// break even at 1.5 MB where AWS says about 1 MB.
 inline constexpr VirtualDuration kCommandTime = Microseconds(0.6);
 
 // How one phase of an algorithm uses a chip for a byte that goes to another chip.

@@ -5,9 +5,9 @@
 //
 // Integers wrap around as two's complement. fp32 is IEEE single precision; the shorter floating
 // types are widened to fp32, combined and rounded to nearest even. Those of 8 bits have infinities
-// and NaNs as IEEE's have: e4m3 ends at 240, not at the 448 of OCP's e4m3fn (reference:
-// trainium2-hardware 1.3). Max and min are std::max and std::min with `into` first, so a NaN
-// already in `into` stays.
+// and NaNs as IEEE's have: e4m3 ends at 240, not at the 448 of OCP's e4m3fn
+// (docs/reference/trainium2.md#data-types). Max and min are std::max and std::min with `into`
+// first, so a NaN already in `into` stays.
 //
 // Thread safety: pure functions.
 

@@ -4,7 +4,7 @@
 //   Name(plan->algorithm);          // "hier" as soon as the members are in several units
 //
 // all-reduce      reduce-scatter in each unit, all-reduce between the chips that answer for one
-//                 block, all-gather in each unit (reference: torus-and-links 2.4, as AWS does)
+//                 block, all-gather in each unit (docs/reference/collectives.md#over-efa)
 // reduce-scatter  in each unit, then between them
 // all-gather      between the units, then in each
 // broadcast       scatter in the first member's unit, broadcast between the units, all-gather

@@ -6,9 +6,9 @@
 // A box with sides 1, 2 and 4 is a hypercube. Halving goes through its dimensions one after the
 // other and sends half of what is left each time, so one order alone would use one dimension's
 // links at a time. Each block is therefore cut into lanes, each with an order of its own, such that
-// all links are busy in every step in proportion to their rates (reference: torus-and-links 2.2 c):
-// on an X/Y plane the rotated orders; with slow Z dimensions a Latin square over the X/Y dimensions
-// and one Z, the other Z last.
+// all links are busy in every step in proportion to their rates
+// (docs/reference/collectives.md#halving-and-doubling): on an X/Y plane the rotated orders; with
+// slow Z dimensions a Latin square over the X/Y dimensions and one Z, the other Z last.
 //
 // The last of those steps, with Z links only, costs 6 % of the bound on 4x4x4; and a single Z
 // dimension beside f X/Y dimensions has so small a part of the box's rate that it cannot be filled

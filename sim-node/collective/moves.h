@@ -10,9 +10,9 @@
 //
 // The first three are one step of messages on their dimension-order routes: on every box with sides
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
-// (reference: torus-and-links 2.1). On other sets and around damage it does not: there messages are
-// cut into parts with ways of their own (lib/collective/ways.h). A broadcast is one step to
-// everybody (mesh), or each chip gets a block, directly (ring) or by halving (rdh), and an
+// (docs/reference/collectives.md#lower-bounds). On other sets and around damage it does not: there
+// messages are cut into parts with ways of their own (lib/collective/ways.h). A broadcast is one
+// step to everybody (mesh), or each chip gets a block, directly (ring) or by halving (rdh), and an
 // all-gather spreads them: twice the bound. Trees (trees.h) need only start-up more than the bound.
 //
 // Thread safety: pure functions.

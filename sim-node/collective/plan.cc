@@ -24,7 +24,7 @@ using collective::Cut;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-// Physical cores of a chip: with LNC 1 each is a rank (trainium2-hardware 3).
+// Physical cores of a chip: with LNC 1 each is a rank (docs/reference/trainium2.md#logical-cores).
 constexpr int kMaxRanksPerChip = 8;
 
 absl::Status Check(const Request& request, const std::vector<Member>& members,
@@ -506,7 +506,7 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
   }
   if (algorithm == Algorithm::kKangaRing) {
     for (const Member& member : asked.members) {
-      // With logical cores of two physical ones or of one (trainium2-hardware 3).
+      // With logical cores of two physical ones or of one.
       if (member.ranks == asked.members[0].ranks && (member.ranks == 4 || member.ranks == 8))
         continue;
       return InvalidArgument(

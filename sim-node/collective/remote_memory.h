@@ -69,7 +69,7 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
 // In a fabric, with chips and links by their numbers there; `through[u]` are the chips of unit u
 // that routes may cross. Units share nothing, so at most kMaxBatchAccesses count in each. Also
 // kPermissionDenied for an access to another unit: the memory that chips share ends at their
-// UltraServer (reference: trainium2-hardware 4), over EFA there are only messages.
+// UltraServer (docs/reference/trainium2.md#memory), over EFA there are only messages.
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, const Fabric& fabric,
                                         std::span<const torus::ChipMask> through);
 

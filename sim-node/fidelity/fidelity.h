@@ -38,7 +38,8 @@ std::string_view Name(Fidelity level);
 // kInvalidArgument lists them.
 absl::StatusOr<Fidelity> ParseFidelity(std::string_view name);
 
-// Beyond, every flit would take hours (reference: torus-and-links 3).
+// Beyond, every flit would take hours
+// (docs/reference/collectives.md#network-models-to-compare-with).
 inline constexpr std::uint64_t kFlitBytesMax = std::uint64_t{1} << 20;
 
 // Of the collective as PlanCollective plans it; the closed form is the best algorithm's. Errors as

@@ -65,8 +65,8 @@ struct FlitConfig {
   int watchdog_cycles = 1000;
 
   // BookSim2 28f4329 with its default router, 4 virtual channels of 16 flits, packets of 8
-  // (reference: torus-and-links 3). A link of its torus takes 2 cycles, that of a chip 1; one more
-  // passes before the router reads it.
+  // (docs/reference/collectives.md#network-models-to-compare-with). A link of its torus takes 2
+  // cycles, that of a chip 1; one more passes before the router reads it.
   static FlitConfig Reference();
 
   // For the links as they are in good health, one local port for each. kFailedPrecondition if some

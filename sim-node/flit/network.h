@@ -6,8 +6,9 @@
 //     for (const FlitNetwork::Arrival& packet : network.Step()) ...
 //   }
 //
-// Modelled, after reading how BookSim2 times and measures its input-queued router (reference:
-// torus-and-links 3; Dally, Towles, "Principles and Practices of Interconnection Networks", 16-19):
+// Modelled, after reading how BookSim2 times and measures its input-queued router
+// (docs/reference/collectives.md#network-models-to-compare-with; Dally, Towles, "Principles and
+// Practices of Interconnection Networks", 16-19):
 // - Wormhole switching: a packet holds a virtual channel of each link from its head to its tail. A
 //   channel whose tail has left is free for the next packet although its buffer is not empty yet.
 // - One credit for each place in the next buffer, back after the link's delay.

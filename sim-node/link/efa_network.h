@@ -48,7 +48,8 @@ std::vector<NetworkPlace> RegularPlaces(int units, const LayerSizes& sizes);
 absl::Status CheckPlaces(std::span<const NetworkPlace> places);
 
 struct EfaTiming {
-  // HBM to HBM for a packet of no length, software included (reference: trainium2-hardware 4.7).
+  // HBM to HBM for a packet of no length, software included
+  // (docs/reference/trainium2.md#costs-of-collectives).
   VirtualDuration packet = Microseconds(15);
   // On top for each layer that a message climbs above the nearest. AWS publishes one number for
   // all distances, so nothing unless configured.

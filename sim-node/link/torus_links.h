@@ -38,8 +38,9 @@ using LinkId = std::uint32_t;
 
 inline constexpr torus::ChipMask kAllChips = ~torus::ChipMask{0};
 
-// What a message costs besides its bytes (reference: trainium2-hardware 4.7, "1-2 us per ring hop",
-// software included; AWS publishes no split, so 1.0 + 0.5 us is the project's own).
+// What a message costs besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
+// 2 us for each hop of a ring, software included; AWS publishes no split, so 1.0 + 0.5 us is the
+// project's own).
 struct LinkTiming {
   VirtualDuration step = Microseconds(1.0);  // software: from step to step
   VirtualDuration hop = Microseconds(0.5);   // each link on the way

@@ -21,8 +21,8 @@
 // cable leaves two pairs on the right cables; a broken right cable leaves one pair on the other
 // right cable, and the two nodes at its ends alone, because their left neighbours are taken.
 //
-// (aws-neuron-driver v3/neuron_pelect.c; reference: trainium2-hardware 4.4.) What the driver leaves
-// open, or reads with DMA where messages are sent here, is decided so:
+// The rules are the driver's (docs/reference/trainium2.md#ultraserver-election). Where the driver
+// leaves something open, or reads with DMA and here messages are sent, the rule is:
 // - Elections are numbered. A node joins a neighbour's newer election, if its cores are idle;
 //   otherwise it keeps its result, says so, and begins a new election when they are. A node that
 //   has just begun and meets a neighbour further on begins the next election, once, so that whoever

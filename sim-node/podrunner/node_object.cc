@@ -31,8 +31,8 @@ std::map<std::string, std::string> ServerLabels(const NodeFacts& facts) {
   if (!facts.election) {
     const std::string& id = facts.ultra_server_id;
     const int place = facts.ultra_server_node;
-    // A pair of nodes is joined by its left links: 0 with 1 and 2 with 3 (reference:
-    // trainium2-hardware 4.4).
+    // A pair of nodes is joined by its left links: 0 with 1 and 2 with 3
+    // (docs/reference/trainium2.md#ultraserver-election).
     return {{"mode", "1_2_4"},
             {"server-id-4", id},
             {"node-id-4", std::to_string(place)},

@@ -5,9 +5,9 @@
 //   json lease = MakeLease(facts, now);        // to renew, every 10 s
 //
 // Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real
-// node (reference: neuron-kubernetes 3.1). The five of an UltraServer follow its election
-// (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" while it runs); those that a node then has
-// not are taken away, because no label value can be the driver's "-1".
+// node (docs/reference/aws-dra-driver.md#node-labels). The five of an UltraServer follow its
+// election (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" while it runs); those that a node
+// then has not are taken away, because no label value can be the driver's "-1".
 //
 // Scope: objects. Sending them is pod_runner.
 //

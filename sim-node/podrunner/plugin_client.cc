@@ -44,7 +44,8 @@ void AddClaim(const ClaimFacts& claim, Request& request) {
   added->set_name(claim.name);
 }
 
-// Every claim of the request must be in the answer (reference: kubernetes-dra 1.3, rule 3).
+// Every claim of the request must be in the answer
+// (docs/reference/kubernetes-dra.md#prepare-and-unprepare).
 template <typename Response>
 absl::StatusOr<typename std::decay_t<decltype(Response().claims())>::mapped_type> Entry(
     const Response& response, const ClaimFacts& claim, std::string_view call) {

@@ -5,8 +5,9 @@
 //   PluginClient client(plugin->endpoint, plugin->version);
 //   absl::StatusOr<std::vector<PreparedDevice>> devices = client.Prepare(claim);
 //
-// Scope: gRPC of pluginregistration and DRAPlugin v1 and v1beta1 (reference: kubernetes-dra 1.1 to
-// 1.4). A claim's error in the answer becomes the call's error.
+// Scope: gRPC of pluginregistration and DRAPlugin v1 and v1beta1
+// (docs/reference/kubernetes-dra.md#registration, #prepare-and-unprepare). A claim's error in the
+// answer becomes the call's error.
 //
 // Thread safety: every member may be called from any thread.
 

@@ -3,9 +3,10 @@
 //   PluginRegistry registry("/var/lib/kubelet/plugins_registry", log);
 //   absl::StatusOr<std::shared_ptr<PluginClient>> plugin = registry.Find("neuron.aws.com");
 //
-// A new socket is asked who it is and told that it is registered; its removal ends that (reference:
-// kubernetes-dra 1.1). When a driver has several sockets, during a rolling update, the one that was
-// registered last is used. A socket that does not answer is tried again.
+// A new socket is asked who it is and told that it is registered; its removal ends that
+// (docs/reference/kubernetes-dra.md#registration). When a driver has several sockets, during a
+// rolling update, the one that was registered last is used. A socket that does not answer is tried
+// again.
 //
 // Scope: registration. Names that begin with a dot are not plugins.
 //

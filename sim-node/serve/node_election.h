@@ -8,10 +8,10 @@
 //
 // The instance shows the result (Instance::election). A cable is the Z links of all 16 chips in one
 // direction: it is up when each of them carries something at this end and no chip has a DMA fault,
-// because neighbours are read by DMA over the links of every chip (reference: trainium2-hardware
-// 4.4); other faults of a chip do not keep it from that. Cores are in use while a claim is held;
-// the first that asks for a number of nodes chooses the mode (Election::SetMode). The election's
-// virtual time follows the monotonic clock.
+// because neighbours are read by DMA over the links of every chip
+// (docs/reference/trainium2.md#ultraserver-election); other faults of a chip do not keep it from
+// that. Cores are in use while a claim is held; the first that asks for a number of nodes chooses
+// the mode (Election::SetMode). The election's virtual time follows the monotonic clock.
 //
 // The left cable joins places 0 and 1, and 2 and 3 of the ring; the serial numbers are made of the
 // UltraServer's id and the place, ascending. So the elected ids of a whole server are the places.

@@ -3,8 +3,8 @@
 //   absl::StatusOr<DeviceList> devices = ParseDevices(reply.result);
 //   std::cout << PrintDevices(*devices, {.view = NeuronLsView::kDefault});
 //
-// Formats follow aws-neuron-sdk tools/neuron-sys-tools/neuron-ls.rst (reference:
-// trainium2-hardware 4.5). A pod sees the devices of its claim and no others.
+// Formats follow AWS's tool (docs/reference/trainium2.md#neuron-ls). A pod sees the devices of its
+// claim and no others.
 //
 // Scope: text. The call to sim-node is app/neuron_ls_main.cc.
 //

@@ -53,7 +53,7 @@ void PrintRows(Operation operation, const std::string& shape, PlanMode mode,
 }
 
 // Over `count` whole units, all chips of each. The bound is the larger of what NeuronLink inside a
-// unit and EFA between them need (reference: torus-and-links 2.4).
+// unit and EFA between them need (docs/reference/collectives.md#over-efa).
 void PrintHierarchicalRows(Operation operation, const TorusLinks& unit, int count) {
   const Fabric fabric(std::vector<TorusLinks>(static_cast<std::size_t>(count), unit),
                       hw::kTrainium2.links.efa);

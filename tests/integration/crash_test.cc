@@ -119,7 +119,7 @@ Standalone::CommandLine CrashingController(int n, const std::string& when,
 
 class CrashFixture : public ::testing::Test {
  protected:
-  // D2: nothing is written before the journal says so, no pod is bound before all claims are held.
+  // docs/design/0013-decisions.md#a-gang-is-bound-whole
   static bool ExpectOrder(const std::string& data) {
     TempDir copy;
     CopyFolder(data, copy.path() + "/data");

@@ -6,8 +6,8 @@
 //
 // Variables: device.driver, device.attributes[domain].id, device.capacity[domain].id,
 // device.allowMultipleAllocations. An unknown domain is an empty map; an unknown id is the run-time
-// error "no such key: id", which Kubernetes lets abort the whole allocation (reference:
-// kubernetes-dra 4.1).
+// error "no such key: id", which Kubernetes lets abort the whole allocation
+// (docs/reference/kubernetes-dra.md#device-selectors).
 //
 // Supported: all operators, has(), optionals (a.?b, a[?b], orValue, or, value, hasValue, optMap,
 // optional.of/none/ofNonZeroValue), macros all, exists, exists_one, filter, map, cel.bind; strings

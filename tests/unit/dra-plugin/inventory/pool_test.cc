@@ -57,7 +57,8 @@ Pool Build(const wire::Inventory& inventory, PoolOptions options = {}) {
   return *pool;
 }
 
-// The captured trn1.32xlarge slice and the published table (neuron-kubernetes 1.4).
+// The captured trn1.32xlarge slice and the published table
+// (docs/reference/aws-dra-driver.md#device-groups).
 TEST(DeviceGroupTest, Trn1ValuesOfACapturedSlice) {
   const std::vector<std::string_view> efa = {
       "0000:10:1a.0", "0000:10:1a.0", "0000:a0:1a.0", "0000:a0:1a.0",
@@ -335,8 +336,8 @@ TEST(PoolTest, PublishWordsAreChecked) {
   EXPECT_EQ(why({}), "publish: the list is empty; expected some of chips, lnc1, lnc2, node");
 }
 
-// The group ids that a capture of AWS's driver on a trn1.32xlarge shows (reference:
-// neuron-kubernetes 1.4).
+// The group ids that a capture of AWS's driver on a trn1.32xlarge shows
+// (docs/reference/aws-dra-driver.md#device-groups).
 TEST(PoolTest, ATrn1HasAwsGroupsOfSharedEfaDevices) {
   const auto devices = ByName(Build(Node("trn1.32xlarge")));
   const std::vector<std::string> fours = {"88a3c6ad1661fe1d", "69b2225fd72a59dd",

@@ -1,4 +1,4 @@
-// Several units over EFA against the reference's table, and what must hold of any.
+// Several units over EFA: the table of docs/reference/collectives.md#over-efa, and properties.
 
 #include "lib/collective/predict_units.h"
 
@@ -26,7 +26,8 @@ double Us(std::span<const UnitPart> units, Operation operation, std::uint64_t by
 }
 
 TEST(PredictUnitsTest, AllReducesLieBetweenTheReferencesPipelinedBoundAndItsSerialTimes) {
-  // torus-and-links 2.4, in microseconds; the bound is what hides one network behind the other.
+  // docs/reference/collectives.md#over-efa, in microseconds; the bound is what hides one network
+  // behind the other.
   struct Row {
     std::size_t units;
     ChipMask chips;

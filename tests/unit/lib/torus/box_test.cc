@@ -16,7 +16,7 @@ class EveryTorus : public ::testing::TestWithParam<Shape> {
 };
 
 TEST_P(EveryTorus, HoldsEachSubcubeOnce) {
-  // 9 intervals (4 + 4 + 1) per axis of 4, one per axis of 1 (reference: torus-and-links 0).
+  // 9 intervals (4 + 4 + 1) per axis of 4, one per axis of 1 (docs/reference/torus.md#the-graph).
   std::size_t expected = 1;
   for (const Axis axis : kAxes) expected *= GetParam().extent(axis) == 4 ? 9U : 1U;
   std::set<ChipMask> masks;
@@ -69,7 +69,7 @@ TEST(BoxTest, PlacementCountsAreThoseOfTheLiterature) {
     const char* shape;
     std::size_t in_instance, in_ultra_server;
   };
-  // Reference: torus-and-links 1.1; lines of 4 and squares of 4 add up to its 24 and 240.
+  // docs/reference/torus.md#boxes
   for (const Case& c :
        {Case{"1x1", 16, 64}, Case{"2x1", 32, 192}, Case{"4x1", 8, 48}, Case{"2x2", 16, 192},
         Case{"2x4", 8, 96}, Case{"2x2x2", 0, 64}, Case{"4x4", 1, 12}, Case{"4x2x2", 0, 48},

@@ -12,7 +12,7 @@
 namespace tahoma::sim {
 namespace {
 
-// trainium2-hardware 1.4.
+// docs/reference/trainium2.md#dma
 TEST(DmaTest, EnginesTakeThePublishedTimesAndRates) {
   EXPECT_NEAR(Nanoseconds(DmaEngineTime(32 << 10, 1)), 1416, 1416 * 0.005);
   EXPECT_NEAR(static_cast<double>(kDmaEngineRate), 23e9, 0.3e9);

@@ -1,4 +1,4 @@
-// The bound against closed forms and the reference's numbers, and every plan against the bound.
+// The bound against the numbers of docs/reference/collectives.md, and every plan against the bound.
 
 #include "sim-node/collective/bound.h"
 
@@ -28,7 +28,7 @@ double BoundUs(Operation operation, ChipMask mask, std::uint64_t bytes, const To
 }
 
 TEST(BoundTest, WholeInstancesAndUltraServersHaveTheReferencesBounds) {
-  // torus-and-links 2.1, in microseconds
+  // docs/reference/collectives.md#lower-bounds, in microseconds
   EXPECT_NEAR(BoundUs(Operation::kAllGather, 0xffff, kGiB, Instance()), 1966, 1);
   EXPECT_NEAR(BoundUs(Operation::kAllReduce, 0xffff, kGiB, Instance()), 3932, 1);
   EXPECT_NEAR(BoundUs(Operation::kAllToAll, 0xffff, kGiB, Instance()), 4194, 1);
@@ -38,7 +38,8 @@ TEST(BoundTest, WholeInstancesAndUltraServersHaveTheReferencesBounds) {
 }
 
 TEST(BoundTest, TheBestSetsOfEachSizeHaveTheAllGatherRatesOfTheReference) {
-  // torus-and-links 1.1, GB/s of gathered bytes: rows, squares, rings, and what is no box.
+  // docs/reference/torus.md#boxes, GB/s of gathered bytes: rows, squares, rings, and two sets that
+  // are no boxes.
   const TorusLinks links = Instance();
   const auto rate = [&](ChipMask mask) {
     return static_cast<double>(kGiB) / BoundUs(Operation::kAllGather, mask, kGiB, links) / 1e3;

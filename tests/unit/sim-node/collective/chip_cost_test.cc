@@ -1,4 +1,4 @@
-// What memory, DMA start and CC-cores add: the reference's ceilings and the share of each cost.
+// What memory, DMA start and CC-cores add: the limits that memory sets, and the share of each cost.
 
 #include "sim-node/collective/chip_cost.h"
 
@@ -19,7 +19,7 @@ constexpr LinkTiming kNoStartup = {.step = {}, .hop = {}};
 
 int Touches(const ChipUse& use) { return use.reads + use.writes; }
 
-// torus-and-links 2.3 "HBM ceiling", with the four ranks that a chip has.
+// docs/reference/collectives.md#what-memory-allows, with the four ranks that a chip has.
 TEST(ChipCostTest, NeuronsRingsTouchMemoryAsOftenAsTheirDocumentsSay) {
   const auto touches = [](Algorithm algorithm, Phase phase) {
     return Touches(NeuronUse(algorithm, phase, 4));
@@ -53,7 +53,7 @@ TEST(ChipCostTest, MemoryLimitsNeuronsRingsToTheReferencesRates) {
   EXPECT_NEAR(MicrosecondsOf(*plan), static_cast<double>(kGiB) * 15 / 16 / 512e3, 1);
 }
 
-// torus-and-links 2.3: about 5.2 ms, 62 hops included.
+// docs/reference/collectives.md#what-memory-allows: about 5.2 ms, 62 hops included.
 TEST(ChipCostTest, KangaRingTakesFivePointTwoMillisecondsForAGibibyteOn16Chips) {
   const auto plan = PlanWith(Algorithm::kKangaRing, {.bytes = kGiB}, MembersOf(0xffff, 4),
                              Instance(LinkTiming{}), {.mode = PlanMode::kAws});

@@ -1,4 +1,5 @@
-// The Hamiltonian cycles of an UltraServer, as the reference describes them.
+// The Hamiltonian cycles of an UltraServer
+// (docs/reference/collectives.md#cycles-of-an-ultraserver).
 
 #include "sim-node/collective/cycles.h"
 

@@ -1,5 +1,5 @@
-// Collectives over units against the closed forms of the reference (torus-and-links 2.4), with real
-// data against the plain combination of all buffers, and against one another.
+// Collectives over units against the closed forms of docs/reference/collectives.md#over-efa, with
+// real data against the plain combination of all buffers, and against one another.
 
 #include "sim-node/collective/hierarchical.h"
 

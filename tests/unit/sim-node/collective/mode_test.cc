@@ -36,7 +36,8 @@ std::uint64_t LastOf(Algorithm algorithm, std::uint64_t low, std::uint64_t high,
   return high;
 }
 
-// torus-and-links 2.2 f: Mesh below 1 MB, RDH from 1 to 56 MB, KangaRing beyond.
+// docs/reference/collectives.md#mesh-and-where-aws-changes: mesh below 1 MB, RDH from 1 to 56 MB,
+// KangaRing beyond.
 TEST(ModeTest, NeuronsAlgorithmsCrossWhereAwsSaysOn16Chips) {
   const std::uint64_t rdh = LastOf(Algorithm::kMesh, 4 * kKiB, 16'000'000);
   EXPECT_GE(rdh, 500'000u);

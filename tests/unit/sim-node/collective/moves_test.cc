@@ -185,11 +185,11 @@ TEST(MovesTest, AnAllToAllTakesTheTimesOfTheReferenceTable) {
     EXPECT_TRUE(plan.ok());
     return MicrosecondsOf(*plan);
   };
-  // torus-and-links 2.1
+  // docs/reference/collectives.md#lower-bounds
   EXPECT_NEAR(time(kMiB, 0xffff, Instance()), step + 4.10, 0.01);
   EXPECT_NEAR(time(64 * kMiB, 0xffff, Instance()), step + 262.1, 0.1);
   EXPECT_NEAR(time(64 * kMiB, kAllChips, UltraServer()), step + 524.3, 0.1);
-  // 1.1: the same closed form on every box of the X/Y plane
+  // The same closed form holds on every box of the X/Y plane.
   for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).all()) {
     if (box.size.chip_count() == 1) continue;
     EXPECT_NEAR(time(64 * kMiB, box.mask, Instance()), step + 64.0 * kMiB / 256 / kGB * 1e6, 0.01)

@@ -1,5 +1,5 @@
-// Every cell of the reference's tables of all-reduce times (torus-and-links 2.3) that an algorithm
-// here covers: 1.5 us a step, links only, one step after the other.
+// Every cell of the tables in docs/reference/collectives.md#times-of-an-all-reduce: 1.5 us a step,
+// links only, one step after the other.
 
 #include <gtest/gtest.h>
 
@@ -108,7 +108,7 @@ TEST(ReferenceTableTest, AnUltraServersRdhBucketAndFiveCyclesTakeTheirClosedForm
   }
 }
 
-// torus-and-links 2.2 d: 1.538 ms for each GB of a reduce-scatter.
+// docs/reference/collectives.md#two-classes: 1.538 ms for each GB of a reduce-scatter.
 TEST(ReferenceTableTest, APipelinedBucketComesToTheBoundAsItsSlicesGrowFiner) {
   const TorusLinks links = UltraServer({.step = {}, .hop = {}});
   const double bound = Bound(kGiB, 64, 640e9);

@@ -11,7 +11,8 @@
 
 namespace tahoma::sim::testing {
 
-// Timing of the reference's tables: 1.5 us a step, nothing for further hops.
+// Timing of docs/reference/collectives.md#times-of-an-all-reduce: 1.5 us a step, nothing for
+// further hops.
 inline constexpr LinkTiming kTableTiming = {.step = Microseconds(1.5), .hop = Microseconds(0)};
 
 inline TorusLinks UltraServer(const LinkTiming& timing = kTableTiming) {

@@ -126,9 +126,9 @@ TEST(FidelityTest, EveryLevelKnowsEveryOperation) {
   }
 }
 
-// 1 MiB at 50 "GB/s" of 2^30 bytes, 500 ns a link, whole chunks from hop to hop (reference:
-// torus-and-links 3, ASTRA-sim's own test): 3 hops of a ring, 1 hop, 2 hops through a switch. It
-// cuts times to whole nanoseconds.
+// 1 MiB at 50 "GB/s" of 2^30 bytes, 500 ns a link, whole chunks from hop to hop, as in
+// ASTRA-sim's own test (docs/reference/collectives.md#network-models-to-compare-with): 3 hops of a
+// ring, 1 hop, 2 hops through a switch. It cuts times to whole nanoseconds.
 TEST(FidelityTest, StoreAndForwardOverOneTwoAndThreeLinksTakesTheTimesOfAstraSim) {
   constexpr std::int64_t kRate = std::int64_t{50} << 30;
   const TorusLinks links(

@@ -13,7 +13,7 @@ LoadResult RunAt(std::uint32_t load_ppm, std::uint64_t seed = 1) {
   return RunUniformLoad(kCube, FlitConfig::Reference(), {.load_ppm = load_ppm, .seed = seed});
 }
 
-// Reference: torus-and-links 3, "[M] BookSim 4-ary 3-cube".
+// docs/reference/collectives.md#network-models-to-compare-with
 TEST(UniformLoad, FollowsTheCurveOfBookSimUpToHalfLoad) {
   struct Point {
     std::uint32_t load_ppm;
