@@ -4,13 +4,16 @@
     tests/tidy/tidy.py            checks every file that git knows; prints each breach, status 1 if any
     tests/tidy/tidy.py --self     checks the checker: planted breaches must be found
 
-Rules: DESIGN's include rule (LAYERS), third-party headers in their cages (CAGES), functions of at most
+Rules: ARCHITECTURE.md's include rule (LAYERS), third-party headers in their cages (CAGES), functions of at most
 70 lines, files of at most 800, `#pragma once`, no clock, randomness, environment or sleep outside
 lib/base and the programs' app folders, no banned words in names, every source named by its CMakeLists.txt,
-ARCHITECTURE.md's table of folders as LAYERS.
+ARCHITECTURE.md's table of folders as LAYERS, every page and section of docs that a comment, a page or a script
+cites is there.
 """
 
+import collections
 import pathlib
+import posixpath
 import re
 import subprocess
 import sys
@@ -201,10 +204,87 @@ def check_architecture(text):
         yield "ARCHITECTURE.md", 1, f"the table of folders lacks {folder}"
 
 
+# A page, docs/user-guide.md#claims, or a folder; further sections of the page may follow: ", #faults".
+CITATION = re.compile(r"(?<![\w/.])(docs/[\w/-]+(?:\.md)?)(#[\w-]+(?:,[\s/]+#[\w-]+)*)?")
+MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)\)")
+UNNAMED_PAGE = re.compile(r"\b[Rr]eference[:] (?!docs/)|\bDESIGN" r"\b")
+
+
+def sections_of(text):
+    """The anchors of a page's headings, as GitHub makes them."""
+    seen = collections.Counter()
+    anchors = set()
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        anchors.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return anchors
+
+
+def check_citations(path, text, pages):
+    """What is cited is in `pages`: path -> the text of a file, None of a folder or a file that is no page."""
+    cited = [(match.start(), match[1].rstrip("/"), re.findall(r"[\w-]+", match[2] or "")) for match in CITATION.finditer(text)]
+    if path.endswith(".md"):
+        for match in MARKDOWN_LINK.finditer(text):
+            target, _, section = match[1].partition("#")
+            if re.match(r"\w+:", match[1]):
+                continue
+            folder = pathlib.PurePosixPath(path).parent
+            target = posixpath.normpath(folder / target) if target else path
+            cited.append((match.start(), target, [section] if section else []))
+    elif path.endswith((".h", ".cc", ".py", ".cmake")):
+        for match in UNNAMED_PAGE.finditer(text):
+            yield text.count("\n", 0, match.start()) + 1, f"{match[0]!r}: a citation names a page of docs and its section"
+    for start, page, sections in cited:
+        number = text.count("\n", 0, start) + 1
+        if page not in pages:
+            yield number, f"{page} does not exist"
+        else:
+            for section in set(sections) - sections_of(pages[page] or ""):
+                yield number, f"{page} has no section #{section}"
+
+
 def known_files():
+    """Every file that git knows."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], check=True,
                             capture_output=True, text=True).stdout.splitlines()
-    return [p for p in listed if p.endswith((".h", ".cc")) and (ROOT / p).exists()]
+    return [p for p in listed if (ROOT / p).is_file()]
+
+
+def check_all_citations(files):
+    pages = {path: (ROOT / path).read_text() if path.endswith(".md") else None for path in files}
+    pages.update({str(above): None for path in files for above in pathlib.PurePosixPath(path).parents})
+    for path in files:
+        if path.startswith(("tests/golden/", "tests/fuzz/corpus/")) or path == "LICENSE":
+            continue
+        text = (ROOT / path).read_text(errors="replace")
+        yield from ((path, number, what) for number, what in check_citations(path, text, pages))
+
+
+def check_self_citations():
+    """(planted breaches that were not found, clean texts in which one was found)"""
+    docs = "do" "cs/"  # split, so that this file cites none of them
+    pages = {docs + "a.md": "# One\n\n## Two words, and `code`\n\n## One\n", docs + "b": None, "c.md": "## Three\n"}
+    wrong = {
+        "x.h": f"// ({docs}none.md)\n",
+        "y.cc": f"// {docs}a.md#three\n",
+        "z.py": f"# {docs}a.md#one, #three\n",
+        "wrapped.h": f"// {docs}a.md#one,\n// #three\n",
+        "u.h": "// (refer" "ence: torus-and-links 2.2)\n",
+        "v.h": "// DESIG" "N D8\n",
+        "w.md": f"[a]({docs}none.md)\n",
+        docs + "v.md": "[c](../c.md#four)\n",
+        "t.md": "[here](#nowhere)\n",
+        "s.sh": f"# {docs}folder\n",
+    }
+    right = {
+        "x.h": f"// {docs}a.md#one, #one-1; {docs}b/ says more, {docs}a.md#two-words-and-code.\n",
+        docs + "a.md": "[c](../c.md#three), [here](#one), [there](https://example.com/docs/none.md#x)\n",
+        "y.py": f"for reference : in f: print('http://host/{docs}none.md')\n",
+    }
+    pages["x.h"] = None
+    return ([f"{path}, a citation" for path, text in wrong.items() if not list(check_citations(path, text, pages))],
+            [f"{path}, a citation" for path, text in right.items() if list(check_citations(path, text, pages))])
 
 
 def check_self():
@@ -239,6 +319,8 @@ def check_self():
     for change in ("| `lib/torus` | what | hw |", "| `lib/torus` | what | x |", ""):
         if not list(check_architecture("\n".join({**rows, "lib/torus": change}.values()))):
             missed.append(f"ARCHITECTURE.md with {change!r}")
+    for found, of_citations in zip((missed, wrong), check_self_citations()):
+        found += of_citations
     for path in missed:
         print(f"{path}: the planted breach was not found")
     for path in wrong:
@@ -249,11 +331,13 @@ def check_self():
 def main():
     if sys.argv[1:] == ["--self"]:
         return check_self()
-    paths = known_files()
+    files = known_files()
+    paths = [path for path in files if path.endswith((".h", ".cc"))]
     breaches = [(path, number, what) for path in paths
                 for number, what in check_file(path, (ROOT / path).read_text())]
     breaches += check_registered(paths)
     breaches += check_architecture((ROOT / "ARCHITECTURE.md").read_text())
+    breaches += check_all_citations(files)
     for path, number, what in breaches:
         print(f"{path}:{number}: {what}")
     print(f"{len(paths)} files, {len(breaches)} breaches")
