@@ -4,7 +4,7 @@
 //   CdiDeviceId(uid, "neuron-device-3");    // "neuron.aws.com/device=<uid>-neuron-device-3"
 //
 // One file per claim, with the claim's uid in every device name, because runtimes cache by name.
-// The version is the lowest that has what is used (0.5.0: device names may begin with a digit).
+// The version is the lowest that has what is used (docs/reference/kubernetes-dra.md#cdi).
 //
 // Scope: text. Emulated chips have no device node: the environment and a mount of sim-node's socket
 // folder are all a container needs.

@@ -110,7 +110,7 @@ std::string Unhealthy(const wire::Chip& chip) {
 }
 
 // AWS's row, column and group numbers: only on a torus, and not in an UltraServer
-// (neuron-sdk deploy/eks/dra.rst, "Attributes Reference").
+// (docs/reference/aws-dra-driver.md#devices).
 void AddAwsTopology(const Source& source, int chip, Device& device) {
   if (source.inventory.ultra_server.has_value()) return;
   if (source.type.fabric != hw::FabricKind::kTorus) return;

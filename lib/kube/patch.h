@@ -1,7 +1,7 @@
 // JSON merge patch (RFC 7386) and JSON patch (RFC 6902).
 //
 // As in kube-apiserver, and unlike the RFC, "replace" adds a member that an object lacks, and
-// "test" for null holds for one.
+// "test" for null holds for one (docs/reference/kubernetes-api-server.md#patches).
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Json changed, JsonPatch(object, operations));
 //   const Json patch = MergeDiff(before, after);     // MergePatch(before, patch) == after
