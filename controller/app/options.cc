@@ -57,7 +57,7 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("tlsCertFile", &options.tls_cert_file, "certificate of both APIs, PEM");
   spec.String("tlsKeyFile", &options.tls_key_file, "its key, PEM");
   spec.String("clientCaFile", &options.client_ca_file,
-              "CA of client certificates for the standalone API, PEM");
+              "CA of client certificates for both APIs, PEM");
   spec.Strings("allowedHosts", &options.allowed_hosts,
                "hosts by whose names both APIs may be called, and from whose pages, beside their "
                "own (docs/formats/config.md)");
