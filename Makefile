@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup build demo up down test test-cluster sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup programs build demo up down test test-cluster sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -20,14 +20,17 @@ help:  ## this list
 setup:  ## install what building and testing need (Debian 12, root)
 	@.ci/setup
 
-build: setup  ## build everything in Release
+programs: setup  ## build the programs in Release
 	@mkdir -p build; cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	cmake --build --preset release -j $(JOBS)
+	.ci/build release $(JOBS) programs
 
-demo: build  ## the main job, end to end, on this machine; nothing stays running
+build: programs  ## build everything in Release, tests too
+	@.ci/build release $(JOBS)
+
+demo: programs  ## the main job, end to end, on this machine; nothing stays running
 	@examples/local/demo.sh
 
-up: build  ## start a controller and six simulated nodes, and keep them running
+up: programs  ## start a controller and six simulated nodes, and keep them running
 	@PATH="$$(dirname $$(.ci/kubectl)):$$PATH" examples/local/up.py $(STATE)
 
 down:  ## stop what `make up` started
@@ -40,7 +43,7 @@ test: build  ## unit tests, simulation and scenarios on the standalone server
 SEEDS ?= 100
 sim: setup  ## the simulation on SEEDS=n seeds that nobody has tried; a failure says how to repeat it
 	@mkdir -p build; cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	cmake --build --preset release -j $(JOBS) --target sim_test
+	.ci/build release $(JOBS) sim_test
 	build/release/bin/sim_test --fresh=$(SEEDS)
 
 test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
@@ -50,38 +53,38 @@ test-cluster: build  ## the same scenarios, and conformance, on a real Kubernete
 test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	cmake --preset debug >/dev/null
-	cmake --build --preset debug -j $(JOBS)
+	.ci/build debug $(JOBS)
 	ctest --preset debug -LE scenario
 
 test-asan-part: setup  ## of these the ones that thread or parse and compile soon: what CI affords
 	@cmake --preset debug >/dev/null
-	cmake --build --preset debug -j $(JOBS) --target sanitize_tests
+	.ci/build debug $(JOBS) sanitize_tests
 	ctest --preset debug -L sanitize
 
 # The simulation and what has the label one-thread start no thread: nothing to see there.
 test-tsan: setup  ## tests that use threads, but scenarios, under ThreadSanitizer
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	cmake --preset tsan >/dev/null
-	cmake --build --preset tsan -j $(JOBS)
+	.ci/build tsan $(JOBS)
 	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp" ctest --preset tsan -LE 'scenario|simulation|one-thread'
 
 fuzz:  ## search with libFuzzer for inputs that break us; TIME=5m for each target, LEAST=1h until each has had it, TARGET=name
 	@.ci/setup fuzz
 	@mkdir -p build; cmake --preset fuzz >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	cmake --build --preset fuzz -j $(JOBS) --target $(if $(TARGET),fuzz_$(TARGET),fuzzers)
+	.ci/build fuzz $(JOBS) $(if $(TARGET),fuzz_$(TARGET),fuzzers)
 	@tests/fuzz/run.py $(if $(TIME),--time $(TIME)) $(if $(LEAST),--least $(LEAST)) --jobs $(JOBS) $(TARGET)
 
 tidy:  ## clang-format, clang-tidy and the repository's own rules
 	@.ci/setup tidy
 	tests/tidy/run.sh
 
-collectives: build  ## table and picture of what collectives cost in the emulator, in build/
-	cmake --build --preset release -j $(JOBS) --target collective_table
+collectives: programs  ## table and picture of what collectives cost in the emulator, in build/
+	.ci/build release $(JOBS) collective_table
 	@tests/bench/collective_table.py
 
 bench: build  ## run the benchmarks of docs/performance.md; BENCH=regex selects rows
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
-	cmake --build --preset release -j $(JOBS) --target benches
+	.ci/build release $(JOBS) benches
 	tests/bench/run.py '$(BENCH)'
 
 format: ## clang-format every source

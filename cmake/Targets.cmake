@@ -96,12 +96,18 @@ function(tahoma_proto)
   add_library(tahoma::${ARG_NAME} ALIAS tahoma_${ARG_NAME})
 endfunction()
 
+# The programs that users run: what `make demo` needs.
+add_custom_target(programs)
+
 function(tahoma_binary)
   cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE tahoma_third_party ${ARG_DEPS})
   tahoma_configure(${ARG_NAME} tahoma_pch_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+  if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
+    add_dependencies(programs ${ARG_NAME})
+  endif()
 endfunction()
 
 # The test programs with the label sanitize.

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "controller/apiserver/object_store.h"
+#include "controller/apiserver/storage/object_store.h"
 #include "controller/store/store.h"
 #include "lib/base/hex.h"
 #include "lib/base/json.h"
@@ -167,7 +167,7 @@ absl::Status RestoreBackup(std::string_view text, const std::string& dir,
         return store->Commit(std::exchange(batch, WriteBatch()));
       }));
   TAHOMA_RETURN_IF_ERROR(store->Commit(std::move(batch)));
-  TAHOMA_RETURN_IF_ERROR(ObjectStore::RaiseVersion(*store));
+  TAHOMA_RETURN_IF_ERROR(apiserver::ObjectStore::RaiseVersion(*store));
   WriteBatch end;
   end.Delete(Keyspace::kMeta, std::string(Store::kRestoringKey));
   return store->Commit(std::move(end));

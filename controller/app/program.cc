@@ -159,7 +159,7 @@ rest::ServerOptions AdminOptions(const Options& options) {
 
 absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock clock;
-  HttpFrontOptions front;
+  apiserver::HttpFrontOptions front;
   front.access = callers.access();
   front.audit = callers.audit();
   front.log = Warn;
@@ -180,7 +180,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   AddChecks(server, loop, api->store());
   AddChecks(api->front(), loop, api->store());
   // The API's probes ask the loop, which ends before the API does.
-  const StopAtEnd<HttpFront> stop_front{api->front()};
+  const StopAtEnd<apiserver::HttpFront> stop_front{api->front()};
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   TAHOMA_RETURN_IF_ERROR(WriteFiles(options, *api, server));

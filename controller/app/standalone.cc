@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/apiserver/node_fetch.h"
+#include "controller/apiserver/verbs/node_fetch.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
@@ -18,7 +18,7 @@ namespace {
 using json = Json;
 
 constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
-constexpr int kDutyThreads = 8;  // they wait for the disk's syncs, which they share
+constexpr int kControllerThreads = 8;  // they wait for the disk's syncs, which they share
 // docs/design/0001-seams.md: AWS's class selects chips and whole nodes, ours partitions.
 constexpr std::string_view kChipSelector =
     "device.driver == \"neuron.aws.com\" && "
@@ -50,34 +50,33 @@ absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options& options,
-                                                                   HttpFrontOptions front,
-                                                                   const Clock& clock,
-                                                                   rest::Metrics& metrics,
-                                                                   const LogLine& log) {
+absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
+    const Options& options, apiserver::HttpFrontOptions front, const Clock& clock,
+    rest::Metrics& metrics, const LogLine& log) {
   front.address = options.listen_address;
   front.tls = {.cert_file = options.tls_cert_file,
                .key_file = options.tls_key_file,
                .client_ca_file = options.client_ca_file};
   front.allowed_hosts = options.allowed_hosts;
   front.seed = SeedFromMachine();
-  TAHOMA_RETURN_IF_ERROR(Annotate(HttpFront::Check(front), "listenAddress"));
+  TAHOMA_RETURN_IF_ERROR(Annotate(apiserver::HttpFront::Check(front), "listenAddress"));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<CrdFile> crds, ReadCrds(options.crd_dir));
   std::unique_ptr<StandaloneApi> api(new StandaloneApi());
   TAHOMA_ASSIGN_OR_RETURN(api->store_,
                           Store::Open({.dir = options.data_dir, .only_copy = true, .log = log}));
   if (api->store_->unmarked()) {
-    TAHOMA_RETURN_IF_ERROR(ObjectStore::RaiseVersion(*api->store_));
+    TAHOMA_RETURN_IF_ERROR(apiserver::ObjectStore::RaiseVersion(*api->store_));
   }
   api->journal_ = std::make_unique<RocksJournal>(*api->store_);
-  ApiServer::Options server_options;
+  apiserver::ApiServer::Options server_options;
   server_options.seed = SeedFromMachine();
-  server_options.node_fetch = HttpNodeFetch(options.node_token_file);
+  server_options.node_fetch = apiserver::HttpNodeFetch(options.node_token_file);
   server_options.log = log;
-  TAHOMA_ASSIGN_OR_RETURN(api->server_,
-                          ApiServer::Open(*api->store_, clock, std::move(server_options)));
-  api->transport_ = std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-controller");
-  api->front_ = std::make_unique<HttpFront>(*api->server_, front, metrics);
+  TAHOMA_ASSIGN_OR_RETURN(
+      api->server_, apiserver::ApiServer::Open(*api->store_, clock, std::move(server_options)));
+  api->transport_ =
+      std::make_unique<apiserver::InProcessTransport>(*api->server_, clock, "tahoma-controller");
+  api->front_ = std::make_unique<apiserver::HttpFront>(*api->server_, front, metrics);
   TAHOMA_RETURN_IF_ERROR(Annotate(api->front_->Start(), "listenAddress"));
   for (const CrdFile& crd : crds) {
     TAHOMA_RETURN_IF_ERROR(Annotate(api->server_->InstallCrd(crd.text), crd.path));
@@ -85,19 +84,20 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(const Options
   TAHOMA_RETURN_IF_ERROR(api->InstallDeviceClass("neuron.aws.com", std::string(kChipSelector)));
   TAHOMA_RETURN_IF_ERROR(
       api->InstallDeviceClass("neuroncore.tahoma.dev", std::string(kCoreSelector)));
-  api->duty_transport_ =
-      std::make_unique<InProcessTransport>(*api->server_, clock, "tahoma-duties");
-  api->duties_ = std::make_unique<Duties>([server = api->server_.get()] { return server->Kinds(); },
-                                          api->server_->objects(), *api->duty_transport_,
-                                          DutyOptions{.protect_claims = true, .log = log});
-  api->duty_threads_ =
-      std::make_unique<DutyThreads>(*api->duties_, api->server_->objects(), clock, kDutyThreads);
+  api->controllers_transport_ =
+      std::make_unique<apiserver::InProcessTransport>(*api->server_, clock, "tahoma-controllers");
+  api->controllers_ = std::make_unique<apiserver::Controllers>(
+      [server = api->server_.get()] { return server->Kinds(); }, api->server_->objects(),
+      *api->controllers_transport_,
+      apiserver::ControllerOptions{.protect_claims = true, .log = log});
+  api->controller_threads_ = std::make_unique<apiserver::ControllerThreads>(
+      *api->controllers_, api->server_->objects(), clock, kControllerThreads);
   return api;
 }
 
 StandaloneApi::~StandaloneApi() {
   EndStreams();
-  duty_threads_.reset();
+  controller_threads_.reset();
   if (front_ != nullptr) front_->Stop();
 }
 

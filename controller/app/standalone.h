@@ -1,5 +1,5 @@
 // The standalone Kubernetes API around the core: store, API server, HTTP front, first objects, and
-// the duties that kube-controller-manager has in a cluster.
+// the controllers that kube-controller-manager has in a cluster.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto api, StandaloneApi::Open(options, clock, metrics));
 //   CoreLoop loop(api->transport(), api->journal(), clock, StandaloneApi::LoopOptions());
@@ -15,11 +15,11 @@
 #include <memory>
 #include <string>
 
-#include "controller/apiserver/api_server.h"
-#include "controller/apiserver/duties/duties.h"
-#include "controller/apiserver/duties/duty_threads.h"
-#include "controller/apiserver/http_front.h"
-#include "controller/apiserver/in_process_transport.h"
+#include "controller/apiserver/controllers/controller_threads.h"
+#include "controller/apiserver/controllers/controllers.h"
+#include "controller/apiserver/http/api_server.h"
+#include "controller/apiserver/http/http_front.h"
+#include "controller/apiserver/http/in_process_transport.h"
 #include "controller/app/core_loop.h"
 #include "controller/app/options.h"
 #include "controller/ledger/journal.h"
@@ -39,19 +39,19 @@ class StandaloneApi {
   // Opens the folder, binds the address, then installs what is missing: the CRDs of crdDir, the
   // DeviceClasses. Fails with a message that names the folder, address or file at fault; what can
   // be known to be wrong before, is found before anything is written. `log` is told of mistakes of
-  // our own that a request or a duty met.
+  // our own that a request or a controller met.
   static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(const Options& options,
-                                                             HttpFrontOptions callers,
+                                                             apiserver::HttpFrontOptions callers,
                                                              const Clock& clock,
                                                              rest::Metrics& metrics,
                                                              const LogLine& log = {});
   ~StandaloneApi();
 
-  ApiServer& server() { return *server_; }
+  apiserver::ApiServer& server() { return *server_; }
   kube::Transport& transport() { return *transport_; }
   Journal& journal() { return *journal_; }
   Store& store() { return *store_; }
-  HttpFront& front() { return *front_; }
+  apiserver::HttpFront& front() { return *front_; }
   std::string url() const { return front_->url(); }
   std::string address() const { return front_->address(); }
 
@@ -73,12 +73,12 @@ class StandaloneApi {
 
   std::unique_ptr<Store> store_;
   std::unique_ptr<RocksJournal> journal_;
-  std::unique_ptr<ApiServer> server_;
-  std::unique_ptr<InProcessTransport> transport_;
-  std::unique_ptr<InProcessTransport> duty_transport_;
-  std::unique_ptr<HttpFront> front_;
-  std::unique_ptr<Duties> duties_;
-  std::unique_ptr<DutyThreads> duty_threads_;
+  std::unique_ptr<apiserver::ApiServer> server_;
+  std::unique_ptr<apiserver::InProcessTransport> transport_;
+  std::unique_ptr<apiserver::InProcessTransport> controllers_transport_;
+  std::unique_ptr<apiserver::HttpFront> front_;
+  std::unique_ptr<apiserver::Controllers> controllers_;
+  std::unique_ptr<apiserver::ControllerThreads> controller_threads_;
 };
 
 // A kubeconfig with one context, "tahoma". `ca_file` and `token_file` may be empty.

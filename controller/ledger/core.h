@@ -55,7 +55,8 @@ namespace tahoma::controller {
 struct CoreOptions {
   // The journal is on the disk of the API server, in its process (standalone mode): neither is lost
   // without the other, and no write outlives the process that sent it. Needed where claims are made
-  // with their finalizer (DutyOptions::protect_claims): else every such gang is undone at a start.
+  // with their finalizer (apiserver::ControllerOptions::protect_claims): else every such gang is
+  // undone at a start.
   bool journal_beside_api = false;
 };
 

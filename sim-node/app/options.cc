@@ -9,7 +9,7 @@
 #include "lib/hw/catalogue.h"
 #include "lib/rest/site_check.h"
 #include "lib/wire/socket.h"
-#include "sim-node/collective/plan_options.h"
+#include "sim-node/collective/plan/plan_options.h"
 
 namespace tahoma::sim {
 namespace {

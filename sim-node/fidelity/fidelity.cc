@@ -8,7 +8,7 @@
 
 #include "lib/base/status.h"
 #include "lib/collective/predict.h"
-#include "sim-node/collective/bound.h"
+#include "sim-node/collective/plan/bound.h"
 #include "sim-node/flit/flit_transfer.h"
 
 namespace tahoma::sim {

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/plan.h"
 
 namespace tahoma::sim {
 

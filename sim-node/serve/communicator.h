@@ -8,9 +8,9 @@
 // A pod joins its own node's sim-node; nodes tell each other who waits: those of an UltraServer
 // over one link, those of different units over EFA (gang_fabric.h joins them). When all
 // `world_size` ranks wait, every node forms the same group, and the group's members run collectives
-// (sim-node/collective/participant.h). A rank that leaves, or whose node is lost, is gone for good:
-// whoever waits for it gets kAborted with the NRT code that a real job would see. A rank may join
-// again; that is a new group, which begins when all have joined again.
+// (sim-node/collective/participants/participant.h). A rank that leaves, or whose node is lost, is
+// gone for good: whoever waits for it gets kAborted with the NRT code that a real job would see. A
+// rank may join again; that is a new group, which begins when all have joined again.
 //
 // Thread safety: every member may be called from any thread. One rank makes one call at a time.
 
@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim-node/collective/participant.h"
+#include "sim-node/collective/participants/participant.h"
 #include "sim-node/link/torus_links.h"
 #include "sim-node/serve/gang_fabric.h"
 #include "sim-node/serve/peer_link.h"

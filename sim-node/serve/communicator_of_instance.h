@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/plan.h"
 #include "sim-node/link/torus_links.h"
 #include "sim-node/node/instance.h"
 #include "sim-node/serve/communicator_calls.h"

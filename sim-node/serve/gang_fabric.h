@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/participant.h"
+#include "sim-node/collective/participants/participant.h"
 #include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {

@@ -6,7 +6,7 @@
 //
 // memStore and memLoad are the host's: they put bytes into a chip's memory and take them out, at no
 // virtual time. commAccess is the chips' own DMA, together with the other ranks of a communicator
-// (sim-node/collective/remote_memory.h). docs/formats/wire.md has every field.
+// (sim-node/collective/participants/remote_memory.h). docs/formats/wire.md has every field.
 //
 // Scope: translation, and which memory a token opens. Chips are counted as a communicator does: a
 // claim's own from 0, ascending; a gang's through its ranks.

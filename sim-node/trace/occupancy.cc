@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "lib/base/status.h"
-#include "sim-node/collective/message_routes.h"
+#include "sim-node/collective/schedule/message_routes.h"
 
 namespace tahoma::sim {
 namespace {

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/plan.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
 

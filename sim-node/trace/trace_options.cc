@@ -6,8 +6,8 @@
 
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/bound.h"
-#include "sim-node/collective/hierarchical.h"
+#include "sim-node/collective/plan/bound.h"
+#include "sim-node/collective/units/hierarchical.h"
 #include "sim-node/fidelity/fidelity.h"
 
 namespace tahoma::sim {

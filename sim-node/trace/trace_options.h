@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "lib/config/spec.h"
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/plan.h"
 #include "sim-node/link/fabric.h"
 #include "sim-node/trace/efa_layers.h"
 #include "sim-node/trace/occupancy.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/apiserver/api_server.h"
-#include "controller/apiserver/json_text.h"
+#include "controller/apiserver/http/api_server.h"
+#include "controller/apiserver/schema/json_text.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
@@ -26,7 +26,7 @@ struct Fixture {
     auto opened = Store::Open({.dir = dir.path()});
     TAHOMA_CHECK_OK(opened.status());
     store = *std::move(opened);
-    auto made = ApiServer::Open(*store, clock, {.seed = 1});
+    auto made = apiserver::ApiServer::Open(*store, clock, {.seed = 1});
     TAHOMA_CHECK_OK(made.status());
     server = *std::move(made);
   }
@@ -43,7 +43,7 @@ struct Fixture {
   testing::TempDir dir;
   SystemClock clock;
   std::unique_ptr<Store> store;
-  std::unique_ptr<ApiServer> server;
+  std::unique_ptr<apiserver::ApiServer> server;
 };
 
 Fixture& Shared() {

@@ -11,9 +11,9 @@
 #include "lib/base/check.h"
 #include "lib/hw/catalogue.h"
 #include "lib/torus/path.h"
-#include "sim-node/collective/bound.h"
-#include "sim-node/collective/hierarchical.h"
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/bound.h"
+#include "sim-node/collective/plan/plan.h"
+#include "sim-node/collective/units/hierarchical.h"
 #include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <utility>
 
-#include "controller/apiserver/kind.h"
-#include "controller/apiserver/object_store.h"
+#include "controller/apiserver/schema/kind.h"
+#include "controller/apiserver/storage/object_store.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/kube/url.h"
@@ -91,7 +91,7 @@ void ApiUnderTest::Open() {
                                         .single_threaded = true});
   TAHOMA_CHECK_OK(store.status());
   store_ = *std::move(store);
-  auto server = controller::ApiServer::Open(
+  auto server = controller::apiserver::ApiServer::Open(
       *store_, clock_,
       {.seed = 5, .node_fetch = [](const std::string&, int, const std::string& target) {
          return rest::Response::Text(200, target);
@@ -147,7 +147,8 @@ Answered ApiUnderTest::Ask(const std::string& method, const std::string& target,
   return Ask(request);
 }
 
-void ApiUnderTest::CheckObject(const controller::Kind& kind, const controller::Object& object) {
+void ApiUnderTest::CheckObject(const controller::apiserver::Kind& kind,
+                               const controller::apiserver::Object& object) {
   const std::size_t slash = object.key.find('/');
   std::string path = (kind.group.empty() ? "/api/" : "/apis/") + kind.api_version();
   if (slash > 0) path += "/namespaces/" + object.key.substr(0, slash);

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/apiserver/api_server.h"
+#include "controller/apiserver/http/api_server.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
@@ -50,18 +50,19 @@ class ApiUnderTest {
   // See above. With `again` the store is opened again, too, and must hold the same.
   void CheckObjects(bool again);
 
-  const controller::ApiServer& server() const { return *server_; }
+  const controller::apiserver::ApiServer& server() const { return *server_; }
 
  private:
   void Open();
   void MakeObjects();
-  void CheckObject(const controller::Kind& kind, const controller::Object& object);
+  void CheckObject(const controller::apiserver::Kind& kind,
+                   const controller::apiserver::Object& object);
   std::vector<std::string> Texts() const;
 
   std::unique_ptr<testing::TempDir> folder_;
   ManualClock clock_;
   std::unique_ptr<controller::Store> store_;
-  std::unique_ptr<controller::ApiServer> server_;
+  std::unique_ptr<controller::apiserver::ApiServer> server_;
   std::int64_t first_version_ = 0;  // when the input began
 };
 

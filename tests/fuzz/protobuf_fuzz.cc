@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
-#include "controller/apiserver/json_text.h"
 #include "controller/apiserver/protobuf/message_form.h"
 #include "controller/apiserver/protobuf/protobuf.h"
+#include "controller/apiserver/schema/json_text.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/fuzz/fuzz_target.h"

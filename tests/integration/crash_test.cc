@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "controller/apiserver/api_server.h"
-#include "controller/apiserver/in_process_transport.h"
+#include "controller/apiserver/http/api_server.h"
+#include "controller/apiserver/http/in_process_transport.h"
 #include "controller/ledger/record.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
@@ -67,10 +67,11 @@ class Remains {
     auto store = controller::Store::Open({.dir = data});
     TAHOMA_CHECK_OK(store.status());
     store_ = *std::move(store);
-    auto server = controller::ApiServer::Open(*store_, clock_, {.seed = 7});
+    auto server = controller::apiserver::ApiServer::Open(*store_, clock_, {.seed = 7});
     TAHOMA_CHECK_OK(server.status());
     server_ = *std::move(server);
-    transport_ = std::make_unique<controller::InProcessTransport>(*server_, clock_, "crash-test");
+    transport_ =
+        std::make_unique<controller::apiserver::InProcessTransport>(*server_, clock_, "crash-test");
   }
 
   kube::Transport& api() { return *transport_; }
@@ -90,8 +91,8 @@ class Remains {
  private:
   const SystemClock clock_;
   std::unique_ptr<controller::Store> store_;
-  std::unique_ptr<controller::ApiServer> server_;
-  std::unique_ptr<controller::InProcessTransport> transport_;
+  std::unique_ptr<controller::apiserver::ApiServer> server_;
+  std::unique_ptr<controller::apiserver::InProcessTransport> transport_;
 };
 
 // The kind of a write that crash-controller says it died at.

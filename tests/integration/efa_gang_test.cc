@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim-node/collective/hierarchical.h"
+#include "sim-node/collective/units/hierarchical.h"
 #include "tests/integration/node_claims.h"
 #include "tests/support/child_program.h"
 #include "tests/support/temp_dir.h"

@@ -68,8 +68,8 @@ void ApiHost::RollBack() {
 
 absl::Status ApiHost::Start() {
   if (disk_.store() == nullptr) TAHOMA_RETURN_IF_ERROR(disk_.Open());
-  auto server =
-      controller::ApiServer::Open(*disk_.store(), world_.clock, {.seed = world_.rng.Next()});
+  auto server = controller::apiserver::ApiServer::Open(*disk_.store(), world_.clock,
+                                                       {.seed = world_.rng.Next()});
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   ++life_;
@@ -77,11 +77,11 @@ absl::Status ApiHost::Start() {
     server_.reset();
     return installed;
   }
-  duty_link_ = std::make_unique<Link>(world_, *this, "duties");
-  duties_ = std::make_unique<controller::Duties>(
-      [this] { return server_->Kinds(); }, server_->objects(), *duty_link_,
-      controller::DutyOptions{.protect_claims = world_.swarm.one_process});
-  WakeDuties();
+  controllers_link_ = std::make_unique<Link>(world_, *this, "controllers");
+  controllers_ = std::make_unique<controller::apiserver::Controllers>(
+      [this] { return server_->Kinds(); }, server_->objects(), *controllers_link_,
+      controller::apiserver::ControllerOptions{.protect_claims = world_.swarm.one_process});
+  WakeControllers();
   return absl::OkStatus();
 }
 
@@ -105,8 +105,8 @@ absl::Status ApiHost::Install() {
 }
 
 void ApiHost::Stop(bool power_cut) {
-  duties_.reset();
-  duty_link_.reset();
+  controllers_.reset();
+  controllers_link_.reset();
   server_.reset();
   disk_.Close(power_cut);
 }
@@ -147,24 +147,24 @@ Answer ApiHost::Call(const std::string& method, const std::string& target, const
   return {.status = response.status, .body = json::parse(response.body, nullptr, false)};
 }
 
-void ApiHost::WakeDuties() { WakeDutiesAfter(world_.Latency()); }
+void ApiHost::WakeControllers() { WakeControllersAfter(world_.Latency()); }
 
-void ApiHost::WakeDutiesAfter(Duration delay) {
+void ApiHost::WakeControllersAfter(Duration delay) {
   const Duration when = world_.events.elapsed() + delay;
-  if (duties_at_ && *duties_at_ <= when) return;
-  duties_at_ = when;
+  if (controllers_at_ && *controllers_at_ <= when) return;
+  controllers_at_ = when;
   world_.events.After(delay, Urgency::kNormal, [this, when] {
-    if (duties_at_ == when) StepDuties();
+    if (controllers_at_ == when) StepControllers();
   });
 }
 
-void ApiHost::StepDuties() {
-  duties_at_.reset();
+void ApiHost::StepControllers() {
+  controllers_at_.reset();
   if (!up()) return;
   const WallTime now = world_.clock.WallNow();
-  duties_->Step(now, 1 + static_cast<int>(world_.rng.Below(4)));
-  if (const std::optional<WallTime> due = duties_->NextDue()) {
-    WakeDutiesAfter(std::max<Duration>(*due - now, std::chrono::milliseconds(1)));
+  controllers_->Step(now, 1 + static_cast<int>(world_.rng.Below(4)));
+  if (const std::optional<WallTime> due = controllers_->NextDue()) {
+    WakeControllersAfter(std::max<Duration>(*due - now, std::chrono::milliseconds(1)));
   }
 }
 

@@ -1,5 +1,5 @@
-// The API server's machine: a disk that fails, the store on it, the server, its duties; and the
-// network to it, which loses, repeats and delays.
+// The API server's machine: a disk that fails, the store on it, the server, its controllers; and
+// the network to it, which loses, repeats and delays.
 //
 //   Disk disk(world);
 //   ApiHost host(world, disk);
@@ -18,8 +18,8 @@
 #include <memory>
 #include <string>
 
-#include "controller/apiserver/api_server.h"
-#include "controller/apiserver/duties/duties.h"
+#include "controller/apiserver/controllers/controllers.h"
+#include "controller/apiserver/http/api_server.h"
 #include "controller/store/store.h"
 #include "lib/base/json.h"
 #include "lib/kube/transport.h"
@@ -85,7 +85,7 @@ class ApiHost {
               const std::string& type = "application/json");
   rest::Response Handle(const kube::Request& request, const std::string& client);
 
-  const controller::ObjectStore& objects() const { return server_->objects(); }
+  const controller::apiserver::ObjectStore& objects() const { return server_->objects(); }
   std::int64_t version() const { return up() ? objects().version() : 0; }
   // How often the server has been started.
   int life() const { return life_; }
@@ -94,22 +94,22 @@ class ApiHost {
   void RollBack();
   int rollbacks() const { return rollbacks_; }
 
-  // Arranges for the duties to be done soon, and again when more is due.
-  void WakeDuties();
+  // Arranges for the controllers to be done soon, and again when more is due.
+  void WakeControllers();
 
  private:
   absl::Status Install();
-  void StepDuties();
-  void WakeDutiesAfter(Duration delay);
+  void StepControllers();
+  void WakeControllersAfter(Duration delay);
 
   World& world_;
   Disk& disk_;
   int life_ = 0;
   int rollbacks_ = 0;
-  std::optional<Duration> duties_at_;  // when they are looked at next
-  std::unique_ptr<controller::ApiServer> server_;
-  std::unique_ptr<kube::Transport> duty_link_;
-  std::unique_ptr<controller::Duties> duties_;
+  std::optional<Duration> controllers_at_;  // when they are looked at next
+  std::unique_ptr<controller::apiserver::ApiServer> server_;
+  std::unique_ptr<kube::Transport> controllers_link_;
+  std::unique_ptr<controller::apiserver::Controllers> controllers_;
 };
 
 // What happens to one request on its way.

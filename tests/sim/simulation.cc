@@ -171,7 +171,7 @@ class Simulation {
       life_ = api_.life();
       for (const auto& seat : seats_) seat->host.WakeWatches();
       for (const auto& node : nodes_) node->WakeWatch();
-      api_.WakeDuties();
+      api_.WakeControllers();
     }
     const auto leads = [](const auto& seat) { return seat->host.Leads(); };
     if (std::count_if(seats_.begin(), seats_.end(), leads) > 1) {

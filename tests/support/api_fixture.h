@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/apiserver/api_server.h"
+#include "controller/apiserver/http/api_server.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
@@ -82,19 +82,19 @@ class ApiFixture : public ::testing::Test {
  protected:
   ApiFixture() { Restart(); }
 
-  void Restart(controller::ObjectStore::Options objects = {}) {
+  void Restart(controller::apiserver::ObjectStore::Options objects = {}) {
     server_.reset();
     store_.reset();
     auto store = controller::Store::Open({.dir = dir_.path(), .single_threaded = true});
     TAHOMA_CHECK_OK(store.status());
     store_ = *std::move(store);
-    controller::ApiServer::Options options;
+    controller::apiserver::ApiServer::Options options;
     options.seed = 5;
     options.node_fetch = [](const std::string& host, int port, const std::string& target) {
       return rest::Response::Text(200, host + ":" + std::to_string(port) + target);
     };
     options.objects = objects;
-    auto server = controller::ApiServer::Open(*store_, clock_, std::move(options));
+    auto server = controller::apiserver::ApiServer::Open(*store_, clock_, std::move(options));
     TAHOMA_CHECK_OK(server.status());
     server_ = *std::move(server);
     std::ifstream crd("charts/tahoma/crds/tahoma.dev_gangs.yaml");
@@ -151,7 +151,7 @@ class ApiFixture : public ::testing::Test {
   TempDir dir_;
   ManualClock clock_{WallTime(std::chrono::seconds(1'800'000'000))};
   std::unique_ptr<controller::Store> store_;
-  std::unique_ptr<controller::ApiServer> server_;
+  std::unique_ptr<controller::apiserver::ApiServer> server_;
 };
 
 }  // namespace tahoma::testing

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/apiserver/api_server.h"
-#include "controller/apiserver/http_front.h"
+#include "controller/apiserver/http/api_server.h"
+#include "controller/apiserver/http/http_front.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/rng.h"
@@ -32,7 +32,7 @@ struct Arguments {
   std::string address = "127.0.0.1:0";
 };
 
-absl::Status InstallCrds(ApiServer& server, const std::string& dir) {
+absl::Status InstallCrds(apiserver::ApiServer& server, const std::string& dir) {
   if (dir.empty()) return absl::OkStatus();
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) files.push_back(entry.path());
@@ -59,13 +59,14 @@ absl::Status Run(const Arguments& arguments) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   const SystemClock clock;
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = arguments.data}));
-  ApiServer::Options options;
+  apiserver::ApiServer::Options options;
   options.seed = SeedFromMachine();
   options.node_fetch = &EchoLog;
-  TAHOMA_ASSIGN_OR_RETURN(const auto server, ApiServer::Open(*store, clock, std::move(options)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto server,
+                          apiserver::ApiServer::Open(*store, clock, std::move(options)));
   TAHOMA_RETURN_IF_ERROR(InstallCrds(*server, arguments.crds));
   rest::Metrics metrics;
-  HttpFront front(*server, {.address = arguments.address}, metrics);
+  apiserver::HttpFront front(*server, {.address = arguments.address}, metrics);
   TAHOMA_RETURN_IF_ERROR(front.Start());
   {
     std::ofstream out(arguments.port_file + ".new");

@@ -121,7 +121,7 @@ void FakeApi::FinishPod(const std::string& name, bool succeeded) {
   Touch(pod);
 }
 
-void FakeApi::RunDuties() {
+void FakeApi::RunControllers() {
   std::vector<std::string> ended;
   for (const auto& [name, pod] : pods_) {
     if (pod.deleting) ended.push_back(name);

@@ -51,7 +51,7 @@ class FakeApi {
 
   // What kube-controller-manager and kubelets do next: ends deleted pods, takes back reservations
   // of ended pods, clears claims nobody uses, removes their finalizer.
-  void RunDuties();
+  void RunControllers();
 
   ApiResult Execute(const ApiWrite& write);
   // Everything that changed since the last call; after Relist() everything that exists.

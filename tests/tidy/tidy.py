@@ -23,7 +23,8 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
 COLUMNS_MAX = 100
 
-# Folder -> folders it may include besides itself and lib/base. Folders named `app` and tests are free.
+# Folder -> folders it may include besides itself and lib/base; a folder of folders stands for all of them.
+# Folders named `app` and tests are free.
 LAYERS = {
     "lib/base": [],
     "lib/config": [],
@@ -38,12 +39,18 @@ LAYERS = {
     "sim-node/link": ["sim-node/engine", "lib/hw", "lib/torus"],
     "sim-node/flit": ["sim-node/engine", "sim-node/link", "lib/hw", "lib/torus"],
     "sim-node/chip": ["sim-node/engine", "lib/hw", "lib/torus"],
-    "sim-node/collective": ["sim-node/engine", "sim-node/link", "sim-node/chip", "lib/collective", "lib/hw", "lib/torus"],
+    "sim-node/collective/schedule": ["sim-node/engine", "sim-node/link", "lib/collective", "lib/hw", "lib/torus"],
+    "sim-node/collective/algorithms": ["sim-node/collective/schedule", "sim-node/link", "lib/collective", "lib/hw", "lib/torus"],
+    "sim-node/collective/plan": ["sim-node/collective/algorithms", "sim-node/collective/schedule", "sim-node/engine", "sim-node/link",
+                                 "sim-node/chip", "lib/collective", "lib/hw", "lib/torus"],
+    "sim-node/collective/units": ["sim-node/collective/plan", "sim-node/collective/algorithms", "sim-node/collective/schedule",
+                                  "sim-node/engine", "sim-node/link", "lib/collective", "lib/hw", "lib/torus"],
+    "sim-node/collective/participants": ["sim-node/collective/units", "sim-node/collective/plan", "sim-node/collective/schedule",
+                                         "sim-node/engine", "sim-node/link", "sim-node/chip", "lib/hw", "lib/torus"],
     "sim-node/fidelity": ["sim-node/collective", "sim-node/flit", "sim-node/link", "sim-node/engine",
                           "lib/collective", "lib/hw", "lib/torus"],
     "sim-node/trace": ["sim-node/fidelity", "sim-node/collective", "sim-node/link", "sim-node/engine", "lib/config", "lib/hw", "lib/torus"],
-    "sim-node/node": ["sim-node/engine", "sim-node/link", "sim-node/chip", "sim-node/collective", "lib/hw", "lib/torus",
-                      "lib/wire"],
+    "sim-node/node": ["sim-node/engine", "sim-node/link", "sim-node/chip", "lib/hw", "lib/torus", "lib/wire"],
     "sim-node/serve": ["sim-node/node", "sim-node/collective", "sim-node/chip", "sim-node/link", "sim-node/engine",
                        "lib/wire", "lib/rest", "lib/collective", "lib/hw", "lib/torus"],
     "sim-node/podrunner": ["lib/kube", "lib/rest", "lib/hw", "lib/wire"],
@@ -60,7 +67,23 @@ LAYERS = {
     "controller/publish": ["controller/ledger", "controller/model", "lib/kube"],
     "controller/access": ["lib/config", "lib/rest"],
     "controller/admin": ["controller/access", "controller/ledger", "controller/model", "controller/plan", "lib/rest"],
-    "controller/apiserver": ["controller/access", "controller/store", "lib/kube", "lib/rest"],
+    "controller/apiserver/schema": ["lib/kube"],
+    "controller/apiserver/validation": ["controller/apiserver/schema", "lib/kube"],
+    "controller/apiserver/merge": ["controller/apiserver/schema", "lib/kube"],
+    "controller/apiserver/printers": ["controller/apiserver/schema", "lib/kube"],
+    "controller/apiserver/discovery": ["controller/apiserver/schema"],
+    "controller/apiserver/protobuf": ["controller/apiserver/schema", "lib/kube"],
+    "controller/apiserver/storage": ["controller/apiserver/schema", "controller/apiserver/merge", "controller/store", "lib/kube"],
+    "controller/apiserver/request": ["controller/apiserver/schema", "controller/apiserver/merge", "controller/apiserver/printers",
+                                     "controller/apiserver/protobuf", "controller/apiserver/storage", "controller/store",
+                                     "lib/kube", "lib/rest"],
+    "controller/apiserver/verbs": ["controller/apiserver/request", "controller/apiserver/schema", "controller/apiserver/validation",
+                                   "controller/apiserver/merge", "controller/apiserver/protobuf", "controller/apiserver/storage",
+                                   "controller/store", "lib/kube", "lib/rest"],
+    "controller/apiserver/http": ["controller/apiserver/verbs", "controller/apiserver/request", "controller/apiserver/discovery",
+                                  "controller/apiserver/schema", "controller/apiserver/storage", "controller/access",
+                                  "controller/store", "lib/kube", "lib/rest"],
+    "controller/apiserver/controllers": ["controller/apiserver/schema", "controller/apiserver/storage", "lib/kube"],
     "controller/ctl": ["controller/ingest", "controller/ledger", "controller/model", "lib/kube"],
 }
 
@@ -71,7 +94,7 @@ CAGES = {
     r"^<yaml-cpp/": ["lib/config", "lib/kube"],
     r"^<grpc": ["dra-plugin/kubelet", "sim-node/podrunner"],
     r"^[<\"](?!google/).*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
-    r"^<google/protobuf/": ["controller/apiserver"],
+    r"^<google/protobuf/": ["controller/apiserver/protobuf"],
     r"^<CLI/": ["lib/config"],
 }
 ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
@@ -96,6 +119,11 @@ def folder_of(path):
     return best
 
 
+def rooms_of(name):
+    """The folders of LAYERS that a name stands for: itself, or those in it."""
+    return [name] if name in LAYERS else [room for room in LAYERS if room.startswith(name + "/")]
+
+
 def check_includes(path, lines):
     """Layers and cages. Yields (line number, what is wrong)."""
     folder = folder_of(path)
@@ -115,7 +143,7 @@ def check_includes(path, lines):
         layer = folder_of(target.strip('"<>'))
         if free or folder is None or layer is None or target.startswith("<"):
             continue
-        if layer not in (folder, "lib/base", *LAYERS[folder]):
+        if not any(layer in rooms_of(name) for name in (folder, "lib/base", *LAYERS[folder])):
             yield number, f"{folder} may not include {layer}"
 
 
@@ -181,9 +209,10 @@ def check_registered(paths):
 
 
 def layer_named(name, folder):
-    """The folder that a row of ARCHITECTURE.md means by a name: one beside its own, or one of lib."""
-    for candidate in (f"{folder.rsplit('/', 1)[0]}/{name}", f"lib/{name}", name):
-        if candidate in LAYERS:
+    """The folder that a row of ARCHITECTURE.md means by a name: the nearest beside its own or above, or one of lib."""
+    beside = [f"{above}/{name}" for above in pathlib.PurePath(folder).parents if above.name]
+    for candidate in (*beside, f"lib/{name}", name):
+        if rooms_of(candidate):
             return candidate
     return name
 

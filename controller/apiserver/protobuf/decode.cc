@@ -15,14 +15,14 @@
 #include <span>
 #include <utility>
 
-#include "controller/apiserver/json_text.h"
 #include "controller/apiserver/protobuf/message_form.h"
 #include "controller/apiserver/protobuf/protobuf.h"
+#include "controller/apiserver/schema/json_text.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
 
-namespace tahoma::controller {
+namespace tahoma::controller::apiserver {
 namespace {
 
 namespace io = google::protobuf::io;
@@ -393,4 +393,4 @@ absl::StatusOr<Json> DecodeProtobuf(std::string_view bytes) {
   return object;
 }
 
-}  // namespace tahoma::controller
+}  // namespace tahoma::controller::apiserver

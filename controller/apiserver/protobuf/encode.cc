@@ -12,11 +12,12 @@
 
 #include "controller/apiserver/protobuf/message_form.h"
 #include "controller/apiserver/protobuf/protobuf.h"
+#include "controller/apiserver/schema/fields.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
 
-namespace tahoma::controller {
+namespace tahoma::controller::apiserver {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
@@ -262,11 +263,6 @@ absl::Status PutMembers(const MessageForm& form, const Json& object, std::string
   return absl::OkStatus();
 }
 
-std::string TextAt(const Json& object, std::string_view name) {
-  const Json* text = FindMember(object, name);
-  return text != nullptr && text->is_string() ? text->get<std::string>() : "";
-}
-
 }  // namespace
 
 bool HasProtobuf(std::string_view api_version, std::string_view kind) {
@@ -330,4 +326,4 @@ std::string WatchFrame(std::string_view type, std::string_view body) {
   return frame + event;
 }
 
-}  // namespace tahoma::controller
+}  // namespace tahoma::controller::apiserver

@@ -11,7 +11,7 @@
 
 #include "lib/base/check.h"
 
-namespace tahoma::controller {
+namespace tahoma::controller::apiserver {
 namespace {
 
 namespace pb = google::protobuf;
@@ -189,4 +189,4 @@ const MessageForm& FormNamed(std::string_view name) {
   return *form;
 }
 
-}  // namespace tahoma::controller
+}  // namespace tahoma::controller::apiserver

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tahoma::controller {
+namespace tahoma::controller::apiserver {
 
 struct MessageForm;
 
@@ -70,4 +70,4 @@ const MessageForm& FormNamed(std::string_view name);
 // The compiled descriptors (a FileDescriptorSet), which the build makes.
 std::string_view ProtobufDescriptors();
 
-}  // namespace tahoma::controller
+}  // namespace tahoma::controller::apiserver

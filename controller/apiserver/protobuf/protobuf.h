@@ -21,7 +21,7 @@
 
 #include "lib/base/json_fwd.h"
 
-namespace tahoma::controller {
+namespace tahoma::controller::apiserver {
 
 inline constexpr std::string_view kProtobufType = "application/vnd.kubernetes.protobuf";
 
@@ -54,4 +54,4 @@ absl::StatusOr<std::string> ListMessage(const Json& metadata,
 // One frame of a watch: four bytes of length and a WatchEvent around the body of an object.
 std::string WatchFrame(std::string_view type, std::string_view body);
 
-}  // namespace tahoma::controller
+}  // namespace tahoma::controller::apiserver

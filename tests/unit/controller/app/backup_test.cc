@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "controller/apiserver/object_store.h"
+#include "controller/apiserver/storage/object_store.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -121,11 +121,11 @@ TEST(BackupTest, NoControllerStartsWithARestoreThatDidNotEnd) {
 
 TEST(BackupTest, VersionsOfARestoredStoreWereNeverGivenOut) {
   const TempDir dir;
-  const ResourceName maps = {"", "configmaps"};
-  const auto put = [&](ObjectStore& objects, const std::string& name) {
+  const apiserver::ResourceName maps = {"", "configmaps"};
+  const auto put = [&](apiserver::ObjectStore& objects, const std::string& name) {
     return (*objects.Change(maps, "default/" + name,
-                            [&](const ObjectPtr&) -> absl::StatusOr<Edit> {
-                              return Edit::Put(Json{{"metadata", {{"name", name}}}});
+                            [&](const apiserver::ObjectPtr&) -> absl::StatusOr<apiserver::Edit> {
+                              return apiserver::Edit::Put(Json{{"metadata", {{"name", name}}}});
                             }))
         ->version;
   };
@@ -133,14 +133,14 @@ TEST(BackupTest, VersionsOfARestoredStoreWereNeverGivenOut) {
   std::int64_t lost = 0;
   {
     const auto store = MustOpen(dir.path() + "/a");
-    const auto objects = *ObjectStore::Open(*store, {});
+    const auto objects = *apiserver::ObjectStore::Open(*store, {});
     put(*objects, "kept");
     text = BackupOf(*store);
     for (int i = 0; i < 100; ++i) lost = put(*objects, "lost");
   }
   ASSERT_TRUE(RestoreBackup(text, dir.path() + "/b", nullptr).ok());
   const auto store = MustOpen(dir.path() + "/b");
-  const auto objects = *ObjectStore::Open(*store, {});
+  const auto objects = *apiserver::ObjectStore::Open(*store, {});
   EXPECT_NE(objects->Get(maps, "default/kept"), nullptr);
   EXPECT_EQ(objects->Get(maps, "default/lost"), nullptr);
   EXPECT_GT(put(*objects, "new"), lost + 1'000'000);

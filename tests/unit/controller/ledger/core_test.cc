@@ -519,7 +519,7 @@ TEST(CoreTest, PodsThatEndedWhileTheControllerWasDownAreReleased) {
   world.Settle();
   world.api.FinishPod("train-0", true);
   world.api.DeletePod("train-1");
-  world.api.RunDuties();
+  world.api.RunControllers();
   world.Start();
   world.Settle();
   EXPECT_EQ(world.journal.size(), 0U);

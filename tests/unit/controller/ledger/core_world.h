@@ -60,7 +60,7 @@ class World {
   }
 
   // Runs until nothing moves, for at most `steps`. False when the program crashed.
-  bool Settle(int steps = 3000, bool duties = true) {
+  bool Settle(int steps = 3000, bool controllers = true) {
     int idle = 0;
     for (int i = 0; i < steps && idle < 3; ++i) {
       std::vector<Command> commands = Arrived(api.TakeEvents());
@@ -81,7 +81,7 @@ class World {
         results_.push_back(Carry(write));
       }
       const bool late = DeliverLate(out.writes.empty() && quiet);
-      if (duties) api.RunDuties();
+      if (controllers) api.RunControllers();
       idle = quiet && out.writes.empty() && !late ? idle + 1 : 0;
       clock_ += idle != 0 ? std::chrono::seconds(3) : std::chrono::milliseconds(20);
     }

@@ -11,9 +11,9 @@
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
-#include "sim-node/collective/bound.h"
-#include "sim-node/collective/chip_cost.h"
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/bound.h"
+#include "sim-node/collective/plan/chip_cost.h"
+#include "sim-node/collective/plan/plan.h"
 
 namespace tahoma::collective {
 namespace {

@@ -7,7 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_units.h"
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/hierarchical.h"
+#include "sim-node/collective/units/hierarchical.h"
 
 namespace tahoma::collective {
 namespace {

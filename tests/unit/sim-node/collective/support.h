@@ -6,7 +6,7 @@
 
 #include "lib/hw/catalogue.h"
 #include "lib/torus/box.h"
-#include "sim-node/collective/plan.h"
+#include "sim-node/collective/plan/plan.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim::testing {

@@ -8,7 +8,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "sim-node/collective/hierarchical.h"
+#include "sim-node/collective/units/hierarchical.h"
 #include "sim-node/trace/formats.h"
 #include "sim-node/trace/occupancy.h"
 #include "sim-node/trace/trace_options.h"

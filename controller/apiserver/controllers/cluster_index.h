@@ -1,0 +1,80 @@
+// Who belongs to whom: what the controllers must know without looking at all objects.
+//
+//   index.Apply(resource, previous, object, now);   // one event; null: was not, is no more
+//   index.DependentsOf(uid);
+//
+// Everything is kept per object and updated by the difference between two versions, so an event
+// costs what it changes, not what the cluster holds.
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/apiserver/storage/object_store.h"
+#include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller::apiserver {
+
+// An object of any kind.
+struct ObjectId {
+  ResourceName resource;
+  std::string key;  // "<namespace>/<name>"
+
+  friend auto operator<=>(const ObjectId&, const ObjectId&) = default;
+};
+
+class ClusterIndex {
+ public:
+  void Apply(const ResourceName& resource, const std::string& key, const Json* previous,
+             const Json* object, WallTime now);
+  // Has the links of `fresh` instead of its own. Heartbeats stay, but of leases that are gone.
+  void TakeLinks(ClusterIndex& fresh);
+
+  std::vector<ObjectId> DependentsOf(const std::string& uid) const;
+  // Claims (keys) that are reserved for the pod of that uid, or that it owns.
+  std::vector<std::string> ClaimsOf(const std::string& pod_uid) const;
+  // Pods (keys) that wait for the template "ns/name".
+  std::vector<std::string> PodsUsingTemplate(const std::string& template_key) const;
+  std::vector<std::string> PodsOn(const std::string& node) const;
+  // Slices (keys) that publish devices of the pool "driver/pool".
+  std::vector<std::string> SlicesOfPool(const std::string& pool) const;
+  // Claims (keys) that have devices of the pool.
+  std::vector<std::string> ClaimsOnPool(const std::string& pool) const;
+  // Whether a device of any pool is tainted NoExecute.
+  bool AnyPoolEvicts() const;
+  // When a node's lease was last renewed, as seen by us; nullopt: never.
+  std::optional<WallTime> LastHeartbeat(const std::string& node) const;
+
+ private:
+  using Links = absl::flat_hash_map<std::string, std::set<std::string>>;
+
+  // A lease that is only read again is no sign of life.
+  struct Heartbeat {
+    std::string version;
+    WallTime seen;
+  };
+  struct Edges;
+  static Edges EdgesOf(const ResourceName& resource, const std::string& key, const Json* object);
+
+  mutable std::mutex mutex_;
+  absl::flat_hash_map<std::string, std::set<ObjectId>> dependents_;
+  Links claims_;
+  Links template_pods_;
+  Links node_pods_;
+  Links pool_slices_;
+  Links pool_claims_;
+  std::set<std::string> evicting_slices_;  // with a device that is tainted NoExecute
+  absl::flat_hash_map<std::string, Heartbeat> heartbeats_;
+};
+
+}  // namespace tahoma::controller::apiserver

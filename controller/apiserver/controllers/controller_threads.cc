@@ -1,0 +1,68 @@
+#include "controller/apiserver/controllers/controller_threads.h"
+
+#include "controller/apiserver/controllers/fields.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+// How long the observer waits before it looks again whether to stop or whether work has become due.
+constexpr std::chrono::milliseconds kLook{10};
+// The most pieces of work that a thread does together: their writes that are alike are sent
+// together, but others one after the other.
+constexpr int kTogether = 16;
+constexpr std::size_t kEnoughForOne = 8;
+
+}  // namespace
+
+ControllerThreads::ControllerThreads(Controllers& controllers, const ObjectStore& objects,
+                                     const Clock& clock, int workers)
+    : controllers_(controllers), objects_(objects), clock_(clock), workers_(workers) {
+  threads_.emplace_back([this] { ObserveUntilStopped(); });
+  for (int i = 0; i < workers; ++i) {
+    threads_.emplace_back([this] { WorkUntilStopped(); });
+  }
+}
+
+ControllerThreads::~ControllerThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+}
+
+void ControllerThreads::ObserveUntilStopped() {
+  const std::size_t most = kEnoughForOne * static_cast<std::size_t>(workers_);
+  for (std::int64_t seen = -1; !stopping_; objects_.WaitForChange(seen, kLook)) {
+    const std::int64_t version = objects_.version();
+    const WallTime now = clock_.WallNow();
+    if (version != seen) controllers_.Observe(now);
+    seen = version;
+    WakeFor(controllers_.CountDue(now, most));
+  }
+}
+
+// A thread does much together; only where there is more are more of them woken.
+void ControllerThreads::WakeFor(std::size_t due) {
+  if (due == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++news_;
+  }
+  for (std::size_t woken = 0; woken * kEnoughForOne < due; ++woken) wake_.notify_one();
+}
+
+void ControllerThreads::WorkUntilStopped() {
+  std::uint64_t known = 0;
+  while (!stopping_) {
+    {
+      const std::lock_guard lock(mutex_);
+      known = news_;
+    }
+    if (controllers_.DoSome(clock_.WallNow(), kTogether) > 0) continue;
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [&] { return stopping_ || news_ != known; });
+  }
+}
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,355 @@
+#include "controller/apiserver/controllers/controllers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/apiserver/controllers/fields.h"
+#include "controller/apiserver/schema/fields.h"
+#include "lib/base/json.h"
+#include "lib/kube/json_writer.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+constexpr std::size_t kEventsAtOnce = 4096;
+
+ObjectId IdOf(const std::string& work_key) {
+  const auto slash = work_key.find('/');
+  const auto bar = work_key.find('|');
+  return {{work_key.substr(0, slash), work_key.substr(slash + 1, bar - slash - 1)},
+          work_key.substr(bar + 1)};
+}
+
+}  // namespace
+
+std::string WorkKey(const ObjectId& id) {
+  return fmt::format("{}/{}|{}", id.resource.group, id.resource.plural, id.key);
+}
+
+bool IsFinished(const Json& pod) {
+  const std::string phase = TextAt(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+bool IsBeingDeleted(const Json& object) {
+  return ValueAt(object, {"metadata", "deletionTimestamp"}).is_string();
+}
+
+bool HasFinalizer(const Json& object, std::string_view finalizer) {
+  for (const Json& one : ValueAt(object, {"metadata", "finalizers"})) {
+    if (one.is_string() && one.get_ref<const std::string&>() == finalizer) return true;
+  }
+  return false;
+}
+
+bool WaitsForDependents(const Json& object) {
+  return IsBeingDeleted(object) && HasFinalizer(object, kForegroundFinalizer);
+}
+
+void DropFinalizer(Json& object, std::string_view finalizer) {
+  Json kept = Json::array();
+  for (const Json& one : ValueAt(object, {"metadata", "finalizers"})) {
+    if (!one.is_string() || one.get_ref<const std::string&>() != finalizer) kept.push_back(one);
+  }
+  if (kept.empty()) {
+    object["metadata"].erase("finalizers");
+  } else {
+    object["metadata"]["finalizers"] = std::move(kept);
+  }
+}
+
+// An owner that is being deleted is looked at only when every dependent made before its deletion is
+// known, of whichever kind: orphans must not be forgotten. So the kinds are read once more after it
+// was seen.
+void Controllers::Observe(WallTime now) {
+  do {
+    const std::vector<ObjectId> ripe = std::exchange(releases_, {});
+    ObserveOnce(now);
+    for (const ObjectId& owner : ripe) queue_.Add({Task::kRelease, WorkKey(owner)}, now);
+  } while (!releases_.empty());
+}
+
+void Controllers::ObserveOnce(WallTime now) {
+  const auto kinds = kinds_();
+  for (const auto& kind : kinds->kinds()) {
+    if (!kind->storage) continue;
+    const ResourceName resource{kind->group, kind->plural};
+    const auto seen = seen_.find(resource);
+    if (seen == seen_.end()) {
+      ObserveAll(*kind, now);
+      continue;
+    }
+    while (true) {
+      const auto batch = objects_.Next(resource, seen->second, kEventsAtOnce, {});
+      if (!batch.ok()) {
+        ObserveEverything(*kinds, now);
+        return;
+      }
+      for (const EventPtr& event : batch->events) {
+        const bool deleted = event->type == Event::Type::kDeleted;
+        TryObserveOne(resource, event->object->key,
+                      event->previous ? event->previous->body.get() : nullptr,
+                      deleted ? nullptr : event->object->body.get(), now);
+      }
+      seen->second = batch->version;
+      if (batch->events.size() < kEventsAtOnce) break;
+    }
+  }
+}
+
+// Events are forgotten, deletions among them: what depended on what is gone is found by looking at
+// every object of every kind. Work is safe to repeat.
+void Controllers::ObserveEverything(const KindTable& kinds, WallTime now) {
+  std::vector<std::pair<ResourceName, ObjectList>> lists;
+  ClusterIndex fresh;  // filled before it is shown: work that runs meanwhile must miss no link
+  for (const auto& kind : kinds.kinds()) {
+    if (!kind->storage) continue;
+    const ResourceName resource{kind->group, kind->plural};
+    lists.emplace_back(resource, objects_.List(resource, ""));
+    for (const ObjectPtr& object : lists.back().second.objects) {
+      fresh.Apply(resource, object->key, nullptr, object->body.get(), now);
+    }
+  }
+  index_.TakeLinks(fresh);
+  for (const auto& [resource, list] : lists) {
+    for (const ObjectPtr& object : list.objects) {
+      TryObserveOne(resource, object->key, nullptr, object->body.get(), now);
+    }
+    seen_[resource] = list.version;
+  }
+  QueueTainted(now);
+}
+
+void Controllers::ObserveAll(const Kind& kind, WallTime now) {
+  const ResourceName resource{kind.group, kind.plural};
+  const ObjectList list = objects_.List(resource, "");
+  for (const ObjectPtr& object : list.objects) {
+    TryObserveOne(resource, object->key, nullptr, object->body.get(), now);
+  }
+  seen_[resource] = list.version;
+}
+
+void Controllers::ObserveOne(const ResourceName& resource, const std::string& key,
+                             const Json* previous, const Json* object, WallTime now) {
+  index_.Apply(resource, key, previous, object, now);
+  QueueForOwners({resource, key}, previous, object, now);
+  if (resource == kPodResource) QueueForPod(key, previous, object, now);
+  QueueForTaints(resource, key, previous, object, now);
+  if (resource == kClaimResource && object != nullptr) {
+    queue_.Add({Task::kReservations, key}, now);
+  }
+  if (resource == kClaimResource && object == nullptr && previous != nullptr) {
+    // Deleted by mistake, if its pod is still there.
+    for (const Json& owner : ValueAt(*previous, {"metadata", "ownerReferences"})) {
+      if (TextAt(owner, {"kind"}) != "Pod") continue;
+      const std::string space = TextAt(*previous, {"metadata", "namespace"});
+      queue_.Add({Task::kClaims, ObjectKey(space, TextAt(owner, {"name"}))}, now);
+    }
+  }
+  if (resource == kTemplateResource && object != nullptr && previous == nullptr) {
+    for (const auto& pod : index_.PodsUsingTemplate(key)) queue_.Add({Task::kClaims, pod}, now);
+  }
+  if (resource == kNamespaceResource && object != nullptr && IsBeingDeleted(*object)) {
+    queue_.Add({Task::kNamespace, TextAt(*object, {"metadata", "name"})}, now);
+  }
+  if (resource != kNodeResource) return;
+  const std::string node = key.substr(key.find('/') + 1);
+  if (object != nullptr && previous == nullptr) {
+    queue_.Add({Task::kNode, node}, now + kNodeGracePeriod);
+  }
+  if (object != nullptr) return;
+  for (const auto& pod : index_.PodsOn(node)) {
+    queue_.Add({Task::kLostPod, pod}, now + kLostPodDelay);
+  }
+}
+
+void Controllers::QueueForPod(const std::string& key, const Json* previous, const Json* pod,
+                              WallTime now) {
+  const std::string node = pod == nullptr ? "" : TextAt(*pod, {"spec", "nodeName"});
+  const bool newly_bound =
+      !node.empty() && (previous == nullptr || TextAt(*previous, {"spec", "nodeName"}) != node);
+  if (newly_bound && objects_.Get(kNodeResource, ObjectKey("", node)) == nullptr) {
+    queue_.Add({Task::kLostPod, key}, now + kLostPodDelay);
+  }
+  if (pod == nullptr || IsFinished(*pod) || IsBeingDeleted(*pod)) {
+    const Json* last = pod != nullptr ? pod : previous;
+    if (last == nullptr) return;
+    for (const auto& claim : index_.ClaimsOf(TextAt(*last, {"metadata", "uid"}))) {
+      queue_.Add({Task::kReservations, claim}, now);
+    }
+    return;
+  }
+  const std::size_t claims = SizeAt(*pod, {"spec", "resourceClaims"});
+  if (claims == 0) return;
+  bool templates = false;
+  for (const Json& entry : ValueAt(*pod, {"spec", "resourceClaims"})) {
+    templates |= entry.contains("resourceClaimTemplateName");
+  }
+  const bool lacks = templates && SizeAt(*pod, {"status", "resourceClaimStatuses"}) < claims;
+  if (lacks || newly_bound || previous == nullptr) queue_.Add({Task::kClaims, key}, now);
+}
+
+void Controllers::QueueForOwners(const ObjectId& id, const Json* previous, const Json* object,
+                                 WallTime now) {
+  static const Json kNone;
+  const Json& before = previous ? ValueAt(*previous, {"metadata", "ownerReferences"}) : kNone;
+  const Json& after = object ? ValueAt(*object, {"metadata", "ownerReferences"}) : kNone;
+  if (before != after) {
+    if (!after.empty()) queue_.Add({Task::kCollect, WorkKey(id)}, now);
+    for (const Json& reference : before) {
+      const std::optional<ObjectId> owner = OwnerId(reference, id.key);
+      if (owner && StateOf(reference, id.key) == OwnerState::kWaits) releases_.push_back(*owner);
+    }
+  }
+  if (object == nullptr) {
+    if (previous == nullptr) return;
+    for (const ObjectId& dependent : index_.DependentsOf(TextAt(*previous, {"metadata", "uid"}))) {
+      queue_.Add({Task::kCollect, WorkKey(dependent)}, now);
+    }
+    return;
+  }
+  if (IsBeingDeleted(*object) &&
+      (HasFinalizer(*object, kOrphanFinalizer) || HasFinalizer(*object, kForegroundFinalizer))) {
+    releases_.push_back(id);
+  }
+}
+
+void Controllers::Tell(const std::string& about, const std::exception& error) const {
+  if (options_.log) options_.log(fmt::format("controllers: {} failed: {}", about, error.what()));
+}
+
+void Controllers::TryObserveOne(const ResourceName& resource, const std::string& key,
+                                const Json* previous, const Json* object, WallTime now) {
+  try {
+    ObserveOne(resource, key, previous, object, now);
+  } catch (const std::exception& error) {
+    Tell(fmt::format("a look at {}", WorkKey({resource, key})), error);
+  }
+}
+
+Outcome Controllers::TryDo(const Work& work, WallTime now) {
+  try {
+    return Do(work, now);
+  } catch (const std::exception& error) {
+    Tell(fmt::format("work on {}", work.key), error);
+    return Outcome::kRetry;
+  }
+}
+
+std::vector<Outcome> Controllers::TryMakeClaims(const std::vector<std::string>& pod_keys) {
+  try {
+    return MakeClaims(pod_keys);
+  } catch (const std::exception& error) {
+    if (pod_keys.size() == 1) {
+      Tell(fmt::format("the claims of pod {}", pod_keys[0]), error);
+      return {Outcome::kRetry};
+    }
+  }
+  // One of them is at fault.
+  std::vector<Outcome> outcomes;
+  for (const std::string& key : pod_keys) outcomes.push_back(TryMakeClaims({key}).front());
+  return outcomes;
+}
+
+Outcome Controllers::Do(const Work& work, WallTime now) {
+  switch (work.task) {
+    case Task::kClaims:
+      break;  // those of many pods together, by DoSome
+    case Task::kReservations:
+      return KeepReservations(work.key);
+    case Task::kCollect:
+      return Collect(IdOf(work.key));
+    case Task::kRelease:
+      return Release(IdOf(work.key));
+    case Task::kNamespace:
+      return EmptyNamespace(work.key, now);
+    case Task::kNode:
+      return WatchNode(work.key, now);
+    case Task::kLostPod:
+      return RemoveLostPod(work.key, now);
+    case Task::kTaints:
+      return EvictFromTainted(work.key, now);
+  }
+  return Outcome::kDone;
+}
+
+int Controllers::DoSome(WallTime now, int limit) {
+  std::vector<Work> claims;
+  std::vector<std::string> pods;
+  int taken = 0;
+  for (; taken < limit; ++taken) {
+    const std::optional<Work> work = queue_.Take(now);
+    if (!work) break;
+    if (work->task == Task::kClaims) {
+      claims.push_back(*work);
+      pods.push_back(work->key);
+    } else {
+      queue_.Done(*work, TryDo(*work, now), now);
+    }
+  }
+  const std::vector<Outcome> outcomes = TryMakeClaims(pods);
+  for (std::size_t i = 0; i < claims.size(); ++i) queue_.Done(claims[i], outcomes[i], now);
+  return taken;
+}
+
+int Controllers::Step(WallTime now, int limit) {
+  int done = 0;
+  while (done < limit) {
+    Observe(now);
+    if (DoSome(now, 1) == 0) break;
+    ++done;
+  }
+  return done;
+}
+
+std::string Controllers::PathOf(const ResourceName& resource, std::string_view key,
+                                std::string_view subresource) const {
+  const auto kinds = kinds_();
+  const Kind* kind = kinds->FindStorage(resource.group, resource.plural);
+  if (kind == nullptr) return "";
+  std::string path = kind->group.empty() ? fmt::format("/api/{}", kind->version)
+                                         : fmt::format("/apis/{}/{}", kind->group, kind->version);
+  const auto slash = key.find('/');
+  if (slash != std::string_view::npos && slash > 0) {
+    path += fmt::format("/namespaces/{}", key.substr(0, slash));
+  }
+  path += "/" + kind->plural;
+  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  if (!name.empty()) path += fmt::format("/{}", name);
+  if (!subresource.empty()) path += fmt::format("/{}", subresource);
+  return path;
+}
+
+kube::Request Controllers::RequestOf(const char* method, std::string target, Json body,
+                                     const char* content_type) {
+  ShareJson(body);
+  return {.method = method,
+          .target = std::move(target),
+          .headers = {{"Content-Type", content_type}},
+          .parsed = body.is_null() ? nullptr : std::make_shared<const Json>(std::move(body))};
+}
+
+Outcome Controllers::Send(const char* method, std::string target, Json body,
+                          const char* content_type) {
+  return OutcomeOf(api_.Send(RequestOf(method, std::move(target), std::move(body), content_type)));
+}
+
+Outcome Controllers::OutcomeOf(const absl::StatusOr<kube::Response>& answer) {
+  if (!answer.ok()) return Outcome::kRetry;
+  const bool gone = answer->status == 404;
+  return gone || answer->status / 100 == 2 ? Outcome::kDone : Outcome::kRetry;
+}
+
+Outcome Controllers::Delete(const ObjectId& id, const Json& object, const char* propagation,
+                            std::optional<int> grace) {
+  Json options = {{"kind", "DeleteOptions"},
+                  {"apiVersion", "v1"},
+                  {"propagationPolicy", propagation},
+                  {"preconditions", {{"uid", TextAt(object, {"metadata", "uid"})}}}};
+  if (grace) options["gracePeriodSeconds"] = *grace;
+  return Send("DELETE", PathOf(id.resource, id.key), options);
+}
+
+}  // namespace tahoma::controller::apiserver

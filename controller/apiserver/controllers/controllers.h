@@ -1,0 +1,155 @@
+// The controllers that a standalone cluster has in the place of kube-controller-manager.
+//
+//   Controllers controllers([&] { return server->Kinds(); }, server->objects(), api);
+//   controllers.Step(clock.WallNow());   // the simulator: take in events, do what is due
+//
+// Claims from templates, reservations of pods that are gone or were bound by hand, garbage
+// collection by owner references, emptying of deleted namespaces, nodes that fall silent, pods of
+// deleted nodes, pods on devices that are tainted NoExecute. Driven by the store's events; the cost
+// of an event does not depend on how much the cluster holds. Writes go through `api` like
+// everybody's, so they are validated, and a conflict is tried again.
+//
+// Scope: decisions. Threads are in controller_threads.h.
+//
+// Thread safety: Observe from one thread at a time; DoSome from any thread.
+
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/apiserver/controllers/cluster_index.h"
+#include "controller/apiserver/controllers/work_queue.h"
+#include "controller/apiserver/schema/kind.h"
+#include "controller/apiserver/storage/object_store.h"
+#include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller::apiserver {
+
+// A node whose lease is older is not known to be ready (kube-controller-manager's
+// --node-monitor-grace-period in its usual setting).
+inline constexpr std::chrono::seconds kNodeGracePeriod{40};
+// How long after a node is gone its pods are removed (podgc's quarantine).
+inline constexpr std::chrono::seconds kLostPodDelay{40};
+
+struct ControllerOptions {
+  // Whether a claim from a template has the finalizer resource.kubernetes.io/delete-protection from
+  // the start, so that whoever allocates it need not write it. kube-controller-manager's has not.
+  // Then a core must not read the finalizer as a commit that was begun (journal_beside_api).
+  bool protect_claims = true;
+  // Told of work that threw, which is a mistake of our own; it is tried again.
+  std::function<void(const std::string& line)> log = nullptr;
+};
+
+// The key of work about an object of any kind: "resource.k8s.io/resourceclaims|default/a".
+std::string WorkKey(const ObjectId& id);
+
+class Controllers {
+ public:
+  using KindSource = std::function<std::shared_ptr<const KindTable>()>;
+
+  // All must outlive the controllers.
+  Controllers(KindSource kinds, const ObjectStore& objects, kube::Transport& api,
+              ControllerOptions options = {})
+      : kinds_(std::move(kinds)), objects_(objects), api_(api), options_(std::move(options)) {}
+
+  // Takes in what happened since the last call (everything, at the first) and queues work.
+  void Observe(WallTime now);
+
+  // Does what is due, at most `limit` pieces of work, and finishes it. Returns how many.
+  int DoSome(WallTime now, int limit);
+
+  // Observe, and do everything that is due, until nothing is. At most `limit` pieces of work.
+  // Returns how many were done.
+  int Step(WallTime now, int limit = 100000);
+
+  std::optional<WallTime> NextDue() const { return queue_.NextDue(); }
+  std::size_t CountDue(WallTime now, std::size_t most) const { return queue_.CountDue(now, most); }
+
+ private:
+  void ObserveOnce(WallTime now);
+  void ObserveAll(const Kind& kind, WallTime now);
+  void ObserveEverything(const KindTable& kinds, WallTime now);
+  void ObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
+                  const Json* object, WallTime now);
+  void QueueForPod(const std::string& key, const Json* previous, const Json* pod, WallTime now);
+  void QueueForOwners(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
+
+  // One object's mistake must not stop what is done for the others: what is thrown about it is
+  // told, and its work waits to be tried again.
+  Outcome TryDo(const Work& work, WallTime now);
+  std::vector<Outcome> TryMakeClaims(const std::vector<std::string>& pod_keys);
+  void TryObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
+                     const Json* object, WallTime now);
+  void Tell(const std::string& about, const std::exception& error) const;
+
+  Outcome Do(const Work& work, WallTime now);
+  // Makes the pods' claims, together. An outcome for each.
+  std::vector<Outcome> MakeClaims(const std::vector<std::string>& pod_keys);
+  Outcome KeepReservations(const std::string& claim_key);
+  Outcome Collect(const ObjectId& id);
+  Outcome Release(const ObjectId& id);
+  Outcome EmptyNamespace(const std::string& name, WallTime now);
+  Outcome WatchNode(const std::string& name, WallTime now);
+  Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
+  Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
+
+  void QueueForTaints(const ResourceName& resource, const std::string& key, const Json* previous,
+                      const Json* object, WallTime now);
+  std::optional<WallTime> EvictionTime(const std::string& claim_key, const Json& claim,
+                                       WallTime now);
+  Json TaintsOf(const Json& result) const;
+  Outcome Evict(const Json& pod, WallTime now);
+  void QueueTainted(WallTime now);
+
+  struct PodClaims;
+  void FindClaims(PodClaims& of) const;
+  void CreateClaims(std::vector<PodClaims>& pods);
+  void TellPods(std::vector<PodClaims>& pods);
+  std::optional<std::string> ExistingClaim(const Json& pod, const std::string& name) const;
+  bool HasItsClaim(const Json& pod, const std::string& name) const;
+  Outcome ReserveFor(const Json& pod);
+  Outcome WriteClaim(const std::string& key, Json claim, bool deallocate);
+  // Whom an owner reference of an object names; nullopt: of a kind that we do not serve, or in a
+  // namespace while the object is in none, which is no valid reference.
+  std::optional<ObjectId> OwnerId(const Json& reference, const std::string& dependent_key) const;
+  enum class OwnerState : std::uint8_t { kGone, kSolid, kWaits };  // kWaits: for its dependents
+  OwnerState StateOf(const Json& reference, const std::string& dependent_key) const;
+  Outcome DropOwner(const ObjectId& dependent, const std::string& owner_uid);
+  Outcome DeleteInForeground(const ObjectId& id, Json object,
+                             const std::vector<ObjectId>& dependents);
+  bool AnyHoldsUp(const std::vector<ObjectId>& dependents, const std::string& owner_uid);
+
+  std::string PathOf(const ResourceName& resource, std::string_view key,
+                     std::string_view subresource = "") const;
+  static kube::Request RequestOf(const char* method, std::string target, Json body,
+                                 const char* content_type = "application/json");
+  // kDone for 2xx and 404; kRetry otherwise.
+  static Outcome OutcomeOf(const absl::StatusOr<kube::Response>& answer);
+  Outcome Send(const char* method, std::string target, Json body,
+               const char* content_type = "application/json");
+  Outcome Delete(const ObjectId& id, const Json& object, const char* propagation,
+                 std::optional<int> grace = {});
+
+  const KindSource kinds_;
+  const ObjectStore& objects_;
+  kube::Transport& api_;
+  const ControllerOptions options_;
+  ClusterIndex index_;
+  WorkQueue queue_;
+  std::mutex taints_mutex_;
+  // Since when, for each claim, the taints of its devices ("pool/device key=value") are known.
+  std::map<std::string, std::map<std::string, WallTime>> tainted_since_;
+  std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
+  std::vector<ObjectId> releases_;             // found by Observe, not yet queued
+};
+
+}  // namespace tahoma::controller::apiserver

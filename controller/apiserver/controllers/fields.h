@@ -1,0 +1,46 @@
+// The resources that the controllers know by name, and what they ask of objects of any kind.
+//
+//   if (IsFinished(pod) || IsBeingDeleted(pod)) return;
+//
+// Thread safety: pure functions and constants.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/storage/object_store.h"
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller::apiserver {
+
+inline const ResourceName kPodResource = {"", "pods"};
+inline const ResourceName kNodeResource = {"", "nodes"};
+inline const ResourceName kNamespaceResource = {"", "namespaces"};
+inline const ResourceName kClaimResource = {"resource.k8s.io", "resourceclaims"};
+inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaimtemplates"};
+inline const ResourceName kSliceResource = {"resource.k8s.io", "resourceslices"};
+inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
+
+// What an owner that is being deleted waits for: that its dependents forget it, or that they go.
+inline constexpr std::string_view kOrphanFinalizer = "orphan";
+inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
+
+// A pool of devices, over all drivers.
+inline std::string PoolKey(const std::string& driver, const std::string& pool) {
+  return driver + "/" + pool;
+}
+
+// Whether a slice has a device that is tainted NoExecute.
+bool HasEvictingDevice(const Json& slice);
+
+// Succeeded or Failed: the pod will run no more.
+bool IsFinished(const Json& pod);
+bool IsBeingDeleted(const Json& object);
+bool HasFinalizer(const Json& object, std::string_view finalizer);
+// Whether it is being deleted in the foreground: it goes after its dependents.
+bool WaitsForDependents(const Json& object);
+void DropFinalizer(Json& object, std::string_view finalizer);
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,193 @@
+// Pods leave devices that are tainted NoExecute, unless the allocation tolerates it.
+// Source: Kubernetes' pkg/controller/devicetainteviction (behaviour), on by default from 1.36.
+
+#include <algorithm>
+
+#include "controller/apiserver/controllers/controllers.h"
+#include "controller/apiserver/controllers/fields.h"
+#include "controller/apiserver/schema/fields.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+constexpr char kEvicts[] = "NoExecute";
+// Times beyond this one would leave the range of the clock.
+constexpr std::chrono::seconds kForEver = std::chrono::hours(100 * 365 * 24);
+
+// Unlike a scheduler, who takes a toleration without effect for one of every effect, eviction asks
+// for NoExecute by name.
+bool Tolerates(const Json& toleration, const Json& taint) {
+  if (TextAt(toleration, {"effect"}) != kEvicts) return false;
+  const std::string key = TextAt(toleration, {"key"});
+  if (!key.empty() && key != TextAt(taint, {"key"})) return false;
+  if (TextAt(toleration, {"operator"}) == "Exists") return true;
+  return !key.empty() && TextAt(toleration, {"value"}) == TextAt(taint, {"value"});
+}
+
+// How long pods may stay on the device; nullopt: for ever. Of several tolerations one without
+// seconds counts, else the shortest.
+std::optional<std::chrono::seconds> Tolerated(const Json& result, const Json& taint) {
+  std::optional<std::chrono::seconds> shortest;
+  for (const Json& toleration : ValueAt(result, {"tolerations"})) {
+    if (!Tolerates(toleration, taint)) continue;
+    const Json& seconds = ValueAt(toleration, {"tolerationSeconds"});
+    if (!seconds.is_number_integer()) return std::nullopt;
+    const std::chrono::seconds given(
+        std::clamp<std::int64_t>(seconds.get<std::int64_t>(), 0, kForEver.count()));
+    shortest = shortest ? std::min(*shortest, given) : given;
+  }
+  return shortest.value_or(std::chrono::seconds(0));
+}
+
+}  // namespace
+
+void Controllers::QueueForTaints(const ResourceName& resource, const std::string& key,
+                                 const Json* previous, const Json* object, WallTime now) {
+  if (object == nullptr && previous == nullptr) return;
+  const bool any_evicts = index_.AnyPoolEvicts();
+  if (resource == kSliceResource) {
+    // Also after a repair: the taint of before must not count for the next one.
+    const Json& slice = object != nullptr ? *object : *previous;
+    if (!any_evicts && (previous == nullptr || !HasEvictingDevice(*previous))) return;
+    const std::string pool =
+        PoolKey(TextAt(slice, {"spec", "driver"}), TextAt(slice, {"spec", "pool", "name"}));
+    for (const auto& claim : index_.ClaimsOnPool(pool)) queue_.Add({Task::kTaints, claim}, now);
+    return;
+  }
+  if (!any_evicts) return;
+  if (resource == kClaimResource) queue_.Add({Task::kTaints, key}, now);
+  if (resource != kPodResource || object == nullptr) return;
+  const std::string node = TextAt(*object, {"spec", "nodeName"});
+  if (node.empty() || (previous != nullptr && TextAt(*previous, {"spec", "nodeName"}) == node))
+    return;
+  for (const auto& claim : index_.ClaimsOf(TextAt(*object, {"metadata", "uid"}))) {
+    queue_.Add({Task::kTaints, claim}, now);
+  }
+}
+
+// Looks again at every claim of which taints are remembered: their end may have been missed.
+void Controllers::QueueTainted(WallTime now) {
+  const std::lock_guard lock(taints_mutex_);
+  for (const auto& [claim, since] : tainted_since_) queue_.Add({Task::kTaints, claim}, now);
+}
+
+// The NoExecute taints of an allocated device, as the newest generation of its pool has them.
+Json Controllers::TaintsOf(const Json& result) const {
+  Json taints = Json::array();
+  std::int64_t newest = -1;
+  for (const auto& key :
+       index_.SlicesOfPool(PoolKey(TextAt(result, {"driver"}), TextAt(result, {"pool"})))) {
+    const ObjectPtr slice = objects_.Get(kSliceResource, key);
+    if (slice == nullptr) continue;
+    const Json& number = ValueAt(*slice->body, {"spec", "pool", "generation"});
+    const std::int64_t generation = number.is_number_integer() ? number.get<std::int64_t>() : 0;
+    if (generation < newest) continue;
+    if (generation > newest) taints = Json::array();
+    newest = generation;
+    for (const Json& device : ValueAt(*slice->body, {"spec", "devices"})) {
+      if (TextAt(device, {"name"}) != TextAt(result, {"device"})) continue;
+      for (const Json& taint : ValueAt(device, {"taints"})) {
+        if (TextAt(taint, {"effect"}) == kEvicts) taints.push_back(taint);
+      }
+    }
+  }
+  return taints;
+}
+
+// When the claim's pods must leave; nullopt: not as things are. A taint counts from its timeAdded,
+// or from when it was first seen here.
+std::optional<WallTime> Controllers::EvictionTime(const std::string& claim_key, const Json& claim,
+                                                  WallTime now) {
+  std::map<std::string, WallTime> since;
+  std::optional<WallTime> earliest;
+  const std::lock_guard lock(taints_mutex_);
+  const auto before = tainted_since_.find(claim_key);
+  for (const Json& result : ValueAt(claim, {"status", "allocation", "devices", "results"})) {
+    for (const Json& taint : TaintsOf(result)) {
+      const std::string name =
+          fmt::format("{}/{}/{} {}={}", TextAt(result, {"driver"}), TextAt(result, {"pool"}),
+                      TextAt(result, {"device"}), TextAt(taint, {"key"}), TextAt(taint, {"value"}));
+      WallTime added = now;
+      if (const auto told = ParseTime(TextAt(taint, {"timeAdded"})); told.ok()) {
+        added = std::min(*told, now + kForEver);
+      } else if (before != tainted_since_.end() && before->second.contains(name)) {
+        added = before->second.at(name);
+      }
+      since.emplace(name, added);
+      const auto tolerated = Tolerated(result, taint);
+      if (tolerated && (!earliest || added + *tolerated < *earliest)) earliest = added + *tolerated;
+    }
+  }
+  if (since.empty()) {
+    tainted_since_.erase(claim_key);
+  } else {
+    tainted_since_[claim_key] = std::move(since);
+  }
+  return earliest;
+}
+
+Outcome Controllers::EvictFromTainted(const std::string& claim_key, WallTime now) {
+  const ObjectPtr current = objects_.Get(kClaimResource, claim_key);
+  const Json gone = Json::object();
+  const Json& claim = current == nullptr ? gone : *current->body;
+  const auto when = EvictionTime(claim_key, claim, now);
+  if (!when) return Outcome::kDone;
+  if (*when > now) {
+    queue_.Add({Task::kTaints, claim_key}, *when);
+    return Outcome::kDone;
+  }
+  bool failed = false;
+  for (const Json& user : ValueAt(claim, {"status", "reservedFor"})) {
+    if (TextAt(user, {"resource"}) != "pods") continue;
+    const ObjectPtr pod = objects_.Get(
+        kPodResource, ObjectKey(TextAt(claim, {"metadata", "namespace"}), TextAt(user, {"name"})));
+    if (pod == nullptr || TextAt(*pod->body, {"metadata", "uid"}) != TextAt(user, {"uid"}))
+      continue;
+    // A pod that is not bound yet is its scheduler's to judge.
+    if (IsFinished(*pod->body) || IsBeingDeleted(*pod->body) ||
+        TextAt(*pod->body, {"spec", "nodeName"}).empty()) {
+      continue;
+    }
+    failed |= Evict(*pod->body, now) == Outcome::kRetry;
+  }
+  return failed ? Outcome::kRetry : Outcome::kDone;
+}
+
+// Condition, then deletion, then the event: with the names and texts of Kubernetes.
+Outcome Controllers::Evict(const Json& pod, WallTime now) {
+  const std::string space = TextAt(pod, {"metadata", "namespace"});
+  const std::string name = TextAt(pod, {"metadata", "name"});
+  const std::string uid = TextAt(pod, {"metadata", "uid"});
+  const std::string key = ObjectKey(space, name);
+  const Json condition = {{"type", "DisruptionTarget"},
+                          {"status", "True"},
+                          {"reason", "DeletionByDeviceTaintManager"},
+                          {"message", "Device Taint manager: deleting due to NoExecute taint"},
+                          {"lastTransitionTime", FormatTime(now)}};
+  const Outcome told =
+      Send("PATCH", PathOf(kPodResource, key, "status"),
+           {{"metadata", {{"uid", uid}}}, {"status", {{"conditions", Json::array({condition})}}}},
+           "application/strategic-merge-patch+json");
+  if (told == Outcome::kRetry ||
+      Delete({kPodResource, key}, pod, "Background") == Outcome::kRetry) {
+    return Outcome::kRetry;
+  }
+  const Json event = {
+      {"metadata", {{"generateName", name + "-"}, {"namespace", space}}},
+      {"involvedObject",
+       {{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", space}, {"name", name}, {"uid", uid}}},
+      {"type", "Normal"},
+      {"reason", "DeviceTaintManagerEviction"},
+      {"message", "Marking for deletion"},
+      {"source", {{"component", "device-taint-eviction"}}},
+      {"firstTimestamp", FormatTime(now)},
+      {"lastTimestamp", FormatTime(now)},
+      {"count", 1}};
+  // An event that is lost is no reason to evict again.
+  (void)Send("POST", PathOf({"", "events"}, space + "/"), event);
+  return Outcome::kDone;
+}
+
+}  // namespace tahoma::controller::apiserver

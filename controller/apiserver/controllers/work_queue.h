@@ -1,0 +1,132 @@
+// Pieces of work by name: each waits at most once, and is never done twice at the same time.
+//
+//   queue.Add({Task::kClaims, "default/web"}, now);
+//   std::optional<Work> work = queue.Take(now);    // the oldest that is due
+//   …
+//   queue.Done(*work, Outcome::kRetry, now);       // again after a delay that grows
+//
+// Work that is added while it is being done is done once more afterwards, not before it is due.
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "lib/base/clock.h"
+
+namespace tahoma::controller::apiserver {
+
+enum class Task : std::uint8_t {
+  kClaims,        // "ns/pod": make its claims from templates
+  kReservations,  // "ns/claim": reservedFor, allocation, claims of finished pods
+  kCollect,       // "group/plural|key": an object whose owners may be gone
+  kRelease,       // "group/plural|key": an owner being deleted waits for its dependents
+  kNamespace,     // "ns": empty it and let it go
+  kNode,          // "node": has it gone silent?
+  kLostPod,       // "ns/pod": is its node still there?
+  kTaints         // "ns/claim": must its pods leave a device that is tainted?
+};
+
+struct Work {
+  Task task = Task::kClaims;
+  std::string key;
+
+  friend auto operator<=>(const Work&, const Work&) = default;
+};
+
+enum class Outcome : std::uint8_t { kDone, kRetry };
+
+class WorkQueue {
+ public:
+  void Add(const Work& work, WallTime due) {
+    const std::lock_guard lock(mutex_);
+    if (busy_.contains(work)) {
+      const auto [it, is_new] = again_.emplace(work, due);
+      if (!is_new) it->second = std::min(it->second, due);
+      return;
+    }
+    Schedule(work, due);
+  }
+
+  std::optional<Work> Take(WallTime now) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty() || waiting_.begin()->first.first > now) return std::nullopt;
+    Work work = waiting_.begin()->second;
+    waiting_.erase(waiting_.begin());
+    due_.erase(work);
+    busy_.insert(work);
+    return work;
+  }
+
+  void Done(const Work& work, Outcome outcome, WallTime now) {
+    const std::lock_guard lock(mutex_);
+    busy_.erase(work);
+    if (const auto again = again_.find(work); again != again_.end()) {
+      Schedule(work, std::max(again->second, now));
+      again_.erase(again);
+    }
+    if (outcome == Outcome::kDone) {
+      failures_.erase(work);
+      return;
+    }
+    // 10 ms, doubled with each failure up to 10 s.
+    const int failures = std::min(failures_[work]++, 10);
+    const auto delay = std::min<std::chrono::nanoseconds>(
+        std::chrono::milliseconds(10) * (1 << failures), std::chrono::seconds(10));
+    Schedule(work, now + delay);
+  }
+
+  // When the next work is due; nullopt when none waits.
+  std::optional<WallTime> NextDue() const {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return std::nullopt;
+    return waiting_.begin()->first.first;
+  }
+
+  // How many pieces of work are due; counts no further than `most`.
+  std::size_t CountDue(WallTime now, std::size_t most) const {
+    const std::lock_guard lock(mutex_);
+    std::size_t count = 0;
+    for (auto at = waiting_.begin(); at != waiting_.end() && count < most; ++at) {
+      if (at->first.first > now) break;
+      ++count;
+    }
+    return count;
+  }
+
+ private:
+  // An earlier time wins.
+  void Schedule(const Work& work, WallTime due) {
+    const auto existing = due_.find(work);
+    if (existing != due_.end()) {
+      if (existing->second.first <= due) return;
+      waiting_.erase(existing->second);
+    }
+    const Slot slot{due, sequence_++};
+    due_[work] = slot;
+    waiting_[slot] = work;
+  }
+
+  using Slot = std::pair<WallTime, std::uint64_t>;  // time, then order of arrival
+
+  mutable std::mutex mutex_;
+  std::uint64_t sequence_ = 0;
+  std::map<Slot, Work> waiting_;
+  std::map<Work, Slot> due_;
+  std::set<Work> busy_;
+  std::map<Work, WallTime> again_;  // asked for while busy, and for when
+  std::map<Work, int> failures_;
+};
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,157 @@
+#include "controller/apiserver/http/access_review.h"
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+
+#include "controller/apiserver/request/decode_body.h"
+#include "controller/apiserver/request/status_error.h"
+#include "controller/apiserver/schema/causes.h"
+#include "controller/apiserver/schema/kind.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+using json = Json;
+
+struct Question {
+  const Kind& review;
+  const Attributes& wanted;
+  const json& spec;
+  const rest::Identity& caller;
+  const AccessTable& table;
+  const NodeView& view;
+};
+
+const json& MemberOf(const json& object, std::string_view member) {
+  static const json none;
+  const json* const value = FindMember(object, member);
+  return value == nullptr ? none : *value;
+}
+
+std::string TextIn(const json& object, std::string_view member) {
+  const json& value = MemberOf(object, member);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+absl::Status Wrong(const Question& question, const std::string& field, std::string_view why) {
+  return InvalidError(question.review.group, question.review.kind, "",
+                      {Invalid(field, "", std::string(why))});
+}
+
+absl::StatusOr<Attributes> AttributesIn(const Question& question) {
+  const json& resource = MemberOf(question.spec, "resourceAttributes");
+  const json& path = MemberOf(question.spec, "nonResourceAttributes");
+  if (resource.is_object() == path.is_object()) {
+    return Wrong(question, "spec.resourceAttributes",
+                 "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+  }
+  if (path.is_object()) {
+    Attributes asked{.verb = TextIn(path, "verb")};
+    asked.path = TextIn(path, "path");
+    return asked;
+  }
+  Attributes asked{.verb = TextIn(resource, "verb"),
+                   .group = TextIn(resource, "group"),
+                   .version = TextIn(resource, "version"),
+                   .resource = TextIn(resource, "resource"),
+                   .subresource = TextIn(resource, "subresource"),
+                   .name_space = TextIn(resource, "namespace"),
+                   .name = TextIn(resource, "name")};
+  if (asked.resource.empty()) {
+    return Wrong(question, "spec.resourceAttributes.resource", "a resource must be named");
+  }
+  return asked;
+}
+
+absl::StatusOr<rest::Identity> SubjectIn(const Question& question) {
+  rest::Identity subject{.name = TextIn(question.spec, "user"), .groups = {}};
+  for (const json& group : MemberOf(question.spec, "groups")) {
+    if (group.is_string()) subject.groups.push_back(group.get<std::string>());
+  }
+  if (subject.name.empty() && subject.groups.empty()) {
+    return Wrong(question, "spec.user", "at least one of user or group must be specified");
+  }
+  return subject;
+}
+
+absl::StatusOr<json> MayCall(const Question& question, const rest::Identity& subject) {
+  TAHOMA_ASSIGN_OR_RETURN(const Attributes asked, AttributesIn(question));
+  if (question.review.kind == "LocalSubjectAccessReview" &&
+      (asked.name_space != question.wanted.name_space || asked.name_space.empty())) {
+    return Wrong(question, "spec.resourceAttributes.namespace",
+                 "must match the namespace of the request");
+  }
+  const AccessDecision decision = question.table.Authorize(subject, asked, question.view);
+  json status = {{"allowed", decision.allowed}};
+  if (decision.allowed) status["reason"] = fmt::format("the role {} allows it", decision.reason);
+  return status;
+}
+
+json RulesOf(const Question& question) {
+  json resources = json::array();
+  json paths = json::array();
+  for (const Rule& rule :
+       question.table.RulesFor(question.caller, TextIn(question.spec, "namespace"))) {
+    if (rule.resources.empty()) {
+      paths.push_back({{"verbs", rule.verbs}, {"nonResourceURLs", rule.paths}});
+    } else {
+      resources.push_back(
+          {{"verbs", rule.verbs}, {"apiGroups", rule.groups}, {"resources", rule.resources}});
+    }
+  }
+  return {{"incomplete", false},
+          {"resourceRules", std::move(resources)},
+          {"nonResourceRules", std::move(paths)}};
+}
+
+absl::StatusOr<json> StatusOfReview(const Question& question) {
+  const std::string& kind = question.review.kind;
+  if (kind == "SelfSubjectReview") {
+    return json{
+        {"userInfo", {{"username", question.caller.name}, {"groups", question.caller.groups}}}};
+  }
+  if (kind == "SelfSubjectRulesReview") return RulesOf(question);
+  if (kind == "SelfSubjectAccessReview") return MayCall(question, question.caller);
+  TAHOMA_ASSIGN_OR_RETURN(const rest::Identity subject, SubjectIn(question));
+  return MayCall(question, subject);
+}
+
+absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& request,
+                                      const Attributes& wanted, const AccessTable& table,
+                                      const NodeView& view) {
+  TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(request));
+  const json& spec = MemberOf(*body.object, "spec");
+  const Question question{review, wanted, spec, *request.identity, table, view};
+  TAHOMA_ASSIGN_OR_RETURN(json status, StatusOfReview(question));
+  json answer = {{"kind", review.kind},
+                 {"apiVersion", review.api_version()},
+                 {"metadata", json::object()},
+                 {"status", std::move(status)}};
+  if (review.kind != "SelfSubjectReview") {
+    answer["spec"] = spec.is_object() ? spec : json::object();
+  }
+  return rest::Response::Json(201, answer.dump());
+}
+
+}  // namespace
+
+std::optional<rest::Response> ServeAccessReview(const rest::Request& request,
+                                                const Attributes& wanted, const AccessTable& table,
+                                                const NodeView& view) {
+  for (const auto& review : ReviewKinds()) {
+    if (wanted.resource != review->plural || wanted.group != review->group ||
+        wanted.version != review->version) {
+      continue;
+    }
+    if (wanted.verb != "create" || !wanted.name.empty()) return ResponseOf(MethodNotAllowedError());
+    absl::StatusOr<rest::Response> answer = Answer(*review, request, wanted, table, view);
+    return answer.ok() ? *std::move(answer) : ResponseOf(answer.status());
+  }
+  return std::nullopt;
+}
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,26 @@
+// "May I?": the reviews of authorization.k8s.io and authentication.k8s.io that clients post.
+//
+//   if (auto answer = ServeAccessReview(request, wanted, *table, view)) return *std::move(answer);
+//
+// They are answered by the same AccessTable that decides about requests: `kubectl auth can-i`,
+// `can-i --list` and `whoami` say what would happen. Nothing is stored; the kinds are ReviewKinds()
+// (kind.h), which discovery lists.
+//
+// Thread safety: pure function.
+
+#pragma once
+
+#include <optional>
+
+#include "controller/access/access_table.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller::apiserver {
+
+// nullopt: not one of these paths. `request` has its identity; `wanted` is AttributesOf(request),
+// which the caller may do.
+std::optional<rest::Response> ServeAccessReview(const rest::Request& request,
+                                                const Attributes& wanted, const AccessTable& table,
+                                                const NodeView& view);
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,103 @@
+// The standalone Kubernetes API server as plain function calls: no sockets, no threads of its own.
+//
+//   TAHOMA_ASSIGN_OR_RETURN(auto server, ApiServer::Open(store, clock, {.seed = seed}));
+//   TAHOMA_RETURN_IF_ERROR(server->InstallCrd(yaml_text));
+//   rest::Response answer = server->Handle(request);       // or answer.source: a watch, a log
+//
+// InProcessTransport calls it for programs in the same process, HttpFront for everybody else.
+//
+// Scope: /api, /apis, /openapi, /version and the probes, as in Kubernetes 1.36. Who may call is
+// HttpFront's question.
+//
+// Thread safety: every member may be called from any thread.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "controller/apiserver/discovery/openapi.h"
+#include "controller/apiserver/request/api_context.h"
+#include "controller/apiserver/schema/kind.h"
+#include "controller/apiserver/storage/component_status.h"
+#include "controller/apiserver/storage/object_store.h"
+#include "controller/apiserver/verbs/watch_stream.h"
+#include "controller/store/store.h"
+#include "lib/base/clock.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller::apiserver {
+
+class ApiServer {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;  // of uids and generated names
+    // Reaches a node's pod runner for logs; without it logs are answered with 500.
+    NodeFetch node_fetch = nullptr;
+    ObjectStore::Options objects = {};
+    // Told of every mistake of our own, a request that was answered with 500 for it, and of every
+    // request that took too much of the processor.
+    std::function<void(const std::string& line)> log = nullptr;
+  };
+
+  // Reads all objects, installs the kinds of stored CRDs and creates the namespaces every cluster
+  // has. `store` and `clock` must outlive the server.
+  static absl::StatusOr<std::unique_ptr<ApiServer>> Open(Store& store, const Clock& clock,
+                                                         Options options);
+
+  // Any request; never fails, errors are answers, and what is thrown within becomes a 500 and a
+  // line of the log; 413, with nothing changed, when it is the caller's ProcessorBudget that is
+  // exceeded. A response with a source reads from this server and must end before it.
+  // With a flight, the answer to a create, a patch or a binding is made before the disk has it: it
+  // holds when the flight has landed well, and is ResponseOf that failure otherwise.
+  rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
+
+  // A watch request's stream itself, for readers of its events; an error is ResponseOf's.
+  absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const rest::Request& request);
+
+  // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
+  absl::Status InstallCrd(std::string_view text);
+
+  // One more of the componentstatuses.
+  void AddComponent(std::string name, ComponentStatuses::Check check) {
+    components_.Add(std::move(name), std::move(check));
+  }
+
+  // Ends the waiting of all watches, for shutdown.
+  void StopWatches() { objects_->StopWaiting(); }
+
+  const ObjectStore& objects() const { return *objects_; }
+  const Clock& clock() const { return context_.clock; }
+  // The kinds served now.
+  std::shared_ptr<const KindTable> Kinds() const { return kinds_.Snapshot(); }
+
+ private:
+  ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options);
+  absl::Status LoadKinds();
+  absl::Status CreateNamespaces();
+  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight);
+  void LogFailure(const rest::Request& request, std::string_view what) const;
+  // The 500 for what was thrown while `request` was served.
+  rest::Response Failed(const rest::Request& request, std::string_view what) const;
+  // A source that ends the stream instead of throwing.
+  rest::StreamSource Guarded(const rest::Request& request, rest::StreamSource source) const;
+  absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds);
+  absl::StatusOr<rest::Response> ServeOpenApi(const rest::Request& request, const KindTable& kinds);
+
+  std::unique_ptr<ObjectStore> objects_;
+  KindRegistry kinds_;
+  IdSource ids_;
+  ComponentStatuses components_;
+  OpenApiCache open_api_;
+  const std::function<void(const std::string& line)> log_;
+  const ApiContext context_;
+};
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,183 @@
+#include "controller/apiserver/http/http_front.h"
+
+#include <utility>
+
+#include "controller/apiserver/http/access_review.h"
+#include "controller/apiserver/request/decode_body.h"
+#include "controller/apiserver/request/representation.h"
+#include "controller/apiserver/request/status_error.h"
+#include "lib/base/check.h"
+#include "lib/base/loopback.h"
+#include "lib/base/status.h"
+#include "lib/rest/bearer.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+// Without the body: what a watch is asked about again for hours.
+rest::Request HeadOf(const rest::Request& request) {
+  rest::Request head = request;
+  head.body.clear();
+  head.parsed = nullptr;
+  return head;
+}
+
+// Why a node may not send that body; nothing when it may, or when the server will refuse it anyway.
+std::optional<std::string_view> WrongBody(const rest::Request& request, const Attributes& wanted) {
+  const auto node = NodeOf(*request.identity);
+  if (!node || wanted.verb == "delete" || !wanted.subresource.empty()) return std::nullopt;
+  const auto body = DecodeBody(request);
+  if (!body.ok()) return std::nullopt;
+  return WrongBodyForNode(*node, wanted, *body->object);
+}
+
+std::shared_ptr<const AccessControl> OpenToAll() {
+  auto table = AccessTable::Make({}, false);
+  TAHOMA_CHECK_OK(table.status());
+  return std::make_shared<const AccessControl>(*std::move(table));
+}
+
+absl::Status CheckWhoMayCall(const HttpFrontOptions& options) {
+  const bool tls = !options.tls.cert_file.empty();
+  const bool known = options.access != nullptr && !options.access->table()->open();
+  if (IsLoopback(options.address) || (tls && known)) return absl::OkStatus();
+  return PermissionDenied(
+      "the Kubernetes API at {} would be open to everybody who can reach it; give it a "
+      "certificate (tlsCertFile, tlsKeyFile) and tokens (tokenFile, identityFile) or a client CA "
+      "(clientCaFile), or listen on 127.0.0.1",
+      options.address);
+}
+
+// Empty: Kubernetes has no reason for that code, and kubectl prints the message alone.
+std::string_view ReasonOf(int code) {
+  switch (code) {
+    case 400:
+      return "BadRequest";
+    case 403:
+      return "Forbidden";
+    case 413:
+      return "RequestEntityTooLarge";
+    case 415:
+      return "UnsupportedMediaType";
+    case 429:
+      return "TooManyRequests";
+    case 503:
+      return "ServiceUnavailable";
+    default:
+      return "";
+  }
+}
+
+// The Status of what the HTTP server refuses before the API is asked.
+rest::Response RefusalOf(int code, std::string_view detail) {
+  if (code == 500) return ResponseOf(Internal("{}", detail));
+  return ResponseOf(GenericError(code, ReasonOf(code), detail));
+}
+
+rest::ServerOptions ServerOptionsOf(const HttpFrontOptions& options) {
+  rest::ServerOptions server;
+  server.address = options.address;
+  server.tls = options.tls;
+  server.max_body_bytes = kBodyBytesMax;
+  server.allowed_hosts = options.allowed_hosts;
+  server.problem = RefusalOf;
+  server.log = options.log;
+  return server;
+}
+
+}  // namespace
+
+HttpFront::HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics& metrics)
+    : server_(server),
+      options_(std::move(options)),
+      access_(options_.access != nullptr ? options_.access : OpenToAll()),
+      view_(server.objects()),
+      auditor_(options_.audit, server.clock(), options_.seed),
+      http_(ServerOptionsOf(options_), metrics) {
+  http_.SetGate([this](rest::Request& head) { return Admit(head); });
+  http_.Raw([this](const rest::Request& request) { return Handle(request); });
+}
+
+std::optional<rest::Response> HttpFront::Admit(rest::Request& head) {
+  const auto table = access_->table();
+  head.identity = table->Authenticate(rest::BearerToken(head.header("Authorization")), head.client);
+  if (head.identity == nullptr) {
+    return AsAccepted(head, ResponseOf(UnauthorizedError()));
+  }
+  if (table->open()) return std::nullopt;
+  const Attributes wanted = AttributesOf(head);
+  if (table->Authorize(*head.identity, wanted, view_).allowed) return std::nullopt;
+  return Denied(head, wanted);
+}
+
+rest::Response HttpFront::Denied(const rest::Request& head, const Attributes& wanted) {
+  rest::Response refusal =
+      AsAccepted(head, ResponseOf(AccessDeniedError(wanted.group, wanted.resource, wanted.name,
+                                                    DenialOf(*head.identity, wanted))));
+  if (IsAudited(wanted)) auditor_.Record(head, wanted, {}, refusal, auditor_.Now());
+  return refusal;
+}
+
+rest::Response HttpFront::Handle(const rest::Request& request) {
+  const ProcessorBudget budget(options_.processor_limit, options_.processor_time);
+  return request.method == "GET" || request.method == "HEAD" ? Read(request) : Change(request);
+}
+
+rest::Response HttpFront::Read(const rest::Request& request) {
+  rest::Response response = server_.Handle(request);
+  if (!response.source) return response;
+  response.source = [this, source = std::move(response.source), head = HeadOf(request),
+                     version = access_->version()](std::string& out,
+                                                   std::chrono::milliseconds wait) mutable {
+    if (const std::uint64_t now = access_->version(); now != version) {
+      version = now;
+      if (Admit(head)) return false;
+    }
+    return source(out, wait);
+  };
+  return response;
+}
+
+rest::Response HttpFront::Change(const rest::Request& request) {
+  const WallTime received = auditor_.Now();
+  const auto table = access_->table();
+  const Attributes wanted = AttributesOf(request);
+  // Asked again: while the body came, the caller's right may have gone.
+  const AccessDecision decision = table->Authorize(*request.identity, wanted, view_);
+  if (!decision.allowed) return Denied(request, wanted);
+  if (auto review = ServeAccessReview(request, wanted, *table, view_)) {
+    return AsAccepted(request, *std::move(review));
+  }
+  if (const auto wrong = WrongBody(request, wanted)) {
+    rest::Response refusal = ResponseOf(
+        AccessDeniedError(wanted.group, wanted.resource, wanted.name,
+                          fmt::format("{}: {}", DenialOf(*request.identity, wanted), *wrong)));
+    auditor_.Record(request, wanted, {}, refusal, received);
+    return refusal;
+  }
+  if (!IsAudited(wanted)) return server_.Handle(request);
+  if (!auditor_.MayChange()) {
+    return ResponseOf(Unavailable("the audit file cannot be written; nothing is changed"));
+  }
+  rest::Response response = server_.Handle(request);
+  const std::string id = auditor_.Record(request, wanted, decision, response, received);
+  if (!id.empty()) response.headers.emplace_back("Audit-Id", id);
+  return response;
+}
+
+absl::Status HttpFront::Check(const HttpFrontOptions& options) {
+  TAHOMA_RETURN_IF_ERROR(CheckWhoMayCall(options));
+  return rest::Server::Check(ServerOptionsOf(options));
+}
+
+absl::Status HttpFront::Start() {
+  TAHOMA_RETURN_IF_ERROR(CheckWhoMayCall(options_));
+  return http_.Start();
+}
+
+void HttpFront::Stop() {
+  server_.StopWatches();
+  http_.Stop();
+}
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,93 @@
+// The API server behind HTTP: who may listen where, who may call, what each may do, and a line in
+// the audit about every change.
+//
+//   HttpFront front(*server, {.address = "127.0.0.1:8001", .access = access}, metrics);
+//   TAHOMA_RETURN_IF_ERROR(front.Start());
+//
+// Without tokens or a client CA everybody who can connect may do everything, so only loopback
+// addresses are accepted then. Elsewhere a certificate and tokens (or client certificates) are
+// required. When the identities change, open watches are asked again within a second, and end when
+// their caller may no longer have them.
+//
+// Callers in this process (InProcessTransport) are the controller itself: they are not asked, the
+// audit does not have them, and they have no processor budget.
+//
+// Thread safety: Start and Stop from one thread; the rest from any.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/access/access_control.h"
+#include "controller/access/audit.h"
+#include "controller/apiserver/http/api_server.h"
+#include "controller/apiserver/http/request_access.h"
+#include "lib/base/processor_budget.h"
+#include "lib/rest/metrics.h"
+#include "lib/rest/server.h"
+
+namespace tahoma::controller::apiserver {
+
+struct HttpFrontOptions {
+  std::string address = "127.0.0.1:0";
+  rest::TlsOptions tls = {};
+  std::shared_ptr<const AccessControl> access = {};  // null: open to whoever can connect
+  AuditSink audit = {};
+  std::uint64_t seed = 1;  // of the ids in the audit
+  // As rest::ServerOptions has them.
+  std::vector<std::string> allowed_hosts = {};
+  std::function<void(const std::string& line)> log = {};
+  // What one request may take of the processor; a watch, only until it is open.
+  std::chrono::nanoseconds processor_limit = std::chrono::seconds(10);
+  ProcessorBudget::Now processor_time = ThreadProcessorTime;
+};
+
+class HttpFront {
+ public:
+  // `server` and `metrics` must outlive the front.
+  HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics& metrics);
+  ~HttpFront() { Stop(); }
+
+  // Whether Start would succeed now: kPermissionDenied when the address is reachable from outside
+  // and callers could not be told apart; otherwise as rest::Server::Check.
+  static absl::Status Check(const HttpFrontOptions& options);
+  absl::Status Start();
+  // A line of /livez or /readyz (lib/rest/probes.h). Those of /readyz are componentstatuses too.
+  void AddCheck(rest::Probes::Kind kind, const std::string& name,
+                const rest::Probes::Check& check) {
+    if (kind == rest::Probes::Kind::kReadyz) server_.AddComponent(name, check);
+    http_.AddCheck(kind, name, check);
+  }
+  // Ends watches, then the server.
+  void Stop();
+
+  int port() const { return http_.port(); }
+  std::string address() const { return http_.address(); }
+  std::string url() const { return http_.url(); }
+
+ private:
+  // Notes who calls; the refusal of who may not.
+  std::optional<rest::Response> Admit(rest::Request& head);
+  rest::Response Denied(const rest::Request& head, const Attributes& wanted);
+  rest::Response Handle(const rest::Request& request);
+  rest::Response Read(const rest::Request& request);
+  rest::Response Change(const rest::Request& request);
+
+  ApiServer& server_;
+  const HttpFrontOptions options_;
+  const std::shared_ptr<const AccessControl> access_;
+  const StoredNodeView view_;
+  Auditor auditor_;
+  rest::Server http_;
+};
+
+}  // namespace tahoma::controller::apiserver

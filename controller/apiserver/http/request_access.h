@@ -1,0 +1,39 @@
+// What a request to the API wants, for authorization, and whose the stored objects are.
+//
+//   const Attributes wanted = AttributesOf(head);
+//   table->Authorize(*head.identity, wanted, StoredNodeView(server.objects()));
+//
+// Thread safety: pure function; the view may be used from any thread.
+
+#pragma once
+
+#include "controller/access/attributes.h"
+#include "controller/access/node_rules.h"
+#include "controller/apiserver/storage/object_store.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller::apiserver {
+
+// From method, path and query alone. What is no resource's path, or a broken one, is a path.
+// Source: k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
+Attributes AttributesOf(const rest::Request& head);
+
+class StoredNodeView final : public NodeView {
+ public:
+  // `objects` must outlive the view.
+  explicit StoredNodeView(const ObjectStore& objects) : objects_(objects) {}
+
+  std::optional<std::string> NodeOfPod(std::string_view name_space,
+                                       std::string_view name) const override;
+  std::optional<std::string> NodeOfSlice(std::string_view name) const override;
+  bool ClaimIsOn(std::string_view name_space, std::string_view name,
+                 std::string_view node) const override;
+  // Looks through the pods of the namespace.
+  bool IsUsedOn(std::string_view resource, std::string_view name_space, std::string_view name,
+                std::string_view node) const override;
+
+ private:
+  const ObjectStore& objects_;
+};
+
+}  // namespace tahoma::controller::apiserver

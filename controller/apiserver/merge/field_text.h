@@ -1,0 +1,44 @@
+// FieldsV1 as text: how the bodies of stored objects hold who owns which fields.
+//
+//   Json fields = FieldText(set);   // a binary value: {"f:spec":{"f:members":{}}}
+//   FieldSet same = FieldsIn(fields);
+//   HasAnyOf(fields, written);                // without making a set of it
+//
+// Most of an object's values are the names in metadata.managedFields, which nobody but the writers
+// of the list looks at, and which every write copies, compares, prints and frees. So an entry's
+// fieldsV1 is one value there: its text, of the JSON type that no JSON text has (binary).
+// AppendJson puts it out as it is, so clients never see the difference.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <string>
+
+#include "controller/apiserver/merge/apply_fields.h"
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller::apiserver {
+
+// The set as text.
+Json FieldText(const FieldSet& set);
+
+// What the writer of a new object owns: all that `empty`, which holds empty objects and lists only,
+// does not have, less what is a member of `unowned` or below one (but metadata). As text, without
+// making the set: FieldText(Compare(schema, empty, object).added without `unowned`). Null when that
+// is nothing, discarded (nlohmann's) when a list has two items of the same keys, which make one
+// edge together.
+Json AddedText(const Schema& schema, const Json& empty, const Json& object,
+               const FieldSet& unowned);
+
+// The set of a fieldsV1, be it text or, from a client, an object.
+FieldSet FieldsIn(const Json& fields);
+
+// True when `fields`, a text, has a member of `set`.
+bool HasAnyOf(const Json& fields, const FieldSet& set);
+
+// Makes text of every fieldsV1 in the object's metadata.managedFields, or objects of the texts.
+void CompactFields(Json& object);
+void ExpandFields(Json& object);
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,22 @@
+// JSONPath as additionalPrinterColumns use it.
+//
+//   std::vector<const Json*> found = FindPath(object, ".spec.members");
+//   FindPath(object, ".status.conditions[?(@.type==\"Ready\")].status");
+//
+// Scope: field names (`.a`, `['a']`), indices (`[0]`, `[-1]`), `[*]` and filters that compare one
+// field with a literal for equality. Anything else finds nothing.
+//
+// Thread safety: pure function.
+
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller::apiserver {
+
+std::vector<const Json*> FindPath(const Json& object, std::string_view path);
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,53 @@
+// What every verb needs: the objects, the kinds, time, and identifiers.
+//
+// Thread safety: the parts are thread safe; the context itself is not changed once made.
+
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "controller/apiserver/schema/kind.h"
+#include "controller/apiserver/storage/component_status.h"
+#include "controller/apiserver/storage/object_store.h"
+#include "lib/base/clock.h"
+#include "lib/base/rng.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller::apiserver {
+
+// uids and generated names. Thread safe.
+class IdSource {
+ public:
+  explicit IdSource(std::uint64_t seed) : rng_(seed) {}
+
+  std::string Uid() {
+    const std::lock_guard lock(mutex_);
+    return NewUuid(rng_);
+  }
+  std::string Suffix() {
+    const std::lock_guard lock(mutex_);
+    return NewNameSuffix(rng_);
+  }
+
+ private:
+  std::mutex mutex_;
+  Rng rng_;
+};
+
+// Asks a node's pod runner (kubelet) for `target`, "/containerLogs/default/web/main?follow=true".
+// The answer may be a stream.
+using NodeFetch =
+    std::function<rest::Response(const std::string& host, int port, const std::string& target)>;
+
+struct ApiContext {
+  ObjectStore& objects;
+  KindRegistry& kinds;
+  const Clock& clock;
+  IdSource& ids;
+  NodeFetch node_fetch;
+  const ComponentStatuses& components;
+};
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,52 @@
+// Where in an object a check is: a chain on the stack, from the field up to the object.
+//
+//   void Check(const Json& value, const FieldPath& at) {
+//     if (…) problems.push_back(at.Text());             // "spec.containers[0].image"
+//     Check(value["image"], FieldPath(at, "image"));
+//   }
+//
+// Most checks find nothing: text is made only where something is wrong.
+//
+// Thread safety: values; a path must not outlive its parent and its name.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "lib/base/utf8.h"
+
+namespace tahoma::controller::apiserver {
+
+// A name as it is told in messages: a client may choose one of megabytes, and each problem below it
+// would repeat it.
+inline std::string CutName(std::string_view name) {
+  constexpr std::size_t kNameMost = 512;  // above any name that is valid somewhere
+  if (name.size() <= kNameMost) return std::string(name);
+  return std::string(CutUtf8(name, kNameMost)) + "...";
+}
+
+class FieldPath {
+ public:
+  // The object itself, or a place in a larger one: "spec.spec".
+  explicit FieldPath(std::string_view start = "") : name_(start) {}
+  FieldPath(const FieldPath& parent, std::string_view name) : parent_(&parent), name_(name) {}
+  FieldPath(const FieldPath& parent, std::size_t index)
+      : parent_(&parent), index_(index), is_index_(true) {}
+
+  std::string Text() const {
+    std::string text = parent_ == nullptr ? std::string() : parent_->Text();
+    if (is_index_) return text + "[" + std::to_string(index_) + "]";
+    if (!text.empty()) text += '.';
+    return text.append(CutName(name_));
+  }
+
+ private:
+  const FieldPath* parent_ = nullptr;
+  std::string_view name_;
+  std::size_t index_ = 0;
+  bool is_index_ = false;
+};
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,117 @@
+#include "controller/apiserver/schema/json_text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/apiserver/schema/field_path.h"
+#include "controller/apiserver/schema/schema.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+// Builds the value as the parser goes along (the events of nlohmann::json_sax).
+class Builder {
+ public:
+  bool null() { return Add(nullptr); }
+  bool boolean(bool value) { return Add(value); }
+  bool number_integer(std::int64_t value) { return Add(value); }
+  bool number_unsigned(std::uint64_t value) { return Add(value); }
+  bool number_float(double value, const std::string&) { return Add(value); }
+  bool string(std::string& value) { return Add(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }  // JSON text has none
+  bool start_object(std::size_t) { return Open(Json::object()); }
+  bool start_array(std::size_t) { return Open(Json::array()); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+  bool key(std::string& name) {
+    auto& fields = open_.back().container->get_ref<Json::object_t&>();
+    if (fields.size() == kMembersMax) {
+      status_ = ResourceExhausted("wider than {} members of one object", kMembersMax);
+      return false;
+    }
+    const auto [at, is_new] = fields.emplace(std::move(name));
+    open_.back().key = &at->first;
+    field_ = &at->second;
+    if (!is_new) Report();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {
+    status_ = InvalidArgument("{}", error.what());
+    return false;
+  }
+
+  const absl::Status& status() const { return status_; }
+  JsonText Take() { return {std::move(root_), std::move(found_)}; }
+
+ private:
+  struct Level {
+    Json* container;
+    const std::string* key = nullptr;  // of objects: the field that is being read
+  };
+
+  template <typename T>
+  bool Add(T&& value) {
+    if (IsFullList()) return false;
+    Place(std::forward<T>(value));
+    return true;
+  }
+  bool IsFullList() {
+    if (open_.empty() || !open_.back().container->is_array()) return false;
+    if (open_.back().container->size() < kItemsMax) return false;
+    status_ = ResourceExhausted("wider than {} items of one list", kItemsMax);
+    return true;
+  }
+  template <typename T>
+  Json* Place(T&& value) {
+    if (open_.empty()) return &(*root_ = std::forward<T>(value));
+    Json& container = *open_.back().container;
+    if (container.is_object()) return &(*field_ = std::forward<T>(value));
+    auto& items = container.get_ref<Json::array_t&>();
+    return &items.emplace_back(std::forward<T>(value));
+  }
+  bool Open(Json container) {
+    if (IsFullList()) return false;
+    if (open_.size() == kNestingMax) {
+      status_ = ResourceExhausted("nested deeper than {} levels", kNestingMax);
+      return false;
+    }
+    open_.push_back({Place(std::move(container))});
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+  void Report() {
+    std::string path;
+    for (const Level& level : open_) {
+      if (level.key == nullptr) {
+        path += fmt::format("[{}]", level.container->size() - 1);
+      } else {
+        path += (path.empty() ? "" : ".") + CutName(*level.key);
+      }
+    }
+    if (std::find(found_.begin(), found_.end(), path) == found_.end() &&
+        found_.size() < kMaxCauses) {
+      found_.push_back(std::move(path));
+    }
+  }
+
+  std::shared_ptr<Json> root_ = std::make_shared<Json>();
+  std::vector<Level> open_;  // from the root to where the parser is
+  Json* field_ = nullptr;    // where the value of the key that was read last belongs
+  std::vector<std::string> found_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<JsonText> ReadJson(std::string_view text) {
+  Builder builder;
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.status();
+  return builder.Take();
+}
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,157 @@
+// Structural schemas: what an object of a kind may look like.
+//
+//   std::vector<std::string> unknown = Prune(*kind.schema, object);   // {"spec.foo"}; removed
+//   ApplyDefaults(*kind.schema, object);
+//   std::vector<Cause> causes = ValidateSchema(*kind.schema, object); // empty: fits
+//
+// A Schema comes from a type table (schema_table.h, built-in kinds) or from the openAPIV3Schema of
+// a CustomResourceDefinition (crd.h). Both kinds of source end in this one form, and validation,
+// pruning, defaults, strategic merge patch, server-side apply and OpenAPI are read off it.
+//
+// Scope: structure. What a field means is in validation.h. CEL rules (x-kubernetes-validations)
+// and the value checks inside allOf/anyOf/oneOf/not are not evaluated.
+//
+// Thread safety: a Schema is immutable once built; the functions are pure but for the object they
+// are given.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/json_fwd.h"
+#include "lib/base/shared_map.h"
+
+namespace re2 {
+class RE2;
+}
+
+namespace tahoma::controller::apiserver {
+
+struct Schema;
+using SchemaPtr = std::shared_ptr<const Schema>;
+
+// One entry of a Status' details.causes. `message` is without the field's path, as in Kubernetes:
+// {"FieldValueRequired", "Required value", "spec.members"}.
+struct Cause {
+  std::string reason;
+  std::string message;
+  std::string field;
+
+  friend bool operator==(const Cause&, const Cause&) = default;
+};
+
+struct Schema {
+  // kQuantity and kIntOrString accept numbers and strings; kAny accepts everything and keeps it.
+  enum class Type : std::uint8_t {
+    kAny,
+    kObject,
+    kArray,
+    kString,
+    kInteger,
+    kNumber,
+    kBoolean,
+    kIntOrString,
+    kQuantity
+  };
+  // How lists merge (x-kubernetes-list-type). kMap lists are keyed by list_map_keys.
+  enum class ListType : std::uint8_t { kAtomic, kSet, kMap };
+  // What a strategic merge patch does with a list; kMerge by merge_key, or by value when empty.
+  enum class PatchStrategy : std::uint8_t { kReplace, kMerge };
+
+  Type type = Type::kAny;
+  // Full name of a shared type, "io.k8s.api.core.v1.PodSpec"; empty for an anonymous one. Named
+  // types become components of the OpenAPI document.
+  std::string name;
+  // Of a use of a shared type (a field, with its own description, default and list type): the type
+  // itself. Null for the type and for anonymous schemas.
+  SchemaPtr definition;
+  std::string description;
+  std::string format;
+
+  SharedMap<std::string, SchemaPtr> properties;
+  std::vector<std::string> defaulted;  // the properties that have a default
+  std::vector<std::string> required;
+  SchemaPtr additional;  // of map values
+  SchemaPtr items;
+  bool preserve_unknown = false;
+  bool nullable = false;
+  bool embedded_resource = false;  // apiVersion, kind and metadata are meaningful inside
+  bool atomic = false;             // a map or struct that has one owner (x-kubernetes-map-type)
+  bool typed_by_message = false;  // of kAny: what fits is known by the kind's protobuf message only
+
+  ListType list_type = ListType::kAtomic;
+  std::vector<std::string> list_map_keys;
+  PatchStrategy patch_strategy = PatchStrategy::kReplace;
+  std::string merge_key;
+  bool retain_keys = false;
+
+  std::shared_ptr<const Json> default_value;  // null: no default
+  std::vector<Json> enumeration;              // empty: any value
+  std::string pattern;
+  std::shared_ptr<const re2::RE2> compiled_pattern;
+  std::optional<double> minimum, maximum;
+  bool exclusive_minimum = false, exclusive_maximum = false;
+  std::optional<double> multiple_of;
+  std::optional<std::int64_t> min_length, max_length, min_items, max_items, min_properties,
+      max_properties;
+  bool unique_items = false;
+
+  Schema();
+  Schema(const Schema&);
+  ~Schema();
+
+  // Adds a property. False when there is one of that name.
+  bool Add(const std::string& property, SchemaPtr schema);
+  // Adds it in the place of one that may be there.
+  void Replace(const std::string& property, SchemaPtr schema);
+  // The schema of one field of an object or map; nullptr when it has none.
+  const Schema* Field(std::string_view field) const;
+  bool Requires(std::string_view field) const;
+};
+
+// Most errors that one validation reports, and the deepest object it looks into.
+inline constexpr std::size_t kMaxCauses = 100;
+inline constexpr int kMaxDepth = 128;
+
+// Which top-level fields of an object are looked at, when the others have been looked at before and
+// are as they were. None given: all.
+using Parts = std::optional<std::set<std::string, std::less<>>>;
+inline bool Has(const Parts& parts, std::string_view field) {
+  return !parts || parts->contains(field);
+}
+
+// Whether the schema of an object does not have the field, and does not keep such.
+bool IsUnknown(const Schema& schema, std::string_view field);
+
+// Removes the fields that the schema does not know and returns their paths ("spec.foo",
+// "spec.containers[0].imag"), in the order of the object. apiVersion, kind and metadata at the top
+// (and inside an embedded resource) are always kept; an unknown field inside metadata is reported.
+std::vector<std::string> Prune(const Schema& schema, Json& object, const Parts& parts = {});
+
+// Fills absent fields that have a default, parents before children; idempotent. A null in a field
+// that is not nullable and has a default becomes the default; other such nulls are dropped.
+void ApplyDefaults(const Schema& schema, Json& object, const Parts& parts = {});
+
+// Everything that does not fit: types, required, enum, pattern, bounds, list types. Texts are those
+// of a real API server's custom resources. `path` is put before every field.
+std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object,
+                                  std::string_view path = "", const Parts& parts = {});
+
+// Whether Prune and, with `decodes`, DecodeError have nothing to say, and no value is there that is
+// typed by the message: one look at what is right.
+bool IsClean(const Schema& schema, const Json& object, bool decodes, const Parts& parts = {});
+
+// For built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.
+// The text after "cannot be handled as a Pod: ", or nullopt when all types fit.
+std::optional<std::string> DecodeError(const Schema& schema, const Json& object,
+                                       const Parts& parts = {});
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,37 @@
+// Values that a real API server fills into objects of built-in kinds and that no schema can state,
+// and the fields that a request may not set.
+//
+//   ApplyDefaults(*kind.schema, object);   // schema.h
+//   PrepareCreate(kind, object);           // status dropped, phase Pending, QoS class, …
+//
+// Thread safety: pure functions of their arguments.
+
+#pragma once
+
+#include <string_view>
+
+#include "controller/apiserver/schema/kind.h"
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller::apiserver {
+
+// Defaults that depend on other fields (a container's pull policy on its image tag, requests on
+// limits, the service account). Idempotent; part of every create and update.
+void ApplyKindDefaults(const Kind& kind, Json& object);
+
+// Makes a field of `to` what it is in `from`, or absent.
+void TakeField(const Json& from, std::string_view field, Json& to);
+
+// For create: drops what the client may not set (status where it is a subresource) and sets the
+// first status (a pod is Pending, a namespace Active and finalized by "kubernetes").
+void PrepareCreate(const Kind& kind, std::string_view now, Json& object);
+
+// For update of the main resource ("") or of "status": takes from `old_object` what this request
+// may not change: status, or everything but status.
+void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
+                   std::string_view subresource);
+
+// True when metadata.generation must go up: something outside metadata and status differs.
+bool SpecChanged(const Kind& kind, const Json& old_object, const Json& new_object);
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,45 @@
+// The checks that ValidateCreate and ValidateUpdate are made of, one file per group of kinds.
+//
+// Each appends to a list of causes. Scope: internal to this folder.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/apiserver/schema/causes.h"
+#include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/validation/validation.h"
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller::apiserver {
+
+// Adds when the two values differ.
+void CheckImmutable(std::string field, const Json& old_value, const Json& new_value,
+                    Causes& causes);
+
+void CheckMetadata(const Kind& kind, const Json& object, Causes& causes);
+void CheckMetadataUpdate(const Json& old_object, const Json& new_object, Causes& causes);
+
+void CheckPod(const Json& pod, Causes& causes);
+void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
+void CheckPodStatusUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
+// Also of a Secret.
+void CheckConfigMap(const Json& map, Causes& causes);
+void CheckNode(const Json& node, Causes& causes);
+
+// `path` is "spec" of a claim and "spec.spec" of a template.
+void CheckClaimSpec(const Json& spec, const std::string& path, Causes& causes);
+void CheckClaimStatusUpdate(const Json& old_claim, const Json& new_claim, Causes& causes);
+void CheckSliceSpec(const Json& spec, Causes& causes);
+void CheckSliceUpdate(const Json& old_spec, const Json& new_spec, Causes& causes);
+void CheckClassSpec(const Json& spec, Causes& causes);
+
+// Our own kind: shape and slices (tahoma.dev Gang).
+void CheckGang(const Json& gang, Causes& causes);
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,179 @@
+#include "controller/apiserver/validation/validation.h"
+
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "controller/apiserver/schema/crd.h"
+#include "controller/apiserver/validation/parts.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+// Whole seconds; a lease of a real server must be valid for more than none.
+void CheckLease(const Json& lease, Causes& causes) {
+  for (const char* field : {"leaseDurationSeconds", "leaseTransitions"}) {
+    const Json& value = ValueAt(lease, {"spec", field});
+    const std::int64_t least = std::string_view(field) == "leaseDurationSeconds" ? 1 : 0;
+    if (value.is_number_integer() && value.get<std::int64_t>() < least) {
+      causes.push_back(
+          Invalid(fmt::format("spec.{}", field), value,
+                  least == 1 ? "must be greater than 0" : "must be greater than or equal to 0"));
+    }
+  }
+}
+
+void CheckCrd(const Json& crd, Causes& causes) {
+  const auto kinds = KindsOfCrd(crd);
+  if (kinds.ok()) return;
+  // "spec.names.kind: Required value" as field and message.
+  const std::string_view text = Message(kinds.status());
+  const auto colon = text.find(": ");
+  if (colon == std::string_view::npos) return causes.push_back(Invalid("spec", nullptr, text));
+  const std::string_view message = text.substr(colon + 2);
+  const char* reason = "FieldValueInvalid";
+  if (message.starts_with("Required")) reason = "FieldValueRequired";
+  if (message.starts_with("Unsupported")) reason = "FieldValueNotSupported";
+  if (message.starts_with("Forbidden")) reason = "FieldValueForbidden";
+  if (message.starts_with("Too long")) reason = "FieldValueTooLong";
+  if (message.starts_with("Too many")) reason = "FieldValueTooMany";
+  causes.push_back({reason, std::string(message), std::string(text.substr(0, colon))});
+}
+
+void CheckEvent(const Json& event, Causes& causes) {
+  const std::string space = TextAt(event, {"involvedObject", "namespace"});
+  if (space.empty() ? TextAt(event, {"metadata", "namespace"}) == "default"
+                    : space == TextAt(event, {"metadata", "namespace"})) {
+    return;
+  }
+  causes.push_back(Invalid("involvedObject.namespace", space, "does not match event.namespace"));
+}
+
+struct Checks {
+  std::function<void(const Json& object, Causes&)> object;  // create, and update of the resource
+  std::function<void(const Json& old_object, const Json& new_object, Causes&)> update;
+  std::function<void(const Json& old_object, const Json& new_object, Causes&)> status_update;
+};
+
+void CheckTemplate(const Json& object, Causes& causes) {
+  CheckClaimSpec(ValueAt(object, {"spec", "spec"}), "spec.spec", causes);
+}
+
+void SameSpec(const Json& old_object, const Json& new_object, Causes& causes) {
+  CheckImmutable("spec", ValueAt(old_object, {"spec"}), ValueAt(new_object, {"spec"}), causes);
+}
+
+void SameContent(const Json& old_object, const Json& new_object, Causes& causes) {
+  if (ValueAt(old_object, {"immutable"}) != true) return;
+  for (const char* field : {"immutable", "data", "binaryData"}) {
+    if (ValueAt(old_object, {field}) != ValueAt(new_object, {field})) {
+      causes.push_back(Forbidden(field, "field is immutable when `immutable` is set"));
+    }
+  }
+}
+
+const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
+  static const auto* const checks = new std::map<std::string, Checks, std::less<>>{
+      {"pods", {CheckPod, CheckPodUpdate, CheckPodStatusUpdate}},
+      {"nodes", {CheckNode, {}, {}}},
+      {"configmaps", {CheckConfigMap, SameContent, {}}},
+      {"secrets", {CheckConfigMap, SameContent, {}}},
+      {"events", {CheckEvent, {}, {}}},
+      {"leases.coordination.k8s.io", {CheckLease, {}, {}}},
+      {"customresourcedefinitions.apiextensions.k8s.io", {CheckCrd, {}, {}}},
+      {"gangs.tahoma.dev", {CheckGang, {}, {}}},
+      {"resourceclaims.resource.k8s.io",
+       {[](const Json& o, Causes& causes) { CheckClaimSpec(ValueAt(o, {"spec"}), "spec", causes); },
+        SameSpec, CheckClaimStatusUpdate}},
+      {"resourceclaimtemplates.resource.k8s.io", {CheckTemplate, SameSpec, {}}},
+      {"deviceclasses.resource.k8s.io",
+       {[](const Json& o, Causes& causes) { CheckClassSpec(ValueAt(o, {"spec"}), causes); },
+        {},
+        {}}},
+      {"resourceslices.resource.k8s.io",
+       {[](const Json& o, Causes& causes) { CheckSliceSpec(ValueAt(o, {"spec"}), causes); },
+        [](const Json& before, const Json& after, Causes& causes) {
+          CheckSliceUpdate(ValueAt(before, {"spec"}), ValueAt(after, {"spec"}), causes);
+        },
+        {}}}};
+  return *checks;
+}
+
+const Checks& ChecksOf(const Kind& kind) {
+  static const Checks* const kNone = new Checks;
+  const auto it = ChecksByResource().find(kind.resource());
+  return it == ChecksByResource().end() ? *kNone : it->second;
+}
+
+// The replicas of a kind with a scale must be readable as such, whatever else the schema says
+// (apiextensions-apiserver, pkg/registry/customresource/validator.go).
+void CheckScalePath(const Kind& kind, const Json& object, Causes& causes) {
+  if (!kind.scale) return;
+  const Json* value = &object;
+  std::string path;
+  for (const std::string& part : kind.scale->spec_replicas) {
+    path += "." + part;
+    if (!value->is_object() || !value->contains(part)) return;
+    value = &value->at(part);
+  }
+  if (value->is_number_integer()) {
+    const auto replicas = value->get<std::int64_t>();
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    if (replicas < 0) causes.push_back(Invalid(path, *value, "should be a non-negative integer"));
+    if (replicas > kMost) {
+      causes.push_back(
+          Invalid(path, *value, fmt::format("should be less than or equal to {}", kMost)));
+    }
+  }
+  if (!value->is_string()) return;
+  causes.push_back(Invalid(path, 0,
+                           fmt::format("{} accessor error: {} is of the type string, expected "
+                                       "int64",
+                                       path, value->get<std::string>())));
+}
+
+Causes Bounded(Causes causes) {
+  if (causes.size() > kMaxCauses) causes.resize(kMaxCauses);
+  return causes;
+}
+
+}  // namespace
+
+std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
+  Causes causes;
+  CheckMetadata(kind, object, causes);
+  const Causes structure = ValidateSchema(*kind.schema, object);
+  causes.insert(causes.end(), structure.begin(), structure.end());
+  CheckScalePath(kind, object, causes);
+  // Meaning is looked at only where the structure holds; else one mistake is told twice.
+  if (const Checks& checks = ChecksOf(kind); structure.empty() && checks.object) {
+    checks.object(object, causes);
+  }
+  return Bounded(std::move(causes));
+}
+
+std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, const Json& new_object,
+                                  std::string_view subresource) {
+  Causes causes;
+  CheckMetadata(kind, new_object, causes);
+  CheckMetadataUpdate(old_object, new_object, causes);
+  const Causes structure =
+      ValidateSchema(*kind.schema, new_object, "", PartsToCheck(kind, old_object, new_object));
+  causes.insert(causes.end(), structure.begin(), structure.end());
+  if (subresource != "status") CheckScalePath(kind, new_object, causes);
+  if (!structure.empty()) return Bounded(std::move(causes));
+  const Checks& checks = ChecksOf(kind);
+  if (subresource == "status") {
+    if (checks.status_update) checks.status_update(old_object, new_object, causes);
+    return Bounded(std::move(causes));
+  }
+  // A field that may not change is reported alone, as its new content does not matter.
+  const std::size_t before = causes.size();
+  if (checks.update) checks.update(old_object, new_object, causes);
+  if (checks.object && causes.size() == before) checks.object(new_object, causes);
+  return Bounded(std::move(causes));
+}
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,44 @@
+// delete and deletecollection: preconditions, finalizers, graceful deletion of pods.
+//
+// A bound pod with a grace period stays, marked, until its node's pod runner deletes it with grace
+// period 0. Propagation: "Background" and "Foreground" and "Orphan" are carried out by the cluster
+// controllers (garbage collection) through finalizers.
+//
+// Thread safety: from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "controller/apiserver/request/api_context.h"
+#include "controller/apiserver/request/api_request.h"
+
+namespace tahoma::controller::apiserver {
+
+struct DeleteOptions {
+  std::optional<std::int64_t> grace_seconds;
+  std::string precondition_uid;
+  std::string precondition_version;
+  std::string propagation;  // "", Background, Foreground, Orphan
+  bool dry_run = false;
+
+  // From the body, which may be empty, or else from the query.
+  static absl::StatusOr<DeleteOptions> Of(const ApiRequest& request);
+};
+
+absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiRequest& request);
+absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRequest& request);
+
+// The deletion itself: the object as it is now (marked), or its last state (gone).
+struct Deletion {
+  ObjectPtr object;
+  bool gone = false;
+};
+absl::StatusOr<Deletion> DeleteObject(const ApiContext& context, const Kind& kind,
+                                      const std::string& key, const DeleteOptions& options);
+
+}  // namespace tahoma::controller::apiserver

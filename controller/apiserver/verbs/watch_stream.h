@@ -1,0 +1,83 @@
+// One open watch.
+//
+//   auto watch = std::make_shared<WatchStream>(objects, clock, request, form, selection, start);
+//   response.source = [watch](std::string& out, std::chrono::milliseconds wait) {
+//     return watch->Read(out, wait);
+//   };
+//
+// A watch holds no queue of its own: it reads the resource's event log from its own position and
+// ends with an ERROR event (410) when the log has moved on past it. Lines are made once and shared;
+// readers in this process take the objects themselves (ReadEvents).
+//
+// Thread safety: one reader.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/apiserver/request/api_request.h"
+#include "controller/apiserver/request/representation.h"
+#include "controller/apiserver/request/selection.h"
+#include "controller/apiserver/storage/object_store.h"
+#include "lib/base/clock.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller::apiserver {
+
+class WatchStream {
+ public:
+  struct Start {
+    std::int64_t version = 0;        // events after this
+    std::vector<ObjectPtr> initial;  // sent first, as ADDED
+    bool end_bookmark = false;       // after them a BOOKMARK with k8s.io/initial-events-end
+    bool bookmarks = false;          // one a minute
+    std::chrono::seconds timeout = std::chrono::seconds(1800);
+  };
+
+  // `objects` and `clock` must outlive the stream.
+  WatchStream(const ObjectStore& objects, const Clock& clock, const ApiRequest& request,
+              Representation form, Selection selection, Start start);
+
+  // Of the bytes that Read gives.
+  std::string_view media_type() const { return form_.stream_type(); }
+  // As rest::StreamSource: appends lines to `out`, waiting at most `wait`; false when it is over.
+  bool Read(std::string& out, std::chrono::milliseconds wait);
+  // The same events as whole objects; also over when `sink` has had enough.
+  bool ReadEvents(const kube::EventSink& sink, std::chrono::milliseconds wait);
+
+ private:
+  class Output;
+  class TextOutput;
+  class ObjectOutput;
+
+  bool ReadInto(Output& out, std::chrono::milliseconds wait);
+  void SendInitial(Output& out);
+  void Send(const Event& event, Output& out);
+  Json Bookmark(bool initial_end) const;
+
+  const ObjectStore& objects_;
+  const Clock& clock_;
+  const std::shared_ptr<const KindTable> kinds_;  // keeps kind_ alive
+  const Kind* const kind_;
+  const ResourceName resource_;
+  const std::string key_prefix_;
+  const Representation form_;
+  const Selection selection_;
+  const bool bookmarks_;
+  const bool end_bookmark_;
+  const MonotonicTime deadline_;
+  std::vector<ObjectPtr> initial_;
+  std::size_t initial_sent_ = 0;
+  bool initial_done_ = false;
+  std::int64_t position_;
+  MonotonicTime next_bookmark_;
+  bool first_line_ = true;
+};
+
+}  // namespace tahoma::controller::apiserver

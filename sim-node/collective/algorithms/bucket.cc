@@ -1,0 +1,133 @@
+#include "sim-node/collective/algorithms/bucket.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace tahoma::sim {
+namespace {
+
+using torus::Axis;
+using torus::ChipIndex;
+using torus::Coord;
+using torus::Direction;
+
+constexpr int kSide = 4;
+constexpr std::size_t kRingSteps = kSide - 1;
+
+struct Sends {
+  const ChipSet& set;
+  const torus::Shape& torus;
+  std::vector<std::size_t> places = {};  // in the set, by chip
+
+  // Chip `from` sends to `to` what is for chips with `coordinate` along the axis of the leg, and
+  // has come to it over the axes `before`.
+  void Append(const Cutter& cutter, std::size_t part, ChipIndex from, ChipIndex to, Axis axis,
+              int coordinate, const std::vector<Axis>& before, Step& step) const {
+    const Coord at = torus.CoordOf(from);
+    for (std::size_t owner = 0; owner < places.size(); ++owner) {
+      const Coord of = torus.CoordOf(ChipIndex(static_cast<int>(owner)));
+      if (of.along(axis) != coordinate) continue;
+      const bool comes_here = std::all_of(before.begin(), before.end(), [&](Axis done) {
+        return of.along(done) == at.along(done);
+      });
+      if (comes_here) cutter.Append(step, from, to, places[owner], part, Action::kReduce);
+    }
+  }
+};
+
+ChipIndex Moved(const torus::Shape& torus, ChipIndex chip, Axis axis, int by) {
+  Coord at = torus.CoordOf(chip);
+  at.set(axis, (at.along(axis) + by + kSide) % kSide);
+  return torus.IndexOf(at);
+}
+
+void AppendLeg(const Sends& sends, const Cutter& cutter, std::size_t part, const BucketLane& lane,
+               std::size_t leg_number, std::size_t delay, std::vector<Step>& steps) {
+  const BucketLeg& leg = lane.legs[leg_number];
+  const int sign = lane.direction == Direction::kPlus ? 1 : -1;
+  std::vector<Axis> before;
+  for (std::size_t i = 0; i < leg_number; ++i) before.push_back(lane.legs[i].axis);
+  for (const ChipIndex from : sends.set.chips()) {
+    const int at = sends.torus.CoordOf(from).along(leg.axis);
+    for (int t = 0; t < kSide - 1; ++t) {
+      const int by = leg.direct ? t + 1 : sign;
+      const int target = leg.direct ? at + by : at - sign * (t + 1);
+      const std::size_t step =
+          leg.first_step + delay + (leg.direct ? 0 : static_cast<std::size_t>(t));
+      sends.Append(cutter, part, from, Moved(sends.torus, from, leg.axis, by), leg.axis,
+                   (target + kSide) % kSide, before, steps[step]);
+    }
+  }
+}
+
+BucketLane Ringed(const std::vector<Axis>& axes, std::size_t first_step, Direction direction,
+                  std::uint32_t weight) {
+  BucketLane lane{.legs = {}, .direction = direction, .weight = weight};
+  for (const Axis axis : axes) {
+    lane.legs.push_back({.axis = axis, .first_step = first_step});
+    first_step += kRingSteps;
+  }
+  return lane;
+}
+
+}  // namespace
+
+std::vector<BucketLane> BucketLanes(bool pipelined) {
+  std::vector<BucketLane> lanes;
+  for (const Direction direction : torus::kDirections) {
+    for (const auto& [one, other] :
+         {std::pair(Axis::kX, Axis::kY), std::pair(Axis::kY, Axis::kX)}) {
+      if (pipelined) {
+        lanes.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 59));
+        lanes.push_back(Ringed({Axis::kZ, one, other}, 0, direction, 16));
+        continue;
+      }
+      lanes.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 80));
+      // Beside the first class's first three steps, and beside the next, in which it sends a
+      // quarter.
+      for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
+        BucketLane lane = Ringed({Axis::kZ}, turn * kRingSteps, direction, turn == 0 ? 20 : 5);
+        lane.legs.push_back({.axis = one, .first_step = 2 * kRingSteps + turn, .direct = true});
+        lane.legs.push_back(
+            {.axis = other, .first_step = 2 * kRingSteps + turn + 1, .direct = true});
+        lanes.push_back(std::move(lane));
+      }
+    }
+  }
+  return lanes;
+}
+
+std::vector<Step> BucketSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
+                              const Layout& layout, std::size_t slices) {
+  TAHOMA_CHECK(set.size() == static_cast<std::size_t>(kSide * kSide * kSide));
+  Sends sends{.set = set, .torus = torus};
+  for (std::size_t chip = 0; chip < set.size(); ++chip) {
+    sends.places.push_back(set.PlaceOf(ChipIndex(static_cast<int>(chip))));
+  }
+  const std::vector<BucketLane> lanes = BucketLanes(slices > 1);
+  std::vector<std::uint32_t> weights;
+  for (const BucketLane& lane : lanes) weights.push_back(lane.weight);
+  std::vector<Step> steps(3 * kRingSteps + slices - 1);
+  for (std::size_t slice = 0; slice < slices; ++slice) {
+    const Cutter cutter(layout, weights, {.index = slice, .count = slices});
+    for (std::size_t part = 0; part < lanes.size(); ++part) {
+      for (std::size_t leg = 0; leg < lanes[part].legs.size(); ++leg) {
+        AppendLeg(sends, cutter, part, lanes[part], leg, slice, steps);
+      }
+    }
+  }
+  if (phase == Phase::kReduceScatter) return steps;
+  // All-gather undoes reduce-scatter: last step first, every message back where it came from.
+  std::reverse(steps.begin(), steps.end());
+  for (Step& step : steps) {
+    for (Send& send : step) {
+      std::swap(send.from, send.to);
+      send.action = Action::kCopy;
+    }
+  }
+  return steps;
+}
+
+}  // namespace tahoma::sim

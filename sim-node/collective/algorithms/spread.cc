@@ -1,0 +1,131 @@
+#include "sim-node/collective/algorithms/spread.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "lib/base/rng.h"
+
+namespace tahoma::sim {
+namespace {
+
+// A set of pieces.
+class Pieces {
+ public:
+  explicit Pieces(std::size_t count) : words_((count + 63) / 64) {}
+  void Add(std::size_t piece) { words_[piece / 64] |= std::uint64_t{1} << (piece % 64); }
+  std::size_t word_count() const { return words_.size(); }
+  std::uint64_t word(std::size_t i) const { return words_[i]; }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+class Greedy {
+ public:
+  Greedy(const std::vector<std::size_t>& owners, const std::vector<Channel>& channels,
+         std::size_t chips)
+      : channels_(channels),
+        has_(chips, Pieces(owners.size())),
+        promised_(chips, Pieces(owners.size())),
+        copies_(owners.size(), 1),
+        free_at_(channels.size(), 0),
+        missing_((chips - 1) * owners.size()) {
+    for (std::size_t piece = 0; piece < owners.size(); ++piece) {
+      has_[owners[piece]].Add(piece);
+      promised_[owners[piece]].Add(piece);
+    }
+  }
+
+  std::optional<std::vector<Carriage>> Run() {
+    while (missing_ > 0) {
+      Land();
+      const bool started = Start();
+      if (!started && flying_.empty() && missing_ > 0) return std::nullopt;
+      ++now_;
+    }
+    return std::move(carriages_);
+  }
+
+ private:
+  // What has arrived by the beginning of this step can be sent on.
+  void Land() {
+    std::erase_if(flying_, [this](const Carriage& one) {
+      const Channel& channel = channels_[one.channel];
+      if (one.begin + channel.steps > now_) return false;
+      has_[channel.to].Add(one.piece);
+      return true;
+    });
+  }
+
+  // Pieces that the channel's sender has and that nobody has promised its receiver, of one word.
+  std::uint64_t Choice(const Channel& channel, std::size_t word) const {
+    return has_[channel.from].word(word) & ~promised_[channel.to].word(word);
+  }
+
+  bool Start() {
+    std::vector<std::pair<int, std::size_t>> idle;  // choice, channel
+    for (std::size_t i = 0; i < channels_.size(); ++i) {
+      if (free_at_[i] > now_) continue;
+      int choice = 0;
+      for (std::size_t word = 0; word < words(); ++word) {
+        choice += std::popcount(Choice(channels_[i], word));
+      }
+      if (choice > 0) idle.emplace_back(choice, i);
+    }
+    for (std::size_t i = idle.size(); i > 1; --i) std::swap(idle[i - 1], idle[rng_.Below(i)]);
+    std::stable_sort(idle.begin(), idle.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    bool started = false;
+    for (const auto& [choice, i] : idle) started |= Carry(i);
+    return started;
+  }
+
+  bool Carry(std::size_t i) {
+    const Channel& channel = channels_[i];
+    std::size_t rarest = copies_.size();
+    std::uint64_t ties = 0;
+    for (std::size_t word = 0; word < words(); ++word) {
+      for (std::uint64_t left = Choice(channel, word); left != 0; left &= left - 1) {
+        const std::size_t piece = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+        if (rarest == copies_.size() || copies_[piece] < copies_[rarest]) {
+          rarest = piece;
+          ties = 1;
+        } else if (copies_[piece] == copies_[rarest] && rng_.Below(++ties) == 0) {
+          rarest = piece;
+        }
+      }
+    }
+    if (rarest == copies_.size()) return false;  // another channel has just promised it
+    promised_[channel.to].Add(rarest);
+    ++copies_[rarest];
+    --missing_;
+    free_at_[i] = now_ + channel.steps;
+    flying_.push_back({.piece = rarest, .channel = i, .begin = now_});
+    carriages_.push_back(flying_.back());
+    return true;
+  }
+
+  std::size_t words() const { return has_.front().word_count(); }
+
+  const std::vector<Channel>& channels_;
+  std::vector<Pieces> has_;
+  std::vector<Pieces> promised_;      // what a chip has or is being sent
+  std::vector<std::size_t> copies_;   // of each piece, promised ones included
+  std::vector<std::size_t> free_at_;  // step, by channel
+  std::size_t missing_;               // promises that are still to be made
+  std::size_t now_ = 0;
+  std::vector<Carriage> flying_;
+  std::vector<Carriage> carriages_;
+  Rng rng_{1};  // breaks ties; any number does
+};
+
+}  // namespace
+
+std::optional<std::vector<Carriage>> Spread(const std::vector<std::size_t>& owners,
+                                            const std::vector<Channel>& channels,
+                                            std::size_t chips) {
+  return Greedy(owners, channels, chips).Run();
+}
+
+}  // namespace tahoma::sim

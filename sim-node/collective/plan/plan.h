@@ -1,0 +1,55 @@
+// From a request to a timed schedule: which algorithm, and what it costs.
+//
+//   auto plan = PlanCollective({.operation = Operation::kAllReduce, .bytes = 1 << 20,
+//                               .type = ElementType::kFp32}, members, links);
+//   Name(plan->algorithm);                    // "mesh"
+//   plan->times.end - plan->times.start;      // virtual time
+//
+// Between chips only chips take part; what their ranks cost is in chip_cost.h. On a healthy box the
+// algorithm is chosen by closed forms (estimate.h), elsewhere every one is timed.
+//
+// Scope: pure functions of the request, the members and the state of the links: every process that
+// takes part plans for itself and gets the same.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <vector>
+
+#include "sim-node/collective/algorithms/algorithms.h"
+#include "sim-node/collective/algorithms/chip_set.h"
+#include "sim-node/collective/plan/plan_options.h"
+#include "sim-node/collective/schedule/request.h"
+#include "sim-node/collective/schedule/schedule.h"
+#include "sim-node/collective/schedule/timing.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+// Of the members' chips, in their order. They must be different and in the torus of `links`.
+ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links);
+
+struct Plan {
+  Algorithm algorithm = Algorithm::kMesh;
+  Schedule schedule;
+  ScheduleTimes times;  // from virtual time 0
+  // Send-receive and permute: whose buffer each rank gets.
+  std::vector<int> sources = {};
+};
+
+// kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, a size
+// that is no multiple of the element's, slices outside 0 .. kMaxSlices, or what moves.h says.
+// kFailedPrecondition when links that are down cut members off. An exchange is always "mesh".
+absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
+                                    const TorusLinks& links, const PlanOptions& options = {});
+
+// The same with the algorithm given. Also kInvalidArgument when the mode, the operation or the
+// members do not allow it, and why.
+absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
+                              const std::vector<Member>& members, const TorusLinks& links,
+                              const PlanOptions& options = {});
+
+}  // namespace tahoma::sim

@@ -1,0 +1,65 @@
+#include "sim-node/collective/schedule/schedule.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/base/check.h"
+
+namespace tahoma::sim {
+
+std::uint32_t WayTable::Add(std::span<const LinkId> way) {
+  links_.insert(links_.end(), way.begin(), way.end());
+  ends_.push_back(static_cast<std::uint32_t>(links_.size()));
+  return last();
+}
+
+absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
+                                            torus::ChipMask through, const TorusLinks& links) {
+  const std::span<const LinkId> way = schedule.ways.Of(send.way);
+  if (!way.empty() && links.IsUp(way)) return std::vector<LinkId>(way.begin(), way.end());
+  return links.FindRoute(send.from, send.to, through);
+}
+
+void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byte> buffer,
+             std::span<const std::byte> received) {
+  TAHOMA_CHECK(received.size() == send.bytes && send.to_offset + send.bytes <= buffer.size());
+  const std::span<std::byte> place = buffer.subspan(send.to_offset, send.bytes);
+  if (send.action == Action::kReduce) {
+    Combine(op, type, place, received);
+  } else if (!received.empty()) {
+    std::memcpy(place.data(), received.data(), received.size());
+  }
+}
+
+void Execute(const Schedule& schedule, ElementType type, ReduceOp op,
+             std::span<const ChipBuffer> buffers) {
+  std::vector<std::span<std::byte>> of_chip;
+  for (const ChipBuffer& buffer : buffers) {
+    const auto chip = static_cast<std::size_t>(buffer.chip.value());
+    of_chip.resize(std::max(of_chip.size(), chip + 1));
+    of_chip[chip] = buffer.bytes;
+  }
+  const auto sent_by = [&](const Send& send) -> std::span<const std::byte> {
+    const auto& from = of_chip.at(static_cast<std::size_t>(send.from.value()));
+    TAHOMA_CHECK(send.offset + send.bytes <= from.size());
+    return from.subspan(send.offset, send.bytes);
+  };
+  for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+    std::vector<std::byte> snapshot;
+    if (schedule.TakesSnapshot(turn)) {
+      ForEachSend(schedule, turn, [&](const Send& send) {
+        const auto sent = sent_by(send);
+        snapshot.insert(snapshot.end(), sent.begin(), sent.end());
+      });
+    }
+    std::size_t used = 0;
+    ForEachSend(schedule, turn, [&](const Send& send) {
+      auto sent = sent_by(send);
+      if (schedule.TakesSnapshot(turn)) sent = std::span(snapshot).subspan(used, send.bytes);
+      used += send.bytes;
+      Receive(send, type, op, of_chip.at(static_cast<std::size_t>(send.to.value())), sent);
+    });
+  }
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,157 @@
+// A collective as data: who sends which bytes to whom, step by step.
+//
+//   Schedule schedule = ...;                           // algorithms.h builds it
+//   Execute(schedule, type, op, buffers);              // really moves and reduces
+//   TimeSchedules({&schedule}, links);                 // what it costs on the links
+//
+// A send takes bytes [offset, offset + bytes) of the sender's buffer to to_offset of the
+// receiver's; the two differ only in exchanges (moves.h), elsewhere all buffers are laid out alike.
+// A chip may send to itself: ranks that share it. Within a step all sends leave from what the
+// buffers held before it: no chip sends bytes that the same step writes, except in turns that say
+// so. Receipts are applied in
+// the order of the list, which fixes the order of floating-point additions for every run and every
+// way of distributing the work.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/torus/box.h"
+#include "lib/torus/shape.h"
+#include "sim-node/collective/schedule/element.h"
+#include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/torus_links.h"
+
+namespace tahoma::sim {
+
+enum class Action : std::uint8_t { kReduce, kCopy };
+
+struct Send {
+  torus::ChipIndex from;
+  torus::ChipIndex to;
+  std::uint64_t offset = 0;
+  std::uint64_t to_offset = 0;
+  std::uint64_t bytes = 0;
+  Action action = Action::kCopy;
+  std::uint32_t way = 0;  // of Schedule::ways; 0 = the route that TorusLinks::FindRoute finds
+  friend bool operator==(const Send&, const Send&) = default;
+};
+
+using Step = std::vector<Send>;
+
+// Ways over the links of a unit, numbered from 1. Sends of a step with the same number are one
+// message; with different ones they are several, even on the same links.
+class WayTable {
+ public:
+  std::uint32_t Add(std::span<const LinkId> way);
+  // Empty for 0.
+  std::span<const LinkId> Of(std::uint32_t way) const {
+    return std::span(links_).subspan(ends_[way == 0 ? 0 : way - 1], Length(way));
+  }
+  // The highest number.
+  std::uint32_t last() const { return static_cast<std::uint32_t>(ends_.size() - 1); }
+  friend bool operator==(const WayTable&, const WayTable&) = default;
+
+ private:
+  std::size_t Length(std::uint32_t way) const { return way == 0 ? 0 : ends_[way] - ends_[way - 1]; }
+  std::vector<LinkId> links_;
+  std::vector<std::uint32_t> ends_ = {0};  // of each way in links_
+};
+
+// What the chips add to a step beside its software and its links (chip_cost.h).
+struct StepWork {
+  VirtualDuration start{};   // before the departure
+  VirtualDuration memory{};  // from the departure on, beside the links
+  friend bool operator==(const StepWork&, const StepWork&) = default;
+};
+
+// Where a step is made besides where it is written: both numbers are added to those of its sends.
+struct Copy {
+  int chips = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const Copy&, const Copy&) = default;
+};
+
+// A step that is made in several places of a fabric and on several parts of the buffers at once,
+// and when. What many units, chips or parts have in common is kept once.
+struct Turn {
+  std::uint32_t step = 0;                 // of Schedule::steps
+  std::vector<std::uint32_t> after = {};  // turns that must have ended first; all stand earlier
+  std::vector<Copy> copies = {{}};
+  torus::ChipMask through = ~torus::ChipMask{0};  // chips of each unit that routes may use
+  // Chips send what the same turn writes: all that is sent is taken before anything is received.
+  bool snapshot = false;
+};
+
+struct Schedule {
+  std::vector<Step> steps;
+  // Of each step; empty = none.
+  std::vector<StepWork> work;
+  // A step needs what the step `slices` before it has brought. With 2, even and odd steps move
+  // different parts of the buffers: one starts up while the other's messages fly. They leave in
+  // order, each as soon as the links are free of the one before.
+  std::size_t slices = 1;
+  // Empty: every step once, each after the one before it. Turns that may run at the same time touch
+  // different bytes.
+  std::vector<Turn> turns;
+  // On-chip work of the ranks that share a chip, before the first and after the last step.
+  VirtualDuration before{};
+  VirtualDuration after{};
+  // Chips that routes may use, unless there are turns.
+  torus::ChipMask through = ~torus::ChipMask{0};
+  WayTable ways = {};
+  // Of each chip's memory behind ChipBufferBytes, for what it keeps for others on the way.
+  std::uint64_t relay_bytes = 0;
+
+  bool TakesSnapshot(std::size_t turn) const { return !turns.empty() && turns[turn].snapshot; }
+  std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }
+};
+
+// Calls visit(send) for every send of a turn, in the order in which receipts are applied.
+template <typename Visit>
+void ForEachSend(const Schedule& schedule, std::size_t turn, const Visit& visit) {
+  if (schedule.turns.empty()) {
+    for (const Send& send : schedule.steps[turn]) visit(send);
+    return;
+  }
+  const Turn& made = schedule.turns[turn];
+  for (const Copy& copy : made.copies) {
+    for (Send send : schedule.steps[made.step]) {
+      send.from = torus::ChipIndex(send.from.value() + copy.chips);
+      send.to = torus::ChipIndex(send.to.value() + copy.chips);
+      send.offset += copy.bytes;
+      send.to_offset += copy.bytes;
+      visit(send);
+    }
+  }
+}
+
+// The links of a send within a unit, whose chips it names by their numbers in the torus: its own
+// way while that is up, otherwise the route through these chips. Errors as of FindRoute.
+absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
+                                            torus::ChipMask through, const TorusLinks& links);
+
+// A chip's memory for one collective.
+struct ChipBuffer {
+  torus::ChipIndex chip;
+  std::span<std::byte> bytes;
+};
+
+// Runs the schedule on buffers in this process; every chip of it must have one that is large
+// enough.
+void Execute(const Schedule& schedule, ElementType type, ReduceOp op,
+             std::span<const ChipBuffer> buffers);
+
+// Applies one received send to the receiver's bytes.
+void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byte> buffer,
+             std::span<const std::byte> received);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,432 @@
+#include "sim-node/collective/schedule/timing.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "sim-node/link/transfer.h"
+
+namespace tahoma::sim {
+namespace {
+
+// The sends of a step, joined by their two chips and their way.
+struct Joined {
+  std::vector<Flow> flows;
+  std::vector<std::uint32_t> way_of_flow;
+  std::vector<std::uint32_t> flow_of_send;
+};
+
+std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
+  return static_cast<std::uint64_t>(from.value()) << 32U | static_cast<std::uint64_t>(to.value());
+}
+
+// The flow between each two chips of a step. Within a unit, where steps have the most sends, a
+// table is faster than a hash. Sends with a way of their own are one flow with the others that have
+// it.
+class FlowsBetween {
+ public:
+  FlowsBetween(const Step& step, std::uint32_t last_way) : of_way_(last_way + 1, kNone) {
+    const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
+      return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerUnit;
+    });
+    if (small) table_.assign(std::size_t{Fabric::kChipsPerUnit} * Fabric::kChipsPerUnit, kNone);
+  }
+  // The flow of the pair, which is `next` if there was none.
+  std::uint32_t Of(const Send& send, std::size_t next) {
+    const auto fresh = static_cast<std::uint32_t>(next);
+    if (send.way != 0) {
+      if (of_way_[send.way] == kNone) of_way_[send.way] = fresh;
+      return of_way_[send.way];
+    }
+    if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
+    std::uint32_t& flow =
+        table_[static_cast<std::size_t>(send.from.value()) * Fabric::kChipsPerUnit +
+               static_cast<std::size_t>(send.to.value())];
+    if (flow == kNone) flow = fresh;
+    return flow;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::vector<std::uint32_t> table_;
+  std::unordered_map<std::uint64_t, std::uint32_t> hash_;
+  std::vector<std::uint32_t> of_way_;
+};
+
+Joined Join(const Step& step, const WayTable& ways) {
+  Joined joined;
+  FlowsBetween between(step, ways.last());
+  joined.flow_of_send.reserve(step.size());
+  for (const Send& send : step) {
+    const std::uint32_t flow = between.Of(send, joined.flows.size());
+    if (flow == joined.flows.size()) {
+      joined.flows.push_back({.from = send.from, .to = send.to, .way = ways.Of(send.way)});
+      joined.way_of_flow.push_back(send.way);
+    }
+    joined.flows[flow].bytes += send.bytes;
+    joined.flow_of_send.push_back(flow);
+  }
+  return joined;
+}
+
+// A step at one place: how often its bytes go there.
+struct Made {
+  int chips = 0;
+  std::uint64_t times = 0;
+};
+
+// A schedule with what its turns need, each step joined once.
+struct Play {
+  const Schedule* schedule = nullptr;
+  std::vector<Turn> turns;
+  std::vector<StepWork> work;  // by step
+  bool in_order = false;       // each turn leaves when the links are free of the one before
+  std::vector<std::vector<Made>> made;  // by turn
+  std::vector<Joined> steps;
+  std::vector<std::vector<std::uint32_t>> then;  // the turns that wait for each
+};
+
+std::vector<Made> PlacesOf(const Turn& turn) {
+  std::map<int, std::uint64_t> times;
+  for (const Copy& copy : turn.copies) ++times[copy.chips];
+  std::vector<Made> made;
+  for (const auto& [chips, count] : times) made.push_back({.chips = chips, .times = count});
+  return made;
+}
+
+Play PlayOf(const Schedule& schedule) {
+  Play play{.schedule = &schedule,
+            .turns = schedule.turns,
+            .work = schedule.work,
+            .in_order = schedule.turns.empty(),
+            .made = {},
+            .steps = {},
+            .then = {}};
+  play.work.resize(schedule.steps.size());
+  for (const Step& step : schedule.steps) play.steps.push_back(Join(step, schedule.ways));
+  for (std::size_t step = 0; play.in_order && step < schedule.steps.size(); ++step) {
+    Turn& turn = play.turns.emplace_back();
+    turn.step = static_cast<std::uint32_t>(step);
+    turn.through = schedule.through;
+    if (step >= schedule.slices) {
+      turn.after = {static_cast<std::uint32_t>(step - schedule.slices)};
+    }
+  }
+  play.then.resize(play.turns.size());
+  for (std::uint32_t turn = 0; turn < play.turns.size(); ++turn) {
+    play.made.push_back(PlacesOf(play.turns[turn]));
+    for (const std::uint32_t before : play.turns[turn].after) {
+      TAHOMA_CHECK(before < turn);
+      play.then[before].push_back(turn);
+    }
+  }
+  return play;
+}
+
+// Places that do the same at the same times. What happens on a unit's links follows from their
+// state and the sends that use them, so units in which these agree are alike. NICs are alike only
+// if the NICs at the other ends of their messages are, and so on: therefore turns that use NICs are
+// reduced all or none.
+class Symmetry {
+ public:
+  Symmetry(const std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults)
+      : fabric_(fabric) {
+    for (const Fault& fault : faults.faults()) {
+      const auto place = fabric.Find(fault.target);
+      if (place.ok()) faulty_.insert(place->island);
+    }
+    std::uint64_t number = 0;
+    for (const Play& play : plays) {
+      for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+        ++number;
+        for (const Use& use : UsesOf(play, turn)) {
+          for (const Made& made : play.made[turn]) {
+            work_[use.At(made)].push_back({number, made.times, use.chip});
+          }
+        }
+      }
+    }
+    nics_reduce_ = !faulty_.contains(fabric.unit_count()) && !fabric.efa().UplinksLimit();
+    for (const Play& play : plays) {
+      for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+        const std::set<Use> uses = UsesOf(play, turn);
+        const std::vector<Made>& made = play.made[turn];
+        if (!UseNics(uses)) continue;
+        if (Overlap(uses, made) || !AllAlike(uses, made)) nics_reduce_ = false;
+      }
+    }
+  }
+
+  // Leaves each turn one place of every kind.
+  void Reduce(Play& play) const {
+    for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+      std::vector<Made>& made = play.made[turn];
+      const std::set<Use> uses = UsesOf(play, turn);
+      if (made.size() == 1 || Overlap(uses, made)) continue;
+      if (UseNics(uses)) {
+        if (AllAlike(uses, made)) made.resize(1);
+        continue;
+      }
+      std::vector<Made> kept;
+      for (const Made& next : made) {
+        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Made& one) {
+          return std::all_of(uses.begin(), uses.end(),
+                             [&](const Use& use) { return Alike(use, one, next); });
+        });
+        if (!known) kept.push_back(next);
+      }
+      made = std::move(kept);
+    }
+  }
+
+ private:
+  struct Use {
+    bool nic = false;  // the chip's NIC; otherwise the NeuronLinks of the unit it is the first of
+    int chip = 0;
+    Use At(const Made& made) const { return {.nic = nic, .chip = chip + made.chips}; }
+    friend auto operator<=>(const Use&, const Use&) = default;
+  };
+  using Work = std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>;  // turn, times, chip
+
+  // As the step is written.
+  static std::set<Use> UsesOf(const Play& play, std::size_t turn) {
+    std::set<Use> uses;
+    for (const Flow& flow : play.steps[play.turns[turn].step].flows) {
+      if (Fabric::UnitOf(flow.from) == Fabric::UnitOf(flow.to)) {
+        uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::UnitOf(flow.from), 0).value()});
+      } else {
+        uses.insert({.nic = true, .chip = flow.from.value()});
+        uses.insert({.nic = true, .chip = flow.to.value()});
+      }
+    }
+    return uses;
+  }
+
+  static bool UseNics(const std::set<Use>& uses) {
+    return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.nic; });
+  }
+  static bool Overlap(const std::set<Use>& uses, const std::vector<Made>& made) {
+    std::set<Use> all;
+    for (const Made& one : made) {
+      for (const Use& use : uses) {
+        if (!all.insert(use.At(one)).second) return true;
+      }
+    }
+    return false;
+  }
+  bool AllAlike(const std::set<Use>& uses, const std::vector<Made>& made) const {
+    return std::all_of(made.begin(), made.end(), [&](const Made& other) {
+      return std::all_of(uses.begin(), uses.end(),
+                         [&](const Use& use) { return Alike(use, made.front(), other); });
+    });
+  }
+  bool Alike(const Use& use, const Made& one, const Made& other) const {
+    const Use a = use.At(one);
+    const Use b = use.At(other);
+    if (one.times != other.times || work_.at(a) != work_.at(b)) return false;
+    if (use.nic)
+      return nics_reduce_ && AlikeNics(torus::ChipIndex(a.chip), torus::ChipIndex(b.chip));
+    const int unit = Fabric::UnitOf(torus::ChipIndex(a.chip));
+    const int unit_of_other = Fabric::UnitOf(torus::ChipIndex(b.chip));
+    return !faulty_.contains(unit) && !faulty_.contains(unit_of_other) &&
+           other.chips % Fabric::kChipsPerUnit == one.chips % Fabric::kChipsPerUnit &&
+           fabric_.Alike(unit, unit_of_other);
+  }
+  bool AlikeNics(torus::ChipIndex a, torus::ChipIndex b) const {
+    for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+      if (fabric_.permille(fabric_.NicOf(a, direction)) !=
+          fabric_.permille(fabric_.NicOf(b, direction))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Fabric& fabric_;
+  std::map<Use, Work> work_;  // of each unit and NIC
+  std::set<int> faulty_;      // islands
+  bool nics_reduce_ = false;
+};
+
+void ReduceToOneOfAKind(std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults) {
+  const bool copies = std::any_of(plays.begin(), plays.end(), [](const Play& play) {
+    return std::any_of(play.made.begin(), play.made.end(),
+                       [](auto& made) { return made.size() > 1; });
+  });
+  if (!copies) return;
+  const Symmetry symmetry(plays, fabric, faults);
+  for (Play& play : plays) symmetry.Reduce(play);
+}
+
+// One schedule on its way through the queue.
+class Progress {
+ public:
+  Progress(const Play& play, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
+      : play_(play), queue_(queue), transfer_(transfer), timing_(timing) {
+    times_.steps.resize(play.turns.size());
+    ready_.resize(play.turns.size());
+    for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+      const bool follows = play.in_order && turn > 0;
+      waits_for_.push_back(play.turns[turn].after.size() + (follows ? 1 : 0));
+    }
+  }
+
+  void Start(VirtualTime at) {
+    times_.start = at;
+    first_ = at + play_.schedule->before;
+    times_.end = first_ + play_.schedule->after;
+    std::fill(ready_.begin(), ready_.end(), first_);
+    for (std::uint32_t turn = 0; turn < waits_for_.size(); ++turn) {
+      if (waits_for_[turn] == 0) Begin(turn);
+    }
+  }
+
+  ScheduleTimes& times() { return times_; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const StepWork& WorkOf(std::uint32_t turn) const { return play_.work[play_.turns[turn].step]; }
+
+  // What the turn needs has come, or will have come by ready_.
+  void Begin(std::uint32_t turn) {
+    const VirtualTime departure = ready_[turn] + timing_.step + WorkOf(turn).start;
+    queue_.Schedule(std::max(departure, queue_.now()), EventPriority::kStart,
+                    [this, turn] { Depart(turn); });
+  }
+  void Release(std::uint32_t turn) {
+    if (--waits_for_[turn] == 0) Begin(turn);
+  }
+
+  std::vector<Flow> FlowsOf(std::uint32_t number) const {
+    const Turn& turn = play_.turns[number];
+    const std::vector<Made>& places = play_.made[number];
+    const Joined& one = play_.steps[turn.step];
+    std::vector<Flow> flows;
+    flows.reserve(one.flows.size() * places.size());
+    // Copies may have pairs in common.
+    absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> flow_between;
+    for (const Made& made : places) {
+      for (std::size_t i = 0; i < one.flows.size(); ++i) {
+        Flow flow = one.flows[i];
+        flow.from = torus::ChipIndex(flow.from.value() + made.chips);
+        flow.to = torus::ChipIndex(flow.to.value() + made.chips);
+        flow.bytes *= made.times;
+        flow.through = turn.through;
+        const auto [entry, added] =
+            places.size() == 1 ? std::pair(flow_between.end(), true)
+                               : flow_between.try_emplace(
+                                     {Pair(flow.from, flow.to), one.way_of_flow[i]}, flows.size());
+        if (added) {
+          flows.push_back(flow);
+        } else {
+          flows[entry->second].bytes += flow.bytes;
+        }
+      }
+    }
+    return flows;
+  }
+
+  // When the chips have done the turn's work in memory, which they do turn by turn.
+  VirtualTime MemoryFree(std::uint32_t number) {
+    const VirtualDuration work =
+        WorkOf(number).memory * static_cast<VirtualDuration::rep>(play_.made[number].front().times);
+    const std::vector<Flow>& flows = play_.steps[play_.turns[number].step].flows;
+    if (work == VirtualDuration(0) || flows.empty()) return queue_.now();
+    const torus::ChipIndex chip(flows[0].from.value() + play_.made[number].front().chips);
+    VirtualTime& free = memory_free_.try_emplace(Fabric::UnitOf(chip), first_).first->second;
+    free = std::max(free, queue_.now()) + work;
+    return free;
+  }
+
+  void Depart(std::uint32_t number) {
+    times_.steps[number].departure = queue_.now();
+    const VirtualTime memory_free = MemoryFree(number);
+    transfer_.Start(
+        FlowsOf(number),
+        [this, number, memory_free](const absl::Status& status,
+                                    const std::vector<VirtualTime>& arrivals) {
+          status_.Update(status);
+          if (status.ok()) Arrive(number, arrivals, memory_free);
+        },
+        [this, number] {
+          if (play_.in_order && number + 1 < play_.turns.size()) Release(number + 1);
+        });
+  }
+
+  void Arrive(std::uint32_t number, const std::vector<VirtualTime>& arrivals,
+              VirtualTime memory_free) {
+    StepTimes& step = times_.steps[number];
+    step.end = std::max(queue_.now(), memory_free);
+    if (play_.schedule->turns.empty()) {
+      const std::vector<std::uint32_t>& flow_of_send = play_.steps[number].flow_of_send;
+      step.arrivals.reserve(flow_of_send.size());
+      for (const std::uint32_t flow : flow_of_send) step.arrivals.push_back(arrivals[flow]);
+    }
+    times_.end = std::max(times_.end, step.end + play_.schedule->after);
+    for (const std::uint32_t next : play_.then[number]) {
+      ready_[next] = std::max(ready_[next], step.end);
+      Release(next);
+    }
+  }
+
+  const Play& play_;
+  EventQueue& queue_;
+  Transfer& transfer_;
+  const LinkTiming& timing_;
+  ScheduleTimes times_;
+  VirtualTime first_;                       // when the first turns may begin
+  std::vector<VirtualTime> ready_;          // when what each turn needs had come
+  std::vector<std::size_t> waits_for_;      // what must have happened before each
+  std::map<int, VirtualTime> memory_free_;  // by unit
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
+    const std::vector<const Schedule*>& schedules, Fabric fabric, VirtualTime start,
+    const FaultPlan& faults) {
+  EventQueue queue;
+  Transfer transfer(queue, fabric);
+  absl::Status fault_status;
+  for (const Fault& fault : faults.faults()) {
+    queue.Schedule(fault.at, EventPriority::kFault, [&, fault] {
+      const absl::Status set = transfer.SetPermille(fault.target, fault.permille);
+      if (!set.ok()) fault_status = set;
+    });
+  }
+  std::vector<Play> plays;
+  for (const Schedule* schedule : schedules) plays.push_back(PlayOf(*schedule));
+  ReduceToOneOfAKind(plays, fabric, faults);
+  const LinkTiming timing = fabric.timing();  // outlives changes of the fabric
+  std::vector<std::unique_ptr<Progress>> running;
+  for (const Play& play : plays) {
+    running.push_back(std::make_unique<Progress>(play, queue, transfer, timing));
+    running.back()->Start(start);
+  }
+  queue.RunUntilIdle();
+  TAHOMA_RETURN_IF_ERROR(fault_status);
+  std::vector<ScheduleTimes> times;
+  for (const auto& progress : running) {
+    TAHOMA_RETURN_IF_ERROR(progress->status());
+    times.push_back(std::move(progress->times()));
+    times.back().flows = transfer.arrived();
+  }
+  return times;
+}
+
+absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
+    const std::vector<const Schedule*>& schedules, TorusLinks links, VirtualTime start,
+    const FaultPlan& faults) {
+  return TimeSchedules(schedules, Fabric(std::move(links)), start, faults);
+}
+
+}  // namespace tahoma::sim

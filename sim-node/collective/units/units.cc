@@ -1,0 +1,64 @@
+#include "sim-node/collective/units/units.h"
+
+#include <algorithm>
+
+#include "lib/base/check.h"
+#include "sim-node/collective/plan/plan.h"
+
+namespace tahoma::sim {
+namespace {
+
+int Answers(const Fabric& fabric, torus::ChipIndex chip) {
+  if (fabric.efa().id_count() == 0) return 1;
+  for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+    if (fabric.capacity(fabric.NicOf(chip, direction)) == 0) return 0;
+  }
+  return 1;
+}
+
+}  // namespace
+
+UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
+  // The fullest chip decides what ranks on one chip cost.
+  const int ranks =
+      members.empty() ? 1 : std::ranges::max_element(members, {}, &Member::ranks)->ranks;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const int unit = Fabric::UnitOf(members[i].chip);
+    auto group = std::ranges::find(groups_, unit, &Group::unit);
+    if (group == groups_.end()) {
+      groups_.push_back({.unit = unit, .members = {}, .local = {}, .answers = {}});
+      group = groups_.end() - 1;
+    }
+    group->members.push_back(i);
+    group->local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
+    group->answers.push_back(Answers(fabric, members[i].chip));
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    Group& group = groups_[i];
+    group.through = SetOf(group.local, fabric.unit(group.unit)).through();
+    even_ = even_ && group.local.size() == groups_[0].local.size() &&
+            std::ranges::count(group.answers, 0) == 0;
+    const auto kind = std::ranges::find_if(kinds_, [&](const Kind& known) {
+      const Group& other = groups_[known.front()];
+      return other.local == group.local && other.answers == group.answers &&
+             fabric.Alike(other.unit, group.unit);
+    });
+    if (kind == kinds_.end()) {
+      kinds_.push_back({i});
+    } else {
+      kind->push_back(i);
+    }
+  }
+}
+
+torus::ChipIndex UnitSet::ChipOf(std::size_t group, std::size_t place) const {
+  return Fabric::ChipOf(groups_[group].unit, groups_[group].local[place].chip.value());
+}
+
+std::size_t UnitSet::GroupOf(torus::ChipIndex chip) const {
+  const auto group = std::ranges::find(groups_, Fabric::UnitOf(chip), &Group::unit);
+  TAHOMA_CHECK(group != groups_.end());
+  return static_cast<std::size_t>(group - groups_.begin());
+}
+
+}  // namespace tahoma::sim

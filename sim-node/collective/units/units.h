@@ -1,0 +1,53 @@
+// The units of a fabric that take part in a collective.
+//
+//   const UnitSet set(members, fabric);
+//   set.groups()[1].unit;            // the second unit in order of members
+//   set.kinds()[0];                  // groups that can do the same steps
+//
+// Thread safety: immutable after construction.
+
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "lib/torus/box.h"
+#include "lib/torus/shape.h"
+#include "sim-node/collective/schedule/request.h"
+#include "sim-node/link/fabric.h"
+
+namespace tahoma::sim {
+
+class UnitSet {
+ public:
+  // The members of one unit. Places are their numbers in the group, in order of members.
+  struct Group {
+    int unit = 0;
+    std::vector<std::size_t> members;  // by place: numbers in the list of members
+    std::vector<Member> local;         // by place: chips by number in the unit, the most ranks each
+    std::vector<int> answers;          // by place: 1 if the chip's NIC is up both ways, else 0
+    torus::ChipMask through = 0;       // chips that messages inside may cross
+  };
+  // Groups with the same chips in the same places, alike links and the same NICs.
+  using Kind = std::vector<std::size_t>;
+
+  // Members must be different chips of the fabric.
+  UnitSet(const std::vector<Member>& members, const Fabric& fabric);
+
+  const std::vector<Group>& groups() const { return groups_; }
+  const std::vector<Kind>& kinds() const { return kinds_; }
+  std::size_t size() const { return groups_.size(); }
+  // All groups have as many chips and all NICs are up: places of one group answer to the same
+  // places of the others.
+  bool even() const { return even_; }
+  torus::ChipIndex ChipOf(std::size_t group, std::size_t place) const;
+  // The group of a member's unit.
+  std::size_t GroupOf(torus::ChipIndex chip) const;
+
+ private:
+  std::vector<Group> groups_;
+  std::vector<Kind> kinds_;
+  bool even_ = true;
+};
+
+}  // namespace tahoma::sim

@@ -1,0 +1,123 @@
+// Which groups and names a CustomResourceDefinition may take.
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/support/api_fixture.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+using testing::Answer;
+using ::testing::HasSubstr;
+
+const std::string kPods = "/api/v1/namespaces/default/pods";
+
+class CrdGroupTest : public testing::ApiFixture {
+ protected:
+  static Json CrdOf(const std::string& group, const std::string& plural, const std::string& kind) {
+    return {{"metadata", {{"name", plural + "." + group}}},
+            {"spec",
+             {{"group", group},
+              {"scope", "Namespaced"},
+              {"names", {{"plural", plural}, {"kind", kind}}},
+              {"versions",
+               {{{"name", "v1"},
+                 {"served", true},
+                 {"storage", true},
+                 {"schema", {{"openAPIV3Schema", {{"type", "object"}}}}}}}}}}};
+  }
+  static inline const std::string kCrds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+};
+
+// The core group is stored as "core": objects of such a group would be written over those of it.
+TEST_F(CrdGroupTest, AGroupIsADomainWithADot) {
+  for (const char* group : {"core", "x", "Example.com", "a/b.c", "..", "-a.b"}) {
+    const Answer answer = Call("POST", kCrds, CrdOf(group, "pods", "Pod"));
+    EXPECT_EQ(answer.status, 422) << group << " " << answer.text;
+    EXPECT_THAT(answer.message(), HasSubstr("spec.group: Invalid value")) << group;
+  }
+  EXPECT_THAT(Call("POST", kCrds, CrdOf("core", "pods", "Pod")).message(),
+              HasSubstr("should be a domain with at least one dot"));
+  Json misnamed = CrdOf("example.com", "things", "Thing");
+  misnamed["metadata"]["name"] = "things.example.org";
+  EXPECT_EQ(Call("POST", kCrds, misnamed).status, 422);
+  EXPECT_EQ(Call("POST", kCrds, CrdOf("example.com", "things", "Thing")).status, 201);
+}
+
+// Deleting a definition deletes its objects: it must not be one of objects that are not its own.
+TEST_F(CrdGroupTest, NoneIsMadeForWhatIsBuiltIn) {
+  const std::string claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+  const Json claim = {{"metadata", {{"name", "c"}}}, {"spec", Json::object()}};
+  ASSERT_EQ(Call("POST", claims, claim).status, 201);
+  const std::string crd = "resourceclaims.resource.k8s.io";
+  const Answer refused = Call("POST", kCrds, CrdOf("resource.k8s.io", "resourceclaims", "Mine"));
+  EXPECT_EQ(refused.status, 422) << refused.text;
+  EXPECT_THAT(refused.message(), HasSubstr("is already in use by " + crd));
+  EXPECT_EQ(Call("POST", kCrds, CrdOf("resource.k8s.io", "mine", "ResourceClaim")).status, 422);
+  EXPECT_EQ(Call("DELETE", kCrds + "/" + crd).status, 404);
+  EXPECT_EQ(
+      Call("POST", kCrds, CrdOf("authorization.k8s.io", "selfsubjectaccessreviews", "Mine")).status,
+      422);
+  EXPECT_EQ(Call("GET", claims + "/c").status, 200);
+}
+
+// A version is a part of paths, of keys and of apiVersion: with a slash it would be another's.
+TEST_F(CrdGroupTest, NamesAndVersionsAreLabelsThatBeginWithALetter) {
+  struct Case {
+    const char* path;
+    Json value;
+    const char* why;
+  };
+  const char* const label = "a DNS-1035 label must consist of";
+  for (const Case& c : std::vector<Case>{
+           {"/spec/versions/0/name", "v1/x", label},
+           {"/spec/versions/0/name", "", label},
+           {"/spec/versions/0/name", "V1", label},
+           {"/spec/versions/0/name", "1v", label},
+           {"/spec/versions/0/name", std::string(64, 'v'), "must be no more than 63 characters"},
+           {"/spec/names/plural", "Things", label},
+           {"/spec/names/plural", "th/ings", label},
+           {"/spec/names/singular", "a thing", label},
+           {"/spec/names/kind", "Thing!", "may have mixed case, but should otherwise match"},
+           {"/spec/names/listKind", "7Things", "may have mixed case, but should otherwise match"},
+           {"/spec/names/listKind", "Thing", "kind and listKind may not be the same"},
+           {"/spec/names/shortNames", {"th", "T/h"}, "spec.names.shortNames[1]: Invalid value"},
+           {"/spec/names/categories", {"All"}, "spec.names.categories[0]: Invalid value"}}) {
+    SCOPED_TRACE(std::string(c.path) + " " + c.value.dump());
+    Json crd = CrdOf("example.com", "things", "Thing");
+    crd[Json::json_pointer(c.path)] = c.value;
+    crd["metadata"]["name"] = crd["spec"]["names"]["plural"].get<std::string>() + ".example.com";
+    const Answer answer = Call("POST", kCrds, crd);
+    EXPECT_TRUE(answer.status == 422 || answer.status == 400) << answer.text;
+    EXPECT_THAT(answer.message(), HasSubstr(c.why));
+  }
+  Json twice = CrdOf("example.com", "things", "Thing");
+  twice["spec"]["versions"].push_back(twice["spec"]["versions"][0]);
+  twice["spec"]["versions"][1]["storage"] = false;
+  const Answer answer = Call("POST", kCrds, twice);
+  EXPECT_EQ(answer.status, 422) << answer.text;
+  EXPECT_THAT(answer.message(), HasSubstr("must contain unique version names"));
+}
+
+// An earlier version took it: the server starts, serves the rest, and lets it be deleted.
+TEST_F(CrdGroupTest, OneThatWasStoredBeforeIsNotServedAndCanBeDeleted) {
+  ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
+  Json stored = CrdOf("core", "pods", "Pod");
+  stored["apiVersion"] = "apiextensions.k8s.io/v1";
+  stored["kind"] = "CustomResourceDefinition";
+  stored["metadata"]["resourceVersion"] = "1";
+  WriteBatch batch;
+  batch.Put(Keyspace::kApi, "o/apiextensions.k8s.io/customresourcedefinitions//pods.core",
+            stored.dump());
+  ASSERT_TRUE(store_->Commit(std::move(batch)).ok());
+  Restart();
+  EXPECT_EQ(Call("GET", "/apis/core/v1/namespaces/default/pods").status, 404);
+  EXPECT_EQ(Call("GET", kPods + "/p").status, 200);
+  EXPECT_EQ(Call("DELETE", kCrds + "/pods.core").status, 200);
+  EXPECT_EQ(Call("GET", kPods + "/p").status, 200);
+}
+
+}  // namespace
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,80 @@
+#include "sim-node/collective/plan/link_loads.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "lib/base/rng.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::UltraServer;
+using torus::ChipIndex;
+using torus::ChipMask;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr Operation kAll[] = {Operation::kAllReduce,     Operation::kAllGather,
+                              Operation::kReduceScatter, Operation::kAllToAll,
+                              Operation::kBroadcast,     Operation::kSendReceive};
+
+TEST(LinkLoadsTest, ARingOfTwoStepsOnTwoChipsLoadsOneLinkEachWay) {
+  const TorusLinks links = Instance();
+  const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0b11), links);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto loads = LoadsOf(*plan, Fabric(links));
+  ASSERT_TRUE(loads.ok());
+  ASSERT_EQ(loads->size(), 2U);
+  for (const LinkLoad& load : *loads) {
+    EXPECT_EQ(load.bytes, kMiB);  // half of the buffer in each of the two phases
+    EXPECT_EQ(load.busy, 2 * TransferTime(kMiB / 2, 128'000'000'000));
+  }
+}
+
+// No link carries more than its rate times the time, and chips receive what is sent to them.
+TEST(LinkLoadsTest, NoLinkCarriesMoreThanItCanAndEveryByteSentIsReceived) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    TorusLinks links = seed % 4 == 0 ? UltraServer({}) : Instance({});
+    for (std::uint64_t i = rng.Below(5); i > 0; --i) {
+      const auto link = static_cast<LinkId>(rng.Below(links.id_count()));
+      if (!links.Exists(link)) continue;
+      ASSERT_TRUE(links.SetPermille(link, static_cast<std::uint16_t>(100 + rng.Below(901))).ok());
+      ASSERT_TRUE(links.SetLoss(link, static_cast<std::uint32_t>(rng.Below(100'000))).ok());
+    }
+    const ChipMask chips = seed % 4 == 0 ? kAllChips : 0xffff;
+    ChipMask mask = seed % 3 == 0 ? chips : rng.Next() & chips;
+    if (mask == 0) mask = chips;
+    const Request request{.operation = kAll[rng.Below(std::size(kAll))],
+                          .bytes = 64 * (1 + rng.Below(kMiB))};
+    const auto plan = PlanCollective(request, MembersOf(mask), links);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto loads = LoadsOf(*plan, Fabric(links));
+    ASSERT_TRUE(loads.ok()) << loads.status();
+    const VirtualDuration time = plan->times.end - plan->times.start;
+    std::vector<std::int64_t> balance(64);  // what came in less what went out
+    for (const LinkLoad& load : *loads) {
+      EXPECT_LE(load.busy, time);
+      // A picosecond for each step's rounding.
+      const VirtualDuration needed = TransferTime(load.bytes, links.capacity(load.link));
+      EXPECT_LE(needed, load.busy + VirtualDuration(plan->schedule.steps.size()))
+          << "seed " << seed << " " << TorusLinks::Name(load.link);
+      const torus::Hop hop = links.HopOf(load.link);
+      balance[static_cast<std::size_t>(hop.from.value())] -= static_cast<std::int64_t>(load.bytes);
+      balance[static_cast<std::size_t>(hop.to.value())] += static_cast<std::int64_t>(load.bytes);
+    }
+    for (const Step& step : plan->schedule.steps) {
+      for (const Send& send : step) {
+        balance[static_cast<std::size_t>(send.from.value())] +=
+            static_cast<std::int64_t>(send.bytes);
+        balance[static_cast<std::size_t>(send.to.value())] -= static_cast<std::int64_t>(send.bytes);
+      }
+    }
+    EXPECT_EQ(balance, std::vector<std::int64_t>(64)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,206 @@
+// Turns: when they start, that copies really are made, and that working out one of many equal
+// places gives exactly the times that working out all of them does.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "sim-node/collective/units/hierarchical.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::UltraServer;
+using torus::ChipIndex;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+Fabric Units(int count, const EfaTiming& efa = {}, const LayerSizes& layers = {}) {
+  return {std::vector<TorusLinks>(static_cast<std::size_t>(count), Instance({})),
+          hw::kTrainium2.links.efa, efa, RegularPlaces(count, layers)};
+}
+
+Send Message(int from, int to, std::uint64_t bytes = kMiB) {
+  return {.from = ChipIndex(from), .to = ChipIndex(to), .bytes = bytes};
+}
+
+// The same with every copy written out, so that nothing can be worked out once for all.
+Schedule WrittenOut(const Schedule& schedule) {
+  Schedule full = schedule;
+  full.steps.clear();
+  full.work.clear();
+  for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+    Step& step = full.steps.emplace_back();
+    ForEachSend(schedule, turn, [&](const Send& send) { step.push_back(send); });
+    if (!schedule.work.empty()) {
+      std::map<int, int> times;  // at each place
+      for (const Copy& copy : schedule.turns[turn].copies) ++times[copy.chips];
+      full.work.push_back(schedule.work[schedule.turns[turn].step]);
+      full.work.back().memory *= times.begin()->second;
+    }
+    full.turns[turn].step = static_cast<std::uint32_t>(turn);
+    full.turns[turn].copies = {{}};
+  }
+  return full;
+}
+
+// Both ways, and expects the same of every turn. Returns the flows that each worked out.
+std::pair<std::uint64_t, std::uint64_t> ExpectSameTimes(const std::vector<Schedule>& schedules,
+                                                        const Fabric& fabric,
+                                                        const FaultPlan& faults = {}) {
+  std::vector<Schedule> full;
+  for (const Schedule& schedule : schedules) full.push_back(WrittenOut(schedule));
+  std::vector<const Schedule*> short_ones;
+  std::vector<const Schedule*> long_ones;
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    short_ones.push_back(&schedules[i]);
+    long_ones.push_back(&full[i]);
+  }
+  const auto once = TimeSchedules(short_ones, fabric, {}, faults);
+  const auto all = TimeSchedules(long_ones, fabric, {}, faults);
+  EXPECT_TRUE(once.ok() && all.ok());
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    EXPECT_EQ((*once)[i].end, (*all)[i].end);
+    for (std::size_t turn = 0; turn < schedules[i].turns.size(); ++turn) {
+      EXPECT_EQ((*once)[i].steps[turn].departure, (*all)[i].steps[turn].departure) << turn;
+      EXPECT_EQ((*once)[i].steps[turn].end, (*all)[i].steps[turn].end) << turn;
+    }
+  }
+  return {once->front().flows, all->front().flows};
+}
+
+TEST(TurnsTest, ATurnStartsWhenAllThatItComesAfterHaveEnded) {
+  Schedule schedule;
+  schedule.steps = {{Message(0, 1)}, {Message(4, 5, 3 * kMiB)}, {Message(8, 9)}};
+  schedule.turns = {{.step = 0}, {.step = 1}, {.step = 2, .after = {0, 1}}, {.step = 0}};
+  const auto times = TimeSchedules({&schedule}, Units(1));
+  ASSERT_TRUE(times.ok());
+  const std::vector<StepTimes>& turns = (*times)[0].steps;
+  EXPECT_EQ(turns[0].departure, turns[1].departure);
+  EXPECT_LT(turns[0].end, turns[1].end);
+  EXPECT_EQ(turns[2].departure, turns[1].end + LinkTiming{}.step);
+  EXPECT_EQ(turns[3].end, turns[0].end);  // shares its link
+  EXPECT_EQ((*times)[0].end, turns[2].end);
+}
+
+TEST(TurnsTest, ACopyIsMadeAtItsChipsAndItsBytes) {
+  Schedule schedule;
+  schedule.steps = {
+      {{.from = ChipIndex(0), .to = ChipIndex(1), .offset = 0, .to_offset = 0, .bytes = 1}}};
+  schedule.turns = {{.step = 0, .copies = {{.chips = 64, .bytes = 2}, {.chips = 2, .bytes = 1}}}};
+  std::map<int, std::vector<std::byte>> memory;
+  std::vector<ChipBuffer> buffers;
+  for (const int chip : {0, 1, 2, 3, 64, 65}) {
+    memory[chip].assign(4, static_cast<std::byte>(chip));
+    buffers.push_back({.chip = ChipIndex(chip), .bytes = memory[chip]});
+  }
+  Execute(schedule, ElementType::kUint8, ReduceOp::kSum, buffers);
+  const auto bytes = [](std::vector<int> values) {
+    std::vector<std::byte> made;
+    for (const int value : values) made.push_back(static_cast<std::byte>(value));
+    return made;
+  };
+  EXPECT_EQ(memory[1], bytes({1, 1, 1, 1}));
+  EXPECT_EQ(memory[3], bytes({3, 2, 3, 3}));
+  EXPECT_EQ(memory[65], bytes({65, 65, 64, 65}));
+}
+
+TEST(TurnsTest, UnitsThatAreAlikeAreWorkedOutOnce) {
+  Schedule schedule;
+  schedule.steps = {{Message(0, 1), Message(5, 10)}};
+  schedule.turns = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}, {.chips = 64}}}};
+  // Unit 1 makes it twice: not like the others.
+  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3)), std::pair(4ul, 6ul));
+  schedule.turns[0].copies.pop_back();
+  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3)), std::pair(2ul, 6ul));
+}
+
+TEST(TurnsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
+  Schedule schedule;
+  schedule.steps = {{Message(0, 1)}};
+  schedule.turns = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}}}};
+  Fabric damaged = Units(3);
+  const LinkId link =
+      damaged.LinkOf(Fabric::ChipOf(1, 0), torus::Axis::kX, torus::Direction::kPlus);
+  ASSERT_TRUE(damaged.SetPermille(link, 500).ok());
+  EXPECT_EQ(ExpectSameTimes({schedule}, damaged), std::pair(2ul, 3ul));
+  Schedule tenant;
+  tenant.steps = {{Message(64, 65)}};
+  tenant.turns = {{.step = 0}};
+  EXPECT_EQ(ExpectSameTimes({schedule, tenant}, Units(3)), std::pair(3ul, 4ul));
+  const FaultPlan faults({{.at = VirtualTime(Microseconds(3)), .target = link, .permille = 100}});
+  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3), faults), std::pair(2ul, 3ul));
+}
+
+TEST(TurnsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThemApart) {
+  Schedule schedule;  // a ring over three units at chips 0, 1 and 2
+  schedule.steps = {{Message(0, 64), Message(64, 128), Message(128, 0)}};
+  schedule.turns = {{.step = 0, .copies = {{}, {.chips = 1}, {.chips = 2}}},
+                    {.step = 0, .after = {0}, .copies = {{}, {.chips = 1}, {.chips = 2}}}};
+  const Fabric fabric = Units(3);
+  EXPECT_EQ(ExpectSameTimes({schedule}, fabric), std::pair(6ul, 18ul));
+  Fabric degraded = fabric;
+  ASSERT_TRUE(
+      degraded.SetPermille(fabric.NicOf(Fabric::ChipOf(2, 1), NicDirection::kIn), 700).ok());
+  EXPECT_EQ(ExpectSameTimes({schedule}, degraded), std::pair(18ul, 18ul));
+  Schedule tenant;
+  tenant.steps = {{Message(65, 10)}};
+  tenant.turns = {{.step = 0}};
+  EXPECT_EQ(ExpectSameTimes({schedule, tenant}, fabric), std::pair(19ul, 19ul));
+  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3, {.oversubscription_permille = {1, 1, 2000}})),
+            std::pair(18ul, 18ul));
+  Schedule overlapping = schedule;  // the copies meet at NICs
+  overlapping.turns[0].copies = {{}, {.chips = 64}};
+  ExpectSameTimes({overlapping}, Units(4));
+}
+
+TEST(TurnsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecond) {
+  Rng rng(3);
+  const auto pick = [&](std::uint64_t below) { return static_cast<int>(rng.Below(below)); };
+  for (int round = 0; round < 60; ++round) {
+    std::vector<Schedule> schedules(1 + rng.Below(2));
+    for (Schedule& schedule : schedules) {
+      for (int i = 0; i < 4; ++i) {
+        Step& step = schedule.steps.emplace_back();
+        const bool between = rng.Chance(1, 2);
+        for (int j = 0; j < 5; ++j) {
+          const int from = pick(4) + (between ? 64 * pick(3) : 0);
+          const int to = pick(4) + (between ? 64 * pick(3) : 0);
+          step.push_back(Message(from, to, 1 + rng.Below(kMiB)));
+        }
+      }
+      for (std::uint32_t i = 0; i < 8; ++i) {
+        Turn turn{.step = static_cast<std::uint32_t>(rng.Below(4)), .copies = {}};
+        if (i > 0 && rng.Chance(2, 3)) turn.after = {static_cast<std::uint32_t>(rng.Below(i))};
+        const int stride = rng.Chance(1, 2) ? 64 : 4;
+        for (int copy = 0; copy < 3; ++copy) turn.copies.push_back({.chips = stride * copy});
+        schedule.turns.push_back(turn);
+      }
+    }
+    ExpectSameTimes(schedules, Units(6));
+  }
+}
+
+TEST(TurnsTest, PlansOverUnitsTakeTheSameTimesWrittenOut) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
+                                    Operation::kReduceScatter, Operation::kBroadcast}) {
+    const Fabric fabric = Units(4);
+    std::vector<Member> members;
+    for (int chip = 0; chip < 4 * 16; ++chip) {
+      members.push_back({.chip = Fabric::ChipOf(chip / 16, chip % 16)});
+    }
+    const auto plan =
+        PlanOnFabric({.operation = operation, .bytes = 16 * kMiB}, members, fabric, {.chunks = 4});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto [once, all] = ExpectSameTimes({plan->schedule}, fabric);
+    EXPECT_LT(2 * once, all) << Name(operation);
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,650 @@
+// Collectives over units against the closed forms of docs/reference/collectives.md#over-efa, with
+// real data against the plain combination of all buffers, and against one another.
+
+#include "sim-node/collective/units/hierarchical.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "sim-node/collective/participants/test_pattern.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::kTableTiming;
+using testing::MicrosecondsOf;
+using testing::UltraServer;
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = 1024 * kKiB;
+constexpr std::uint64_t kGiB = 1024 * kMiB;
+constexpr std::int64_t kEfaRate = hw::kTrainium2.links.efa;
+
+Fabric Joined(const TorusLinks& unit, int units, const EfaTiming& efa = {},
+              const LayerSizes& layers = {.units_under_layer3 = 1'000'000}) {
+  return {std::vector<TorusLinks>(static_cast<std::size_t>(units), unit), kEfaRate, efa,
+          RegularPlaces(units, layers)};
+}
+Fabric UltraServers(int units) { return Joined(UltraServer(), units); }
+Fabric Instances(int units) { return Joined(Instance(), units); }
+
+// The chips of the mask in each unit.
+std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chips = kAllChips,
+                               int ranks = 1) {
+  std::vector<Member> members;
+  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+    for (const Member& local : MembersOf(chips, ranks)) {
+      const torus::ChipIndex chip = Fabric::ChipOf(unit, local.chip.value());
+      if (fabric.Contains(chip)) members.push_back({.chip = chip, .ranks = ranks});
+    }
+  }
+  return members;
+}
+
+// Elements that are wrong on any member after the plan has really been carried out.
+std::uint64_t WrongElements(const Plan& plan, const Request& request, ReduceOp op,
+                            const std::vector<Member>& members) {
+  int ranks = 0;
+  for (const Member& member : members) ranks += member.ranks;
+  const TestPattern pattern(request, op, ranks, /*seed=*/7, plan.sources);
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<ChipBuffer> buffers;
+  std::vector<RankRange> ranges;
+  int first = 0;
+  storage.reserve(members.size());
+  for (const Member& member : members) {
+    ranges.push_back({.first = first, .count = member.ranks});
+    first += member.ranks;
+    const std::uint64_t bytes = ChipBufferBytes(request, member.ranks);
+    storage.emplace_back(bytes + plan.schedule.relay_bytes);
+    pattern.FillChip(ranges.back(), std::span(storage.back()).first(bytes));
+    buffers.push_back({.chip = member.chip, .bytes = storage.back()});
+  }
+  Execute(plan.schedule, request.type, op, buffers);
+  const std::vector<std::byte> expected = pattern.Expected();
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::uint64_t bytes = ChipBufferBytes(request, members[i].ranks);
+    wrong += pattern.CountWrong(ranges[i], std::span(storage[i]).first(bytes), expected);
+  }
+  return wrong;
+}
+
+struct Cell {
+  const char* name;
+  bool ultra;
+  int units;
+  std::uint64_t bytes;
+  double serial_us;
+};
+class TableOf24 : public ::testing::TestWithParam<Cell> {};
+
+TEST_P(TableOf24, SerialRdhTakesWhatTheReferenceSays) {
+  const Cell& cell = GetParam();
+  const Fabric fabric = cell.ultra ? UltraServers(cell.units) : Instances(cell.units);
+  const auto plan = PlanOnFabric({.bytes = cell.bytes}, Everywhere(fabric), fabric,
+                                 {.inside = Algorithm::kRdh,
+                                  .between = InterAlgorithm::kRdh,
+                                  .chunks = 1,
+                                  .options = {.costs = kNoChipCosts, .slices = 1}});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(Name(plan->algorithm), "hier");
+  EXPECT_NEAR(MicrosecondsOf(*plan) / cell.serial_us, 1, 0.02);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cells, TableOf24,
+    ::testing::Values(
+        Cell{"us2_1K", true, 2, kKiB, 48}, Cell{"us8_1K", true, 8, kKiB, 108},
+        Cell{"us32_1K", true, 32, kKiB, 168}, Cell{"in4_1K", false, 4, kKiB, 72},
+        Cell{"in128_1K", false, 128, kKiB, 222}, Cell{"us2_16M", true, 2, 16 * kMiB, 113},
+        Cell{"us8_16M", true, 8, 16 * kMiB, 181}, Cell{"us32_16M", true, 32, 16 * kMiB, 243},
+        Cell{"in4_16M", false, 4, 16 * kMiB, 196}, Cell{"in128_16M", false, 128, 16 * kMiB, 367},
+        Cell{"us2_256M", true, 2, 256 * kMiB, 1090}, Cell{"us8_256M", true, 8, 256 * kMiB, 1280},
+        Cell{"us32_256M", true, 32, 256 * kMiB, 1370}, Cell{"in4_256M", false, 4, 256 * kMiB, 2060},
+        Cell{"in128_256M", false, 128, 256 * kMiB, 2540}, Cell{"us2_1G", true, 2, kGiB, 4230},
+        Cell{"us8_1G", true, 8, kGiB, 4800}, Cell{"us32_1G", true, 32, kGiB, 4980},
+        Cell{"in4_1G", false, 4, kGiB, 8030}, Cell{"in128_1G", false, 128, kGiB, 9480}),
+    [](const auto& cell) { return cell.param.name; });
+
+struct Bound {
+  const char* name;
+  bool ultra;
+  int units;
+  double us;
+};
+class PipelinedBound : public ::testing::TestWithParam<Bound> {};
+
+TEST_P(PipelinedBound, OneGibIsWithinTenPercent) {
+  const Bound& bound = GetParam();
+  const Fabric fabric = bound.ultra ? UltraServers(bound.units) : Instances(bound.units);
+  const auto plan = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LT(MicrosecondsOf(*plan), 1.10 * bound.us);
+  // No faster than NeuronLink or EFA alone.
+  EXPECT_GT(MicrosecondsOf(*plan), bound.us - 2 * 5 * 15 - 12 * 1.5 - 230);
+  RecordProperty("microseconds", std::to_string(MicrosecondsOf(*plan)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, PipelinedBound,
+                         ::testing::Values(Bound{"us2", true, 2, 3560}, Bound{"us8", true, 8, 3620},
+                                           Bound{"us32", true, 32, 3680},
+                                           Bound{"in4", false, 4, 4100},
+                                           Bound{"in128", false, 128, 5550}),
+                         [](const auto& bound) { return bound.param.name; });
+
+constexpr Operation kAllOperations[] = {
+    Operation::kAllReduce,   Operation::kAllGather, Operation::kReduceScatter, Operation::kAllToAll,
+    Operation::kSendReceive, Operation::kPermute,   Operation::kBroadcast};
+
+struct Data {
+  Operation operation;
+  int units;
+};
+class RealData : public ::testing::TestWithParam<Data> {};
+
+TEST_P(RealData, IsRightToTheBitHoweverItIsChosenToGo) {
+  const auto [operation, units] = GetParam();
+  const Fabric fabric = Joined(Instance(), units);
+  const std::vector<Member> members = Everywhere(fabric, 0xffff, 2);
+  for (const std::uint64_t elements : {96ULL, 4096ULL, 1001ULL, 70'007ULL}) {
+    const Request request{
+        .operation = operation, .bytes = elements * 4, .type = ElementType::kInt32};
+    for (const InterAlgorithm between : {InterAlgorithm::kRing, InterAlgorithm::kMesh,
+                                         InterAlgorithm::kRdh, InterAlgorithm::kSingleStep}) {
+      if (!Serves(between, units)) continue;
+      for (const int chunks : {1, 2, 3}) {
+        if (IsExchange(operation) && chunks + static_cast<int>(between) > 1) continue;
+        const auto plan =
+            PlanOnFabric(request, members, fabric, {.between = between, .chunks = chunks});
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
+            << elements << " elements, " << Name(between) << ", " << chunks << " chunks";
+      }
+    }
+  }
+}
+
+std::vector<Data> AllData() {
+  std::vector<Data> all;
+  for (const Operation operation : kAllOperations) {
+    for (const int units : {2, 3}) all.push_back({operation, units});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Operations, RealData, ::testing::ValuesIn(AllData()),
+                         [](const auto& data) {
+                           return std::string(Name(data.param.operation)) + "_" +
+                                  std::to_string(data.param.units);
+                         });
+
+// Every kind of fabric that is not several healthy units of one size.
+struct Odd {
+  const char* name;
+  Fabric fabric;
+  std::vector<Member> members;
+};
+
+std::vector<Member> Joined(std::vector<Member> a, const std::vector<Member>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Members of one unit.
+std::vector<Member> In(int unit, torus::ChipMask chips, int ranks = 1) {
+  std::vector<Member> members;
+  for (const Member& local : MembersOf(chips, ranks)) {
+    members.push_back({.chip = Fabric::ChipOf(unit, local.chip.value()), .ranks = ranks});
+  }
+  return members;
+}
+
+std::vector<Odd> OddFabrics() {
+  std::vector<Odd> odd;
+  const Fabric mixed({Instance(), UltraServer(), Instance()}, kEfaRate);
+  odd.push_back({"unlike_units", mixed, Everywhere(mixed)});
+  odd.push_back({"unlike_numbers", mixed, Joined(In(0, 0xff), Joined(In(1, 0b111), In(2, 0x1)))});
+  odd.push_back({"unlike_places", mixed, Joined(In(0, 0x0033), In(2, 0x3300))});
+  odd.push_back({"unlike_ranks", mixed, Joined(In(0, 0x000f, 4), In(2, 0x00f0, 1))});
+  odd.push_back({"one_chip_each", mixed, Joined(In(0, 0x8), Joined(In(1, 0x1), In(2, 0x1)))});
+  std::vector<Member> woven;  // members of both units in turn
+  for (int chip = 0; chip < 16; ++chip) {
+    woven.push_back({.chip = Fabric::ChipOf(0, chip)});
+    woven.push_back({.chip = Fabric::ChipOf(2, 15 - chip)});
+  }
+  odd.push_back({"woven", mixed, woven});
+  Fabric no_nic = Instances(3);
+  for (const int chip : {0, 3, 9}) {
+    EXPECT_TRUE(
+        no_nic.SetPermille(no_nic.NicOf(Fabric::ChipOf(1, chip), NicDirection::kIn), 0).ok());
+  }
+  odd.push_back({"nics_down", no_nic, Everywhere(no_nic)});
+  Fabric broken = Instances(2);
+  EXPECT_TRUE(
+      broken
+          .SetPermille(
+              broken.LinkOf(Fabric::ChipOf(1, 5), torus::Axis::kX, torus::Direction::kPlus), 0)
+          .ok());
+  odd.push_back({"link_down", broken, Everywhere(broken)});
+  return odd;
+}
+
+class OddUnits : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(OddUnits, EveryOperationIsRightToTheBit) {
+  const Odd odd = OddFabrics()[GetParam()];
+  for (const Operation operation : kAllOperations) {
+    if (operation == Operation::kPermute && odd.name == std::string("unlike_ranks")) continue;
+    for (const std::uint64_t elements : {128ULL, 10'007ULL}) {
+      const Request request{
+          .operation = operation, .bytes = elements * 4, .type = ElementType::kInt32};
+      for (const int chunks : {1, 3}) {
+        const auto plan = PlanOnFabric(request, odd.members, odd.fabric, {.chunks = chunks});
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, odd.members), 0u)
+            << Name(operation) << " of " << elements << " elements, " << chunks << " chunks";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, OddUnits, ::testing::Range<std::size_t>(0, 8),
+                         [](const auto& i) { return OddFabrics()[i.param].name; });
+
+TEST(HierarchicalTest, EveryTypeAndOperatorIsRightToTheBitOverTwoUnits) {
+  const Fabric fabric = Instances(2);
+  const std::vector<Member> members = Everywhere(fabric);
+  for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16,
+                                 ElementType::kFp8E4m3, ElementType::kInt32}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax}) {
+      const Request request{.bytes = 1000 * Size(type), .type = type};
+      const auto plan = PlanOnFabric(request, members, fabric);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(WrongElements(*plan, request, op, members), 0u);
+    }
+  }
+}
+
+TEST(HierarchicalTest, AWrongStepWouldBeSeen) {
+  const Fabric fabric = Instances(2);
+  const std::vector<Member> members = Everywhere(fabric);
+  const Request request{.bytes = 4096, .type = ElementType::kInt32};
+  auto plan = PlanOnFabric(request, members, fabric);
+  ASSERT_TRUE(plan.ok());
+  plan->schedule.turns[1].copies.pop_back();
+  EXPECT_GT(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
+}
+
+TEST(HierarchicalTest, MembersOfOneUnitGetThePlanOfThatUnit) {
+  const Fabric fabric = UltraServers(3);
+  for (const int unit : {0, 2}) {
+    const auto plan = PlanOnFabric({.bytes = 64 * kMiB}, In(unit, 0xffff), fabric);
+    const auto alone = PlanCollective({.bytes = 64 * kMiB}, MembersOf(0xffff), UltraServer());
+    ASSERT_TRUE(plan.ok() && alone.ok());
+    EXPECT_EQ(plan->algorithm, alone->algorithm);
+    EXPECT_EQ(plan->times.end, alone->times.end);
+    EXPECT_EQ(Fabric::UnitOf(plan->schedule.steps[0][0].from), unit);
+  }
+}
+
+TEST(HierarchicalTest, UltraServersHideEfaBehindNeuronLinkAndPlainInstancesDoNot) {
+  const auto inside = PlanCollective({.bytes = kGiB}, MembersOf(kAllChips), UltraServer());
+  const Fabric ultra = UltraServers(8);
+  const auto bound_by_links = PlanOnFabric({.bytes = kGiB}, Everywhere(ultra), ultra);
+  EXPECT_LT(MicrosecondsOf(*bound_by_links), 1.08 * MicrosecondsOf(*inside));
+  const Fabric plain = Instances(8);
+  const auto bound_by_efa = PlanOnFabric({.bytes = kGiB}, Everywhere(plain), plain);
+  const double nic_us = 2.0 * 7 / 8 * (kGiB / 16) / 25e3;
+  EXPECT_GT(MicrosecondsOf(*bound_by_efa), nic_us);
+  EXPECT_LT(MicrosecondsOf(*bound_by_efa), 1.10 * nic_us);
+}
+
+TEST(HierarchicalTest, ChunksLetBothNetworksWorkAtOnce) {
+  const Fabric fabric = Instances(4);
+  const std::vector<Member> members = Everywhere(fabric);
+  double last = 1e9;
+  for (const int chunks : {1, 2, 4, 8}) {
+    const auto plan = PlanOnFabric({.bytes = kGiB}, members, fabric, {.chunks = chunks});
+    EXPECT_LT(MicrosecondsOf(*plan), last) << chunks;
+    last = MicrosecondsOf(*plan);
+  }
+}
+
+TEST(HierarchicalTest, GatheringScatteringAndBroadcastingStayNearTheSlowerNetwork) {
+  for (const bool ultra : {false, true}) {
+    const Fabric fabric = ultra ? UltraServers(4) : Instances(4);
+    const double chips = ultra ? 64 : 16;
+    const double inside_us =
+        (chips - 1) / chips * kGiB / (ultra ? 640e3 : 512e3) * (ultra ? 1.0635 : 1);
+    const double nic_us = 0.75 * kGiB / chips / 25e3;
+    for (const Operation operation : {Operation::kAllGather, Operation::kReduceScatter}) {
+      const auto plan =
+          PlanOnFabric({.operation = operation, .bytes = kGiB}, Everywhere(fabric), fabric);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_GT(MicrosecondsOf(*plan), std::max(inside_us / 1.0635, nic_us)) << Name(operation);
+      EXPECT_LT(MicrosecondsOf(*plan), 1.15 * std::max(inside_us, nic_us)) << Name(operation);
+    }
+  }
+}
+
+TEST(HierarchicalTest, TimesGrowWithBytesAndWithUnits) {
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+        Operation::kBroadcast, Operation::kSendReceive}) {
+    double last = 0;
+    for (std::uint64_t bytes = 64 * kKiB; bytes <= kGiB; bytes *= 16) {
+      const Fabric fabric = Instances(4);
+      const auto plan =
+          PlanOnFabric({.operation = operation, .bytes = bytes}, Everywhere(fabric), fabric);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_GT(MicrosecondsOf(*plan), last) << Name(operation) << " of " << bytes;
+      last = MicrosecondsOf(*plan);
+    }
+  }
+  double last = 0;
+  for (const int units : {2, 4, 8, 16}) {
+    const Fabric fabric = Instances(units);
+    const auto plan = PlanOnFabric({.bytes = 256 * kMiB}, Everywhere(fabric), fabric);
+    EXPECT_GT(MicrosecondsOf(*plan), last) << units;
+    last = MicrosecondsOf(*plan);
+  }
+}
+
+TEST(HierarchicalTest, TwoGangsInDifferentUnitsKeepTheirSoloTimes) {
+  const Fabric fabric = Instances(6);
+  const auto first = Joined(In(0, 0xffff), In(3, 0xffff));
+  const auto second = Joined(In(1, 0xffff), Joined(In(2, 0xffff), In(5, 0xffff)));
+  const auto a = PlanOnFabric({.bytes = 64 * kMiB}, first, fabric);
+  const auto b = PlanOnFabric({.bytes = 32 * kMiB}, second, fabric);
+  ASSERT_TRUE(a.ok() && b.ok());
+  const auto both = TimeSchedules({&a->schedule, &b->schedule}, fabric);
+  EXPECT_EQ((*both)[0].end, a->times.end);
+  EXPECT_EQ((*both)[1].end, b->times.end);
+}
+
+TEST(HierarchicalTest, TwoGangsOnHalvesOfTheSameUnitsKeepTheirSoloTimes) {
+  const Fabric fabric = Instances(4);
+  const auto a = PlanOnFabric({.bytes = 64 * kMiB}, Everywhere(fabric, 0x00ff), fabric);
+  const auto b = PlanOnFabric({.bytes = 16 * kMiB}, Everywhere(fabric, 0xff00), fabric);
+  ASSERT_TRUE(a.ok() && b.ok());
+  const auto both = TimeSchedules({&a->schedule, &b->schedule}, fabric);
+  EXPECT_EQ((*both)[0].end, a->times.end);
+  EXPECT_EQ((*both)[1].end, b->times.end);
+}
+
+TEST(HierarchicalTest, AFaultInAnotherUnitChangesNothing) {
+  Fabric fabric = Instances(3);
+  const auto members = Joined(In(0, 0xffff), In(2, 0xffff));
+  const auto before = PlanOnFabric({.bytes = 64 * kMiB}, members, fabric);
+  ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(1, 4), NicDirection::kOut), 0).ok());
+  ASSERT_TRUE(
+      fabric
+          .SetPermille(
+              fabric.LinkOf(Fabric::ChipOf(1, 7), torus::Axis::kY, torus::Direction::kMinus), 0)
+          .ok());
+  const auto after = PlanOnFabric({.bytes = 64 * kMiB}, members, fabric);
+  EXPECT_EQ(before->times.end, after->times.end);
+}
+
+TEST(HierarchicalTest, ADeadNicCostsItsShareAndNotTheCollective) {
+  Fabric fabric = Instances(4);
+  const std::vector<Member> members = Everywhere(fabric);
+  const auto healthy = PlanOnFabric({.bytes = kGiB}, members, fabric);
+  ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(2, 4), NicDirection::kOut), 0).ok());
+  const auto damaged = PlanOnFabric({.bytes = kGiB}, members, fabric);
+  ASSERT_TRUE(damaged.ok()) << damaged.status();
+  // 15 NICs instead of 16 carry the unit's part.
+  EXPECT_GT(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy));
+  EXPECT_LT(MicrosecondsOf(*damaged), 1.25 * MicrosecondsOf(*healthy));
+}
+
+TEST(HierarchicalTest, AUnitWithoutAnyNicIsNamed) {
+  Fabric fabric = Instances(2);
+  for (int chip = 0; chip < 16; ++chip) {
+    ASSERT_TRUE(
+        fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(1, chip), NicDirection::kOut), 0).ok());
+  }
+  const auto plan = PlanOnFabric({.bytes = kMiB}, Everywhere(fabric), fabric);
+  EXPECT_EQ(Message(plan.status()), "the EFA NICs of all 16 chips of unit 1 are down");
+  const auto exchange =
+      PlanOnFabric({.operation = Operation::kAllToAll, .bytes = kMiB}, Everywhere(fabric), fabric);
+  EXPECT_EQ(Message(exchange.status()), "none of the EFA NICs of the 16 chips of unit 1 can send");
+  EXPECT_EQ(exchange.status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+constexpr Operation kExchanges[] = {Operation::kAllToAll, Operation::kSendReceive,
+                                    Operation::kPermute};
+
+void TakeNicDown(Fabric& fabric, int unit, int chip, std::initializer_list<NicDirection> down) {
+  for (const NicDirection direction : down) {
+    ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(unit, chip), direction), 0).ok());
+  }
+}
+
+TEST(NicRelayTest, ExchangesAreRightToTheBitWhicheverNicsAreDown) {
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    Rng rng(seed);
+    Fabric fabric = Instances(2 + static_cast<int>(rng.Below(2)));
+    for (std::uint64_t i = 1 + rng.Below(12); i > 0; --i) {
+      const int unit = static_cast<int>(rng.Below(static_cast<std::uint64_t>(fabric.unit_count())));
+      const NicDirection direction = rng.Below(2) == 0 ? NicDirection::kOut : NicDirection::kIn;
+      TakeNicDown(fabric, unit, static_cast<int>(rng.Below(16)), {direction});
+    }
+    const std::vector<Member> members =
+        Everywhere(fabric, seed % 3 == 0 ? 0x0f3f : kAllChips, 1 + static_cast<int>(rng.Below(2)));
+    for (const Operation operation : kExchanges) {
+      const Request request{.operation = operation,
+                            .bytes = 4 * (200 + rng.Below(5000)),
+                            .type = ElementType::kInt32};
+      for (const std::optional<int> chunks :
+           {std::optional<int>(), std::optional(1), std::optional(3)}) {
+        const auto plan = PlanOnFabric(request, members, fabric, {.chunks = chunks});
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
+            << Name(operation) << " seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(NicRelayTest, NicsThatWorkShareTheBytesOfTheirUnit) {
+  for (const int down : {1, 2, 4, 8}) {
+    for (const auto& directions : {std::vector{NicDirection::kOut}, std::vector{NicDirection::kIn},
+                                   std::vector{NicDirection::kOut, NicDirection::kIn}}) {
+      Fabric fabric = Instances(2);
+      const std::vector<Member> members = Everywhere(fabric);
+      for (int chip = 0; chip < down; ++chip) {
+        for (const NicDirection direction : directions) {
+          TakeNicDown(fabric, 1, 3 * chip % 16, {direction});
+        }
+      }
+      const auto plan =
+          PlanOnFabric({.operation = Operation::kAllToAll, .bytes = kGiB}, members, fabric);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      // Half of every buffer leaves its unit.
+      const double bound = 16.0 * kGiB / 2 / (16 - down) / kEfaRate * 1e6;
+      EXPECT_GE(MicrosecondsOf(*plan), bound);
+      EXPECT_LE(MicrosecondsOf(*plan), bound * 1.07) << down << " of 16 down";
+    }
+  }
+}
+
+TEST(NicRelayTest, ADeadNicMakesNothingFaster) {
+  const Fabric whole = Instances(3);
+  Fabric fabric = whole;
+  for (const int chip : {0, 5, 15}) {
+    TakeNicDown(fabric, 1, chip, {NicDirection::kOut, NicDirection::kIn});
+  }
+  const std::vector<Member> members = Everywhere(whole);
+  for (const Operation operation : kExchanges) {
+    for (std::uint64_t bytes = kKiB; bytes <= kGiB; bytes *= 32) {
+      const Request request{.operation = operation, .bytes = bytes};
+      const auto healthy = PlanOnFabric(request, members, whole);
+      const auto damaged = PlanOnFabric(request, members, fabric);
+      ASSERT_TRUE(healthy.ok() && damaged.ok()) << damaged.status();
+      EXPECT_GE(damaged->times.end, healthy->times.end) << Name(operation) << " of " << bytes;
+      EXPECT_EQ(healthy->schedule.relay_bytes, 0u);
+    }
+  }
+}
+
+// One NIC carried the message of a send-receive before, and one does now.
+TEST(NicRelayTest, AMessageThatHadANicToItselfGetsOneOfANeighbour) {
+  Fabric fabric = Instances(2);
+  const std::vector<Member> members = Everywhere(fabric);
+  const Request request{.operation = Operation::kSendReceive, .bytes = kGiB};
+  const auto healthy = PlanOnFabric(request, members, fabric);
+  TakeNicDown(fabric, 0, 15, {NicDirection::kOut});
+  const auto damaged = PlanOnFabric(request, members, fabric);
+  ASSERT_TRUE(healthy.ok() && damaged.ok());
+  EXPECT_GT(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy));
+  EXPECT_LE(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy) * 1.07);
+}
+
+TEST(NicRelayTest, AUnitThatCannotReceiveIsNamed) {
+  Fabric fabric = Instances(2);
+  for (int chip = 0; chip < 16; ++chip) TakeNicDown(fabric, 0, chip, {NicDirection::kIn});
+  for (const Operation operation : kExchanges) {
+    const auto plan =
+        PlanOnFabric({.operation = operation, .bytes = kMiB}, Everywhere(fabric), fabric);
+    EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(Message(plan.status()), "none of the EFA NICs of the 16 chips of unit 0 can receive");
+  }
+}
+
+TEST(HierarchicalTest, BadRequestsAreRefusedInWords) {
+  const Fabric fabric = Instances(3);
+  const std::vector<Member> members = Everywhere(fabric);
+  const auto refusal = [&](const Request& request, const std::vector<Member>& who,
+                           const HierarchyChoice& choice = {}) {
+    return std::string(Message(PlanOnFabric(request, who, fabric, choice).status()));
+  };
+  EXPECT_EQ(refusal({.bytes = 4}, {}), "a collective needs at least one chip");
+  EXPECT_EQ(refusal({.bytes = 5}, members), "5 bytes are not a whole number of fp32 elements");
+  EXPECT_EQ(refusal({.bytes = 4}, {{.chip = torus::ChipIndex(16)}}),
+            "chip 16 is not in a fabric of 3 units");
+  EXPECT_EQ(refusal({.bytes = 4}, Joined(members, In(1, 1))), "chip 64 takes part twice");
+  EXPECT_EQ(refusal({.bytes = 4}, Joined(In(0, 1), {{.chip = Fabric::ChipOf(1, 0), .ranks = 9}})),
+            "chip 0 has 9 ranks; expected 1 to 8");
+  EXPECT_EQ(refusal({.bytes = 4}, Joined(In(0, 1), {{.chip = Fabric::ChipOf(1, 0), .ranks = 0}})),
+            "chip 64 has 0 ranks; expected at least 1");
+  EXPECT_EQ(refusal({.bytes = 4}, members, {.between = InterAlgorithm::kRdh}),
+            "rdh between units needs a power of two of them; here are 3");
+  EXPECT_EQ(refusal({.bytes = 4}, members, {.chunks = 0}), "0 chunks; expected at least 1");
+  EXPECT_EQ(refusal({.operation = Operation::kAllToAll, .bytes = 4}, members),
+            "an all_to_all of 1 elements among 48 ranks; expected one for each");
+}
+
+TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeast) {
+  // Eight units under each node of layer 3, whose uplink carries an eighth of the NICs' rate.
+  const Fabric fabric = Joined(Instance(), 16, {.oversubscription_permille = {1000, 1000, 8000}},
+                               {.units_under_layer3 = 8, .layer3_under_layer2 = 2});
+  const std::vector<Member> members = Everywhere(fabric);
+  const Request request{.bytes = 256 * kMiB};
+  const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
+  ASSERT_TRUE(chosen.ok());
+  double best = 1e12;
+  for (const InterAlgorithm between :
+       {InterAlgorithm::kMesh, InterAlgorithm::kRing, InterAlgorithm::kRdh}) {
+    const auto plan = PlanOnFabric(request, members, fabric, {.between = between, .chunks = 1});
+    best = std::min(best, MicrosecondsOf(*plan));
+  }
+  EXPECT_EQ(MicrosecondsOf(*chosen), best);
+  const auto mesh =
+      PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
+  EXPECT_LT(best, 0.7 * MicrosecondsOf(*mesh));
+}
+
+// The single step is taken where it is faster than a mesh, which takes two. Its chips send N - 1
+// blocks of the units' buffers, and in a mesh's steps 2 (N - 1)/N.
+void ExpectTheFasterOfOneStepAndTwo(const Request& request, int units, double tolerance_us) {
+  const Fabric fabric = Instances(units);
+  const std::vector<Member> members = Everywhere(fabric);
+  const auto mesh =
+      PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
+  const auto single =
+      PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kSingleStep, .chunks = 1});
+  const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
+  EXPECT_EQ(chosen->times.end, std::min(mesh->times.end, single->times.end)) << request.bytes;
+  const double block_us = static_cast<double>(request.bytes) / 16 / 25e3;
+  const double more = (units - 1) * (1 - 2.0 / units);
+  EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), more * block_us - 15, tolerance_us);
+}
+
+TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
+  for (const int units : {2, 4}) {
+    for (std::uint64_t bytes = kKiB; bytes <= 64 * kMiB; bytes *= 4) {
+      ExpectTheFasterOfOneStepAndTwo({.bytes = bytes}, units, 0.01);
+    }
+  }
+  const Fabric fabric = Instances(4);
+  const auto tiny = PlanOnFabric({.bytes = kKiB}, Everywhere(fabric), fabric);
+  EXPECT_NEAR(MicrosecondsOf(*tiny), 2 * 1.5 + 15, 0.1);
+}
+
+TEST(HierarchicalTest, ABroadcastGoesToAllUnitsAtOnceWhileThatIsFaster) {
+  for (const int units : {2, 4}) {
+    for (std::uint64_t bytes = kKiB; bytes <= 256 * kMiB; bytes *= 8) {
+      ExpectTheFasterOfOneStepAndTwo({.operation = Operation::kBroadcast, .bytes = bytes}, units,
+                                     0.05);
+    }
+  }
+}
+
+TEST(HierarchicalTest, ASmallBroadcastIsScatteredInOneStep) {
+  const Fabric fabric = UltraServers(2);
+  const auto plan = PlanOnFabric({.operation = Operation::kBroadcast, .bytes = 64 * kKiB},
+                                 Everywhere(fabric), fabric);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  // To all chips of the unit, to the other unit, and among the chips of both.
+  EXPECT_EQ(plan->schedule.turn_count(), 3U);
+}
+
+// A sum of floats depends on its order. A training job goes wrong when its ranks disagree.
+TEST(HierarchicalTest, EveryRankGetsTheSameBitsOfASumThatRounds) {
+  const Fabric fabric = Instances(4);
+  const std::vector<Member> members = Everywhere(fabric);
+  const Request request{.bytes = 4 * kKiB};
+  for (const InterAlgorithm between : {InterAlgorithm::kSingleStep, InterAlgorithm::kMesh,
+                                       InterAlgorithm::kRing, InterAlgorithm::kRdh}) {
+    const auto plan = PlanOnFabric(request, members, fabric, {.between = between, .chunks = 1});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Rng rng(3);
+    std::vector<std::vector<float>> storage;
+    std::vector<ChipBuffer> buffers;
+    storage.reserve(members.size());
+    for (const Member& member : members) {
+      std::vector<float>& own = storage.emplace_back(kKiB);
+      for (float& element : own) element = 1.0F / static_cast<float>(1 + rng.Below(1'000'000));
+      buffers.push_back({.chip = member.chip, .bytes = std::as_writable_bytes(std::span(own))});
+    }
+    Execute(plan->schedule, request.type, ReduceOp::kSum, buffers);
+    for (const std::vector<float>& own : storage) EXPECT_EQ(own, storage[0]) << Name(between);
+  }
+}
+
+TEST(HierarchicalTest, TheSameRequestGivesTheSamePlanAgain) {
+  const Fabric fabric = Instances(4);
+  for (const Operation operation : kAllOperations) {
+    const Request request{.operation = operation, .bytes = 8 * kMiB};
+    const auto one = PlanOnFabric(request, Everywhere(fabric), fabric);
+    const auto two = PlanOnFabric(request, Everywhere(fabric), fabric);
+    ASSERT_TRUE(one.ok() && two.ok()) << one.status();
+    EXPECT_EQ(one->schedule.steps, two->schedule.steps);
+    EXPECT_EQ(one->times.end, two->times.end);
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim

@@ -1,0 +1,142 @@
+// Regions against counting element by element; moves between units against what each unit holds.
+
+#include "sim-node/collective/units/region.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "sim-node/collective/units/between_units.h"
+
+namespace tahoma::sim {
+namespace {
+
+TEST(RegionTest, RealOfFollowsThePiecesElementByElement) {
+  Rng rng(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Extent> pieces;
+    std::vector<std::uint64_t> elements;
+    std::uint64_t at = 0;
+    for (int i = 0; i < 5; ++i) {
+      at += rng.Below(4);
+      const Extent piece{.begin = at, .end = at + rng.Below(5)};
+      for (at = piece.begin; at < piece.end; ++at) elements.push_back(at);
+      pieces.push_back(piece);
+    }
+    const Region region(pieces);
+    ASSERT_EQ(region.size(), elements.size());
+    for (std::uint64_t begin = 0; begin <= region.size(); ++begin) {
+      for (std::uint64_t end = begin; end <= region.size(); ++end) {
+        std::vector<std::uint64_t> found;
+        for (const Extent& real : region.RealOf(begin, end)) {
+          EXPECT_LT(real.begin, real.end);
+          for (std::uint64_t e = real.begin; e < real.end; ++e) found.push_back(e);
+        }
+        const auto from = elements.begin();
+        EXPECT_EQ(found, std::vector(from + static_cast<std::ptrdiff_t>(begin),
+                                     from + static_cast<std::ptrdiff_t>(end)));
+      }
+    }
+  }
+}
+
+TEST(RegionTest, NormalBeginsAtZeroAndKeepsGaps) {
+  const Region normal = Region({{10, 12}, {20, 21}}).Normal();
+  EXPECT_EQ(normal.pieces(), (std::vector<Extent>{{0, 2}, {10, 11}}));
+}
+
+TEST(RegionTest, CutByGivesPartsInProportionAndNothingToAZero) {
+  EXPECT_EQ(CutBy({1, 1, 1}, 10), (std::vector<std::uint64_t>{0, 3, 6, 10}));
+  EXPECT_EQ(CutBy({0, 2, 1}, 9), (std::vector<std::uint64_t>{0, 0, 6, 9}));
+}
+
+TEST(RegionDeathTest, PiecesMustNotOverlap) {
+  EXPECT_DEATH(Region({{0, 5}, {4, 6}}), "CHECK failed");
+}
+
+class BetweenUnits : public ::testing::TestWithParam<InterAlgorithm> {};
+
+TEST_P(BetweenUnits, ReducingBringsEveryUnitsPartHomeOnce) {
+  for (int units = 1; units <= 16; ++units) {
+    if (!Serves(GetParam(), units)) continue;
+    for (int home = 0; home < units; ++home) {
+      std::vector<std::multiset<int>> holds(static_cast<std::size_t>(units));
+      for (int unit = 0; unit < units; ++unit) holds[static_cast<std::size_t>(unit)] = {unit};
+      int step = 0;
+      for (const UnitMove& move : ReduceTo(GetParam(), units, home)) {
+        EXPECT_GE(move.step, step);
+        step = move.step;
+        auto& from = holds[static_cast<std::size_t>(move.from)];
+        holds[static_cast<std::size_t>(move.to)].insert(from.begin(), from.end());
+        from.clear();
+      }
+      EXPECT_LT(step, std::max(1, StepsAmong(GetParam(), units)));
+      std::multiset<int> all;
+      for (int unit = 0; unit < units; ++unit) all.insert(unit);
+      EXPECT_EQ(holds[static_cast<std::size_t>(home)], all) << units << " home " << home;
+    }
+  }
+}
+
+TEST_P(BetweenUnits, SpreadingReachesEveryUnitOnceFromWhoHasIt) {
+  for (int units = 1; units <= 16; ++units) {
+    if (!Serves(GetParam(), units)) continue;
+    for (int home = 0; home < units; ++home) {
+      std::vector<int> since(static_cast<std::size_t>(units), -1);  // the step; -1 not yet
+      since[static_cast<std::size_t>(home)] = 0;
+      for (const UnitMove& move : SpreadFrom(GetParam(), units, home)) {
+        const int had = since[static_cast<std::size_t>(move.from)];
+        EXPECT_TRUE(had >= 0 && had <= move.step);
+        EXPECT_EQ(since[static_cast<std::size_t>(move.to)], -1);
+        since[static_cast<std::size_t>(move.to)] = move.step + 1;
+      }
+      for (const int step : since) EXPECT_GE(step, 0);
+    }
+  }
+}
+
+TEST_P(BetweenUnits, WithAPartAtEveryHomeAllUnitsSendAsMuchInEveryStep) {
+  for (int units = 2; units <= 16; ++units) {
+    if (!Serves(GetParam(), units)) continue;
+    std::map<std::pair<int, int>, int> sent;  // by step and unit
+    for (int home = 0; home < units; ++home) {
+      for (const UnitMove& move : ReduceTo(GetParam(), units, home)) {
+        ++sent[{move.step, move.from}];
+      }
+    }
+    int total = 0;
+    for (int step = 0; step < StepsAmong(GetParam(), units); ++step) {
+      for (int unit = 0; unit < units; ++unit) EXPECT_EQ((sent[{step, unit}]), (sent[{step, 0}]));
+      total += sent[{step, 0}];
+    }
+    EXPECT_EQ(total, units - 1);  // (N - 1)/N of the buffer: no algorithm sends less
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, BetweenUnits,
+                         ::testing::Values(InterAlgorithm::kRing, InterAlgorithm::kMesh,
+                                           InterAlgorithm::kRdh, InterAlgorithm::kSingleStep),
+                         [](const auto& algorithm) {
+                           std::string name(Name(algorithm.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(InterAlgorithmTest, StepsGrowAsAwsSays) {
+  EXPECT_EQ(StepsAmong(InterAlgorithm::kRing, 32), 31);
+  EXPECT_EQ(StepsAmong(InterAlgorithm::kMesh, 32), 1);
+  EXPECT_EQ(StepsAmong(InterAlgorithm::kRdh, 32), 5);
+  EXPECT_FALSE(Serves(InterAlgorithm::kRdh, 12));
+  for (const InterAlgorithm algorithm :
+       {InterAlgorithm::kRing, InterAlgorithm::kMesh, InterAlgorithm::kRdh}) {
+    EXPECT_EQ(StepsAmong(algorithm, 1), 0);
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim
