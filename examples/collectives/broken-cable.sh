@@ -11,7 +11,7 @@ for operation in allr alltoall; do
   for down in none 5:x+; do
     broken=()
     if [[ $down != none ]]; then broken=(--down "$down"); fi
-    "$bin/trn-trace" --operation "$operation" --bytes 67108864 --box 4x4 "${broken[@]}" \
+    "$bin/trn-trace" --operation "$operation" --bytes 64M --box 4x4 "${broken[@]}" \
       --trace-file "$out/$operation-$down.json" --svg-file "$out/$operation-$down.svg"
     echo
   done

@@ -1,8 +1,10 @@
 #include "lib/config/parse.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -50,8 +52,14 @@ Value Scalar(std::string_view text) {
   return value;
 }
 
-// A flag's text as the value that a file would have given.
-absl::StatusOr<Value> FlagValue(const Field& field, const std::string& text) {
+// Lists and maps grow when their flag is repeated.
+bool MayRepeat(const Field& field) {
+  return field.form == FlagForm::kWords || field.form == FlagForm::kPairs ||
+         field.form == FlagForm::kYaml;
+}
+
+// One text of a flag as the value that a file would have given.
+absl::StatusOr<Value> TextValue(const Field& field, const std::string& text) {
   if (field.form == FlagForm::kText || field.form == FlagForm::kBool) return Scalar(text);
   if (field.form == FlagForm::kYaml || text.starts_with('[') || text.starts_with('{')) {
     return ParseYaml(text);
@@ -71,6 +79,28 @@ absl::StatusOr<Value> FlagValue(const Field& field, const std::string& text) {
     value.entries.push_back({std::string(word.substr(0, equals)), Scalar(word.substr(equals + 1))});
   }
   return value;
+}
+
+// All texts of a flag, in their order, as one value.
+absl::StatusOr<Value> FlagValue(const Field& field, const std::vector<std::string>& texts) {
+  Value all;
+  for (const std::string& text : texts) {
+    TAHOMA_ASSIGN_OR_RETURN(Value part, TextValue(field, text));
+    if (texts.size() == 1) return part;
+    if (part.kind == Value::Kind::kScalar ||
+        (all.kind != Value::Kind::kNull && part.kind != all.kind)) {
+      return InvalidArgument("\"{}\" cannot be added to what it was given before", text);
+    }
+    all.kind = part.kind;
+    std::ranges::move(part.items, std::back_inserter(all.items));
+    for (Entry& entry : part.entries) {
+      if (std::ranges::find(all.entries, entry.key, &Entry::key) != all.entries.end()) {
+        return InvalidArgument("\"{}\" is given twice", entry.key);
+      }
+      all.entries.push_back(std::move(entry));
+    }
+  }
+  return all;
 }
 
 absl::Status CheckHead(Value& file, const std::string& name, const Spec& spec) {
@@ -106,7 +136,7 @@ struct CommandLine {
   bool help = false;
   bool version = false;
   std::string config;
-  std::map<std::string, std::string> given;  // by flag
+  std::map<std::string, std::vector<std::string>> given;  // by flag
   std::vector<std::string> words;
 };
 
@@ -127,11 +157,16 @@ absl::StatusOr<CommandLine> ReadCommandLine(std::vector<std::string> arguments, 
   app.add_flag("--help,-h", line.help);
   app.add_flag("--version", line.version);
   if (!spec.about().kind.empty()) app.add_option("--config", line.config);
-  std::map<std::string, std::string> texts;
+  std::map<std::string, std::vector<std::string>> texts;
   std::map<std::string, CLI::Option*> options;
   for (const Flag& flag : flags) {
-    std::string& text = texts[flag.name];
+    std::vector<std::string>& given = texts[flag.name];
     const std::string names = NamesOf(flag, spec);
+    if (MayRepeat(*flag.field)) {
+      options[flag.name] = app.add_option(names, given)->allow_extra_args(false);
+      continue;
+    }
+    std::string& text = given.emplace_back();
     options[flag.name] = flag.field->form == FlagForm::kBool ? app.add_flag(names + "{true}", text)
                                                              : app.add_option(names, text);
   }
@@ -206,7 +241,8 @@ std::string Help(const Spec& spec) {
   }
   for (const Flag& flag : AllFlags(spec)) {
     const std::string& preset = flag.field->default_text;
-    text += fmt::format("  {}  ({}{})\n        {}\n", NamesOf(flag, spec), flag.field->kind,
+    text += fmt::format("  {}  ({}{}{})\n        {}\n", NamesOf(flag, spec), flag.field->kind,
+                        MayRepeat(*flag.field) ? "; may be repeated" : "",
                         preset.empty() ? "" : "; default " + preset, flag.field->description);
   }
   return text + "  --version\n  --help, -h\n";

@@ -11,6 +11,7 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/config/duration.h"
+#include "lib/config/size.h"
 
 namespace tahoma::config {
 namespace {
@@ -44,15 +45,12 @@ std::optional<std::int64_t> ReadInt(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest == text.data()) return std::nullopt;
   const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  constexpr std::array<std::pair<std::string_view, int>, 5> kUnits{
-      {{"", 0}, {"Ki", 10}, {"Mi", 20}, {"Gi", 30}, {"Ti", 40}}};
-  for (const auto& [name, shift] : kUnits) {
-    std::int64_t product = 0;
-    if (unit != name) continue;
-    if (__builtin_mul_overflow(number, std::int64_t{1} << shift, &product)) return std::nullopt;
-    return product;
+  const std::optional<int> shift = UnitShift(unit);
+  std::int64_t product = 0;
+  if (!shift || __builtin_mul_overflow(number, std::int64_t{1} << *shift, &product)) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return product;
 }
 
 absl::Status CheckChoice(const Value& value, const Where& where,

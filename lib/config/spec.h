@@ -18,7 +18,8 @@
 //
 // The value that a variable has when it is declared is the option's default. A key becomes a flag
 // by writing it in lower case with dashes (listenAddress -> --listen-address); a key inside a
-// section follows a point (ultraServer: {id: …} -> --ultra-server.id).
+// section follows a point (ultraServer: {id: …} -> --ultra-server.id). The flag of a list or a map
+// may be repeated: the parts are put together.
 //
 // Scope: declarations and single values; lib/config/parse.h reads files and command lines.
 //
@@ -90,7 +91,7 @@ class Fields {
   Fields& String(std::string key, std::string* value, std::string description,
                  std::vector<std::string> choices = {});
 
-  // Decimal integers, also with binary units ("64Mi", "2Gi": Kubernetes' spelling).
+  // Decimal integers, also with a unit of lib/config/size.h: "64M", "64Mi", "1GiB".
   template <std::integral T>
   Fields& Int(const std::string& key, T* value, IntRange range, const std::string& description) {
     return AddInt(

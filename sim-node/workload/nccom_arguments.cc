@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "lib/base/status.h"
+#include "lib/config/size.h"
 #include "sim-node/workload/nccom_test.h"
 
 namespace tahoma::sim {
@@ -130,8 +131,8 @@ absl::StatusOr<int> ParseCount(std::string_view name, std::string_view text, int
   return value;
 }
 
-absl::StatusOr<std::uint64_t> ParseSize(std::string_view name, std::string_view text) {
-  const auto bytes = ParseBytes(text);
+absl::StatusOr<std::uint64_t> ReadSize(std::string_view name, std::string_view text) {
+  const auto bytes = config::ParseSize(text);
   return bytes.ok() ? bytes : Annotate(bytes.status(), name);
 }
 
@@ -141,9 +142,9 @@ bool IsStat(std::string_view text) {
   return text.starts_with('p') && ParseCount("", text.substr(1), 0, 100).ok();
 }
 
-// "avg,p50".
-absl::StatusOr<std::vector<std::string>> ParseStats(std::string_view text) {
-  std::vector<std::string> stats;
+// "avg,p50", after those that `stats` has.
+absl::StatusOr<std::vector<std::string>> ParseStats(std::string_view text,
+                                                    std::vector<std::string> stats) {
   while (true) {
     const std::size_t comma = std::min(text.find(','), text.size());
     stats.emplace_back(text.substr(0, comma));
@@ -198,13 +199,13 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
     case 'N':
       return set(options.nodes, ParseCount("--nnodes", text, 1, kMaxNodes));
     case 'b':
-      return set(options.min_bytes, ParseSize("--minbytes", text));
+      return set(options.min_bytes, ReadSize("--minbytes", text));
     case 'e':
-      return set(options.max_bytes, ParseSize("--maxbytes", text));
+      return set(options.max_bytes, ReadSize("--maxbytes", text));
     case 'i':
-      return set(options.step_bytes, ParseSize("--stepbytes", text));
+      return set(options.step_bytes, ReadSize("--stepbytes", text));
     case 'f':
-      return set(options.step_factor, ParseSize("--stepfactor", text));
+      return set(options.step_factor, ReadSize("--stepfactor", text));
     case 'n':
       return set(options.iterations, ParseCount("--iters", text, 1, kMaxRepeats));
     case 'w':
@@ -234,7 +235,7 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
       options.redop = text;
       return absl::OkStatus();
     case 't':
-      return set(options.stats, ParseStats(text));
+      return set(options.stats, ParseStats(text, std::move(options.stats)));
     case kSeedOption:
       return set(options.seed, ParseCount("--seed", text, 0, std::numeric_limits<int>::max()));
     case kShowAlgorithmOption:
@@ -292,25 +293,6 @@ std::int64_t NccomOptions::WarmupOperations() const {
   return std::int64_t{warmup} * MeasuredRuns() + (std::int64_t{warmup} + iterations) * warmup_runs;
 }
 
-absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  std::string unit(end, last);
-  std::transform(unit.begin(), unit.end(), unit.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  const int shift = unit.empty() || unit == "b"   ? 0
-                    : unit == "k" || unit == "kb" ? 10
-                    : unit == "m" || unit == "mb" ? 20
-                    : unit == "g" || unit == "gb" ? 30
-                                                  : -1;
-  if (error != std::errc{} || shift < 0 || value == 0 ||
-      value > (std::uint64_t{1} << 40) >> shift) {
-    return InvalidArgument("\"{}\" is no size; expected for example 8, 1K, 64MB or 1G", text);
-  }
-  return value << shift;
-}
-
 absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"nccom-test"};
   const std::vector<std::string> given = WithWordsJoined(arguments);
@@ -320,6 +302,7 @@ absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>&
   argv.push_back(nullptr);
   const int argc = static_cast<int>(words.size());
   NccomOptions options;
+  options.stats.clear();
   optind = 0;  // glibc: start anew
   opterr = 0;  // we write the message
   int choice = 0;
@@ -331,6 +314,7 @@ absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>&
     if (choice == ':') return InvalidArgument("{} needs a value", word);
     TAHOMA_RETURN_IF_ERROR(Apply(choice, optarg != nullptr ? optarg : "", options));
   }
+  if (options.stats.empty()) options.stats = NccomOptions().stats;
   if (options.help) return options;
   if (optind != argc - 1) {
     return InvalidArgument("expected one operation (allr, allg, redsct, ...), got {}; see --help",

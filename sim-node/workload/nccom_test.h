@@ -73,9 +73,6 @@ absl::StatusOr<NccomDivision> ReadDivision(const NccomOptions& options);
 absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments);
 std::string NccomHelp();
 
-// "32", "1K", "1kb", "64MB", "2G": bytes in units of 1024.
-absl::StatusOr<std::uint64_t> ParseBytes(std::string_view text);
-
 // Of a type by its name: "bf16" has 2. Unknown ones have 4.
 std::size_t ElementBytes(std::string_view type);
 

@@ -9,6 +9,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "lib/config/size.h"
 
 namespace tahoma::sim {
 namespace {
@@ -41,7 +42,7 @@ absl::Status ReadNumber(std::string_view name, std::string_view text, std::uint6
 }
 
 absl::Status ReadSize(std::string_view name, std::string_view text, std::uint64_t& into) {
-  const auto bytes = ParseBytes(text);
+  const auto bytes = config::ParseSize(text);
   if (!bytes.ok()) return Annotate(bytes.status(), name);
   if (*bytes > kMaxMemBytes) {
     return InvalidArgument("{} is {} bytes; expected at most {}", name, *bytes, kMaxMemBytes);

@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/config/duration.h"
 #include "lib/config/parse.h"
+#include "lib/config/size.h"
 #include "lib/config/spec.h"
 
 namespace tahoma::config {
@@ -138,6 +139,58 @@ TEST(ConfigTest, FlagsSetTheSameKeys) {
   EXPECT_EQ(o.images["i"].entrypoint, "/e");
 }
 
+// The words of one flag are those of all its occurrences, in their order.
+TEST(ConfigTest, FlagsOfListsAndMapsMayBeRepeated) {
+  Options o;
+  const auto parsed = ParseArguments(
+      {"--publish", "lnc1", "--labels", "a=1", "--workers", "9", "--publish=chips,lnc2", "--labels",
+       "b=2,c=3", "--ultra-server.peers", "[{nodeId: 3, address: x}]", "--ultra-server.peers",
+       "[{nodeId: 1, address: y}, {nodeId: 2}]", "--images", "{i: {entrypoint: /e}}", "--images",
+       "{j: {entrypoint: /f}}"},
+      SpecFor(o));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(o.publish, (std::vector<std::string>{"lnc1", "chips", "lnc2"}));
+  EXPECT_EQ(o.labels, (std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}, {"c", "3"}}));
+  ASSERT_EQ(o.peers.size(), 3u);
+  EXPECT_EQ(o.peers[2].node_id, 2);
+  EXPECT_EQ(o.images["j"].entrypoint, "/f");
+  EXPECT_EQ(o.images.size(), 2u);
+}
+
+TEST(ConfigTest, WhatARepeatedFlagCannotMeanIsRefused) {
+  EXPECT_EQ(FlagError({"--labels", "a=1", "--labels", "a=2"}), "--labels: \"a\" is given twice");
+  EXPECT_EQ(FlagError({"--publish", "lnc1", "--publish", "lnc3"}),
+            "--publish[1]: \"lnc3\" is not what belongs here; expected one of chips, lnc1, lnc2");
+  EXPECT_EQ(FlagError({"--images", "{}", "--images", "[]"}),
+            "--images: \"[]\" cannot be added to what it was given before");
+  EXPECT_EQ(FlagError({"--images", "word", "--images", "{}"}),
+            "--images: \"word\" cannot be added to what it was given before");
+  EXPECT_NE(FlagError({"--workers", "1", "--workers", "2"}), "") << "it can have one value only";
+}
+
+TEST(ConfigTest, AValueOfAListFlagIsTheNextWordOnly) {
+  Options o;
+  Spec spec = SpecFor(o);
+  spec.Word("COMMAND", &o.command, "what to do", Spec::Need::kRequired);
+  const auto parsed = ParseArguments({"--publish", "lnc1", "serve"}, spec);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(o.publish, std::vector<std::string>{"lnc1"});
+  EXPECT_EQ(o.command, "serve");
+}
+
+TEST(ConfigTest, NumbersTakeTheUnitsOfSizes) {
+  for (const char* text : {"2K", "2k", "2KB", "2Ki", "2KiB", "2048", "2048B"}) {
+    Options o;
+    ASSERT_TRUE(ParseArguments({"--workers", text}, SpecFor(o)).ok()) << text;
+    EXPECT_EQ(o.workers, 2048) << text;
+  }
+  EXPECT_EQ(FlagError({"--workers", "2KK"}),
+            "--workers: \"2KK\" is not what belongs here; expected integer 1 to 4096");
+  EXPECT_EQ(FlagError({"--workers", "1GiB"}),
+            "--workers: 1GiB is out of bounds; expected integer 1 to 4096");
+  EXPECT_NE(FlagError({"--workers", "9999999999T"}), "") << "no overflow";
+}
+
 TEST(ConfigTest, FlagsWinOverTheFile) {
   const std::string name = testing::TempDir() + "/config_test_probe.yaml";
   std::ofstream(name) << Head("standalone: true\nworkers: 7\nrate: 4\n");
@@ -211,10 +264,10 @@ TEST(ConfigTest, HelpListsEveryFlagWithDefaultAndBounds) {
   Options o;
   const auto help = ParseArguments({"--help"}, SpecFor(o));
   ASSERT_TRUE(help.ok());
-  for (const char* part :
-       {"--listen-address  (string; default 127.0.0.1:8001)",
-        "-w,--workers  (integer 1 to 4096; default 4)",
-        "--ultra-server.peers  (list of {nodeId, address})", "kind: ProbeConfig", "probe 1.2.3"}) {
+  for (const char* part : {"--listen-address  (string; default 127.0.0.1:8001)",
+                           "-w,--workers  (integer 1 to 4096; default 4)",
+                           "--ultra-server.peers  (list of {nodeId, address}; may be repeated)",
+                           "kind: ProbeConfig", "probe 1.2.3"}) {
     EXPECT_NE(help->find(part), std::string::npos) << part << "\n" << *help;
   }
   EXPECT_EQ(*ParseArguments({"--version"}, SpecFor(o)), "probe 1.2.3\n");
@@ -275,6 +328,26 @@ TEST(ConfigTest, AliasesAreCopies) {
   EXPECT_EQ(value->entries[1].value.entries[0].value.scalar, "1");
   EXPECT_FALSE(ParseYaml("a: &x [*x]\n").ok());
   EXPECT_FALSE(ParseYaml("a: *x\n").ok());
+}
+
+TEST(SizeTest, OneSizeHasManySpellings) {
+  for (const char* text :
+       {"64M", "64m", "64MB", "64mb", "64Mi", "64MiB", "65536K", "67108864", "67108864B"}) {
+    const auto bytes = ParseSize(text);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(*bytes, 64u << 20) << text;
+  }
+  EXPECT_EQ(*ParseSize("1G"), 1u << 30);
+  EXPECT_EQ(*ParseSize("1T"), std::uint64_t{1} << 40);
+}
+
+TEST(SizeTest, NothingElseIsASize) {
+  for (const char* text : {"", "0", "0K", "-1", "1.5M", "1 M", "M", "1P", "1MM", "1Mib!", "1iB",
+                           "2T", "1025G", "18446744073709551616", "99999999999G"}) {
+    EXPECT_FALSE(ParseSize(text).ok()) << text;
+  }
+  EXPECT_EQ(Message(ParseSize("12q").status()),
+            "\"12q\" is no size from 1 to 1T; expected for example 8, 64K, 64MiB or 1G");
 }
 
 TEST(DurationTest, OnlyDurationsAreRead) {

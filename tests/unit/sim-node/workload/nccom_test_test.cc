@@ -301,8 +301,9 @@ TEST(NccomArgumentsTest, WrongOptionsAreNamed) {
   EXPECT_EQ(message({"a", "b"}),
             "expected one operation (allr, allg, redsct, ...), got 2; see --help");
   EXPECT_EQ(message({"allr", "-n", "0"}), "--iters is \"0\"; expected 1 to 1000000");
-  EXPECT_EQ(message({"allr", "-b", "12q"}),
-            "--minbytes: \"12q\" is no size; expected for example 8, 1K, 64MB or 1G");
+  EXPECT_EQ(
+      message({"allr", "-b", "12q"}),
+      "--minbytes: \"12q\" is no size from 1 to 1T; expected for example 8, 64K, 64MiB or 1G");
   EXPECT_EQ(message({"allr", "--stats=p50,max"}),
             "--stats is \"max\"; expected avg or percentiles, p0 to p100");
   EXPECT_EQ(message({"allr", "-t", "p101"}),
@@ -311,14 +312,22 @@ TEST(NccomArgumentsTest, WrongOptionsAreNamed) {
   EXPECT_TRUE(ParseNccomArguments({"--help"})->help);
 }
 
-TEST(NccomArgumentsTest, SizesAreReadInBinaryUnits) {
-  for (const auto& [text, bytes] : std::vector<std::pair<std::string, std::uint64_t>>{
-           {"8", 8}, {"2kb", 2048}, {"2K", 2048}, {"1MB", 1 << 20}, {"3g", 3ull << 30}}) {
-    EXPECT_EQ(*ParseBytes(text), bytes) << text;
+TEST(NccomArgumentsTest, SizesHaveBinaryUnits) {
+  for (const char* text : {"1M", "1m", "1MB", "1MiB", "1024K", "1048576"}) {
+    const auto options = ParseNccomArguments({"allr", "-b", text, "-e", text});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->min_bytes, 1u << 20) << text;
+    EXPECT_EQ(options->max_bytes, 1u << 20) << text;
   }
-  for (const char* text : {"", "0", "-1", "1.5M", "99999999999G", "K", "1T"}) {
-    EXPECT_FALSE(ParseBytes(text).ok()) << text;
-  }
+}
+
+TEST(NccomArgumentsTest, StatisticsMayBeRepeated) {
+  const auto stats = [](const std::vector<std::string>& words) {
+    return ParseNccomArguments(words)->stats;
+  };
+  EXPECT_EQ(stats({"allr"}), std::vector<std::string>{"avg"});
+  EXPECT_EQ(stats({"allr", "-t", "p50", "--stats", "avg,p99", "-t", "p1"}),
+            (std::vector<std::string>{"p50", "avg", "p99", "p1"}));
 }
 
 TEST(NccomArgumentsTest, SizesFollowTheStepsAndAreWholeElements) {

@@ -157,8 +157,9 @@ TEST(TrnMemArgumentsTest, WrongOnesAreNamed) {
   EXPECT_EQ(message({"--fast"}), "unknown option --fast; see --help");
   EXPECT_EQ(message({"-b"}), "-b needs a value");
   EXPECT_EQ(message({"allr"}), "\"allr\" is no option; see --help");
-  EXPECT_EQ(message({"-b", "many"}),
-            "--minbytes: \"many\" is no size; expected for example 8, 1K, 64MB or 1G");
+  EXPECT_EQ(
+      message({"-b", "many"}),
+      "--minbytes: \"many\" is no size from 1 to 1T; expected for example 8, 64K, 64MiB or 1G");
   EXPECT_EQ(message({"-b", "2G"}), "--minbytes is 2147483648 bytes; expected at most 1073741824");
   EXPECT_EQ(message({"-b", "2K", "-e", "1K"}), "--minbytes 2048 is more than --maxbytes 1024");
   EXPECT_EQ(message({"-b", "64M"}),
