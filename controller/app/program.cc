@@ -234,6 +234,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   AddChecks(server, loop, *store);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
+  Log(fmt::format("serving the admin API at {}, data in {}", server.url(), options.data_dir));
   if (!options.port_file.empty()) {
     TAHOMA_RETURN_IF_ERROR(WriteAtomically(
         options.port_file, fmt::format("adminAddress: {}\n", server.address()), 0600));

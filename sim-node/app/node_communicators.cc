@@ -112,6 +112,7 @@ absl::Status NodeCommunicators::StartLink(const Options& options, const Clock& c
   TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   events_ = std::make_unique<Events>(communicators_, election_.get());
   TAHOMA_ASSIGN_OR_RETURN(link_, PeerLink::Start(std::move(link), *events_));
+  spdlog::info("listening for the UltraServer's other nodes at {}", link_->address().ToString());
   communicators_.Connect(*link_);
   if (election_) {
     election_->Connect([this](int place, wire::Request message) {
@@ -135,6 +136,7 @@ absl::Status NodeCommunicators::StartEfa(const Options& options) {
   TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   efa_events_ = std::make_unique<Events>(communicators_, nullptr);
   TAHOMA_ASSIGN_OR_RETURN(efa_, PeerLink::Start(std::move(link), *efa_events_));
+  spdlog::info("listening for the nodes of other units at {}", efa_->address().ToString());
   communicators_.ConnectEfa(*efa_);
   return absl::OkStatus();
 }

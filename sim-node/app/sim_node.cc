@@ -185,7 +185,9 @@ absl::Status RunningNode::BeginAdmin() {
                                      metrics_);
   InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
   InstallLinkRoutes(*admin_, *links_);
-  return Annotate(admin_->Start(), "adminAddress");
+  TAHOMA_RETURN_IF_ERROR(Annotate(admin_->Start(), "adminAddress"));
+  spdlog::info("serving the admin API at {}", admin_->url());
+  return absl::OkStatus();
 }
 
 NodeFacts RunningNode::Facts() const {
@@ -283,6 +285,7 @@ absl::Status RunningNode::BeginPods() {
   auto logs = std::make_shared<LogFolder>(options_.pod_runner.pods_dir);
   InstallLogRoutes(*log_server_, *logs, clock_);
   TAHOMA_RETURN_IF_ERROR(Annotate(log_server_->Start(), "podRunner.logAddress"));
+  spdlog::info("serving the logs of pods at {}", log_server_->url());
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<PodUsers> users, OpenPodUsers());
   PodRunner::Options options{.node = Facts(),
                              .images = options_.pod_runner.images,

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lib/base/json.h"
@@ -120,6 +122,68 @@ TEST_F(ServersTest, TheServersOfANodeAnswerToTheirAllowedHosts) {
   }
   EXPECT_THAT(Ask(faults, "evil.example", "/v1/state"), StartsWith("HTTP/1.1 403 "));
   EXPECT_THAT(Ask(logs, "evil.example", "/none"), StartsWith("HTTP/1.1 403 "));
+}
+
+// The port that the program's log names after `words`, or 0 when it never does.
+int PortInLog(ChildProgram& program, const std::string& words) {
+  const auto find = [&] { return program.log().find(words); };
+  program.WaitUntil([&] { return find() != std::string::npos; }, kPatience);
+  if (find() == std::string::npos) return 0;
+  const std::string log = program.log();
+  const std::size_t at = find() + words.size();
+  return std::atoi(log.c_str() + log.find("127.0.0.1:", at) + std::strlen("127.0.0.1:"));
+}
+
+// Whoever asks for any free port and for no file finds the port in the log.
+TEST_F(ServersTest, EveryProgramSaysInItsLogOnWhichFreePortItServes) {
+  const std::string kubeconfig = dir_.path() + "/kubeconfig";
+  StartController({"--write-kubeconfig", kubeconfig});
+  const std::string folder = dir_.path() + "/n";
+  ChildProgram standby({Bin("controller"), "--data-dir", dir_.path() + "/standby", "--kubeconfig",
+                        kubeconfig, "--admin-address", "127.0.0.1:0"},
+                       dir_.path() + "/standby.log");
+  ChildProgram node({Bin("sim-node"),
+                     "--node-name",
+                     "n",
+                     "--instance-type",
+                     "trn2u.48xlarge",
+                     "--node-socket",
+                     folder + "/s/n",
+                     "--state-dir",
+                     folder,
+                     "--ultra-server.id",
+                     "us-1",
+                     "--link-address",
+                     "127.0.0.1:0",
+                     "--efa.address",
+                     "127.0.0.1:0",
+                     "--pod-runner.enabled",
+                     "--pod-runner.kubeconfig",
+                     kubeconfig,
+                     "--pod-runner.registry-dir",
+                     folder + "/r",
+                     "--pod-runner.cdi-dir",
+                     folder + "/c",
+                     "--pod-runner.log-tls=false",
+                     "--pod-runner.pod-user",
+                     "same"},
+                    dir_.path() + "/node.log");
+  ChildProgram& own = controller_->program();
+  for (const auto& [program, words, target] :
+       std::vector<std::tuple<ChildProgram*, const char*, const char*>>{
+           {&own, "serving the Kubernetes API at http://", "/api/v1/nodes"},
+           {&own, "the admin API at http://", "/v1/nodes"},
+           {&standby, "serving the admin API at http://", "/v1/nodes"},
+           {&node, "serving the admin API at http://", "/v1/state"}}) {
+    const int port = PortInLog(*program, words);
+    ASSERT_NE(port, 0) << words << "\n" << program->log();
+    EXPECT_THAT(Ask(port, "127.0.0.1", target), StartsWith("HTTP/1.1 200 ")) << words;
+  }
+  for (const char* words :
+       {"serving the logs of pods at ", "listening for the UltraServer's other nodes at ",
+        "listening for the nodes of other units at "}) {
+    EXPECT_NE(PortInLog(node, words), 0) << words << "\n" << node.log();
+  }
 }
 
 TEST_F(ServersTest, EveryProgramSaysThatItsTokenWouldCrossTheNetworkInTheClear) {
