@@ -45,6 +45,9 @@ class Fields {
                      std::int64_t fallback);
   bool BoolOr(std::string_view key, bool fallback);
 
+  // Whether there is a value, of whatever type.
+  bool Has(std::string_view key) { return Find(key, /*required=*/false) != nullptr; }
+
   // The array under `key` with at most `max` elements; an empty array when absent.
   const Json& Array(std::string_view key, std::size_t max);
   // The object under `key`; nullptr when absent.

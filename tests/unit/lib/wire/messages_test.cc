@@ -130,7 +130,7 @@ TEST(MessagesTest, WrongFieldsAreNamed) {
   EXPECT_EQ(WhyNotGrant(head + R"(1,"chips":[1,1]})"),
             "claim.chips must hold ascending whole numbers from 0 to 15");
   EXPECT_EQ(WhyNotGrant(head + R"(2,"cores":[{"chip":1,"cores":[4]}]})"),
-            "claim.cores[].cores must hold ascending whole numbers from 0 to 3");
+            "claim.cores[0].cores must hold ascending whole numbers from 0 to 3");
   EXPECT_EQ(WhyNotGrant(head + R"(2,"chips":[1],"cores":[{"chip":1,"cores":[0]}]})"),
             "claim.cores must name chips in ascending order, none of \"chips\", each with a core");
   EXPECT_EQ(WhyNotGrant(R"({"claimUid":"../etc","namespace":"n","name":"c","lnc":1})"),
