@@ -94,35 +94,35 @@ struct StopAtEnd {
 };
 
 void AddStoreMetrics(rest::Metrics& metrics, const Store& store) {
-  metrics.AddCallback("tahoma_store_writable", "1 while commits succeed, 0 after one failed.",
-                      [&store] { return store.health().ok() ? 1.0 : 0.0; });
-  metrics.AddCallback("tahoma_store_failures", "How often the store has stopped after a failure.",
-                      [&store] { return static_cast<double>(store.failures()); });
+  metrics.AddGaugeCallback("tahoma_store_writable", "1 while commits succeed, 0 after one failed.",
+                           [&store] { return store.health().ok() ? 1.0 : 0.0; });
+  metrics.AddCounterCallback("tahoma_store_failures_total",
+                             "How often the store has stopped after a failure.",
+                             [&store] { return static_cast<double>(store.failures()); });
 }
 
 using ReadSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
 
 void AddMetrics(rest::Metrics& metrics, const ReadSnapshot& snapshot) {
-  const auto add = [&](const char* name, const char* help, auto read) {
-    metrics.AddCallback(name, help,
-                        [snapshot, read] { return static_cast<double>(read(*snapshot())); });
+  const auto of = [&](auto read) {
+    return [snapshot, read] { return static_cast<double>(read(*snapshot())); };
   };
-  add("tahoma_gangs_prepared", "Gangs whose commit was begun.",
-      [](const Snapshot& s) { return s.counters.gangs_prepared; });
-  add("tahoma_gangs_bound", "Gangs that were bound as a whole.",
-      [](const Snapshot& s) { return s.counters.gangs_bound; });
-  add("tahoma_gangs_undone", "Gangs whose commit was taken back.",
-      [](const Snapshot& s) { return s.counters.gangs_undone; });
-  add("tahoma_pods_bound", "Pods that were bound.",
-      [](const Snapshot& s) { return s.counters.pods_bound; });
-  add("tahoma_gangs_in_flight", "Gangs between decision and last bind.",
-      [](const Snapshot& s) { return s.runs_in_flight; });
-  add("tahoma_gangs_waiting", "Gangs and single pods that wait.",
-      [](const Snapshot& s) { return s.gangs_waiting; });
-  add("tahoma_journal_records", "Records written to the journal.",
-      [](const Snapshot& s) { return s.counters.journal_records; });
-  add("tahoma_api_writes", "Requests to the Kubernetes API.",
-      [](const Snapshot& s) { return s.counters.api_writes; });
+  metrics.AddCounterCallback("tahoma_gangs_prepared_total", "Gangs whose commit was begun.",
+                             of([](const Snapshot& s) { return s.counters.gangs_prepared; }));
+  metrics.AddCounterCallback("tahoma_gangs_bound_total", "Gangs that were bound as a whole.",
+                             of([](const Snapshot& s) { return s.counters.gangs_bound; }));
+  metrics.AddCounterCallback("tahoma_gangs_undone_total", "Gangs whose commit was taken back.",
+                             of([](const Snapshot& s) { return s.counters.gangs_undone; }));
+  metrics.AddCounterCallback("tahoma_pods_bound_total", "Pods that were bound.",
+                             of([](const Snapshot& s) { return s.counters.pods_bound; }));
+  metrics.AddGaugeCallback("tahoma_gangs_in_flight", "Gangs between decision and last bind.",
+                           of([](const Snapshot& s) { return s.runs_in_flight; }));
+  metrics.AddGaugeCallback("tahoma_gangs_waiting", "Gangs and single pods that wait.",
+                           of([](const Snapshot& s) { return s.gangs_waiting; }));
+  metrics.AddCounterCallback("tahoma_journal_records_total", "Records written to the journal.",
+                             of([](const Snapshot& s) { return s.counters.journal_records; }));
+  metrics.AddCounterCallback("tahoma_api_writes_total", "Requests to the Kubernetes API.",
+                             of([](const Snapshot& s) { return s.counters.api_writes; }));
 }
 
 absl::Status WriteFiles(const Options& options, const StandaloneApi& api,

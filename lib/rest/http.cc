@@ -48,7 +48,7 @@ Http::Http(const ServerOptions& options, Metrics& metrics, Gate gate, Answer ans
       gate_(std::move(gate)),
       answer_(std::move(answer)),
       streams_(metrics.AddGauge("tahoma_http_open_streams", "Streams that are open now.")),
-      seconds_(metrics.AddHistogram("tahoma_http_request_seconds",
+      seconds_(metrics.AddHistogram("tahoma_http_request_duration_seconds",
                                     "From the last byte of a request to its answer.",
                                     kLatencySeconds)) {}
 
@@ -124,7 +124,7 @@ void Http::Finish(Connection& connection, Response answer, bool keep) {
 }
 
 void Http::Stream(Connection& connection, Response answer, bool keep) {
-  streams_.Add(1);
+  streams_.Increment();
   RequestParser& parser = connection.parser();
   const bool head_only = parser.request().method == "HEAD";
   const bool chunked = !parser.is_http_1_0();
@@ -143,7 +143,7 @@ void Http::Stream(Connection& connection, Response answer, bool keep) {
   } else {
     connection.Break();
   }
-  streams_.Add(-1);
+  streams_.Decrement();
 }
 
 bool Http::Feed(Connection& connection, const StreamSource& source, bool chunked) {

@@ -1,50 +1,24 @@
 #include "lib/rest/metrics.h"
 
-#include <fmt/format.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
 
 #include <algorithm>
-
-#include "lib/base/check.h"
+#include <utility>
 
 namespace tahoma::rest {
 namespace {
 
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') escaped += '\\';
-    if (c == '\n') {
-      escaped += "\\n";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
-// `a="1",b="2"`, without braces.
-std::string Rendered(const Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels) {
-    text += fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", name, Escaped(value));
-  }
-  return text;
-}
-
-std::string Braced(const std::string& labels) { return labels.empty() ? "" : "{" + labels + "}"; }
-
-void AppendHistogram(std::string& text, const std::string& name, const std::string& labels,
-                     const Histogram& histogram) {
-  const std::string comma = labels.empty() ? "" : labels + ",";
-  std::uint64_t count = 0;
-  for (std::size_t i = 0; i <= histogram.bounds().size(); ++i) {
-    count += histogram.bucket(i);
-    const std::string bound =
-        i < histogram.bounds().size() ? fmt::format("{}", histogram.bounds()[i]) : "+Inf";
-    text += fmt::format("{}_bucket{{{}le=\"{}\"}} {}\n", name, comma, bound, count);
-  }
-  text += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name, Braced(labels), histogram.sum(), name,
-                      Braced(labels), count);
+prometheus::MetricFamily SampleOf(const std::string& name, const std::string& help, bool counter,
+                                  double value) {
+  prometheus::ClientMetric metric;
+  metric.counter.value = value;
+  metric.gauge.value = value;
+  return {.name = name,
+          .help = help,
+          .type = counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
+          .metric = {std::move(metric)}};
 }
 
 }  // namespace
@@ -52,66 +26,48 @@ void AppendHistogram(std::string& text, const std::string& name, const std::stri
 const std::vector<double> kLatencySeconds{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03,
                                           0.1,    0.3,    1,     3,     10};
 
-void Histogram::Observe(double value) {
-  const auto at = std::ranges::lower_bound(bounds_, value);
-  buckets_[static_cast<std::size_t>(at - bounds_.begin())].fetch_add(1, std::memory_order_relaxed);
-  sum_.fetch_add(value, std::memory_order_relaxed);
-}
+Metrics::Metrics() : registry_(std::make_unique<prometheus::Registry>()) {}
 
-Metrics::Family& Metrics::FamilyOf(const std::string& name, const std::string& help, Kind kind) {
-  const auto [at, is_new] = families_.try_emplace(name);
-  if (is_new) {
-    at->second.kind = kind;
-    at->second.help = help;
-  }
-  TAHOMA_CHECK(at->second.kind == kind);
-  return at->second;
-}
+Metrics::~Metrics() = default;
 
 Counter& Metrics::AddCounter(const std::string& name, const std::string& help,
                              const Labels& labels) {
-  const std::lock_guard lock(mutex_);
-  return FamilyOf(name, help, Kind::kCounter).counters[Rendered(labels)];
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry_).Add(labels);
 }
 
 Gauge& Metrics::AddGauge(const std::string& name, const std::string& help, const Labels& labels) {
-  const std::lock_guard lock(mutex_);
-  return FamilyOf(name, help, Kind::kGauge).gauges[Rendered(labels)];
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry_).Add(labels);
 }
 
 Histogram& Metrics::AddHistogram(const std::string& name, const std::string& help,
                                  const std::vector<double>& bounds, const Labels& labels) {
-  const std::lock_guard lock(mutex_);
-  Family& family = FamilyOf(name, help, Kind::kHistogram);
-  return family.histograms.try_emplace(Rendered(labels), bounds).first->second;
+  auto& family = prometheus::BuildHistogram().Name(name).Help(help).Register(*registry_);
+  return family.Add(labels, bounds);
 }
 
-void Metrics::AddCallback(const std::string& name, const std::string& help,
-                          std::function<double()> value) {
+void Metrics::AddGaugeCallback(const std::string& name, const std::string& help, Read read) {
   const std::lock_guard lock(mutex_);
-  FamilyOf(name, help, Kind::kCallback).callback = std::move(value);
+  callbacks_[name] = {.help = help, .counter = false, .read = std::move(read)};
+}
+
+void Metrics::AddCounterCallback(const std::string& name, const std::string& help, Read read) {
+  const std::lock_guard lock(mutex_);
+  callbacks_[name] = {.help = help, .counter = true, .read = std::move(read)};
 }
 
 std::string Metrics::Text() const {
-  const std::lock_guard lock(mutex_);
-  std::string text;
-  for (const auto& [name, family] : families_) {
-    const char* kind = family.kind == Kind::kCounter     ? "counter"
-                       : family.kind == Kind::kHistogram ? "histogram"
-                                                         : "gauge";
-    text += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, Escaped(family.help), name, kind);
-    for (const auto& [labels, counter] : family.counters) {
-      text += fmt::format("{}{} {}\n", name, Braced(labels), counter.value());
+  std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, callback] : callbacks_) {
+      families.push_back(SampleOf(name, callback.help, callback.counter, callback.read()));
     }
-    for (const auto& [labels, gauge] : family.gauges) {
-      text += fmt::format("{}{} {}\n", name, Braced(labels), gauge.value());
-    }
-    for (const auto& [labels, histogram] : family.histograms) {
-      AppendHistogram(text, name, labels, histogram);
-    }
-    if (family.callback) text += fmt::format("{} {}\n", name, family.callback());
   }
-  return text;
+  std::ranges::sort(families, {}, &prometheus::MetricFamily::name);
+  for (prometheus::MetricFamily& family : families) {
+    std::ranges::sort(family.metric, {}, &prometheus::ClientMetric::label);
+  }
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace tahoma::rest

@@ -1,4 +1,4 @@
-// Counters, gauges and histograms, and their Prometheus text.
+// The program's counters, gauges and histograms, and the text that Prometheus reads.
 //
 //   Metrics metrics;
 //   Counter& placed = metrics.AddCounter("tahoma_gangs_placed_total", "Gangs placed.");
@@ -7,99 +7,74 @@
 //   took.Observe(0.004);
 //   metrics.Text();          // what GET /metrics answers
 //
-// Names follow Prometheus: a unit last (_seconds, _bytes), _total for counters.
+// Names follow Prometheus: base units (seconds, bytes, ratios), the unit last, `_total` for
+// counters (https://prometheus.io/docs/practices/naming/).
 //
-// Scope: numbers of this program. A label's values must come from a small fixed set.
+// Scope: a shell over prometheus-cpp, which has no counter that is asked for its value. A label's
+// values must come from a small fixed set.
 //
-// Thread safety: adding, changing and reading may happen on any thread at the same time; a change
-// is one or two relaxed atomic additions.
+// Thread safety: metrics may be added, changed and read on any thread at the same time.
 
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <deque>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
+
+namespace prometheus {
+class Registry;
+}  // namespace prometheus
 
 namespace tahoma::rest {
 
-using Labels = std::vector<std::pair<std::string, std::string>>;
-
-class Counter {
- public:
-  void Increment(std::uint64_t by = 1) { value_.fetch_add(by, std::memory_order_relaxed); }
-  std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_ = 0;
-};
-
-class Gauge {
- public:
-  void Set(std::int64_t value) { value_.store(value, std::memory_order_relaxed); }
-  void Add(std::int64_t by) { value_.fetch_add(by, std::memory_order_relaxed); }
-  std::int64_t value() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::int64_t> value_ = 0;
-};
-
-class Histogram {
- public:
-  // `bounds` ascend; a last bucket without a bound is added.
-  explicit Histogram(std::vector<double> bounds)
-      : bounds_(std::move(bounds)), buckets_(bounds_.size() + 1) {}
-  void Observe(double value);
-
-  const std::vector<double>& bounds() const { return bounds_; }
-  // Observations in bucket i alone (not those below it).
-  std::uint64_t bucket(std::size_t i) const { return buckets_[i].load(std::memory_order_relaxed); }
-  double sum() const { return sum_.load(std::memory_order_relaxed); }
-
- private:
-  std::vector<double> bounds_;
-  std::deque<std::atomic<std::uint64_t>> buckets_;
-  std::atomic<double> sum_ = 0;
-};
+using Labels = std::map<std::string, std::string>;
+using Counter = prometheus::Counter;
+using Gauge = prometheus::Gauge;
+using Histogram = prometheus::Histogram;
 
 // 100 us to 10 s.
 extern const std::vector<double> kLatencySeconds;
 
 class Metrics {
  public:
-  // The same name and labels give the same metric again; the same name with another kind is a
-  // mistake of the program. References stay valid as long as this object.
+  Metrics();
+  ~Metrics();
+
+  // The same name and labels give the same metric again. The same name with another kind, or a name
+  // that Prometheus does not allow, is a mistake of the program and throws. References stay valid
+  // as long as this object.
   Counter& AddCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& AddGauge(const std::string& name, const std::string& help, const Labels& labels = {});
+  // `bounds` ascend; a last bucket without a bound is added.
   Histogram& AddHistogram(const std::string& name, const std::string& help,
                           const std::vector<double>& bounds, const Labels& labels = {});
-  // A gauge whose value is asked for at every scrape.
-  void AddCallback(const std::string& name, const std::string& help, std::function<double()> value);
 
-  // Prometheus text exposition format 0.0.4.
+  // A metric without labels whose value is asked for at every scrape, on the thread that scrapes.
+  using Read = std::function<double()>;
+  void AddGaugeCallback(const std::string& name, const std::string& help, Read read);
+  // `read` never gives less than before.
+  void AddCounterCallback(const std::string& name, const std::string& help, Read read);
+
+  // Prometheus text exposition format 0.0.4, in the order of names and labels.
   std::string Text() const;
 
  private:
-  enum class Kind { kCounter, kGauge, kHistogram, kCallback };
-  struct Family {
-    Kind kind = Kind::kCounter;
+  struct Callback {
     std::string help;
-    std::map<std::string, Counter> counters;  // by rendered labels
-    std::map<std::string, Gauge> gauges;
-    std::map<std::string, Histogram> histograms;
-    std::function<double()> callback;
+    bool counter = false;
+    Read read;
   };
 
-  Family& FamilyOf(const std::string& name, const std::string& help, Kind kind);
-
+  const std::unique_ptr<prometheus::Registry> registry_;
   mutable std::mutex mutex_;
-  std::map<std::string, Family> families_;
+  std::map<std::string, Callback> callbacks_;
 };
 
 }  // namespace tahoma::rest

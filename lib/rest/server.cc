@@ -87,7 +87,7 @@ class Server::Impl {
       : options_(std::move(options)),
         metrics_(metrics),
         connections_(metrics.AddGauge("tahoma_http_connections", "Connections that are open.")),
-        evicted_(metrics.AddCounter("tahoma_http_evicted_connections_total",
+        evicted_(metrics.AddCounter("tahoma_http_connections_evicted_total",
                                     "Connections closed to make room for others.")),
         http_(
             options_, metrics, [this](Request& head) { return Refuse(head); },
@@ -286,7 +286,7 @@ void Server::Impl::Admit(int fd, const sockaddr_storage& address) {
   }
   const int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  connections_.Add(1);
+  connections_.Increment();
   auto connection = std::make_shared<Connection>(
       fd, tls_.get(), PeerName(address), budget_.Admit(std::move(client)),
       Connection::Limits{.request = {.head_bytes = options_.max_header_bytes,
@@ -420,7 +420,7 @@ void Server::Impl::Park(const ConnectionPtr& connection) {
 }
 
 void Server::Impl::Drop(const ConnectionPtr& connection) {
-  connections_.Add(-1);
+  connections_.Decrement();
   lobby_.Remove(*connection);
 }
 

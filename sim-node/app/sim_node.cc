@@ -139,10 +139,10 @@ absl::Status RunningNode::BeginNode() {
   communicators_->communicators().Observe(
       [this](const Communicators::Traffic& traffic) { links_->Add(traffic); });
   live_->Listen([this] { links_->ShowStates(); });
-  metrics_.AddCallback("tahoma_node_memory_resident_bytes",
-                       "Kept on the host of what claims wrote into their chips' memory.", [this] {
-                         return static_cast<double>(communicators_->memory().resident_bytes());
-                       });
+  metrics_.AddGaugeCallback(
+      "tahoma_node_memory_resident_bytes",
+      "Kept on the host of what claims wrote into their chips' memory.",
+      [this] { return static_cast<double>(communicators_->memory().resident_bytes()); });
   return BeginSockets();
 }
 

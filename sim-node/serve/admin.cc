@@ -144,14 +144,14 @@ absl::Status SetMode(const rest::Request& request, NodeElection* election) {
 }
 
 void AddGauges(rest::Metrics& metrics, LiveInstance& live) {
-  metrics.AddCallback("tahoma_node_chips_broken", "Chips with a fault.", [&live] {
+  metrics.AddGaugeCallback("tahoma_node_chips_broken", "Chips with a fault.", [&live] {
     return live.Read([](const Instance& node) {
       double broken = 0;
       for (int i = 0; i < node.chip_count(); ++i) broken += node.chip(i).fault ? 1 : 0;
       return broken;
     });
   });
-  metrics.AddCallback("tahoma_node_links_down", "Directed links that carry nothing.", [&live] {
+  metrics.AddGaugeCallback("tahoma_node_links_down", "Directed links that carry nothing.", [&live] {
     return live.Read([](const Instance& node) {
       double down = 0;
       for (int i = 0; i < node.chip_count(); ++i) {
@@ -160,14 +160,14 @@ void AddGauges(rest::Metrics& metrics, LiveInstance& live) {
       return down;
     });
   });
-  metrics.AddCallback("tahoma_node_efa_down", "Chips whose network card is down.", [&live] {
+  metrics.AddGaugeCallback("tahoma_node_efa_down", "Chips whose network card is down.", [&live] {
     return live.Read([](const Instance& node) {
       double down = 0;
       for (int i = 0; i < node.chip_count(); ++i) down += node.chip(i).efa_up ? 0 : 1;
       return down;
     });
   });
-  metrics.AddCallback("tahoma_node_claims", "Claims held.", [&live] {
+  metrics.AddGaugeCallback("tahoma_node_claims", "Claims held.", [&live] {
     return live.Read(
         [](const Instance& node) { return static_cast<double>(node.claims().size()); });
   });

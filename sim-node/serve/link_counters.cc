@@ -28,13 +28,14 @@ LinkCounters::LinkCounters(rest::Metrics& metrics, const LiveInstance& live)
       links_[link] = {
           .bytes = &metrics.AddCounter("tahoma_link_bytes_total", "Bytes that a link has carried.",
                                        labels),
-          .busy = &metrics.AddCounter("tahoma_link_busy_nanoseconds_total",
+          .busy = &metrics.AddCounter("tahoma_link_busy_seconds_total",
                                       "Virtual time with something on the way.", labels),
-          .use =
-              &metrics.AddGauge("tahoma_link_use_permille",
-                                "Of what a link could have carried in its last operation.", labels),
-          .rate = &metrics.AddGauge("tahoma_link_rate_permille",
-                                    "Of a link's full rate; 0 is down.", labels)};
+          .use = &metrics.AddGauge(
+              "tahoma_link_utilization_ratio",
+              "Bytes carried in a link's last operation, divided by those it could have carried.",
+              labels),
+          .rate = &metrics.AddGauge("tahoma_link_rate_ratio",
+                                    "A link's rate divided by its full rate; 0 is down.", labels)};
     }
   }
   ShowStates();
@@ -46,11 +47,12 @@ void LinkCounters::Add(const Communicators::Traffic& traffic) {
     const auto found = links_.find(load.link);
     if (found == links_.end()) continue;
     const Link& link = found->second;
-    link.bytes->Increment(load.bytes * traffic.times);
-    link.busy->Increment(static_cast<std::uint64_t>(load.busy.count()) / 1000 * traffic.times);
+    const auto times = static_cast<double>(traffic.times);
+    link.bytes->Increment(static_cast<double>(load.bytes) * times);
+    link.busy->Increment(static_cast<double>(load.busy.count()) / 1e12 * times);
     const double could = static_cast<double>(healthy_.capacity(load.link)) * seconds;
     if (could > 0) {
-      link.use->Set(static_cast<std::int64_t>(1000 * static_cast<double>(load.bytes) / could));
+      link.use->Set(static_cast<double>(load.bytes) / could);
     }
   }
 }
@@ -59,7 +61,8 @@ void LinkCounters::ShowStates() {
   live_.Read([&](const Instance& node) {
     for (const auto& [id, link] : links_) {
       const LinkId own = id - first_;
-      link.rate->Set(node.LinkPermille(static_cast<int>(own / kPorts), kAllPorts[own % kPorts]));
+      const int chip = static_cast<int>(own / kPorts);
+      link.rate->Set(node.LinkPermille(chip, kAllPorts[own % kPorts]) / 1000.0);
     }
     return true;
   });
@@ -76,8 +79,8 @@ std::string LinkCounters::HeatMap() const {
           links_.find(first_ + TorusLinks::IdOf(torus::ChipIndex(chip), port.axis, port.direction));
       std::string cell = "-";
       if (link != links_.end()) {
-        const bool down = link->second.rate->value() == 0;
-        cell = down ? "down" : fmt::format("{}%", (link->second.use->value() + 5) / 10);
+        const bool down = link->second.rate->Value() == 0;
+        cell = down ? "down" : fmt::format("{:.0f}%", 100 * link->second.use->Value());
       }
       text += fmt::format("{:>7}", cell);
     }

@@ -7,9 +7,9 @@
 //
 // Metrics, with labels chip (0 to 15) and port (x- to z+), 96 series each at most:
 //   tahoma_link_bytes_total                  carried
-//   tahoma_link_busy_nanoseconds_total       of virtual time, with something on the way
-//   tahoma_link_use_permille                 of what it could have carried in the last operation
-//   tahoma_link_rate_permille                of its full rate: 0 is down
+//   tahoma_link_busy_seconds_total           virtual time in which something was being sent
+//   tahoma_link_utilization_ratio            carried in the last operation, of what it could carry
+//   tahoma_link_rate_ratio                   of its full rate: 0 is down
 //
 // Scope: the directed links that this node's chips send on, as far as they carried what its pods'
 // operations sent between the gang's own chips.

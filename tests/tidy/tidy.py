@@ -96,6 +96,7 @@ CAGES = {
     r"^[<\"](?!google/).*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
     r"^<google/protobuf/": ["controller/apiserver/protobuf"],
     r"^<CLI/": ["lib/config"],
+    r"^<prometheus/": ["lib/rest"],
 }
 ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
 

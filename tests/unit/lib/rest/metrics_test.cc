@@ -15,7 +15,8 @@ TEST(MetricsTest, TheTextIsPrometheus) {
   Metrics metrics;
   metrics.AddCounter("b_total", "Bs.", {{"kind", "x\"y"}}).Increment(3);
   metrics.AddGauge("a", "As.\nMore.").Set(-2);
-  metrics.AddCallback("c", "Cs.", [] { return 1.5; });
+  metrics.AddGaugeCallback("c", "Cs.", [] { return 1.5; });
+  metrics.AddCounterCallback("e_total", "Es.", [] { return 7; });
   Histogram& histogram = metrics.AddHistogram("d_seconds", "Ds.", {0.5, 2}, {{"l", "v"}});
   histogram.Observe(0.5);
   histogram.Observe(1);
@@ -25,16 +26,17 @@ TEST(MetricsTest, TheTextIsPrometheus) {
             "# HELP b_total Bs.\n# TYPE b_total counter\nb_total{kind=\"x\\\"y\"} 3\n"
             "# HELP c Cs.\n# TYPE c gauge\nc 1.5\n"
             "# HELP d_seconds Ds.\n# TYPE d_seconds histogram\n"
+            "d_seconds_count{l=\"v\"} 3\nd_seconds_sum{l=\"v\"} 8.5\n"
             "d_seconds_bucket{l=\"v\",le=\"0.5\"} 1\nd_seconds_bucket{l=\"v\",le=\"2\"} 2\n"
-            "d_seconds_bucket{l=\"v\",le=\"+Inf\"} 3\nd_seconds_sum{l=\"v\"} 8.5\n"
-            "d_seconds_count{l=\"v\"} 3\n");
+            "d_seconds_bucket{l=\"v\",le=\"+Inf\"} 3\n"
+            "# HELP e_total Es.\n# TYPE e_total counter\ne_total 7\n");
 }
 
 TEST(MetricsTest, TheSameNameIsTheSameMetric) {
   Metrics metrics;
   metrics.AddCounter("a_total", "A.").Increment();
   metrics.AddCounter("a_total", "A.").Increment();
-  EXPECT_EQ(metrics.AddCounter("a_total", "A.").value(), 2u);
+  EXPECT_EQ(metrics.AddCounter("a_total", "A.").Value(), 2.0);
 }
 
 TEST(MetricsTest, ThreadsLoseNothing) {
@@ -50,9 +52,10 @@ TEST(MetricsTest, ThreadsLoseNothing) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(metrics.AddCounter("c_total", "C.").value(), 4000u);
-  EXPECT_EQ(metrics.AddHistogram("h", "H.", {1}).bucket(0), 4000u);
-  EXPECT_EQ(metrics.AddHistogram("h", "H.", {1}).sum(), 4000.0);
+  EXPECT_EQ(metrics.AddCounter("c_total", "C.").Value(), 4000.0);
+  const auto histogram = metrics.AddHistogram("h", "H.", {1}).Collect().histogram;
+  EXPECT_EQ(histogram.sample_count, 4000u);
+  EXPECT_EQ(histogram.sample_sum, 4000.0);
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_F(SlowClientsTest, HalfBodiesShareABudgetAndTheOldestGiveWay) {
   RawClient last(server_->port());
   EXPECT_TRUE(last.Ask(std::string(kPost) + "500000\r\n\r\n" + std::string(500'000, 'x'))
                   .ends_with("\r\n\r\n500000"));
-  EXPECT_GE(Metric("tahoma_http_evicted_connections_total"), 80);
+  EXPECT_GE(Metric("tahoma_http_connections_evicted_total"), 80);
   EXPECT_TRUE(crowd_.front()->ReadAnswer().starts_with("HTTP/1.1 503 "));
   ExpectPlainAnswers();
 }

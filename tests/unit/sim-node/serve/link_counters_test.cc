@@ -46,7 +46,7 @@ TEST_F(LinkCountersTest, EveryLinkOfTheNodeHasItsSeriesAndNoOther) {
     ++series;
   }
   EXPECT_EQ(series, 96U);
-  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_permille{chip="15",port="z-"} 1000)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_ratio{chip="15",port="z-"} 1)"));
 }
 
 TEST_F(LinkCountersTest, OperationsAddUpAndTheLastOneSaysHowFullALinkIs) {
@@ -58,8 +58,8 @@ TEST_F(LinkCountersTest, OperationsAddUpAndTheLastOneSaysHowFullALinkIs) {
       {.loads = {{x_plus_of_chip_5_, 32'000, Microseconds(0.25)}}, .time = Microseconds(1)});
   const std::string text = metrics_.Text();
   EXPECT_TRUE(Has(text, R"(tahoma_link_bytes_total{chip="5",port="x+"} 224000)")) << text;
-  EXPECT_TRUE(Has(text, R"(tahoma_link_busy_nanoseconds_total{chip="5",port="x+"} 2500)"));
-  EXPECT_TRUE(Has(text, R"(tahoma_link_use_permille{chip="5",port="x+"} 250)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_busy_seconds_total{chip="5",port="x+"} 2.5e-06)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_utilization_ratio{chip="5",port="x+"} 0.25)"));
   EXPECT_TRUE(Has(text, R"(tahoma_link_bytes_total{chip="5",port="x-"} 0)"));
 }
 
@@ -76,10 +76,10 @@ TEST_F(LinkCountersTest, StatesFollowTheInstance) {
       live_.Change([](Instance& node) { return node.BreakChip(9, ChipFault::kDead); }).ok());
   counters_.ShowStates();
   const std::string text = metrics_.Text();
-  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_permille{chip="5",port="x+"} 250)"));
-  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_permille{chip="6",port="x-"} 250)"));
-  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_permille{chip="9",port="z+"} 0)"));
-  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_permille{chip="10",port="x-"} 0)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_ratio{chip="5",port="x+"} 0.25)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_ratio{chip="6",port="x-"} 0.25)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_ratio{chip="9",port="z+"} 0)"));
+  EXPECT_TRUE(Has(text, R"(tahoma_link_rate_ratio{chip="10",port="x-"} 0)"));
 }
 
 TEST_F(LinkCountersTest, TheHeatMapShowsPerCentAndWhatIsDown) {
