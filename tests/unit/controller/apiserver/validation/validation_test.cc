@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/schema.h"
 #include "controller/apiserver/validation/defaults.h"
 #include "lib/base/json.h"
