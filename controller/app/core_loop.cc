@@ -44,9 +44,8 @@ absl::Status CoreLoop::Start() {
                                   [this](ApiResult result) { queue_.Push(std::move(result)); });
   ingest_ = std::make_unique<Ingest>(
       transport_, options_.scheduler_names,
-      [this](Command command) { queue_.Push(std::move(command)); },
-      [this](std::chrono::milliseconds duration) { return Pause(duration); }, options_.log,
-      [this](const std::string& why) { LoseHistory(why); });
+      [this](Command command) { queue_.Push(std::move(command)); }, sleeper_,
+      Rng(SeedFromMachine()), options_.log, [this](const std::string& why) { LoseHistory(why); });
   Beat();
   thread_ = std::thread([this] { Run(); });
   {
@@ -64,6 +63,7 @@ void CoreLoop::Stop() {
     stopping_ = true;
   }
   changed_.notify_all();
+  sleeper_.Interrupt();
   queue_.Close();
   if (thread_.joinable()) thread_.join();
   if (ingest_ != nullptr) ingest_->Stop();
@@ -117,7 +117,7 @@ absl::Status CoreLoop::WriteJournal(const JournalBatch& batch) {
   absl::Status written = journal_.Write(batch);
   if (!options_.wait_for_journal || !absl::IsUnavailable(written)) return written;
   options_.log(fmt::format("decisions wait for the journal: {}", Message(written)));
-  while (absl::IsUnavailable(written) && Pause(kJournalAgain)) {
+  while (absl::IsUnavailable(written) && sleeper_.Sleep(kJournalAgain)) {
     Beat();
     written = journal_.Write(batch);
   }
@@ -141,11 +141,6 @@ std::string CoreLoop::PublisherTrouble() const {
   if (longest < kRequestMost) return "";
   return fmt::format("a request to the API has had no answer for {} s",
                      std::chrono::duration_cast<std::chrono::seconds>(longest).count());
-}
-
-bool CoreLoop::Pause(std::chrono::milliseconds duration) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, duration, [this] { return stopping_; });
 }
 
 std::shared_ptr<const Snapshot> CoreLoop::snapshot() const {

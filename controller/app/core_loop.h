@@ -38,6 +38,7 @@
 #include "controller/publish/publisher.h"
 #include "lib/base/bounded_queue.h"
 #include "lib/base/clock.h"
+#include "lib/kube/sleeper.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
@@ -79,7 +80,6 @@ class CoreLoop {
 
  private:
   void Run();
-  bool Pause(std::chrono::milliseconds duration);
   void Beat();
   absl::Status WriteJournal(const JournalBatch& batch);
 
@@ -100,6 +100,7 @@ class CoreLoop {
   std::shared_ptr<const Snapshot> snapshot_;
 
   std::unique_ptr<Publisher> publisher_;
+  kube::InterruptibleSleeper sleeper_;
   std::unique_ptr<Ingest> ingest_;
   std::thread thread_;
 };

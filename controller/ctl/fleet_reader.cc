@@ -1,5 +1,7 @@
 #include "controller/ctl/fleet_reader.h"
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -11,19 +13,15 @@
 #include "controller/ledger/roster.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "lib/kube/url.h"
+#include "lib/kube/client.h"
 
 namespace tahoma::controller {
 namespace {
 
 using json = Json;
 
-constexpr std::string_view kGangs = "/apis/tahoma.dev/v1alpha1";
-
-absl::StatusOr<kube::Response> Get(kube::Transport& transport, const std::string& target) {
-  return transport.Send(
-      {.method = "GET", .target = target, .headers = {{"Accept", "application/json"}}, .body = ""});
-}
+// Asks once: whoever typed the command sees the error and may type it again.
+constexpr kube::RetryOptions kOnce{.attempts = 1};
 
 std::string Text(const json& object, const char* pointer) {
   const json::json_pointer path(pointer);
@@ -33,21 +31,18 @@ std::string Text(const json& object, const char* pointer) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// An answer that is no success, with the server's own words where it has some.
-absl::Status Refused(const std::string& path, const kube::Response& answer) {
-  const json body = json::parse(answer.body, nullptr, false);
-  const std::string why = body.is_object() ? Text(body, "/message") : "";
-  return Unavailable("{}: HTTP status {}{}{}", path, answer.status, why.empty() ? "" : ": ", why);
-}
-
 // One object; nullopt when it does not exist.
-absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport, const std::string& path) {
-  TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer, Get(transport, path));
-  if (answer.status == 404) return std::optional<json>();
-  if (answer.status != 200) return Refused(path, answer);
-  json object = json::parse(answer.body, nullptr, false);
-  if (!object.is_object()) return Unavailable("{}: the answer is no object", path);
-  return std::optional<json>(std::move(object));
+absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
+                                            const kube::Resource& resource,
+                                            const kube::ObjectKey& key) {
+  kube::InterruptibleSleeper sleeper;
+  absl::StatusOr<json> object = kube::Client(transport, sleeper, Rng(0), kOnce).Get(resource, key);
+  if (absl::IsNotFound(object.status())) return std::optional<json>();
+  if (!object.ok()) return Annotate(object.status(), resource.ObjectPath(key));
+  if (!object->is_object()) {
+    return Unavailable("{}: the answer is no object", resource.ObjectPath(key));
+  }
+  return std::optional<json>(*std::move(object));
 }
 
 // A line for each condition, or for those of one type.
@@ -88,23 +83,17 @@ std::string WhyPod(const json& pod) {
 
 }  // namespace
 
-absl::Status ReadAll(kube::Transport& transport, const std::string& path,
+absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
                      const std::function<void(const json& object)>& each) {
-  std::string token;
-  do {
-    const std::string more = token.empty() ? "" : "&continue=" + kube::PercentEncode(token);
-    TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer,
-                            Get(transport, path + "?limit=500" + more));
-    if (answer.status != 200) return Refused(path, answer);
-    try {
-      const json page = json::parse(answer.body);
-      for (const json& item : page.at("items")) each(item);
-      token = page.at("metadata").value("continue", "");
-    } catch (const std::exception& e) {
-      return Unavailable("{}: a list that cannot be read: {}", path, e.what());
-    }
-  } while (!token.empty());
-  return absl::OkStatus();
+  kube::InterruptibleSleeper sleeper;
+  absl::flat_hash_set<std::string> given;  // uids: a list that expired begins anew
+  const absl::Status read = kube::Client(transport, sleeper, Rng(0), kOnce)
+                                .ForEach(resource, {}, [&](const json& object) {
+                                  const std::string_view uid = kube::UidOf(object);
+                                  if (uid.empty() || given.emplace(uid).second) each(object);
+                                  return absl::OkStatus();
+                                });
+  return Annotate(read, resource.CollectionPath(""));
 }
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
@@ -114,16 +103,15 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
     if (!command) return;
     if (const auto* seen = std::get_if<NodeSeen>(&*command)) fleet.cluster.PutNode(*seen->node);
   };
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, "/api/v1/nodes", [&](const json& object) {
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kNodes, [&](const json& object) {
     if (auto node = ParseNode(object); node.ok()) put(join.OnNode(*std::move(node)));
   }));
-  TAHOMA_RETURN_IF_ERROR(
-      ReadAll(transport, "/apis/resource.k8s.io/v1/resourceslices", [&](const json& object) {
-        if (auto slice = ParseSlice(object); slice.ok()) put(join.OnSlice(*std::move(slice)));
-      }));
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceSlices, [&](const json& object) {
+    if (auto slice = ParseSlice(object); slice.ok()) put(join.OnSlice(*std::move(slice)));
+  }));
   std::map<std::string, std::string> holder_of_pod;  // by uid
   std::map<std::string, std::vector<std::string>> pods_of_holder;
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, "/api/v1/pods", [&](const json& object) {
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kPods, [&](const json& object) {
     const auto pod = ParsePod(object);
     if (!pod.ok()) return;
     const std::string holder = Describe(GangOf(**pod));
@@ -137,34 +125,33 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
     fleet.notes[holder] +=
         fmt::format("{}pods {}", fleet.notes[holder].empty() ? "" : "  ", fmt::join(pods, ", "));
   }
-  TAHOMA_RETURN_IF_ERROR(
-      ReadAll(transport, "/apis/resource.k8s.io/v1/resourceclaims", [&](const json& object) {
-        const auto claim = ParseClaimState(object);
-        if (!claim.ok() || (*claim)->allocation == nullptr) return;
-        auto holding = std::make_shared<Holding>();
-        holding->claim = (*claim)->key;
-        holding->claim_uid = (*claim)->uid;
-        holding->holder = "claim " + ToString((*claim)->key);
-        for (const Reservation& held : (*claim)->reserved_for) {
-          const auto holder = holder_of_pod.find(held.uid);
-          if (holder != holder_of_pod.end()) holding->holder = holder->second;
-        }
-        for (const DeviceResult& result : (*claim)->allocation->results) {
-          if (result.driver != kNeuronDriver) continue;
-          const std::string& node = (*claim)->allocation->node;
-          holding->devices.push_back({.node = node.empty() ? result.pool : node,
-                                      .device = result.device,
-                                      .admin_access = result.admin_access});
-        }
-        fleet.cluster.Hold(std::move(holding));
-      }));
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceClaims, [&](const json& object) {
+    const auto claim = ParseClaimState(object);
+    if (!claim.ok() || (*claim)->allocation == nullptr) return;
+    auto holding = std::make_shared<Holding>();
+    holding->claim = (*claim)->key;
+    holding->claim_uid = (*claim)->uid;
+    holding->holder = "claim " + ToString((*claim)->key);
+    for (const Reservation& held : (*claim)->reserved_for) {
+      const auto holder = holder_of_pod.find(held.uid);
+      if (holder != holder_of_pod.end()) holding->holder = holder->second;
+    }
+    for (const DeviceResult& result : (*claim)->allocation->results) {
+      if (result.driver != kNeuronDriver) continue;
+      const std::string& node = (*claim)->allocation->node;
+      holding->devices.push_back({.node = node.empty() ? result.pool : node,
+                                  .device = result.device,
+                                  .admin_access = result.admin_access});
+    }
+    fleet.cluster.Hold(std::move(holding));
+  }));
   return fleet;
 }
 
 absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
   std::vector<std::array<std::string, 7>> rows = {
       {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "ALLREDUCE", "PLACEMENT"}};
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, std::string(kGangs) + "/gangs", [&](const json& gang) {
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kGangs, [&](const json& gang) {
     rows.push_back({Text(gang, "/metadata/namespace"), Text(gang, "/metadata/name"),
                     Text(gang, "/spec/members"), Text(gang, "/spec/shape"),
                     Text(gang, "/status/phase"), Text(gang, "/status/predictedAllReduce"),
@@ -187,23 +174,15 @@ absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
 
 absl::StatusOr<std::string> ReadWhy(kube::Transport& transport, const std::string& ns,
                                     const std::string& name) {
-  const std::string where = kube::PercentEncode(ns);
-  const std::string what = kube::PercentEncode(name);
-  TAHOMA_ASSIGN_OR_RETURN(
-      const std::optional<json> gang,
-      ReadOne(transport, fmt::format("{}/namespaces/{}/gangs/{}", kGangs, where, what)));
+  TAHOMA_ASSIGN_OR_RETURN(const std::optional<json> gang, ReadOne(transport, kGangs, {ns, name}));
   if (gang) return WhyGang(*gang);
-  TAHOMA_ASSIGN_OR_RETURN(
-      const std::optional<json> pod,
-      ReadOne(transport, fmt::format("/api/v1/namespaces/{}/pods/{}", where, what)));
+  TAHOMA_ASSIGN_OR_RETURN(const std::optional<json> pod,
+                          ReadOne(transport, kube::kPods, {ns, name}));
   if (!pod) return NotFound("no gang and no pod {} in namespace {}", name, ns);
   std::string text = WhyPod(*pod);
-  const json::json_pointer label("/metadata/labels/tahoma.dev~1gang");
-  if (pod->contains(label)) {
-    TAHOMA_ASSIGN_OR_RETURN(
-        const std::optional<json> its,
-        ReadOne(transport, fmt::format("{}/namespaces/{}/gangs/{}", kGangs, where,
-                                       kube::PercentEncode((*pod)[label].get<std::string>()))));
+  if (const auto label = kube::LabelOf(*pod, "tahoma.dev/gang")) {
+    TAHOMA_ASSIGN_OR_RETURN(const std::optional<json> its,
+                            ReadOne(transport, kGangs, {ns, std::string(*label)}));
     if (its) text += WhyGang(*its);
   }
   return text;

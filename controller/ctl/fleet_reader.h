@@ -17,6 +17,7 @@
 #include "controller/ctl/draw.h"
 #include "controller/model/cluster.h"
 #include "lib/base/json_fwd.h"
+#include "lib/kube/resource.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
@@ -26,8 +27,8 @@ struct Fleet {
   HolderNotes notes;
 };
 
-// Gives every object of a collection to `each`, in pages. The error names the path.
-absl::Status ReadAll(kube::Transport& transport, const std::string& path,
+// Gives every object of a kind to `each`, once, in pages. The error names the path.
+absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
                      const std::function<void(const Json& object)>& each);
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport);

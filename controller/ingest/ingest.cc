@@ -15,17 +15,21 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::size_t kNameMost = 512;  // of an object's name in the log
+// The scheduler of a whole fleet is back sooner than a node's follower need be.
+constexpr kube::RetryOptions kBackoff{
+    .attempts = 0, .first = std::chrono::milliseconds(100), .longest = std::chrono::seconds(10)};
 
 }  // namespace
 
 using json = Json;
 
 Ingest::Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
-               ObjectWatch::Wait wait, Log log, HistoryLost history_lost)
+               kube::Sleeper& sleeper, Rng rng, Log log, HistoryLost history_lost)
     : transport_(transport),
       scheduler_names_(std::move(scheduler_names)),
       sink_(std::move(sink)),
-      wait_(std::move(wait)),
+      sleeper_(sleeper),
+      rng_(rng),
       log_(std::move(log)),
       history_lost_(std::move(history_lost)) {}
 
@@ -43,15 +47,11 @@ absl::Status Ingest::Step(std::size_t watch) { return watches_[watch]->Step(); }
 
 void Ingest::Start() {
   StartStepping();
-  for (const auto& watch : watches_) {
-    threads_.emplace_back([this, &watch] { watch->Run(wait_); });
-  }
+  for (const auto& watch : watches_) watch->Start();
 }
 
 void Ingest::Stop() {
   for (const auto& watch : watches_) watch->Stop();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
 }
 
 template <typename Join>
@@ -60,90 +60,92 @@ void Ingest::PushJoined(Join&& join) {
   if (std::optional<Command> command = join()) sink_(*std::move(command));
 }
 
-void Ingest::Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wanted) {
-  ObjectWatch::Handlers handlers;
+void Ingest::Follow(const kube::Resource& resource, std::string field_selector, Seen seen,
+                    Gone gone, Wanted wanted) {
+  const std::string path = resource.CollectionPath("");
+  kube::WatchHandlers handlers;
   handlers.wanted = std::move(wanted);
   handlers.seen = std::move(seen);
   handlers.gone = std::move(gone);
   handlers.listed = [this, first = std::make_shared<std::atomic<bool>>(true)] {
     if (first->exchange(false) && --unlisted_ == 0) sink_(WatchesSynced{});
   };
-  handlers.history_lost = [this, path = target.path](const std::string& why) {
+  handlers.history_lost = [this, path](const std::string& why) {
     log_(fmt::format("watch: {}: the API lost its history: {}", path, why));
     if (history_lost_) history_lost_(fmt::format("{}: {}", path, why));
   };
-  handlers.unreadable = [this, path = target.path](const std::string& name,
-                                                   const absl::Status& why) {
+  handlers.unreadable = [this, path](const kube::ObjectKey& key, const absl::Status& why) {
     log_(fmt::format("watch: {}: {} is left out: {}", path,
-                     name.empty() ? "an object" : CutUtf8(name, kNameMost), Message(why)));
+                     key.name.empty() ? "an object" : CutUtf8(key.ToString(), kNameMost),
+                     Message(why)));
   };
   handlers.failed = [this](const absl::Status& status) {
     log_(fmt::format("watch: {}", Message(status)));
   };
-  watches_.push_back(
-      std::make_unique<ObjectWatch>(transport_, std::move(target), std::move(handlers)));
+  watches_.push_back(std::make_unique<kube::Reflector>(
+      transport_, sleeper_, Rng(rng_.Next()),
+      kube::ReflectorOptions{
+          .resource = resource, .field_selector = std::move(field_selector), .backoff = kBackoff},
+      std::move(handlers)));
 }
 
 void Ingest::FollowNodes() {
   Follow(
-      {.path = "/api/v1/nodes", .field_selector = ""},
+      kube::kNodes, "",
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto node, ParseNode(object));
         PushJoined([&] { return fleet_.OnNode(std::move(node)); });
         return absl::OkStatus();
       },
-      [this](const std::string&, const std::string& name, const std::string&) {
-        PushJoined([&] { return fleet_.OnNodeGone(name); });
+      [this](const kube::ObjectKey& key, const std::string&) {
+        PushJoined([&] { return fleet_.OnNodeGone(key.name); });
       });
   Follow(
-      {.path = "/apis/resource.k8s.io/v1/resourceslices",
-       .field_selector = fmt::format("spec.driver={}", kNeuronDriver)},
+      kube::kResourceSlices, fmt::format("spec.driver={}", kNeuronDriver),
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto slice, ParseSlice(object));
         PushJoined([&] { return fleet_.OnSlice(std::move(slice)); });
         return absl::OkStatus();
       },
-      [this](const std::string&, const std::string& name, const std::string&) {
-        PushJoined([&] { return fleet_.OnSliceGone(name); });
+      [this](const kube::ObjectKey& key, const std::string&) {
+        PushJoined([&] { return fleet_.OnSliceGone(key.name); });
       });
 }
 
 void Ingest::FollowClasses() {
   Follow(
-      {.path = "/apis/resource.k8s.io/v1/deviceclasses", .field_selector = ""},
+      kube::kDeviceClasses, "",
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto parsed, ParseDeviceClass(object));
         sink_(ClassSeen{std::move(parsed)});
         return absl::OkStatus();
       },
-      [this](const std::string&, const std::string& name, const std::string&) {
-        sink_(ClassGone{name});
-      });
+      [this](const kube::ObjectKey& key, const std::string&) { sink_(ClassGone{key.name}); });
 }
 
 void Ingest::FollowClaims() {
   Follow(
-      {.path = "/apis/resource.k8s.io/v1/resourceclaims", .field_selector = ""},
+      kube::kResourceClaims, "",
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto claim, ParseClaim(object));
         sink_(ClaimSeen{std::move(claim)});
         return absl::OkStatus();
       },
-      [this](const std::string& ns, const std::string& name, const std::string& uid) {
-        sink_(ClaimGone{{ns, name}, uid});
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(ClaimGone{{key.ns, key.name}, uid});
       });
 }
 
 void Ingest::FollowGangs() {
   Follow(
-      {.path = "/apis/tahoma.dev/v1alpha1/gangs", .field_selector = ""},
+      kGangs, "",
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto gang, ParseGang(object));
         sink_(GangSeen{std::move(gang)});
         return absl::OkStatus();
       },
-      [this](const std::string& ns, const std::string& name, const std::string& uid) {
-        sink_(GangGone{{ns, name}, uid});
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(GangGone{{key.ns, key.name}, uid});
       });
 }
 
@@ -154,15 +156,14 @@ void Ingest::FollowPods() {
   // watch, and the others are passed over here.
   const bool one = scheduler_names_.size() == 1;
   Follow(
-      {.path = "/api/v1/pods",
-       .field_selector = one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : ""},
+      kube::kPods, one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : "",
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto pod, ParsePod(object));
         sink_(PodSeen{std::move(pod)});
         return absl::OkStatus();
       },
-      [this](const std::string& ns, const std::string& name, const std::string& uid) {
-        sink_(PodGone{{ns, name}, uid});
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(PodGone{{key.ns, key.name}, uid});
       },
       [this](const json& object) { return IsFor(scheduler_names_, object); });
 }

@@ -1,7 +1,7 @@
 // Watches everything the core wants to know and turns it into commands.
 //
 //   Ingest ingest(transport, {"tahoma"}, [&](Command command) { queue.Push(std::move(command)); },
-//                 wait, log);
+//                 sleeper, Rng(seed), log);
 //   ingest.Start();
 //
 // One thread per kind: nodes, slices, device classes, claims, gangs, pods. When each has given its
@@ -25,12 +25,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
-#include "controller/ingest/object_watch.h"
 #include "controller/ledger/command.h"
+#include "lib/base/rng.h"
+#include "lib/kube/reflector.h"
+#include "lib/kube/sleeper.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
@@ -40,12 +41,12 @@ class Ingest {
   using Sink = std::function<void(Command)>;
   using Log = std::function<void(const std::string& line)>;
 
-  // Told by a watch before it gives what it now knows (object_watch.h). May be empty.
+  // Told by a watch before it gives what it now knows (watch_cache.h). May be empty.
   using HistoryLost = std::function<void(const std::string& why)>;
 
-  // `transport` must outlive it.
+  // `transport` and `sleeper` must outlive it.
   Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
-         ObjectWatch::Wait wait, Log log, HistoryLost history_lost = nullptr);
+         kube::Sleeper& sleeper, Rng rng, Log log, HistoryLost history_lost = nullptr);
   ~Ingest() { Stop(); }
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
@@ -53,17 +54,18 @@ class Ingest {
   void Start();
   // In the place of Start, for the simulator: no threads, the caller takes the turns of each watch.
   std::size_t StartStepping();           // how many watches there are
-  absl::Status Step(std::size_t watch);  // as ObjectWatch::Step
-  // The transport's streams must be ended, and `wait` be interrupted, by the owner first.
+  absl::Status Step(std::size_t watch);  // as kube::Reflector::Step
+  // The transport's streams must be ended, and the sleeper be interrupted, by the owner first.
   void Stop();
 
  private:
   using Seen = std::function<absl::Status(const Json& object)>;
-  using Gone = std::function<void(const std::string&, const std::string&, const std::string&)>;
+  using Gone = std::function<void(const kube::ObjectKey& key, const std::string& uid)>;
 
   using Wanted = std::function<bool(const Json& object)>;
 
-  void Follow(ObjectWatch::Target target, Seen seen, Gone gone, Wanted wanted = nullptr);
+  void Follow(const kube::Resource& resource, std::string field_selector, Seen seen, Gone gone,
+              Wanted wanted = nullptr);
   // Pushes what `join` answers, in the order in which the joins happened: nodes and slices come on
   // two threads, and an older fact of a node must never overtake a newer one.
   template <typename Join>
@@ -77,14 +79,14 @@ class Ingest {
   kube::Transport& transport_;
   const std::vector<std::string> scheduler_names_;
   const Sink sink_;
-  const ObjectWatch::Wait wait_;
+  kube::Sleeper& sleeper_;
+  Rng rng_;
   const Log log_;
   const HistoryLost history_lost_;
   std::mutex fleet_mutex_;
   FleetJoin fleet_;  // guarded by fleet_mutex_
   std::atomic<int> unlisted_ = 0;
-  std::vector<std::unique_ptr<ObjectWatch>> watches_;
-  std::vector<std::thread> threads_;
+  std::vector<std::unique_ptr<kube::Reflector>> watches_;
 };
 
 }  // namespace tahoma::controller

@@ -20,10 +20,13 @@
 #include "controller/model/device.h"
 #include "controller/model/inventory.h"
 #include "lib/base/json_fwd.h"
+#include "lib/kube/resource.h"
 
 namespace tahoma::controller {
 
 inline constexpr std::string_view kProtectionFinalizer = "resource.kubernetes.io/delete-protection";
+
+inline const kube::Resource kGangs{.group = "tahoma.dev", .version = "v1alpha1", .plural = "gangs"};
 
 // What a Node object says.
 struct NodeObject {

@@ -18,9 +18,6 @@ namespace {
 constexpr std::int64_t kLongestSeconds = 3600;
 }  // namespace
 
-const Resource kLeases{
-    .group = "coordination.k8s.io", .version = "v1", .plural = "leases", .namespaced = true};
-
 std::string LeaderElection::Desired(WallTime wall) const {
   json lease = json::parse(observed_, nullptr, false);
   if (!lease.is_object()) {

@@ -31,11 +31,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
-#include "lib/kube/client.h"
+#include "lib/kube/resource.h"
 
 namespace tahoma::kube {
-
-extern const Resource kLeases;
 
 struct LeaderElectionOptions {
   std::string ns;

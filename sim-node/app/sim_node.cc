@@ -14,7 +14,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
-#include "lib/kube/list_watch.h"
+#include "lib/kube/reflector.h"
 #include "lib/wire/server.h"
 #include "sim-node/app/node_communicators.h"
 #include "sim-node/app/socket_folders.h"
@@ -28,8 +28,6 @@
 
 namespace tahoma::sim {
 namespace {
-
-const kube::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
 
 // Tokens guard claims against other pods, so they come from the operating
 // system's generator.
@@ -316,22 +314,22 @@ absl::Status RunningNode::BeginPods() {
 void RunningNode::FollowPods() {
   pods_ = std::make_unique<kube::Reflector>(
       *transport_, sleeper_, Rng(SeedFromMachine()),
-      kube::ReflectorOptions{.resource = kPods,
+      kube::ReflectorOptions{.resource = kube::kPods,
                              .field_selector = "spec.nodeName=" + options_.node_name},
-      [this](const kube::WatchEvent& event) {
-        switch (event.type) {
-          case kube::WatchEvent::Type::kAdded:
-          case kube::WatchEvent::Type::kModified:
-            runner_->OnPod(*event.object);
-            break;
-          case kube::WatchEvent::Type::kDeleted:
-            runner_->OnPodGone(event.uid);
-            break;
-          case kube::WatchEvent::Type::kSynced:
-            runner_->OnPodsSynced();
-            break;
-        }
-      });
+      kube::WatchHandlers{
+          .seen =
+              [this](const Json& pod) {
+                runner_->OnPod(pod);
+                return absl::OkStatus();
+              },
+          .gone = [this](const kube::ObjectKey&,
+                         const std::string& uid) { runner_->OnPodGone(uid); },
+          .listed = [this] { runner_->OnPodsSynced(); },
+          .unreadable =
+              [](const kube::ObjectKey& key, const absl::Status& why) {
+                Warn(fmt::format("pod {} is left out: {}", key.ToString(), Message(why)));
+              },
+          .failed = [](const absl::Status& why) { Warn(fmt::format("watch: {}", Message(why))); }});
   pods_->Start();
 }
 

@@ -1,6 +1,10 @@
-// What an API server may answer to list and watch: whatever the lines, the listener's picture is
-// consistent. Lines that are lists are pages, all others are lines of a watch.
+// Answers of an API server to list and watch: whatever they are, the picture of whoever follows it
+// with a Reflector is consistent, and goes back in time only after it was told so.
+//
+// Each line is the answer to a list; to a watch, the lines until an empty one or until a list. A
+// Status with a code from 300 on is the answer of that HTTP status, and "!" is none at all.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,40 +12,117 @@
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
-#include "lib/kube/list_watch.h"
+#include "lib/base/status.h"
+#include "lib/kube/reflector.h"
+#include "lib/kube/resource_version.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
 using namespace tahoma::kube;
 
-// A listener that believes what it is told.
-class Listener {
+class Script final : public Transport {
  public:
-  void Hear(const WatchEvent& event) {
-    if (event.type == WatchEvent::Type::kSynced) return;
-    TAHOMA_CHECK(!event.key.name.empty());
-    const auto known = uids_.find(event.key);
-    switch (event.type) {
-      case WatchEvent::Type::kAdded:
-        TAHOMA_CHECK(known == uids_.end() && event.object != nullptr);
-        uids_[event.key] = event.uid;
-        break;
-      case WatchEvent::Type::kModified:
-        TAHOMA_CHECK(known != uids_.end() && known->second == event.uid && event.object != nullptr);
-        break;
-      case WatchEvent::Type::kDeleted:
-        TAHOMA_CHECK(known != uids_.end() && known->second == event.uid);
-        uids_.erase(known);
-        break;
-      case WatchEvent::Type::kSynced:
-        break;
+  explicit Script(std::string_view text) : rest_(text) {}
+  bool over() const { return rest_.empty(); }
+
+  absl::StatusOr<Response> Send(const Request&) override { return Answer(Take()); }
+
+  absl::StatusOr<Response> Stream(const Request&, const LineSink& sink,
+                                  std::chrono::milliseconds) override {
+    bool first = true;
+    while (!over() && !IsList(Peek())) {
+      const std::string_view line = Take();
+      if (line.empty()) break;
+      if (line == "!") return Answer(line);
+      if (first && CodeOf(line) != 200) return Answer(line);
+      first = false;
+      if (!sink(line)) break;
     }
+    return Response{.status = 200};
   }
-  std::size_t size() const { return uids_.size(); }
 
  private:
-  std::map<ObjectKey, std::string> uids_;
+  std::string_view Peek() const { return rest_.substr(0, rest_.find('\n')); }
+  std::string_view Take() {
+    const std::string_view line = Peek();
+    rest_.remove_prefix(std::min(rest_.size(), line.size() + 1));
+    return line;
+  }
+  static bool IsList(std::string_view line) {
+    const auto json = tahoma::Json::parse(line, nullptr, false);
+    return json.is_object() && json.contains("items");
+  }
+  static int CodeOf(std::string_view line) {
+    const auto json = tahoma::Json::parse(line, nullptr, false);
+    const tahoma::Json* code = tahoma::FindMember(json, "code");
+    if (code == nullptr || !code->is_number_unsigned()) return 200;
+    const auto value = code->get<std::uint64_t>();
+    return value >= 300 && value < 600 ? static_cast<int>(value) : 200;
+  }
+  static absl::StatusOr<Response> Answer(std::string_view line) {
+    if (line == "!") return tahoma::Unavailable("no answer");
+    return Response{.status = CodeOf(line), .body = std::string(line)};
+  }
+
+  std::string_view rest_;
+};
+
+// Waits for nothing, until there is nothing to wait for.
+class TurnSleeper final : public Sleeper {
+ public:
+  explicit TurnSleeper(std::function<bool()> is_over) : is_over_(std::move(is_over)) {}
+  bool Sleep(std::chrono::nanoseconds) override {
+    between_turns();
+    return !is_over_();
+  }
+  std::function<void()> between_turns;
+
+ private:
+  const std::function<bool()> is_over_;
+};
+
+// Believes what it is told. Cannot read objects named "b…", and does not want those named "x…".
+class Listener {
+ public:
+  WatchHandlers Handlers() {
+    return {
+        .wanted = [](const tahoma::Json& object) { return !NameOf(object).starts_with('x'); },
+        .seen = [this](const tahoma::Json& object) { return See(object); },
+        .gone =
+            [this](const ObjectKey& key, const std::string& uid) {
+              const auto known = known_.find(key);
+              TAHOMA_CHECK(known != known_.end() && known->second.uid == uid);
+              known_.erase(known);
+            },
+        .listed = [] {},
+        .unreadable = [](const ObjectKey&, const absl::Status& why) { TAHOMA_CHECK(!why.ok()); },
+        .history_lost =
+            [this](const std::string&) {
+              for (auto& [key, known] : known_) known.version.clear();
+            }};
+  }
+  std::size_t size() const { return known_.size(); }
+
+ private:
+  struct Known {
+    std::string uid;
+    std::string version;
+  };
+
+  absl::Status See(const tahoma::Json& object) {
+    const ObjectKey key = KeyOf(object);
+    TAHOMA_CHECK(!key.name.empty() && !key.name.starts_with('x'));
+    const std::string uid(UidOf(object));
+    const std::string version(ResourceVersionOf(object));
+    const auto [known, is_new] = known_.try_emplace(key, Known{uid, version});
+    TAHOMA_CHECK(known->second.uid == uid);
+    TAHOMA_CHECK(!IsOlderVersion(version, known->second.version));
+    known->second.version = version;
+    return key.name.starts_with('b') ? tahoma::InvalidArgument("cannot be read") : absl::OkStatus();
+  }
+
+  std::map<ObjectKey, Known> known_;
 };
 
 }  // namespace
@@ -65,26 +146,21 @@ std::vector<std::string> FuzzSeeds() {
               page(item("a", "4", "20"), ""),
           line("ERROR", R"({"code":410,"reason":"Expired"})") + page("", "") +
               line("ADDED", item("a", "1", "1")) + line("ADDED", item("a", "5", "2")),
-          R"({"items":null,"metadata":{"resourceVersion":"1"}})"};
+          R"({"items":null,"metadata":{"resourceVersion":"1"}})",
+          page(R"({"metadata":{"name":"a","uid":7,"resourceVersion":"2"}})", "") + "\n" +
+              page(item("b", "2", "3"), "") + "\n" + page("", ""),
+          page(item("a", "1", "7"), "") + "!\n" + page(item("a", "1", "3"), "") + "\n" +
+              line("MODIFIED", item("a", "1", "12")) + R"({"code":503,"reason":"Busy"})" + "\n" +
+              line("ERROR", R"({"code":500})") + line("ADDED", item("x", "6", "13"))};
 }
 
 void FuzzOne(std::string_view input) {
+  Script script(input);
   Listener listener;
-  WatchCache cache([&](const WatchEvent& event) { listener.Hear(event); });
-  bool in_list = false;
-  while (!input.empty()) {
-    const std::string_view line = input.substr(0, input.find('\n'));
-    input.remove_prefix(std::min(input.size(), line.size() + 1));
-    const auto json = tahoma::Json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("items")) {
-      if (!in_list) cache.BeginList();
-      const auto next = cache.AddPage(json);
-      in_list = next.ok() && !next->empty();
-      TAHOMA_CHECK(!next.ok() || in_list || !cache.resource_version().empty());
-    } else if (cache.AddLine(line) == WatchCache::Next::kListAgain) {
-      cache.ForgetPlace();
-      in_list = false;
-    }
-    TAHOMA_CHECK(cache.size() == listener.size());
-  }
+  const auto is_over = [&] { return script.over(); };
+  TurnSleeper sleeper(is_over);
+  Reflector reflector(script, sleeper, tahoma::Rng(1), {.resource = kPods}, listener.Handlers());
+  sleeper.between_turns = [&] { TAHOMA_CHECK(reflector.size() == listener.size()); };
+  reflector.Run();
+  sleeper.between_turns();
 }

@@ -118,7 +118,7 @@ bool ControllerHost::Begin() {
         commands_.push_back(std::move(command));
         WakeCore(world_.Latency());
       },
-      [](std::chrono::milliseconds) { return false; }, [](const std::string&) {},
+      no_sleep_, Rng(0), [](const std::string&) {},
       [this](const std::string& why) { LoseHistory(why); });
   watch_waits_.assign(ingest_->StartStepping(), false);
   WakeWatches();

@@ -173,26 +173,23 @@ void VirtualNode::PowerOn() {
   synced_ = watch_waits_ = publish_waits_ = writing_ = beating_ = false;
   tick_at_.reset();
   writes_.clear();
-  controller::ObjectWatch::Handlers handlers{
-      .seen =
-          [this](const json& pod) {
-            Carry(pods_->OnPod(pod, now()));
-            return absl::OkStatus();
-          },
-      .gone = [this](const std::string&, const std::string&,
-                     const std::string& uid) { Carry(pods_->OnPodGone(uid, now())); },
-      .listed =
-          [this] {
-            synced_ = true;
-            Carry(pods_->OnPodsSynced(now()));
-          },
-      .unreadable = [](const std::string&, const absl::Status&) {},
-      .failed = [](const absl::Status&) {}};
-  watch_ = std::make_unique<controller::ObjectWatch>(
-      link_,
-      controller::ObjectWatch::Target{.path = "/api/v1/pods",
-                                      .field_selector = "spec.nodeName=" + plan_.name},
-      std::move(handlers));
+  watch_ = std::make_unique<kube::Reflector>(
+      link_, no_sleep_, Rng(0),
+      kube::ReflectorOptions{.resource = kube::kPods,
+                             .field_selector = "spec.nodeName=" + plan_.name},
+      kube::WatchHandlers{
+          .seen =
+              [this](const json& pod) {
+                Carry(pods_->OnPod(pod, now()));
+                return absl::OkStatus();
+              },
+          .gone = [this](const kube::ObjectKey&,
+                         const std::string& uid) { Carry(pods_->OnPodGone(uid, now())); },
+          .listed =
+              [this] {
+                synced_ = true;
+                Carry(pods_->OnPodsSynced(now()));
+              }});
   Register();
 }
 

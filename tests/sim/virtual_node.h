@@ -19,10 +19,10 @@
 #include <set>
 #include <string>
 
-#include "controller/ingest/object_watch.h"
 #include "dra-plugin/claims/claims.h"
 #include "dra-plugin/slices/api_call.h"
 #include "dra-plugin/slices/slice_publisher.h"
+#include "lib/kube/reflector.h"
 #include "sim-node/node/instance.h"
 #include "sim-node/podrunner/node_pods.h"
 #include "tests/sim/api_host.h"
@@ -140,7 +140,8 @@ class VirtualNode {
   std::unique_ptr<dra::Claims> claims_;
   std::unique_ptr<dra::SlicePublisher> slices_;
   std::unique_ptr<sim::NodePods> pods_;
-  std::unique_ptr<controller::ObjectWatch> watch_;
+  kube::InterruptibleSleeper no_sleep_;  // never used: the watch is stepped
+  std::unique_ptr<kube::Reflector> watch_;
   bool watch_waits_ = false;
   bool publish_waits_ = false;
   bool synced_ = false;

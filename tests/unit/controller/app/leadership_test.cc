@@ -34,7 +34,7 @@ class LeaseApi final : public kube::Transport {
       if (lease_.is_null()) return Refusal(404, "NotFound");
       return kube::Response{.status = 200, .headers = {}, .body = lease_.dump()};
     }
-    json wanted = json::parse(request.body);
+    json wanted = json::parse(request.Text());
     if (request.method == "POST" && !lease_.is_null()) return Refusal(409, "AlreadyExists");
     if (request.method == "PUT" &&
         wanted["metadata"]["resourceVersion"] != lease_["metadata"]["resourceVersion"]) {

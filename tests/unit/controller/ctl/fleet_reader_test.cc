@@ -21,7 +21,8 @@ using ::testing::HasSubstr;
 
 constexpr const char* kGang = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs/a";
 constexpr const char* kPod = "/api/v1/namespaces/default/pods/a-0";
-constexpr const char* kGangs = "/apis/tahoma.dev/v1alpha1/gangs?limit=500";
+constexpr const char* kGangList = "/apis/tahoma.dev/v1alpha1/gangs?limit=500";
+constexpr const char* kPodList = "/api/v1/pods?limit=500";
 
 // Answers by target; 404 for others.
 class Pages final : public kube::Transport {
@@ -49,9 +50,9 @@ json List(const std::vector<json>& items, const std::string& token = "") {
 }
 json Named(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
 
-std::vector<std::string> NamesOf(Pages& pages, const std::string& path, absl::Status& status) {
+std::vector<std::string> NamesOf(Pages& pages, absl::Status& status) {
   std::vector<std::string> names;
-  status = ReadAll(pages, path, [&](const json& object) {
+  status = ReadAll(pages, kube::kPods, [&](const json& object) {
     names.push_back(object["metadata"]["name"].get<std::string>());
   });
   return names;
@@ -59,18 +60,18 @@ std::vector<std::string> NamesOf(Pages& pages, const std::string& path, absl::St
 
 TEST(ReadAllTest, FollowsContinueTokensWhateverTheyHold) {
   Pages pages;
-  pages.Put("/x?limit=500", List({Named("a"), Named("b")}, "a+b/=&c"));
-  pages.Put("/x?limit=500&continue=a%2Bb%2F%3D%26c", List({Named("c")}));
+  pages.Put(kPodList, List({Named("a"), Named("b")}, "a+b/=&c"));
+  pages.Put("/api/v1/pods?continue=a%2Bb%2F%3D%26c&limit=500", List({Named("c")}));
   absl::Status status;
-  EXPECT_THAT(NamesOf(pages, "/x", status), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(NamesOf(pages, status), ElementsAre("a", "b", "c"));
   EXPECT_EQ(status, absl::OkStatus());
 }
 
 TEST(ReadAllTest, AnEmptyListMayBeNull) {
   Pages pages;
-  pages.Put("/x?limit=500", {{"items", nullptr}, {"metadata", json::object()}});
+  pages.Put(kPodList, {{"items", nullptr}, {"metadata", json::object()}});
   absl::Status status;
-  EXPECT_THAT(NamesOf(pages, "/x", status), ElementsAre());
+  EXPECT_THAT(NamesOf(pages, status), ElementsAre());
   EXPECT_EQ(status, absl::OkStatus());
 }
 
@@ -78,23 +79,36 @@ TEST(ReadAllTest, WhatCannotBeReadIsNamedWithItsPath) {
   Pages pages;
   absl::Status status;
   for (const char* body : {"", "[]", "{}", R"({"items":[]})", "<html>"}) {
-    pages.answers["/x?limit=500"] = {.status = 200, .body = body};
-    NamesOf(pages, "/x", status);
-    EXPECT_THAT(std::string(Message(status)), HasSubstr("/x: a list that cannot be read")) << body;
+    pages.answers[kPodList] = {.status = 200, .body = body};
+    NamesOf(pages, status);
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("/api/v1/pods: ")) << body;
   }
+}
+
+// A list that expired between its pages begins anew.
+TEST(ReadAllTest, EveryObjectIsGivenOnce) {
+  Pages pages;
+  json first = Named("a");
+  first["metadata"]["uid"] = "u";
+  pages.Put(kPodList, List({first}, "c"));
+  pages.Put("/api/v1/pods?continue=c&limit=500", {{"reason", "Expired"}}, 410);
+  pages.Put("/api/v1/pods", List({first, Named("b")}));
+  absl::Status status;
+  EXPECT_THAT(NamesOf(pages, status), ElementsAre("a", "b"));
+  EXPECT_EQ(status, absl::OkStatus());
 }
 
 // A user without the rights must see which.
 TEST(ReadAllTest, ARefusalIsSaidInTheServersWords) {
   Pages pages;
   absl::Status status;
-  pages.Put("/x?limit=500",
+  pages.Put(kPodList,
             {{"kind", "Status"}, {"message", "pods is forbidden: User \"eve\" cannot list"}}, 403);
-  NamesOf(pages, "/x", status);
-  EXPECT_EQ(Message(status), "/x: HTTP status 403: pods is forbidden: User \"eve\" cannot list");
-  pages.answers["/x?limit=500"] = {.status = 502, .body = "<html>bad gateway"};
-  NamesOf(pages, "/x", status);
-  EXPECT_EQ(Message(status), "/x: HTTP status 502");
+  NamesOf(pages, status);
+  EXPECT_EQ(Message(status), "/api/v1/pods: pods is forbidden: User \"eve\" cannot list");
+  pages.answers[kPodList] = {.status = 502, .body = "<html>bad gateway"};
+  NamesOf(pages, status);
+  EXPECT_EQ(Message(status), "/api/v1/pods: HTTP 502 <html>bad gateway");
 }
 
 json Gang() {
@@ -115,7 +129,7 @@ TEST(ReadGangsTest, ColumnsAreAlignedAndWhatIsNotSetIsEmpty) {
   json other = Gang();
   other["metadata"]["name"] = "a-gang-with-a-long-name";
   other["status"] = json::object();
-  pages.Put(kGangs, List({Gang(), other}));
+  pages.Put(kGangList, List({Gang(), other}));
   EXPECT_EQ(
       *ReadGangs(pages),
       "NAMESPACE   NAME                      MEMBERS   SHAPE   PHASE     ALLREDUCE   PLACEMENT\n"
@@ -130,7 +144,7 @@ TEST(ReadGangsTest, APlacedGangSaysHowFastItsChipsTalk) {
                       {"reason", "Bound"},
                       {"predictedAllReduce", "1.019ms"},
                       {"placement", "us-0 4x4+0,0,0"}};
-  pages.Put(kGangs, List({placed}));
+  pages.Put(kGangList, List({placed}));
   EXPECT_EQ(*ReadGangs(pages),
             "NAMESPACE   NAME   MEMBERS   SHAPE   PHASE     ALLREDUCE   PLACEMENT\n"
             "default     a      4         4x4x1   Running   1.019ms     us-0 4x4+0,0,0\n");
@@ -183,7 +197,7 @@ TEST(ReadWhyTest, NamesAreNoPathsAndWhatIsMissingIsNamed) {
   EXPECT_EQ(pages.asked.back(), "/api/v1/namespaces/default/pods/..%2Fx%3Fy");
   pages.Put(kGang, {{"message", "gangs.tahoma.dev \"a\" is forbidden"}}, 403);
   EXPECT_EQ(Message(ReadWhy(pages, "default", "a").status()),
-            std::string(kGang) + ": HTTP status 403: gangs.tahoma.dev \"a\" is forbidden");
+            std::string(kGang) + ": gangs.tahoma.dev \"a\" is forbidden");
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
-#include "controller/ingest/object_watch.h"
 #include "controller/ingest/parse.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -24,6 +23,12 @@ namespace {
 using json = Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// Ends every wait at once.
+class NeverWaits final : public kube::Sleeper {
+ public:
+  bool Sleep(std::chrono::nanoseconds) override { return false; }
+};
 
 json PodJson() {
   return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u",
@@ -156,41 +161,6 @@ TEST(FleetJoinTest, OtherDriversAreNotOurs) {
   EXPECT_FALSE(join.OnSlice(slice));
 }
 
-// Answers lists and watches from a script.
-class ScriptedTransport final : public kube::Transport {
- public:
-  std::deque<kube::Response> lists;
-  std::deque<std::vector<std::string>> watches;
-  std::vector<std::string> targets;
-  std::function<void()> when_empty;
-
-  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
-    targets.push_back(request.target);
-    if (lists.empty()) {
-      when_empty();
-      return Unavailable("over");
-    }
-    kube::Response next = lists.front();
-    lists.pop_front();
-    return next;
-  }
-  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
-                                        std::chrono::milliseconds) override {
-    targets.push_back(request.target);
-    if (watches.empty()) {
-      when_empty();
-      return Unavailable("over");
-    }
-    for (const std::string& line : watches.front()) {
-      if (!sink(line)) break;
-    }
-    watches.pop_front();
-    kube::Response answer;
-    answer.status = 200;
-    return answer;
-  }
-};
-
 kube::Response List(const std::string& version, const std::vector<std::string>& names,
                     const std::string& token = "") {
   json items = json::array();
@@ -204,90 +174,6 @@ kube::Response List(const std::string& version, const std::vector<std::string>& 
       {"items",
        items}}.dump();
   return answer;
-}
-
-std::string Event(const std::string& type, const std::string& name, const std::string& version) {
-  return json{{"type", type},
-              {"object",
-               {{"metadata",
-                 {{"name", name},
-                  {"namespace", "ns"},
-                  {"uid", "u-" + name},
-                  {"resourceVersion", version}}}}}}
-      .dump();
-}
-
-TEST(ObjectWatchTest, ListsInPagesWatchesAndListsAgainWhenTheVersionExpired) {
-  ScriptedTransport transport;
-  transport.lists = {List("5", {"a"}, "more"), List("5", {"b"}), List("9", {"b", "c"})};
-  transport.watches = {
-      {Event("ADDED", "d", "6"), Event("DELETED", "d", "7")},
-      {R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}})"}};
-  std::vector<std::string> log;
-  ObjectWatch::Handlers handlers;
-  handlers.seen = [&](const json& object) {
-    log.push_back("+" + std::string(object["metadata"]["name"]));
-    return absl::OkStatus();
-  };
-  handlers.gone = [&](const std::string&, const std::string& name, const std::string& uid) {
-    log.push_back("-" + name + uid);
-  };
-  handlers.listed = [&] { log.push_back("listed"); };
-  handlers.failed = [&](const absl::Status&) { log.push_back("failed"); };
-  ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = "a=b"}, handlers);
-  transport.when_empty = [&] { watch.Stop(); };
-  watch.Run([](std::chrono::milliseconds) { return true; });
-  EXPECT_THAT(log, ElementsAre("+a", "+b", "listed", "+d", "-du-d", "+b", "+c", "-au-a", "listed"));
-  EXPECT_THAT(transport.targets.at(1), HasSubstr("continue=more"));
-  EXPECT_THAT(transport.targets.at(1), HasSubstr("fieldSelector=a%3Db"));
-  EXPECT_THAT(transport.targets.at(3), HasSubstr("resourceVersion=7"));
-}
-
-TEST(ObjectWatchTest, AnEventThatCannotBeReadMeansListingAgain) {
-  for (const char* line : {"{\"type\":", "[]", R"({"type":"ADDED"})", R"({"type":1,"object":{}})",
-                           R"({"type":"ADDED","object":{"metadata":{}}})"}) {
-    ScriptedTransport transport;
-    transport.lists = {List("5", {"a"}), List("9", {"a"})};
-    transport.watches = {{line}};
-    int failures = 0;
-    ObjectWatch::Handlers handlers;
-    handlers.seen = [](const json&) { return absl::OkStatus(); };
-    handlers.gone = [](const std::string&, const std::string&, const std::string&) {};
-    handlers.listed = [] {};
-    handlers.failed = [&](const absl::Status&) { ++failures; };
-    ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = ""}, handlers);
-    transport.when_empty = [&] { watch.Stop(); };
-    watch.Run([](std::chrono::milliseconds) { return true; });
-    EXPECT_EQ(failures, 1) << line;
-    EXPECT_EQ(transport.targets.size(), 4U) << line;  // list, watch, list, watch
-  }
-}
-
-TEST(ObjectWatchTest, ObjectsThatAreNotWantedDoNotExist) {
-  ScriptedTransport transport;
-  transport.lists = {List("5", {"a", "other"}), List("9", {"other"})};
-  transport.watches = {
-      {Event("ADDED", "other-2", "6"), Event("DELETED", "other", "7")},
-      {R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}})"}};
-  std::vector<std::string> log;
-  ObjectWatch::Handlers handlers;
-  handlers.wanted = [](const json& object) {
-    return !std::string(object["metadata"]["name"]).starts_with("other");
-  };
-  handlers.seen = [&](const json& object) {
-    log.push_back("+" + std::string(object["metadata"]["name"]));
-    return absl::OkStatus();
-  };
-  handlers.gone = [&](const std::string&, const std::string& name, const std::string&) {
-    log.push_back("-" + name);
-  };
-  handlers.listed = [&] { log.push_back("listed"); };
-  handlers.failed = [&](const absl::Status&) { log.push_back("failed"); };
-  ObjectWatch watch(transport, {.path = "/api/v1/pods", .field_selector = ""}, handlers);
-  transport.when_empty = [&] { watch.Stop(); };
-  watch.Run([](std::chrono::milliseconds) { return true; });
-  EXPECT_THAT(log, ElementsAre("+a", "listed", "-a", "listed"));
-  EXPECT_THAT(transport.targets.at(2), HasSubstr("resourceVersion=7"));
 }
 
 // Nodes and slices are one page each, everything else is empty; watches last until the end.
@@ -352,9 +238,8 @@ TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
     }
     transport.changed.notify_all();
   };
-  Ingest ingest(
-      transport, {"tahoma"}, sink, [](std::chrono::milliseconds) { return false; },
-      [](const std::string&) {});
+  NeverWaits sleeper;
+  Ingest ingest(transport, {"tahoma"}, sink, sleeper, Rng(1), [](const std::string&) {});
   ingest.Start();
   {
     std::unique_lock lock(transport.mutex);
@@ -399,6 +284,7 @@ struct Followed {
 Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
   PodsTransport transport;
   Followed followed;
+  NeverWaits sleeper;
   Ingest ingest(
       transport, scheduler_names,
       [&](const Command& command) {
@@ -406,7 +292,7 @@ Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
           followed.pods.push_back(pod->pod->key.name);
         }
       },
-      [](std::chrono::milliseconds) { return false; }, [](const std::string&) {});
+      sleeper, Rng(1), [](const std::string&) {});
   const std::size_t watches = ingest.StartStepping();
   for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
   followed.target = transport.targets.back();
@@ -450,6 +336,7 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
   std::vector<std::string> seen;
   std::vector<std::string> lines;
   int synced = 0;
+  NeverWaits sleeper;
   Ingest ingest(
       transport, {"tahoma"},
       [&](const Command& command) {
@@ -461,8 +348,7 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
         }
         synced += std::holds_alternative<WatchesSynced>(command) ? 1 : 0;
       },
-      [](std::chrono::milliseconds) { return false; },
-      [&](const std::string& line) { lines.push_back(line); });
+      sleeper, Rng(1), [&](const std::string& line) { lines.push_back(line); });
   const std::size_t watches = ingest.StartStepping();
   for (int round = 0; round < 2; ++round) {  // list, a watch that fails, list
     for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());

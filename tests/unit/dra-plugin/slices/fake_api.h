@@ -28,7 +28,7 @@ class FakeApi final : public kube::Transport {
     if (!path.starts_with(kPath)) return Failure(404, "the server could not find the resource");
     const std::string name = path.size() > kPath.size() ? path.substr(kPath.size() + 1) : "";
     if (request.method == "GET") return List();
-    const Json body = Json::parse(request.body);
+    const Json body = Json::parse(request.Text());
     if (request.method == "POST") return Create(body);
     const auto found = slices.find(name);
     if (found == slices.end()) return Failure(404, name + " not found");
@@ -77,7 +77,9 @@ class FakeApi final : public kube::Transport {
   kube::Response List() {
     Json items = Json::array();
     for (const auto& [name, slice] : slices) items.push_back(slice);
-    return Answer(200, {{"kind", "ResourceSliceList"}, {"items", items}});
+    return Answer(200, {{"kind", "ResourceSliceList"},
+                        {"metadata", {{"resourceVersion", std::to_string(version_)}}},
+                        {"items", items}});
   }
 
   Json Kept(Json object) {

@@ -17,10 +17,6 @@ using std::chrono::seconds;
 using testing::CountingSleeper;
 using testing::ScriptedTransport;
 
-const Resource kPods{.group = "", .version = "v1", .plural = "pods", .namespaced = true};
-const Resource kSlices{
-    .group = "resource.k8s.io", .version = "v1", .plural = "resourceslices", .namespaced = false};
-
 std::string StatusBody(int code, const std::string& reason, const json& details = json::object()) {
   return json{{"kind", "Status"}, {"status", "Failure"}, {"message", "it is " + reason},
               {"reason", reason}, {"details", details},  {"code", code}}
@@ -38,8 +34,8 @@ TEST_F(ClientTest, PathsFollowGroupVersionAndNamespace) {
   EXPECT_EQ(kPods.CollectionPath("a b"), "/api/v1/namespaces/a%20b/pods");
   EXPECT_EQ(kPods.CollectionPath(""), "/api/v1/pods");
   EXPECT_EQ(kPods.ObjectPath({"ns", "p"}, "status"), "/api/v1/namespaces/ns/pods/p/status");
-  EXPECT_EQ(kSlices.ObjectPath({"", "s"}), "/apis/resource.k8s.io/v1/resourceslices/s");
-  EXPECT_EQ(kSlices.CollectionPath("ignored"), "/apis/resource.k8s.io/v1/resourceslices");
+  EXPECT_EQ(kResourceSlices.ObjectPath({"", "s"}), "/apis/resource.k8s.io/v1/resourceslices/s");
+  EXPECT_EQ(kResourceSlices.CollectionPath("ignored"), "/apis/resource.k8s.io/v1/resourceslices");
 }
 
 TEST_F(ClientTest, EveryOperationSendsItsRequest) {
@@ -69,8 +65,8 @@ TEST_F(ClientTest, EveryOperationSendsItsRequest) {
                       "DELETE /api/v1/namespaces/ns/pods/p",
                       "POST /api/v1/namespaces/ns/pods/p/binding"}));
   EXPECT_EQ(transport_.requests[4].headers[1].second, "application/merge-patch+json");
-  EXPECT_EQ(json::parse(transport_.requests[6].body)["preconditions"]["uid"], "u");
-  const json binding = json::parse(transport_.requests[7].body);
+  EXPECT_EQ(json::parse(transport_.requests[6].Text())["preconditions"]["uid"], "u");
+  const json binding = json::parse(transport_.requests[7].Text());
   EXPECT_EQ(binding["target"]["name"], "node-1");
   EXPECT_EQ(binding["metadata"]["uid"], "u");
   EXPECT_EQ(binding["metadata"]["annotations"]["k"], "v");
@@ -229,6 +225,13 @@ TEST_F(ClientTest, ErrorsOfAnyShapeAreRead) {
     EXPECT_EQ(ApiErrorOf(error)->code, 404) << body;
     EXPECT_EQ(ApiErrorOf(error)->retry_after.value_or(seconds(0)), seconds(0)) << body;
   }
+}
+
+// The defect: the answer of a server in the same process was taken for an empty one.
+TEST_F(ClientTest, AnAnswerThatComesAsAValueIsRead) {
+  transport_.WillAnswer(
+      {.status = 200, .parsed = std::make_shared<const json>(json{{"kind", "Pod"}})});
+  EXPECT_EQ(*client_.Get(kPods, {"ns", "p"}), (json{{"kind", "Pod"}}));
 }
 
 TEST_F(ClientTest, AnObjectWithoutANameIsNotSent) {

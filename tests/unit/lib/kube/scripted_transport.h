@@ -30,6 +30,9 @@ class ScriptedTransport final : public kube::Transport {
         {absl::OkStatus(),
          {.status = status, .headers = std::move(headers), .body = std::move(body)}});
   }
+  void WillAnswer(kube::Response response) {
+    answers_.push_back({absl::OkStatus(), std::move(response)});
+  }
   void WillFail(absl::Status error) { answers_.push_back({std::move(error), {}}); }
   void WillStream(std::vector<std::string> lines, absl::Status end = absl::OkStatus()) {
     answers_.push_back({std::move(end), {.status = 200}, std::move(lines)});

@@ -36,7 +36,7 @@ class FakeServer final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     std::unique_lock lock(mutex_);
     const std::string path = request.target.substr(0, request.target.find('?'));
-    const json body = json::parse(request.body, nullptr, false);
+    const json body = json::parse(request.Text(), nullptr, false);
     if (request.method == "PATCH" && path.ends_with("/status") && std::exchange(slow_, false)) {
       changed_.wait_for(lock, std::chrono::milliseconds(300));  // time for a newer status
     }

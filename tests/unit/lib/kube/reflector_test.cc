@@ -1,25 +1,31 @@
-// What an ObjectWatch tells when the world misbehaves: objects made again, lists that are older
-// than what was seen, servers that answer nonsense, and how long it waits for them.
+// What a Reflector tells when the world misbehaves: broken streams, objects made again, lists that
+// are older than what was seen, servers that answer nonsense.
 
-#include "controller/ingest/object_watch.h"
+#include "lib/kube/reflector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <future>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "lib/kube/http_transport.h"
+#include "lib/rest/server.h"
 #include "tests/unit/lib/kube/scripted_transport.h"
 
-namespace tahoma::controller {
+namespace tahoma::kube {
 namespace {
 
 using json = Json;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -46,12 +52,12 @@ std::string Event(const std::string& type, const json& object) {
 const std::string kExpired = Event("ERROR", {{"code", 410}, {"reason", "Expired"}});
 
 // Told as text: "+a@3" seen, "-a(u)" gone, "listed".
-class ObjectWatchStepTest : public ::testing::Test {
+class ReflectorTest : public ::testing::Test {
  protected:
   std::vector<std::string> Take() { return std::exchange(told_, {}); }
 
-  ObjectWatch::Handlers Handlers() {
-    ObjectWatch::Handlers handlers;
+  WatchHandlers Handlers() {
+    WatchHandlers handlers;
     handlers.wanted = [](const json& object) { return object.value("wanted", true); };
     handlers.seen = [this](const json& object) {
       const json& metadata = object.at("metadata");
@@ -60,12 +66,13 @@ class ObjectWatchStepTest : public ::testing::Test {
       return object.contains("broken") ? InvalidArgument("{}", object.at("broken").dump())
                                        : absl::OkStatus();
     };
-    handlers.unreadable = [this](const std::string& name, const absl::Status& why) {
-      told_.push_back(fmt::format("{} left out: {}", name, Message(why)));
+    handlers.unreadable = [this](const ObjectKey& key, const absl::Status& why) {
+      told_.push_back(
+          fmt::format("{} left out: {}", key.name.empty() ? "" : key.ToString(), Message(why)));
     };
-    handlers.gone = [this](const std::string& ns, const std::string& name, const std::string& uid) {
-      EXPECT_EQ(ns, "ns");
-      told_.push_back("-" + name + "(" + uid + ")");
+    handlers.gone = [this](const ObjectKey& key, const std::string& uid) {
+      EXPECT_EQ(key.ns, "ns");
+      told_.push_back("-" + key.name + "(" + uid + ")");
     };
     handlers.listed = [this] { told_.push_back("listed"); };
     handlers.history_lost = [this](const std::string& why) { told_.push_back("lost: " + why); };
@@ -74,14 +81,99 @@ class ObjectWatchStepTest : public ::testing::Test {
     };
     return handlers;
   }
+  // What was asked for, without the random part.
+  std::vector<std::string> Targets() const {
+    std::vector<std::string> targets;
+    for (const Request& request : transport_.requests) {
+      targets.push_back(request.target.substr(0, request.target.find("&timeoutSeconds")));
+    }
+    return targets;
+  }
 
   ScriptedTransport transport_;
+  testing::CountingSleeper sleeper_;
   std::vector<std::string> told_;
   std::vector<std::string> failures_;
-  ObjectWatch watch_{transport_, {.path = "/api/v1/pods", .field_selector = ""}, Handlers()};
+  Reflector watch_{transport_, sleeper_, Rng(1), {.resource = kPods}, Handlers()};
 };
 
-TEST_F(ObjectWatchStepTest, AnObjectMadeAgainBetweenTwoListsIsGoneBeforeItIsSeen) {
+const std::string kList = "/api/v1/pods?limit=500";
+std::string WatchAt(int version) {
+  return "/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=" +
+         std::to_string(version);
+}
+
+TEST_F(ReflectorTest, AStreamThatEndedInOrderGoesOnWhereItWas) {
+  transport_.Will(200, List(5, {Object("a", 1)}));
+  transport_.WillStream({Event("ADDED", Object("b", 6))});
+  transport_.WillStream({Event("MODIFIED", Object("b", 7))});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(watch_.Step(), absl::OkStatus());
+  EXPECT_THAT(Take(), ElementsAre("+a@1", "listed", "+b@6", "+b@7"));
+  EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(5), WatchAt(6)));
+}
+
+// The server that answers next may have been restored from a backup.
+TEST_F(ReflectorTest, AStreamThatBrokeOffIsFollowedByAList) {
+  transport_.Will(200, List(5, {Object("a", 4)}));
+  transport_.WillStream({Event("ADDED", Object("b", 6))}, Unavailable("reset"));
+  transport_.Will(200, List(7, {Object("a", 4)}));
+  EXPECT_TRUE(watch_.Step().ok());
+  EXPECT_TRUE(absl::IsUnavailable(watch_.Step()));
+  EXPECT_TRUE(watch_.Step().ok());
+  EXPECT_THAT(Take(), ElementsAre("+a@4", "listed", "+b@6", "+a@4", "-b(u)", "listed"));
+  EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(5), kList));
+}
+
+TEST_F(ReflectorTest, A410AsStatusOrAsEventLeadsToANewList) {
+  transport_.Will(200, List(5, {Object("a", 1), Object("b", 2)}));
+  transport_.Will(410, R"({"kind":"Status","code":410,"reason":"Expired","message":"too old"})");
+  transport_.Will(200, List(8, {Object("b", 2)}));
+  transport_.WillStream({kExpired, Event("ADDED", Object("never", 9))});
+  transport_.Will(200, List(9, {Object("b", 9)}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(absl::IsOutOfRange(watch_.Step()), i % 2 == 1);
+  EXPECT_THAT(Take(),
+              ElementsAre("+a@1", "+b@2", "listed", "+b@2", "-a(u)", "listed", "+b@9", "listed"));
+  EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(5), kList, WatchAt(8), kList));
+}
+
+TEST_F(ReflectorTest, AWatchFromAVersionThatTheServerDoesNotHaveIsListedAgain) {
+  const char* too_large = R"({"kind":"Status","code":504,"reason":"Timeout",
+      "message":"Too large resource version: 500, current: 20",
+      "details":{"causes":[{"reason":"ResourceVersionTooLarge"}],"retryAfterSeconds":1}})";
+  transport_.Will(200, List(500, {Object("a", 1)}));
+  transport_.Will(504, too_large);
+  transport_.Will(200, List(501, {Object("a", 1)}));
+  transport_.WillStream({Event("ERROR", json::parse(too_large))});
+  transport_.Will(200, List(502, {Object("a", 1)}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(absl::IsDeadlineExceeded(watch_.Step()), i % 2 == 1);
+  EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(500), kList, WatchAt(501), kList));
+}
+
+TEST_F(ReflectorTest, OtherErrorsOfAWatchKeepThePlace) {
+  transport_.Will(200, List(5, {Object("a", 1)}));
+  transport_.Will(500, "<html>oops</html>");
+  transport_.Will(429, "");
+  transport_.WillStream({Event("BOOKMARK", Object("", 30)), Event("ERROR", {{"code", 500}})});
+  transport_.WillStream({});
+  for (int i = 0; i < 5; ++i) (void)watch_.Step();
+  EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(5), WatchAt(5), WatchAt(5), WatchAt(30)));
+}
+
+TEST_F(ReflectorTest, SelectorsAreSentWithListsAndWatches) {
+  Reflector watch(transport_, sleeper_, Rng(1),
+                  {.resource = kPods, .ns = "ns", .label_selector = "a=b", .field_selector = "c=d"},
+                  Handlers());
+  transport_.Will(200, List(5, {}));
+  (void)watch.Step();
+  (void)watch.Step();
+  for (const Request& request : transport_.requests) {
+    EXPECT_THAT(request.target, ::testing::StartsWith("/api/v1/namespaces/ns/pods?"));
+    EXPECT_THAT(request.target, HasSubstr("labelSelector=a%3Db"));
+    EXPECT_THAT(request.target, HasSubstr("fieldSelector=c%3Dd"));
+  }
+}
+
+TEST_F(ReflectorTest, AnObjectMadeAgainBetweenTwoListsIsGoneBeforeItIsSeen) {
   transport_.Will(200, List(5, {Object("a", 3, "first"), Object("b", 4)}));
   transport_.WillStream({kExpired});
   transport_.Will(200, List(9, {Object("a", 8, "second"), Object("b", 4)}));
@@ -92,7 +184,7 @@ TEST_F(ObjectWatchStepTest, AnObjectMadeAgainBetweenTwoListsIsGoneBeforeItIsSeen
   EXPECT_THAT(Take(), ElementsAre("-a(first)", "+a@8", "+b@4", "listed"));
 }
 
-TEST_F(ObjectWatchStepTest, AnObjectMadeAgainForAnotherSchedulerIsGone) {
+TEST_F(ReflectorTest, AnObjectMadeAgainForAnotherSchedulerIsGone) {
   json foreign = Object("a", 8, "second");
   foreign["wanted"] = false;
   transport_.Will(200, List(5, {Object("a", 3, "first")}));
@@ -105,7 +197,7 @@ TEST_F(ObjectWatchStepTest, AnObjectMadeAgainForAnotherSchedulerIsGone) {
   EXPECT_THAT(Take(), ElementsAre("-a(first)", "listed"));
 }
 
-TEST_F(ObjectWatchStepTest, AnObjectThatIsNoLongerWantedIsGoneAtOnce) {
+TEST_F(ReflectorTest, AnObjectThatIsNoLongerWantedIsGoneAtOnce) {
   json changed = Object("a", 6);
   changed["wanted"] = false;
   transport_.Will(200, List(5, {Object("a", 3)}));
@@ -116,7 +208,7 @@ TEST_F(ObjectWatchStepTest, AnObjectThatIsNoLongerWantedIsGoneAtOnce) {
   EXPECT_THAT(Take(), ElementsAre("-a(u)"));
 }
 
-TEST_F(ObjectWatchStepTest, ADeleteOfASuccessorThatWasNeverSeenTakesTheKnownOneAway) {
+TEST_F(ReflectorTest, ADeleteOfASuccessorThatWasNeverSeenTakesTheKnownOneAway) {
   transport_.Will(200, List(5, {Object("a", 3, "first")}));
   transport_.WillStream({Event("DELETED", Object("a", 9, "second"))});
   ASSERT_TRUE(watch_.Step().ok());
@@ -125,7 +217,7 @@ TEST_F(ObjectWatchStepTest, ADeleteOfASuccessorThatWasNeverSeenTakesTheKnownOneA
   EXPECT_THAT(Take(), ElementsAre("-a(first)"));
 }
 
-TEST_F(ObjectWatchStepTest, AListOlderThanWhatWasSeenIsRefused) {
+TEST_F(ReflectorTest, AListOlderThanWhatWasSeenIsRefused) {
   transport_.Will(200, List(5, {Object("a", 3)}));
   transport_.WillStream({Event("MODIFIED", Object("a", 7)), kExpired});
   transport_.Will(200, List(6, {Object("a", 3), Object("b", 6)}));
@@ -139,24 +231,24 @@ TEST_F(ObjectWatchStepTest, AListOlderThanWhatWasSeenIsRefused) {
   EXPECT_THAT(Take(), ElementsAre("+a@7", "listed"));
 }
 
-TEST_F(ObjectWatchStepTest, ASecondPageOlderThanTheFirstIsRefused) {
+TEST_F(ReflectorTest, ASecondPageOlderThanTheFirstIsRefused) {
   transport_.Will(200, List(9, {Object("a", 8)}, "more"));
   transport_.Will(200, List(6, {Object("b", 2)}));
   EXPECT_TRUE(absl::IsUnavailable(watch_.Step()));
   EXPECT_THAT(Take(), ElementsAre("+a@8"));
 }
 
-TEST_F(ObjectWatchStepTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+TEST_F(ReflectorTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
   transport_.Will(200, List(500, {Object("a", 300), Object("b", 400)}));
   transport_.WillStream({kExpired});
-  for (int i = 0; i <= kube::NewestVersion::kRefusalsMax; ++i) {
+  for (int i = 0; i <= NewestVersion::kRefusalsMax; ++i) {
     transport_.Will(200, List(20, {Object("a", 12)}));
   }
   transport_.WillStream({Event("MODIFIED", Object("a", 21))});
   ASSERT_TRUE(watch_.Step().ok());
   EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
   Take();
-  for (int i = 0; i < kube::NewestVersion::kRefusalsMax; ++i) {
+  for (int i = 0; i < NewestVersion::kRefusalsMax; ++i) {
     EXPECT_TRUE(absl::IsUnavailable(watch_.Step())) << i;
   }
   EXPECT_THAT(Take(), IsEmpty());
@@ -169,7 +261,7 @@ TEST_F(ObjectWatchStepTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
 
 // The defect: they were dropped as if they were news from the past. The server was restored from a
 // backup, and what it was written since brought it past the versions that were seen.
-TEST_F(ObjectWatchStepTest, ObjectsThatWentBackInANewListAreTheTruth) {
+TEST_F(ReflectorTest, ObjectsThatWentBackInANewListAreTheTruth) {
   transport_.Will(200, List(50, {Object("a", 30), Object("b", 40), Object("c", 41)}));
   transport_.WillStream({Event("MODIFIED", Object("a", 52)), kExpired});
   transport_.Will(200, List(60, {Object("a", 12), Object("b", 10, "before"), Object("d", 59)}));
@@ -184,7 +276,7 @@ TEST_F(ObjectWatchStepTest, ObjectsThatWentBackInANewListAreTheTruth) {
   EXPECT_THAT(Take(), ElementsAre("+a@61"));
 }
 
-TEST_F(ObjectWatchStepTest, AServerWithoutThePlaceOfTheWatchIsListed) {
+TEST_F(ReflectorTest, AServerWithoutThePlaceOfTheWatchIsListed) {
   transport_.Will(200, List(500, {Object("a", 300)}));
   transport_.Will(504, R"({"kind":"Status","code":504,"reason":"Timeout",
       "message":"Too large resource version: 500, current: 20",
@@ -198,7 +290,7 @@ TEST_F(ObjectWatchStepTest, AServerWithoutThePlaceOfTheWatchIsListed) {
                                   "listed"));
 }
 
-TEST_F(ObjectWatchStepTest, OfEventsAboutAnObjectTheNewerIsKept) {
+TEST_F(ReflectorTest, OfEventsAboutAnObjectTheNewerIsKept) {
   transport_.Will(200, List(9, {Object("a", 8), Object("b", 4)}));
   transport_.WillStream({Event("DELETED", Object("a", 7, "older")),
                          Event("ADDED", Object("b", 2, "older")),
@@ -212,7 +304,7 @@ TEST_F(ObjectWatchStepTest, OfEventsAboutAnObjectTheNewerIsKept) {
   EXPECT_THAT(transport_.requests.back().target, HasSubstr("resourceVersion=10")) << "not 1";
 }
 
-TEST_F(ObjectWatchStepTest, ListsAskForTheMostRecentState) {
+TEST_F(ReflectorTest, ListsAskForTheMostRecentState) {
   transport_.Will(200, List(5, {}));
   transport_.WillStream({kExpired});
   transport_.Will(200, List(6, {}));
@@ -221,53 +313,135 @@ TEST_F(ObjectWatchStepTest, ListsAskForTheMostRecentState) {
   EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods?limit=500");
 }
 
+// Waits for nothing, and says at which wait the program ends.
+class EndingSleeper final : public Sleeper {
+ public:
+  explicit EndingSleeper(std::size_t last) : last_(last) {}
+  bool Sleep(std::chrono::nanoseconds duration) override {
+    sleeps.push_back(duration);
+    return sleeps.size() < last_;
+  }
+  std::vector<std::chrono::nanoseconds> sleeps;
+
+ private:
+  const std::size_t last_;
+};
+
 // How long Run waits, until it was asked to `count` times.
-class ObjectWatchWaitsTest : public ObjectWatchStepTest {
+class ReflectorWaitsTest : public ReflectorTest {
  protected:
-  std::vector<milliseconds> Waits(std::size_t count) {
-    std::vector<milliseconds> waits;
-    watch_.Run([&](milliseconds pause) {
-      waits.push_back(pause);
-      return waits.size() < count;
-    });
-    return waits;
+  std::vector<std::chrono::nanoseconds> Waits(std::size_t count) {
+    EndingSleeper sleeper(count);
+    Reflector watch(transport_, sleeper, Rng(1), {.resource = kPods}, Handlers());
+    watch.Run();
+    return sleeper.sleeps;
   }
 };
 
-TEST_F(ObjectWatchWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAndLessOften) {
-  for (const std::vector<std::string>& lines :
-       {std::vector<std::string>{"<html>"}, std::vector<std::string>{kExpired}, {}}) {
-    ObjectWatch watch(transport_, {.path = "/api/v1/pods", .field_selector = ""}, Handlers());
+// A wait that is drawn from the upper half.
+auto About(milliseconds longest) {
+  return ::testing::AllOf(::testing::Ge(std::chrono::nanoseconds(longest) / 2),
+                          ::testing::Le(std::chrono::nanoseconds(longest)));
+}
+
+TEST_F(ReflectorWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAndLessOften) {
+  for (const std::vector<std::string>& lines : {std::vector<std::string>{"<html>", "Please log in"},
+                                                std::vector<std::string>{kExpired},
+                                                {}}) {
     for (int i = 0; i < 8; ++i) {
       transport_.Will(200, List(5, {}));  // to a watch: one that ends at once
       transport_.WillStream(lines);
     }
-    std::vector<milliseconds> waits;
-    watch.Run([&](milliseconds pause) {
-      waits.push_back(pause);
-      return waits.size() < 4;
-    });
-    EXPECT_THAT(waits, ElementsAre(milliseconds(100), milliseconds(200), milliseconds(400),
-                                   milliseconds(800)))
+    EXPECT_THAT(Waits(6), ElementsAre(About(milliseconds(100)), About(milliseconds(200)),
+                                      About(milliseconds(400)), About(milliseconds(800)),
+                                      About(milliseconds(1600)), About(milliseconds(3200))))
         << json(lines);
     while (!transport_.done()) (void)transport_.Send({});
   }
 }
 
-TEST_F(ObjectWatchWaitsTest, AWatchThatBroughtSomethingGoesOnAtOnce) {
+TEST_F(ReflectorWaitsTest, FailuresAreWaitedOutLongerAndLongerButNotForever) {
+  const auto waits = Waits(12);
+  EXPECT_THAT(waits[3], About(milliseconds(800)));
+  EXPECT_THAT(waits[11], About(seconds(30)));
+}
+
+TEST_F(ReflectorWaitsTest, TwoReflectorsDoNotWaitInStep) {
+  const auto waits_of = [&](std::uint64_t seed) {
+    EndingSleeper sleeper(8);
+    Reflector watch(transport_, sleeper, Rng(seed), {.resource = kPods}, Handlers());
+    watch.Run();
+    return sleeper.sleeps;
+  };
+  EXPECT_NE(waits_of(1), waits_of(2));
+}
+
+TEST_F(ReflectorWaitsTest, AWatchThatBroughtSomethingBeginsTheWaitsAnew) {
+  for (int i = 0; i < 6; ++i) {
+    transport_.Will(200, List(5 + i, {}));
+    transport_.WillStream({Event("ADDED", Object("a", 6 + i))}, Unavailable("reset"));
+  }
+  EXPECT_THAT(Waits(6), ::testing::Each(About(milliseconds(100))));
+}
+
+TEST_F(ReflectorWaitsTest, AWatchThatBroughtSomethingGoesOnAtOnce) {
   transport_.Will(200, List(5, {}));
   for (int i = 0; i < 5; ++i) {
     transport_.WillStream({Event("BOOKMARK", Object("", 6 + i))});
     transport_.WillStream({Event("ADDED", Object("a", 20 + i)), kExpired});
     transport_.Will(200, List(30 + i, {}));
   }
-  EXPECT_THAT(Waits(1), ElementsAre(milliseconds(100)));
+  EXPECT_THAT(Waits(1), ElementsAre(About(milliseconds(100))));
   EXPECT_THAT(failures_, ElementsAre("/api/v1/pods: the script is over"));
   EXPECT_EQ(transport_.requests.size(), 17U);
 }
 
+TEST_F(ReflectorWaitsTest, ListsInPagesWatchesAndListsAgainWhenTheVersionExpired) {
+  transport_.Will(200, List(5, {Object("a", 1)}, "more"));
+  transport_.Will(200, List(5, {Object("b", 2)}));
+  transport_.WillStream({Event("ADDED", Object("d", 6)), Event("DELETED", Object("d", 7))});
+  transport_.WillStream({kExpired});
+  transport_.Will(200, List(9, {Object("b", 2), Object("c", 8)}));
+  (void)Waits(2);
+  EXPECT_THAT(Take(), ElementsAre("+a@1", "+b@2", "listed", "+d@6", "-d(u)", "+b@2", "+c@8",
+                                  "-a(u)", "listed"));
+  EXPECT_THAT(Targets(), ElementsAre(kList, "/api/v1/pods?continue=more&limit=500", WatchAt(5),
+                                     WatchAt(7), kList, WatchAt(9)));
+}
+
+TEST_F(ReflectorWaitsTest, AnEventThatCannotBeReadMeansListingAgain) {
+  for (const char* line : {"{\"type\":", "[]", R"({"type":"ADDED"})", R"({"type":1,"object":{}})",
+                           R"({"type":"ADDED","object":{"metadata":{}}})"}) {
+    transport_.Will(200, List(5, {Object("a", 1)}));
+    transport_.WillStream({line});
+    transport_.Will(200, List(9, {Object("a", 1)}));
+    transport_.WillStream({});
+    (void)Waits(2);
+    EXPECT_EQ(failures_.size(), 1U) << line;
+    EXPECT_EQ(transport_.requests.size(), 4U) << line;  // list, watch, list, watch
+    failures_.clear();
+    transport_.requests.clear();
+  }
+}
+
+TEST_F(ReflectorWaitsTest, ObjectsThatAreNotWantedDoNotExist) {
+  const auto foreign = [](const std::string& name, int version) {
+    json object = Object(name, version);
+    object["wanted"] = false;
+    return object;
+  };
+  transport_.Will(200, List(5, {Object("a", 1), foreign("other", 2)}));
+  transport_.WillStream(
+      {Event("ADDED", foreign("other-2", 6)), Event("DELETED", foreign("other", 7))});
+  transport_.WillStream({kExpired});
+  transport_.Will(200, List(9, {foreign("other", 8)}));
+  (void)Waits(2);
+  EXPECT_THAT(Take(), ElementsAre("+a@1", "listed", "-a(u)", "listed"));
+  EXPECT_EQ(Targets().at(2), WatchAt(7));
+}
+
 // A real API server that was restored to before the place of a watch leaves it open and silent.
-TEST_F(ObjectWatchWaitsTest, AWatchThatBroughtNothingIsFollowedByAList) {
+TEST_F(ReflectorWaitsTest, AWatchThatBroughtNothingIsFollowedByAList) {
   transport_.Will(200, List(50, {Object("a", 40)}));
   transport_.WillStream({Event("BOOKMARK", Object("", 51))});
   transport_.WillStream({});
@@ -278,26 +452,25 @@ TEST_F(ObjectWatchWaitsTest, AWatchThatBroughtNothingIsFollowedByAList) {
                                   "listed"));
 }
 
-TEST_F(ObjectWatchWaitsTest, TheServersRetryAfterIsHonouredWithinReason) {
+TEST_F(ReflectorWaitsTest, TheServersRetryAfterIsHonouredWithinReason) {
   transport_.Will(429, "", {{"Retry-After", "7"}});
   transport_.Will(503, R"({"details":{"retryAfterSeconds":9}})");
   transport_.Will(429, "", {{"Retry-After", "86400"}});
-  EXPECT_THAT(Waits(3),
-              ElementsAre(milliseconds(7'000), milliseconds(9'000), milliseconds(60'000)));
+  EXPECT_THAT(Waits(3), ElementsAre(seconds(7), seconds(9), seconds(60)));
 }
 
-TEST_F(ObjectWatchWaitsTest, AFailureSaysWhatTheServerSaid) {
+TEST_F(ReflectorWaitsTest, AFailureSaysWhatTheServerSaid) {
   transport_.Will(
       403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"pods is forbidden"})");
   transport_.Will(200, "<html>Please log in</html>");
   (void)Waits(2);
   ASSERT_EQ(failures_.size(), 2U);
   EXPECT_EQ(failures_[0], "/api/v1/pods: pods is forbidden");
-  EXPECT_THAT(failures_[1], HasSubstr("a list that cannot be read"));
+  EXPECT_THAT(failures_[1], HasSubstr("the answer is not JSON"));
 }
 
 // Objects "a" and "c" around one that cannot be read, in a list or in an event.
-TEST_F(ObjectWatchStepTest, OneObjectThatCannotBeReadHarmsNoOther) {
+TEST_F(ReflectorTest, OneObjectThatCannotBeReadHarmsNoOther) {
   for (const auto& [broken, why] : std::vector<std::pair<json, std::string>>{
            {json(7), "it has no metadata"},
            {{{"metadata", json::array()}}, "it has no name"},
@@ -305,7 +478,7 @@ TEST_F(ObjectWatchStepTest, OneObjectThatCannotBeReadHarmsNoOther) {
            {{{"metadata", {{"name", "b"}, {"namespace", json::array()}}}},
             "metadata.namespace is not a text"}}) {
     SCOPED_TRACE(broken.dump());
-    ObjectWatch watch(transport_, {.path = "/api/v1/pods", .field_selector = ""}, Handlers());
+    Reflector watch(transport_, sleeper_, Rng(1), {.resource = kPods}, Handlers());
     for (int version = 5; version < 7; ++version) {
       transport_.Will(200, List(version, {Object("a", 1), broken, Object("c", 2)}));
       transport_.WillStream({kExpired});
@@ -319,7 +492,7 @@ TEST_F(ObjectWatchStepTest, OneObjectThatCannotBeReadHarmsNoOther) {
   }
 }
 
-TEST_F(ObjectWatchStepTest, AnEventAboutAnObjectThatCannotBeReadIsPassedOver) {
+TEST_F(ReflectorTest, AnEventAboutAnObjectThatCannotBeReadIsPassedOver) {
   transport_.Will(200, List(5, {Object("a", 1)}));
   transport_.WillStream({Event("ADDED", {{"metadata", {{"name", 1}, {"resourceVersion", "6"}}}}),
                          Event("DELETED", {{"metadata", {{"uid", "u"}, {"resourceVersion", "7"}}}}),
@@ -330,7 +503,7 @@ TEST_F(ObjectWatchStepTest, AnEventAboutAnObjectThatCannotBeReadIsPassedOver) {
                                   " left out: it has no name", "+b@8"));
 }
 
-TEST_F(ObjectWatchStepTest, AnObjectIsToldUnreadableOncePerReasonAndStaysKnown) {
+TEST_F(ReflectorTest, AnObjectIsToldUnreadableOncePerReasonAndStaysKnown) {
   const auto broken = [](int version, const char* why) {
     json object = Object("a", version);
     object["broken"] = why;
@@ -354,7 +527,7 @@ TEST_F(ObjectWatchStepTest, AnObjectIsToldUnreadableOncePerReasonAndStaysKnown) 
   EXPECT_THAT(Take(), ElementsAre("+a@10", "+a@11", "ns/a left out: \"y\"", "-a(u)"));
 }
 
-TEST_F(ObjectWatchStepTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
+TEST_F(ReflectorTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
   transport_.Will(200, List(5, {Object("a", 1)}, "c1"));
   transport_.Will(410, R"({"code":410,"reason":"Expired"})");
   transport_.Will(200, List(6, {Object("a", 1), Object("b", 6)}));
@@ -363,14 +536,15 @@ TEST_F(ObjectWatchStepTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
   EXPECT_TRUE(absl::IsOutOfRange(watch_.Step()));
   ASSERT_TRUE(watch_.Step().ok());
   EXPECT_THAT(Take(), ElementsAre("+a@1", "+a@1", "+b@6", "listed"));
-  EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods?limit=0");
+  EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods");
   (void)watch_.Step();
   ASSERT_TRUE(watch_.Step().ok());
-  EXPECT_EQ(transport_.requests.at(4).target, "/api/v1/pods?limit=500");
+  EXPECT_EQ(transport_.requests.at(4).target, "/api/v1/pods?limit=500")
+      << "pages again once a list was whole";
 }
 
 // A server of which every list may come from a replica that is behind.
-class LaggingServer final : public kube::Transport {
+class LaggingServer final : public Transport {
  public:
   explicit LaggingServer(std::uint64_t seed) : rng_(seed) { history_.emplace_back(); }
 
@@ -391,20 +565,20 @@ class LaggingServer final : public kube::Transport {
   const std::map<std::string, json>& now() const { return history_.back(); }
   bool lags = true;
 
-  absl::StatusOr<kube::Response> Send(const kube::Request&) override {
+  absl::StatusOr<Response> Send(const Request&) override {
     const bool late = lags && rng_.Chance(1, 3);
     const std::size_t behind = late ? rng_.Below(std::min<std::size_t>(history_.size(), 6)) : 0;
     const std::size_t at = history_.size() - 1 - behind;
     std::vector<json> items;
     for (const auto& [name, object] : history_[at]) items.push_back(object);
-    kube::Response answer;
+    Response answer;
     answer.status = 200;
     answer.body = List(static_cast<int>(at) + 1, items);
     return answer;
   }
   // A few of the changes since then, and then the end, in order or as 410.
-  absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
-                                        milliseconds) override {
+  absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
+                                  milliseconds) override {
     const std::string& target = request.target;
     auto at =
         static_cast<std::size_t>(std::stoi(target.substr(target.find("&resourceVersion=") + 17)));
@@ -421,7 +595,7 @@ class LaggingServer final : public kube::Transport {
       }
     }
     if (rng_.Chance(1, 3)) sink(kExpired);
-    kube::Response answer;
+    Response answer;
     answer.status = 200;
     return answer;
   }
@@ -431,12 +605,12 @@ class LaggingServer final : public kube::Transport {
   std::vector<std::map<std::string, json>> history_;  // version - 1 is the index
 };
 
-TEST(ObjectWatchPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
+TEST(ReflectorPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     LaggingServer server(seed);
     std::map<std::string, json> view;
     std::map<std::string, int> newest;  // by name, what was told last, deletes included
-    ObjectWatch::Handlers handlers;
+    WatchHandlers handlers;
     handlers.seen = [&](const json& object) {
       const json& metadata = object.at("metadata");
       const std::string name = metadata.at("name");
@@ -449,15 +623,16 @@ TEST(ObjectWatchPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
       view[name] = object;
       return absl::OkStatus();
     };
-    handlers.gone = [&](const std::string&, const std::string& name, const std::string& uid) {
-      ASSERT_TRUE(view.contains(name)) << seed;
-      EXPECT_EQ(view[name].at("metadata").at("uid"), uid) << seed;
-      view.erase(name);
+    handlers.gone = [&](const ObjectKey& key, const std::string& uid) {
+      ASSERT_TRUE(view.contains(key.name)) << seed;
+      EXPECT_EQ(view[key.name].at("metadata").at("uid"), uid) << seed;
+      view.erase(key.name);
     };
     handlers.listed = [] {};
     // A server that lags each time it is asked cannot be told from one that lost its history.
     handlers.history_lost = [&](const std::string&) { newest.clear(); };
-    ObjectWatch watch(server, {.path = "/p", .field_selector = ""}, handlers);
+    testing::CountingSleeper sleeper;
+    Reflector watch(server, sleeper, Rng(seed), {.resource = kPods}, handlers);
     Rng rng(seed);
     for (int turn = 0; turn < 60; ++turn) {
       for (std::uint64_t changes = rng.Below(4); changes > 0; --changes) server.Change();
@@ -469,5 +644,53 @@ TEST(ObjectWatchPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
   }
 }
 
+TEST(ReflectorOverHttpTest, FollowsARealServerAndStops) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> lines, seen;
+  rest::Metrics metrics;
+  rest::Server server({.stream_wait = milliseconds(20)}, metrics);
+  server.Raw([&](const rest::Request& request) {
+    if (!request.query_value("watch")) {
+      return rest::Response::Json(200, List(5, {Object("a", 1)}));
+    }
+    return rest::Response::Stream(
+        "application/json",
+        [&, next = std::size_t{0}](std::string& out, milliseconds wait) mutable {
+          std::unique_lock lock(mutex);
+          changed.wait_for(lock, wait, [&] { return next < lines.size(); });
+          while (next < lines.size()) out += lines[next++] + "\n";
+          return true;
+        });
+  });
+  ASSERT_EQ(server.Start(), absl::OkStatus());
+  auto transport = HttpTransport::Create({.server = server.url()});
+  ASSERT_TRUE(transport.ok());
+  InterruptibleSleeper sleeper;
+  const auto told = [&](const std::string& what) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(what);
+    if (what == "listed") lines.push_back(Event("ADDED", Object("b", 6)));
+    changed.notify_all();
+  };
+  Reflector reflector(**transport, sleeper, Rng(1), {.resource = kPods},
+                      {.seen =
+                           [&](const json& object) {
+                             told("+" + std::string(NameOf(object)));
+                             return absl::OkStatus();
+                           },
+                       .gone = [](const ObjectKey&, const std::string&) {},
+                       .listed = [&] { told("listed"); }});
+  reflector.Start();
+  {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(10), [&] { return seen.size() >= 3; });
+    EXPECT_THAT(seen, ElementsAre("+a", "listed", "+b"));
+  }
+  sleeper.Interrupt();
+  (*transport)->Shutdown();
+  reflector.Stop();
+}
+
 }  // namespace
-}  // namespace tahoma::controller
+}  // namespace tahoma::kube

@@ -1,0 +1,95 @@
+// Follows all objects of one kind: list, watch, and list again when the watch lost its place.
+//
+//   Reflector pods(transport, sleeper, Rng(seed), {.resource = kPods},
+//                  {.seen = [&](const Json& pod) { …; return absl::OkStatus(); },
+//                   .gone = …, .listed = …});
+//   pods.Start();                             // a thread of its own; ends with the object
+//
+// The handlers hear what watch_cache.h says. A watch goes on where it was when it ended in order or
+// the server refused it for a while. A list follows when its place is lost (410, or a version that
+// the server does not have), and whenever the server may be another one, or one that was restored
+// from a backup, which no watch tells: after a watch that broke off, and after one that brought
+// nothing, not even a bookmark.
+//
+// Failures are waited out with an exponential back-off with jitter, at least as long as the server
+// asks for; so is a server whose lists work and whose watches do not.
+//
+// Scope: I/O, waits and order. The state is a WatchCache.
+//
+// Thread safety: Start and Stop from one thread; handlers are called from Run's thread, one at a
+// time.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "lib/base/rng.h"
+#include "lib/kube/client.h"
+#include "lib/kube/resource.h"
+#include "lib/kube/sleeper.h"
+#include "lib/kube/transport.h"
+#include "lib/kube/watch_cache.h"
+
+namespace tahoma::kube {
+
+struct ReflectorOptions {
+  Resource resource;
+  std::string ns = {};  // empty: all namespaces
+  std::string label_selector = {};
+  std::string field_selector = {};
+  int page_size = 500;
+  // The server is asked to end each watch after this long, plus up to as much again.
+  std::chrono::seconds watch_timeout = std::chrono::seconds(300);
+  // No byte for so long means a dead peer: bookmarks come about every minute.
+  std::chrono::milliseconds idle_timeout = std::chrono::seconds(150);
+  RetryOptions backoff = {
+      .attempts = 0, .first = std::chrono::milliseconds(100), .longest = std::chrono::seconds(30)};
+};
+
+class Reflector {
+ public:
+  // Transport and sleeper must outlive the reflector.
+  Reflector(Transport& transport, Sleeper& sleeper, Rng rng, ReflectorOptions options,
+            WatchHandlers handlers);
+  ~Reflector() { Stop(); }
+  Reflector(const Reflector&) = delete;
+  Reflector& operator=(const Reflector&) = delete;
+
+  // Runs on a thread of its own.
+  void Start();
+  // On the caller's thread, until Stop is called or the sleeper is interrupted.
+  void Run();
+  // Waits for the thread of Start. A stream that is silent ends at its idle time-out; shut the
+  // transport down and interrupt the sleeper first to end it at once.
+  void Stop();
+
+  // One turn of Run, for callers with a loop of their own: lists when there is no place to go on
+  // from, otherwise follows the watch until it ends. An error says what to wait for; call again.
+  absl::Status Step();
+
+  // How many objects are known.
+  std::size_t size() const { return cache_.size(); }
+
+ private:
+  absl::Status List();
+  absl::Status Watch();
+
+  Transport& transport_;
+  Sleeper& sleeper_;
+  Rng rng_;
+  const ReflectorOptions options_;
+  const WatchHandlers handlers_;
+  WatchCache cache_;
+  bool in_pages_ = true;      // false: the next list comes whole
+  std::uint64_t events_ = 0;  // that the last turn's watch brought
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tahoma::kube
