@@ -31,7 +31,7 @@
 #include "dra-plugin/claims/posix_files.h"
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/kubelet/kubelet_server.h"
-#include "dra-plugin/slices/api_call.h"
+#include "dra-plugin/slices/claim_source.h"
 #include "dra-plugin/slices/slice_publisher.h"
 #include "lib/base/clock.h"
 #include "lib/kube/transport.h"

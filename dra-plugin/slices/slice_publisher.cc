@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <optional>
 
-#include "dra-plugin/slices/api_call.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "lib/kube/url.h"
+#include "lib/kube/object.h"
+#include "lib/kube/resource.h"
 
 namespace tahoma::dra {
 namespace {
 
 using json = Json;
 
-constexpr std::string_view kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr int kAttempts = 5;
-
-std::string Text(const json& object, const json::json_pointer& at) {
-  return object.contains(at) && object.at(at).is_string() ? object.at(at).get<std::string>() : "";
-}
 
 std::int64_t Number(const json& object, const json::json_pointer& at) {
   return object.contains(at) && object.at(at).is_number_integer()
@@ -30,9 +25,6 @@ std::int64_t Number(const json& object, const json::json_pointer& at) {
 
 const json::json_pointer kGeneration("/spec/pool/generation");
 const json::json_pointer kCount("/spec/pool/resourceSliceCount");
-const json::json_pointer kName("/metadata/name");
-const json::json_pointer kUid("/metadata/uid");
-const json::json_pointer kResourceVersion("/metadata/resourceVersion");
 
 // What must become of the slices that exist.
 struct Plan {
@@ -48,13 +40,13 @@ Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count)
   std::sort(slices.begin(), slices.end(), [](const json& a, const json& b) {
     const std::int64_t ga = Number(a, kGeneration);
     const std::int64_t gb = Number(b, kGeneration);
-    return ga != gb ? ga > gb : Text(a, kName) < Text(b, kName);
+    return ga != gb ? ga > gb : kube::NameOf(a) < kube::NameOf(b);
   });
   for (json& slice : slices) {
     plan.newest = std::max(plan.newest, Number(slice, kGeneration));
     std::size_t place = 0;
     while (place < count && (plan.existing[place].has_value() ||
-                             !Text(slice, kName).starts_with(SliceGenerateName(owner, place)))) {
+                             !kube::NameOf(slice).starts_with(SliceGenerateName(owner, place)))) {
       ++place;
     }
     if (place < count) {
@@ -78,44 +70,35 @@ bool SameContent(const json& existing, const json& wanted) {
 }  // namespace
 
 absl::StatusOr<std::string> SlicePublisher::NodeUid() {
-  const absl::StatusOr<json> node = CallApi(
-      transport_, {.method = "GET", .target = "/api/v1/nodes/" + kube::PercentEncode(node_name_)});
+  const absl::StatusOr<json> node = api_.Get(kube::kNodes, {"", node_name_});
   if (!node.ok()) return Annotate(node.status(), fmt::format("reading node {}", node_name_));
-  std::string uid = Text(*node, kUid);
+  std::string uid(kube::UidOf(*node));
   if (uid.empty()) return Internal("node {} has no uid", node_name_);
   return uid;
 }
 
 absl::StatusOr<std::vector<json>> SlicePublisher::List() {
-  const kube::Query query = {
-      {"fieldSelector", fmt::format("spec.nodeName={},spec.driver={}", node_name_, kDriver)}};
-  const absl::StatusOr<json> list =
-      CallApi(transport_,
-              {.method = "GET", .target = fmt::format("{}?{}", kSlices, kube::EncodeQuery(query))});
-  if (!list.ok()) return Annotate(list.status(), "listing this node's ResourceSlices");
   std::vector<json> out;
-  if (!list->contains("items") || !list->at("items").is_array()) return out;
-  for (const json& item : list->at("items")) {
-    const json spec = item.value("spec", json::object());
-    if (spec.value("driver", "") == kDriver && spec.value("nodeName", "") == node_name_) {
-      out.push_back(item);
-    }
-  }
+  const absl::Status read = api_.ForEach(
+      kube::kResourceSlices,
+      {.field_selector = fmt::format("spec.nodeName={},spec.driver={}", node_name_, kDriver)},
+      [&](const json& item) {
+        const json spec = item.value("spec", json::object());
+        if (spec.value("driver", "") == kDriver && spec.value("nodeName", "") == node_name_) {
+          out.push_back(item);
+        }
+        return absl::OkStatus();
+      });
+  if (!read.ok()) return Annotate(read, "listing this node's ResourceSlices");
   return out;
 }
 
 absl::Status SlicePublisher::Delete(const json& slice) {
-  const std::string name = Text(slice, kName);
-  const json options = {
-      {"apiVersion", "v1"},
-      {"kind", "DeleteOptions"},
-      {"preconditions",
-       {{"uid", Text(slice, kUid)}, {"resourceVersion", Text(slice, kResourceVersion)}}}};
+  const std::string name(kube::NameOf(slice));
   const absl::Status status =
-      CallApi(transport_, {.method = "DELETE",
-                           .target = fmt::format("{}/{}", kSlices, kube::PercentEncode(name)),
-                           .headers = {{"Content-Type", "application/json"}},
-                           .body = options.dump()})
+      api_.Delete(kube::kResourceSlices, {"", name},
+                  {.uid = std::string(kube::UidOf(slice)),
+                   .resource_version = std::string(kube::ResourceVersionOf(slice))})
           .status();
   if (status.ok()) spdlog::info("deleted ResourceSlice {}", name);
   return absl::IsNotFound(status) ? absl::OkStatus()
@@ -123,17 +106,14 @@ absl::Status SlicePublisher::Delete(const json& slice) {
 }
 
 absl::Status SlicePublisher::Write(const json& slice) {
-  const std::string name = Text(slice, kName);
-  kube::Request request = {.method = name.empty() ? "POST" : "PUT",
-                           .target = std::string(kSlices),
-                           .headers = {{"Content-Type", "application/json"}},
-                           .body = slice.dump()};
-  if (!name.empty()) request.target += "/" + kube::PercentEncode(name);
-  const absl::StatusOr<json> kept = CallApi(transport_, request);
+  const std::string name(kube::NameOf(slice));
+  const absl::StatusOr<json> kept = name.empty() ? api_.Create(kube::kResourceSlices, "", slice)
+                                                 : api_.Update(kube::kResourceSlices, slice);
   if (!kept.ok()) {
     return Annotate(kept.status(),
                     name.empty() ? "creating a ResourceSlice" : fmt::format("updating {}", name));
   }
+  if (!kept->is_object()) return Unavailable("{}: the answer is no object", name);
   const json sent = {{"spec", slice.at("spec")}};
   for (const std::string& path : DroppedFields(sent, *kept)) {
     if (!dropped_.insert(path).second) continue;
@@ -143,8 +123,8 @@ absl::Status SlicePublisher::Write(const json& slice) {
         path);
   }
   spdlog::info("{} ResourceSlice {} (generation {}, {} slices)",
-               name.empty() ? "created" : "updated", Text(*kept, kName), Number(*kept, kGeneration),
-               Number(*kept, kCount));
+               name.empty() ? "created" : "updated", kube::NameOf(*kept),
+               Number(*kept, kGeneration), Number(*kept, kCount));
   return absl::OkStatus();
 }
 
@@ -194,7 +174,7 @@ absl::Status SlicePublisher::Publish(const Pool& pool) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     status = PublishOnce(pool);
     // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
-    const bool moved = absl::IsAborted(status) || absl::IsAlreadyExists(status) ||
+    const bool moved = kube::OutcomeOf(status) == kube::Outcome::kConflict ||
                        (absl::IsNotFound(status) && attempt == 0);
     if (!moved) return status;
   }

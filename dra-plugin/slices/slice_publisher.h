@@ -25,6 +25,8 @@
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/slices/slice_json.h"
 #include "lib/base/json_fwd.h"
+#include "lib/kube/client.h"
+#include "lib/kube/sleeper.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::dra {
@@ -33,7 +35,7 @@ class SlicePublisher {
  public:
   // `transport` must outlive this object.
   SlicePublisher(kube::Transport& transport, std::string node_name)
-      : transport_(transport), node_name_(std::move(node_name)) {}
+      : api_(transport, no_sleep_, Rng(0), {.attempts = 1}), node_name_(std::move(node_name)) {}
 
   // kNotFound while the Node object does not exist; kAborted when others kept changing the slices;
   // the server's refusal with its message.
@@ -49,7 +51,8 @@ class SlicePublisher {
   absl::Status Delete(const Json& slice);
   absl::Status Write(const Json& slice);
 
-  kube::Transport& transport_;
+  kube::InterruptibleSleeper no_sleep_;  // nothing is repeated: the caller publishes again
+  kube::Client api_;
   const std::string node_name_;
   std::set<std::string> dropped_;
 };

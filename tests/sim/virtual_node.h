@@ -20,7 +20,7 @@
 #include <string>
 
 #include "dra-plugin/claims/claims.h"
-#include "dra-plugin/slices/api_call.h"
+#include "dra-plugin/slices/claim_source.h"
 #include "dra-plugin/slices/slice_publisher.h"
 #include "lib/kube/reflector.h"
 #include "sim-node/node/instance.h"

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "dra-plugin/slices/api_call.h"
+#include "dra-plugin/slices/claim_source.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/unit/dra-plugin/slices/fake_api.h"
@@ -204,7 +204,7 @@ TEST(SlicePublisherTest, ANodeThatIsNotThereYetIsNotFound) {
   api.has_node = false;
   SlicePublisher publisher(api, "node-a");
   EXPECT_EQ(Message(publisher.Publish(Build(TestNode()))),
-            "reading node node-a: GET /api/v1/nodes/node-a: HTTP 404: nodes \"node-a\" not found");
+            "reading node node-a: nodes \"node-a\" not found");
   EXPECT_EQ(api.writes(), 0);
 }
 
