@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/kube/answer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -144,11 +145,12 @@ void Publisher::SendEvent(const EventNote& event) {
   ++count;
   if (count > 1) {
     const auto answer = transport_.Send(RenderEventRepeat(event, name, count));
-    if (answer.ok() && answer->status != 404) return;
+    const kube::Outcome outcome = kube::OutcomeOf(kube::StatusOf(answer));
+    if (answer.ok() && outcome != kube::Outcome::kNotFound) return;
   }
   const auto answer = transport_.Send(RenderEvent(event, name, count));
-  // 409: told before this program started.
-  if (answer.ok() && answer->status == 409) {
+  // Told before this program started.
+  if (kube::OutcomeOf(kube::StatusOf(answer)) == kube::Outcome::kConflict) {
     count = std::max(count, 2);
     (void)transport_.Send(RenderEventRepeat(event, name, count));
   }

@@ -9,7 +9,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "lib/kube/json_writer.h"
+#include "lib/kube/answer.h"
+#include "lib/kube/requests.h"
+#include "lib/kube/resource.h"
 
 namespace tahoma::controller {
 namespace {
@@ -21,27 +23,12 @@ constexpr std::string_view kComponent = "tahoma";
 // A message of the server is cut to what a condition can show.
 constexpr std::size_t kMessageBytesMost = 1024;
 
-std::string ClaimPath(const std::string& ns, const std::string& name) {
-  return fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}", ns, name);
-}
-std::string PodPath(const std::string& ns, const std::string& name) {
-  return fmt::format("/api/v1/namespaces/{}/pods/{}", ns, name);
-}
+const kube::Resource kGangs{.group = "tahoma.dev", .version = "v1alpha1", .plural = "gangs"};
 
-kube::Request JsonRequest(std::string method, std::string target, json body,
-                          std::string_view type) {
-  ShareJson(body);
-  return {.method = std::move(method),
-          .target = std::move(target),
-          .headers = {{"Content-Type", std::string(type)}, {"Accept", "application/json"}},
-          .parsed = std::make_shared<const json>(std::move(body))};
-}
-kube::Request MergePatch(std::string target, json body) {
-  return JsonRequest("PATCH", std::move(target), std::move(body), "application/merge-patch+json");
-}
-kube::Request Get(std::string target) {
-  return {
-      .method = "GET", .target = std::move(target), .headers = {{"Accept", "application/json"}}};
+kube::Request MergePatch(const kube::Resource& resource, const kube::ObjectKey& key, json body,
+                         const char* subresource = "") {
+  return kube::PatchRequest(resource, key, kube::PatchType::kMerge, std::move(body),
+                            {.subresource = subresource});
 }
 
 std::string_view EffectText(TaintEffect effect) {
@@ -110,16 +97,16 @@ json Precondition(const ClaimFact& base) {
   return {{"uid", base.uid}, {"resourceVersion", base.resource_version}};
 }
 
-kube::Request RenderFinalizers(const ApiWrite& write, const std::string& path) {
+kube::Request RenderFinalizers(const ApiWrite& write, const kube::ObjectKey& claim_key) {
   json finalizers = json::array();
   for (const std::string& other : write.base->other_finalizers) finalizers.push_back(other);
   if (write.kind == WriteKind::kAddFinalizer) finalizers.push_back(kFinalizer);
   json metadata = Precondition(*write.base);
   metadata["finalizers"] = finalizers.empty() ? json() : std::move(finalizers);
-  return MergePatch(path, {{"metadata", std::move(metadata)}});
+  return MergePatch(kube::kResourceClaims, claim_key, {{"metadata", std::move(metadata)}});
 }
 
-kube::Request RenderAllocate(const ApiWrite& write, const std::string& path) {
+kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim_key) {
   const DecidedClaim& claim = write.decision->claims[write.index];
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
@@ -134,11 +121,12 @@ kube::Request RenderAllocate(const ApiWrite& write, const std::string& path) {
   if (!claim.allocated_before && write.base->allocation == nullptr) {
     status["allocation"] = AllocationJson(claim.allocation);
   }
-  return MergePatch(path + "/status",
-                    {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}});
+  return MergePatch(kube::kResourceClaims, claim_key,
+                    {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
+                    "status");
 }
 
-kube::Request RenderDeallocate(const ApiWrite& write, const std::string& path) {
+kube::Request RenderDeallocate(const ApiWrite& write, const kube::ObjectKey& claim_key) {
   const DecidedClaim& claim = write.decision->claims[write.index];
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
@@ -155,8 +143,9 @@ kube::Request RenderDeallocate(const ApiWrite& write, const std::string& path) {
   } else {
     status = {{"reservedFor", std::move(reserved)}};
   }
-  return MergePatch(path + "/status",
-                    {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}});
+  return MergePatch(kube::kResourceClaims, claim_key,
+                    {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
+                    "status");
 }
 
 kube::Request RenderBind(const ApiWrite& write) {
@@ -169,24 +158,12 @@ kube::Request RenderBind(const ApiWrite& write) {
   if (pod.slice < decision.slices.size()) {
     annotations["tahoma.dev/placement"] = PlacementText(decision.slices[pod.slice]);
   }
-  json body = {{"apiVersion", "v1"},
-               {"kind", "Binding"},
-               {"metadata",
-                {{"name", pod.name},
-                 {"namespace", decision.key.ns},
-                 {"uid", pod.uid},
-                 {"annotations", std::move(annotations)}}},
-               {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", pod.node}}}};
-  return JsonRequest("POST", PodPath(decision.key.ns, pod.name) + "/binding", std::move(body),
-                     "application/json");
+  return kube::BindRequest({decision.key.ns, pod.name}, pod.uid, pod.node, std::move(annotations));
 }
 
 kube::Request RenderDeletePod(const ApiWrite& write) {
   const DecidedPod& pod = write.decision->pods[write.index];
-  json body = {
-      {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", pod.uid}}}};
-  return JsonRequest("DELETE", PodPath(write.decision->key.ns, pod.name), std::move(body),
-                     "application/json");
+  return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, pod.name}, {.uid = pod.uid});
 }
 
 std::string_view StatusText(ConditionStatus status) {
@@ -223,9 +200,7 @@ kube::Request RenderGangStatus(const ApiWrite& write) {
                  {"observedGeneration", status.observed_generation},
                  {"slices", std::move(slices)},
                  {"conditions", std::move(conditions)}}}};
-  return MergePatch(
-      fmt::format("/apis/tahoma.dev/v1alpha1/namespaces/{}/gangs/{}/status", write.ns, write.name),
-      std::move(body));
+  return MergePatch(kGangs, {write.ns, write.name}, std::move(body), "status");
 }
 
 // Strategic merge: conditions are merged by type (core/v1 PodCondition).
@@ -237,36 +212,46 @@ kube::Request RenderPodCondition(const ApiWrite& write) {
                           {"lastTransitionTime", FormatTime(write.when)}};
   json body = {{"metadata", {{"uid", write.uid}}},
                {"status", {{"conditions", json::array({condition})}}}};
-  return JsonRequest("PATCH", PodPath(write.ns, write.name) + "/status", std::move(body),
-                     "application/strategic-merge-patch+json");
+  return kube::PatchRequest(kube::kPods, {write.ns, write.name}, kube::PatchType::kStrategicMerge,
+                            std::move(body), {.subresource = "status"});
 }
 
-std::string MessageOf(const kube::Response& response) {
-  const json status = json::parse(response.body, nullptr, false);
-  if (status.is_object() && status.contains("message") && status["message"].is_string()) {
-    return status["message"].get<std::string>().substr(0, kMessageBytesMost);
+WriteOutcome OutcomeOf(const absl::Status& status) {
+  switch (kube::OutcomeOf(status)) {
+    case kube::Outcome::kDone:
+      return WriteOutcome::kDone;
+    case kube::Outcome::kNotFound:
+      return WriteOutcome::kGone;
+    case kube::Outcome::kConflict:
+      return WriteOutcome::kConflict;
+    case kube::Outcome::kRetryLater:
+      return WriteOutcome::kUnavailable;
+    case kube::Outcome::kExpired:
+    case kube::Outcome::kRefused:
+      return WriteOutcome::kRefused;
   }
-  return fmt::format("HTTP status {}", response.status);
+  return WriteOutcome::kUnavailable;
 }
 
 }  // namespace
 
 kube::Request Render(const ApiWrite& write) {
-  const auto claim_path = [&] {
-    return ClaimPath(write.decision->key.ns, write.decision->claims[write.index].name);
+  const auto claim_key = [&] {
+    return kube::ObjectKey{write.decision->key.ns, write.decision->claims[write.index].name};
   };
   switch (write.kind) {
     case WriteKind::kReadClaim:
-      return Get(claim_path());
+      return kube::GetRequest(kube::kResourceClaims, claim_key());
     case WriteKind::kAddFinalizer:
     case WriteKind::kRemoveFinalizer:
-      return RenderFinalizers(write, claim_path());
+      return RenderFinalizers(write, claim_key());
     case WriteKind::kAllocate:
-      return RenderAllocate(write, claim_path());
+      return RenderAllocate(write, claim_key());
     case WriteKind::kDeallocate:
-      return RenderDeallocate(write, claim_path());
+      return RenderDeallocate(write, claim_key());
     case WriteKind::kReadPod:
-      return Get(PodPath(write.decision->key.ns, write.decision->pods[write.index].name));
+      return kube::GetRequest(kube::kPods,
+                              {write.decision->key.ns, write.decision->pods[write.index].name});
     case WriteKind::kBind:
       return RenderBind(write);
     case WriteKind::kDeletePod:
@@ -312,30 +297,20 @@ kube::Request RenderEvent(const EventNote& event, const std::string& name, int c
                {"source", {{"component", kComponent}}},
                {"reportingComponent", kComponent},
                {"reportingInstance", kComponent}};
-  return JsonRequest("POST", fmt::format("/api/v1/namespaces/{}/events", event.ns), std::move(body),
-                     "application/json");
+  return kube::CreateRequest(kube::kEvents, event.ns, std::move(body));
 }
 
 kube::Request RenderEventRepeat(const EventNote& event, const std::string& name, int count) {
-  return MergePatch(fmt::format("/api/v1/namespaces/{}/events/{}", event.ns, name),
+  return MergePatch(kube::kEvents, {event.ns, name},
                     {{"count", count}, {"lastTimestamp", FormatTime(event.when)}});
 }
 
 ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
                      const AnswerParsers& parsers) {
   ApiResult result = ResultOf(write);
-  if (!answer.ok()) {
-    result.outcome = WriteOutcome::kUnavailable;
-    result.message = std::string(Message(answer.status()));
-    return result;
-  }
-  const int code = answer->status;
-  if (code < 200 || code >= 300) {
-    result.outcome = code == 404                  ? WriteOutcome::kGone
-                     : code == 409                ? WriteOutcome::kConflict
-                     : code == 429 || code >= 500 ? WriteOutcome::kUnavailable
-                                                  : WriteOutcome::kRefused;
-    result.message = MessageOf(*answer);
+  if (const absl::Status status = kube::StatusOf(answer); !status.ok()) {
+    result.outcome = OutcomeOf(status);
+    result.message = std::string(Message(status).substr(0, kMessageBytesMost));
     return result;
   }
   const bool claim = write.kind <= WriteKind::kRemoveFinalizer;
