@@ -10,7 +10,7 @@
 #include "controller/apiserver/schema/limits.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "lib/kube/json_writer.h"
+#include "lib/kube/answer.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -140,17 +140,16 @@ void Controllers::CreateClaims(std::vector<PodClaims>& pods) {
   auto answer = answers.begin();
   for (PodClaims& of : pods) {
     for (const std::string& entry : of.entries) {
-      const absl::StatusOr<kube::Response>& one = *answer++;
-      if (!one.ok() || one->status != 201) {
+      const auto made = kube::ObjectOf(*answer++);
+      if (!made.ok()) {
         of.outcome = Outcome::kRetry;
         continue;
       }
       // Known at once: the next look at this pod must not make a second claim before the event of
       // the first has been taken in.
-      const auto made = one->Json();
-      const std::string name = TextAt(*made, {"metadata", "name"});
-      index_.Apply(kClaimResource, ObjectKey(NamespaceOf(*of.pod->body), name), nullptr, made.get(),
-                   {});
+      const std::string name = TextAt(**made, {"metadata", "name"});
+      index_.Apply(kClaimResource, ObjectKey(NamespaceOf(*of.pod->body), name), nullptr,
+                   made->get(), {});
       of.statuses.push_back({{"name", entry}, {"resourceClaimName", name}});
     }
   }
@@ -220,11 +219,10 @@ Outcome Controllers::WriteClaim(const std::string& key, Json claim, bool dealloc
   if (!deallocate) return Send("PUT", PathOf(kClaimResource, key, "status"), std::move(claim));
   claim["status"].erase("allocation");
   claim["status"].erase("devices");
-  const auto answer =
-      api_.Send(RequestOf("PUT", PathOf(kClaimResource, key, "status"), std::move(claim)));
-  if (!answer.ok() || answer->status / 100 != 2) return Outcome::kRetry;
-  Json released = *answer->Json();
-  if (!released.is_object()) return Outcome::kRetry;
+  const auto written = kube::ObjectOf(
+      api_.Send(RequestOf("PUT", PathOf(kClaimResource, key, "status"), std::move(claim))));
+  if (!written.ok() || !(*written)->is_object()) return Outcome::kRetry;
+  Json released = **written;
   DropFinalizer(released, kDeleteProtection);
   return Send("PUT", PathOf(kClaimResource, key), std::move(released));
 }

@@ -8,7 +8,7 @@
 #include "controller/apiserver/controllers/fields.h"
 #include "controller/apiserver/schema/fields.h"
 #include "lib/base/json.h"
-#include "lib/kube/json_writer.h"
+#include "lib/kube/answer.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -337,9 +337,9 @@ Outcome Controllers::Send(const char* method, std::string target, Json body,
 }
 
 Outcome Controllers::OutcomeOf(const absl::StatusOr<kube::Response>& answer) {
-  if (!answer.ok()) return Outcome::kRetry;
-  const bool gone = answer->status == 404;
-  return gone || answer->status / 100 == 2 ? Outcome::kDone : Outcome::kRetry;
+  const kube::Outcome outcome = kube::OutcomeOf(kube::StatusOf(answer));
+  const bool is_done = outcome == kube::Outcome::kDone || outcome == kube::Outcome::kNotFound;
+  return is_done ? Outcome::kDone : Outcome::kRetry;
 }
 
 Outcome Controllers::Delete(const ObjectId& id, const Json& object, const char* propagation,
