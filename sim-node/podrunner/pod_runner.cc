@@ -21,11 +21,6 @@ constexpr int kCallers = 4;
 constexpr std::chrono::milliseconds kLongestIdle{1000};
 constexpr std::string_view kCheckpointFile = "claims.json";
 
-const kube::Resource kConfigMaps{.group = "", .version = "v1", .plural = "configmaps"};
-const kube::Resource kSecrets{.group = "", .version = "v1", .plural = "secrets"};
-const kube::Resource kClaims{
-    .group = "resource.k8s.io", .version = "v1", .plural = "resourceclaims"};
-
 std::string ContainerId(const PodRef& pod, const std::string& container, int attempt) {
   return fmt::format("{}_{}_{}", pod.uid, container, attempt);
 }
@@ -233,7 +228,8 @@ void PodRunner::CallPlugin(std::function<void()> call, Step failed) {
 void PodRunner::ReadClaimsOf(const ReadClaims& read) {
   absl::StatusOr<std::vector<ClaimFacts>> claims = std::vector<ClaimFacts>();
   for (const std::string& name : read.names) {
-    const absl::StatusOr<json> object = ports_.api.Get(kClaims, {read.pod.name_space, name});
+    const absl::StatusOr<json> object =
+        ports_.api.Get(kube::kResourceClaims, {read.pod.name_space, name});
     absl::StatusOr<ClaimFacts> facts =
         object.ok() ? ParseClaimFacts(*object) : absl::StatusOr<ClaimFacts>(object.status());
     if (!facts.ok()) {
@@ -281,7 +277,8 @@ void PodRunner::UnprepareOne(const ClaimFacts& claim) {
 absl::StatusOr<std::map<std::string, std::string>> PodRunner::ReadKeyed(
     const std::string& name_space, KeyedObject kind, const std::string& name) {
   const bool is_map = kind == KeyedObject::kConfigMap;
-  const auto object = ports_.api.Get(is_map ? kConfigMaps : kSecrets, {name_space, name});
+  const auto object =
+      ports_.api.Get(is_map ? kube::kConfigMaps : kube::kSecrets, {name_space, name});
   if (!object.ok()) {
     return Annotate(object.status(), fmt::format("{} {}", is_map ? "configmap" : "secret", name));
   }

@@ -15,17 +15,9 @@ using json = Json;
 constexpr std::size_t kMaxTold = 4096;
 constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer ones
 
-const kube::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
-const kube::Resource kNodes{.group = "", .version = "v1", .plural = "nodes", .namespaced = false};
-const kube::Resource kEvents{.group = "", .version = "v1", .plural = "events"};
-const kube::Resource kLeases{.group = "coordination.k8s.io", .version = "v1", .plural = "leases"};
-
 // Whether trying again can help: the request was good, the server or the way to it was not.
 bool IsPassing(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kUnavailable ||
-         status.code() == absl::StatusCode::kDeadlineExceeded ||
-         status.code() == absl::StatusCode::kResourceExhausted ||
-         status.code() == absl::StatusCode::kInternal;
+  return kube::OutcomeOf(status) == kube::Outcome::kRetryLater;
 }
 
 // Since when the API server has the node as Ready; nothing when it has not.
@@ -103,7 +95,7 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
     case Write::Kind::kDelete:
       if (status.ok()) {
         status = ports_.api_once
-                     .Delete(kPods, {write.pod.name_space, write.pod.name},
+                     .Delete(kube::kPods, {write.pod.name_space, write.pod.name},
                              {.uid = write.pod.uid, .grace_period_seconds = 0})
                      .status();
       }
@@ -127,7 +119,7 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
 }
 
 absl::Status PodRunner::CheckPod(const Write& write) {
-  const auto shown = ports_.api_once.Get(kPods, {write.pod.name_space, write.pod.name});
+  const auto shown = ports_.api_once.Get(kube::kPods, {write.pod.name_space, write.pod.name});
   if (!shown.ok()) return shown.status();
   return CheckWrite(*shown, write.pod, node_.name,
                     write.kind == Write::Kind::kDelete ? PodWrite::kRemoval : PodWrite::kStatus);
@@ -137,7 +129,7 @@ absl::Status PodRunner::PatchStatus(const PodRef& pod, const std::string& status
   json patch = {{"metadata", {{"uid", pod.uid}}}, {"status", json::parse(status)}};
   const absl::Status written =
       ports_.api_once
-          .Patch(kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,
+          .Patch(kube::kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,
                  {.field_manager = "tahoma-podrunner", .subresource = "status"})
           .status();
   // By somebody who wrote it, or by another pod of its name: which of them shows the next look.
@@ -174,7 +166,7 @@ absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
       {"firstTimestamp", FormatTime(now)},
       {"lastTimestamp", FormatTime(now)},
       {"count", 1}};
-  return ports_.api.Create(kEvents, pod.name_space, object).status();
+  return ports_.api.Create(kube::kEvents, pod.name_space, object).status();
 }
 
 void PodRunner::OnElection(wire::UltraServerElection election) {
@@ -204,24 +196,26 @@ NodeFacts PodRunner::Facts() {
 
 absl::Status PodRunner::Relabel() {
   const json labels = {{"metadata", {{"labels", LabelPatch(Facts())}}}};
-  return ports_.api.Patch(kNodes, {"", node_.name}, kube::PatchType::kMerge, labels).status();
+  return ports_.api.Patch(kube::kNodes, {"", node_.name}, kube::PatchType::kMerge, labels).status();
 }
 
 absl::Status PodRunner::RegisterNode() {
   const WallTime now = ports_.clock.WallNow();
   NodeFacts facts = Facts();
-  const absl::Status created = ports_.api.Create(kNodes, "", MakeNode(facts, now)).status();
+  const absl::Status created = ports_.api.Create(kube::kNodes, "", MakeNode(facts, now)).status();
   if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
   if (!created.ok()) {
     const json labels = {{"metadata", {{"labels", LabelPatch(facts)}}}};
-    const auto node = ports_.api.Patch(kNodes, {"", facts.name}, kube::PatchType::kMerge, labels);
+    const auto node =
+        ports_.api.Patch(kube::kNodes, {"", facts.name}, kube::PatchType::kMerge, labels);
     TAHOMA_RETURN_IF_ERROR(node.status());
     facts.ready_since = ReadySince(*node).value_or(now);
   }
   const json status = {{"status", MakeNodeStatus(facts, now)}};
   TAHOMA_RETURN_IF_ERROR(ports_.api
-                             .Patch(kNodes, {"", facts.name}, kube::PatchType::kStrategicMerge,
-                                    status, {.subresource = "status"})
+                             .Patch(kube::kNodes, {"", facts.name},
+                                    kube::PatchType::kStrategicMerge, status,
+                                    {.subresource = "status"})
                              .status());
   return RenewLease();
 }
@@ -232,7 +226,7 @@ absl::Status PodRunner::RegisterNode() {
 absl::Status PodRunner::KeepNode(bool report) {
   if (report) return RegisterNode();
   TAHOMA_RETURN_IF_ERROR(RenewLease());
-  const auto node = ports_.api.Get(kNodes, {"", node_.name});
+  const auto node = ports_.api.Get(kube::kNodes, {"", node_.name});
   // Somebody deleted it: it is made again with the next report, not at once against their will.
   if (absl::IsNotFound(node.status())) return absl::OkStatus();
   TAHOMA_RETURN_IF_ERROR(node.status());
@@ -243,10 +237,11 @@ absl::Status PodRunner::RenewLease() {
   const json lease = MakeLease(node_, ports_.clock.WallNow());
   const json renewal = {{"spec", lease["spec"]}};
   const absl::Status renewed =
-      ports_.api.Patch(kLeases, {"kube-node-lease", node_.name}, kube::PatchType::kMerge, renewal)
+      ports_.api
+          .Patch(kube::kLeases, {"kube-node-lease", node_.name}, kube::PatchType::kMerge, renewal)
           .status();
   if (!absl::IsNotFound(renewed)) return renewed;
-  return ports_.api.Create(kLeases, "kube-node-lease", lease).status();
+  return ports_.api.Create(kube::kLeases, "kube-node-lease", lease).status();
 }
 
 void PodRunner::LeaseLoop() {
