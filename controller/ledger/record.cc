@@ -38,9 +38,40 @@ constexpr std::array<std::uint32_t, 256> MakeCrcTable() {
 }
 constexpr std::array<std::uint32_t, 256> kCrcTable = MakeCrcTable();
 
+// The numbers under which enumerators are stored (docs/formats/ledger.md), whatever the compiler
+// gives them.
+template <typename Enum, std::size_t n>
+using Numbers = std::array<std::pair<int, Enum>, n>;
+
+constexpr Numbers<TolerationOperator, 2> kOperators = {
+    {{0, TolerationOperator::kEqual}, {1, TolerationOperator::kExists}}};
+constexpr Numbers<TaintEffect, 3> kEffects = {
+    {{0, TaintEffect::kNone}, {1, TaintEffect::kNoSchedule}, {2, TaintEffect::kNoExecute}}};
+constexpr Numbers<ConfigSource, 2> kSources = {
+    {{0, ConfigSource::kClass}, {1, ConfigSource::kClaim}}};
+
+template <typename Enum, std::size_t n>
+int NumberOf(const Numbers<Enum, n>& numbers, Enum value) {
+  for (const auto& [number, enumerator] : numbers) {
+    if (enumerator == value) return number;
+  }
+  TAHOMA_CHECK(false);
+  return 0;
+}
+
+template <typename Enum, std::size_t n>
+Enum ValueOf(const Numbers<Enum, n>& numbers, const json& body) {
+  const int value = body.get<int>();
+  for (const auto& [number, enumerator] : numbers) {
+    if (number == value) return enumerator;
+  }
+  throw std::out_of_range(
+      fmt::format("enumerator {} is not among 0..{}", value, numbers.back().first));
+}
+
 json Encode(const Toleration& toleration) {
-  return {toleration.key, static_cast<int>(toleration.op), toleration.value,
-          toleration.effect ? json(static_cast<int>(*toleration.effect)) : json(),
+  return {toleration.key, NumberOf(kOperators, toleration.op), toleration.value,
+          toleration.effect ? json(NumberOf(kEffects, *toleration.effect)) : json(),
           toleration.seconds ? json(*toleration.seconds) : json()};
 }
 
@@ -57,7 +88,7 @@ json Encode(const Allocation& allocation) {
   json configs = json::array();
   for (const DeviceConfig& config : allocation.configs) {
     configs.push_back(
-        {static_cast<int>(config.source), config.requests, config.driver, config.parameters});
+        {NumberOf(kSources, config.source), config.requests, config.driver, config.parameters});
   }
   return {std::move(results), std::move(configs), allocation.node};
 }
@@ -87,23 +118,13 @@ json Encode(const GangDecision& decision) {
           {"slices", std::move(slices)}};
 }
 
-template <typename Enum>
-Enum DecodeEnum(const json& body, Enum last) {
-  const int value = body.get<int>();
-  if (value < 0 || value > static_cast<int>(last)) {
-    throw std::out_of_range(
-        fmt::format("enumerator {} is not among 0..{}", value, static_cast<int>(last)));
-  }
-  return static_cast<Enum>(value);
-}
-
 Toleration DecodeToleration(const json& body) {
   Toleration toleration;
   body.at(0).get_to(toleration.key);
-  toleration.op = DecodeEnum(body.at(1), TolerationOperator::kExists);
+  toleration.op = ValueOf(kOperators, body.at(1));
   body.at(2).get_to(toleration.value);
   if (!body.at(3).is_null()) {
-    toleration.effect = DecodeEnum(body.at(3), TaintEffect::kNoExecute);
+    toleration.effect = ValueOf(kEffects, body.at(3));
   }
   if (!body.at(4).is_null()) toleration.seconds = body.at(4).get<std::int64_t>();
   return toleration;
@@ -123,7 +144,7 @@ Allocation DecodeAllocation(const json& body) {
     }
   }
   for (const json& config : body.at(1)) {
-    allocation.configs.push_back({.source = DecodeEnum(config.at(0), ConfigSource::kClaim),
+    allocation.configs.push_back({.source = ValueOf(kSources, config.at(0)),
                                   .requests = config.at(1),
                                   .driver = config.at(2),
                                   .parameters = config.at(3)});
