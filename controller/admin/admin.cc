@@ -82,8 +82,8 @@ ordered_json GangRow(const GangView& gang) {
   ordered_json row = {{"namespace", gang.ref.key.ns},
                       {"name", gang.ref.key.name},
                       {"kind", gang.ref.single ? "Pod" : "Gang"},
-                      {"phase", gang.phase},
-                      {"reason", gang.reason},
+                      {"phase", ToString(gang.phase)},
+                      {"reason", ToString(gang.reason)},
                       {"message", gang.message}};
   if (gang.decision == nullptr) return row;
   row["boundPods"] = gang.bound_pods;
@@ -207,8 +207,8 @@ rest::Response Admin::Why(const rest::Request& request) const {
   return Answer({{"namespace", view->ref.key.ns},
                  {"name", view->ref.key.name},
                  {"kind", view->ref.single ? "Pod" : "Gang"},
-                 {"phase", view->phase},
-                 {"reason", view->reason},
+                 {"phase", ToString(view->phase)},
+                 {"reason", ToString(view->reason)},
                  {"message", view->message}});
 }
 

@@ -18,10 +18,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_decision.h"
+#include "controller/ledger/gang_status.h"
 #include "controller/ledger/record.h"
 #include "lib/base/clock.h"
 
@@ -45,31 +45,9 @@ enum class WriteKind : std::uint8_t {
   kEvent,
 };
 
-enum class ConditionStatus : std::uint8_t { kFalse, kTrue, kUnknown };
-
-struct GangCondition {
-  std::string type;  // PodsReady, Placed or Bound
-  ConditionStatus status = ConditionStatus::kFalse;
-  std::string reason;
-  std::string message;
-  WallTime since;  // when `status` last changed
-
-  friend bool operator==(const GangCondition&, const GangCondition&) = default;
-};
-
-// The status of a Gang, as charts/tahoma/crds/tahoma.dev_gangs.yaml describes it.
-struct GangStatus {
-  std::string phase = "Pending";
-  std::string reason;
-  std::string placement;
-  std::string predicted_all_reduce;  // "1.273ms" (plan/score.h); empty when there is nothing to say
-  std::int32_t bound_members = 0;
-  std::int64_t observed_generation = 0;
-  std::vector<DecidedSlice> slices;
-  std::vector<GangCondition> conditions;
-
-  friend bool operator==(const GangStatus&, const GangStatus&) = default;
-};
+// Whether a write is about claim `index` of its decision, about pod `index`, or is told to people.
+enum class WriteTarget : std::uint8_t { kClaim, kPod, kPeople };
+WriteTarget TargetOf(WriteKind kind);
 
 // A core/v1 Event.
 struct EventNote {
@@ -78,7 +56,7 @@ struct EventNote {
   std::string name;
   std::string uid;
   bool warning = false;
-  std::string reason;  // docs/design/0001-seams.md
+  EventReason reason = EventReason::kScheduled;
   std::string message;
   WallTime when;
 };
@@ -122,15 +100,6 @@ struct ApiResult {
 };
 
 // The result of `write`, with whatever says whose it is; done, until its outcome is set.
-inline ApiResult ResultOf(const ApiWrite& write) {
-  ApiResult result;
-  result.run = write.run;
-  result.kind = write.kind;
-  result.index = write.index;
-  result.attempt = write.attempt;
-  result.ns = write.ns;
-  result.name = write.name;
-  return result;
-}
+ApiResult ResultOf(const ApiWrite& write);
 
 }  // namespace tahoma::controller

@@ -227,7 +227,7 @@ void Core::Take(const WatchesSynced&) {
 }
 
 void Core::Take(const ApiResult& command) {
-  if (command.kind >= WriteKind::kGangStatus) {
+  if (TargetOf(command.kind) == WriteTarget::kPeople) {
     notices_.OnResult(command, now_);
     return;
   }

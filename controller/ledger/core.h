@@ -99,9 +99,8 @@ class Core {
   };
   struct Waiting {
     std::shared_ptr<const GangSpec> spec;  // nullptr: not ready
-    std::string reason;
+    GangReason reason = GangReason::kNone;
     std::string message;
-    std::optional<MonotonicTime> not_before;
     bool finished = false;
     bool succeeded = false;
   };
@@ -151,11 +150,14 @@ class Core {
   void ShowPods(const GangRef& ref, const std::string& message);
   // Whether this very pod, not another of its name, has a place.
   bool IsPlaced(const PodFact& pod) const;
-  GangStatus StatusOf(const GangRef& ref, const GangFact& gang) const;
+  struct Standing;  // core_gangs.cc
+  Standing StandingOf(const GangRun& run) const;
+  static Standing StandingOf(const Waiting& waiting);
+  GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
   std::string PredictedAllReduce(const GangDecision& decision) const;
-  GangStatus EndedStatus(const GangRef& ref, const GangFact& gang, bool succeeded) const;
-  void TellPod(const PodKey& pod, std::string reason, std::string message, bool warning);
-  void TellGang(const GangRef& ref, std::string reason, std::string message, bool warning);
+  bool EndedBound(const GangRef& ref) const;
+  void TellPod(const PodKey& pod, EventReason reason, std::string message, bool warning);
+  void TellGang(const GangRef& ref, EventReason reason, std::string message, bool warning);
   void Unqueue(const GangRef& ref);
   void Enqueue(const GangRef& ref, const Waiting& waiting);
 

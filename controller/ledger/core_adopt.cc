@@ -11,19 +11,6 @@
 namespace tahoma::controller {
 namespace {
 
-// Inverse of PlacementText.
-DecidedSlice ParsePlacement(const std::string& text) {
-  DecidedSlice slice;
-  const std::size_t space = text.find(' ');
-  slice.unit = text.substr(0, space);
-  if (space == std::string::npos) return slice;
-  const std::size_t plus = text.find('+', space);
-  if (plus == std::string::npos) return slice;
-  slice.shape = text.substr(space + 1, plus - space - 1);
-  slice.origin = text.substr(plus + 1);
-  return slice;
-}
-
 // Gives the gang's pods ranks: published ones stay, the others fill the gaps in name order.
 void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) {
   std::vector<bool> used(pods.size(), false);

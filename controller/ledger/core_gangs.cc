@@ -40,12 +40,8 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   for (const SlicePlacement& slice : placement.slices) {
     DecidedSlice& added = decision.slices.emplace_back();
     added.unit = slice.unit;
-    // The box's own text is "4x4x2+0,0,2".
-    const std::string box = slice.box.ToString();
-    const std::size_t plus = box.find('+');
-    TAHOMA_CHECK(plus != std::string::npos);
-    added.shape = box.substr(0, plus);
-    added.origin = box.substr(plus + 1);
+    added.shape = slice.box.size.ToString();
+    added.origin = torus::ToString(slice.box.origin);
     added.nodes = slice.nodes;
   }
   absl::flat_hash_map<std::string, std::uint32_t> claim_index;  // by name
@@ -94,15 +90,37 @@ std::string BecauseOthersRun(const GangRef& ref) {
                      Describe(ref));
 }
 
-GangCondition Condition(std::string type, bool holds, std::string reason, std::string message) {
-  return {.type = std::move(type),
+GangCondition Condition(ConditionType type, bool holds, GangReason reason, std::string message) {
+  return {.type = type,
           .status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-          .reason = std::move(reason),
+          .reason = reason,
           .message = std::move(message),
           .since = {}};
 }
 
+GangReason ReasonOf(BlockedReason reason) {
+  switch (reason) {
+    case BlockedReason::kWaitsForCapacity:
+      return GangReason::kWaitsForCapacity;
+    case BlockedReason::kNeverFits:
+      return GangReason::kNeverFits;
+    case BlockedReason::kInvalid:
+      return GangReason::kInvalid;
+  }
+  TAHOMA_CHECK(false);
+  return GangReason::kNone;
+}
+
 }  // namespace
+
+// Where a gang stands, found once for everybody who is told.
+struct Core::Standing {
+  GangPhase phase = GangPhase::kPending;
+  GangReason reason = GangReason::kNone;
+  std::string message;
+  const GangRun* run = nullptr;  // nullptr: it waits, or has ended
+  const Waiting* waiting = nullptr;
+};
 
 void Core::AdvanceRuns() {
   while (!wakes_.empty() && wakes_.begin()->first <= now_.monotonic) {
@@ -149,13 +167,13 @@ void Core::Tell(const RunEntry& entry, const Record& record) {
     ++counters_.gangs_bound;
     counters_.pods_bound += decision.pods.size();
     for (const DecidedPod& pod : decision.pods) {
-      TellPod({decision.key.ns, pod.name}, "Scheduled",
+      TellPod({decision.key.ns, pod.name}, EventReason::kScheduled,
               fmt::format("Successfully assigned {}/{} to {}", decision.key.ns, pod.name, pod.node),
               false);
     }
   } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
     ++counters_.gangs_undone;
-    TellGang(entry.ref, "GangUndone", undoing->reason, true);
+    TellGang(entry.ref, EventReason::kGangUndone, undoing->reason, true);
   } else if (std::holds_alternative<GangReleased>(record) &&
              entry.run.phase() == RunPhase::kUndoing) {
     const MonotonicTime until = now_.monotonic + kUndoneWait;
@@ -190,7 +208,7 @@ void Core::Assess(const GangRef& ref) {
   if (exists) {
     ready = roster_.Assess(ref, facts_, [this](const ClaimKey& key) { return BusyClaim(key); });
   }
-  if (!exists || (ref.single && ready.reason == "Finished")) {
+  if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     waiting_.erase(ref);
     views_.Erase(ref);
     if (ref.single) notices_.ForgetPod({ref.key.ns, ref.key.name});
@@ -270,19 +288,20 @@ void Core::Place(const GangSpec& spec, const Placement& placement) {
   }
   touched_runs_.insert(run_of_gang_.at(ref));
   if (!ref.single) {
-    TellGang(ref, "GangPlaced", fmt::format("Placed on {}", PlacementOf(*decision)), false);
+    TellGang(ref, EventReason::kGangPlaced, fmt::format("Placed on {}", PlacementOf(*decision)),
+             false);
   }
   Show(ref);
 }
 
 void Core::Block(const GangRef& ref, const Blocked& blocked) {
   Waiting& waiting = waiting_.at(ref);
-  const std::string reason(ToString(blocked.reason));
+  const GangReason reason = ReasonOf(blocked.reason);
   const bool news = waiting.reason != reason;
   waiting.reason = reason;
   waiting.message = blocked.message;
   blocked_.insert(ref);
-  if (news && !ref.single) TellGang(ref, "GangBlocked", blocked.message, true);
+  if (news && !ref.single) TellGang(ref, EventReason::kGangBlocked, blocked.message, true);
   Show(ref);
 }
 
@@ -297,41 +316,67 @@ std::string Core::BusyClaim(const ClaimKey& claim) const {
   return "";
 }
 
+Core::Standing Core::StandingOf(const GangRun& run) const {
+  const GangDecision& decision = run.decision();
+  if (run.phase() == RunPhase::kUndoing) {
+    return {GangPhase::kPending, GangReason::kUndone, run.undo_reason(), &run, nullptr};
+  }
+  Standing standing{GangPhase::kPlaced, GangReason::kCommitting, PlacementOf(decision), &run,
+                    nullptr};
+  if (run.phase() != RunPhase::kBound) return standing;
+  standing.phase = GangPhase::kRunning;
+  standing.reason = GangReason::kBound;
+  std::size_t finished = 0;
+  std::size_t succeeded = 0;
+  for (const DecidedPod& pod : decision.pods) {
+    const auto fact = facts_.pods.Find(PodKey{decision.key.ns, pod.name});
+    if (fact == nullptr || fact->uid != pod.uid) continue;
+    finished += fact->finished ? 1U : 0U;
+    succeeded += fact->succeeded ? 1U : 0U;
+  }
+  if (finished == decision.pods.size()) {
+    standing.phase = succeeded == finished ? GangPhase::kFinished : GangPhase::kFailed;
+    standing.reason = GangReason::kPodsEnded;
+  } else if (succeeded < finished) {
+    standing.phase = GangPhase::kFailed;
+    standing.reason = GangReason::kPodFailed;
+  }
+  return standing;
+}
+
+Core::Standing Core::StandingOf(const Waiting& waiting) {
+  if (!waiting.finished) {
+    return {GangPhase::kPending, waiting.reason, waiting.message, nullptr, &waiting};
+  }
+  return {waiting.succeeded ? GangPhase::kFinished : GangPhase::kFailed, GangReason::kPodsEnded,
+          "all pods have ended", nullptr, &waiting};
+}
+
 // Brings the gang's view, status and pod conditions up to date.
 void Core::Show(const GangRef& ref) {
+  const auto run = run_of_gang_.find(ref);
+  const Standing standing = run == run_of_gang_.end() ? StandingOf(waiting_.at(ref))
+                                                      : StandingOf(runs_.at(run->second).run);
   auto view = std::make_shared<GangView>();
   view->ref = ref;
-  const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
-  std::string pods_wait;  // what the pods are told, while they wait
-  if (const auto run = run_of_gang_.find(ref); run != run_of_gang_.end()) {
-    const GangRun& gang_run = runs_.at(run->second).run;
-    view->decision = gang_run.shared_decision();
-    view->bound_pods = gang_run.bound_pods();
-    if (gang_run.phase() != RunPhase::kUndoing && gang == nullptr) {
+  view->phase = standing.phase;
+  view->reason = standing.reason;
+  view->message = standing.message;
+  if (standing.run != nullptr) {
+    view->decision = standing.run->shared_decision();
+    view->bound_pods = standing.run->bound_pods();
+    if (standing.run->phase() != RunPhase::kUndoing) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
-    view->phase = gang_run.phase() == RunPhase::kBound     ? "Running"
-                  : gang_run.phase() == RunPhase::kUndoing ? "Pending"
-                                                           : "Placed";
-    view->reason = gang_run.phase() == RunPhase::kBound     ? "Bound"
-                   : gang_run.phase() == RunPhase::kUndoing ? "Undone"
-                                                            : "Committing";
-    view->message = gang_run.phase() == RunPhase::kUndoing ? gang_run.undo_reason()
-                                                           : PlacementOf(*view->decision);
-  } else {
-    const Waiting& waiting = waiting_.at(ref);
-    view->phase = !waiting.finished ? "Pending" : waiting.succeeded ? "Finished" : "Failed";
-    view->reason = waiting.finished ? "PodsEnded" : waiting.reason;
-    view->message = waiting.finished ? "all pods have ended" : waiting.message;
-    if (!waiting.finished && !waiting.message.empty()) pods_wait = waiting.message;
   }
-  if (gang != nullptr) {
-    GangStatus status = StatusOf(ref, *gang);
-    view->phase = status.phase;
-    view->predicted_all_reduce = status.predicted_all_reduce;
+  if (const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key)) {
+    GangStatus status = StatusOf(ref, standing);
+    status.observed_generation = gang->generation;
+    status.predicted_all_reduce = view->predicted_all_reduce;
     notices_.SetGang(*gang, std::move(status), now_);
   }
-  ShowPods(ref, pods_wait);
+  const bool waits = standing.waiting != nullptr && !standing.waiting->finished;
+  ShowPods(ref, waits ? standing.message : "");
   views_.Put(ref, std::move(view));
 }
 
@@ -358,22 +403,13 @@ void Core::ShowPods(const GangRef& ref, const std::string& message) {
   for (const std::string& name : roster_.PodsOf(ref.key)) show({ref.key.ns, name});
 }
 
-// Its pods have ended and its run is over: the conditions say what was true of them.
-GangStatus Core::EndedStatus(const GangRef& ref, const GangFact& gang, bool succeeded) const {
-  bool all_bound = true;
-  for (const std::string& name : roster_.PodsOf(ref.key)) {
+// Of a gang whose pods have ended and whose run is over: whether all of them had been bound.
+bool Core::EndedBound(const GangRef& ref) const {
+  const auto& names = roster_.PodsOf(ref.key);
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     const auto pod = facts_.pods.Find(PodKey{ref.key.ns, name});
-    if (pod != nullptr && pod->finished) all_bound = all_bound && !pod->node.empty();
-  }
-  GangStatus status;
-  status.observed_generation = gang.generation;
-  status.phase = succeeded ? "Finished" : "Failed";
-  status.reason = "PodsEnded";
-  for (const char* type : {"PodsReady", "Placed", "Bound"}) {
-    const bool holds = all_bound || type == std::string_view("PodsReady");
-    status.conditions.push_back(Condition(type, holds, status.reason, "all pods have ended"));
-  }
-  return status;
+    return pod == nullptr || !pod->finished || !pod->node.empty();
+  });
 }
 
 std::string Core::PredictedAllReduce(const GangDecision& decision) const {
@@ -387,57 +423,44 @@ std::string Core::PredictedAllReduce(const GangDecision& decision) const {
   return time ? TimeText(*time) : "";
 }
 
-GangStatus Core::StatusOf(const GangRef& ref, const GangFact& gang) const {
+GangStatus Core::StatusOf(const GangRef& ref, const Standing& standing) const {
   GangStatus status;
-  status.observed_generation = gang.generation;
-  const auto found = run_of_gang_.find(ref);
-  if (found == run_of_gang_.end()) {
-    const Waiting& waiting = waiting_.at(ref);
-    if (waiting.finished) return EndedStatus(ref, gang, waiting.succeeded);
-    const bool ready = waiting.spec != nullptr;
-    status.phase = "Pending";
-    status.reason = waiting.reason;
-    status.conditions = {Condition("PodsReady", ready, ready ? "AllPodsExist" : waiting.reason,
-                                   ready ? "" : waiting.message),
-                         Condition("Placed", false, ready ? waiting.reason : "PodsNotReady",
-                                   ready ? waiting.message : ""),
-                         Condition("Bound", false, "NotPlaced", "")};
+  status.phase = standing.phase;
+  status.reason = standing.reason;
+  if (standing.run == nullptr && standing.waiting->finished) {
+    const bool bound = EndedBound(ref);  // the conditions say what was true of its pods
+    status.conditions = {
+        Condition(ConditionType::kPodsReady, true, standing.reason, standing.message),
+        Condition(ConditionType::kPlaced, bound, standing.reason, standing.message),
+        Condition(ConditionType::kBound, bound, standing.reason, standing.message)};
     return status;
   }
-  const GangRun& run = runs_.at(found->second).run;
-  const GangDecision& decision = run.decision();
-  std::size_t finished = 0;
-  std::size_t succeeded = 0;
-  for (const DecidedPod& pod : decision.pods) {
-    const auto fact = facts_.pods.Find(PodKey{decision.key.ns, pod.name});
-    if (fact == nullptr || fact->uid != pod.uid) continue;
-    finished += fact->finished ? 1U : 0U;
-    succeeded += fact->succeeded ? 1U : 0U;
+  if (standing.run == nullptr) {
+    const bool ready = standing.waiting->spec != nullptr;
+    status.conditions = {
+        ready ? Condition(ConditionType::kPodsReady, true, GangReason::kAllPodsExist, "")
+              : Condition(ConditionType::kPodsReady, false, standing.reason, standing.message),
+        ready ? Condition(ConditionType::kPlaced, false, standing.reason, standing.message)
+              : Condition(ConditionType::kPlaced, false, GangReason::kPodsNotReady, ""),
+        Condition(ConditionType::kBound, false, GangReason::kNotPlaced, "")};
+    return status;
   }
-  const std::string placement = PlacementOf(decision);
+  const GangRun& run = *standing.run;
   const bool undoing = run.phase() == RunPhase::kUndoing;
   const bool bound = run.phase() == RunPhase::kBound;
-  status.phase = undoing ? "Pending" : bound ? "Running" : "Placed";
-  status.reason = undoing ? "Undone" : bound ? "Bound" : "Committing";
-  if (bound && finished == decision.pods.size()) {
-    status.phase = succeeded == finished ? "Finished" : "Failed";
-    status.reason = "PodsEnded";
-  } else if (bound && succeeded < finished) {
-    status.phase = "Failed";
-    status.reason = "PodFailed";
-  }
-  status.placement = undoing ? "" : placement;
-  status.predicted_all_reduce = undoing ? "" : PredictedAllReduce(decision);
-  status.slices = decision.slices;
-  status.bound_members = bound ? static_cast<std::int32_t>(decision.pods.size()) : 0;
-  status.conditions = {Condition("PodsReady", true, "AllPodsExist", ""),
-                       Condition("Placed", !undoing, undoing ? "Undone" : "Placed",
-                                 undoing ? run.undo_reason() : placement),
-                       Condition("Bound", bound, bound ? "AllPodsBound" : status.reason, "")};
+  status.placement = undoing ? "" : standing.message;
+  status.slices = run.decision().slices;
+  status.bound_members = bound ? static_cast<std::int32_t>(run.decision().pods.size()) : 0;
+  status.conditions = {
+      Condition(ConditionType::kPodsReady, true, GangReason::kAllPodsExist, ""),
+      Condition(ConditionType::kPlaced, !undoing,
+                undoing ? GangReason::kUndone : GangReason::kPlaced, standing.message),
+      Condition(ConditionType::kBound, bound, bound ? GangReason::kAllPodsBound : standing.reason,
+                "")};
   return status;
 }
 
-void Core::TellPod(const PodKey& key, std::string reason, std::string message, bool warning) {
+void Core::TellPod(const PodKey& key, EventReason reason, std::string message, bool warning) {
   const auto pod = facts_.pods.Find(key);
   if (pod == nullptr) return;
   notices_.Tell({.about_gang = false,
@@ -445,14 +468,14 @@ void Core::TellPod(const PodKey& key, std::string reason, std::string message, b
                  .name = key.name,
                  .uid = pod->uid,
                  .warning = warning,
-                 .reason = std::move(reason),
+                 .reason = reason,
                  .message = std::move(message),
                  .when = now_.wall});
 }
 
-void Core::TellGang(const GangRef& ref, std::string reason, std::string message, bool warning) {
+void Core::TellGang(const GangRef& ref, EventReason reason, std::string message, bool warning) {
   if (ref.single) {
-    TellPod({ref.key.ns, ref.key.name}, std::move(reason), std::move(message), warning);
+    TellPod({ref.key.ns, ref.key.name}, reason, std::move(message), warning);
     return;
   }
   const auto gang = facts_.gangs.Find(ref.key);
@@ -462,7 +485,7 @@ void Core::TellGang(const GangRef& ref, std::string reason, std::string message,
                  .name = ref.key.name,
                  .uid = gang->uid,
                  .warning = warning,
-                 .reason = std::move(reason),
+                 .reason = reason,
                  .message = std::move(message),
                  .when = now_.wall});
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/model/claim.h"
@@ -71,5 +72,8 @@ struct GangDecision {
 // "us-0 4x4x2+0,0,2"; just the unit without a shape, "" without a unit
 // (docs/design/0001-seams.md, annotation tahoma.dev/placement).
 std::string PlacementText(const DecidedSlice& slice);
+// Unit, shape and origin of such a text, without the nodes, which it does not say. What has another
+// form is taken for a unit: anybody may write the annotation.
+DecidedSlice ParsePlacement(std::string_view text);
 
 }  // namespace tahoma::controller

@@ -126,7 +126,7 @@ void GangRun::OnNodeGone(const std::string& node) {
 }
 
 void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
-  const bool about_claim = result.kind <= WriteKind::kRemoveFinalizer;
+  const bool about_claim = TargetOf(result.kind) == WriteTarget::kClaim;
   if (result.index >= (about_claim ? claims_.size() : pods_.size())) return;
   Track& track = about_claim ? static_cast<Track&>(claims_[result.index]) : pods_[result.index];
   if (track.in_flight == 0 || track.in_flight != result.attempt) return;  // answered before

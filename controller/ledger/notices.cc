@@ -27,7 +27,7 @@ void Notices::SetGang(const GangFact& gang, GangStatus status, const Now& now) {
   }
   KeepTimes(entry.wanted.get(), status, now.wall);
   if (entry.wanted != nullptr && *entry.wanted == status) return;
-  const bool waits = status.phase == "Pending";
+  const bool waits = status.phase == GangPhase::kPending;
   entry.wanted = std::make_shared<const GangStatus>(std::move(status));
   MonotonicTime when = now.monotonic;
   if (waits) when += kGrace;
@@ -162,7 +162,7 @@ void Notices::FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std:
         .name = key.name,
         .uid = entry.uid,
         .warning = true,
-        .reason = "FailedScheduling",
+        .reason = EventReason::kFailedScheduling,
         .message = entry.wanted,
         .when = now.wall});
 }

@@ -9,9 +9,9 @@
 namespace tahoma::controller {
 namespace {
 
-Readiness Waits(std::string reason, std::string message) {
+Readiness Waits(GangReason reason, std::string message) {
   Readiness readiness;
-  readiness.reason = std::move(reason);
+  readiness.reason = reason;
   readiness.message = std::move(message);
   return readiness;
 }
@@ -43,21 +43,23 @@ std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
   for (const PodClaim& entry : pod.claims) {
     if (entry.none) continue;
     if (entry.claim.empty()) {
-      return Waits("WaitingForClaims", fmt::format("pod {}: the claim for \"{}\" is not made yet",
-                                                   pod.key.name, entry.entry));
+      return Waits(
+          GangReason::kWaitingForClaims,
+          fmt::format("pod {}: the claim for \"{}\" is not made yet", pod.key.name, entry.entry));
     }
     const ClaimKey key{pod.key.ns, entry.claim};
     const std::shared_ptr<const ClaimFact> claim = facts.claims.Find(key);
     if (claim == nullptr || claim->deleting) {
-      return Waits("WaitingForClaims",
+      return Waits(GangReason::kWaitingForClaims,
                    fmt::format("pod {}: claim {} {}", pod.key.name, entry.claim,
                                claim == nullptr ? "does not exist" : "is being deleted"));
     }
     if (!claim->spec_error.empty() || claim->spec == nullptr) {
-      return Waits("Invalid", fmt::format("claim {}: {}", entry.claim, claim->spec_error));
+      return Waits(GangReason::kInvalid,
+                   fmt::format("claim {}: {}", entry.claim, claim->spec_error));
     }
     if (std::string why = busy(key); !why.empty()) {
-      return Waits("WaitingForClaims", std::move(why));
+      return Waits(GangReason::kWaitingForClaims, std::move(why));
     }
     ClaimSpec spec = *claim->spec;
     spec.key = key;
@@ -72,7 +74,8 @@ std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
 std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
                                    const Roster::ClaimBusy& busy, GangSpec& spec) {
   if (pod.gated) {
-    return Waits("WaitingForPods", fmt::format("pod {} has scheduling gates", pod.key.name));
+    return Waits(GangReason::kWaitingForPods,
+                 fmt::format("pod {} has scheduling gates", pod.key.name));
   }
   MemberSpec member;
   member.pod = pod.key;
@@ -85,9 +88,9 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
 
 Readiness AssessPod(const GangRef& ref, const Facts& facts, const Roster::ClaimBusy& busy) {
   const auto pod = facts.pods.Find(PodKey{ref.key.ns, ref.key.name});
-  if (pod == nullptr) return Waits("WaitingForPods", "the pod does not exist");
+  if (pod == nullptr) return Waits(GangReason::kWaitingForPods, "the pod does not exist");
   if (!pod->alive() || !pod->node.empty()) {
-    Readiness ended = Waits("Finished", "the pod is bound or has ended");
+    Readiness ended = Waits(GangReason::kFinished, "the pod is bound or has ended");
     ended.finished = pod->finished;
     ended.succeeded = pod->succeeded;
     return ended;
@@ -150,11 +153,11 @@ Readiness Roster::Assess(const GangRef& ref, const Facts& facts, const ClaimBusy
   if (ref.single) return AssessPod(ref, facts, busy);
   const auto gang = facts.gangs.Find(ref.key);
   if (gang == nullptr || gang->deleting) {
-    return Waits("WaitingForGang",
+    return Waits(GangReason::kWaitingForGang,
                  fmt::format("Gang {} {}", ref.key.name,
                              gang == nullptr ? "does not exist" : "is being deleted"));
   }
-  if (!gang->spec_error.empty()) return Waits("Invalid", gang->spec_error);
+  if (!gang->spec_error.empty()) return Waits(GangReason::kInvalid, gang->spec_error);
   std::vector<std::shared_ptr<const PodFact>> members;
   std::int32_t finished = 0;
   std::int32_t succeeded = 0;
@@ -167,8 +170,9 @@ Readiness Roster::Assess(const GangRef& ref, const Facts& facts, const ClaimBusy
   }
   const auto count = static_cast<std::int32_t>(members.size());
   if (count != gang->members) {
-    Readiness waits = Waits(count < gang->members ? "WaitingForPods" : "TooManyPods",
-                            fmt::format("{} of {} pods exist", count, gang->members));
+    Readiness waits =
+        Waits(count < gang->members ? GangReason::kWaitingForPods : GangReason::kTooManyPods,
+              fmt::format("{} of {} pods exist", count, gang->members));
     waits.finished = count == 0 && finished >= gang->members;
     waits.succeeded = waits.finished && succeeded == finished;
     return waits;
@@ -178,8 +182,9 @@ Readiness Roster::Assess(const GangRef& ref, const Facts& facts, const ClaimBusy
   const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
   for (const auto& pod : members) {
     if (!pod->node.empty()) {
-      return Waits("WaitingForPods", fmt::format("pod {} is bound to node {} without the gang",
-                                                 pod->key.name, pod->node));
+      return Waits(
+          GangReason::kWaitingForPods,
+          fmt::format("pod {} is bound to node {} without the gang", pod->key.name, pod->node));
     }
     if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
   }

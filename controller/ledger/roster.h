@@ -4,7 +4,7 @@
 //   roster.OnPod(*pod);
 //   Readiness ready = roster.Assess({{"default", "train"}, false}, facts, busy);
 //   if (ready.spec != nullptr) queue.push_back(ready.spec);
-//   else Say(ready.reason, ready.message);            // "WaitingForPods", "3 of 4 pods exist"
+//   else Say(ready.reason, ready.message);            // kWaitingForPods, "3 of 4 pods exist"
 //
 // Pods, claims and gangs may become known in any order; a gang is ready when all of it is.
 //
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "controller/ledger/facts.h"
+#include "controller/ledger/gang_status.h"
 #include "controller/model/gang.h"
 #include "controller/model/ids.h"
 
@@ -48,7 +49,7 @@ std::string Describe(const GangRef& ref);
 
 struct Readiness {
   std::shared_ptr<const GangSpec> spec;  // nullptr when not ready
-  std::string reason;                    // CamelCase, empty when ready
+  GangReason reason = GangReason::kNone;
   std::string message;
   bool finished = false;   // all of its pods have run and ended
   bool succeeded = false;  // … each with success

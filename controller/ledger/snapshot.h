@@ -12,7 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "controller/ledger/api_write.h"
+#include "controller/ledger/gang_decision.h"
+#include "controller/ledger/gang_status.h"
 #include "controller/ledger/roster.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
@@ -22,9 +23,9 @@ namespace tahoma::controller {
 // A gang, or a pod that is a gang of one.
 struct GangView {
   GangRef ref;
-  std::string phase;    // Pending, Placed, Running, Finished or Failed
-  std::string reason;   // why it is in this phase, one word
-  std::string message;  // the same as a sentence; for a gang that waits, all that is known
+  GangPhase phase = GangPhase::kPending;
+  GangReason reason = GangReason::kNone;
+  std::string message;  // the reason as a sentence; for a gang that waits, all that is known
   std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
   int bound_pods = 0;
   std::string predicted_all_reduce;  // as in GangStatus

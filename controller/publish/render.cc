@@ -166,19 +166,13 @@ kube::Request RenderDeletePod(const ApiWrite& write) {
   return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, pod.name}, {.uid = pod.uid});
 }
 
-std::string_view StatusText(ConditionStatus status) {
-  return status == ConditionStatus::kTrue    ? "True"
-         : status == ConditionStatus::kFalse ? "False"
-                                             : "Unknown";
-}
-
 kube::Request RenderGangStatus(const ApiWrite& write) {
   const GangStatus& status = *write.status;
   json conditions = json::array();
   for (const GangCondition& condition : status.conditions) {
-    conditions.push_back({{"type", condition.type},
-                          {"status", StatusText(condition.status)},
-                          {"reason", condition.reason},
+    conditions.push_back({{"type", ToString(condition.type)},
+                          {"status", ToString(condition.status)},
+                          {"reason", ToString(condition.reason)},
                           {"message", condition.message},
                           {"observedGeneration", status.observed_generation},
                           {"lastTransitionTime", FormatTime(condition.since)}});
@@ -192,8 +186,8 @@ kube::Request RenderGangStatus(const ApiWrite& write) {
   }
   json body = {{"metadata", {{"uid", write.uid}}},
                {"status",
-                {{"phase", status.phase},
-                 {"reason", status.reason},
+                {{"phase", ToString(status.phase)},
+                 {"reason", ToString(status.reason)},
                  {"placement", status.placement},
                  {"predictedAllReduce", status.predicted_all_reduce},
                  {"boundMembers", status.bound_members},
@@ -270,8 +264,9 @@ kube::Request Render(const ApiWrite& write) {
 std::string EventName(const EventNote& event) {
   // FNV-1a: the name only has to differ between texts.
   std::uint64_t hash = 14695981039346656037ULL;
-  for (const std::string* text : {&event.uid, &event.reason, &event.message}) {
-    for (const char c : *text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  for (const std::string_view text :
+       {std::string_view(event.uid), ToString(event.reason), std::string_view(event.message)}) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
     hash = (hash ^ 0x1fU) * 1099511628211ULL;
   }
   return fmt::format("{}.{:016x}", event.name, hash);
@@ -288,7 +283,7 @@ kube::Request RenderEvent(const EventNote& event, const std::string& name, int c
                {"kind", "Event"},
                {"metadata", {{"name", name}, {"namespace", event.ns}}},
                {"involvedObject", std::move(object)},
-               {"reason", event.reason},
+               {"reason", ToString(event.reason)},
                {"message", event.message},
                {"type", event.warning ? "Warning" : "Normal"},
                {"count", count},
@@ -313,7 +308,7 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
     result.message = std::string(Message(status).substr(0, kMessageBytesMost));
     return result;
   }
-  const bool claim = write.kind <= WriteKind::kRemoveFinalizer;
+  const bool claim = TargetOf(write.kind) == WriteTarget::kClaim;
   if (!claim && write.kind != WriteKind::kReadPod) return result;
   const auto body = answer->Json();
   absl::Status status;

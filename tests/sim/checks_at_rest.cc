@@ -11,6 +11,7 @@
 namespace tahoma::simulation {
 
 using json = Json;
+using controller::GangReason;
 
 namespace {
 
@@ -272,9 +273,9 @@ void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
         snapshot.gangs.Find(controller::GangRef{{"default", Text(gang, "/metadata/name")}, false});
     if (view == nullptr) return world_.Fail("the controller does not know gang {}", object->key);
     const std::string told = Text(gang, "/status/phase");
-    if (told != (*view)->phase) {
-      return world_.Fail("gang {} is {} and its status says \"{}\"", object->key, (*view)->phase,
-                         told);
+    if (told != ToString((*view)->phase)) {
+      return world_.Fail("gang {} is {} and its status says \"{}\"", object->key,
+                         ToString((*view)->phase), told);
     }
     if ((*view)->decision == nullptr) CheckGangWaits(**view, gang);
   }
@@ -301,13 +302,14 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
     }
   }
   const bool complete = alive == gang.at("spec").at("members").get<int>();
-  const bool counted =
-      view.reason == "WaitingForPods" || view.reason == "TooManyPods" || view.reason == "PodsEnded";
+  const bool counted = view.reason == GangReason::kWaitingForPods ||
+                       view.reason == GangReason::kTooManyPods ||
+                       view.reason == GangReason::kPodsEnded;
   if (counted == complete) {
-    return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive, view.reason,
-                       view.message);
+    return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
+                       ToString(view.reason), view.message);
   }
-  if (view.reason != "WaitsForCapacity" && view.reason != "NeverFits") return;
+  if (view.reason != GangReason::kWaitsForCapacity && view.reason != GangReason::kNeverFits) return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
   const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");
   if (!shape || !per_pod.is_string()) return;
@@ -318,17 +320,18 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
   // Claims that do not add up to the shape never fit it.
   const int chips = wish.shape[0] * wish.shape[1] * wish.shape[2] * wish.slices;
   if (spec.at("members").get<int>() * wish.chips_per_pod != chips) return;
-  if (CanPlace(Fleet(view.reason == "NeverFits"), wish)) {
-    world_.Fail("gang {} waits as {} and it fits: {}", name, view.reason, view.message);
+  if (CanPlace(Fleet(view.reason == GangReason::kNeverFits), wish)) {
+    world_.Fail("gang {} waits as {} and it fits: {}", name, ToString(view.reason), view.message);
   }
 }
 
 void Checks::CheckPodWaits(const controller::GangView& view, const json& pod) {
   const json& chips = At(pod, "/metadata/annotations/sim~1chips-per-pod");
   if (!chips.is_string()) return;
-  if (view.reason != "WaitsForCapacity" && view.reason != "NeverFits") return;
-  if (SomeNodeHas(std::stoi(chips.get<std::string>()), view.reason == "NeverFits")) {
-    world_.Fail("pod {} waits as {} and it fits: {}", view.ref.key.name, view.reason, view.message);
+  if (view.reason != GangReason::kWaitsForCapacity && view.reason != GangReason::kNeverFits) return;
+  if (SomeNodeHas(std::stoi(chips.get<std::string>()), view.reason == GangReason::kNeverFits)) {
+    world_.Fail("pod {} waits as {} and it fits: {}", view.ref.key.name, ToString(view.reason),
+                view.message);
   }
 }
 

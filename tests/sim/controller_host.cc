@@ -27,7 +27,9 @@ ApiResult NoAnswer(const ApiWrite& write) {
   return ReadAnswer(write, absl::UnavailableError("timed out"), Parsers());
 }
 
-bool IsNotice(const ApiWrite& write) { return write.kind >= WriteKind::kGangStatus; }
+bool IsNotice(const ApiWrite& write) {
+  return TargetOf(write.kind) == controller::WriteTarget::kPeople;
+}
 
 }  // namespace
 
@@ -363,7 +365,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
 // Somebody else changes or deletes the object just before our write arrives.
 void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
   if (IsNotice(write) || !api_.up()) return;
-  const bool claim = write.kind <= WriteKind::kRemoveFinalizer;
+  const bool claim = TargetOf(write.kind) == controller::WriteTarget::kClaim;
   const auto& decision = *write.decision;
   const std::string target =
       claim ? fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",

@@ -154,8 +154,9 @@ void FakeApi::Touch(ClaimFact& claim) {
 
 ApiResult FakeApi::Execute(const ApiWrite& write) {
   ApiResult result = ResultOf(write);
-  if (write.kind <= WriteKind::kRemoveFinalizer) return OnClaim(write, std::move(result));
-  if (write.kind <= WriteKind::kDeletePod) return OnPod(write, std::move(result));
+  const WriteTarget target = TargetOf(write.kind);
+  if (target == WriteTarget::kClaim) return OnClaim(write, std::move(result));
+  if (target == WriteTarget::kPod) return OnPod(write, std::move(result));
   if (write.kind == WriteKind::kGangStatus) statuses_[write.name] = *write.status;
   if (write.kind == WriteKind::kPodCondition) conditions_[write.name] = write.message;
   if (write.kind == WriteKind::kEvent) notes_.push_back(*write.event);

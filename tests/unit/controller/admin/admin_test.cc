@@ -70,7 +70,7 @@ class AdminTest : public ::testing::Test {
   std::unique_ptr<rest::Server> server_;
 };
 
-GangView View(const std::string& phase, const std::string& reason = "",
+GangView View(GangPhase phase, GangReason reason = GangReason::kNone,
               const std::string& message = "") {
   GangView view;
   view.phase = phase;
@@ -235,7 +235,8 @@ TEST_F(AdminTest, APageThatIsNoNumberIsRefused) {
 }
 
 TEST_F(AdminTest, AGangThatWaitsShowsWhy) {
-  AddGang("default", "train", false, View("Pending", "NeverFits", "no unit has 4x4x4"));
+  AddGang("default", "train", false,
+          View(GangPhase::kPending, GangReason::kNeverFits, "no unit has 4x4x4"));
   EXPECT_EQ(Get("/v1/gangs/default/train").body, (json{{"namespace", "default"},
                                                        {"name", "train"},
                                                        {"kind", "Gang"},
@@ -251,7 +252,7 @@ TEST_F(AdminTest, APlacedGangShowsItsPodsAndSlices) {
                     {.name = "train-1", .uid = "u1", .node = "us-0-n1", .rank = 1, .slice = 0}};
   decision->slices = {
       {.unit = "us-0", .shape = "4x4x2", .origin = "0,0,0", .nodes = {"us-0-n0", "us-0-n1"}}};
-  GangView view = View("Placed", "Bound");
+  GangView view = View(GangPhase::kPlaced, GangReason::kBound);
   view.decision = decision;
   view.bound_pods = 2;
   view.predicted_all_reduce = "1.019ms";
@@ -269,9 +270,9 @@ TEST_F(AdminTest, APlacedGangShowsItsPodsAndSlices) {
 }
 
 TEST_F(AdminTest, APodIsFoundByItsNameButAGangOfThatNameComesFirst) {
-  AddGang("default", "x", true, View("Running"));
+  AddGang("default", "x", true, View(GangPhase::kRunning));
   EXPECT_EQ(Get("/v1/gangs/default/x").body["kind"], "Pod");
-  AddGang("default", "x", false, View("Pending"));
+  AddGang("default", "x", false, View(GangPhase::kPending));
   EXPECT_EQ(Get("/v1/gangs/default/x").body["kind"], "Gang");
   EXPECT_EQ(Get("/v1/why/default/x").body["phase"], "Pending");
 }
@@ -326,7 +327,7 @@ TEST_F(AdminTest, WithATokenEveryRouteWantsIt) {
 }
 
 TEST_F(AdminTest, NamesThatAreNotTextStillGiveJson) {
-  AddGang("default", "odd", false, View("Pending", "", "a\xff\"b"));
+  AddGang("default", "odd", false, View(GangPhase::kPending, GangReason::kNone, "a\xff\"b"));
   const Answer answer = Get("/v1/gangs/default/odd");
   EXPECT_EQ(answer.status, 200);
   EXPECT_FALSE(answer.body.is_discarded()) << "the message came from outside";

@@ -67,7 +67,7 @@ TEST(RestoredApiTest, AGangThatOnlyTheBackupKnowsMakesRoomForWhoHasItsDevicesNow
   EXPECT_THAT(world.api.faults, IsEmpty());
   EXPECT_EQ(world.api.pods().at("now").node, "node-a");
   EXPECT_FALSE(world.api.pods().contains("before"));
-  EXPECT_EQ(EventsOf(world.api, "GangUndone"), 1);
+  EXPECT_EQ(EventsOf(world.api, EventReason::kGangUndone), 1);
 }
 
 // The defect: the claim stayed allocated for a pod that ran, and its chips were given to others.

@@ -39,7 +39,7 @@ TEST(CoreTest, AGangIsAllocatedThenBound) {
   EXPECT_THAT(world.api.faults, IsEmpty());
   EXPECT_EQ(BoundPods(world.api), 2);
   EXPECT_EQ(world.api.pods().at("train-1").bound_rank, 1U);
-  EXPECT_EQ(world.api.statuses().at("train").phase, "Running");
+  EXPECT_EQ(world.api.statuses().at("train").phase, GangPhase::kRunning);
   EXPECT_EQ(world.api.statuses().at("train").bound_members, 2);
   // Ten chips on each of two instances: EFA is what they wait for.
   EXPECT_THAT(world.api.statuses().at("train").predicted_all_reduce, EndsWith("ms"));
@@ -79,8 +79,8 @@ TEST(CoreTest, AGangThatDoesNotFitSaysSoAndStartsWhenRoomIsFreed) {
   world.api.AddGang("train", 1);
   world.api.AddPodWithClaim("train-0", "train", 8);
   world.Settle();
-  EXPECT_EQ(world.api.statuses().at("train").phase, "Pending");
-  EXPECT_EQ(world.api.statuses().at("train").reason, "WaitsForCapacity");
+  EXPECT_EQ(world.api.statuses().at("train").phase, GangPhase::kPending);
+  EXPECT_EQ(world.api.statuses().at("train").reason, GangReason::kWaitsForCapacity);
   EXPECT_EQ(world.api.conditions().at("train-0"), "no node has room");
   world.api.FinishPod("first", true);
   world.Settle();
@@ -103,17 +103,32 @@ TEST(CoreTest, AFinishedGangLeavesTheJournalEmptyAndAllChipsFree) {
     if (restarted) world.Start();
     world.Settle();
     const GangStatus& status = world.api.statuses().at("train");
-    EXPECT_EQ(status.phase, "Finished");
+    EXPECT_EQ(status.phase, GangPhase::kFinished);
     ASSERT_EQ(status.conditions.size(), 3U);
     for (const GangCondition& condition : status.conditions) {
-      EXPECT_EQ(condition.status, ConditionStatus::kTrue) << condition.type;
-      EXPECT_EQ(condition.reason, "PodsEnded");
+      EXPECT_EQ(condition.status, ConditionStatus::kTrue) << ToString(condition.type);
+      EXPECT_EQ(condition.reason, GangReason::kPodsEnded);
       EXPECT_EQ(condition.message, "all pods have ended");
     }
   }
 }
 
 // As a Job does, which replaces pods that failed.
+// One answer for the admin API and for the Gang's status.
+TEST(CoreTest, TheViewOfAGangGivesTheReasonOfItsStatus) {
+  World world;
+  AddGangOfTwo(world.api);
+  ASSERT_TRUE(world.Settle());
+  world.api.FinishPod("train-0", false);
+  ASSERT_TRUE(world.Settle(3000, false));
+  const auto view = *world.core().snapshot()->gangs.Find(GangRef{{"default", "train"}, false});
+  const GangStatus& status = world.api.statuses().at("train");
+  EXPECT_EQ(view->phase, GangPhase::kFailed);
+  EXPECT_EQ(view->reason, GangReason::kPodFailed);
+  EXPECT_EQ(view->phase, status.phase);
+  EXPECT_EQ(view->reason, status.reason);
+}
+
 TEST(CoreTest, APodThatComesForOneThatEndedIsToldWhatItWaitsFor) {
   World world;
   AddGangOfTwo(world.api);
@@ -435,7 +450,7 @@ TEST(CoreTest, AFinalizerWithoutAnAllocationIsACommitOnlyWhereTheJournalCanBeLos
     EXPECT_EQ(world.core().snapshot()->counters.journal_records == 0, beside_api);
     EXPECT_EQ(world.api.claims().at("train-0-chips").protected_by_finalizer, beside_api);
     EXPECT_EQ(world.core().snapshot()->counters.gangs_undone, beside_api ? 0U : 1U);
-    EXPECT_EQ(EventsOf(world.api, "GangUndone"), beside_api ? 0 : 1);
+    EXPECT_EQ(EventsOf(world.api, EventReason::kGangUndone), beside_api ? 0 : 1);
     world.api.AddNode("node-b");
     world.Settle();
     world.api.CheckAtRest();
@@ -561,7 +576,7 @@ TEST(CoreTest, ANodeThatVanishesWhileNoControllerRunsUndoesAGangThatIsNotBound) 
     EXPECT_THAT(world.api.faults, IsEmpty());
     EXPECT_EQ(BoundPods(world.api), 0);
     EXPECT_EQ(world.journal.size(), 0U);
-    EXPECT_EQ(EventsOf(world.api, "GangUndone"), 1);
+    EXPECT_EQ(EventsOf(world.api, EventReason::kGangUndone), 1);
   }
 }
 

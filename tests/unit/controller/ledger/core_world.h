@@ -160,7 +160,7 @@ inline int BoundPods(const FakeApi& api) {
   return bound;
 }
 
-inline std::ptrdiff_t EventsOf(const FakeApi& api, const std::string& reason) {
+inline std::ptrdiff_t EventsOf(const FakeApi& api, EventReason reason) {
   return std::count_if(api.events().begin(), api.events().end(),
                        [&](const EventNote& event) { return event.reason == reason; });
 }

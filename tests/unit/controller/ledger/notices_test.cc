@@ -2,6 +2,7 @@
 
 #include "controller/ledger/notices.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,14 +25,15 @@ class NoticesTest : public ::testing::Test {
     pod_.key = {"default", "p"};
     pod_.uid = "uid-p";
   }
-  static GangStatus Status(const std::string& phase, const std::string& reason = "") {
+  static GangStatus Status(GangPhase phase, GangReason reason = GangReason::kNone) {
     GangStatus status;
     status.phase = phase;
     status.reason = reason;
     GangCondition& placed = status.conditions.emplace_back();
-    placed.type = "Placed";
-    placed.status = phase == "Pending" ? ConditionStatus::kFalse : ConditionStatus::kTrue;
-    placed.reason = placed.message = reason;
+    placed.type = ConditionType::kPlaced;
+    placed.status = phase == GangPhase::kPending ? ConditionStatus::kFalse : ConditionStatus::kTrue;
+    placed.reason = reason;
+    placed.message = ToString(reason);
     return status;
   }
   void Pass(std::chrono::nanoseconds by) {
@@ -45,13 +47,14 @@ class NoticesTest : public ::testing::Test {
     std::vector<std::string> told;
     for (const ApiWrite& write : writes) {
       if (write.kind == WriteKind::kGangStatus) {
-        told.push_back("gang " + write.name + " " + write.status->phase);
+        told.push_back(fmt::format("gang {} {}", write.name, ToString(write.status->phase)));
         last_gang_ = write;
       } else if (write.kind == WriteKind::kPodCondition) {
         told.push_back("pod " + write.name + " " + write.message);
         last_pod_ = write;
       } else {
-        told.push_back("event " + write.event->reason + " " + write.event->message);
+        told.push_back(
+            fmt::format("event {} {}", ToString(write.event->reason), write.event->message));
       }
     }
     return told;
@@ -78,7 +81,7 @@ class NoticesTest : public ::testing::Test {
 // ---- Gangs -------------------------------------------------------------------------------------
 
 TEST_F(NoticesTest, GoodNewsOfAGangIsToldAtOnce) {
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   EXPECT_EQ(last_gang_.uid, "uid-train");
   Answer(last_gang_);
@@ -87,58 +90,58 @@ TEST_F(NoticesTest, GoodNewsOfAGangIsToldAtOnce) {
 }
 
 TEST_F(NoticesTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
-  notices_.SetGang(gang_, Status("Pending", "WaitingForPods"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   EXPECT_THAT(Flush(), IsEmpty());
   EXPECT_EQ(notices_.wake(), now_.monotonic + Notices::kGrace);
   Pass(milliseconds(100));
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
 }
 
 TEST_F(NoticesTest, BadNewsThatStaysIsToldAfterTheGraceAndThenSeldom) {
-  notices_.SetGang(gang_, Status("Pending", "a"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   Pass(Notices::kGrace);
   EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
   Answer(last_gang_);
   Pass(seconds(1));
-  notices_.SetGang(gang_, Status("Pending", "b"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
   Pass(Notices::kGrace);
   EXPECT_THAT(Flush(), IsEmpty()) << "another reason, but told a moment ago";
   Pass(Notices::kRepeat);
   EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
-  EXPECT_EQ(last_gang_.status->reason, "b");
+  EXPECT_EQ(last_gang_.status->reason, GangReason::kWaitingForClaims);
 }
 
 TEST_F(NoticesTest, TheSameStatusIsNotWrittenTwice) {
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   Answer(last_gang_);
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Pass(seconds(60));
   EXPECT_THAT(Flush(), IsEmpty());
 }
 
 TEST_F(NoticesTest, AConditionKeepsItsTimeWhileItsStatusStays) {
-  notices_.SetGang(gang_, Status("Pending", "a"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   const WallTime first = now_.wall;
   Pass(seconds(10));
-  notices_.SetGang(gang_, Status("Pending", "b"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
   EXPECT_EQ(notices_.GangStatusOf(gang_.key)->conditions[0].since, first);
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_EQ(notices_.GangStatusOf(gang_.key)->conditions[0].since, now_.wall);
 }
 
 TEST_F(NoticesTest, NewsThatComesWhileAWriteIsUnderWayFollowsItsAnswer) {
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
-  notices_.SetGang(gang_, Status("Running"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kRunning), now_);
   EXPECT_THAT(Flush(), IsEmpty()) << "one write at a time";
   Answer(last_gang_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Running"));
 }
 
 TEST_F(NoticesTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothing) {
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   const ApiWrite first = last_gang_;
   Answer(first, WriteOutcome::kUnavailable);
@@ -153,22 +156,22 @@ TEST_F(NoticesTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothing) {
 }
 
 TEST_F(NoticesTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew) {
-  notices_.SetGang(gang_, Status("Pending", "a"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   notices_.ForgetGang(gang_.key);
   EXPECT_EQ(notices_.GangStatusOf(gang_.key), nullptr);
   EXPECT_EQ(notices_.wake(), std::nullopt);
   notices_.ForgetGang(gang_.key);  // twice is once
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   Answer(last_gang_);
   gang_.uid = "uid-second";
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   EXPECT_EQ(last_gang_.uid, "uid-second");
 }
 
 TEST_F(NoticesTest, AnObjectThatIsGoneIsNotWrittenToAgain) {
-  notices_.SetGang(gang_, Status("Placed"), now_);
+  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   Answer(last_gang_, WriteOutcome::kGone);
   Pass(seconds(60));
@@ -229,13 +232,13 @@ TEST_F(NoticesTest, AFailedConditionIsTriedAgain) {
 }
 
 TEST_F(NoticesTest, EventsAreToldOnceInTheirOrder) {
-  for (const std::string reason : {"A", "B"}) {
+  for (const EventReason reason : {EventReason::kGangBlocked, EventReason::kGangPlaced}) {
     EventNote note;
     note.reason = reason;
     note.message = "m";
     notices_.Tell(note);
   }
-  EXPECT_THAT(Flush(), ElementsAre("event A m", "event B m"));
+  EXPECT_THAT(Flush(), ElementsAre("event GangBlocked m", "event GangPlaced m"));
   EXPECT_THAT(Flush(), IsEmpty());
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "controller/ledger/facts.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -62,6 +63,32 @@ TEST(RecordTest, EveryOtherRecordComesBackToo) {
   EXPECT_EQ(undoing.reason, "why");
 }
 
+TEST(RecordTest, EnumeratorsHaveTheNumbersOfTheFormat) {
+  auto decision = Example();
+  auto& claim = decision.claims[0].allocation;
+  claim.configs.push_back({ConfigSource::kClass, {}, "d", "{}"});
+  const auto effects = {TaintEffect::kNone, TaintEffect::kNoSchedule, TaintEffect::kNoExecute};
+  claim.results[0].tolerations.clear();
+  for (const TaintEffect effect : effects) {
+    claim.results[0].tolerations.push_back({.key = "k",
+                                            .op = TolerationOperator::kExists,
+                                            .value = "",
+                                            .effect = effect,
+                                            .seconds = {}});
+  }
+  claim.results[0].tolerations[0].op = TolerationOperator::kEqual;
+  const std::string bytes =
+      EncodeRecord(GangPrepared{std::make_shared<const GangDecision>(decision)});
+  const Json body = Json::from_cbor(bytes.substr(8));
+  const Json& allocation = body.at("claims").at(0).at(3);
+  const Json& tolerations = allocation.at(0).at(0).at(5);
+  EXPECT_EQ(tolerations.at(0).at(1), 0) << "Equal";
+  EXPECT_EQ(tolerations.at(1).at(1), 1) << "Exists";
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(tolerations.at(i).at(3), i) << "effect " << i;
+  EXPECT_EQ(allocation.at(1).at(0).at(0), 1) << "of the claim";
+  EXPECT_EQ(allocation.at(1).at(1).at(0), 0) << "of the class";
+}
+
 TEST(RecordTest, EveryFlippedBitIsFound) {
   const std::string good =
       EncodeRecord(GangPrepared{std::make_shared<const GangDecision>(Example())});
@@ -96,6 +123,19 @@ TEST(RecordTest, TheChecksumIsCrc32c) {
 TEST(DecisionTest, PlacementReadsLikeTheAnnotation) {
   EXPECT_EQ(PlacementText(Example().slices[0]), "us-0 4x4x2+0,0,2");
   EXPECT_EQ(PlacementText({.unit = "node-a", .shape = "", .origin = "", .nodes = {}}), "node-a");
+}
+
+TEST(DecisionTest, APlacementIsReadBackAsItWasWritten) {
+  for (const DecidedSlice& slice : {DecidedSlice{"us-0", "4x4x2", "0,0,2", {}},
+                                    DecidedSlice{"node-a", "", "", {}}, DecidedSlice{}}) {
+    EXPECT_EQ(ParsePlacement(PlacementText(slice)), slice) << PlacementText(slice);
+  }
+}
+
+TEST(DecisionTest, WhatIsNoPlacementIsTakenForAUnit) {
+  for (const char* text : {"us-0 4x4x2", "us-0 ", "us-0"}) {
+    EXPECT_EQ(ParsePlacement(text), (DecidedSlice{"us-0", "", "", {}})) << text;
+  }
 }
 
 TEST(NaturalOrderTest, NumbersCompareAsNumbers) {

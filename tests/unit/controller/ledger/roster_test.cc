@@ -2,6 +2,7 @@
 
 #include "controller/ledger/roster.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,8 @@ class RosterTest : public ::testing::Test {
     return roster_.Assess({{"default", name}, true}, facts_, busy_);
   }
   static std::string Why(const Readiness& readiness) {
-    return readiness.spec != nullptr ? "ready" : readiness.reason + ": " + readiness.message;
+    if (readiness.spec != nullptr) return "ready";
+    return fmt::format("{}: {}", ToString(readiness.reason), readiness.message);
   }
 
   Facts facts_;
@@ -78,7 +80,7 @@ TEST_F(RosterTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {
   Add(Pod("train-0"));
   const Readiness ready = Assess();
   ASSERT_NE(ready.spec, nullptr) << ready.message;
-  EXPECT_EQ(ready.reason, "");
+  EXPECT_EQ(ready.reason, GangReason::kNone);
   EXPECT_EQ(ready.spec->uid, "uid-train");
   EXPECT_EQ(ready.spec->shape_text, "4x4");
   EXPECT_EQ(ready.spec->priority, 7);
@@ -227,7 +229,7 @@ TEST_F(RosterTest, APodThatIsBoundOrEndedIsFinished) {
   pod = Pod("p", "");
   pod.node = "n0";
   Add(pod);
-  EXPECT_EQ(AssessPod("p").reason, "Finished");
+  EXPECT_EQ(AssessPod("p").reason, GangReason::kFinished);
   EXPECT_FALSE(AssessPod("p").finished);
 }
 

@@ -270,8 +270,13 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
     std::vector<ApiWrite> writes;
     if (i == 0) {
       writes.push_back(Write(WriteKind::kEvent));
-      writes[0].event = std::make_shared<const EventNote>(EventNote{
-          .ns = "ns", .name = "p", .uid = "u", .reason = "R", .message = "m", .when = {}});
+      writes[0].event =
+          std::make_shared<const EventNote>(EventNote{.ns = "ns",
+                                                      .name = "p",
+                                                      .uid = "u",
+                                                      .reason = EventReason::kScheduled,
+                                                      .message = "m",
+                                                      .when = {}});
     }
     writes.push_back(std::move(write));
     publisher.Publish(std::move(writes));
@@ -299,7 +304,12 @@ TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
 }
 
 TEST(EventTest, EqualEventsShareTheirName) {
-  EventNote event{.ns = "ns", .name = "p", .uid = "u", .reason = "R", .message = "m", .when = {}};
+  EventNote event{.ns = "ns",
+                  .name = "p",
+                  .uid = "u",
+                  .reason = EventReason::kScheduled,
+                  .message = "m",
+                  .when = {}};
   const std::string name = EventName(event);
   event.when += std::chrono::seconds(5);
   EXPECT_EQ(EventName(event), name);

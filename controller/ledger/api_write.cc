@@ -1,0 +1,39 @@
+#include "controller/ledger/api_write.h"
+
+#include "lib/base/check.h"
+
+namespace tahoma::controller {
+
+WriteTarget TargetOf(WriteKind kind) {
+  switch (kind) {
+    case WriteKind::kReadClaim:
+    case WriteKind::kAddFinalizer:
+    case WriteKind::kAllocate:
+    case WriteKind::kDeallocate:
+    case WriteKind::kRemoveFinalizer:
+      return WriteTarget::kClaim;
+    case WriteKind::kReadPod:
+    case WriteKind::kBind:
+    case WriteKind::kDeletePod:
+      return WriteTarget::kPod;
+    case WriteKind::kGangStatus:
+    case WriteKind::kPodCondition:
+    case WriteKind::kEvent:
+      return WriteTarget::kPeople;
+  }
+  TAHOMA_CHECK(false);
+  return WriteTarget::kPeople;
+}
+
+ApiResult ResultOf(const ApiWrite& write) {
+  ApiResult result;
+  result.run = write.run;
+  result.kind = write.kind;
+  result.index = write.index;
+  result.attempt = write.attempt;
+  result.ns = write.ns;
+  result.name = write.name;
+  return result;
+}
+
+}  // namespace tahoma::controller
