@@ -136,13 +136,7 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
       const auto holder = holder_of_pod.find(held.uid);
       if (holder != holder_of_pod.end()) holding->holder = holder->second;
     }
-    for (const DeviceResult& result : (*claim)->allocation->results) {
-      if (result.driver != kNeuronDriver) continue;
-      const std::string& node = (*claim)->allocation->node;
-      holding->devices.push_back({.node = node.empty() ? result.pool : node,
-                                  .device = result.device,
-                                  .admin_access = result.admin_access});
-    }
+    holding->devices = HeldDevices(*(*claim)->allocation);
     fleet.cluster.Hold(std::move(holding));
   }));
   return fleet;

@@ -91,6 +91,18 @@ hw::UltraServerMode PairMode(int z) {
 
 }  // namespace
 
+std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
+  std::vector<Holding::HeldDevice> held;
+  for (const DeviceResult& result : allocation.results) {
+    if (result.driver != kNeuronDriver) continue;
+    // A pool of ours is a node's; its name is the node's unless someone chose otherwise.
+    held.push_back({.node = allocation.node.empty() ? result.pool : allocation.node,
+                    .device = result.device,
+                    .admin_access = result.admin_access});
+  }
+  return held;
+}
+
 void AddModes(int z, const ElectedModes& elected, UnitModes& modes) {
   const bool chosen = elected.chosen != hw::UltraServerMode::kUnset;
   const auto may = [&](hw::UltraServerMode mode) {
@@ -209,6 +221,7 @@ void ClusterState::LeaveUnit(NodeId id) {
   const std::uint8_t z = nodes_[id.value()].z;
   nodes_.Mutable(id.value()).unit = UnitId();
   UnitState& unit = units_.Mutable(unit_id.value());
+  TAHOMA_CHECK(unit.nodes[z] == id);  // else the chips of another node would leave with it
   unit.nodes[z] = NodeId();
   const Node& node = *nodes_[id.value()].node;
   if (!unit.ultra && BelongsToUltraServer(node)) {

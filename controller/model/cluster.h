@@ -49,6 +49,9 @@ struct Holding {
   std::optional<WallTime> end;  // when it ends at the latest, if that is known
 };
 
+// The devices of our driver that an allocation gives.
+std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);
+
 // What a ClusterState knows of one node beside its inventory.
 struct NodeState {
   std::shared_ptr<const Node> node;  // nullptr when only holdings speak of it, or the id is unused
