@@ -1,6 +1,70 @@
 #include "controller/ledger/gang_decision.h"
 
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/model/gang.h"
+#include "controller/plan/decision.h"
+#include "lib/base/check.h"
+
 namespace tahoma::controller {
+
+GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now) {
+  TAHOMA_CHECK(placement.members.size() == spec.members.size());  // a gang is placed whole
+  GangDecision decision;
+  decision.key = spec.key;
+  decision.uid = spec.uid;
+  decision.single = spec.single_pod;
+  if (spec.max_runtime) decision.end = now + *spec.max_runtime;
+  for (const SlicePlacement& slice : placement.slices) {
+    DecidedSlice& added = decision.slices.emplace_back();
+    added.unit = slice.unit;
+    added.shape = slice.box.size.ToString();
+    added.origin = torus::ToString(slice.box.origin);
+    added.nodes = slice.nodes;
+  }
+  absl::flat_hash_map<std::string, std::uint32_t> claim_index;  // by name
+  for (const MemberPlacement& member : placement.members) {
+    decision.pods.push_back({.name = member.pod.name,
+                             .uid = member.uid,
+                             .node = member.node,
+                             .rank = static_cast<std::uint32_t>(member.rank),
+                             .slice = static_cast<std::uint32_t>(member.slice)});
+    for (const ClaimPlacement& claim : member.claims) {
+      claim_index[claim.claim.name] = static_cast<std::uint32_t>(decision.claims.size());
+      DecidedClaim decided;
+      decided.name = claim.claim.name;
+      decided.uid = claim.uid;
+      decided.allocation = claim.allocation;
+      decision.claims.push_back(std::move(decided));
+    }
+  }
+  for (const MemberSpec& member : spec.members) {
+    const auto pod = std::find_if(decision.pods.begin(), decision.pods.end(),
+                                  [&](const DecidedPod& p) { return p.name == member.pod.name; });
+    TAHOMA_CHECK(pod != decision.pods.end());
+    const auto index = static_cast<std::uint32_t>(pod - decision.pods.begin());
+    for (const ClaimSpec& claim : member.claims) {
+      const auto [found, added] = claim_index.try_emplace(
+          claim.key.name, static_cast<std::uint32_t>(decision.claims.size()));
+      if (added) {  // allocated before: only reserved for our pods
+        DecidedClaim decided;
+        decided.name = claim.key.name;
+        decided.uid = claim.uid;
+        decided.allocation.node = claim.allocated_node.value_or("");
+        decided.allocated_before = true;
+        decision.claims.push_back(std::move(decided));
+      }
+      auto& consumers = decision.claims[found->second].consumers;
+      if (consumers.empty() || consumers.back() != index) consumers.push_back(index);
+    }
+  }
+  // A claim that nobody uses would count as given back at once, and its chips as free.
+  for (const DecidedClaim& claim : decision.claims) TAHOMA_CHECK(!claim.consumers.empty());
+  return decision;
+}
 
 std::string PlacementText(const DecidedSlice& slice) {
   if (slice.unit.empty() || slice.shape.empty()) return slice.unit;

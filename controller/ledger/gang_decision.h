@@ -26,6 +26,9 @@
 
 namespace tahoma::controller {
 
+struct GangSpec;   // controller/model/gang.h
+struct Placement;  // controller/plan/decision.h
+
 struct DecidedClaim {
   std::string name;  // in the gang's namespace
   std::string uid;
@@ -68,6 +71,10 @@ struct GangDecision {
 
   friend bool operator==(const GangDecision&, const GangDecision&) = default;
 };
+
+// What the planner's placement of the gang means for its pods and claims. `now` is the time of the
+// decision, from which the gang may run for its maxRuntimeSeconds.
+GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now);
 
 // "us-0 4x4x2+0,0,2"; just the unit without a shape, "" without a unit
 // (docs/design/0001-seams.md, annotation tahoma.dev/placement).

@@ -34,14 +34,39 @@ GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision)
     : run_(run),
       decision_(std::move(decision)),
       claims_(decision_->claims.size()),
-      pods_(decision_->pods.size()) {}
+      pods_(decision_->pods.size()) {
+  for (const DecidedClaim& claim : decision_->claims) {
+    for (const std::uint32_t pod : claim.consumers) TAHOMA_CHECK(pod < pods_.size());
+  }
+}
 
 int GangRun::bound_pods() const {
   return static_cast<int>(
       std::count_if(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.bound; }));
 }
 
+bool GangRun::MayApply(const Record& record) const {
+  struct Visitor {
+    const GangRun& run;
+    bool operator()(const GangPrepared&) const { return false; }
+    bool operator()(const GangAllocated&) const { return run.phase_ == RunPhase::kPrepared; }
+    bool operator()(const GangBound&) const { return run.phase_ == RunPhase::kAllocated; }
+    bool operator()(const ClaimReleased& r) const {
+      return run.phase_ == RunPhase::kBound && r.claim < run.claims_.size() &&
+             !run.claims_[r.claim].released;
+    }
+    bool operator()(const GangUndoing&) const {
+      return run.phase_ != RunPhase::kUndoing && run.phase_ != RunPhase::kReleased;
+    }
+    bool operator()(const GangReleased&) const {
+      return run.phase_ == RunPhase::kBound || run.phase_ == RunPhase::kUndoing;
+    }
+  };
+  return std::visit(Visitor{*this}, record);
+}
+
 void GangRun::Apply(const Record& record) {
+  TAHOMA_CHECK(MayApply(record));  // else a bind could be sent before its claim is allocated
   deadline_.reset();
   if (std::holds_alternative<GangAllocated>(record)) {
     phase_ = RunPhase::kAllocated;
@@ -340,6 +365,8 @@ bool GangRun::AllocateAll(MonotonicTime now) {
 }
 
 bool GangRun::BindAll(MonotonicTime now) {
+  // No pod is bound before it is on disk that all claims are allocated.
+  TAHOMA_CHECK(phase_ == RunPhase::kAllocated || phase_ == RunPhase::kBound);
   bool all = true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     PodTrack& track = pods_[i];
@@ -463,6 +490,11 @@ void GangRun::WakeAt(MonotonicTime when) {
 
 void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
                     std::shared_ptr<const ClaimFact> base) {
+  TAHOMA_CHECK(track.in_flight ==
+               0);  // the answer to a second write would be taken for the first's
+  // Without the state it was made for, a write could undo what somebody else has done since.
+  TAHOMA_CHECK(base != nullptr || kind == WriteKind::kReadClaim ||
+               TargetOf(kind) == WriteTarget::kPod);
   track.in_flight = ++*attempts_;
   ApiWrite write;
   write.run = run_;

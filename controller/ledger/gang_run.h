@@ -1,6 +1,6 @@
 // One gang's way through the API: all of it or nothing.
 //
-//   GangRun run(17, decision, RunPhase::kPrepared);
+//   GangRun run(17, decision);
 //   while (std::optional<Record> record = run.Next(now, attempts, writes)) {
 //     journal(*record);                    // before any of `writes` is issued
 //     run.Apply(*record);
@@ -62,7 +62,9 @@ class GangRun {
   // When Next() has something to do without any news; nullopt: only news can move it.
   std::optional<MonotonicTime> wake() const { return wake_; }
 
-  // The one place where a record of this run takes effect.
+  // Whether a record may follow those that were applied (docs/formats/ledger.md, life of a run).
+  bool MayApply(const Record& record) const;
+  // The one place where a record of this run takes effect. It may be applied.
   void Apply(const Record& record);
 
   // The run was begun by an earlier process, whose writes may have come later than the facts were

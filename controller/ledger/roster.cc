@@ -121,6 +121,14 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   return spec;
 }
 
+template <typename Sets, typename Key, typename Member>
+void Forget(Sets& sets, const Key& key, const Member& member) {
+  const auto found = sets.find(key);
+  if (found == sets.end()) return;
+  found->second.erase(member);
+  if (found->second.empty()) sets.erase(found);
+}
+
 }  // namespace
 
 GangRef GangOf(const PodFact& pod) {
@@ -133,20 +141,29 @@ std::string Describe(const GangRef& ref) {
 }
 
 void Roster::OnPod(const PodFact& pod) {
-  if (!pod.gang.empty()) pods_[{pod.key.ns, pod.gang}].insert(pod.key.name);
+  if (!pod.gang.empty()) pods_of_gang_[{pod.key.ns, pod.gang}].insert(pod.key.name);
+  for (const PodClaim& claim : pod.claims) {
+    if (!claim.claim.empty()) pods_of_claim_[{pod.key.ns, claim.claim}].insert(pod.key);
+  }
 }
 
 void Roster::OnPodGone(const PodFact& pod) {
-  const auto found = pods_.find({pod.key.ns, pod.gang});
-  if (found == pods_.end()) return;
-  found->second.erase(pod.key.name);
-  if (found->second.empty()) pods_.erase(found);
+  Forget(pods_of_gang_, GangKey{pod.key.ns, pod.gang}, pod.key.name);
+  for (const PodClaim& claim : pod.claims) {
+    Forget(pods_of_claim_, ClaimKey{pod.key.ns, claim.claim}, pod.key);
+  }
 }
 
 const std::set<std::string>& Roster::PodsOf(const GangKey& gang) const {
   static const std::set<std::string> kNone;
-  const auto found = pods_.find(gang);
-  return found == pods_.end() ? kNone : found->second;
+  const auto found = pods_of_gang_.find(gang);
+  return found == pods_of_gang_.end() ? kNone : found->second;
+}
+
+const std::set<PodKey>& Roster::PodsUsing(const ClaimKey& claim) const {
+  static const std::set<PodKey> kNone;
+  const auto found = pods_of_claim_.find(claim);
+  return found == pods_of_claim_.end() ? kNone : found->second;
 }
 
 Readiness Roster::Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const {

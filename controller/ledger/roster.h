@@ -1,4 +1,5 @@
-// Which pods belong to which gang, and whether a gang is complete and may be planned.
+// Which pods belong to which gang and use which claim, and whether a gang is complete and may be
+// planned.
 //
 //   Roster roster;
 //   roster.OnPod(*pod);
@@ -57,11 +58,13 @@ struct Readiness {
 
 class Roster {
  public:
-  // Remembers the membership of a pod that has a gang.
+  // Remembers the pod's gang and claims.
   void OnPod(const PodFact& pod);
   void OnPodGone(const PodFact& pod);
   // Names of the pods that carry the gang's label.
   const std::set<std::string>& PodsOf(const GangKey& gang) const;
+  // The pods that name the claim, so that news of it reach them.
+  const std::set<PodKey>& PodsUsing(const ClaimKey& claim) const;
 
   // What another run holds back: the text says why a pod must wait for this claim, or is empty.
   using ClaimBusy = std::function<std::string(const ClaimKey& claim)>;
@@ -69,7 +72,8 @@ class Roster {
   Readiness Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const;
 
  private:
-  absl::flat_hash_map<GangKey, std::set<std::string>> pods_;
+  absl::flat_hash_map<GangKey, std::set<std::string>> pods_of_gang_;
+  absl::flat_hash_map<ClaimKey, std::set<PodKey>> pods_of_claim_;
 };
 
 }  // namespace tahoma::controller

@@ -182,6 +182,23 @@ TEST_F(RosterTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
   EXPECT_EQ(Why(AssessPod("p")), "ready");
 }
 
+TEST_F(RosterTest, ThePodsThatUseAClaimAreKnownUntilTheyAreGone) {
+  const ClaimKey shared{"default", "shared"};
+  PodFact a = Pod("a");
+  a.claims = {{"chips", "shared", false}, {"later", "", false}};
+  PodFact b = Pod("b");
+  b.claims = {{"chips", "shared", false}};
+  Add(a);
+  Add(a);  // seen twice is once
+  Add(b);
+  EXPECT_THAT(roster_.PodsUsing(shared), ElementsAre(a.key, b.key));
+  EXPECT_TRUE(roster_.PodsUsing({"other", "shared"}).empty());
+  roster_.OnPodGone(a);
+  EXPECT_THAT(roster_.PodsUsing(shared), ElementsAre(b.key));
+  roster_.OnPodGone(b);
+  EXPECT_TRUE(roster_.PodsUsing(shared).empty());
+}
+
 TEST_F(RosterTest, ClassesAreResolvedWithTheirConfigsFirst) {
   ClassFact neuron = *facts_.classes["neuron.aws.com"];
   neuron.configs = {

@@ -1,0 +1,475 @@
+#include "controller/ledger/gang_runs.h"
+
+#include <algorithm>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// 0 for the record that begins a run.
+RunId RunOf(const Record& record) {
+  struct Visitor {
+    RunId operator()(const GangPrepared&) const { return 0; }
+    RunId operator()(const GangAllocated& r) const { return r.run; }
+    RunId operator()(const GangBound& r) const { return r.run; }
+    RunId operator()(const ClaimReleased& r) const { return r.run; }
+    RunId operator()(const GangUndoing& r) const { return r.run; }
+    RunId operator()(const GangReleased& r) const { return r.run; }
+  };
+  return std::visit(Visitor{}, record);
+}
+
+// What the claim of a decision occupies.
+std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const DecidedClaim& claim) {
+  auto holding = std::make_shared<Holding>();
+  holding->claim = {decision.key.ns, claim.name};
+  holding->claim_uid = claim.uid;
+  holding->holder = Describe({decision.key, decision.single});
+  holding->devices = HeldDevices(claim.allocation);
+  holding->end = decision.end;
+  return holding;
+}
+
+}  // namespace
+
+absl::Status GangRuns::Restore(Sequence sequence, std::string_view bytes) {
+  if (sequence <= last_sequence_) {
+    return DataLoss("journal entry {} after entry {}", sequence, last_sequence_);
+  }
+  auto record = DecodeRecord(bytes);
+  if (!record.ok()) {
+    return Annotate(record.status(), fmt::format("journal entry {}", sequence));
+  }
+  if (const RunId run = RunOf(*record); run != 0) {
+    const auto found = runs_.find(run);
+    if (found == runs_.end()) {
+      return DataLoss("journal entry {} speaks of gang run {}, which is not in the journal",
+                      sequence, run);
+    }
+    const GangRun& known = found->second.run;
+    const auto* released = std::get_if<ClaimReleased>(&*record);
+    if (released != nullptr && released->claim >= known.decision().claims.size()) {
+      return DataLoss("journal entry {} releases claim {} of {}", sequence, released->claim,
+                      known.decision().claims.size());
+    }
+    if (!known.MayApply(*record)) {
+      return DataLoss("journal entry {} cannot follow the entries before it of gang run {}",
+                      sequence, run);
+    }
+  }
+  last_sequence_ = sequence;
+  Apply(sequence, *record);
+  if (std::holds_alternative<GangPrepared>(*record)) {
+    At(sequence).run.MarkRestored();
+    At(sequence).restored = true;
+  }
+  return absl::OkStatus();
+}
+
+// ---- News --------------------------------------------------------------------------------------
+
+void GangRuns::OnPod(const PodKey& key) {
+  const auto found = run_of_pod_.find(key);
+  if (found == run_of_pod_.end()) return;
+  const auto [id, index] = found->second;
+  Entry& entry = At(id);
+  const auto fact = facts_.pods.Find(key);
+  const bool same = fact != nullptr && fact->uid == entry.run.decision().pods[index].uid;
+  entry.run.OnPod(index, same ? fact.get() : nullptr);
+  touched_.insert(id);
+}
+
+void GangRuns::OnClaim(const ClaimKey& key) {
+  TellClaim(key);
+  HoldAsPublished(key);
+}
+
+void GangRuns::TellClaim(const ClaimKey& key) {
+  const auto found = runs_of_claim_.find(key);
+  if (found == runs_of_claim_.end()) return;
+  const auto fact = facts_.claims.Find(key);
+  for (const auto& [id, index] : found->second) {
+    Entry& entry = At(id);
+    const bool same = fact != nullptr && fact->uid == entry.run.decision().claims[index].uid;
+    entry.run.OnClaim(index, same ? fact : nullptr);
+    touched_.insert(id);
+  }
+}
+
+void GangRuns::OnClaimGone(const ClaimFact& claim) {
+  TellClaim(claim.key);
+  if (!IsDecided(claim.key) && cluster_.FindHolding(claim.uid) != nullptr) {
+    cluster_.Release(claim.uid);
+    capacity_freed_ = true;
+  }
+}
+
+void GangRuns::OnNodeGone(const std::string& node) {
+  for (auto& [id, entry] : runs_) {
+    if (entry.run.phase() == RunPhase::kBound) continue;
+    entry.run.OnNodeGone(node);
+    touched_.insert(id);
+  }
+}
+
+void GangRuns::OnResult(const ApiResult& result, MonotonicTime now) {
+  const auto found = runs_.find(result.run);
+  if (found == runs_.end()) return;
+  found->second.run.OnResult(result, now);
+  touched_.insert(result.run);
+}
+
+void GangRuns::OnSynced() {
+  for (auto& [id, entry] : runs_) {
+    const GangDecision& decision = entry.run.decision();
+    for (const DecidedPod& pod : decision.pods) {
+      OnPod({decision.key.ns, pod.name});
+      // No OnNodeGone told of a node that went while no controller ran.
+      const std::optional<NodeId> node = cluster_.FindNode(pod.node);
+      if (!node || cluster_.node(*node).node == nullptr) entry.run.OnNodeGone(pod.node);
+    }
+    for (const DecidedClaim& claim : decision.claims) TellClaim({decision.key.ns, claim.name});
+    touched_.insert(id);
+  }
+}
+
+// Gives the run what is known of its pods and claims.
+void GangRuns::TellAll(RunId id) {
+  const auto decision = At(id).run.shared_decision();
+  for (const DecidedPod& pod : decision->pods) OnPod({decision->key.ns, pod.name});
+  for (const DecidedClaim& claim : decision->claims) TellClaim({decision->key.ns, claim.name});
+  touched_.insert(id);
+}
+
+// ---- Records -----------------------------------------------------------------------------------
+
+GangRuns::Entry& GangRuns::At(RunId run) {
+  const auto found = runs_.find(run);
+  TAHOMA_CHECK(found != runs_.end());  // the indexes by pod, claim, gang and time name live runs
+  return found->second;
+}
+
+void GangRuns::Begin(std::shared_ptr<const GangDecision> decision) {
+  const GangRef ref{decision->key, decision->single};
+  TAHOMA_CHECK(!run_of_gang_.contains(ref));  // two runs would each bind the gang's pods
+  TAHOMA_CHECK(room() > 0);
+  Commit(GangPrepared{std::move(decision)});
+  TellAll(run_of_gang_.at(ref));
+}
+
+void GangRuns::Commit(const Record& record) {
+  const Sequence sequence = ++last_sequence_;
+  if (!std::holds_alternative<GangReleased>(record)) {
+    journal_.put.push_back({sequence, EncodeRecord(record)});
+    ++records_;
+  }
+  Apply(sequence, record);
+}
+
+// The one place where a record takes effect, whether it was just decided or read at a start.
+void GangRuns::Apply(Sequence sequence, const Record& record) {
+  if (const auto* prepared = std::get_if<GangPrepared>(&record)) {
+    ApplyPrepared(sequence, *prepared);
+  } else if (const auto* released = std::get_if<GangReleased>(&record)) {
+    ApplyReleased(released->run);
+  } else {
+    ApplyStep(sequence, RunOf(record), record);
+  }
+}
+
+void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
+  const GangDecision& decision = *record.decision;
+  const GangRef ref{decision.key, decision.single};
+  runs_.emplace(sequence, Entry{.run = GangRun(sequence, record.decision),
+                                .gang = ref,
+                                .records = {sequence},
+                                .wake = std::nullopt});
+  ++in_flight_;
+  run_of_gang_[ref] = sequence;
+  for (std::uint32_t i = 0; i < decision.pods.size(); ++i) {
+    run_of_pod_[{decision.key.ns, decision.pods[i].name}] = {sequence, i};
+  }
+  for (std::uint32_t i = 0; i < decision.claims.size(); ++i) {
+    const DecidedClaim& claim = decision.claims[i];
+    runs_of_claim_[{decision.key.ns, claim.name}].push_back({sequence, i});
+    if (!claim.allocated_before) cluster_.Hold(HoldingOf(decision, claim));
+  }
+}
+
+void GangRuns::ApplyStep(Sequence sequence, RunId id, const Record& record) {
+  Entry& entry = At(id);
+  const bool was_bound = entry.run.phase() == RunPhase::kBound;
+  entry.run.Apply(record);
+  entry.records.push_back(sequence);
+  const bool is_bound = entry.run.phase() == RunPhase::kBound;
+  TAHOMA_CHECK(in_flight_ > 0 || was_bound);  // below 0 it would leave no room for ever
+  if (!was_bound && is_bound) --in_flight_;
+  if (was_bound && !is_bound) ++in_flight_;
+  if (const auto* released = std::get_if<ClaimReleased>(&record)) {
+    const DecidedClaim& claim = entry.run.decision().claims[released->claim];
+    if (!claim.allocated_before) {
+      cluster_.Release(claim.uid);
+      capacity_freed_ = true;
+    }
+    HoldAsPublished({entry.gang.key.ns, claim.name});
+  }
+}
+
+void GangRuns::ApplyReleased(RunId id) {
+  const Entry& entry = At(id);
+  const auto decision = entry.run.shared_decision();
+  const GangRef ref = entry.gang;
+  if (entry.run.phase() != RunPhase::kBound) {
+    TAHOMA_CHECK(in_flight_ > 0);
+    --in_flight_;
+  }
+  journal_.drop.insert(journal_.drop.end(), entry.records.begin(), entry.records.end());
+  if (entry.wake) wakes_.erase({*entry.wake, id});
+  ForgetMembers(id, *decision);
+  for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
+    const DecidedClaim& claim = decision->claims[i];
+    if (claim.allocated_before || entry.run.claim_released(i)) continue;
+    cluster_.Release(claim.uid);
+    capacity_freed_ = true;
+  }
+  if (std::any_of(decision->pods.begin(), decision->pods.end(), [&](const DecidedPod& pod) {
+        const auto fact = facts_.pods.Find(PodKey{decision->key.ns, pod.name});
+        return fact != nullptr && fact->uid != pod.uid && !fact->bound_gang_uid.empty();
+      })) {
+    left_behind_.insert(ref);
+  }
+  runs_.erase(id);
+  touched_.erase(id);
+  held_back_.erase(id);
+  for (const DecidedClaim& claim : decision->claims) {
+    HoldAsPublished({decision->key.ns, claim.name});
+  }
+  news_.push_back({.kind = RunNews::Kind::kMoved, .gang = ref, .decision = decision, .reason = ""});
+}
+
+// Takes the run out of the indexes. A name may belong to a later run by now.
+void GangRuns::ForgetMembers(RunId id, const GangDecision& decision) {
+  const auto of_gang = run_of_gang_.find(GangRef{decision.key, decision.single});
+  if (of_gang != run_of_gang_.end() && of_gang->second == id) run_of_gang_.erase(of_gang);
+  for (const DecidedPod& pod : decision.pods) {
+    const auto member = run_of_pod_.find(PodKey{decision.key.ns, pod.name});
+    if (member != run_of_pod_.end() && member->second.first == id) run_of_pod_.erase(member);
+  }
+  for (const DecidedClaim& claim : decision.claims) {
+    const auto members = runs_of_claim_.find(ClaimKey{decision.key.ns, claim.name});
+    if (members == runs_of_claim_.end()) continue;
+    std::erase_if(members->second, [&](const Member& member) { return member.first == id; });
+    if (members->second.empty()) runs_of_claim_.erase(members);
+  }
+}
+
+JournalBatch GangRuns::TakeJournal() {
+  JournalBatch batch = std::exchange(journal_, {});
+  // A record that is already obsolete is not written at all.
+  std::erase_if(batch.put, [&](const JournalEntry& entry) {
+    return std::find(batch.drop.begin(), batch.drop.end(), entry.sequence) != batch.drop.end();
+  });
+  return batch;
+}
+
+// ---- Moving ------------------------------------------------------------------------------------
+
+void GangRuns::Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+  while (!wakes_.empty() && wakes_.begin()->first <= now) {
+    const RunId id = wakes_.begin()->second;
+    wakes_.erase(wakes_.begin());
+    At(id).wake.reset();
+    touched_.insert(id);
+  }
+  touched_.insert(held_back_.begin(), held_back_.end());
+  for (const RunId id : std::exchange(touched_, {})) AdvanceOne(id, now, attempts, writes);
+}
+
+void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
+                          std::vector<ApiWrite>& writes) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return;
+  Entry& entry = found->second;
+  if (entry.restored) {
+    const bool held_back = IsHeldBack(entry);
+    entry.run.HoldBack(held_back);
+    if (held_back) held_back_.insert(id);
+    if (!held_back) held_back_.erase(id);
+  }
+  while (std::optional<Record> record = entry.run.Next(now, attempts, writes)) {
+    AddNews(entry, *record);
+    Commit(*record);
+    if (std::holds_alternative<GangReleased>(*record)) return;  // the entry is gone
+  }
+  if (entry.wake == entry.run.wake()) return;
+  if (entry.wake) wakes_.erase({*entry.wake, id});
+  entry.wake = entry.run.wake();
+  if (entry.wake) wakes_.insert({*entry.wake, id});
+}
+
+// Of a record that is about to be committed: the run is as it was before.
+void GangRuns::AddNews(const Entry& entry, const Record& record) {
+  RunNews news{.kind = RunNews::Kind::kMoved,
+               .gang = entry.gang,
+               .decision = entry.run.shared_decision(),
+               .reason = ""};
+  if (std::holds_alternative<GangBound>(record)) {
+    news.kind = RunNews::Kind::kBound;
+  } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
+    news.kind = RunNews::Kind::kUndoing;
+    news.reason = undoing->reason;
+  } else if (std::holds_alternative<GangReleased>(record) &&
+             entry.run.phase() == RunPhase::kUndoing) {
+    news.kind = RunNews::Kind::kUndone;
+  }
+  news_.push_back(std::move(news));
+}
+
+std::optional<MonotonicTime> GangRuns::wake() const {
+  if (wakes_.empty()) return std::nullopt;
+  return wakes_.begin()->first;
+}
+
+// Whether devices that the journal gave to the run are in claims of others, in an API that was
+// restored from a backup.
+bool GangRuns::IsHeldBack(const Entry& entry) const {
+  return entry.run.phase() != RunPhase::kUndoing && HoldsWhatOthersHave(entry.run.decision());
+}
+
+bool GangRuns::HoldsWhatOthersHave(const GangDecision& decision) const {
+  return std::any_of(decision.claims.begin(), decision.claims.end(),
+                     [&](const DecidedClaim& claim) {
+                       const Holding* holding = cluster_.FindHolding(claim.uid);
+                       return holding != nullptr && cluster_.IsSharedWithOthers(*holding);
+                     });
+}
+
+// ---- What is held ------------------------------------------------------------------------------
+
+// Whether a run has decided the claim's devices and not given them back. Runs that found the claim
+// allocated do not: such a claim holds what the API says.
+bool GangRuns::IsDecided(const ClaimKey& key) const {
+  const auto found = runs_of_claim_.find(key);
+  if (found == runs_of_claim_.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [this](const Member& member) {
+    const GangRun& run = runs_.at(member.first).run;
+    return !run.decision().claims[member.second].allocated_before &&
+           !run.claim_released(member.second);
+  });
+}
+
+void GangRuns::HoldAsPublished(const ClaimKey& key) {
+  const auto claim = facts_.claims.Find(key);
+  if (claim == nullptr || IsDecided(key)) return;
+  if (claim->allocation != nullptr) {
+    auto holding = std::make_shared<Holding>();
+    holding->claim = key;
+    holding->claim_uid = claim->uid;
+    holding->holder = "claim " + ToString(key);
+    holding->devices = HeldDevices(*claim->allocation);
+    if (!holding->devices.empty()) cluster_.Hold(std::move(holding));
+  } else if (cluster_.FindHolding(claim->uid) != nullptr) {
+    cluster_.Release(claim->uid);
+    capacity_freed_ = true;
+  }
+}
+
+const GangRun* GangRuns::Find(const GangRef& ref) const {
+  const auto found = run_of_gang_.find(ref);
+  return found == run_of_gang_.end() ? nullptr : &runs_.at(found->second).run;
+}
+
+bool GangRuns::HasPlace(const PodFact& pod) const {
+  const auto found = run_of_pod_.find(pod.key);
+  if (found == run_of_pod_.end()) return false;
+  const auto [id, index] = found->second;
+  return runs_.at(id).run.decision().pods[index].uid == pod.uid;
+}
+
+std::string GangRuns::BusyClaim(const ClaimKey& claim) const {
+  const auto found = runs_of_claim_.find(claim);
+  if (found == runs_of_claim_.end()) return "";
+  for (const auto& [id, index] : found->second) {
+    const Entry& entry = runs_.at(id);
+    if (entry.run.phase() == RunPhase::kBound && !entry.run.claim_released(index)) continue;
+    return fmt::format("claim {} is in use by {}", claim.name, Describe(entry.gang));
+  }
+  return "";
+}
+
+// ---- Taking over -------------------------------------------------------------------------------
+
+void GangRuns::TakeOverPublished() {
+  // What a restored backup brought back the records cannot say: they are dropped, and the gang is
+  // taken over as it is published, or decided anew.
+  std::vector<RunId> back;
+  for (const auto& [id, entry] : runs_) {
+    if (CameBack(entry.run, facts_)) back.push_back(id);
+  }
+  for (const RunId id : back) Commit(GangReleased{id});
+
+  std::map<GangRef, std::vector<std::shared_ptr<const PodFact>>> orphans;
+  facts_.pods.ForEach([&](const PodFact& pod) {
+    const GangRef ref = GangOf(pod);
+    if (run_of_gang_.contains(ref) || pod.finished) return;
+    if (!pod.node.empty() && pod.bound_gang_uid.empty()) return;  // somebody else bound it
+    orphans[ref].push_back(facts_.pods.Find(pod.key));
+  });
+  for (auto& [ref, pods] : orphans) {
+    std::sort(pods.begin(), pods.end(),
+              [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
+    TakeOver(ref, pods);
+  }
+}
+
+void GangRuns::TakeOverSuccessors(const Roster& roster) {
+  for (const GangRef& ref : std::exchange(left_behind_, {})) {
+    if (run_of_gang_.contains(ref)) continue;
+    std::vector<std::shared_ptr<const PodFact>> pods;
+    const auto add = [&](const std::string& name) {
+      auto pod = facts_.pods.Find(PodKey{ref.key.ns, name});
+      if (pod != nullptr && !pod->finished) pods.push_back(std::move(pod));
+    };
+    if (ref.single) add(ref.key.name);
+    if (!ref.single) {
+      for (const std::string& name : roster.PodsOf(ref.key)) add(name);
+    }
+    if (!pods.empty()) TakeOver(ref, pods);
+  }
+}
+
+// Whatever is wholly or partly bound is rolled forward, whatever is only partly allocated is rolled
+// back.
+void GangRuns::TakeOver(const GangRef& ref,
+                        const std::vector<std::shared_ptr<const PodFact>>& pods) {
+  const std::optional<PublishedGang> gang = ReadPublished(
+      ref, pods, facts_, [this](const ClaimKey& key) { return runs_of_claim_.contains(key); },
+      options_);
+  if (!gang) return;
+  Commit(GangPrepared{gang->decision});
+  const RunId run = run_of_gang_.at(ref);
+  At(run).run.MarkRestored();
+  At(run).restored = true;
+  TellAll(run);
+  // Binds are sent when all claims are held: one may still be on its way.
+  if (gang->any_bound || gang->all_held) Commit(GangAllocated{run});
+  const auto undo = [&](const char* why) {
+    const GangUndoing record{run, why};
+    AddNews(At(run), record);
+    Commit(record);
+  };
+  // The journal wins over a gang that had ended and that only a restored backup knows.
+  if (HoldsWhatOthersHave(*gang->decision)) {
+    undo("its devices were given to others before the API was restored");
+  } else if (!gang->any_bound || !gang->all_held || !gang->all_placed) {
+    undo("the controller's journal was lost before the gang was whole");
+  } else if (gang->all_bound) {
+    Commit(GangBound{run});
+  }
+  news_.push_back(
+      {.kind = RunNews::Kind::kMoved, .gang = ref, .decision = gang->decision, .reason = ""});
+}
+
+}  // namespace tahoma::controller

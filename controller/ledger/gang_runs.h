@@ -1,0 +1,170 @@
+// The gangs that have a place: the commit protocol of all of them, from the decision until nothing
+// of it is left.
+//
+//   GangRuns runs(facts, cluster, {});
+//   runs.Begin(std::make_shared<const GangDecision>(decision));    // journals GangPrepared
+//   runs.Advance(now, attempts, writes);                           // and later the other records
+//   TAHOMA_RETURN_IF_ERROR(journal.Write(runs.TakeJournal()));     // before `writes` are sent
+//   for (const RunNews& news : runs.TakeNews()) Tell(news);        // kBound: all pods are
+//
+// Each run is a GangRun (gang_run.h); here are all of them: which one a pod, a claim or an answer
+// belongs to, when each has something to do, its records in the journal, and the devices that it
+// holds in the ClusterState. A claim that no run has decided holds what the API shows. A restart
+// restores the runs; a gang that is published and that the journal does not know is taken over
+// (published_gang.h).
+//
+// Scope: carrying decisions out. Which gang gets a place, and when, is decided elsewhere
+// (scheduling_queue.h): Begin() takes any decision, TakeNews() says what became of it, and no order
+// of service, queue or priority is known here. What people are told is in status_reporter.h.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/facts.h"
+#include "controller/ledger/gang_run.h"
+#include "controller/ledger/journal.h"
+#include "controller/ledger/published_gang.h"
+#include "controller/ledger/record.h"
+#include "controller/ledger/roster.h"
+#include "controller/model/cluster.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// What became of a gang's run.
+struct RunNews {
+  enum class Kind : std::uint8_t {
+    kMoved,    // some step further; it may have ended
+    kBound,    // every pod is bound
+    kUndoing,  // it has failed and is taken back
+    kUndone,   // nothing of the failed run is left: the gang may be placed again
+  };
+  Kind kind = Kind::kMoved;
+  GangRef gang;
+  std::shared_ptr<const GangDecision> decision;
+  std::string reason;  // kUndoing: why
+};
+
+class GangRuns {
+ public:
+  // Runs between their decision and their last bind. Bounds what a slow API server can pile up.
+  static constexpr std::size_t kInFlightMost = 1024;
+
+  // Both outlive the runs; who changes `facts` says so with On…() afterwards.
+  GangRuns(const Facts& facts, ClusterState& cluster, ReadPublishedOptions options)
+      : facts_(facts), cluster_(cluster), options_(options) {}
+
+  // Takes one entry of the journal, in order, before anything else. kDataLoss for an entry that
+  // cannot be read or that contradicts the ones before.
+  absl::Status Restore(Sequence sequence, std::string_view bytes);
+
+  // News, which the facts say already.
+  void OnPod(const PodKey& key);
+  void OnClaim(const ClaimKey& key);
+  void OnClaimGone(const ClaimFact& claim);
+  void OnNodeGone(const std::string& node);
+  void OnResult(const ApiResult& result, MonotonicTime now);
+  // Facts and cluster are complete. What the API shows of each run is looked at once more: it may
+  // have gone while no controller ran.
+  void OnSynced();
+
+  // Begins to carry out a decision, of a gang without a run; there is room().
+  void Begin(std::shared_ptr<const GangDecision> decision);
+  // Takes over every gang that is published and has no run. Once, when the facts are complete.
+  void TakeOverPublished();
+  // Takes over pods that bear the names of an ended run's, but were bound for a run that the
+  // journal has dropped: the API was restored to before the gang was made anew.
+  void TakeOverSuccessors(const Roster& roster);
+
+  // Moves every run that has news, or whose time has come. `attempts` numbers the writes.
+  void Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+
+  // What was recorded since the last call; to be durable before any write of that time is sent.
+  JournalBatch TakeJournal();
+  std::vector<RunNews> TakeNews() { return std::exchange(news_, {}); }
+  // Whether devices have become free since the last call.
+  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  // How many records were made, also those that were obsolete before they were written.
+  std::uint64_t records() const { return records_; }
+
+  // nullptr without one.
+  const GangRun* Find(const GangRef& ref) const;
+  // Whether this very pod, not another of its name, has a place.
+  bool HasPlace(const PodFact& pod) const;
+  // Whether some pod of that name has one.
+  bool HasPod(const PodKey& key) const { return run_of_pod_.contains(key); }
+  // Why a pod must wait for the claim: another run holds it back. "" when none does.
+  std::string BusyClaim(const ClaimKey& claim) const;
+
+  std::size_t in_flight() const { return in_flight_; }
+  // How many runs may begin now.
+  std::size_t room() const { return in_flight_ < kInFlightMost ? kInFlightMost - in_flight_ : 0; }
+  // When Advance has something to do without any news.
+  std::optional<MonotonicTime> wake() const;
+
+ private:
+  struct Entry {
+    GangRun run;
+    GangRef gang;
+    std::vector<Sequence> records;
+    std::optional<MonotonicTime> wake;
+    bool restored = false;  // begun by an earlier process, or taken over
+  };
+  using Member = std::pair<RunId, std::uint32_t>;  // and the index in its decision
+
+  Entry& At(RunId run);
+  void Commit(const Record& record);
+  void Apply(Sequence sequence, const Record& record);
+  void ApplyPrepared(Sequence sequence, const GangPrepared& record);
+  void ApplyStep(Sequence sequence, RunId id, const Record& record);
+  void ApplyReleased(RunId id);
+  void ForgetMembers(RunId id, const GangDecision& decision);
+  void TellClaim(const ClaimKey& key);
+  void TellAll(RunId id);
+  void AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
+                  std::vector<ApiWrite>& writes);
+  void AddNews(const Entry& entry, const Record& record);
+  bool IsHeldBack(const Entry& entry) const;
+  bool HoldsWhatOthersHave(const GangDecision& decision) const;
+  bool IsDecided(const ClaimKey& key) const;
+  void HoldAsPublished(const ClaimKey& key);
+  void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
+
+  const Facts& facts_;
+  ClusterState& cluster_;
+  const ReadPublishedOptions options_;
+  Sequence last_sequence_ = 0;
+
+  std::map<RunId, Entry> runs_;
+  absl::flat_hash_map<GangRef, RunId> run_of_gang_;
+  absl::flat_hash_map<PodKey, Member> run_of_pod_;
+  absl::flat_hash_map<ClaimKey, std::vector<Member>> runs_of_claim_;
+  std::set<RunId> touched_;
+  std::set<RunId> held_back_;
+  // Whose run has ended while pods of theirs are bound that it did not have.
+  std::set<GangRef> left_behind_;
+  std::set<std::pair<MonotonicTime, RunId>> wakes_;
+  std::size_t in_flight_ = 0;
+
+  JournalBatch journal_;
+  std::uint64_t records_ = 0;
+  std::vector<RunNews> news_;
+  bool capacity_freed_ = false;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,122 @@
+#include "controller/ledger/published_gang.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Gives the gang's pods ranks: published ones stay, the others fill the gaps in name order.
+void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) {
+  std::vector<bool> used(pods.size(), false);
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (known[i] && pods[i].rank < pods.size()) used[pods[i].rank] = true;
+  }
+  std::uint32_t next = 0;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (known[i]) continue;
+    while (next < pods.size() && used[next]) ++next;
+    pods[i].rank = next++;
+  }
+}
+
+// Where the slices lie, from the annotations of the pods that are bound.
+void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
+                     const std::vector<bool>& bound, GangDecision& decision) {
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (!bound[i] || pods[i]->bound_placement.empty()) continue;
+    const std::size_t slice = decision.pods[i].slice;
+    if (slice >= pods.size()) continue;
+    if (decision.slices.size() <= slice) decision.slices.resize(slice + 1);
+    std::vector<std::string> nodes = std::move(decision.slices[slice].nodes);
+    decision.slices[slice] = ParsePlacement(pods[i]->bound_placement);
+    if (std::find(nodes.begin(), nodes.end(), pods[i]->node) == nodes.end()) {
+      nodes.push_back(pods[i]->node);
+    }
+    decision.slices[slice].nodes = std::move(nodes);
+  }
+}
+
+}  // namespace
+
+std::optional<PublishedGang> ReadPublished(const GangRef& ref,
+                                           const std::vector<std::shared_ptr<const PodFact>>& pods,
+                                           const Facts& facts,
+                                           const std::function<bool(const ClaimKey&)>& in_run,
+                                           const ReadPublishedOptions& options) {
+  TAHOMA_CHECK(!pods.empty());
+  auto decision = std::make_shared<GangDecision>();
+  decision->key = ref.key;
+  decision->single = ref.single;
+  PublishedGang gang{.decision = decision, .all_held = true, .all_placed = true};
+  std::vector<bool> bound;
+  std::map<std::string, std::uint32_t> claim_index;
+  for (const auto& pod : pods) {
+    const auto index = static_cast<std::uint32_t>(decision->pods.size());
+    DecidedPod decided{.name = pod->key.name,
+                       .uid = pod->uid,
+                       .node = pod->node,
+                       .rank = pod->bound_rank,
+                       .slice = pod->bound_slice};
+    bound.push_back(!pod->node.empty() && !pod->bound_gang_uid.empty());
+    if (bound.back()) decision->uid = pod->bound_gang_uid;
+    for (const PodClaim& entry : pod->claims) {
+      const auto claim = facts.claims.Find(ClaimKey{pod->key.ns, entry.claim});
+      const bool allocated = claim != nullptr && claim->allocation != nullptr;
+      const bool ours = allocated && claim->ReservedFor(pod->uid);
+      gang.all_held = gang.all_held && (ours || entry.none);
+      // The first write to a claim is its finalizer; what came no further is cleared too.
+      const bool begun = !options.journal_beside_api && claim != nullptr && !allocated &&
+                         claim->protected_by_finalizer;
+      if ((!ours && !begun) || in_run(claim->key)) continue;
+      if (decided.node.empty() && allocated) decided.node = claim->allocation->node;
+      const auto [at, added] =
+          claim_index.try_emplace(entry.claim, static_cast<std::uint32_t>(decision->claims.size()));
+      if (added) {
+        DecidedClaim adopted;
+        adopted.name = entry.claim;
+        adopted.uid = claim->uid;
+        if (allocated) adopted.allocation = *claim->allocation;
+        decision->claims.push_back(std::move(adopted));
+      }
+      decision->claims[at->second].consumers.push_back(index);
+    }
+    gang.all_placed = gang.all_placed && !decided.node.empty();
+    decision->pods.push_back(std::move(decided));
+  }
+  gang.any_bound = std::find(bound.begin(), bound.end(), true) != bound.end();
+  gang.all_bound = std::find(bound.begin(), bound.end(), false) == bound.end();
+  if (!gang.any_bound && decision->claims.empty()) return std::nullopt;
+  AssignRanks(decision->pods, bound);
+  if (decision->uid.empty()) decision->uid = pods.front()->uid;
+  PublishedSlices(pods, bound, *decision);
+  return gang;
+}
+
+bool CameBack(const GangRun& run, const Facts& facts) {
+  if (run.phase() != RunPhase::kBound) return false;
+  const GangDecision& decision = run.decision();
+  for (std::size_t i = 0; i < decision.claims.size(); ++i) {
+    if (!run.claim_released(i)) continue;
+    const DecidedClaim& decided = decision.claims[i];
+    const auto claim = facts.claims.Find(ClaimKey{decision.key.ns, decided.name});
+    const bool allocated =
+        claim != nullptr && claim->uid == decided.uid && claim->allocation != nullptr;
+    const bool in_use =
+        std::any_of(decided.consumers.begin(), decided.consumers.end(), [&](std::uint32_t user) {
+          const DecidedPod& pod = decision.pods[user];
+          const auto fact = facts.pods.Find(PodKey{decision.key.ns, pod.name});
+          return fact != nullptr && fact->uid == pod.uid && !fact->finished &&
+                 (fact->node.empty() || (allocated && claim->ReservedFor(pod.uid)));
+        });
+    if (in_use) return true;
+  }
+  return false;
+}
+
+}  // namespace tahoma::controller

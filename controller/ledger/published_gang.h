@@ -1,0 +1,52 @@
+// A gang as the Kubernetes API shows it, for a controller whose journal does not know it: the disk
+// was lost, a stand-by with an empty one takes over, or the API was restored from a backup.
+//
+//   const auto gang = ReadPublished(ref, pods, facts, in_run, {});
+//   if (gang && gang->all_bound) Keep(gang->decision);         // all of it is published
+//   if (gang && !gang->all_bound) TakeBack(gang->decision);    // only a part is
+//
+// Scope: reading; what is done with it is decided in gang_runs.h. Pure functions.
+//
+// Thread safety: any thread, while nobody changes the facts.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "controller/ledger/facts.h"
+#include "controller/ledger/gang_decision.h"
+#include "controller/ledger/gang_run.h"
+#include "controller/ledger/roster.h"
+
+namespace tahoma::controller {
+
+struct PublishedGang {
+  std::shared_ptr<const GangDecision> decision;  // as far as the API shows it
+  bool any_bound = false;                        // some pod is bound by us
+  bool all_bound = false;                        // each is
+  bool all_held = false;    // every claim is allocated and reserved for its pod
+  bool all_placed = false;  // of every pod the node is known
+};
+
+struct ReadPublishedOptions {
+  // With the journal beside the API no commit is unknown, and claims are made with their finalizer:
+  // then a finalizer alone is no trace of a commit.
+  bool journal_beside_api = false;
+};
+
+// `pods` are the gang's, in the order of their names, at least one. Claims that are `in_run`
+// already are left out. nullopt when nothing of ours is published.
+std::optional<PublishedGang> ReadPublished(const GangRef& ref,
+                                           const std::vector<std::shared_ptr<const PodFact>>& pods,
+                                           const Facts& facts,
+                                           const std::function<bool(const ClaimKey&)>& in_run,
+                                           const ReadPublishedOptions& options);
+
+// Whether the API shows a claim that the bound run has released in use by one of its pods, or such
+// a pod unbound: the API was restored from a backup of before.
+bool CameBack(const GangRun& run, const Facts& facts);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,160 @@
+#include "controller/ledger/scheduling_queue.h"
+
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+
+#include "lib/base/check.h"
+
+namespace tahoma::controller {
+namespace {
+
+GangReason ReasonOf(BlockedReason reason) {
+  switch (reason) {
+    case BlockedReason::kWaitsForCapacity:
+      return GangReason::kWaitsForCapacity;
+    case BlockedReason::kNeverFits:
+      return GangReason::kNeverFits;
+    case BlockedReason::kInvalid:
+      return GangReason::kInvalid;
+  }
+  TAHOMA_CHECK(false);
+  return GangReason::kNone;
+}
+
+bool AnyClaimOf(const GangSpec& gang, const absl::flat_hash_set<std::string>& taken) {
+  return std::any_of(gang.members.begin(), gang.members.end(), [&](const MemberSpec& member) {
+    return std::any_of(member.claims.begin(), member.claims.end(),
+                       [&](const ClaimSpec& claim) { return taken.contains(claim.uid); });
+  });
+}
+
+}  // namespace
+
+ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec) {
+  return {.behind = -std::int64_t{spec.priority}, .created = spec.created, .gang = ref};
+}
+
+void SchedulingQueue::TouchAllWaiting() {
+  for (const auto& [ref, gang] : waiting_) touched_.insert(ref);
+}
+
+std::set<GangRef> SchedulingQueue::TakeTouched(MonotonicTime now) {
+  while (!backoff_ends_.empty() && backoff_ends_.begin()->first <= now) {
+    const GangRef ref = backoff_ends_.begin()->second;
+    backoff_ends_.erase(backoff_ends_.begin());
+    backing_off_.erase(ref);
+    touched_.insert(ref);
+  }
+  return std::exchange(touched_, {});
+}
+
+void SchedulingQueue::Put(const GangRef& ref, const Readiness& ready) {
+  Deactivate(ref);
+  WaitingGang& gang = waiting_[ref];
+  if (gang.spec == nullptr || ready.spec == nullptr) {
+    gang.reason = ready.reason;
+    gang.message = ready.message;
+  }
+  gang.spec = ready.spec;
+  gang.finished = ready.finished;
+  gang.succeeded = ready.succeeded;
+  if (gang.spec != nullptr && !backing_off_.contains(ref)) {
+    active_.insert(PlaceOf(ref, *gang.spec));
+  }
+}
+
+void SchedulingQueue::Remove(const GangRef& ref) {
+  Deactivate(ref);
+  waiting_.erase(ref);
+}
+
+void SchedulingQueue::Deactivate(const GangRef& ref) {
+  blocked_.erase(ref);
+  const WaitingGang* gang = Find(ref);
+  if (gang != nullptr && gang->spec != nullptr) active_.erase(PlaceOf(ref, *gang->spec));
+}
+
+void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now) {
+  Deactivate(ref);
+  const auto [found, added] = backing_off_.try_emplace(ref, now + kBackoff);
+  if (!added) {
+    backoff_ends_.erase({found->second, ref});
+    found->second = now + kBackoff;
+  }
+  backoff_ends_.insert({found->second, ref});
+}
+
+void SchedulingQueue::OnCapacityFreed() {
+  for (const GangRef& ref : blocked_) {
+    const WaitingGang* gang = Find(ref);
+    // A blocked gang that cannot be planned would wait for ever without a word.
+    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
+    active_.insert(PlaceOf(ref, *gang->spec));
+  }
+  blocked_.clear();
+}
+
+Queue SchedulingQueue::TakeActive(std::size_t most) {
+  Queue queue;
+  while (!active_.empty() && queue.size() < most) {
+    const WaitingGang* gang = Find(active_.begin()->gang);
+    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // only what waits and is ready
+    queue.push_back(gang->spec);
+    active_.erase(active_.begin());
+  }
+  return queue;
+}
+
+std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
+                                           WallTime now) {
+  const Queue queue = TakeActive(std::min(most, kPlansMost));
+  if (queue.empty()) return {};
+  plans_ += queue.size();
+  std::vector<Decision> decisions = plan_(cluster, queue, now);
+  // A gang without an answer would be neither active nor blocked, and never planned again.
+  TAHOMA_CHECK(decisions.size() == queue.size());
+  std::vector<Planned> all;
+  absl::flat_hash_set<std::string> taken;  // claims given away by this very plan
+  for (Decision& decision : decisions) {
+    TAHOMA_CHECK(decision.placement.has_value() != decision.blocked.has_value());
+    const GangRef ref{decision.gang->key, decision.gang->single_pod};
+    if (AnyClaimOf(*decision.gang, taken)) {
+      Touch(ref);  // assessed again: it now waits for that claim
+    } else if (decision.placement) {
+      for (const MemberPlacement& member : decision.placement->members) {
+        for (const ClaimPlacement& claim : member.claims) taken.insert(claim.uid);
+      }
+      Remove(ref);
+      all.push_back({.gang = decision.gang, .placement = std::move(decision.placement)});
+    } else {
+      const bool news = Block(ref, *decision.blocked);
+      all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});
+    }
+  }
+  return all;
+}
+
+// Whether the reason is another than before.
+bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
+  const auto found = waiting_.find(ref);
+  TAHOMA_CHECK(found != waiting_.end() && found->second.spec != nullptr);
+  WaitingGang& gang = found->second;
+  const bool news = gang.reason != ReasonOf(blocked.reason);
+  gang.reason = ReasonOf(blocked.reason);
+  gang.message = blocked.message;
+  blocked_.insert(ref);
+  return news;
+}
+
+const WaitingGang* SchedulingQueue::Find(const GangRef& ref) const {
+  const auto found = waiting_.find(ref);
+  return found == waiting_.end() ? nullptr : &found->second;
+}
+
+std::optional<MonotonicTime> SchedulingQueue::wake() const {
+  if (backoff_ends_.empty()) return std::nullopt;
+  return backoff_ends_.begin()->first;
+}
+
+}  // namespace tahoma::controller

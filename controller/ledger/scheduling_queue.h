@@ -1,0 +1,129 @@
+// The gangs that wait: which of them is planned next, and why the others are not placed.
+//
+//   SchedulingQueue queue(PlanWith(planner));
+//   queue.Put(ref, roster.Assess(ref, facts, busy));             // it waits, ready or not
+//   for (const Planned& planned : queue.Plan(cluster, room, now)) {
+//     if (planned.placement) Begin(*planned.gang, *planned.placement);   // it waits no more
+//     else Say(queue.Find(RefOf(*planned.gang))->message);              // "found 1 of 2 …"
+//   }
+//
+// A gang that is ready is in one of three places: active (to be planned, in the order of service),
+// backing off (it was undone a moment ago), or blocked (the planner found no place; it is planned
+// again when capacity is freed). The order of service is that of ServicePlace.
+//
+// Scope: everything between "all of its pods and claims exist" (roster.h) and "it has a place". A
+// new order of service belongs here: queues and their shares, Capacity Blocks and backfill decide
+// which gang Plan() takes next; within one call the planner serves by the same order (planner.h).
+// What carries a placement out (gang_runs.h) knows nothing of it, and this class knows nothing of
+// records, API writes and their answers.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/ledger/gang_status.h"
+#include "controller/ledger/roster.h"
+#include "controller/model/cluster.h"
+#include "controller/model/gang.h"
+#include "controller/plan/decision.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// Answers every gang of the queue once, in any order.
+using PlanFunction =
+    std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
+
+// A gang that waits.
+struct WaitingGang {
+  std::shared_ptr<const GangSpec> spec;  // nullptr: not ready
+  GangReason reason = GangReason::kNone;
+  std::string message;
+  bool finished = false;   // its pods have ended
+  bool succeeded = false;  // … each with success
+};
+
+// Where a gang stands in the order of service: higher priority first, then older, then by name.
+struct ServicePlace {
+  std::int64_t behind = 0;  // the priority, negated
+  WallTime created;
+  GangRef gang;
+
+  friend auto operator<=>(const ServicePlace&, const ServicePlace&) = default;
+};
+ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec);
+
+// What came of planning one gang.
+struct Planned {
+  std::shared_ptr<const GangSpec> gang;
+  std::optional<Placement> placement;  // nullopt: it is blocked
+  bool news = false;                   // it is blocked for another reason than was said last
+};
+
+class SchedulingQueue {
+ public:
+  // Gangs planned by one call: a step answers new facts, however long the queue is.
+  static constexpr std::size_t kPlansMost = 256;
+  // A gang that was undone waits this long before it is planned again.
+  static constexpr std::chrono::seconds kBackoff{2};
+
+  explicit SchedulingQueue(PlanFunction plan) : plan_(std::move(plan)) {}
+
+  // Something of the gang has changed: it comes with the next TakeTouched, to be assessed.
+  void Touch(const GangRef& ref) { touched_.insert(ref); }
+  void TouchAllWaiting();
+  // Gangs to be assessed: those that were touched and those whose backing off is over.
+  std::set<GangRef> TakeTouched(MonotonicTime now);
+
+  // The gang waits as was found. A message of the planner stays while the gang stays ready.
+  void Put(const GangRef& ref, const Readiness& ready);
+  // It waits no more: it has a run, or exists no longer. Unknown gangs are ignored.
+  void Remove(const GangRef& ref);
+  // From now on it is not planned for kBackoff.
+  void BackOff(const GangRef& ref, MonotonicTime now);
+  // Blocked gangs are active again.
+  void OnCapacityFreed();
+
+  // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
+  // A gang that shares a claim with one placed before it in the same call is touched instead.
+  std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
+
+  // nullptr when the gang does not wait.
+  const WaitingGang* Find(const GangRef& ref) const;
+  std::size_t size() const { return waiting_.size(); }
+  // Whether Plan() has something to do.
+  bool has_active() const { return !active_.empty(); }
+  // When TakeTouched has something without any news.
+  std::optional<MonotonicTime> wake() const;
+  // How many gangs the planner has been asked about.
+  std::uint64_t plans() const { return plans_; }
+
+ private:
+  Queue TakeActive(std::size_t most);
+  void Deactivate(const GangRef& ref);
+  bool Block(const GangRef& ref, const Blocked& blocked);
+
+  const PlanFunction plan_;
+  std::set<GangRef> touched_;
+  absl::flat_hash_map<GangRef, WaitingGang> waiting_;
+  std::set<ServicePlace> active_;
+  std::set<GangRef> blocked_;
+  absl::flat_hash_map<GangRef, MonotonicTime> backing_off_;
+  std::set<std::pair<MonotonicTime, GangRef>> backoff_ends_;
+  std::uint64_t plans_ = 0;
+};
+
+}  // namespace tahoma::controller

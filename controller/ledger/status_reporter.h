@@ -1,0 +1,89 @@
+// What people are shown of the gangs: phases, conditions, reasons, events, the admin API's views.
+//
+//   StatusReporter reporter({facts, roster, cluster, runs, queue});
+//   reporter.Show(ref, now);                      // after anything of the gang has changed
+//   reporter.Flush(now, attempts, writes);        // writes what changed, when it is time
+//   snapshot.gangs = reporter.views();
+//
+// Where a gang stands is found once (its Standing) and shown everywhere: in its view, the status of
+// the Gang, the conditions of its pods. Words are in gang_status.h, times in notices.h.
+//
+// Scope: showing. It reads facts, runs and queue, and changes none of them; nothing that is decided
+// depends on it.
+//
+// Thread safety: belongs to one thread; the views are immutable.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/facts.h"
+#include "controller/ledger/gang_runs.h"
+#include "controller/ledger/gang_status.h"
+#include "controller/ledger/notices.h"
+#include "controller/ledger/roster.h"
+#include "controller/ledger/scheduling_queue.h"
+#include "controller/ledger/snapshot.h"
+#include "controller/model/cluster.h"
+#include "controller/model/persistent.h"
+
+namespace tahoma::controller {
+
+class StatusReporter {
+ public:
+  // All of it outlives the reporter.
+  struct Sources {
+    const Facts& facts;
+    const Roster& roster;
+    const ClusterState& cluster;
+    const GangRuns& runs;
+    const SchedulingQueue& queue;
+  };
+  using Views = PersistentMap<GangRef, std::shared_ptr<const GangView>>;
+
+  explicit StatusReporter(const Sources& sources) : from_(sources) {}
+
+  // Brings the gang's view, status and pod conditions up to date. It has a run or waits.
+  void Show(const GangRef& ref, const Now& now);
+  // It has no run and waits no more.
+  void Forget(const GangRef& ref);
+  // The object exists no more: nothing is written to it.
+  void ForgetGang(const GangKey& key) { notices_.ForgetGang(key); }
+  void ForgetPod(const PodKey& key) { notices_.ForgetPod(key); }
+
+  // Events.
+  void TellRun(const RunNews& news, WallTime now);
+  void TellPlaced(const GangDecision& decision, WallTime now);
+  void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
+
+  // The answer to a write of Flush().
+  void OnResult(const ApiResult& result, const Now& now) { notices_.OnResult(result, now); }
+  void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+    notices_.Flush(now, attempts, writes);
+  }
+  // When Flush has something to do without any news.
+  std::optional<MonotonicTime> wake() const { return notices_.wake(); }
+  const Views& views() const { return views_; }
+
+ private:
+  struct Standing;
+
+  Standing StandingOf(const GangRun& run) const;
+  GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
+  bool EndedBound(const GangRef& ref) const;
+  std::string PredictedAllReduce(const GangDecision& decision) const;
+  void ShowPods(const GangRef& ref, const std::string& message, const Now& now);
+  void TellPod(const PodKey& pod, EventNote note);
+  void TellGang(const GangRef& ref, EventNote note);
+
+  const Sources from_;
+  Notices notices_;
+  Views views_;
+};
+
+}  // namespace tahoma::controller
