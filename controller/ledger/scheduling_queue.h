@@ -4,8 +4,8 @@
 //   queue.Put(ref, roster.Assess(ref, facts, busy));             // it waits, ready or not
 //   for (const Planned& planned : queue.Plan(cluster, room, now)) {
 //     if (planned.placement) Begin(*planned.gang, *planned.placement);   // it waits no more
-//     else Say(queue.Find(RefOf(*planned.gang))->message);              // "found 1 of 2 …"
 //   }
+//   if (const WaitingGang* waiting = queue.Find(ref)) Say(waiting->message);   // why it waits
 //
 // A gang that is ready is in one of three places: active (to be planned, in the order of service),
 // backing off (it was undone a moment ago), or blocked (the planner found no place; it is planned
