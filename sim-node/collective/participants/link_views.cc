@@ -11,15 +11,38 @@ namespace {
 
 // Working out what more changes do to an operation takes too long.
 constexpr std::int64_t kMaxChanges = 1'000'000;
+// Most operations end within it.
+constexpr VirtualDuration kFirstGuess = Microseconds(1000);
+// A communicator's clock ends at 2^62 ps (kLastTime of participant.h); no sum may run over.
+constexpr VirtualDuration kLongestOutlook =
+    VirtualDuration(std::int64_t{1} << 62U) - 2 * kMaxFlapPeriod;
 
-absl::Status CheckChanges(const std::vector<LinkState>& flapping, VirtualDuration until) {
+std::int64_t ChangesOf(const std::vector<LinkState>& flapping, VirtualDuration until) {
   std::int64_t changes = 0;
   for (const LinkState& state : flapping) changes += 2 * (until / state.flapping.period + 1);
-  if (changes <= kMaxChanges) return absl::OkStatus();
-  return ResourceExhausted(
-      "flapping links change {} times within the {} ps of the operation; at most {} changes can be "
-      "worked out",
-      changes, until.count(), kMaxChanges);
+  return changes;
+}
+
+// The longest time, not beyond `most`, whose changes can be worked out; zero when there is none.
+VirtualDuration LongestOutlook(const std::vector<LinkState>& flapping, VirtualDuration most) {
+  VirtualDuration possible{};
+  VirtualDuration impossible = most + VirtualDuration(1);
+  while (impossible - possible > VirtualDuration(1)) {
+    const VirtualDuration middle = possible + (impossible - possible) / 2;
+    (ChangesOf(flapping, middle) <= kMaxChanges ? possible : impossible) = middle;
+  }
+  return possible;
+}
+
+// The changes before `until`; from then on every link is up. An operation whose time goes beyond
+// that is only known to do so.
+FaultPlan UpFrom(VirtualDuration until, const std::vector<LinkState>& flapping,
+                 const FaultPlan& changes) {
+  std::vector<Fault> ups;
+  for (const LinkState& state : flapping) {
+    ups.push_back({.at = VirtualTime(until), .target = state.link, .permille = state.permille});
+  }
+  return changes.And(FaultPlan(std::move(ups)));
 }
 
 }  // namespace
@@ -112,20 +135,25 @@ absl::StatusOr<ScheduleTimes> LinkOutlook::TimesOf(const Schedule& schedule) con
 
 absl::StatusOr<std::vector<ScheduleTimes>> LinkOutlook::TimesOf(
     const std::vector<const Schedule*>& schedules) const {
-  VirtualDuration until{};
-  for (const LinkState& state : flapping_) until = std::max(until, state.flapping.period);
-  // One that flaps seldom may have a period in which another changes too often.
-  while (until > kMinFlapPeriod && !CheckChanges(flapping_, until).ok()) until /= 2;
+  if (IsSteady()) return TimeSchedules(schedules, fabric_);
+  const VirtualDuration longest = LongestOutlook(flapping_, kLongestOutlook);
+  VirtualDuration until = std::min(kFirstGuess, longest);
   // Changes after the end are of no consequence, so the first guess that reaches the end is right.
-  while (true) {
-    TAHOMA_RETURN_IF_ERROR(CheckChanges(flapping_, until));
-    TAHOMA_ASSIGN_OR_RETURN(auto times,
-                            TimeSchedules(schedules, fabric_, {}, ChangesWithin(until)));
-    VirtualTime end{};
-    for (const ScheduleTimes& one : times) end = std::max(end, one.end);
-    if (IsSteady() || end.time_since_epoch() <= until) return times;
-    until = 2 * end.time_since_epoch();
+  while (until > VirtualDuration{}) {
+    TAHOMA_ASSIGN_OR_RETURN(
+        auto times,
+        TimeSchedules(schedules, fabric_, {}, UpFrom(until, flapping_, ChangesWithin(until))));
+    VirtualDuration end{};
+    for (const ScheduleTimes& one : times) end = std::max(end, one.end.time_since_epoch());
+    if (end <= until) return times;
+    if (until == longest) break;
+    until = 2 * std::min(end, longest / 2 + VirtualDuration(1));
+    until = std::min(until, longest);
   }
+  return ResourceExhausted(
+      "flapping links change {} times within {} ps and the operation goes on; at most {} changes "
+      "can be worked out",
+      ChangesOf(flapping_, until), until.count(), kMaxChanges);
 }
 
 }  // namespace tahoma::sim
