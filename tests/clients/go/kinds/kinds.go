@@ -3,6 +3,8 @@
 package kinds
 
 import (
+	"runtime/debug"
+
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	autoscaling "k8s.io/api/autoscaling/v1"
@@ -19,8 +21,16 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// Version is that of the Kubernetes modules in go.mod.
-const Version = "v0.36.3"
+// Version returns that of the Kubernetes modules in go.mod, as the program was built with them.
+func Version() string {
+	build, _ := debug.ReadBuildInfo()
+	for _, module := range build.Deps {
+		if module.Path == "k8s.io/api" {
+			return module.Version
+		}
+	}
+	panic("built without k8s.io/api")
+}
 
 // Objects returns an empty object of each kind.
 func Objects() []runtime.Object {
