@@ -96,10 +96,19 @@ std::optional<Response> Http::Guarded(const Request& request,
   return options_.problem(500, "the request failed inside the server");
 }
 
-void Http::Refuse(Connection& connection, int status, std::string_view detail) {
+Response Http::ProblemOf(int status, std::string_view detail) const {
   Response answer = options_.problem(status, detail);
   if (status == 429 || status == 503) answer.headers.emplace_back("Retry-After", "1");
-  Finish(connection, std::move(answer), false);
+  return answer;
+}
+
+void Http::Refuse(Connection& connection, int status, std::string_view detail) {
+  Finish(connection, ProblemOf(status, detail), false);
+}
+
+std::string Http::Refusal(int status, std::string_view detail) const {
+  const Response answer = ProblemOf(status, detail);
+  return HeadOf(answer, Framing::kLength, false, false) + answer.body;
 }
 
 void Http::Finish(Connection& connection, Response answer, bool keep) {
@@ -113,8 +122,7 @@ void Http::Finish(Connection& connection, Response answer, bool keep) {
     }
     open_streams_.fetch_sub(1);
     if (answer.closed) answer.closed();
-    answer = options_.problem(429, fmt::format("{} streams are open; no more are served", limit));
-    answer.headers.emplace_back("Retry-After", "1");
+    answer = ProblemOf(429, fmt::format("{} streams are open; no more are served", limit));
   }
   Count(answer.status);
   const RequestParser& parser = connection.parser();

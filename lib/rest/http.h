@@ -34,12 +34,15 @@ class Http {
   void Serve(Connection& connection);
   // Answers in a handler's place, and closes.
   void Refuse(Connection& connection, int status, std::string_view detail);
+  // The bytes of such an answer, for a client whose connection is not taken.
+  std::string Refusal(int status, std::string_view detail) const;
   // Streams end at their next turn.
   void EndStreams() { ending_ = true; }
 
  private:
   std::optional<Response> Guarded(const Request& request,
                                   const std::function<std::optional<Response>()>& call) const;
+  Response ProblemOf(int status, std::string_view detail) const;
   void Finish(Connection& connection, Response answer, bool keep);
   void Stream(Connection& connection, Response answer, bool keep);
   // False when its end did not come in order.

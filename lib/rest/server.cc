@@ -53,9 +53,6 @@ constexpr int kAcceptsPerTurn = 64;
 // at all of them.
 constexpr int kEvictedPart = 64;
 constexpr std::size_t kEvictedForBytes = 8;
-constexpr std::string_view kNoRoom =
-    "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
-    "Content-Length: 0\r\n\r\n";
 
 // Descriptors are the program's for more than connections.
 int ConnectionsMost(const ServerOptions& options) {
@@ -92,6 +89,7 @@ class Server::Impl {
         http_(
             options_, metrics, [this](Request& head) { return Refuse(head); },
             [this](Request& request) { return Answer(request); }),
+        no_room_(http_.Refusal(429, "there is no room for another connection")),
         budget_(BudgetOf(options_)),
         workers_(
             {.max_threads = options_.max_threads, .stack_bytes = options_.thread_stack_bytes}) {}
@@ -137,6 +135,7 @@ class Server::Impl {
   Gauge& connections_;
   Counter& evicted_;
   Http http_;
+  const std::string no_room_;  // what a connection that is one too many is told
   std::optional<SiteCheck> site_check_;
   SslContext tls_;
   Budget budget_;
@@ -280,7 +279,7 @@ void Server::Impl::Admit(int fd, const sockaddr_storage& address) {
     const int limit = own ? budget_.limits().connections_per_client : budget_.limits().connections;
     const auto most = static_cast<std::size_t>(std::max(limit / kEvictedPart, 1));
     if (Evict(most, {.client = own ? &client : nullptr}) > 0) continue;
-    if (!tls_) (void)::send(fd, kNoRoom.data(), kNoRoom.size(), MSG_NOSIGNAL);
+    if (!tls_) (void)::send(fd, no_room_.data(), no_room_.size(), MSG_NOSIGNAL);
     ::close(fd);
     return;
   }

@@ -1,6 +1,7 @@
 // Clients that send half of what they should, or read none of what they asked for: they hold no
 // thread, share bounded memory, and give way to others.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -152,6 +153,23 @@ TEST_F(SlowClientsTest, SilentConnectionsGiveWayToNewOnes) {
   ExpectPlainAnswers();
   EXPECT_TRUE(known.Ask(kPlain).ends_with("plain")) << "who has been served goes last";
   EXPECT_LE(Metric("tahoma_http_connections"), 30) << "one client's part";
+}
+
+// The defect: the answer had no body, so that clients could not tell whose answer it was.
+TEST_F(SlowClientsTest, WhoFindsNoRoomIsToldSoAsInOtherRefusals) {
+  Start({.max_connections = 4, .problem = [](int status, std::string_view detail) {
+           return Response::Json(status, fmt::format(R"({{"said":"{}"}})", detail));
+         }});
+  Crowd(3, "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  WaitUntilHeld(3);
+  const std::string refused = RawClient(server_->port()).ReadAnswer();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 429 Too Many Requests\r\n")) << refused;
+  for (const char* field :
+       {"Retry-After: 1\r\n", "Connection: close\r\n", "Content-Type: application/json\r\n"}) {
+    EXPECT_NE(refused.find(field), std::string::npos) << refused;
+  }
+  EXPECT_TRUE(refused.ends_with(R"({"said":"there is no room for another connection"})"))
+      << refused;
 }
 
 TEST_F(SlowClientsTest, ProbesAndMetricsAreAnsweredWhenAllThreadsAreBusy) {
