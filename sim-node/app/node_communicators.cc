@@ -21,12 +21,12 @@ class NodeCommunicators::Events final : public PeerEvents {
     if (election_ != nullptr) election_->OnPeerConnected(node);
     return communicators_.OnPeerConnected(node);
   }
-  void OnPeerMessage(int node, wire::Request message) override {
+  absl::Status OnPeerMessage(int node, wire::Request message) override {
     if (message.method != kElectionMethod) {
-      communicators_.OnPeerMessage(node, std::move(message));
-    } else if (election_ != nullptr) {
-      election_->OnPeerMessage(node, message);
+      return communicators_.OnPeerMessage(node, std::move(message));
     }
+    if (election_ != nullptr) election_->OnPeerMessage(node, message);
+    return absl::OkStatus();
   }
   void OnPeerLost(int node, LostWay way, const absl::Status& why) override {
     if (election_ != nullptr && way == LostWay::kFromPeer) election_->OnPeerLost(node);

@@ -11,8 +11,11 @@
 namespace tahoma::sim {
 namespace {
 
-// Openings for groups that this node has not formed yet: one from each rank of a few groups.
-constexpr std::size_t kMaxEarly = 4 * kMaxWorldSize;
+// Openings of one node for groups that this node has not formed yet: of each rank there to each
+// here, in 16 groups.
+constexpr std::size_t kMaxEarlyOfNode = 4096;
+// What a message holds beside its content.
+constexpr std::size_t kBytesOfMessage = 512;
 // Joins of one node that are remembered: far more than can be under way.
 constexpr std::size_t kMaxJoinsSeen = 4096;
 
@@ -27,7 +30,28 @@ bool EndsGroup(const absl::Status& status) {
          absl::IsUnavailable(status);
 }
 
+std::size_t BytesOf(const PeerMessage& message) {
+  std::size_t bytes = kBytesOfMessage;
+  if (const auto* chunk = std::get_if<Chunk>(&message)) bytes += chunk->payload.size();
+  if (const auto* opening = std::get_if<Opening>(&message)) {
+    bytes += opening->spec.size();
+    for (const NodeLinks& view : opening->views) {
+      bytes += sizeof view + view.unhealthy.size() * sizeof view.unhealthy[0] +
+               (view.dead.size() + view.efa_down.size()) * sizeof(torus::ChipIndex);
+    }
+  }
+  return bytes;
+}
+
+// Only bytes are bounded; each message is a connection of its node's, in the budget's words.
+rest::Budget::Limits HeldLimits(const Communicators::Options& options) {
+  return {.bytes = options.held_bytes, .bytes_per_client = options.held_bytes_of_peer};
+}
+
 }  // namespace
+
+Communicators::Communicators(Options options)
+    : options_(std::move(options)), held_(HeldLimits(options_)) {}
 
 std::string Joiner::Node() const {
   return node < kFirstEfaNode ? fmt::format("node {}", node) : "node " + place.name;
@@ -77,9 +101,11 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   if (request.wanted && !request.wanted()) {
     return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
   }
-  if (waiting_[comm_id].contains(request.rank)) {
+  const auto others = waiting_.find(comm_id);
+  if (others != waiting_.end() && others->second.contains(request.rank)) {
     return AlreadyExists("rank {} waits for communicator \"{}\" already", request.rank, comm_id);
   }
+  TAHOMA_RETURN_IF_ERROR(CheckRoom(options_.node_id, comm_id, request.rank));
   const auto left = Forget(comm_id, request.rank, absl::CancelledError("it joined again"));
   const Joiner joiner{.node = options_.node_id,
                       .number = ++last_join_,
@@ -254,10 +280,13 @@ void Communicators::FormGroup(const std::string& comm_id) {
       AddLocal(comm_id, static_cast<int>(rank), group);
     }
   }
-  std::deque<Early> early;
-  early.swap(early_);
-  for (Early& message : early) {
-    Deliver(message.group, message.from, message.to, std::move(message.message));
+  for (auto& [node, early] : early_) {
+    for (Early& one : early) {
+      if (one.group != group->key) continue;
+      if (!CheckSender(*group, node, one.from, one.to).ok()) continue;
+      Deliver(*group, one.from, one.to, std::move(one.held));
+    }
+    std::erase_if(early, [&](const Early& one) { return one.group == group->key; });
   }
   changed_.notify_all();
 }
@@ -406,13 +435,8 @@ void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std
   changed_.notify_all();
 }
 
-void Communicators::Deliver(const std::string& group, int from, int to, PeerMessage message) {
-  if (const std::shared_ptr<Group> found = FindGroup(group)) {
-    found->inbox[{from, to}].push_back(std::move(message));
-  } else {
-    if (early_.size() >= kMaxEarly) early_.pop_front();
-    early_.push_back({group, from, to, std::move(message)});
-  }
+void Communicators::Deliver(Group& group, int from, int to, Held held) {
+  group.inbox[{from, to}].push_back(std::move(held));
   changed_.notify_all();
 }
 
@@ -421,7 +445,7 @@ absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMess
   const int node = joiner.node;
   std::unique_lock lock(mutex_);
   if (node == options_.node_id) {
-    Deliver(group.key, from, to, std::move(message));
+    Deliver(group, from, to, {.message = std::move(message), .share = nullptr});
     return absl::OkStatus();
   }
   PeerLink* const link = LinkTo(node);
@@ -439,7 +463,7 @@ absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMess
 
 absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from, int to) {
   std::unique_lock lock(mutex_);
-  std::deque<PeerMessage>& inbox = group.inbox[{from, to}];
+  std::deque<Held>& inbox = group.inbox[{from, to}];
   const bool woken = changed_.wait_for(lock, options_.run_timeout, [&] {
     return !inbox.empty() || group.gone.contains(from) || group.gone.contains(to);
   });
@@ -450,7 +474,7 @@ absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from
         options_.run_timeout.count());
   }
   if (inbox.empty()) return group.gone.contains(from) ? group.gone.at(from) : group.gone.at(to);
-  PeerMessage message = std::move(inbox.front());
+  PeerMessage message = std::move(inbox.front().message);
   inbox.pop_front();
   return message;
 }
@@ -522,6 +546,7 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
   if (way == LostWay::kFromPeer) {
     // It tells us anew what it still wants, perhaps as a new process that counts from 1.
     joins_seen_.erase(node);
+    early_.erase(node);
     views_.erase(node);
     for (auto& [comm_id, waiting] : waiting_) {
       std::erase_if(waiting, [node](const auto& entry) { return entry.second.node == node; });
@@ -531,13 +556,14 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
   changed_.notify_all();
 }
 
-void Communicators::OnPeerMessage(int node, wire::Request message) {
-  // A message that cannot be read is dropped: its sender's ranks run into their time limits, and
-  // nobody else is harmed.
-  if (message.method == kJoinMethod) (void)OnJoin(node, message);
-  if (message.method == kLeaveMethod) (void)OnLeave(node, message);
-  if (message.method == kLinksMethod) (void)OnLinks(node, message);
-  if (message.method == kDataMethod) (void)OnData(std::move(message));
+// A message that cannot be read is dropped: its sender's ranks run into their time limits, and
+// nobody else is harmed.
+absl::Status Communicators::OnPeerMessage(int node, wire::Request message) {
+  if (message.method == kJoinMethod) return OnJoin(node, message);
+  if (message.method == kLeaveMethod) return OnLeave(node, message);
+  if (message.method == kLinksMethod) return OnLinks(node, message);
+  if (message.method == kDataMethod) return OnData(node, std::move(message));
+  return absl::OkStatus();
 }
 
 absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
@@ -564,9 +590,9 @@ absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
                 node < kFirstEfaNode ? options_.links.torus() : join.joiner.place.torus()));
   join.joiner.node = node;
   const std::lock_guard lock(mutex_);
-  std::set<std::uint64_t>& seen = joins_seen_[node];
-  if (!seen.insert(join.joiner.number).second) return absl::OkStatus();
-  if (seen.size() > kMaxJoinsSeen) seen.erase(seen.begin());
+  if (joins_seen_[node].contains(join.joiner.number)) return absl::OkStatus();
+  TAHOMA_RETURN_IF_ERROR(CheckRoom(node, join.comm_id, join.rank));
+  NoteJoin(node, join.joiner.number);
   waiting_[join.comm_id].insert_or_assign(join.rank, std::move(join.joiner));
   FormGroup(join.comm_id);
   changed_.notify_all();
@@ -576,7 +602,7 @@ absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
 absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
   TAHOMA_ASSIGN_OR_RETURN(const LeaveMessage leave, DecodeLeave(message));
   const std::lock_guard lock(mutex_);
-  joins_seen_[node].insert(leave.number);
+  NoteJoin(node, leave.number);
   MarkGone(node, leave.comm_id, leave.rank, leave.number, absl::CancelledError(leave.reason));
   // It has seen all that are in each other's way; here some may have left before others came.
   const auto waiting = waiting_.find(leave.comm_id);
@@ -595,11 +621,102 @@ absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
   return absl::OkStatus();
 }
 
-absl::Status Communicators::OnData(wire::Request message) {
+absl::Status Communicators::OnData(int node, wire::Request message) {
   TAHOMA_ASSIGN_OR_RETURN(DataMessage data, DecodeData(std::move(message), kMaxGangLinks));
   const std::lock_guard lock(mutex_);
-  Deliver(data.group, data.from, data.to, std::move(data.message));
+  const std::shared_ptr<Group> group = FindGroup(data.group);
+  if (group == nullptr) return KeepEarly(node, std::move(data));
+  TAHOMA_RETURN_IF_ERROR(CheckSender(*group, node, data.from, data.to));
+  if (group->gone.contains(data.from)) return absl::OkStatus();
+  absl::StatusOr<Held> held = Hold(node, std::move(data.message));
+  if (!held.ok()) {
+    // What came after it would be out of order.
+    const Joiner& joiner = group->ranks[static_cast<std::size_t>(data.from)];
+    MarkGone(node, group->comm_id, data.from, joiner.number, held.status());
+    return held.status();
+  }
+  Deliver(*group, data.from, data.to, *std::move(held));
   return absl::OkStatus();
+}
+
+absl::Status Communicators::CheckRoom(int node, const std::string& comm_id, int rank) const {
+  std::size_t own = 0;
+  std::size_t others = 0;
+  for (const auto& [id, waiting] : waiting_) {
+    for (const auto& [other, joiner] : waiting) {
+      if (joiner.node == node && id == comm_id && other == rank) return absl::OkStatus();  // anew
+      if (joiner.node == node) ++own;
+      if (joiner.node != options_.node_id) ++others;
+    }
+  }
+  if (own >= options_.waiting_of_node) {
+    return ResourceExhausted(
+        "rank {} of communicator \"{}\": pods of node {} wait for others in {} places already, and "
+        "more may not",
+        rank, comm_id, node, own);
+  }
+  if (node != options_.node_id && others >= options_.waiting_of_others) {
+    return ResourceExhausted(
+        "rank {} of communicator \"{}\": pods of other nodes wait in {} places already, and more "
+        "may not",
+        rank, comm_id, others);
+  }
+  return absl::OkStatus();
+}
+
+void Communicators::NoteJoin(int node, std::uint64_t number) {
+  std::set<std::uint64_t>& seen = joins_seen_[node];
+  seen.insert(number);
+  if (seen.size() > kMaxJoinsSeen) seen.erase(seen.begin());
+}
+
+absl::Status Communicators::CheckSender(const Group& group, int node, int from, int to) const {
+  const auto ranks = static_cast<int>(group.ranks.size());
+  if (from >= ranks || to >= ranks) {
+    return InvalidArgument(
+        "communicator \"{}\" has {} ranks; node {} sends from rank {} to rank {}", group.comm_id,
+        ranks, node, from, to);
+  }
+  const Joiner& sender = group.ranks[static_cast<std::size_t>(from)];
+  if (sender.node != node) {
+    return PermissionDenied(
+        "communicator \"{}\": node {} sends in the name of rank {}, which is on {}", group.comm_id,
+        node, from, sender.Node());
+  }
+  if (group.ranks[static_cast<std::size_t>(to)].node != options_.node_id) {
+    return InvalidArgument(
+        "communicator \"{}\": node {} sends to rank {}, which is not on this node", group.comm_id,
+        node, to);
+  }
+  return absl::OkStatus();
+}
+
+// All ranks wait for everybody's opening, so nothing else comes before the group is formed here.
+absl::Status Communicators::KeepEarly(int node, DataMessage data) {
+  if (!std::holds_alternative<Opening>(data.message)) {
+    return NotFound("node {} sends data of group \"{}\", which is not formed here", node,
+                    data.group);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(Held held, Hold(node, std::move(data.message)));
+  std::deque<Early>& early = early_[node];
+  if (early.size() >= kMaxEarlyOfNode) early.pop_front();  // of a group that has ended, likely
+  early.push_back(
+      {.group = std::move(data.group), .from = data.from, .to = data.to, .held = std::move(held)});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Communicators::Held> Communicators::Hold(int node, PeerMessage message) {
+  const std::string client = fmt::format("node {}", node);
+  std::unique_ptr<rest::Budget::Share> share = held_.Admit(client);
+  share->Hold(BytesOf(message));
+  const rest::Budget::Over over = held_.Weight(client);
+  if (over == rest::Budget::Over::kNobody) {
+    return Held{.message = std::move(message), .share = std::move(share)};
+  }
+  const bool all = over == rest::Budget::Over::kAll;
+  return ResourceExhausted("messages of {} that nobody has read would hold more than {} bytes",
+                           all ? "all nodes" : client,
+                           all ? options_.held_bytes : options_.held_bytes_of_peer);
 }
 
 }  // namespace tahoma::sim

@@ -32,12 +32,15 @@
 #include <utility>
 #include <vector>
 
+#include "lib/rest/budget.h"
 #include "sim-node/collective/participants/participant.h"
 #include "sim-node/link/torus_links.h"
 #include "sim-node/serve/gang_fabric.h"
 #include "sim-node/serve/peer_link.h"
 
 namespace tahoma::sim {
+
+struct DataMessage;
 
 // Pods: each has a chip of its own in an UltraCluster of 2,048.
 inline constexpr int kMaxWorldSize = 2048;
@@ -72,6 +75,15 @@ class Communicators final : public PeerEvents {
     // How long a running collective waits for one message. A hung peer costs this (NRT's own limit
     // is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
     std::chrono::milliseconds run_timeout{30'000};
+    // Joins of one node's pods that may wait, those of 64 communicators with a pod on each
+    // chip: the node refuses what is beyond, and so does whoever is told of it. And those of all
+    // other nodes together, 16 gangs of the largest size.
+    std::size_t waiting_of_node = 1024;
+    std::size_t waiting_of_others = std::size_t{16} * kMaxWorldSize;
+    // What messages of one peer, and of all, may hold until they are read: what a pod with the
+    // fullest buffers sends before anybody reads fits twice.
+    std::size_t held_bytes_of_peer = 2 * kMaxBufferBytes;
+    std::size_t held_bytes = 4 * kMaxBufferBytes;
     // Of all collectives; nodes that differ in it refuse to run one together.
     PlanMode mode = PlanMode::kBest;
   };
@@ -101,7 +113,7 @@ class Communicators final : public PeerEvents {
     std::uint64_t times = 1;
   };
 
-  explicit Communicators(Options options) : options_(std::move(options)) {}
+  explicit Communicators(Options options);
 
   // Hears of every operation that has ended well, from the thread of its rank. Only before the
   // first Join.
@@ -114,7 +126,8 @@ class Communicators final : public PeerEvents {
   void ConnectEfa(PeerLink& link);
 
   // Waits until all ranks have joined. kInvalidArgument for a rank or size out of bounds, or chips
-  // that are not of this torus; kAlreadyExists when that rank waits already; kDeadlineExceeded
+  // that are not of this torus; kResourceExhausted when too many joins of this node wait;
+  // kAlreadyExists when that rank waits already; kDeadlineExceeded
   // naming the missing ranks; kFailedPrecondition when ranks disagree on the size or share a chip.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
@@ -141,11 +154,18 @@ class Communicators final : public PeerEvents {
                 std::vector<torus::ChipIndex> efa_down = {});
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
-  void OnPeerMessage(int node, wire::Request message) override;
+  // What is said for a rank of another node, or would hold more than a peer may, is refused. A rank
+  // whose data is refused for its size is out of its group.
+  absl::Status OnPeerMessage(int node, wire::Request message) override;
   void OnPeerLost(int node, LostWay way, const absl::Status& why) override;
 
  private:
   class GroupPeer;
+  // A message that waits to be read, and what it holds of the bytes of the peer that sent it.
+  struct Held {
+    PeerMessage message;
+    std::unique_ptr<rest::Budget::Share> share;  // nullptr: from this node
+  };
   struct Group {
     std::string comm_id;
     std::string key;  // comm id and the join numbers of its ranks: the same on every node
@@ -153,7 +173,7 @@ class Communicators final : public PeerEvents {
     std::optional<GangFabric> gang;
     std::map<int, absl::Status> gone;  // ranks that left or were lost
     // Messages for ranks of this node, by (from, to).
-    std::map<std::pair<int, int>, std::deque<PeerMessage>> inbox;
+    std::map<std::pair<int, int>, std::deque<Held>> inbox;
   };
   // A rank of this node in its group.
   struct Local {
@@ -165,7 +185,7 @@ class Communicators final : public PeerEvents {
     std::string group;
     int from = 0;
     int to = 0;
-    PeerMessage message;
+    Held held;
   };
   using Waiting = std::map<int, Joiner>;  // by rank
   // A refusal, and the nodes that could not be told of it then.
@@ -202,7 +222,15 @@ class Communicators final : public PeerEvents {
   // Leaves whatever join of that rank there is and says how to tell the others.
   std::optional<wire::Request> Forget(const std::string& comm_id, int rank,
                                       const absl::Status& why);
-  void Deliver(const std::string& group, int from, int to, PeerMessage message);
+  // Whether one more join of that node may wait.
+  absl::Status CheckRoom(int node, const std::string& comm_id, int rank) const;
+  // Notes that the peer has told of the join, or of its end.
+  void NoteJoin(int node, std::uint64_t number);
+  // Whether messages of that peer may go from rank to rank of the group.
+  absl::Status CheckSender(const Group& group, int node, int from, int to) const;
+  void Deliver(Group& group, int from, int to, Held held);
+  absl::Status KeepEarly(int node, DataMessage data);
+  absl::StatusOr<Held> Hold(int node, PeerMessage message);
   // Without mutex_: they wait.
   void Tell(const wire::Request& message);
   absl::Status SendMessage(Group& group, int from, int to, PeerMessage message);
@@ -211,9 +239,10 @@ class Communicators final : public PeerEvents {
   absl::Status OnJoin(int node, const wire::Request& message);
   absl::Status OnLeave(int node, const wire::Request& message);
   absl::Status OnLinks(int node, const wire::Request& message);
-  absl::Status OnData(wire::Request message);
+  absl::Status OnData(int node, wire::Request message);
 
   const Options options_;
+  rest::Budget held_;         // bytes of messages that wait, by the node that sent them
   PeerLink* link_ = nullptr;  // to the nodes of the UltraServer
   PeerLink* efa_ = nullptr;   // to those of other units
   std::function<void(const Traffic&)> observer_;
@@ -227,7 +256,8 @@ class Communicators final : public PeerEvents {
   std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_;  // by comm id and rank
   std::set<int> reached_;  // nodes that have been told all of this
   std::deque<TurnedAway> turned_away_;
-  std::deque<Early> early_;  // for groups that are not formed here yet
+  // By node: the first words of its ranks to groups that are not formed here yet.
+  std::map<int, std::deque<Early>> early_;
   std::map<int, NodeLinks> views_;
 };
 

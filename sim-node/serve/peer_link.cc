@@ -10,6 +10,8 @@
 namespace tahoma::sim {
 namespace {
 
+constexpr std::string_view kRefusedConnection = "a node's connection was refused";
+
 constexpr std::string_view kHello = "peerHello";
 constexpr std::string_view kAlive = "peerAlive";
 // How often a peer is heard within the silence that loses it: one late word is no reason yet.
@@ -126,7 +128,7 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
     absl::Status proven = Secure(*connection, wire::TlsRole::kClient);
     if (proven.ok()) proven = CheckProof(*connection, outgoing.peer);
     if (!proven.ok()) {
-      LogRefusal(proven);
+      LogRefusal(kRefusedConnection, proven);
       continue;
     }
     const absl::Status ended = Converse(outgoing, *connection);
@@ -230,7 +232,7 @@ void PeerLink::ReadLoop(Incoming& incoming) {
   wire::Connection& connection = *incoming.connection;
   const absl::StatusOr<Hello> peer = Greeting(connection);
   if (!peer.ok()) {
-    LogRefusal(peer.status());
+    LogRefusal(kRefusedConnection, peer.status());
     return connection.Shutdown();
   }
   EndFormer(incoming, peer->node);
@@ -242,6 +244,7 @@ void PeerLink::ReadLoop(Incoming& incoming) {
 
 // Why the connection ended; kDeadlineExceeded when the peer was silent for too long.
 absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connection) {
+  bool dropped = false;
   while (true) {
     auto frame = connection.Receive(peer.patience);
     if (absl::IsDeadlineExceeded(frame.status())) {
@@ -249,8 +252,14 @@ absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connect
     }
     TAHOMA_RETURN_IF_ERROR(frame.status());
     TAHOMA_ASSIGN_OR_RETURN(wire::NumberedRequest message, wire::DecodeRequest(*std::move(frame)));
-    if (message.request.method != kAlive) {
-      events_.OnPeerMessage(peer.node, std::move(message.request));
+    if (message.request.method == kAlive) continue;
+    const absl::Status taken = events_.OnPeerMessage(peer.node, std::move(message.request));
+    // One line for each connection: a peer that errs may do so as often as it likes.
+    if (!taken.ok() && !std::exchange(dropped, true)) {
+      const std::string& name = outgoing_.at(peer.node)->peer.name;
+      LogRefusal(fmt::format("a message of node {} was dropped",
+                             name.empty() ? std::to_string(peer.node) : name),
+                 taken);
     }
   }
 }
@@ -299,9 +308,9 @@ absl::Status PeerLink::CheckProof(const wire::Connection& connection,
   return PermissionDenied("{} has no certificate for node \"{}\"", connection.peer(), peer.name);
 }
 
-void PeerLink::LogRefusal(const absl::Status& why) {
+void PeerLink::LogRefusal(std::string_view what, const absl::Status& why) {
   if (!options_.log) return;
-  std::string line = fmt::format("a node's connection was refused: {}", Message(why));
+  std::string line = fmt::format("{}: {}", what, Message(why));
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || std::exchange(logged_, line) == line) return;

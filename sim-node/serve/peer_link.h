@@ -35,6 +35,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -54,7 +55,8 @@ class PeerEvents {
   // A connection to the peer stands (Connected is true): what must be told first, before anything
   // that is sent from now on.
   virtual std::vector<wire::Request> OnPeerConnected(int node) = 0;
-  virtual void OnPeerMessage(int node, wire::Request message) = 0;
+  // A message that is not taken is dropped; the first of a connection is logged with the reason.
+  virtual absl::Status OnPeerMessage(int node, wire::Request message) = 0;
   virtual void OnPeerLost(int node, LostWay way, const absl::Status& why) = 0;
 };
 
@@ -81,7 +83,7 @@ class PeerLink {
     std::chrono::milliseconds silence{10'000};
     // Of all TCP connections, when set; every peer must have a name then.
     std::optional<wire::Tls> tls{};
-    // Hears why a connection was refused, each reason once until another comes.
+    // Hears why a connection or a message was refused, each reason once until another comes.
     std::function<void(const std::string& line)> log = nullptr;
   };
 
@@ -134,7 +136,7 @@ class PeerLink {
   // Whether what is at the other end is the peer of that name.
   absl::Status CheckProof(const wire::Connection& connection, const PeerAddress& peer) const;
   absl::StatusOr<Hello> Greeting(wire::Connection& connection);
-  void LogRefusal(const absl::Status& why);
+  void LogRefusal(std::string_view what, const absl::Status& why);
   absl::StatusOr<int> Recognise(wire::Fields& fields) const;
   void EndFormer(Incoming& incoming, int node);
   void HangUp(int node);

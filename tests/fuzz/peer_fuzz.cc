@@ -111,7 +111,7 @@ Instance MakeInstance() {
 class NoEvents final : public PeerEvents {
  public:
   std::vector<wire::Request> OnPeerConnected(int) override { return {}; }
-  void OnPeerMessage(int, wire::Request) override {}
+  absl::Status OnPeerMessage(int, wire::Request) override { return absl::OkStatus(); }
   void OnPeerLost(int, LostWay, const absl::Status&) override {}
 };
 
@@ -146,7 +146,7 @@ class Node {
     if (request.method == kElectionMethod) {
       OnNotice(from, request);
     } else if (request.method.starts_with("peer")) {
-      communicators_.OnPeerMessage(static_cast<int>(from % 8), request);
+      (void)communicators_.OnPeerMessage(static_cast<int>(from % 8), request);
     } else if (request.method == wire::kWatchInventory) {
       (void)wire::DecodeWatchParams(request.params);  // the call itself would wait
     } else {

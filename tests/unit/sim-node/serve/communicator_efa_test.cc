@@ -389,7 +389,7 @@ TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) 
   const int other = kFirstEfaNode;  // it does not run
   const Joiner three{
       .number = 1, .world_size = 3, .members = ChipsOf(PlaceOfRank(0)), .place = PlaceOfRank(0)};
-  (*node).OnPeerMessage(other, EncodeJoin("job", 0, three));
+  ASSERT_TRUE((*node).OnPeerMessage(other, EncodeJoin("job", 0, three)).ok());
   const auto joined = (*node).Join(
       {.comm_id = "job", .rank = 1, .world_size = 2, .members = ChipsOf(PlaceOfRank(4))});
   EXPECT_EQ(Message(joined.status()),
@@ -416,10 +416,9 @@ TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
   // Until the rank waits the refusal has nobody to reach.
   const auto waits = [&] { return !(*node).OnPeerConnected(kFirstEfaNode).empty(); };
   while (!waits()) std::this_thread::yield();
-  (*node).OnPeerMessage(
-      kFirstEfaNode,
-      EncodeLeave(
-          {.comm_id = "job", .rank = 0, .number = 1, .reason = "two networks", .refused = true}));
+  const wire::Request refusal = EncodeLeave(
+      {.comm_id = "job", .rank = 0, .number = 1, .reason = "two networks", .refused = true});
+  ASSERT_TRUE((*node).OnPeerMessage(kFirstEfaNode, refusal).ok());
   waiter.join();
   EXPECT_EQ(joined->status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(joined->status()), "two networks");

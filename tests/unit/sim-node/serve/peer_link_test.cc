@@ -27,9 +27,11 @@ class Recorder final : public PeerEvents {
     Note("connected " + std::to_string(node));
     return {{.method = "first"}};
   }
-  void OnPeerMessage(int node, wire::Request message) override {
+  absl::Status OnPeerMessage(int node, wire::Request message) override {
     WaitUntilReleased();
     Note(message.method + " from " + std::to_string(node) + " " + message.payload);
+    if (message.method == "wrong") return PermissionDenied("not its to say: {}", message.payload);
+    return absl::OkStatus();
   }
   void OnPeerLost(int node, LostWay way, const absl::Status&) override {
     Note((way == LostWay::kToPeer ? "lost to " : "lost from ") + std::to_string(node));
@@ -258,6 +260,11 @@ class PeerProofTest : public PeerLinkTest {
       lines_.push_back(line);
       changed_.notify_all();
     }
+    std::ptrdiff_t Count(const std::string& part) {
+      const std::lock_guard lock(mutex_);
+      return std::ranges::count_if(
+          lines_, [&](const std::string& line) { return line.find(part) != line.npos; });
+    }
     bool WaitFor(const std::string& part) {
       std::unique_lock lock(mutex_);
       return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
@@ -323,6 +330,20 @@ TEST_F(PeerProofTest, WhoAnswersAtAPeersAddressWithoutItsCertificateIsToldNothin
   EXPECT_TRUE(log_.WaitFor("has no certificate for node \"n1\""));
   EXPECT_EQ(at_a_.PlaceOf("connected 1"), at_a_.Count());
   a_.reset();
+}
+
+// A peer with a right certificate that says what is not its to say fills no log.
+TEST_F(PeerProofTest, TheFirstMessageOfAConnectionThatIsNotTakenIsLoggedWithTheReason) {
+  a_ = Victim();
+  b_ = Claimant(TlsOf("n1", nodes_));
+  ASSERT_TRUE(at_b_.WaitFor("connected 0"));
+  for (const char* what : {"x", "y", "z"}) {
+    ASSERT_TRUE(b_->Send(0, {.method = "wrong", .payload = what}).ok());
+  }
+  ASSERT_TRUE(b_->Send(0, {.method = "right"}).ok());
+  ASSERT_TRUE(at_a_.WaitFor("right from 1 ")) << "the connection goes on";
+  EXPECT_EQ(log_.Count("a message of node n1 was dropped: not its to say: x"), 1);
+  EXPECT_EQ(log_.Count("was dropped"), 1);
 }
 
 TEST_F(PeerProofTest, APeerWithoutANameCannotBeProved) {
