@@ -91,6 +91,31 @@ void ReadNumber(const Json& from, std::string_view name, std::optional<Number>& 
   if (At(from, name).is_number()) to = At(from, name).get<Number>();
 }
 
+// Instructions of a compiled pattern: with more, a text of a few kilobytes takes too long to match.
+constexpr int kPatternProgramMax = 50'000;
+
+absl::Status ReadPattern(const Json& from, std::string_view path, Schema& to) {
+  to.pattern = Text(from, "pattern");
+  if (to.pattern.empty()) return absl::OkStatus();
+  ProcessorBudget::Spend(to.pattern.size());
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto compiled = std::make_shared<RE2>(to.pattern, options);
+  if (!compiled->ok()) {
+    return InvalidArgument("{}.pattern: Invalid value: \"{}\": {}", path, to.pattern,
+                           compiled->error());
+  }
+  if (compiled->ProgramSize() > kPatternProgramMax) {
+    return InvalidArgument(
+        "{}.pattern: Invalid value: \"{}\": too large: it is compiled to {} instructions, which "
+        "may "
+        "be at most {}; use fewer or smaller counted repetitions",
+        path, to.pattern, compiled->ProgramSize(), kPatternProgramMax);
+  }
+  to.compiled_pattern = std::move(compiled);
+  return absl::OkStatus();
+}
+
 absl::Status ReadBounds(const Json& from, std::string_view path, Schema& to) {
   ReadNumber(from, "minimum", to.minimum);
   ReadNumber(from, "maximum", to.maximum);
@@ -103,19 +128,7 @@ absl::Status ReadBounds(const Json& from, std::string_view path, Schema& to) {
   ReadNumber(from, "maxProperties", to.max_properties);
   to.exclusive_minimum = Flag(from, "exclusiveMinimum");
   to.exclusive_maximum = Flag(from, "exclusiveMaximum");
-  to.pattern = Text(from, "pattern");
-  if (!to.pattern.empty()) {
-    ProcessorBudget::Spend(to.pattern.size());
-    RE2::Options options;
-    options.set_log_errors(false);
-    auto compiled = std::make_shared<RE2>(to.pattern, options);
-    if (!compiled->ok()) {
-      return InvalidArgument("{}.pattern: Invalid value: \"{}\": {}", path, to.pattern,
-                             compiled->error());
-    }
-    to.compiled_pattern = std::move(compiled);
-  }
-  return absl::OkStatus();
+  return ReadPattern(from, path, to);
 }
 
 absl::Status ReadListType(const Json& from, std::string_view path, Schema& to) {

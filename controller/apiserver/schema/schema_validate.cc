@@ -21,6 +21,10 @@ namespace {
 using Type = Schema::Type;
 
 constexpr std::size_t kComparisonsOfStep = 16;
+// RE2 looks, at worst, at every instruction of a pattern for every byte of the text, some
+// nanoseconds each: together about two seconds.
+constexpr std::size_t kMatchWorkMax = 400'000'000;
+constexpr std::size_t kMatchWorkOfStep = 64;
 
 std::string_view TypeName(Type type) {
   switch (type) {
@@ -143,8 +147,21 @@ class Validator {
                        path.Text(), printed),
            path.Text()});
     }
-    if (schema.compiled_pattern) ProcessorBudget::SpendBytes(text.size());
-    if (schema.compiled_pattern && !RE2::PartialMatch(text, *schema.compiled_pattern)) {
+    if (schema.compiled_pattern) CheckPattern(schema, value, path);
+  }
+
+  // A search cannot be ended in the middle, so what it may take is known to be there before it.
+  void CheckPattern(const Schema& schema, const Json& value, const FieldPath& path) {
+    const auto& text = value.get_ref<const std::string&>();
+    const auto program = static_cast<std::size_t>(schema.compiled_pattern->ProgramSize());
+    if (text.size() > kMatchWorkMax / std::max<std::size_t>(program, 1)) {
+      AddInBody(path, value,
+                fmt::format("is too long to be matched with '{}': {} bytes; at most {} can be",
+                            schema.pattern, text.size(), kMatchWorkMax / program));
+      return;
+    }
+    ProcessorBudget::Spend(1 + program * text.size() / kMatchWorkOfStep);
+    if (!RE2::PartialMatch(text, *schema.compiled_pattern)) {
       AddInBody(path, value, fmt::format("should match '{}'", schema.pattern));
     }
   }

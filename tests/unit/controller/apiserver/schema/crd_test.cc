@@ -128,6 +128,22 @@ TEST(KindsOfCrdTest, ABadPatternIsNamed) {
       << kinds.status().ToString();
 }
 
+// The defect: a search with such a pattern cannot be ended in the middle.
+TEST(KindsOfCrdTest, APatternThatIsCompiledToTooMuchIsRefused) {
+  Json crd = Crd();
+  RootSchema(crd)["properties"]["spec"]["properties"]["color"]["pattern"] = R"([\pL\pN]{100})";
+  const auto kinds = KindsOfCrd(crd);
+  ASSERT_FALSE(kinds.ok());
+  EXPECT_TRUE(Message(kinds.status())
+                  .starts_with(std::string(kAt) +
+                               ".properties[spec].properties[color].pattern: Invalid value: "
+                               "\"[\\pL\\pN]{100}\": too large: it is compiled to "))
+      << kinds.status().ToString();
+  EXPECT_TRUE(Message(kinds.status())
+                  .ends_with("instructions, which may be at most 50000; use fewer or smaller "
+                             "counted repetitions"));
+}
+
 TEST(KindsOfCrdTest, NestingIsBounded) {
   Json inner = {{"type", "string"}};
   for (int i = 0; i < 200; ++i) inner = {{"type", "array"}, {"items", inner}};

@@ -2,6 +2,8 @@
 
 #include "controller/apiserver/schema/schema.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -46,6 +48,24 @@ std::vector<std::string> Texts(const std::vector<Cause>& causes) {
     texts.push_back(cause.reason + "|" + cause.field + ": " + cause.message);
   }
   return texts;
+}
+
+// The defect: a search takes as long as its pattern's instructions times the bytes of the text, and
+// nothing ends it: this one, seconds.
+TEST(ValidatePatternTest, ATextThatTakesTooLongToBeMatchedIsRefusedUnread) {
+  const auto schema = SchemaOfOpenApi(Json::parse(R"({"type": "object", "properties": {
+                        "text": {"type": "string", "pattern": "(a{30}){30}b"}}})"),
+                                      "");
+  ASSERT_TRUE(schema.ok()) << schema.status();
+  const auto errors_of = [&](std::size_t bytes) {
+    const auto causes = ValidateSchema(**schema, {{"text", std::string(bytes, 'a')}});
+    return causes.size() == 1 ? causes[0].message : fmt::format("{} errors", causes.size());
+  };
+  EXPECT_THAT(errors_of(2'000), ::testing::EndsWith("text in body should match '(a{30}){30}b'"));
+  EXPECT_THAT(errors_of(2'000'000),
+              ::testing::ContainsRegex("text in body is too long to be matched with "
+                                       "'\\(a\\{30\\}\\)\\{30\\}b': 2000000 bytes; at most "
+                                       "[0-9]+ can be$"));
 }
 
 struct Case {
