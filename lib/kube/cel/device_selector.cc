@@ -1,5 +1,6 @@
 #include "lib/kube/cel/device_selector.h"
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,66 @@ void CollectNames(const CelExpr& e, std::set<std::string, std::less<>>& names) {
   for (const auto& arg : e.args) CollectNames(*arg, names);
 }
 
+const std::string* TextOf(const CelExpr& e) {
+  return e.op == CelOp::kLiteral ? e.literal.As<std::string>() : nullptr;
+}
+
+// The name behind a.name and a["name"]; nullptr for any other expression.
+const std::string* EntryName(const CelExpr& e) {
+  if (e.optional) return nullptr;
+  if (e.op == CelOp::kSelect) return &e.name;
+  return e.op == CelOp::kIndex ? TextOf(*e.args[1]) : nullptr;
+}
+
+// device.attributes[domain].id: domain and id.
+std::optional<std::pair<std::string, std::string>> AttributeOf(const CelExpr& e) {
+  constexpr std::size_t kDeviceSlot = 0;
+  const std::string* id = EntryName(e);
+  if (id == nullptr) return std::nullopt;
+  const CelExpr& ids = *e.args[0];
+  const std::string* domain = EntryName(ids);
+  if (domain == nullptr) return std::nullopt;
+  const CelExpr& domains = *ids.args[0];
+  if (domains.op != CelOp::kSelect || domains.optional || domains.name != "attributes") {
+    return std::nullopt;
+  }
+  const CelExpr& device = *domains.args[0];
+  if (device.op != CelOp::kVariable || device.slot != kDeviceSlot) return std::nullopt;
+  return std::pair(*domain, *id);
+}
+
+// Whether such a literal equals attributes of its own type only. Other numbers do not: 3.0 == 3.
+bool IsPlain(const CelExpr& e) {
+  return e.op == CelOp::kLiteral &&
+         (e.literal.As<std::string>() != nullptr || e.literal.As<std::int64_t>() != nullptr ||
+          e.literal.As<bool>() != nullptr);
+}
+
+void CollectRequired(const CelExpr& e, std::vector<RequiredAttribute>& required) {
+  if (e.op == CelOp::kAnd) {
+    for (const auto& arg : e.args) CollectRequired(*arg, required);
+    return;
+  }
+  std::vector<CelValue> values;
+  const CelExpr* attribute = nullptr;
+  if (e.op == CelOp::kEqual) {
+    const bool left = IsPlain(*e.args[0]);
+    const CelExpr& literal = *e.args[left ? 0 : 1];
+    if (!IsPlain(literal)) return;
+    values.push_back(literal.literal);
+    attribute = e.args[left ? 1 : 0].get();
+  } else if (e.op == CelOp::kIn && e.args[1]->op == CelOp::kList) {
+    for (const auto& entry : e.args[1]->args) {
+      if (!IsPlain(*entry)) return;
+      values.push_back(entry->literal);
+    }
+    attribute = e.args[0].get();
+  }
+  if (attribute == nullptr) return;
+  const auto name = AttributeOf(*attribute);
+  if (name) required.push_back({name->first, name->second, std::move(values)});
+}
+
 }  // namespace
 
 struct DeviceSelector::Compiled {
@@ -29,6 +90,7 @@ struct DeviceSelector::Compiled {
   internal::CelParsed parsed;
   bool reads_unnamed = false;
   std::set<std::string, std::less<>> names;
+  std::vector<RequiredAttribute> required;
 };
 
 DeviceSelector::DeviceSelector(std::unique_ptr<Compiled> compiled)
@@ -53,6 +115,7 @@ absl::StatusOr<DeviceSelector> DeviceSelector::Compile(std::string_view source) 
   compiled->source = source;
   compiled->reads_unnamed = checked.reads_unnamed;
   CollectNames(*compiled->parsed.root, compiled->names);
+  CollectRequired(*compiled->parsed.root, compiled->required);
   return DeviceSelector(std::move(compiled));
 }
 
@@ -69,6 +132,10 @@ absl::StatusOr<bool> DeviceSelector::Matches(const DeviceView& device) const {
 
 bool DeviceSelector::MayRead(std::string_view id) const {
   return compiled_->reads_unnamed || compiled_->names.contains(id);
+}
+
+const std::vector<RequiredAttribute>& DeviceSelector::Required() const {
+  return compiled_->required;
 }
 
 const std::string& DeviceSelector::source() const { return compiled_->source; }

@@ -17,7 +17,7 @@
 // semver with their comparisons. Anything else is a compile error that names it and where it is.
 //
 // Scope: matching one device. Caching by attribute set is up to the caller; MayRead says what an
-// expression depends on.
+// expression depends on, Required which devices alone it may select.
 //
 // Thread safety: immutable; Matches may be called from any thread.
 
@@ -29,6 +29,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/kube/cel/value.h"
 
@@ -40,6 +41,13 @@ namespace tahoma::kube {
 // Once it is used up the evaluation fails, whatever || or exists() would make of the error.
 inline constexpr std::size_t kSelectorBytesMax = 10 * 1024;
 inline constexpr std::uint64_t kSelectorCostMax = 1'000'000;
+
+// An attribute that has one of these values on every device that an expression selects.
+struct RequiredAttribute {
+  std::string domain;
+  std::string id;
+  std::vector<CelValue> values;  // strings, ints and bools
+};
 
 class DeviceSelector {
  public:
@@ -55,6 +63,10 @@ class DeviceSelector {
 
   // False when the answer cannot depend on an attribute or capacity with that id (in any domain).
   bool MayRead(std::string_view id) const;
+
+  // From those of the terms joined by && that say `attribute == literal` or `attribute in [literal,
+  // …]`; other terms may require more.
+  const std::vector<RequiredAttribute>& Required() const;
 
   const std::string& source() const;
 

@@ -186,6 +186,47 @@ TEST(DeviceSelectorTest, KnowsWhatAnExpressionCannotDependOn) {
   EXPECT_TRUE(reads("cel.bind(d, device, d.attributes['a'].size() > 2)"));
 }
 
+TEST(DeviceSelectorTest, KnowsTheValuesThatEveryDeviceItSelectsMustHave) {
+  const auto required = [](const std::string& source) {
+    const auto selector = DeviceSelector::Compile(source);
+    EXPECT_TRUE(selector.ok()) << source << selector.status();
+    std::string text;
+    for (const RequiredAttribute& one : selector->Required()) {
+      text += fmt::format("{}/{}:", one.domain, one.id);
+      for (const CelValue& value : one.values) {
+        if (const auto* word = value.As<std::string>()) text += *word + ",";
+        if (const auto* number = value.As<std::int64_t>()) text += fmt::format("{},", *number);
+        if (const auto* flag = value.As<bool>()) text += *flag ? "true," : "false,";
+      }
+      text += " ";
+    }
+    return text;
+  };
+  const std::string a = "device.attributes['d.com'].serial";
+  EXPECT_EQ(required(a + " == 'A7'"), "d.com/serial:A7, ");
+  EXPECT_EQ(required("3 == device.attributes['d.com']['n'] && " + a + " in ['A', 'B'] && true"),
+            "d.com/n:3, d.com/serial:A,B, ");
+  EXPECT_EQ(required("(true && device.attributes['d.com'].on == false)"), "d.com/on:false, ");
+  EXPECT_EQ(required(a + " in []"), "d.com/serial: ");
+  for (const std::string& none : {
+           a + " == 'A7' || true",
+           "!(" + a + " == 'A7')",
+           a + " != 'A7'",
+           a + " in ['A', " + a + "]",
+           a + " == " + a,
+           std::string("device.attributes['d.com'].n == 3.0"),
+           std::string("device.attributes['d.com'].n in [3u]"),
+           std::string("device.attributes[?'d.com'].serial == optional.of('A7')"),
+           std::string("device.attributes['d' + '.com'].serial == 'A7'"),
+           std::string("{'d.com': {'serial': 'A7'}}['d.com'].serial == 'A7'"),
+           std::string("true ? " + a + " == 'A7' : true"),
+           std::string("[1].exists(x, " + a + " == 'A7')"),
+           std::string("cel.bind(x, " + a + " == 'A7', x || true)"),
+       }) {
+    EXPECT_EQ(required(none), "") << none;
+  }
+}
+
 // What is not known to be an attribute's name must be taken for any of them: a scheduler that
 // believed otherwise would take devices for equal that the expression tells apart.
 TEST(DeviceSelectorTest, KnowsWhatMayBeReadThroughOptionalsAndMixedTypes) {
