@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
+#include <functional>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -16,6 +16,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::uint16_t kNone = NodeTemplate::kNone;
+constexpr std::size_t kSlotsMax = 60000;  // an index has 16 bits; beyond, devices keep their own
 
 std::optional<int> IntOf(const Device& device, std::string_view domain, std::string_view id,
                          int below) {
@@ -165,18 +166,27 @@ void IndexDevices(const std::vector<Device>& devices, const hw::InstanceType* ty
   into.healthy_mask = chips.healthy;
 }
 
-// Attributes with a single value among the devices that have them.
-std::map<QualifiedName, AttributeValue> SharedAttributes(const std::vector<Device>& devices) {
-  std::map<QualifiedName, AttributeValue> shared;
-  std::map<QualifiedName, bool> differs;
+// The values of each attribute: one where all devices that have it agree, else one for each of them
+// in their order.
+std::map<QualifiedName, SlotValues> ValuesByName(const std::vector<Device>& devices) {
+  std::map<QualifiedName, SlotValues> by_name;
   for (const Device& device : devices) {
     for (const Attribute& attribute : device.attributes) {
-      const auto [at, added] = shared.emplace(attribute.name, attribute.value);
-      if (!added && at->second != attribute.value) differs[attribute.name] = true;
+      by_name[attribute.name].push_back(attribute.value);
     }
   }
-  for (const auto& [name, unused] : differs) shared.erase(name);
-  return shared;
+  for (auto& [name, values] : by_name) {
+    const bool same = std::all_of(values.begin(), values.end(),
+                                  [&](const AttributeValue& one) { return one == values.front(); });
+    if (same) values.resize(1);
+  }
+  return by_name;
+}
+
+std::size_t HashValues(const SlotValues& values) {
+  std::size_t hash = values.size();
+  for (const AttributeValue& value : values) hash = absl::HashOf(hash, HashOf(value));
+  return hash;
 }
 
 void FindUltraServer(const NodeFacts& facts, Node& node) {
@@ -232,7 +242,7 @@ bool SameDevice(const DeviceTemplate& a, const DeviceTemplate& b) {
 }
 
 bool SameNode(const NodeTemplate& a, const NodeTemplate& b) {
-  return a.slot_names == b.slot_names && a.devices == b.devices &&
+  return a.slot_names == b.slot_names && a.own_slot == b.own_slot && a.devices == b.devices &&
          a.down_z_minus == b.down_z_minus && a.down == b.down;
 }
 
@@ -298,10 +308,10 @@ const AttributeValue* Node::Lookup(std::uint16_t device, std::string_view domain
   const NodeTemplate& all = *family->devices;
   if (device >= all.devices.size()) return nullptr;
   const DeviceTemplate& one = *all.devices[device];
-  for (const std::uint16_t slot : one.slots) {
+  for (const auto [slot, position] : one.slots) {
     const QualifiedName& slot_name = all.slot_names[slot];
     if (slot_name.id != id || slot_name.domain != domain) continue;
-    return all.place_slot[slot] ? &place[slot] : &family->values[slot];
+    return all.own_slot[slot] ? &(*own[slot])[position] : &family->values[slot];
   }
   return one.device.Find(domain, id);
 }
@@ -310,9 +320,9 @@ std::vector<Attribute> Node::Attributes(std::uint16_t device) const {
   const NodeTemplate& all = *family->devices;
   const DeviceTemplate& one = *all.devices[device];
   std::vector<Attribute> attributes = one.device.attributes;
-  for (const std::uint16_t slot : one.slots) {
+  for (const auto [slot, position] : one.slots) {
     attributes.push_back(
-        {all.slot_names[slot], all.place_slot[slot] ? place[slot] : family->values[slot]});
+        {all.slot_names[slot], all.own_slot[slot] ? (*own[slot])[position] : family->values[slot]});
   }
   return attributes;
 }
@@ -361,6 +371,52 @@ void Inventory::SweepSometimes() {
   sweep(devices_);
   sweep(nodes_);
   sweep(families_);
+  sweep(own_values_);
+  for (auto& [name, seen] : seen_) {
+    absl::erase_if(seen.values, [](const auto& one) { return one.second.expired(); });
+  }
+  absl::erase_if(seen_,
+                 [](const auto& one) { return !one.second.own && one.second.values.empty(); });
+}
+
+bool Inventory::IsOwn(const QualifiedName& name) const {
+  if (IsPlaceName(name)) return true;
+  const auto found = seen_.find(name);
+  return found != seen_.end() && found->second.own;
+}
+
+void Inventory::Count(const Published& published, const std::shared_ptr<const NodeFamily>& family) {
+  for (const auto& [name, hash] : published) {
+    Seen& seen = seen_[name];
+    if (seen.own) continue;
+    std::weak_ptr<const NodeFamily>& having = seen.values[hash];
+    if (having.expired()) having = family;
+    if (seen.values.size() <= kSharedValuesMax) continue;
+    absl::erase_if(seen.values, [](const auto& one) { return one.second.expired(); });
+    seen.own = seen.values.size() > kSharedValuesMax;
+    if (seen.own) seen.values.clear();
+  }
+}
+
+// What devices agree on, and what differs from node to node, are slots; the rest stays with each
+// device.
+Inventory::SlotsByName Inventory::MakeSlots(std::map<QualifiedName, SlotValues> by_name,
+                                            NodeTemplate& all, NodeFamily& family, Node& node,
+                                            Published& published) {
+  SlotsByName slots;
+  for (auto& [name, values] : by_name) {
+    const std::size_t hash = HashValues(values);
+    published.emplace_back(name, hash);
+    const bool own = IsOwn(name);
+    if ((!own && values.size() > 1) || slots.size() == kSlotsMax) continue;
+    slots.emplace(name, static_cast<std::uint16_t>(all.slot_names.size()));
+    all.slot_names.push_back(name);
+    all.own_slot.push_back(own);
+    family.values.push_back(own ? AttributeValue() : std::move(values.front()));
+    node.own.push_back(
+        own ? Share(own_values_, hash, std::move(values), std::equal_to<SlotValues>()) : nullptr);
+  }
+  return slots;
 }
 
 std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
@@ -372,26 +428,25 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   std::sort(facts.labels.begin(), facts.labels.end());
 
   const std::vector<DeviceRole> roles = RolesOf(facts.devices);
-  const auto shared = SharedAttributes(facts.devices);
   NodeTemplate all;
   NodeFamily family;
   Node node;
-  for (const auto& [name, value] : shared) {
-    const bool at_node = IsPlaceName(name);
-    all.slot_names.push_back(name);
-    all.place_slot.push_back(at_node);
-    node.place.push_back(at_node ? value : AttributeValue());
-    family.values.push_back(at_node ? AttributeValue() : value);
-  }
+  Published published;
+  const SlotsByName slots = MakeSlots(ValuesByName(facts.devices), all, family, node, published);
   std::size_t hash = absl::HashOf(all.slot_names);
-  for (const Device& published : facts.devices) {
+  std::vector<std::uint16_t> next(all.slot_names.size());  // position, by slot
+  for (const Device& device : facts.devices) {
     DeviceTemplate one;
     one.role = roles[all.devices.size()];
-    one.device = published;
+    one.device = device;
     std::erase_if(one.device.attributes, [&](const Attribute& attribute) {
-      const auto at = shared.find(attribute.name);
-      if (at == shared.end()) return false;
-      one.slots.push_back(static_cast<std::uint16_t>(std::distance(shared.begin(), at)));
+      const auto at = slots.find(attribute.name);
+      if (at == slots.end()) return false;
+      const auto& values = node.own[at->second];
+      const bool each = values != nullptr && values->size() > 1;
+      std::uint16_t& position = next[at->second];
+      one.slots.push_back({.slot = at->second, .position = position});
+      if (each) ++position;
       return true;
     });
     std::sort(one.slots.begin(), one.slots.end());
@@ -401,7 +456,7 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
     all.devices.push_back(Share(devices_, device_hash, std::move(one), SameDevice));
     hash = absl::HashOf(hash, device_hash);
     if (family.instance_type.empty()) {
-      family.instance_type = TextOf(published, kNeuronDriver, "instanceType");
+      family.instance_type = TextOf(device, kNeuronDriver, "instanceType");
     }
   }
   family.type = hw::FindInstanceType(family.instance_type);
@@ -415,6 +470,7 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
     family_hash = absl::HashOf(family_hash, HashOf(value));
   }
   node.family = Share(families_, family_hash, std::move(family), SameFamily);
+  Count(published, node.family);
   node.name = std::move(facts.name);
   node.pool = facts.pool.empty() ? node.name : std::move(facts.pool);
   node.labels = std::move(facts.labels);

@@ -8,10 +8,12 @@
 //
 // A device is kept once for all nodes that publish the same one (DeviceTemplate); so is the list of
 // a node's devices (NodeTemplate). An attribute with one value on every device of the node that
-// has it is kept once per node (a slot), not per device. Slots whose value differs from node to
-// node by nature (UltraServer, network layers, capacity block: PlaceSlot) stay with the node; all
-// others make up its NodeFamily. So 13 million devices on 62,500 nodes of one kind cost a few
-// hundred bytes per node, and a selector that reads no place slot is evaluated once per family.
+// has it is kept once per node (a slot), not per device. What differs from node to node stays with
+// the node, in slots of its own: by nature (UltraServer, network layers, capacity block) and
+// whatever turned out to (serial numbers, ids of groups: more than kSharedValuesMax values in the
+// fleet). All else makes up its NodeFamily. So 13 million devices on 62,500 nodes of one kind cost
+// a few hundred bytes per node, whatever a driver publishes, and a selector that reads no node's
+// own slot is evaluated once per family.
 //
 // Scope: what is published. What is free is in cluster.h.
 //
@@ -23,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,8 +64,20 @@ struct DeviceRole {
 DeviceRole RoleOf(const Device& device);
 
 struct DeviceTemplate {
-  Device device;                     // without the attributes that are slots of the node
-  std::vector<std::uint16_t> slots;  // the node's slots that this device has
+  // An attribute that the node keeps.
+  struct Slot {
+    std::uint16_t slot = 0;
+    std::uint16_t position = 0;  // in the slot's values
+
+    friend auto operator<=>(const Slot&, const Slot&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Slot& s) {
+      return H::combine(std::move(h), s.slot, s.position);
+    }
+  };
+
+  Device device;            // without the attributes that are slots of the node
+  std::vector<Slot> slots;  // the node's slots that this device has
   DeviceRole role;
 };
 
@@ -70,7 +85,7 @@ struct NodeTemplate {
   static constexpr std::uint16_t kNone = 0xffff;
 
   std::vector<QualifiedName> slot_names;
-  std::vector<bool> place_slot;  // by slot
+  std::vector<bool> own_slot;  // by slot: each node keeps its values, its family does not
   std::vector<std::shared_ptr<const DeviceTemplate>> devices;
   absl::flat_hash_map<std::string, std::uint16_t> by_name;
   std::array<std::uint16_t, kChipsPerNode> chips;
@@ -86,10 +101,13 @@ struct NodeTemplate {
 
 struct NodeFamily {
   std::shared_ptr<const NodeTemplate> devices;
-  std::vector<AttributeValue> values;      // by slot; unused for place slots
+  std::vector<AttributeValue> values;      // by slot; unused for nodes' own slots
   std::string instance_type;               // empty when not published
   const hw::InstanceType* type = nullptr;  // nullptr when not in the catalogue
 };
+
+// One value for all devices that have the attribute or, where they differ, one for each of them.
+using SlotValues = std::vector<AttributeValue>;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
@@ -119,7 +137,7 @@ struct Node {
   std::string name;
   std::string pool;
   std::shared_ptr<const NodeFamily> family;
-  std::vector<AttributeValue> place;  // by slot; unused for slots that are not place slots
+  std::vector<std::shared_ptr<const SlotValues>> own;  // by slot; nullptr where its family has it
   Labels labels;
   std::vector<Taint> taints;
   bool schedulable = true;
@@ -166,6 +184,9 @@ inline constexpr std::array<std::string_view, 12> kPlaceIds = {"z",
                                                                "workloadId"};
 bool IsPlaceName(const QualifiedName& name);
 
+// An attribute that has more values than this at one time becomes the nodes' own.
+inline constexpr std::size_t kSharedValuesMax = 16;
+
 class Inventory {
  public:
   std::shared_ptr<const Node> Intern(NodeFacts facts);
@@ -179,6 +200,23 @@ class Inventory {
   template <typename T>
   using Pool = absl::flat_hash_map<std::size_t, std::vector<std::weak_ptr<const T>>>;
 
+  // The values that an attribute has, by their hash, each with a family that has it. What a node
+  // published and no longer does counts for nothing; what is the nodes' own once remains so.
+  struct Seen {
+    bool own = false;
+    absl::flat_hash_map<std::size_t, std::weak_ptr<const NodeFamily>> values;
+  };
+  // The attributes of one node, with the hash of their values.
+  using Published = std::vector<std::pair<QualifiedName, std::size_t>>;
+
+  using SlotsByName = std::map<QualifiedName, std::uint16_t>;
+
+  SlotsByName MakeSlots(std::map<QualifiedName, SlotValues> by_name, NodeTemplate& all,
+                        NodeFamily& family, Node& node, Published& published);
+  bool IsOwn(const QualifiedName& name) const;
+  // Counts what the node published that is not the nodes' own yet.
+  void Count(const Published& published, const std::shared_ptr<const NodeFamily>& family);
+
   // Every so often, forgets hashes of which nothing is alive.
   void SweepSometimes();
   template <typename T>
@@ -189,6 +227,8 @@ class Inventory {
   Pool<DeviceTemplate> devices_;
   Pool<NodeTemplate> nodes_;
   Pool<NodeFamily> families_;
+  Pool<SlotValues> own_values_;
+  absl::flat_hash_map<QualifiedName, Seen> seen_;
   std::size_t interned_ = 0;
 };
 

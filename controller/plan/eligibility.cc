@@ -76,7 +76,21 @@ absl::StatusOr<bool> Selects(const SelectorSet& set, const Node& node, std::uint
   return true;
 }
 
-Eligible Evaluate(const SelectorSet& set, const Node& node) {
+// Whether a selector requires a value that none of the node's devices has, in a slot of its own.
+bool LacksPin(const SelectorSet& set, const std::vector<std::uint16_t>& own, const Node& node) {
+  return std::any_of(set.pins.begin(), set.pins.end(), [&](const SelectorSet::Pin& pin) {
+    return std::any_of(own.begin(), own.end(), [&](std::uint16_t slot) {
+      return node.family->devices->slot_names[slot] == pin.attribute &&
+             std::find_first_of(node.own[slot]->begin(), node.own[slot]->end(), pin.values.begin(),
+                                pin.values.end()) == node.own[slot]->end();
+    });
+  });
+}
+
+}  // namespace
+
+Eligible Eligibility::Evaluate(const SelectorSet& set, const Node& node) {
+  ++evaluations_;
   Eligible made;
   const auto& devices = node.family->devices->devices;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -104,21 +118,48 @@ Eligible Evaluate(const SelectorSet& set, const Node& node) {
   return made;
 }
 
-}  // namespace
+Eligibility::Entry& Eligibility::EntryOf(const std::shared_ptr<const SelectorSet>& selectors,
+                                         const Node& node) {
+  const Key key(selectors.get(), node.family.get());
+  if (const auto found = cache_.find(key); found != cache_.end()) return *found->second;
+  if (cache_.size() >= kCacheMax) Forget();
+  auto entry = std::make_unique<Entry>();
+  entry->selectors = selectors;
+  entry->family = node.family;
+  const NodeTemplate& devices = *node.family->devices;
+  for (std::size_t slot = 0; slot < devices.slot_names.size(); ++slot) {
+    if (devices.own_slot[slot] && selectors->MayRead(devices.slot_names[slot].id)) {
+      entry->own.push_back(static_cast<std::uint16_t>(slot));
+    }
+  }
+  if (entry->own.empty()) entry->eligible = Evaluate(*selectors, node);
+  return *cache_.emplace(key, std::move(entry)).first->second;
+}
+
+void Eligibility::Forget() {
+  cache_.clear();
+  own_entries_ = 0;
+}
+
+bool Eligibility::ReadsOwn(const std::shared_ptr<const SelectorSet>& selectors, const Node& node) {
+  return !EntryOf(selectors, node).own.empty();
+}
 
 const Eligible& Eligibility::Of(const std::shared_ptr<const SelectorSet>& selectors,
                                 const Node& node) {
-  if (selectors->reads_place) {
-    scratch_ = Evaluate(*selectors, node);
-    return scratch_;
-  }
-  const Key key(selectors.get(), node.family.get());
-  if (const auto found = cache_.find(key); found != cache_.end()) return found->second->eligible;
-  if (cache_.size() >= kCacheMax) cache_.clear();
-  auto entry = std::make_unique<Entry>(Entry{selectors, node.family, Evaluate(*selectors, node)});
-  const Eligible& eligible = entry->eligible;
-  cache_.emplace(key, std::move(entry));
-  return eligible;
+  if (own_entries_ >= kCacheMax) Forget();
+  Entry& entry = EntryOf(selectors, node);
+  if (entry.own.empty()) return entry.eligible;
+  if (LacksPin(*selectors, entry.own, node)) return nothing_;
+  OwnKey key;
+  for (const std::uint16_t slot : entry.own) key.push_back(node.own[slot].get());
+  std::unique_ptr<OwnEntry>& own = entry.by_values[std::move(key)];
+  if (own != nullptr) return own->eligible;
+  own = std::make_unique<OwnEntry>();
+  for (const std::uint16_t slot : entry.own) own->values.push_back(node.own[slot]);
+  own->eligible = Evaluate(*selectors, node);
+  ++own_entries_;
+  return own->eligible;
 }
 
 }  // namespace tahoma::controller

@@ -4,7 +4,9 @@
 //   const Eligible& on = eligibility.Of(*alternative.selectors, node);
 //   if (on.error.ok()) on.chips;             // one bit per chip whose device is selected
 //
-// Evaluated once per family of nodes, unless a selector may read what differs between its nodes.
+// Evaluated once per family of nodes or, where a selector may read what differs between its nodes,
+// once per combination of the values that it may read there. Nodes that lack a value which a
+// selector requires are not evaluated at all.
 //
 // Thread safety: one thread.
 
@@ -36,16 +38,36 @@ class Eligibility {
  public:
   // The reference is valid until the next call.
   const Eligible& Of(const std::shared_ptr<const SelectorSet>& selectors, const Node& node);
+  // Whether nodes of its family may differ in what is selected, which depends on the family alone.
+  bool ReadsOwn(const std::shared_ptr<const SelectorSet>& selectors, const Node& node);
+
+  // Selector sets that were evaluated on a node, for tests.
+  std::size_t evaluations() const { return evaluations_; }
 
  private:
   using Key = std::pair<const SelectorSet*, const NodeFamily*>;
+  // The values that a node has in the slots of its own that are read, as pointers to shared ones.
+  using OwnKey = std::vector<const SlotValues*>;
+  struct OwnEntry {
+    std::vector<std::shared_ptr<const SlotValues>> values;  // kept alive: the pointers are the key
+    Eligible eligible;
+  };
   struct Entry {
     std::shared_ptr<const SelectorSet> selectors;  // kept alive: the pointers are the key
     std::shared_ptr<const NodeFamily> family;
-    Eligible eligible;
+    std::vector<std::uint16_t> own;  // slots of nodes' own that may be read
+    Eligible eligible;               // of all its nodes, when there are none
+    absl::flat_hash_map<OwnKey, std::unique_ptr<OwnEntry>> by_values;
   };
+
+  void Forget();
+  Entry& EntryOf(const std::shared_ptr<const SelectorSet>& selectors, const Node& node);
+  Eligible Evaluate(const SelectorSet& set, const Node& node);
+
   absl::flat_hash_map<Key, std::unique_ptr<Entry>> cache_;
-  Eligible scratch_;
+  std::size_t own_entries_ = 0;
+  std::size_t evaluations_ = 0;
+  Eligible nothing_;
 };
 
 }  // namespace tahoma::controller

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/base/check.h"
+
 namespace tahoma::controller {
 namespace {
 
@@ -188,6 +190,40 @@ bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& ac
     std::erase_if(runs, [](const Run& run) { return run.at == run.end; });
   }
   return false;
+}
+
+bool FleetIndex::VisitAmong(std::span<const UnitId> units, std::span<const std::size_t> keys,
+                            const VisitUnit& visit) const {
+  std::vector<std::pair<std::uint8_t, UnitId>> ranked;
+  for (const UnitId unit : units) {
+    TAHOMA_CHECK(unit.value() < units_.size());  // of the state that was synced last
+    std::uint8_t cost = kNoRoom;
+    for (const std::size_t key : keys) cost = std::min(cost, units_[unit.value()].costs[key]);
+    if (cost != kNoRoom) ranked.emplace_back(cost, unit);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  return std::any_of(ranked.begin(), ranked.end(),
+                     [&](const auto& one) { return visit(one.second, one.first); });
+}
+
+bool FleetIndex::IsOwn(const QualifiedName& attribute) const {
+  const auto is_own = [&](const std::shared_ptr<const Node>& node) {
+    if (node == nullptr) return false;
+    const NodeTemplate& devices = *node->family->devices;
+    for (std::size_t slot = 0; slot < devices.slot_names.size(); ++slot) {
+      if (devices.slot_names[slot] == attribute) return static_cast<bool>(devices.own_slot[slot]);
+    }
+    return false;
+  };
+  return std::any_of(classes_.begin(), classes_.end(), [&](const auto& one) {
+    return std::any_of(one.second->nodes.begin(), one.second->nodes.end(), is_own);
+  });
+}
+
+std::optional<std::vector<UnitId>> FleetIndex::UnitsWith(const QualifiedName& attribute,
+                                                         std::span<const AttributeValue> values) {
+  values_.Sync(synced_);
+  return values_.UnitsWith(attribute, values);
 }
 
 }  // namespace tahoma::controller

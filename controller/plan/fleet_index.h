@@ -21,11 +21,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "controller/model/cluster.h"
+#include "controller/plan/value_index.h"
 
 namespace tahoma::controller {
 
@@ -62,6 +64,15 @@ class FleetIndex {
   using VisitUnit = std::function<bool(UnitId, int cost)>;
   bool Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
              const VisitUnit& visit) const;
+
+  // The same among these units only, whatever their class.
+  bool VisitAmong(std::span<const UnitId> units, std::span<const std::size_t> keys,
+                  const VisitUnit& visit) const;
+  // Whether nodes of one family differ in that attribute, in some class.
+  bool IsOwn(const QualifiedName& attribute) const;
+  // Units on which some device has one of the values; nullopt when no index knows (value_index.h).
+  std::optional<std::vector<UnitId>> UnitsWith(const QualifiedName& attribute,
+                                               std::span<const AttributeValue> values);
 
   // Calls f(Class) for each class, in no particular order.
   template <typename F>
@@ -107,6 +118,7 @@ class FleetIndex {
   std::vector<UnitEntry> units_;
   absl::flat_hash_map<ClassKey, std::unique_ptr<ClassEntry>> classes_;
   absl::flat_hash_map<BoxState, BoxCosts> box_costs_;
+  ValueIndex values_;  // synced when it is asked
 };
 
 }  // namespace tahoma::controller

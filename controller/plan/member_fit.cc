@@ -405,6 +405,17 @@ std::optional<MemberFitter::Demand> MemberFitter::RequestDemand(const CompiledRe
   return std::nullopt;
 }
 
+bool MemberFitter::ReadsOwn(const CompiledMember& member, const Node& node) {
+  for (const CompiledClaim& claim : member.claims) {
+    for (const CompiledRequest& request : claim.requests) {
+      for (const CompiledAlternative& alternative : request.alternatives) {
+        if (eligibility_.ReadsOwn(alternative.selectors, node)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::optional<MemberFitter::Demand> MemberFitter::DemandOn(const CompiledMember& member,
                                                            const Node& node, absl::Status& error) {
   Demand sum;

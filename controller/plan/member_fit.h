@@ -73,6 +73,8 @@ class MemberFitter {
   };
   std::optional<Demand> DemandOn(const CompiledMember& member, const Node& node,
                                  absl::Status& error);
+  // Whether that may be another on other nodes of the same family.
+  bool ReadsOwn(const CompiledMember& member, const Node& node);
 
  private:
   // A request on its way: which alternative, and the devices still open to it.

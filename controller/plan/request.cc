@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/hw/device_config.h"
 #include "lib/torus/box.h"
@@ -156,9 +157,25 @@ std::int64_t FewestDevices(const ClaimSpec& claim) {
   return sum;
 }
 
+SelectorSet::Pin PinOf(const kube::RequiredAttribute& required) {
+  SelectorSet::Pin pin{.attribute = {required.domain, required.id}, .values = {}};
+  for (const kube::CelValue& value : required.values) {
+    if (const auto* text = value.As<std::string>()) pin.values.emplace_back(*text);
+    if (const auto* number = value.As<std::int64_t>()) pin.values.emplace_back(*number);
+    if (const auto* flag = value.As<bool>()) pin.values.emplace_back(*flag);
+  }
+  TAHOMA_CHECK(pin.values.size() == required.values.size());  // else it would exclude too much
+  return pin;
+}
+
 bool IsPlainNeuron(const DeviceConfig& config) { return config.driver == kNeuronDriver; }
 
 }  // namespace
+
+bool SelectorSet::MayRead(std::string_view id) const {
+  return std::any_of(selectors.begin(), selectors.end(),
+                     [id](const auto& selector) { return selector->MayRead(id); });
+}
 
 bool CompiledConstraint::Covers(const std::string& request, const std::string& result) const {
   return NamesRequest(spec->requests, request, result);
@@ -207,8 +224,8 @@ absl::StatusOr<std::shared_ptr<const SelectorSet>> Compiler::Select(const Device
                                     sources == &spec.selectors ? "the CEL" : "its class's CEL",
                                     source.substr(0, 200)));
       }
-      for (const std::string_view id : kPlaceIds) {
-        set.reads_place = set.reads_place || (*selector)->MayRead(id);
+      for (const kube::RequiredAttribute& required : (*selector)->Required()) {
+        set.pins.push_back(PinOf(required));
       }
       set.selectors.push_back(*std::move(selector));
     }
@@ -306,7 +323,6 @@ absl::Status Compiler::CompileMember(const MemberSpec& spec, CompiledGang& gang)
     for (const CompiledRequest& request : claim.requests) {
       made.chooses = made.chooses || request.alternatives.size() > 1;
       for (const CompiledAlternative& alternative : request.alternatives) {
-        made.reads_place = made.reads_place || alternative.selectors->reads_place;
         made.nodes = std::max(made.nodes, alternative.nodes);
         made.tolerates = made.tolerates || !alternative.spec->tolerations.empty() ||
                          alternative.spec->admin_access;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/model/gang.h"
@@ -30,7 +31,15 @@ inline constexpr std::int64_t kResultsMax = 32;
 // The selectors of one request, compiled. Equal ones are shared: the pointer identifies them.
 struct SelectorSet {
   std::vector<std::shared_ptr<const kube::DeviceSelector>> selectors;  // class's first
-  bool reads_place = false;  // may read an attribute that differs between nodes of one family
+  // An attribute that has one of these values on every device that is selected.
+  struct Pin {
+    QualifiedName attribute;
+    std::vector<AttributeValue> values;
+  };
+  std::vector<Pin> pins;
+
+  // Whether what is selected may depend on an attribute with that id.
+  bool MayRead(std::string_view id) const;
 };
 
 struct CompiledAlternative {
@@ -68,7 +77,6 @@ struct CompiledMember {
   std::string pinned_node;          // where they are; empty when there are none
   std::vector<std::size_t> beside;  // earlier members that share a claim, which only they ask for
   std::size_t alike = 0;            // the first member of the gang that asks for the same
-  bool reads_place = false;         // some selector does
   bool tolerates = false;           // some request tolerates taints of devices
   bool chooses = false;             // some request has several alternatives
   int nodes = 0;                    // the most that an UltraServerConfig asks for

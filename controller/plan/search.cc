@@ -187,11 +187,13 @@ void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& memb
 }
 
 template <typename Try>
-bool Search::Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsClass& accepts,
-                   const GangSpec& gang, WallTime now, const Try& attempt) {
-  if (!gang.max_runtime) {
-    return index_.Visit(keys, accepts, [&](UnitId unit, int) { return attempt(unit); });
-  }
+bool Search::Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
+                   WallTime now, const Try& attempt) {
+  const auto visit_all = [&](const FleetIndex::VisitUnit& visit) {
+    return among.units ? index_.VisitAmong(*among.units, keys, visit)
+                       : index_.Visit(keys, among.classes, visit);
+  };
+  if (!gang.max_runtime) return visit_all([&](UnitId unit, int) { return attempt(unit); });
   const WallTime end = EndOf(now, *gang.max_runtime);
   std::vector<UnitId> batch;
   int batch_cost = -1;
@@ -203,7 +205,7 @@ bool Search::Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsC
     batch.clear();
     return found;
   };
-  const bool found = index_.Visit(keys, accepts, [&](UnitId unit, int cost) {
+  const bool found = visit_all([&](UnitId unit, int cost) {
     if ((cost != batch_cost || batch.size() == kEndCandidates) && flush()) return true;
     batch_cost = cost;
     batch.push_back(unit);
@@ -214,7 +216,9 @@ bool Search::Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsC
 
 std::optional<MemberFitter::Demand> Search::DemandOf(const CompiledMember& member,
                                                      const Node& node) {
-  if (member.reads_place) return fitter_.DemandOn(member, node, obstacle_.selector_error);
+  if (fitter_.ReadsOwn(member, node)) {
+    return fitter_.DemandOn(member, node, obstacle_.selector_error);
+  }
   // Members that lost claims to Resolve do not share their demand with others.
   const bool whole = member.pinned_node.empty();
   const std::pair key(member.alike, node.family.get());
@@ -291,21 +295,65 @@ bool Search::BoxIsPossible(const CompiledGang& gang, int box) {
   obstacle_.chips_mismatch.reset();
   obstacle_.spans_nodes = false;
   bool possible = false;
-  const auto ask = [&](const Node& node) {
-    possible = possible || !SizesOn(gang, box, node).empty();
-  };
-  const bool reads_place = std::any_of(gang.members.begin(), gang.members.end(),
-                                       [](const CompiledMember& m) { return m.reads_place; });
-  for (std::size_t i = 0; reads_place && i < state_.node_count(); ++i) {
-    if (state_.node(NodeId(i)).node != nullptr) ask(*state_.node(NodeId(i)).node);
-  }
-  if (reads_place) return possible;
+  bool own = false;
   index_.ForEachClass([&](const FleetIndex::Class& nodes) {
-    for (const auto& node : nodes) {
-      if (node != nullptr) ask(*node);
-    }
+    own = own || BoxReadsOwn(gang, box, nodes);
+    possible = possible ||
+               AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
   });
+  if (own && !possible) {
+    ForEachNode(PinnedUnits(gang, box), [&](const Node& node) {
+      possible = possible || !SizesOn(gang, box, node).empty();
+    });
+  }
   return possible;
+}
+
+std::optional<std::vector<UnitId>> Search::PinnedUnits(const CompiledMember& member) {
+  std::optional<std::vector<UnitId>> fewest;
+  for (const CompiledClaim& claim : member.claims) {
+    for (const CompiledRequest& request : claim.requests) {
+      if (request.alternatives.size() != 1) continue;
+      for (const SelectorSet::Pin& pin : request.alternatives.front().selectors->pins) {
+        if (!index_.IsOwn(pin.attribute)) continue;
+        auto units = index_.UnitsWith(pin.attribute, pin.values);
+        if (units && (!fewest || units->size() < fewest->size())) fewest = std::move(units);
+      }
+    }
+  }
+  return fewest;
+}
+
+std::optional<std::vector<UnitId>> Search::PinnedUnits(const CompiledGang& gang, int box) {
+  std::optional<std::vector<UnitId>> fewest;
+  for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
+    auto units = PinnedUnits(Member(gang, box, i));
+    if (units && (!fewest || units->size() < fewest->size())) fewest = std::move(units);
+  }
+  return fewest;
+}
+
+template <typename F>
+void Search::ForEachNode(const std::optional<std::vector<UnitId>>& units, F&& f) const {
+  for (std::size_t i = 0; !units && i < state_.node_count(); ++i) {
+    const auto& node = state_.node(NodeId(i)).node;
+    if (node != nullptr) f(*node);
+  }
+  for (std::size_t i = 0; units && i < units->size(); ++i) {
+    for (const NodeId node : state_.unit((*units)[i]).nodes) {
+      if (node.valid()) f(*state_.node(node).node);
+    }
+  }
+}
+
+bool Search::BoxReadsOwn(const CompiledGang& gang, int box, const FleetIndex::Class& nodes) {
+  for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
+    const CompiledMember& member = Member(gang, box, i);
+    if (AnyNode(nodes, [&](const Node& node) { return fitter_.ReadsOwn(member, node); })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool Search::PlaceBoxes(const CompiledGang& gang, const ClusterState& before, WallTime now,
@@ -363,19 +411,18 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
     }
     return found;
   }
-  const bool reads_place = std::any_of(members_.begin(), members_.end(),
-                                       [](const CompiledMember& m) { return m.reads_place; });
+  Among among{.units = PinnedUnits(gang, box), .classes = {}};
   for (const collective::Picoseconds time : times) {
     Keys keys;
     for (const torus::Shape& size : sizes) {
       if (AllReduceTime(size) == time) keys.push_back(FleetIndex::BoxKey(size));
     }
     // Selectors that read what differs between nodes of a family are asked in TryUnit.
-    const auto accepts = [&](const FleetIndex::Class& nodes) {
-      return reads_place ||
+    among.classes = [&](const FleetIndex::Class& nodes) {
+      return BoxReadsOwn(gang, box, nodes) ||
              AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
     };
-    const bool placed = Visit(keys, accepts, *gang.spec, now, [&](UnitId unit) {
+    const bool placed = Visit(keys, among, *gang.spec, now, [&](UnitId unit) {
       found = TryUnit(gang, box, unit, time);
       return found.has_value();
     });
@@ -573,15 +620,52 @@ std::vector<std::size_t> Search::HardestFirst() {
 
 std::vector<MemberFitter::Demand> Search::DemandsOf(const CompiledMember& member) {
   std::vector<Demand> demands;
-  index_.ForEachClass([&](const FleetIndex::Class& nodes) {
-    for (const auto& node : nodes) {
-      const auto demand = node == nullptr ? std::nullopt : DemandOf(member, *node);
-      if (demand) demands.push_back(*demand);
-    }
-  });
+  const auto add = [&](const Node& node) {
+    const auto demand = DemandOf(member, node);
+    if (demand && (demands.empty() || demands.back() != *demand)) demands.push_back(*demand);
+  };
+  if (ReadsOwn(member)) {
+    ForEachNode(PinnedUnits(member), add);
+  } else {
+    index_.ForEachClass([&](const FleetIndex::Class& nodes) {
+      for (const auto& node : nodes) {
+        if (node != nullptr) add(*node);
+      }
+    });
+  }
   std::sort(demands.begin(), demands.end());
   demands.erase(std::unique(demands.begin(), demands.end()), demands.end());
   return demands;
+}
+
+bool Search::ReadsOwn(const CompiledMember& member) {
+  bool own = false;
+  index_.ForEachClass([&](const FleetIndex::Class& nodes) {
+    own = own || AnyNode(nodes, [&](const Node& node) { return fitter_.ReadsOwn(member, node); });
+  });
+  return own;
+}
+
+bool Search::FitReadsOwn(const CompiledMember& member, const Node& node) {
+  const NodeTemplate& devices = *node.family->devices;
+  const auto is_own = [&](const CompiledConstraint& rule) {
+    const auto& names = devices.slot_names;
+    const auto slot = std::find(names.begin(), names.end(), rule.attribute);
+    return slot != names.end() &&
+           devices.own_slot[static_cast<std::size_t>(std::distance(names.begin(), slot))];
+  };
+  const auto constrains = [&](const CompiledClaim& claim) {
+    return std::any_of(claim.constraints.begin(), claim.constraints.end(), is_own);
+  };
+  return fitter_.ReadsOwn(member, node) ||
+         std::any_of(member.claims.begin(), member.claims.end(), constrains);
+}
+
+bool Search::HasDemand(const CompiledMember& member, UnitId id, const Demand& demand) {
+  const auto& nodes = state_.unit(id).nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return node.valid() && DemandOf(member, *state_.node(node).node) == demand;
+  });
 }
 
 // Kinds of room that may do, best first.
@@ -624,16 +708,23 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
     return node ? TryNode(member, *node) : std::nullopt;
   }
   std::optional<MemberPlacement> found;
-  bool scan = member.claims.empty() || member.tolerates || member.reads_place || member.chooses;
+  bool scan = member.claims.empty() || member.tolerates || member.chooses;
+  const bool own = ReadsOwn(member);
+  Among among{.units = own ? PinnedUnits(member) : std::nullopt, .classes = {}};
   for (const Demand& demand : DemandsOf(member)) {
     for (const Keys& keys : KeysFor(demand)) {
-      const auto accepts = [&](const FleetIndex::Class& nodes) {
-        return AnyNode(nodes, [&](const Node& node) { return DemandOf(member, node) == demand; });
+      // Of a class whose nodes differ in what is selected, each unit is asked.
+      among.classes = [&](const FleetIndex::Class& nodes) {
+        return AnyNode(nodes, [&](const Node& node) {
+          return fitter_.ReadsOwn(member, node) || DemandOf(member, node) == demand;
+        });
       };
-      const bool placed = Visit(keys, accepts, *gang.spec, now, [&](UnitId unit) {
+      const auto attempt = [&](UnitId unit) {
+        if (own && !HasDemand(member, unit, demand)) return false;
         found = TryNodes(member, unit, keys);
         return found.has_value();
-      });
+      };
+      const bool placed = Visit(keys, among, *gang.spec, now, attempt);
       if (placed) return found;
     }
     scan = scan || demand.cores > 1 || demand.chips == 0;

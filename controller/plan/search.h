@@ -69,6 +69,8 @@ class Search {
   // Whether each pod that holds chips already has them in the layer that is its own at that place.
   bool Contains(const CompiledGang& gang, int box, const UnitState& unit, const torus::Box& place);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
+  // Whether nodes of one family, all free, may differ in whether the member fits.
+  bool FitReadsOwn(const CompiledMember& member, const Node& node);
   // Whether nodes of some kind could take the pods of the box, were everything free. If not,
   // obstacle() says why, for this box and whatever the search has met before.
   bool BoxIsPossible(const CompiledGang& gang, int box);
@@ -125,6 +127,12 @@ class Search {
   std::optional<MemberPlacement> FindNode(const CompiledGang& gang, const CompiledMember& member,
                                           WallTime now);
   std::vector<Demand> DemandsOf(const CompiledMember& member);
+  // Whether nodes of one family may differ in what the member's selectors select, anywhere in the
+  // fleet; on some node of the class, for a member of the box.
+  bool ReadsOwn(const CompiledMember& member);
+  bool BoxReadsOwn(const CompiledGang& gang, int box, const FleetIndex::Class& nodes);
+  // Whether some node of the unit would give the member that much, were everything free.
+  bool HasDemand(const CompiledMember& member, UnitId unit, const Demand& demand);
   static std::vector<Keys> KeysFor(const Demand& demand);
   std::optional<MemberPlacement> TryNode(const CompiledMember& member, NodeId node);
   std::optional<MemberPlacement> TryNodes(const CompiledMember& member, UnitId unit,
@@ -137,10 +145,22 @@ class Search {
   }
   bool HasRoom(const NodeState& node, std::span<const std::size_t> keys) const;
 
-  // Units with such room in accepted classes, in the order in which they should be tried.
+  // Where to look: among these units or, without them, in accepted classes.
+  struct Among {
+    std::optional<std::vector<UnitId>> units;
+    FleetIndex::AcceptsClass classes;
+  };
+  // Units with such room, in the order in which they should be tried.
   template <typename Try>
-  bool Visit(std::span<const std::size_t> keys, const FleetIndex::AcceptsClass& accepts,
-             const GangSpec& gang, WallTime now, const Try& attempt);
+  bool Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
+             WallTime now, const Try& attempt);
+  // The only units that have devices with the values that selectors require, where these are nodes'
+  // own; nullopt when any unit may.
+  std::optional<std::vector<UnitId>> PinnedUnits(const CompiledMember& member);
+  std::optional<std::vector<UnitId>> PinnedUnits(const CompiledGang& gang, int box);
+  // Of these units, or of the whole fleet.
+  template <typename F>
+  void ForEachNode(const std::optional<std::vector<UnitId>>& units, F&& f) const;
   void Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now);
 
   FleetIndex& index_;

@@ -491,9 +491,10 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
     const auto known = fits_empty.find(node.node->family.get());
     const bool other_mode = member.nodes != 0 && (EmptyRoom(node).server_sizes & member.nodes) == 0;
     survey.other_mode += other_mode ? 1U : 0U;
-    const bool fits = known != fits_empty.end() && !member.reads_place && member.nodes == 0
-                          ? known->second
-                          : fitter.Fit(member, EmptyRoom(node)).has_value();
+    const bool fits =
+        known != fits_empty.end() && !search.FitReadsOwn(member, *node.node) && member.nodes == 0
+            ? known->second
+            : fitter.Fit(member, EmptyRoom(node)).has_value();
     fits_empty[node.node->family.get()] = fits;
     if (fits && node.unit.valid()) SurveyNode(member, before, node, *demand, state, survey);
   }

@@ -102,6 +102,92 @@ BENCHMARK(PlaceInFleet)
     ->Iterations(5000)
     ->Unit(benchmark::kMicrosecond);
 
+// As many nodes, in UltraServers, on which every chip has a serial number of its own, so that no
+// two nodes publish the same; seven of eight chips are held.
+void FillWithUniqueDevices(ClusterState& state, int nodes) {
+  Rng rng(1);
+  for (int i = 0; i < nodes; ++i) {
+    const std::string unit = fmt::format("us-{}", i / 4);
+    NodeFacts facts = NodeFactsOf({.name = fmt::format("{}-n{}", unit, i % 4),
+                                   .type = "trn2u.48xlarge",
+                                   .ultra_server = unit,
+                                   .z = i % 4,
+                                   .cores = false});
+    Holding holding;
+    holding.claim_uid = "held-" + facts.name;
+    for (Device& device : facts.devices) {
+      device.attributes.push_back(
+          {{"example.com", "serial"}, fmt::format("{}/{}", facts.name, device.name)});
+      const bool chip = RoleOf(device).kind == DeviceKind::kChip;
+      if (chip && rng.Below(8) != 0) {
+        holding.devices.push_back({.node = facts.name, .device = device.name});
+      }
+    }
+    state.PutNode(std::move(facts));
+    state.Hold(std::make_shared<const Holding>(std::move(holding)));
+  }
+}
+
+// Pods of one to four chips without a shape; every fourth, when `pinned`, for the chip of one
+// serial number.
+void PlaceUniqueDevices(benchmark::State& run, bool pinned) {
+  const auto nodes = static_cast<int>(run.range(0));
+  ClusterState state;
+  FillWithUniqueDevices(state, nodes);
+  Planner planner;
+  Rng rng(2);
+  int index = 0;
+  const auto next = [&] {
+    const std::string name = fmt::format("p{}", index++);
+    const bool by_serial = pinned && index % 4 == 0;
+    const int chips = by_serial ? 1 : 1 << rng.Below(3);
+    GangSpec gang = GangOf(name, 1, [&](const std::string& pod) { return ChipClaim(pod, chips); });
+    const auto node = static_cast<int>(rng.Below(static_cast<std::uint64_t>(nodes)));
+    if (by_serial) {
+      gang.members[0].claims[0].requests[0].alternatives[0].selectors = {
+          fmt::format("device.attributes[\"example.com\"].serial == \"us-{}-n{}/neuron-device-{}\"",
+                      node / 4, node % 4, rng.Below(16))};
+    }
+    return gang;
+  };
+  Place(planner, state, next(), nullptr);  // reads the fleet
+  std::vector<double> placed;
+  for (auto unused : run) {
+    std::vector<std::string> held;
+    const auto took = Place(planner, state, next(), &held);
+    const double micros = std::chrono::duration<double, std::micro>(took).count();
+    if (!held.empty()) placed.push_back(micros);
+    for (const std::string& claim : held) state.Release(claim);
+    run.SetIterationTime(micros / 1e6);
+  }
+  std::sort(placed.begin(), placed.end());
+  TAHOMA_CHECK(!placed.empty());
+  run.counters["p99_us"] = placed[placed.size() * 99 / 100];
+  run.counters["median_us"] = placed[placed.size() / 2];
+  run.counters["placed"] = static_cast<double>(placed.size());
+}
+BENCHMARK_CAPTURE(PlaceUniqueDevices, any, false)
+    ->Name("place_fleet_unique_devices_p99_us")
+    ->Arg(16000)
+    ->UseManualTime()
+    ->Iterations(2000)
+    ->Unit(benchmark::kMicrosecond);
+// How it grows, by hand.
+BENCHMARK_CAPTURE(PlaceUniqueDevices, growth, false)
+    ->Name("unique_devices_growth_us")
+    ->Arg(4000)
+    ->Arg(62500)
+    ->UseManualTime()
+    ->Iterations(2000)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(PlaceUniqueDevices, by_serial, true)
+    ->Name("one_serial_growth_us")
+    ->Arg(16000)
+    ->Arg(62500)
+    ->UseManualTime()
+    ->Iterations(400)
+    ->Unit(benchmark::kMicrosecond);
+
 }  // namespace
 }  // namespace tahoma::controller
 

@@ -180,6 +180,7 @@ ROWS = [
     ("hostile_slow_connections_gangs_per_s", "gangs/s", 200, "higher", lambda _: hostile_load()),
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
+    ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("strategic_merge_533kb_ms", "ms", 200, "lower", google_benchmark("api_server_bench", None)),
     ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),
     ("controller_restart_to_leading_ms", "ms", 500, "lower", lambda _: controller_restart_to_leading_ms()),

@@ -130,6 +130,54 @@ TEST(InventoryTest, NodesOfAKindShareTheirDevicesAndKeepTheirOwnAttributes) {
   EXPECT_EQ(inventory.families(), 0U);
 }
 
+TEST(InventoryTest, NodesShareTheirDevicesWhateverEachOfThemPublishesOfItsOwn) {
+  Inventory inventory;
+  std::vector<std::shared_ptr<const Node>> nodes;
+  std::vector<NodeFacts> published;
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    NodeFacts facts = NodeFactsOf({.name = name});
+    for (std::size_t d = 0; d < facts.devices.size(); ++d) {
+      std::vector<Attribute>& attributes = facts.devices[d].attributes;
+      attributes.push_back({{"example.com", "serial"}, name + "/" + facts.devices[d].name});
+      attributes.push_back({{"example.com", "rack"}, std::int64_t{i / 3}});
+      // Some devices only, in groups of the node's own.
+      if (d % 2 == 0) {
+        attributes.push_back({{"example.com", "group"}, name + std::to_string(d % 8)});
+      }
+    }
+    published.push_back(facts);
+    nodes.push_back(inventory.Intern(std::move(facts)));
+  }
+  // Those that came before each attribute had that many values keep a family of their own.
+  EXPECT_LE(inventory.families(), 4 * kSharedValuesMax);
+  EXPECT_EQ(nodes[100]->family, nodes[299]->family);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t d = 0; d < published[i].devices.size(); ++d) {
+      const Device& device = published[i].devices[d];
+      const auto index = static_cast<std::uint16_t>(d);
+      EXPECT_EQ(nodes[i]->Attributes(index).size(), device.attributes.size());
+      for (const Attribute& attribute : device.attributes) {
+        const AttributeValue* value =
+            nodes[i]->Lookup(index, attribute.name.domain, attribute.name.id);
+        ASSERT_NE(value, nullptr) << attribute.name.id;
+        EXPECT_EQ(*value, attribute.value) << device.name << " " << attribute.name.id;
+      }
+    }
+  }
+}
+
+TEST(InventoryTest, ANodeThatPublishesAnotherValueEachTimeMakesNothingItsOwn) {
+  Inventory inventory;
+  const auto intern = [&](const std::string& version) {
+    return inventory.Intern(NodeFactsOf({.name = "n", .driver_version = version}));
+  };
+  std::shared_ptr<const Node> node;
+  for (int i = 0; i < 100; ++i) node = intern(std::to_string(i));
+  EXPECT_EQ(node->family, intern("99")->family);
+  EXPECT_NE(node->family, intern("other")->family);
+}
+
 TEST(NodeDemandTest, FollowsKubernetesRules) {
   Inventory inventory;
   NodeFacts facts = NodeFactsOf({.name = "n"});

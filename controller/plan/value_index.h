@@ -1,0 +1,54 @@
+// Finds the units on which some device has a value of an attribute, without looking at the fleet.
+//
+//   ValueIndex index;
+//   index.Sync(state);                             // looks only at units that changed
+//   index.UnitsWith({"example.com", "serial"}, {"A7"});
+//
+// An attribute is indexed when it is asked for first, which looks at every node once; at most
+// kAttributesMax are.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <absl/container/btree_set.h>
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "controller/model/cluster.h"
+
+namespace tahoma::controller {
+
+class ValueIndex {
+ public:
+  static constexpr std::size_t kAttributesMax = 16;
+
+  void Sync(const ClusterState& state);
+
+  // Ascending. Nodes that wait for a place in their unit do not count. nullopt when the attribute
+  // is not indexed and no more may be.
+  std::optional<std::vector<UnitId>> UnitsWith(const QualifiedName& attribute,
+                                               std::span<const AttributeValue> values);
+
+ private:
+  struct ValueHash {
+    std::size_t operator()(const AttributeValue& value) const { return HashOf(value); }
+  };
+  using Units = absl::btree_set<std::uint32_t>;
+  using ByValue = absl::flat_hash_map<AttributeValue, Units, ValueHash>;
+  using Nodes = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
+
+  void Update(const ClusterState& state, UnitId id);
+
+  ClusterState synced_;
+  std::vector<Nodes> units_;  // as they are indexed
+  absl::flat_hash_map<QualifiedName, ByValue> attributes_;
+};
+
+}  // namespace tahoma::controller
