@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -122,15 +123,10 @@ std::string SideBySide(const std::vector<Plane>& planes) {
   return text;
 }
 
-}  // namespace
+using UnitsByName = std::map<std::string, UnitId>;
 
-std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) {
+std::string Draw(const ClusterState& cluster, const UnitsByName& units, const HolderNotes& notes) {
   Letters letters;
-  std::map<std::string, UnitId> units;  // by name
-  for (std::size_t i = 0; i < cluster.unit_count(); ++i) {
-    const UnitState& unit = cluster.unit(UnitId(i));
-    if (!unit.name.empty()) units[unit.name] = UnitId(i);
-  }
   std::string text;
   for (const bool ultra : {true, false}) {
     for (const auto& [name, id] : units) {
@@ -159,6 +155,28 @@ std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) 
                         note == notes.end() ? "" : note->second);
   }
   return text;
+}
+
+}  // namespace
+
+std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) {
+  UnitsByName units;
+  for (std::size_t i = 0; i < cluster.unit_count(); ++i) {
+    const UnitState& unit = cluster.unit(UnitId(i));
+    if (!unit.name.empty()) units[unit.name] = UnitId(i);
+  }
+  return Draw(cluster, units, notes);
+}
+
+std::optional<std::string> DrawUnit(const ClusterState& cluster, const HolderNotes& notes,
+                                    const std::string& name) {
+  std::optional<UnitId> unit = cluster.FindUnit(name);
+  if (!unit) {
+    const auto node = cluster.FindNode(name);
+    if (!node || !cluster.node(*node).unit.valid()) return std::nullopt;
+    unit = cluster.node(*node).unit;
+  }
+  return Draw(cluster, {{cluster.unit(*unit).name, *unit}}, notes);
 }
 
 }  // namespace tahoma::controller

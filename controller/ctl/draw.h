@@ -18,6 +18,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "controller/model/cluster.h"
@@ -28,5 +29,10 @@ namespace tahoma::controller {
 using HolderNotes = std::map<std::string, std::string>;
 
 std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes);
+
+// The UltraServer or lone instance of that name, or the one that a node of that name is in; nullopt
+// when there is none.
+std::optional<std::string> DrawUnit(const ClusterState& cluster, const HolderNotes& notes,
+                                    const std::string& name);
 
 }  // namespace tahoma::controller

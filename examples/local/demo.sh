@@ -55,7 +55,7 @@ title "A gang of four pods on the 4x4x4 torus: all-reduce over 64 chips in four 
 run "kubectl apply -f examples/gangs/ultraserver.yaml"
 await --for=condition=Bound gang/torus
 run "kubectl get gangs,pods,resourceclaims -o wide"
-run "kubectl tahoma topology"
+run "kubectl tahoma topology --all"
 finished pod -l tahoma.dev/gang=torus
 run "kubectl logs torus-0"
 forget -f examples/gangs/ultraserver.yaml
@@ -68,7 +68,7 @@ kubectl logs left-0 | tee "$state/left.alone"
 forget -f examples/gangs/half-left.yaml
 run "kubectl apply -f examples/gangs/half-left.yaml -f examples/gangs/half-right.yaml"
 await --for=condition=Bound gang/left gang/right
-run "kubectl tahoma topology"
+run "kubectl tahoma topology --all"
 finished pod -l tahoma.dev/gang
 echo "left, beside right:"
 kubectl logs left-0 | tee "$state/left.beside"
@@ -108,7 +108,7 @@ await --for=condition=Placed=False gang/torus
 run "kubectl tahoma why torus"
 run "examples/gangs/make_gang.py around 4x4x2 2 --command 'sleep 600' | kubectl apply -f -"
 await --for=condition=Bound gang/around
-run "kubectl tahoma topology"
+run "kubectl tahoma topology --all"
 forget gang/around pod/around-0 pod/around-1
 run "tests/scenarios/fault.sh trn2u-1 chips/5/repair | $chip5"
 await --for=condition=Bound gang/torus

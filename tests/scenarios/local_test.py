@@ -64,7 +64,7 @@ class LocalTest(unittest.TestCase):
                 gang = "examples/gangs/make_gang.py half 4x4x2 2 --command 'sleep 9999' | kubectl apply -f -"
                 wait = "kubectl wait pod/half-0 pod/half-1 --for=condition=Ready --timeout=60s"
                 self.only_this_user_may_call(pathlib.Path(directory))
-                pods = run(["bash", "-c", f"{line} && {gang} && {wait} && kubectl tahoma topology"], env=bare)
+                pods = run(["bash", "-c", f"{line} && {gang} && {wait} && kubectl tahoma topology --all"], env=bare)
                 self.assertRegex(pods.stdout, r"A +gang default/half")
             finally:
                 down = run(["examples/local/down.py", directory])

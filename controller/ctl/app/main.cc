@@ -3,11 +3,14 @@
 // Ends with status 0, 1 when the cluster cannot be read or has no such gang, 2 for a wrong command
 // line.
 
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "controller/ctl/fleet_reader.h"
+#include "controller/ctl/summary.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/config/spec.h"
@@ -23,6 +26,7 @@ struct CtlOptions {
   std::string kubeconfig;
   std::string context;
   std::string ns;
+  bool all = false;
 };
 
 std::string FromEnvironment(const char* name) {
@@ -47,7 +51,28 @@ absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {
   if (options.command == "gangs") return ReadGangs(*transport);
   if (options.command == "why") return ReadWhy(*transport, ns, options.name);
   TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadFleet(*transport));
-  return DrawTopology(fleet.cluster, fleet.notes);
+  if (options.all) return DrawTopology(fleet.cluster, fleet.notes);
+  if (options.name.empty()) return SummarizeTopology(fleet.cluster);
+  std::optional<std::string> unit = DrawUnit(fleet.cluster, fleet.notes, options.name);
+  if (!unit) return NotFound("no UltraServer, instance or node {} with devices", options.name);
+  return *std::move(unit);
+}
+
+// What is wrong with the words of the command line; empty when nothing is.
+std::string Mistake(const CtlOptions& options) {
+  const bool topology = options.command == "topology";
+  if (options.command == "why") {
+    return options.name.empty() ? "why needs the name of a gang or pod"
+           : options.all        ? "--all is for topology"
+                                : "";
+  }
+  if (!topology && options.command != "gangs") {
+    return fmt::format("unknown command \"{}\"; there are topology, gangs, why", options.command);
+  }
+  if (!topology && !options.name.empty()) return options.command + " takes no name";
+  if (!topology && options.all) return "--all is for topology";
+  if (options.all && !options.name.empty()) return "topology takes a name or --all, not both";
+  return "";
 }
 
 int Main(int argc, char** argv) {
@@ -59,20 +84,23 @@ int Main(int argc, char** argv) {
   spec.String("kubeconfig", &options.kubeconfig, "kubeconfig; empty: KUBECONFIG, ~/.kube/config");
   spec.String("context", &options.context, "context of the kubeconfig; empty: the current one");
   spec.String("namespace", &options.ns, "namespace; empty: the context's");
+  spec.Bool("all", &options.all, "for topology: draw every UltraServer and instance");
   spec.Alias("-n", "namespace");
   using Need = config::Spec::Need;
   spec.Word("command", &options.command, "topology, gangs or why", Need::kRequired);
-  spec.Word("name", &options.name, "for why: a gang or a pod", Need::kOptional);
-  if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
-  const bool why = options.command == "why";
-  if (!why && options.command != "topology" && options.command != "gangs") {
-    fmt::print(stderr, "kubectl-tahoma: unknown command \"{}\"; there are topology, gangs, why\n",
-               options.command);
-    return 2;
+  spec.Word("name", &options.name, "for why: a gang or a pod; for topology: an UltraServer or node",
+            Need::kOptional);
+  // Called alone it says what it can do, as kubectl and its plugins do.
+  std::string program = "kubectl-tahoma";
+  std::string help = "--help";
+  std::array<char*, 3> alone = {program.data(), help.data(), nullptr};
+  if (argc == 1) {
+    argc = 2;
+    argv = alone.data();
   }
-  if (why == options.name.empty()) {
-    fmt::print(stderr, "kubectl-tahoma: {}\n",
-               why ? "why needs the name of a gang or pod" : options.command + " takes no name");
+  if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
+  if (const std::string mistake = Mistake(options); !mistake.empty()) {
+    fmt::print(stderr, "kubectl-tahoma: {}\n", mistake);
     return 2;
   }
   const absl::StatusOr<std::string> text = RunCommand(options);
