@@ -23,7 +23,7 @@
 namespace {
 
 namespace pb = google::protobuf;
-using namespace tahoma::controller;
+using namespace tahoma::controller::apiserver;
 using tahoma::Json;
 
 constexpr std::string_view kMagic{"k8s\0", 4};

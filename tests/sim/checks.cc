@@ -12,9 +12,9 @@ using json = Json;
 
 namespace {
 
-const controller::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
-const controller::ResourceName kPods{"", "pods"};
-const controller::ResourceName kGangs{"tahoma.dev", "gangs"};
+const controller::apiserver::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
+const controller::apiserver::ResourceName kPods{"", "pods"};
+const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
 constexpr std::size_t kEventsMost = 100000;
 
 const json& At(const json& object, const char* pointer) {
@@ -77,7 +77,7 @@ void Checks::AfterStep() {
   if (!batch.ok()) return Reload();
   version_ = batch->version;
   for (const auto& event : batch->events) {
-    const bool gone = event->type == controller::Event::Type::kDeleted;
+    const bool gone = event->type == controller::apiserver::Event::Type::kDeleted;
     OnClaim(event->object->key, gone ? nullptr : event->object->body.get());
   }
 }
@@ -111,7 +111,7 @@ void Checks::OnDecided(const controller::GangDecision& decision,
 }
 
 bool Checks::IsAllocated(const std::string& ns, const std::string& claim) const {
-  const auto object = api_.objects().Get(kClaims, controller::ObjectKey(ns, claim));
+  const auto object = api_.objects().Get(kClaims, controller::apiserver::ObjectKey(ns, claim));
   return object != nullptr && !At(*object->body, "/status/allocation").is_null();
 }
 
@@ -123,7 +123,7 @@ std::vector<std::pair<std::string, std::string>> Checks::Devices(
     devices.emplace_back(result.pool, result.device);
   }
   if (!claim.allocated_before) return devices;
-  const auto object = api_.objects().Get(kClaims, controller::ObjectKey(ns, claim.name));
+  const auto object = api_.objects().Get(kClaims, controller::apiserver::ObjectKey(ns, claim.name));
   if (object == nullptr) return devices;
   for (const json& result : At(*object->body, "/status/allocation/devices/results")) {
     devices.emplace_back(result.at("pool"), result.at("device"));
@@ -155,8 +155,8 @@ void Checks::CheckChips(const controller::GangDecision& decision,
 // Each slice of a gang with a shape is a box of that shape.
 void Checks::CheckShape(const controller::GangDecision& decision) {
   if (decision.single) return;
-  const auto gang =
-      api_.objects().Get(kGangs, controller::ObjectKey(decision.key.ns, decision.key.name));
+  const auto gang = api_.objects().Get(
+      kGangs, controller::apiserver::ObjectKey(decision.key.ns, decision.key.name));
   if (gang == nullptr || At(*gang->body, "/metadata/uid") != decision.uid) return;
   const json& text = At(*gang->body, "/spec/shape");
   if (!text.is_string()) return;
@@ -199,11 +199,11 @@ void Checks::OnBound(const controller::GangDecision& decision, std::size_t pod) 
   world_.Meet("pod bound");
   for (const auto& claim : decision.claims) {
     const auto object =
-        api_.objects().Get(kClaims, controller::ObjectKey(decision.key.ns, claim.name));
+        api_.objects().Get(kClaims, controller::apiserver::ObjectKey(decision.key.ns, claim.name));
     for (const std::uint32_t consumer : claim.consumers) {
       const auto& user = decision.pods[consumer];
       const auto user_object =
-          api_.objects().Get(kPods, controller::ObjectKey(decision.key.ns, user.name));
+          api_.objects().Get(kPods, controller::apiserver::ObjectKey(decision.key.ns, user.name));
       if (user_object == nullptr || At(*user_object->body, "/metadata/uid") != user.uid ||
           !Alive(*user_object->body)) {
         continue;

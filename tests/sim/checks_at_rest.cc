@@ -15,10 +15,10 @@ using controller::GangReason;
 
 namespace {
 
-const controller::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
-const controller::ResourceName kPods{"", "pods"};
-const controller::ResourceName kGangs{"tahoma.dev", "gangs"};
-const controller::ResourceName kNodes{"", "nodes"};
+const controller::apiserver::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
+const controller::apiserver::ResourceName kPods{"", "pods"};
+const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
+const controller::apiserver::ResourceName kNodes{"", "nodes"};
 
 const json& At(const json& object, const char* pointer) {
   static const json kNone;
@@ -88,8 +88,8 @@ void Checks::CheckJournal(const std::map<controller::RunId, Run>& runs) {
     for (std::uint32_t i = 0; i < run.decision->claims.size(); ++i) {
       const auto& claim = run.decision->claims[i];
       if (run.released.contains(i)) continue;
-      const auto object =
-          api_.objects().Get(kClaims, controller::ObjectKey(run.decision->key.ns, claim.name));
+      const auto object = api_.objects().Get(
+          kClaims, controller::apiserver::ObjectKey(run.decision->key.ns, claim.name));
       if (object == nullptr || Text(*object->body, "/metadata/uid") != claim.uid) {
         return world_.Fail("the journal holds claim {} of gang {}, which does not exist",
                            claim.name, name);
@@ -124,7 +124,7 @@ void Checks::CheckClaims(const std::map<controller::RunId, Run>& runs) {
     bool held = false;
     for (const json& user : At(claim, "/status/reservedFor")) {
       const auto pod = api_.objects().Get(
-          kPods, controller::ObjectKey("default", user.at("name").get<std::string>()));
+          kPods, controller::apiserver::ObjectKey("default", user.at("name").get<std::string>()));
       held = held || (pod != nullptr && !Finished(*pod->body) &&
                       Text(*pod->body, "/metadata/uid") == user.at("uid").get<std::string>());
     }
@@ -138,8 +138,8 @@ void Checks::CheckPods(const std::map<controller::RunId, Run>& runs) {
   for (const auto& [id, run] : runs) {
     for (const auto& pod : run.decision->pods) {
       decided.insert(pod.uid);
-      const auto object =
-          api_.objects().Get(kPods, controller::ObjectKey(run.decision->key.ns, pod.name));
+      const auto object = api_.objects().Get(
+          kPods, controller::apiserver::ObjectKey(run.decision->key.ns, pod.name));
       if (object == nullptr || Text(*object->body, "/metadata/uid") != pod.uid) continue;
       if (Text(*object->body, "/spec/nodeName") != pod.node) {
         return world_.Fail("gang {} is not whole: pod {} is not on {}", run.decision->key.name,
@@ -223,7 +223,8 @@ void Checks::CheckNodes(const controller::Snapshot& snapshot) {
 }
 
 bool Checks::Usable(const VirtualNode& node) const {
-  const auto object = api_.objects().Get(kNodes, controller::ObjectKey("", node.plan().name));
+  const auto object =
+      api_.objects().Get(kNodes, controller::apiserver::ObjectKey("", node.plan().name));
   if (object == nullptr || !node.powered()) return false;
   for (const json& condition : At(*object->body, "/status/conditions")) {
     if (condition.value("type", "") == "Ready") return condition.value("status", "") == "True";

@@ -92,7 +92,7 @@ class Simulation {
     return *journal_;
   }
 
-  void Digest(const controller::ResourceName& resource) {
+  void Digest(const controller::apiserver::ResourceName& resource) {
     for (const auto& object : api_.objects().List(resource, "").objects) {
       world_.Mix(object->bytes);
     }

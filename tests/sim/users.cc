@@ -204,7 +204,8 @@ void Users::PostOne(const Object& object) {
   world_.events.After(seconds(1), Urgency::kNormal, [this, object] { PostOne(object); });
 }
 
-std::string Users::Pick(const controller::ResourceName& resource, const std::string& collection) {
+std::string Users::Pick(const controller::apiserver::ResourceName& resource,
+                        const std::string& collection) {
   if (!api_.up()) return "";
   const auto list = api_.objects().List(resource, "default/");
   if (list.objects.empty()) return "";
@@ -231,7 +232,7 @@ void Users::DeleteSomething() {
 }
 
 bool Users::DeleteAll() {
-  const std::array<std::pair<controller::ResourceName, const char*>, 4> kinds = {
+  const std::array<std::pair<controller::apiserver::ResourceName, const char*>, 4> kinds = {
       {{{"", "pods"}, kPods},
        {{"tahoma.dev", "gangs"}, kGangs},
        {{"resource.k8s.io", "resourceclaims"}, kClaims},

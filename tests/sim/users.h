@@ -52,7 +52,8 @@ class Users {
   Object Pod(const std::string& name, Json claim);
   void AddRuntime(Json& annotations);
   // A random object of the collection: its path, or empty.
-  std::string Pick(const controller::ResourceName& resource, const std::string& collection);
+  std::string Pick(const controller::apiserver::ResourceName& resource,
+                   const std::string& collection);
   void Delete(const std::string& path, bool force);
 
   World& world_;

@@ -106,8 +106,9 @@ void VirtualNode::Prepare(const sim::ClaimFacts& claim) {
 
 // Whatever the plugin and the API say: no core is prepared for two claims.
 void VirtualNode::OnPrepared(const sim::ClaimFacts& claim) {
-  const auto object = api_.objects().Get({"resource.k8s.io", "resourceclaims"},
-                                         controller::ObjectKey(claim.name_space, claim.name));
+  const auto object =
+      api_.objects().Get({"resource.k8s.io", "resourceclaims"},
+                         controller::apiserver::ObjectKey(claim.name_space, claim.name));
   const json* results =
       object == nullptr
           ? nullptr

@@ -253,7 +253,7 @@ TEST_F(GangRunTest, ABindWithoutAnAnswerCountsAsBoundAndItsClaimIsClearedAfterTh
   EXPECT_THAT(Next(), ElementsAre("Undoing: pod train-1 was deleted", "delete 0"));
   Answer();
   EXPECT_THAT(Next(), IsEmpty()) << "it has not ended yet";
-  api_.RunDuties();
+  api_.RunControllers();
   Hear();
   EXPECT_THAT(Next(), ElementsAre("deallocate 0", "deallocate 1"));
   GoOn();
@@ -304,12 +304,12 @@ TEST_F(GangRunTest, ClaimsOfABoundGangAreReleasedOneByOneAsTheirPodsEnd) {
   api_.FinishPod("train-1", true);
   Hear();
   EXPECT_THAT(Next(), IsEmpty()) << "the claim is still reserved for it";
-  api_.RunDuties();
+  api_.RunControllers();
   Hear();
   EXPECT_THAT(Next(), ElementsAre("Released 1"));
   EXPECT_TRUE(run_->claim_released(1) && !run_->claim_released(0));
   api_.FinishPod("train-0", true);
-  api_.RunDuties();
+  api_.RunControllers();
   Hear();
   EXPECT_THAT(Next(), ElementsAre("Released 0", "Released"));
 }
@@ -366,7 +366,7 @@ TEST_F(GangRunTest, WhateverFailsTheGangIsWholeOrAbsentInTheEnd) {
                            : WriteOutcome::kDone;
       });
       if (rng.Below(2) == 0 || i > 20) Hear();
-      if (rng.Below(3) == 0 || i > 20) api_.RunDuties();
+      if (rng.Below(3) == 0 || i > 20) api_.RunControllers();
       now_ += seconds(6);
     }
     ASSERT_THAT(api_.faults, IsEmpty()) << "seed " << seed;

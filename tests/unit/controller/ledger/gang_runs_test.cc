@@ -132,7 +132,7 @@ TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
   runs_->Begin(DecisionFor(api_, "train"));
   GoOn();
   for (const char* pod : {"train-0", "train-1"}) api_.FinishPod(pod, true);
-  api_.RunDuties();
+  api_.RunControllers();
   Hear();
   GoOn();
   EXPECT_EQ(runs_->Find(kTrain), nullptr);

@@ -108,8 +108,8 @@ class ControllersTest : public ::testing::Test {
     EXPECT_EQ(status_, 200) << made;
   }
   std::string ClaimOf(const std::string& pod) {
-    return Text(Get(kPods + "/" + pod)["status"]["resourceClaimStatuses"][0],
-                {"resourceClaimName"});
+    return TextAt(Get(kPods + "/" + pod)["status"]["resourceClaimStatuses"][0],
+                  {"resourceClaimName"});
   }
   // To node n.
   void Bind(const std::string& pod) {

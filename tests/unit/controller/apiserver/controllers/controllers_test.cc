@@ -187,7 +187,7 @@ class NodeControllersTest : public ControllersTest {
     EXPECT_EQ(status_, 200);
   }
   std::string Ready() {
-    return Text(Get("/api/v1/nodes/n")["status"]["conditions"][0], {"status"});
+    return TextAt(Get("/api/v1/nodes/n")["status"]["conditions"][0], {"status"});
   }
   static inline const std::string kLeases =
       "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -294,8 +294,8 @@ TEST_F(ControllersTest, EveryTemplateOfAPodGivesAClaimAndNamedClaimsAreNotTouche
   EXPECT_EQ(Get(kResource + "resourceclaims")["items"].size(), 2U);
   const Json pod = Get(kPods + "/web");
   std::set<std::string> names;
-  for (const Json& entry : Field(pod, {"status", "resourceClaimStatuses"})) {
-    names.insert(Text(entry, {"name"}));
+  for (const Json& entry : ValueAt(pod, {"status", "resourceClaimStatuses"})) {
+    names.insert(TextAt(entry, {"name"}));
   }
   EXPECT_EQ(names, (std::set<std::string>{"a", "b"}));
 }
@@ -346,7 +346,7 @@ TEST_F(ControllersTest, APodThatIsBoundByHandGetsItsAllocatedClaimReserved) {
   Allocate(ClaimOf("web"), nullptr);
   Bind("web");
   Step();
-  const Json users = Field(Get(path), {"status", "reservedFor"});
+  const Json users = ValueAt(Get(path), {"status", "reservedFor"});
   ASSERT_EQ(users.size(), 1U) << users;
   EXPECT_EQ(users[0]["uid"], Get(kPods + "/web")["metadata"]["uid"]);
   EXPECT_EQ(users[0]["resource"], "pods");

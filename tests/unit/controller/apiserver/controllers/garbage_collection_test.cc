@@ -270,10 +270,10 @@ class FamilyTest : public ControllersTest {
   std::map<int, std::set<int>> Found() {
     std::map<int, std::set<int>> found;
     const Json list = Get(kConfigMaps);
-    for (const Json& item : Field(list, {"items"})) {
-      auto& owners = found[Text(item, {"metadata", "name"})[1] - '0'];
-      for (const Json& owner : Field(item, {"metadata", "ownerReferences"})) {
-        owners.insert(Text(owner, {"name"})[1] - '0');
+    for (const Json& item : ValueAt(list, {"items"})) {
+      auto& owners = found[TextAt(item, {"metadata", "name"})[1] - '0'];
+      for (const Json& owner : ValueAt(item, {"metadata", "ownerReferences"})) {
+        owners.insert(TextAt(owner, {"name"})[1] - '0');
       }
     }
     return found;

@@ -65,7 +65,7 @@ class TaintTest : public ControllersTest {
     Step();
     const Json object = Get(kPods + "/" + pod);
     if (status_ == 404) return true;
-    return Field(object, {"metadata", "deletionTimestamp"}).is_string();
+    return ValueAt(object, {"metadata", "deletionTimestamp"}).is_string();
   }
 
   static Json Broken(const char* effect = "NoExecute") {
