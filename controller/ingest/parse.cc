@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/ingest/parse_claim.h"
+#include "controller/model/gang_rules.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -167,24 +168,6 @@ ClaimFact MakeClaimState(const json& object) {
   return claim;
 }
 
-// "90m", "1h30m": [0-9]+(h|m|s) repeated.
-std::optional<std::chrono::seconds> ParseRuntime(std::string_view text) {
-  std::chrono::seconds total{0};
-  while (!text.empty()) {
-    std::int32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end == text.data() + text.size() || number < 0) {
-      return std::nullopt;
-    }
-    if (*end != 'h' && *end != 'm' && *end != 's') return std::nullopt;
-    total += std::chrono::seconds(std::int64_t{number} * (*end == 'h'   ? 3600
-                                                          : *end == 'm' ? 60
-                                                                        : 1));
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
-  }
-  return total;
-}
-
 GangFact MakeGang(const json& object) {
   const json& metadata = object.at("metadata");
   const json& spec = Member(object, "spec");
@@ -205,12 +188,12 @@ GangFact MakeGang(const json& object) {
   gang.priority = spec.value("priority", 0);
   if (const std::string runtime = Text(spec, "maxRuntime"); !runtime.empty()) {
     gang.max_runtime = ParseRuntime(runtime);
-    if (!gang.max_runtime) {
-      gang.spec_error = fmt::format("maxRuntime \"{}\" is not like \"90m\" or \"36h\"", runtime);
-    }
   }
-  if (gang.members < 1) gang.spec_error = fmt::format("members is {}, not positive", gang.members);
-  if (gang.slices < 1) gang.spec_error = fmt::format("slices is {}, not positive", gang.slices);
+  gang.spec_error = Describe(FaultsOf({.members = gang.members,
+                                       .shape = gang.shape,
+                                       .chips = gang.chips,
+                                       .slices = gang.slices,
+                                       .max_runtime = Text(spec, "maxRuntime")}));
   return gang;
 }
 

@@ -8,10 +8,10 @@
 #include <array>
 #include <utility>
 
+#include "controller/model/gang_rules.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/hw/device_config.h"
-#include "lib/torus/box.h"
 
 namespace tahoma::controller {
 namespace {
@@ -19,10 +19,6 @@ namespace {
 // Bounds of what is remembered between calls; beyond them it is made again.
 constexpr std::size_t kSelectorsMax = 8192;
 constexpr std::size_t kGangsMax = 1 << 17;
-
-// Bounds of the Gang's CRD; a gang may come from elsewhere.
-constexpr int kSlicesMax = 1024;
-constexpr std::int64_t kChipsMax = 65536;
 
 bool NamesRequest(const std::vector<std::string>& names, const std::string& request,
                   const std::string& result) {
@@ -32,41 +28,17 @@ bool NamesRequest(const std::vector<std::string>& names, const std::string& requ
 }
 
 absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
-  if (spec.slices < 1 || spec.slices > kSlicesMax) {
-    return InvalidArgument("slices is {}; it must be 1 to {}", spec.slices, kSlicesMax);
-  }
-  gang.boxes = spec.slices;
-  if (!spec.shape_text.empty()) {
-    TAHOMA_ASSIGN_OR_RETURN(const torus::Shape shape, torus::Shape::Parse(spec.shape_text));
-    TAHOMA_RETURN_IF_ERROR(
-        Annotate(torus::CheckOffered(shape), fmt::format("shape {}", spec.shape_text)));
-    if (spec.chips && *spec.chips != shape.chip_count()) {
-      return InvalidArgument("shape {} has {} chips, but chips is {}", spec.shape_text,
-                             shape.chip_count(), *spec.chips);
-    }
-    gang.shapes = {shape};
-    gang.shape_given = true;
-  } else if (spec.chips) {
-    constexpr std::int64_t kUnitChips = 64;
-    std::int64_t chips = *spec.chips;
-    if (chips > kUnitChips && chips <= kChipsMax && chips % kUnitChips == 0) {
-      gang.boxes_per_slice = static_cast<int>(chips / kUnitChips);
-      gang.boxes = spec.slices * gang.boxes_per_slice;
-      chips = kUnitChips;
-    }
-    if (chips > 0 && chips <= kUnitChips) {
-      gang.shapes = torus::ShapesOf(static_cast<int>(chips));
-    }
-    if (gang.shapes.empty()) {
-      return InvalidArgument(
-          "{} chips form no box; a slice has 1, 2, 4, 8, 16, 32 or 64 chips or a multiple of 64",
-          *spec.chips);
-    }
-  }
-  const auto members = static_cast<std::int64_t>(spec.members.size());
-  if (!gang.shapes.empty() && members % gang.boxes != 0) {
-    return InvalidArgument("{} members cannot be spread evenly over {} boxes", members, gang.boxes);
-  }
+  const GangRequest request{.members = static_cast<std::int64_t>(spec.members.size()),
+                            .shape = spec.shape_text,
+                            .chips = spec.chips,
+                            .slices = spec.slices};
+  const std::vector<GangFault> faults = FaultsOf(request);
+  if (!faults.empty()) return InvalidArgument("{}", Describe(faults));
+  GangBoxes boxes = BoxesOf(request);
+  gang.shapes = std::move(boxes.shapes);
+  gang.shape_given = !spec.shape_text.empty();
+  gang.boxes_per_slice = boxes.per_slice;
+  gang.boxes = spec.slices * boxes.per_slice;
   return absl::OkStatus();
 }
 
@@ -343,7 +315,6 @@ std::shared_ptr<const CompiledGang> Compiler::Compile(std::shared_ptr<const Gang
   for (const MemberSpec& member : gang.members) {
     if (made->valid.ok()) made->valid = CompileMember(member, *made);
   }
-  if (made->valid.ok() && gang.members.empty()) made->valid = InvalidArgument("it has no pods");
   if (made->valid.ok()) made->valid = ShareClaims(*made);
   made->signature = fmt::format("{}|{}|{}|{}|", gang.shape_text, gang.chips.value_or(0),
                                 gang.slices, gang.max_runtime.has_value());

@@ -1,5 +1,7 @@
 #include "lib/torus/box.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -117,17 +119,33 @@ std::span<const Box> BoxTable::Rotations(const Shape& shape) const {
   return {};
 }
 
-absl::Status CheckOffered(const Shape& shape) {
-  for (const Axis axis : kAxes) {
-    const int side = shape.extent(axis);
-    if (std::find(kSides.begin(), kSides.end(), side) == kSides.end()) {
-      return InvalidArgument(
-          "shape {} has a side of {}; each side must be 1, 2 or 4 (other pieces of the torus share "
-          "links with their neighbours)",
-          shape.ToString(), side);
+absl::StatusOr<Shape> ParseOffered(std::string_view text) {
+  std::array<int, kAxes.size()> sides = {1, 1, 1};
+  std::vector<std::string_view> wrong;
+  std::size_t count = 0;
+  constexpr std::size_t kTextMax = 16;
+  for (std::size_t begin = 0; begin <= text.size(); ++count) {
+    const std::size_t end = std::min(text.find('x', begin), text.size());
+    const std::string_view side = text.substr(begin, end - begin);
+    const bool digits =
+        !side.empty() && side.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!digits || count == sides.size() || text.size() > kTextMax) {
+      count = 0;
+      break;
     }
+    if (side == "1" || side == "2" || side == "4") {
+      sides[count] = side.front() - '0';
+    } else {
+      wrong.push_back(side);
+    }
+    begin = end + 1;
   }
-  return absl::OkStatus();
+  if (count < 2) return InvalidArgument("must be of the form AxB or AxBxC, such as 4x4x2");
+  if (!wrong.empty()) {
+    return InvalidArgument("each side must be 1, 2 or 4; {} {} not", fmt::join(wrong, " and "),
+                           wrong.size() == 1 ? "is" : "are");
+  }
+  return Shape::Create(sides[0], sides[1], sides[2]);
 }
 
 std::vector<Shape> ShapesOf(int chips) {

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/torus/shape.h"
@@ -95,8 +96,10 @@ class BoxTable {
   std::vector<Group> groups_;
 };
 
-// Checks what a user asked for: every side must be 1, 2 or 4. The message names the side.
-absl::Status CheckOffered(const Shape& shape);
+// The shape that a user asked for, "AxB" or "AxBxC". Each side must be 1, 2 or 4: boxes with other
+// sides share links with their neighbours. kInvalidArgument names the sides that are not, but not
+// the text.
+absl::StatusOr<Shape> ParseOffered(std::string_view text);
 
 // The shapes of `chips` chips that boxes can have, sorted sides, best all-reduce bandwidth first
 // (docs/reference/torus.md#boxes). Empty unless chips is 1, 2, 4, 8, 16, 32 or 64.

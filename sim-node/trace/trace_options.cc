@@ -26,8 +26,9 @@ absl::StatusOr<torus::Shape> TorusOf(const TraceOptions& options) {
 }
 
 absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options, const torus::Shape& torus) {
-  TAHOMA_ASSIGN_OR_RETURN(const torus::Shape shape, torus::Shape::Parse(options.box));
-  TAHOMA_RETURN_IF_ERROR(torus::CheckOffered(shape));
+  const auto offered = torus::ParseOffered(options.box);
+  if (!offered.ok()) return Annotate(offered.status(), fmt::format("box {}", options.box));
+  const torus::Shape shape = *offered;
   for (const torus::Box& box : torus::BoxTable::Of(torus).Rotations(shape)) {
     if (box.size == shape && torus::ToString(box.origin) == options.at) return box;
   }

@@ -11,5 +11,6 @@ void FuzzOne(std::string_view input) {
   const auto shape = tahoma::torus::Shape::Parse(input);
   if (!shape.ok()) return;
   TAHOMA_CHECK(*tahoma::torus::Shape::Parse(shape->ToString()) == *shape);
-  (void)tahoma::torus::CheckOffered(*shape);
+  const auto offered = tahoma::torus::ParseOffered(input);
+  TAHOMA_CHECK(!offered.ok() || *offered == *shape);
 }

@@ -68,7 +68,7 @@ LAYERS = {
     "controller/access": ["lib/config", "lib/rest"],
     "controller/admin": ["controller/access", "controller/ledger", "controller/model", "controller/plan", "lib/rest"],
     "controller/apiserver/schema": ["lib/kube"],
-    "controller/apiserver/validation": ["controller/apiserver/schema", "lib/kube"],
+    "controller/apiserver/validation": ["controller/apiserver/schema", "controller/model", "lib/kube"],
     "controller/apiserver/merge": ["controller/apiserver/schema", "lib/kube"],
     "controller/apiserver/printers": ["controller/apiserver/schema", "lib/kube"],
     "controller/apiserver/discovery": ["controller/apiserver/schema"],

@@ -39,7 +39,7 @@ void CheckSliceSpec(const Json& spec, Causes& causes);
 void CheckSliceUpdate(const Json& old_spec, const Json& new_spec, Causes& causes);
 void CheckClassSpec(const Json& spec, Causes& causes);
 
-// Our own kind: shape and slices (tahoma.dev Gang).
+// Our own kind, by the rules of controller/model/gang_rules.h.
 void CheckGang(const Json& gang, Causes& causes);
 
 }  // namespace tahoma::controller::apiserver

@@ -112,6 +112,12 @@ TEST(ParseGangTest, MaxRuntimeIsASumOfParts) {
   EXPECT_EQ((*ParseGang(gang))->members, 4);
   gang["spec"]["maxRuntime"] = "soon";
   EXPECT_THAT((*ParseGang(gang))->spec_error, HasSubstr("soon"));
+  gang["spec"]["shape"] = "3x5x2";
+  gang["spec"]["slices"] = 3;
+  EXPECT_EQ((*ParseGang(gang))->spec_error,
+            "shape 3x5x2: each side must be 1, 2 or 4; 3 and 5 are not; slices 3: must divide "
+            "spec.members (4): every slice has the same number of pods; maxRuntime soon: must be "
+            "numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
 }
 
 SliceObject Slice(const std::string& name, std::int64_t generation, std::int64_t count,

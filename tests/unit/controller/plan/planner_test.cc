@@ -190,7 +190,8 @@ TEST_F(PlannerTest, RefusesWhatContradictsItself) {
     if (!decision.blocked) return std::string();
     return std::string(ToString(decision.blocked->reason)) + ": " + decision.blocked->message;
   };
-  EXPECT_EQ(message(Shaped("a", 4, "3x5x2", 16)).substr(0, 8), "Invalid:");
+  EXPECT_EQ(message(Shaped("a", 4, "3x5x2", 16)),
+            "Invalid: shape 3x5x2: each side must be 1, 2 or 4; 3 and 5 are not");
   EXPECT_EQ(message(Shaped("b", 4, "4x4x4", 8)),
             "Invalid: the claims of the pods of one box ask for 32 chips, but 4x4x4 has 64");
   EXPECT_EQ(message(Shaped("c", 3, "4x4x4", 16)),
@@ -200,11 +201,12 @@ TEST_F(PlannerTest, RefusesWhatContradictsItself) {
   GangSpec twelve = Shaped("e", 1, "", 12);
   twelve.chips = 12;
   EXPECT_EQ(message(twelve),
-            "Invalid: 12 chips form no box; a slice has 1, 2, 4, 8, 16, 32 or 64 chips or a "
-            "multiple of 64");
+            "Invalid: chips 12: must be 1, 2, 4, 8, 16, 32 or 64, or a multiple of 64 up to 65536");
   GangSpec uneven = Shaped("f", 3, "4x4", 16);
   uneven.slices = 2;
-  EXPECT_EQ(message(uneven), "Invalid: 3 members cannot be spread evenly over 2 boxes");
+  EXPECT_EQ(message(uneven),
+            "Invalid: slices 2: must divide spec.members (3): every slice has the same number of "
+            "pods");
   EXPECT_EQ(message(Shaped("g", 1, "", 17)),
             "NeverFits: the pod asks for 17 devices of class neuron.aws.com; none of 4 nodes has "
             "that many that match");

@@ -94,9 +94,10 @@ TEST(BoxTest, ALinkHasOneNameFromBothEnds) {
 }
 
 TEST(BoxTest, OtherSidesAreRefusedWithTheSideNamed) {
-  EXPECT_TRUE(CheckOffered(*Shape::Parse("4x2x1")).ok());
-  EXPECT_EQ(std::string(CheckOffered(*Shape::Parse("3x5x2")).message()).substr(0, 30),
-            "shape 3x5x2 has a side of 3; e");
+  EXPECT_EQ(*ParseOffered("4x2x1"), (Shape::Of<4, 2, 1>()));
+  EXPECT_EQ(*ParseOffered("2x4"), (Shape::Of<2, 4, 1>()));
+  EXPECT_EQ(ParseOffered("3x5x2").status().message(),
+            "each side must be 1, 2 or 4; 3 and 5 are not");
 }
 
 TEST(BoxTest, ShapesOfAChipCountBeginWithTheMostCompact) {

@@ -1,0 +1,129 @@
+#include "controller/model/gang_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/torus/box.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Bounds of the CustomResourceDefinition (charts/tahoma/crds).
+constexpr std::int64_t kMembersMax = 4096;
+constexpr std::int64_t kSlicesMax = 1024;
+constexpr std::int64_t kChipsMax = 65536;
+constexpr std::size_t kRuntimeBytesMax = 32;
+constexpr std::ptrdiff_t kRuntimeDigitsMax = 9;  // so that a number has 32 bits
+
+constexpr std::int64_t kUnitChips = torus::kUltraServerShape.chip_count();
+
+bool InRange(std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; }
+
+bool FormBoxes(std::int64_t chips) {
+  if (!InRange(chips, kChipsMax)) return false;
+  return chips > kUnitChips ? chips % kUnitChips == 0
+                            : !torus::ShapesOf(static_cast<int>(chips)).empty();
+}
+
+std::int64_t BoxesPerSlice(std::int64_t chips) {
+  return std::max<std::int64_t>(1, chips / kUnitChips);
+}
+
+// How the members are divided among slices, and among the boxes of a slice that has several.
+void CheckDivision(const GangRequest& request, std::vector<GangFault>& faults) {
+  if (request.members % request.slices != 0) {
+    faults.push_back({"slices", fmt::format("{}", request.slices),
+                      fmt::format("must divide spec.members ({}): every slice has the same number "
+                                  "of pods",
+                                  request.members)});
+    return;
+  }
+  if (!request.shape.empty() || !request.chips || !FormBoxes(*request.chips)) return;
+  const std::int64_t boxes = request.slices * BoxesPerSlice(*request.chips);
+  if (request.members % boxes == 0) return;
+  faults.push_back(
+      {"chips", fmt::format("{}", *request.chips),
+       fmt::format("the boxes of 64 chips must divide spec.members: every box has the same number "
+                   "of pods; {} members, {} boxes",
+                   request.members, boxes)});
+}
+
+}  // namespace
+
+std::vector<GangFault> FaultsOf(const GangRequest& request) {
+  std::vector<GangFault> faults;
+  const auto add = [&](const char* field, const auto& value, std::string why) {
+    faults.push_back({field, fmt::format("{}", value), std::move(why)});
+  };
+  const bool members = InRange(request.members, kMembersMax);
+  const bool slices = InRange(request.slices, kSlicesMax);
+  if (!members) add("members", request.members, fmt::format("must be 1 to {}", kMembersMax));
+  if (!slices) add("slices", request.slices, fmt::format("must be 1 to {}", kSlicesMax));
+  if (!request.shape.empty()) {
+    const auto shape = torus::ParseOffered(request.shape);
+    if (!shape.ok()) add("shape", request.shape, std::string(Message(shape.status())));
+  }
+  if (request.chips && !FormBoxes(*request.chips)) {
+    add("chips", *request.chips,
+        fmt::format("must be 1, 2, 4, 8, 16, 32 or 64, or a multiple of 64 up to {}", kChipsMax));
+  }
+  if (request.chips && !request.shape.empty()) {
+    add("chips", *request.chips,
+        "may not be set together with spec.shape, which says how many chips a slice has");
+  }
+  if (members && slices) CheckDivision(request, faults);
+  if (!request.max_runtime.empty() && !ParseRuntime(request.max_runtime)) {
+    add("maxRuntime", request.max_runtime,
+        "must be numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
+  }
+  return faults;
+}
+
+std::string Describe(const std::vector<GangFault>& faults) {
+  std::string text;
+  for (const GangFault& fault : faults) {
+    text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", fault.field,
+                        std::string_view(fault.value).substr(0, 64), fault.why);
+  }
+  return text;
+}
+
+GangBoxes BoxesOf(const GangRequest& request) {
+  GangBoxes boxes;
+  if (!request.shape.empty()) {
+    const auto shape = torus::ParseOffered(request.shape);
+    TAHOMA_CHECK_OK(shape.status());
+    boxes.shapes = {*shape};
+  } else if (request.chips) {
+    TAHOMA_CHECK(FormBoxes(*request.chips));
+    boxes.shapes = torus::ShapesOf(static_cast<int>(std::min(*request.chips, kUnitChips)));
+    boxes.per_slice = static_cast<int>(BoxesPerSlice(*request.chips));
+  }
+  return boxes;
+}
+
+std::optional<std::chrono::seconds> ParseRuntime(std::string_view text) {
+  if (text.empty() || text.size() > kRuntimeBytesMax) return std::nullopt;
+  std::chrono::seconds total{0};
+  while (!text.empty()) {
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    std::int32_t number = 0;
+    const auto [unit, error] = std::from_chars(begin, end, number);
+    if (error != std::errc() || unit == end || unit - begin > kRuntimeDigitsMax || *begin == '-') {
+      return std::nullopt;
+    }
+    if (*unit != 'h' && *unit != 'm' && *unit != 's') return std::nullopt;
+    total += std::chrono::seconds(std::int64_t{number} * (*unit == 'h'   ? 3600
+                                                          : *unit == 'm' ? 60
+                                                                         : 1));
+    text.remove_prefix(static_cast<std::size_t>(unit - begin) + 1);
+  }
+  return total;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,63 @@
+// What makes a Gang valid, and the boxes that a valid one asks for.
+//
+//   const GangRequest request{.members = 4, .shape = "3x5x2"};
+//   const std::vector<GangFault> faults = FaultsOf(request);
+//   Describe(faults);   // "shape 3x5x2: each side must be 1, 2 or 4; 3 and 5 are not"
+//
+//   BoxesOf({.members = 4, .chips = 128}).per_slice;   // 2, of 64 chips each
+//
+// The standalone API server refuses a Gang by these rules, the controller does not place one, and
+// the CustomResourceDefinition says the same for a real cluster, in its schema and in CEL
+// (charts/tahoma/crds). The test GangRulesTest holds that all agree.
+//
+// Scope: what the user wrote. What claims ask for is in controller/plan/request.h; the name of the
+// queue and the priority are checked by the schema alone.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/torus/shape.h"
+
+namespace tahoma::controller {
+
+// The fields of spec that the rules are about.
+struct GangRequest {
+  std::int64_t members = 1;
+  std::string shape = {};                  // as written; empty when none
+  std::optional<std::int64_t> chips = {};  // of one slice
+  std::int64_t slices = 1;
+  std::string max_runtime = {};  // as written; empty when none
+};
+
+struct GangFault {
+  std::string field;  // as the user knows it: "maxRuntime"
+  std::string value;
+  std::string why;  // "must be 1 to 4096"
+};
+
+// Empty for a valid Gang; at most one fault for each field, and one more for chips beside a shape.
+std::vector<GangFault> FaultsOf(const GangRequest& request);
+
+// "slices 3: must divide spec.members (4): …; chips 12: …"; empty when there are none.
+std::string Describe(const std::vector<GangFault>& faults);
+
+struct GangBoxes {
+  std::vector<torus::Shape> shapes;  // each box has one of these, the fastest first; empty: no box
+  int per_slice = 1;
+};
+
+// The request must be valid.
+GangBoxes BoxesOf(const GangRequest& request);
+
+// "90m", "1h30m": a number of at most nine digits and h, m or s, repeated; at most 32 characters.
+std::optional<std::chrono::seconds> ParseRuntime(std::string_view text);
+
+}  // namespace tahoma::controller

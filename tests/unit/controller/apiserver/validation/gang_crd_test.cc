@@ -1,0 +1,242 @@
+// A Gang is valid by the CustomResourceDefinition, its schema and its CEL together, exactly when it
+// is by controller/model/gang_rules.h, and what is wrong is said in the same words.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/apiserver/schema/crd.h"
+#include "controller/apiserver/schema/schema.h"
+#include "controller/apiserver/validation/defaults.h"
+#include "controller/apiserver/validation/validation.h"
+#include "controller/model/gang_rules.h"
+#include "lib/base/check.h"
+#include "lib/base/files.h"
+#include "lib/base/json.h"
+#include "lib/base/rng.h"
+#include "lib/kube/cel/device_selector.h"
+#include "lib/kube/yaml.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+// `self` of a rule, as an attribute of a device: our CEL knows devices only.
+class SelfView final : public kube::DeviceView {
+ public:
+  explicit SelfView(const Json& spec) {
+    for (const auto& [name, value] : spec.items()) {
+      fields_.emplace_back(kube::CelValue(name), value.is_string()
+                                                     ? kube::CelValue(value.get<std::string>())
+                                                     : kube::CelValue(value.get<std::int64_t>()));
+    }
+  }
+  std::string_view Driver() const override { return ""; }
+  bool AllowsMultipleAllocations() const override { return false; }
+  std::optional<kube::CelValue> Attribute(std::string_view /*domain*/,
+                                          std::string_view /*id*/) const override {
+    return kube::CelValue(fields_);
+  }
+  std::optional<kube::CelValue> Capacity(std::string_view /*domain*/,
+                                         std::string_view /*id*/) const override {
+    return std::nullopt;
+  }
+  Names AttributeNames() const override { return {{"gang", "self"}}; }
+  Names CapacityNames() const override { return {}; }
+
+ private:
+  kube::CelValue::Map fields_;
+};
+
+struct Rule {
+  kube::DeviceSelector holds;
+  std::string field;  // "chips"
+  std::string message;
+};
+
+struct GangDefinition {
+  std::shared_ptr<const Kind> kind;
+  std::vector<Rule> rules;
+};
+
+const GangDefinition& Definition() {
+  static const GangDefinition* const definition = [] {
+    const auto text = ReadFile("charts/tahoma/crds/tahoma.dev_gangs.yaml");
+    TAHOMA_CHECK_OK(text.status());
+    const auto crd = kube::YamlToJson(*text);
+    TAHOMA_CHECK_OK(crd.status());
+    const auto kinds = KindsOfCrd(*crd);
+    TAHOMA_CHECK_OK(kinds.status());
+    auto* made = new GangDefinition{.kind = kinds->front(), .rules = {}};
+    const Json& spec = crd->at("spec")
+                           .at("versions")
+                           .at(0)
+                           .at("schema")
+                           .at("openAPIV3Schema")
+                           .at("properties")
+                           .at("spec");
+    for (const Json& rule : spec.at("x-kubernetes-validations")) {
+      auto holds = kube::DeviceSelector::Compile(
+          fmt::format("cel.bind(self, device.attributes['gang'].self, {})",
+                      rule.at("rule").get<std::string>()));
+      TAHOMA_CHECK_OK(holds.status());
+      made->rules.push_back({.holds = *std::move(holds),
+                             .field = rule.at("fieldPath").get<std::string>().substr(1),
+                             .message = rule.at("message").get<std::string>()});
+    }
+    return made;
+  }();
+  return *definition;
+}
+
+Json GangOf(const GangRequest& request) {
+  Json spec = {{"members", request.members}, {"slices", request.slices}};
+  if (!request.shape.empty()) spec["shape"] = request.shape;
+  if (request.chips) spec["chips"] = *request.chips;
+  if (!request.max_runtime.empty()) spec["maxRuntime"] = request.max_runtime;
+  Json gang = {{"apiVersion", "tahoma.dev/v1alpha1"},
+               {"kind", "Gang"},
+               {"metadata", {{"name", "g"}, {"namespace", "default"}}},
+               {"spec", std::move(spec)}};
+  ApplyDefaults(*Definition().kind->schema, gang);
+  return gang;
+}
+
+// The rules that do not hold; kube-apiserver asks them where the schema holds.
+std::vector<const Rule*> BrokenRules(const Json& gang) {
+  const SelfView self(gang.at("spec"));
+  std::vector<const Rule*> broken;
+  for (const Rule& rule : Definition().rules) {
+    const auto holds = rule.holds.Matches(self);
+    EXPECT_TRUE(holds.ok()) << rule.message << ": " << holds.status();
+    if (holds.ok() && !*holds) broken.push_back(&rule);
+  }
+  return broken;
+}
+
+void ExpectAgreement(const GangRequest& request, std::map<std::string, int>& seen) {
+  const Json gang = GangOf(request);
+  SCOPED_TRACE(gang.at("spec").dump());
+  const std::vector<GangFault> faults = FaultsOf(request);
+  if (!ValidateSchema(*Definition().kind->schema, gang).empty()) {
+    EXPECT_FALSE(faults.empty()) << "the schema refuses it";
+    ++seen["schema"];
+    return;
+  }
+  const std::vector<const Rule*> broken = BrokenRules(gang);
+  EXPECT_EQ(faults.empty(), broken.empty())
+      << Describe(faults) << (broken.empty() ? "" : broken.front()->message);
+  for (const GangFault& fault : faults) {
+    EXPECT_TRUE(std::any_of(broken.begin(), broken.end(),
+                            [&](const Rule* rule) {
+                              return rule->field == fault.field &&
+                                     fault.why.starts_with(rule->message);
+                            }))
+        << fault.field << ": " << fault.why;
+    ++seen[fault.why.substr(0, 12)];
+  }
+  EXPECT_EQ(ValidateCreate(*Definition().kind, gang).size(), faults.size());
+  if (faults.empty()) ++seen["valid"];
+}
+
+TEST(GangCrdTest, EachRuleIsBrokenByAGangOfItsOwn) {
+  const std::map<std::string, GangRequest> breaking = {
+      {"each side must be 1, 2 or 4", {.shape = "3x5x2"}},
+      {"may not be set together with spec.shape, which says how many chips a slice has",
+       {.shape = "4x4", .chips = 16}},
+      {"must be 1, 2, 4, 8, 16, 32 or 64, or a multiple of 64 up to 65536", {.chips = 12}},
+      {"must divide spec.members", {.members = 4, .slices = 3}},
+      {"the boxes of 64 chips must divide spec.members: every box has the same number of pods",
+       {.members = 3, .chips = 128}}};
+  EXPECT_EQ(breaking.size(), Definition().rules.size());
+  for (const auto& [message, request] : breaking) {
+    const auto broken = BrokenRules(GangOf(request));
+    ASSERT_EQ(broken.size(), 1U) << message;
+    EXPECT_EQ(broken[0]->message, message);
+  }
+}
+
+class RandomRequest {
+ public:
+  explicit RandomRequest(std::uint64_t seed) : rng_(seed) {}
+
+  GangRequest Next() {
+    GangRequest request;
+    request.members = Number({1, 2, 3, 4, 8, 12, 16, 128, 1024, 4096, 4097, 0});
+    request.slices = rng_.Chance(1, 2) ? 1 : Number({1, 2, 3, 4, 8, 1024, 1025, 0, -1});
+    if (rng_.Chance(1, 3)) {
+      request.chips = Number({1, 2, 4, 8, 12, 16, 32, 48, 64, 100, 128, 192, 65536, 65600, 0, -64});
+    }
+    if (rng_.Chance(1, request.chips ? 8 : 2))
+      request.shape = Text({"1", "2", "4", "3", "04", "x"});
+    if (rng_.Chance(1, 4)) {
+      request.max_runtime = Text({"1h", "30m", "5s", "0s", "123456789", "0", "h", "-", "1d"});
+    }
+    return request;
+  }
+
+ private:
+  std::int64_t Number(const std::vector<std::int64_t>& choices) {
+    return rng_.Chance(1, 8) ? static_cast<std::int64_t>(rng_.Below(200))
+                             : choices[rng_.Below(choices.size())];
+  }
+  // One to four pieces; those of a shape mostly with x between them.
+  std::string Text(const std::vector<std::string>& pieces) {
+    const bool shape = pieces.back() == "x";
+    std::string text;
+    for (std::uint64_t left = 1 + rng_.Below(4); left > 0; --left) {
+      if (shape && !text.empty() && !rng_.Chance(1, 16)) text += 'x';
+      text += pieces[rng_.Below(rng_.Chance(3, 4) ? 3 : pieces.size())];
+    }
+    return text;
+  }
+
+  Rng rng_;
+};
+
+TEST(GangCrdTest, TheDefinitionAndTheRulesAgreeOnRandomGangs) {
+  std::map<std::string, int> seen;
+  RandomRequest requests(17);
+  for (int i = 0; i < 20'000 && !::testing::Test::HasFailure(); ++i) {
+    ExpectAgreement(requests.Next(), seen);
+  }
+  EXPECT_EQ(seen.size(), 7U);  // the schema, five rules and the valid
+  for (const auto& [what, times] : seen) EXPECT_GT(times, 50) << what;
+}
+
+TEST(GangCrdTest, TheDefinitionAndTheRulesAgreeAtTheBounds) {
+  std::map<std::string, int> seen;
+  for (const std::string runtime :
+       {"999999999h", "1000000000s", "0000000001s", "1h1h1h1h1h1h1h1h1h1h1h1h1h1h1h1h",
+        "1h1h1h1h1h1h1h1h1h1h1h1h1h1h1h1h1h", "1h ", " 1h", "1H", "+1h"}) {
+    ExpectAgreement({.max_runtime = runtime}, seen);
+  }
+  for (const std::string shape : {"4x4x4", "004x4", "4x4x", "x4", "4xx4", "4x4\n", "1x1x1x1",
+                                  "+4x4", "4x4x4x", "44x4", "4 x4", "0x4", "16x16x16"}) {
+    ExpectAgreement({.shape = shape}, seen);
+  }
+  for (const std::int64_t members : {std::int64_t{1}, std::int64_t{4096}, std::int64_t{1} << 40}) {
+    ExpectAgreement({.members = members, .slices = members}, seen);
+    ExpectAgreement({.members = members, .chips = members * 64}, seen);
+    ExpectAgreement({.members = 1024, .chips = members * 16}, seen);
+  }
+}
+
+// The defect: once a rule was added to the definition, a Gang from before could not even be
+// labelled. kube-apiserver asks the rules again only of what has changed (KEP-4008).
+TEST(GangCrdTest, ASpecFromBeforeARuleMayStayAsItIs) {
+  const Json before = GangOf({.chips = 12});
+  Json labelled = before;
+  labelled["metadata"]["labels"] = {{"a", "b"}};
+  EXPECT_TRUE(ValidateUpdate(*Definition().kind, before, labelled, "").empty());
+  Json changed = before;
+  changed["spec"]["priority"] = 5;
+  EXPECT_EQ(ValidateUpdate(*Definition().kind, before, changed, "").size(), 1U);
+}
+
+}  // namespace
+}  // namespace tahoma::controller::apiserver
