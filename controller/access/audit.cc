@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+
+#include "lib/base/host_port.h"
 
 namespace tahoma::controller {
 namespace {
@@ -69,10 +72,9 @@ void AppendObject(std::string& line, const AuditEvent& event) {
 }
 
 // "127.0.0.1" of "127.0.0.1:4711" and "::1" of "[::1]:4711".
-std::string_view HostOf(std::string_view peer) {
-  const std::string_view host = peer.substr(0, peer.rfind(':'));
-  if (!host.starts_with('[') || !host.ends_with(']')) return host;
-  return host.substr(1, host.size() - 2);
+std::string HostOf(const std::string& peer) {
+  const auto split = SplitHostPort(peer);
+  return split.ok() ? split->host : peer;
 }
 
 }  // namespace

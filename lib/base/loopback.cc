@@ -1,6 +1,7 @@
 #include "lib/base/loopback.h"
 
 #include "lib/base/ascii.h"
+#include "lib/base/host_port.h"
 
 namespace tahoma {
 
@@ -11,9 +12,8 @@ bool IsLoopbackHost(std::string_view host) {
 }
 
 bool IsLoopback(std::string_view address) {
-  const std::string_view host = address.substr(0, address.rfind(':'));
-  const bool bare_v6 = host.find(':') != std::string_view::npos;
-  return host == "[::1]" || (!bare_v6 && IsLoopbackHost(host));
+  const auto split = SplitHostPort(address);
+  return split.ok() && IsLoopbackHost(split->host);
 }
 
 }  // namespace tahoma

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <charconv>
 #include <fstream>
 #include <list>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "lib/base/clock.h"
+#include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 
@@ -71,19 +71,11 @@ absl::StatusOr<Endpoint> ParseServer(const std::string& server) {
     return bad;
   }
   while (rest.ends_with('/')) rest.remove_suffix(1);
-  if (rest.empty() || rest.find('/') != std::string_view::npos) return bad;
-  endpoint.port = endpoint.tls ? 443 : 80;
-  const std::size_t colon = rest.rfind(':');
-  const bool has_port = colon != std::string_view::npos && rest.find(']', colon) == rest.npos;
-  if (has_port) {
-    const char* end = rest.data() + rest.size();
-    const auto [at, error] = std::from_chars(rest.data() + colon + 1, end, endpoint.port);
-    if (error != std::errc() || at != end || endpoint.port < 1 || endpoint.port > 65535) return bad;
-    rest = rest.substr(0, colon);
-  }
-  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) return bad;
-  endpoint.host = std::string(rest);
+  if (rest.find('/') != std::string_view::npos) return bad;
+  const auto split = SplitHostPort(rest);
+  if (!split.ok() || split->host.empty() || split->port == 0) return bad;
+  endpoint.host = split->host;
+  endpoint.port = split->port.value_or(endpoint.tls ? 443 : 80);
   return endpoint;
 }
 

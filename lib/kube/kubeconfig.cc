@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/base/host_port.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
@@ -204,9 +205,7 @@ absl::StatusOr<ServerAccess> InClusterAccess(std::string_view host, std::string_
         "not inside a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; "
         "give a kubeconfig");
   }
-  const bool is_v6 = host.find(':') != std::string_view::npos;
-  ServerAccess access{.server = is_v6 ? fmt::format("https://[{}]:{}", host, port)
-                                      : fmt::format("https://{}:{}", host, port)};
+  ServerAccess access{.server = "https://" + JoinHostPort(host, port)};
   absl::StatusOr<std::string> ca = ReadFile(folder + "/ca.crt");
   if (!ca.ok())
     return FailedPrecondition("not a pod with a service account: {}", Message(ca.status()));

@@ -9,10 +9,10 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 
+#include "lib/base/host_port.h"
 #include "lib/base/status.h"
 
 namespace tahoma::rest {
@@ -44,28 +44,18 @@ int Open(const addrinfo& at) {
 
 }  // namespace
 
-absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  HostPort split;
-  if (colon != std::string::npos) {
-    split.host = address.substr(0, colon);
-    const char* end = address.data() + address.size();
-    const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, split.port);
-    if (error == std::errc() && rest == end && split.port >= 0 && split.port <= 65535) {
-      if (split.host.starts_with('[') && split.host.ends_with(']')) {
-        split.host = split.host.substr(1, split.host.size() - 2);
-      }
-      if (split.host.empty()) split.host = "0.0.0.0";
-      return split;
-    }
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
+  const auto split = SplitHostPort(text);
+  if (!split.ok() || !split->port) {
+    return InvalidArgument(
+        "\"{}\" is not an address; expected host:port, for example 127.0.0.1:8001{}", text,
+        split.ok() ? "" : fmt::format(" ({})", Message(split.status())));
   }
-  return InvalidArgument("\"{}\" is not an address; expected host:port, for example 127.0.0.1:8001",
-                         address);
+  return ListenAddress{.host = split->host.empty() ? "0.0.0.0" : split->host, .port = *split->port};
 }
 
-absl::StatusOr<int> Listen(HostPort& at) {
-  const std::string named = fmt::format(
-      fmt::runtime(at.host.find(':') == std::string::npos ? "{}:{}" : "[{}]:{}"), at.host, at.port);
+absl::StatusOr<int> Listen(ListenAddress& at) {
+  const std::string named = JoinHostPort(at.host, at.port);
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
@@ -91,11 +81,11 @@ std::string PeerName(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET6) {
     const auto v6 = As<sockaddr_in6>(address);
     inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return fmt::format("[{}]:{}", text.data(), ntohs(v6.sin6_port));
+    return JoinHostPort(text.data(), ntohs(v6.sin6_port));
   }
   const auto v4 = As<sockaddr_in>(address);
   inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  return fmt::format("{}:{}", text.data(), ntohs(v4.sin_port));
+  return JoinHostPort(text.data(), ntohs(v4.sin_port));
 }
 
 std::string ClientName(const sockaddr_storage& address) {

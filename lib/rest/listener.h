@@ -13,17 +13,17 @@
 
 namespace tahoma::rest {
 
-struct HostPort {
+struct ListenAddress {
   std::string host;
-  int port = 0;
+  int port = 0;  // 0: any
 };
 
 // "host:port", "[v6]:port", ":port" for all interfaces; kInvalidArgument for anything else.
-absl::StatusOr<HostPort> SplitAddress(const std::string& address);
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 
 // A non-blocking listening socket, and the port that it got in `at`. kInvalidArgument for a host
 // that is not known, kUnavailable when another program has the address.
-absl::StatusOr<int> Listen(HostPort& at);
+absl::StatusOr<int> Listen(ListenAddress& at);
 
 // "127.0.0.1:4711", "[::1]:4711".
 std::string PeerName(const sockaddr_storage& address);

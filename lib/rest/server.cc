@@ -20,6 +20,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
+#include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
@@ -103,7 +104,7 @@ class Server::Impl {
   Handler raw_;
   Gate gate_;
   Probes probes_;
-  HostPort bound_;
+  ListenAddress bound_;
   const ServerOptions options_;
 
  private:
@@ -151,7 +152,7 @@ class Server::Impl {
 };
 
 absl::Status Server::Impl::Bind() {
-  TAHOMA_ASSIGN_OR_RETURN(bound_, SplitAddress(options_.address));
+  TAHOMA_ASSIGN_OR_RETURN(bound_, ParseListenAddress(options_.address));
   if (!options_.tls.cert_file.empty()) {
     TAHOMA_ASSIGN_OR_RETURN(tls_, MakeServerContext(options_.tls));
   }
@@ -497,11 +498,7 @@ absl::Status Server::Check(const ServerOptions& options) {
 absl::Status Server::Start() { return impl_->Start(); }
 void Server::Stop() { impl_->Stop(); }
 int Server::port() const { return impl_->bound_.port; }
-std::string Server::address() const {
-  const std::string& host = impl_->bound_.host;
-  return fmt::format(fmt::runtime(host.find(':') == std::string::npos ? "{}:{}" : "[{}]:{}"), host,
-                     port());
-}
+std::string Server::address() const { return JoinHostPort(impl_->bound_.host, impl_->bound_.port); }
 std::string Server::url() const {
   return (impl_->options_.tls.cert_file.empty() ? "http://" : "https://") + address();
 }

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "lib/base/ascii.h"
+#include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 
@@ -35,29 +35,15 @@ struct Authority {
   int port = 0;      // 0: the scheme's
 };
 
-// "host", "host:port", "[v6]:port"; nothing when it is none of these.
+// Nothing when the text is no host with or without a port.
 std::optional<Authority> ParseAuthority(std::string_view text) {
-  const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
-  if (bracket == std::string_view::npos) return std::nullopt;
-  const std::size_t colon = std::min(text.find(':', bracket), text.size());
-  std::string_view host = text.substr(0, colon);
-  Authority authority;
-  if (colon < text.size()) {
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, authority.port);
-    if (error != std::errc() || rest != end || authority.port < 1 || authority.port > 65535) {
-      return std::nullopt;
-    }
-  }
-  if (bracket > 0) {
-    if (!host.ends_with(']')) return std::nullopt;
-    host = host.substr(1, host.size() - 2);
-  }
+  const auto split = SplitHostPort(text);
+  if (!split.ok() || split->port == 0) return std::nullopt;
+  std::string_view host = split->host;
   // A name with its root's dot is the same name.
   if (host.ends_with('.')) host.remove_suffix(1);
   if (host.empty()) return std::nullopt;
-  authority.host = Canonical(host);
-  return authority;
+  return Authority{.host = Canonical(host), .port = split->port.value_or(0)};
 }
 
 bool IsAddress(const std::string& host) {

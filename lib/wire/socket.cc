@@ -15,12 +15,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/file_descriptor.h"
+#include "lib/base/host_port.h"
 #include "lib/base/status.h"
 #include "lib/base/tls.h"
 
@@ -163,12 +163,12 @@ std::uint16_t BoundPort(int fd) {
 
 std::string Address::ToString() const {
   if (is_unix()) return "unix:" + path;
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
+  return JoinHostPort(host, port);
 }
 
 absl::StatusOr<Address> ParseAddress(std::string_view text) {
   constexpr std::string_view kUnix = "unix:";
+  constexpr std::size_t kHostBytesMax = 253;  // of a DNS name, RFC 1035 2.3.4
   if (text.starts_with(kUnix) || text.starts_with('/')) {
     const std::string_view path = text.starts_with('/') ? text : text.substr(kUnix.size());
     if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) {
@@ -181,23 +181,16 @@ absl::StatusOr<Address> ParseAddress(std::string_view text) {
     }
     return Address{.path = std::string(path), .host = "", .port = 0};
   }
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
+  const auto split = SplitHostPort(text);
+  if (!split.ok()) return Annotate(split.status(), fmt::format("address \"{}\"", text));
+  if (!split->port || split->host.empty()) {
     return InvalidArgument("address \"{}\": expected host:port or unix:/path", text);
   }
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const std::string_view digits = text.substr(colon + 1);
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size() || port > 65535) {
-    return InvalidArgument("address \"{}\": port \"{}\" is not a number from 0 to 65535", text,
-                           digits);
+  if (split->host.size() > kHostBytesMax) {
+    return InvalidArgument("address \"{}\": the host has {} characters; at most {} are possible",
+                           text, split->host.size(), kHostBytesMax);
   }
-  if (host.empty() || host.size() > 253) {
-    return InvalidArgument("address \"{}\": the host must have 1 to 253 characters", text);
-  }
-  return Address{.path = "", .host = std::string(host), .port = static_cast<std::uint16_t>(port)};
+  return Address{.path = "", .host = split->host, .port = *split->port};
 }
 
 Connection::Connection(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {

@@ -377,6 +377,9 @@ TEST_F(HttpTransportTest, AccessThatCannotWorkIsRefused) {
       {.server = "ftp://a"},
       {.server = "http://a:x"},
       {.server = "http://a:70000"},
+      {.server = "http://::1"},  // the defect: taken for the host ":" and the port 1
+      {.server = "http://fd00::1:8001"},
+      {.server = "http://:8001"},
       {.server = "http://a/path"},
       {.server = "https://"},
       {.server = "https://a", .ca_pem = "nonsense"},

@@ -54,8 +54,9 @@ TEST_F(ServerCheckTest, AnAddressInUseIsSaidAndItsServerGoesOn) {
 }
 
 TEST_F(ServerCheckTest, AnAddressThatIsNoneIsRefusedWithAnExample) {
-  for (const std::string address : {"", "nowhere", ":", "127.0.0.1:", "127.0.0.1:x",
-                                    "127.0.0.1:70000", "127.0.0.1:-1", "127.0.0.1: 1"}) {
+  for (const std::string address :
+       {"", "nowhere", ":", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1",
+        "127.0.0.1: 1", "::1:8001", "[::1:8001", "[127.0.0.1]:1"}) {
     const absl::Status checked = Server::Check({.address = address});
     EXPECT_EQ(checked.code(), absl::StatusCode::kInvalidArgument) << address;
     EXPECT_THAT(Message(checked), HasSubstr("for example 127.0.0.1:8001")) << address;

@@ -78,6 +78,9 @@ TEST(AddressTest, WrongOnesAreExplained) {
   };
   EXPECT_EQ(why("localhost"), "address \"localhost\": expected host:port or unix:/path");
   EXPECT_EQ(why("h:65536"), "address \"h:65536\": port \"65536\" is not a number from 0 to 65535");
+  EXPECT_EQ(why("::1:443"),
+            "address \"::1:443\": an IPv6 address needs brackets, as in [::1]:8001");
+  EXPECT_EQ(why(":443"), "address \":443\": expected host:port or unix:/path");
   EXPECT_EQ(why("unix:a"), "address \"unix:a\": expected an absolute path after \"unix:\"");
   EXPECT_TRUE(ParseAddress("unix:/" + std::string(106, 'p')).ok());
   EXPECT_NE(why("unix:/" + std::string(107, 'p'))
