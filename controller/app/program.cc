@@ -70,20 +70,19 @@ absl::Status WaitForEnd(CoreLoop& loop, const Store& store) {
   return absl::OkStatus();
 }
 
-// The named checks of /livez and /readyz, for any server that has AddCheck. A restart helps where
-// something hangs or the store cannot come back; a disk without room it does not mend.
-template <typename Server, typename Loop>
-void AddChecks(Server& server, const Loop& loop, const Store& store) {
+// The named checks of /livez and /readyz. A restart helps where something hangs or the store cannot
+// come back; a disk without room it does not mend.
+template <typename Loop>
+void AddChecks(rest::Probes& probes, const Loop& loop, const Store& store) {
   using Kind = rest::Probes::Kind;
-  server.AddCheck(Kind::kReadyz, "store", [&store] {
-    return std::string(store.health().ok() ? "" : "no commit succeeds");
-  });
-  server.AddCheck(Kind::kLivez, "store", [&store] {
+  probes.Add(Kind::kReadyz, "store",
+             [&store] { return std::string(store.health().ok() ? "" : "no commit succeeds"); });
+  probes.Add(Kind::kLivez, "store", [&store] {
     return std::string(Lasting(store.health()).ok() ? "" : "it cannot come back");
   });
   for (const Kind kind : {Kind::kLivez, Kind::kReadyz}) {
-    server.AddCheck(kind, "core", [&loop] { return loop.CoreTrouble(); });
-    server.AddCheck(kind, "publishers", [&loop] { return loop.PublisherTrouble(); });
+    probes.Add(kind, "core", [&loop] { return loop.CoreTrouble(); });
+    probes.Add(kind, "publishers", [&loop] { return loop.PublisherTrouble(); });
   }
 }
 
@@ -143,8 +142,9 @@ absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
   return absl::OkStatus();
 }
 
-rest::ServerOptions AdminOptions(const Options& options) {
+rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::Probes> probes) {
   rest::ServerOptions server;
+  server.probes = std::move(probes);
   server.address = options.admin_address;
   server.tls.cert_file = options.tls_cert_file;
   server.tls.key_file = options.tls_key_file;
@@ -173,12 +173,12 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   AddStoreMetrics(metrics, api->store());
   Admin admin([&loop] { return loop.snapshot(); });
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
-  rest::Server server(AdminOptions(options), metrics);
+  const std::shared_ptr<rest::Probes>& probes = api->server().probes();
+  rest::Server server(AdminOptions(options, probes), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   AddBackupRoute(server, api->store(), admin_access);
-  AddChecks(server, loop, api->store());
-  AddChecks(api->front(), loop, api->store());
+  AddChecks(*probes, loop, api->store());
   // The API's probes ask the loop, which ends before the API does.
   const StopAtEnd<apiserver::HttpFront> stop_front{api->front()};
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
@@ -228,10 +228,11 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   AddStoreMetrics(metrics, *store);
   Admin admin([&loop] { return loop.snapshot(); });
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
-  rest::Server server(AdminOptions(options), metrics);
+  const auto probes = std::make_shared<rest::Probes>();
+  rest::Server server(AdminOptions(options, probes), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
-  AddChecks(server, loop, *store);
+  AddChecks(*probes, loop, *store);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   Log(fmt::format("serving the admin API at {}, data in {}", server.url(), options.data_dir));

@@ -50,6 +50,11 @@ void Probes::SetReady(const std::string& reason_if_not) {
   not_ready_ = reason_if_not;
 }
 
+std::vector<std::pair<std::string, Probes::Check>> Probes::Checks(Kind kind) const {
+  const std::lock_guard lock(mutex_);
+  return kind == Kind::kLivez ? livez_ : readyz_;
+}
+
 bool Probes::IsProbe(std::string_view path) { return Parse(path).has_value(); }
 
 std::optional<Response> Probes::Answer(const Request& request) const {

@@ -43,6 +43,9 @@ class Probes {
   // The check "start" of /readyz: empty when there is nothing to wait for.
   void SetReady(const std::string& reason_if_not);
 
+  // Those that were added, in their order.
+  std::vector<std::pair<std::string, Check>> Checks(Kind kind) const;
+
   // "/readyz", "/livez/store".
   static bool IsProbe(std::string_view path);
 

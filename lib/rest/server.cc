@@ -82,7 +82,8 @@ constexpr Workers::Limits kFewThreads = {
 class Server::Impl {
  public:
   Impl(ServerOptions options, Metrics& metrics)
-      : options_(std::move(options)),
+      : probes_(options.probes ? options.probes : std::make_shared<Probes>()),
+        options_(std::move(options)),
         metrics_(metrics),
         connections_(metrics.AddGauge("tahoma_http_connections", "Connections that are open.")),
         evicted_(metrics.AddCounter("tahoma_http_connections_evicted_total",
@@ -103,7 +104,7 @@ class Server::Impl {
   Router router_;
   Handler raw_;
   Gate gate_;
-  Probes probes_;
+  const std::shared_ptr<Probes> probes_;
   ListenAddress bound_;
   const ServerOptions options_;
 
@@ -431,7 +432,7 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return response;
   }
-  return probes_.Answer(request);
+  return probes_->Answer(request);
 }
 
 std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
@@ -484,10 +485,7 @@ void Server::Route(const std::string& method, const std::string& pattern, Handle
 }
 void Server::Raw(Handler handler) { impl_->raw_ = std::move(handler); }
 void Server::SetGate(Gate gate) { impl_->gate_ = std::move(gate); }
-void Server::SetReady(const std::string& reason_if_not) { impl_->probes_.SetReady(reason_if_not); }
-void Server::AddCheck(Probes::Kind kind, std::string name, Probes::Check check) {
-  impl_->probes_.Add(kind, std::move(name), std::move(check));
-}
+void Server::SetReady(const std::string& reason_if_not) { impl_->probes_->SetReady(reason_if_not); }
 absl::Status Server::Check(const ServerOptions& options) {
   Metrics unread;
   Impl server(options, unread);

@@ -20,8 +20,8 @@
 //
 // Scope: HTTP/1.1. What the requests mean is the handlers' business.
 //
-// Thread safety: Route and Raw before Start; SetReady, AddCheck, address and Stop from any thread
-// after it. Handlers are called from many threads at the same time.
+// Thread safety: Route and Raw before Start; SetReady, address and Stop from any thread after it.
+// Handlers are called from many threads at the same time.
 
 #pragma once
 
@@ -79,6 +79,8 @@ struct ServerOptions {
   // The names under which browsers and others may call, and from which pages may (see
   // lib/rest/site_check.h), beside loopback, the address's own and the certificate's.
   std::vector<std::string> allowed_hosts = {};
+  // What /livez and /readyz answer, where other servers answer the same; null: the server's own.
+  std::shared_ptr<Probes> probes = {};
   // What the server answers in a handler's place: 400 to what is no HTTP, 403, 408, 500.
   std::function<Response(int status, std::string_view detail)> problem = Response::Problem;
   // One line per exception of a handler and per danger at Start. Called from many threads.
@@ -108,8 +110,6 @@ class Server {
   void SetGate(Gate gate);
   // Why /readyz fails; empty: it does not, unless a check does. Ready from the start.
   void SetReady(const std::string& reason_if_not);
-  // One more line of /livez (and /healthz) or /readyz, which is also at /readyz/NAME.
-  void AddCheck(Probes::Kind kind, std::string name, Probes::Check check);
 
   // Whether Start would succeed now; serves nobody. For programs that want to know before they
   // change anything.

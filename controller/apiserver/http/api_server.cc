@@ -32,13 +32,6 @@ json VersionBody() {
           {"goVersion", ""}, {"compiler", "g++"},  {"platform", "linux/amd64"}};
 }
 
-bool IsProbe(std::string_view path) {
-  for (const std::string_view probe : {"/healthz", "/livez", "/readyz"}) {
-    if (path == probe || (path.starts_with(probe) && path[probe.size()] == '/')) return true;
-  }
-  return false;
-}
-
 // What openapi/v2 says: a document without definitions. kubectl asks it about kinds that
 // /openapi/v3 does not have, such as List, and then leaves the checks to the server; its form is
 // protobuf.
@@ -115,7 +108,7 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
     : objects_(std::move(objects)),
       ids_(options.seed),
       log_(std::move(options.log)),
-      context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch), components_} {}
+      context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch), *probes_} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
                                                            Options options) {
@@ -226,7 +219,7 @@ absl::StatusOr<rest::Response> ApiServer::ServeRoot(const rest::Request& request
                                                     const KindTable& kinds) {
   std::string_view path = request.path;
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  if (IsProbe(path)) return rest::Response::Text(200, "ok");
+  if (auto probe = probes_->Answer(request)) return *std::move(probe);
   if (request.method != "GET") return MethodNotAllowedError();
   if (path == "/version") return JsonBody(VersionBody());
   if (path == "/openapi/v2") return OpenApiV2(request.header("Accept"));

@@ -26,12 +26,12 @@
 #include "controller/apiserver/discovery/openapi.h"
 #include "controller/apiserver/request/api_context.h"
 #include "controller/apiserver/schema/kind.h"
-#include "controller/apiserver/storage/component_status.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "controller/apiserver/verbs/watch_stream.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
+#include "lib/rest/probes.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -65,10 +65,8 @@ class ApiServer {
   // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
   absl::Status InstallCrd(std::string_view text);
 
-  // One more of the componentstatuses.
-  void AddComponent(std::string name, ComponentStatuses::Check check) {
-    components_.Add(std::move(name), std::move(check));
-  }
+  // What the probes answer, here and over HTTP; the checks of /readyz are componentstatuses too.
+  const std::shared_ptr<rest::Probes>& probes() const { return probes_; }
 
   // Ends the waiting of all watches, for shutdown.
   void StopWatches() { objects_->StopWaiting(); }
@@ -94,7 +92,7 @@ class ApiServer {
   std::unique_ptr<ObjectStore> objects_;
   KindRegistry kinds_;
   IdSource ids_;
-  ComponentStatuses components_;
+  const std::shared_ptr<rest::Probes> probes_ = std::make_shared<rest::Probes>();
   OpenApiCache open_api_;
   const std::function<void(const std::string& line)> log_;
   const ApiContext context_;

@@ -74,8 +74,10 @@ rest::Response RefusalOf(int code, std::string_view detail) {
   return ResponseOf(GenericError(code, ReasonOf(code), detail));
 }
 
-rest::ServerOptions ServerOptionsOf(const HttpFrontOptions& options) {
+rest::ServerOptions ServerOptionsOf(const HttpFrontOptions& options,
+                                    std::shared_ptr<rest::Probes> probes = {}) {
   rest::ServerOptions server;
+  server.probes = std::move(probes);
   server.address = options.address;
   server.tls = options.tls;
   server.max_body_bytes = kBodyBytesMax;
@@ -93,7 +95,7 @@ HttpFront::HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics&
       access_(options_.access != nullptr ? options_.access : OpenToAll()),
       view_(server.objects()),
       auditor_(options_.audit, server.clock(), options_.seed),
-      http_(ServerOptionsOf(options_), metrics) {
+      http_(ServerOptionsOf(options_, server.probes()), metrics) {
   http_.SetGate([this](rest::Request& head) { return Admit(head); });
   http_.Raw([this](const rest::Request& request) { return Handle(request); });
 }

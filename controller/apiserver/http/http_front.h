@@ -61,12 +61,6 @@ class HttpFront {
   // and callers could not be told apart; otherwise as rest::Server::Check.
   static absl::Status Check(const HttpFrontOptions& options);
   absl::Status Start();
-  // A line of /livez or /readyz (lib/rest/probes.h). Those of /readyz are componentstatuses too.
-  void AddCheck(rest::Probes::Kind kind, const std::string& name,
-                const rest::Probes::Check& check) {
-    if (kind == rest::Probes::Kind::kReadyz) server_.AddComponent(name, check);
-    http_.AddCheck(kind, name, check);
-  }
   // Ends watches, then the server.
   void Stop();
 

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "controller/apiserver/schema/kind.h"
-#include "controller/apiserver/storage/component_status.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
 #include "lib/base/rng.h"
 #include "lib/rest/message.h"
+#include "lib/rest/probes.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -47,7 +47,7 @@ struct ApiContext {
   const Clock& clock;
   IdSource& ids;
   NodeFetch node_fetch;
-  const ComponentStatuses& components;
+  const rest::Probes& probes;
 };
 
 }  // namespace tahoma::controller::apiserver

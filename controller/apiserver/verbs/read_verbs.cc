@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "controller/apiserver/request/component_status.h"
 #include "controller/apiserver/request/representation.h"
 #include "controller/apiserver/request/selection.h"
 #include "controller/apiserver/request/status_error.h"
@@ -108,12 +109,12 @@ ObjectList Newest(const ApiContext& context, const ApiRequest& request) {
   if (!request.kind->computed) {
     return context.objects.List(request.resource(), request.key_prefix());
   }
-  return {context.components.Objects(), context.objects.version()};
+  return {ComponentStatuses(context.probes), context.objects.version()};
 }
 
 ObjectPtr NewestOne(const ApiContext& context, const ApiRequest& request) {
   if (!request.kind->computed) return context.objects.Get(request.resource(), request.key());
-  for (ObjectPtr& object : context.components.Objects()) {
+  for (ObjectPtr& object : ComponentStatuses(context.probes)) {
     if (object->key == request.key()) return std::move(object);
   }
   return nullptr;

@@ -100,6 +100,15 @@ TEST_F(HttpFrontTest, AWatchStaysOpenAndBringsEventsAsTheyHappen) {
   EXPECT_EQ(events, 2);
 }
 
+TEST_F(HttpFrontTest, ProbesAndComponentsAreTheSameChecks) {
+  Serve({});
+  server_->probes()->Add(rest::Probes::Kind::kReadyz, "store", [] { return "no room"; });
+  EXPECT_EQ(client_->Get("/readyz")->status, 503);
+  EXPECT_EQ(client_->Get("/livez")->status, 200);
+  const auto component = client_->Get("/api/v1/componentstatuses/store");
+  EXPECT_EQ(json::parse(component->body).at("conditions").at(0).at("message"), "no room");
+}
+
 TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
   Serve({.access = OneToken()});
   const auto refused = client_->Get("/api/v1/nodes");

@@ -244,10 +244,20 @@ TEST_F(ReadVerbsTest, TheInProcessTransportSpeaksForClientsOfThisProcess) {
   EXPECT_THAT(refused->body, HasSubstr("NotFound"));
 }
 
+// The defect: in the process they were "ok" whatever the checks said.
+TEST_F(ReadVerbsTest, ProbesSayHowTheChecksAre) {
+  server_->probes()->Add(rest::Probes::Kind::kReadyz, "store", [] { return "no room"; });
+  EXPECT_EQ(Call("GET", "/readyz").status, 503);
+  EXPECT_THAT(Call("GET", "/readyz").text, HasSubstr("[-]store failed: no room\n"));
+  EXPECT_EQ(Call("GET", "/readyz?exclude=store").text, "ok");
+  EXPECT_EQ(Call("GET", "/livez").text, "ok");
+  EXPECT_EQ(Call("GET", "/readyz/none").status, 404);
+}
+
 TEST_F(ReadVerbsTest, ComponentsSayHowTheyAreWhenTheyAreRead) {
   std::string trouble;
-  server_->AddComponent("store", [&] { return trouble; });
-  server_->AddComponent("core", [] { return std::string(); });
+  server_->probes()->Add(rest::Probes::Kind::kReadyz, "store", [&] { return trouble; });
+  server_->probes()->Add(rest::Probes::Kind::kReadyz, "core", [] { return std::string(); });
   const std::string path = "/api/v1/componentstatuses";
   EXPECT_EQ(Call("GET", path).names(), (std::vector<std::string>{"core", "store"}));
   EXPECT_EQ(Call("GET", path + "/store").body.at("conditions"),

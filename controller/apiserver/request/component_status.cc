@@ -1,5 +1,7 @@
-#include "controller/apiserver/storage/component_status.h"
+#include "controller/apiserver/request/component_status.h"
 
+#include <map>
+#include <string>
 #include <utility>
 
 #include "controller/apiserver/storage/object_store.h"
@@ -26,16 +28,10 @@ ObjectPtr ObjectOf(const std::string& name, const std::string& trouble) {
 
 }  // namespace
 
-void ComponentStatuses::Add(std::string name, Check check) {
-  const std::lock_guard lock(mutex_);
-  checks_[std::move(name)] = std::move(check);
-}
-
-std::vector<ObjectPtr> ComponentStatuses::Objects() const {
-  std::map<std::string, Check> checks;
-  {
-    const std::lock_guard lock(mutex_);
-    checks = checks_;
+std::vector<ObjectPtr> ComponentStatuses(const rest::Probes& probes) {
+  std::map<std::string, rest::Probes::Check> checks;
+  for (auto& [name, check] : probes.Checks(rest::Probes::Kind::kReadyz)) {
+    checks[name] = std::move(check);
   }
   std::vector<ObjectPtr> objects;
   objects.reserve(checks.size());
