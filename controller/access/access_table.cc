@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/rest/bearer.h"
 
 namespace tahoma::controller {
 namespace {
@@ -128,6 +129,10 @@ absl::Status AccessTable::Add(const IdentityEntry& entry) {
     return InvalidArgument("an entry above has the same token");
   }
   return absl::OkStatus();
+}
+
+std::shared_ptr<const rest::Identity> AccessTable::Authenticate(const rest::Request& head) const {
+  return Authenticate(rest::BearerToken(head.header("Authorization")), head.client);
 }
 
 std::shared_ptr<const rest::Identity> AccessTable::Authenticate(

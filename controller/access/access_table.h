@@ -1,7 +1,7 @@
 // Who may call, by which token or certificate, and what each may do: one version of the truth.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, {}));
-//   const auto user = table.Authenticate(token, request.client);
+//   head.identity = table.Authenticate(head);
 //   const AccessDecision decision = table.Authorize(*user, attributes, objects);
 //   if (!decision.allowed) return Forbidden(decision.reason);
 //
@@ -58,8 +58,9 @@ class AccessTable {
                                           bool certificates);
 
   bool open() const { return open_; }
-  // Null: neither is known here. An open table knows everybody. A certificate comes before a
-  // token, as in Kubernetes.
+  // Who calls, by the certificate or else the bearer token; a certificate comes before a token, as
+  // in Kubernetes. Null: neither is known here. An open table knows everybody.
+  std::shared_ptr<const rest::Identity> Authenticate(const rest::Request& head) const;
   std::shared_ptr<const rest::Identity> Authenticate(
       std::optional<std::string_view> token,
       const std::optional<rest::ClientSubject>& client) const;

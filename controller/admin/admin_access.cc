@@ -54,9 +54,8 @@ Attributes AdminAttributes(const rest::Request& head) {
 
 std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
   const auto table = access_->table();
-  const auto given = rest::BearerToken(head.header("Authorization"));
-  head.identity = table->Authenticate(given, head.client);
-  if (head.identity == nullptr) return rest::TokenRefusal(given.has_value());
+  head.identity = table->Authenticate(head);
+  if (head.identity == nullptr) return rest::TokenRefusal(head);
   if (table->open()) return std::nullopt;
   const Attributes wanted = AdminAttributes(head);
   if (table->Authorize(*head.identity, wanted, NoObjects()).allowed) return std::nullopt;

@@ -3,8 +3,10 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/ascii.h"
+#include "lib/base/check.h"
 
 namespace tahoma::rest {
 
@@ -22,10 +24,24 @@ bool EqualSecrets(std::string_view given, std::string_view wanted) {
          CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
 }
 
-Response TokenRefusal(bool given) {
-  return Response::Problem(401, given ? "the bearer token is not valid"
-                                      : "a bearer token is needed (Authorization: Bearer …)")
-      .With("WWW-Authenticate", "Bearer");
+Gate TokenGate(std::string token) {
+  TAHOMA_CHECK(!token.empty());
+  return [token = std::move(token)](const Request& head) -> std::optional<Response> {
+    const std::optional<std::string_view> given = BearerToken(head.header("Authorization"));
+    if (given && EqualSecrets(*given, token)) return std::nullopt;
+    return TokenRefusal(head);
+  };
+}
+
+Response AskingForToken(Response refusal) {
+  return std::move(refusal).With("WWW-Authenticate", "Bearer");
+}
+
+Response TokenRefusal(const Request& head) {
+  const bool given = BearerToken(head.header("Authorization")).has_value();
+  return AskingForToken(
+      Response::Problem(401, given ? "the bearer token is not valid"
+                                   : "a bearer token is needed (Authorization: Bearer …)"));
 }
 
 }  // namespace tahoma::rest

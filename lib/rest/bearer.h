@@ -1,18 +1,22 @@
 // The bearer token of a request: found as RFC 6750 and RFC 9110 say, and compared in silence.
 //
-//   const std::optional<std::string_view> given = BearerToken(request.header("Authorization"));
-//   if (given && EqualSecrets(*given, wanted)) …
+//   server.SetGate(TokenGate("secret"));         // one caller: whoever knows the token
 //
-// Scope: text; who the token belongs to is the caller's business.
+//   const std::optional<std::string_view> given = BearerToken(head.header("Authorization"));
+//
+// Scope: the token; whom it belongs to, where there are several, is the caller's business
+// (controller/access).
 //
 // Thread safety: pure functions.
 
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lib/rest/message.h"
+#include "lib/rest/server.h"
 
 namespace tahoma::rest {
 
@@ -24,7 +28,13 @@ std::optional<std::string_view> BearerToken(std::string_view authorization);
 // secret, not even an empty text: who forgot to set one is not open to everybody.
 bool EqualSecrets(std::string_view given, std::string_view wanted);
 
-// The 401 of a request whose token is not known here, or (`given` false) that brought none.
-Response TokenRefusal(bool given);
+// Lets in who brings this token, which must not be empty, and answers TokenRefusal to others.
+Gate TokenGate(std::string token);
+
+// The same 401 with the header that RFC 9110, 15.5.2 wants it to have.
+Response AskingForToken(Response refusal);
+
+// The 401 of a request that brings no token, or one that is not known here.
+Response TokenRefusal(const Request& head);
 
 }  // namespace tahoma::rest

@@ -23,7 +23,6 @@
 #include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
-#include "lib/rest/bearer.h"
 #include "lib/rest/budget.h"
 #include "lib/rest/connection.h"
 #include "lib/rest/http.h"
@@ -112,7 +111,6 @@ class Server::Impl {
   std::optional<Response> Refuse(Request& head);
   Response Answer(Request& request);
   std::optional<Response> AnswerProbe(const Request& request);
-  std::optional<Response> CheckToken(const Request& request) const;
   SiteCheck::Options Sites() const;
 
   void Loop();
@@ -181,8 +179,7 @@ absl::Status Server::Impl::Start() {
   TAHOMA_CHECK(listener_ < 0);
   TAHOMA_RETURN_IF_ERROR(Bind());
   site_check_.emplace(Sites());
-  const bool asks = gate_ != nullptr || !options_.bearer_token.empty();
-  if (options_.log && !tls_ && asks && !IsLoopback(options_.address)) {
+  if (options_.log && !tls_ && gate_ && !IsLoopback(options_.address)) {
     options_.log(
         fmt::format("{} is served without TLS: whoever is on the way to it can read the callers' "
                     "tokens; give it a certificate",
@@ -435,13 +432,6 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
   return probes_->Answer(request);
 }
 
-std::optional<Response> Server::Impl::CheckToken(const Request& request) const {
-  if (options_.bearer_token.empty()) return std::nullopt;
-  const std::optional<std::string_view> given = BearerToken(request.header("Authorization"));
-  if (given && EqualSecrets(*given, options_.bearer_token)) return std::nullopt;
-  return TokenRefusal(given.has_value());
-}
-
 // Whom the probes answer is not asked: what watches a program has no token.
 std::optional<Response> Server::Impl::Refuse(Request& head) {
   if (auto refusal = site_check_->Refuse(head)) {
@@ -451,7 +441,6 @@ std::optional<Response> Server::Impl::Refuse(Request& head) {
       router_.Find(head.method, head.path).handler == nullptr) {
     return std::nullopt;
   }
-  if (std::optional<Response> refusal = CheckToken(head)) return refusal;
   return gate_ ? gate_(head) : std::nullopt;
 }
 

@@ -53,7 +53,6 @@ struct TlsOptions {
 struct ServerOptions {
   std::string address = "127.0.0.1:0";  // host:port, [v6]:port; port 0: any
   TlsOptions tls = {};
-  std::string bearer_token = {};         // when set, every route but the probes wants it
   std::size_t max_body_bytes = 3 << 20;  // as Kubernetes limits a request
   std::size_t max_header_bytes = 64 << 10;
   // What all connections together, and those of one client, may hold of requests that have not
@@ -106,7 +105,7 @@ class Server {
   // For every request that no route takes, with method and path untouched.
   void Raw(Handler handler);
   // Asked before every handler but the probes', when the head of a request has come and before its
-  // body is received; after the bearer token.
+  // body is received.
   void SetGate(Gate gate);
   // Why /readyz fails; empty: it does not, unless a check does. Ready from the start.
   void SetReady(const std::string& reason_if_not);

@@ -15,6 +15,7 @@
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/reflector.h"
+#include "lib/rest/bearer.h"
 #include "lib/wire/server.h"
 #include "sim-node/app/node_communicators.h"
 #include "sim-node/app/socket_folders.h"
@@ -174,13 +175,13 @@ absl::Status RunningNode::BeginAdmin() {
   admin_ =
       std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.admin_address,
                                                          .tls = std::move(tls),
-                                                         .bearer_token = token,
                                                          .max_threads = 16,
                                                          .reserved_threads = 4,
                                                          .max_connections = 64,
                                                          .allowed_hosts = options_.allowed_hosts,
                                                          .log = Warn},
                                      metrics_);
+  if (!token.empty()) admin_->SetGate(rest::TokenGate(token));
   InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
   InstallLinkRoutes(*admin_, *links_);
   TAHOMA_RETURN_IF_ERROR(Annotate(admin_->Start(), "adminAddress"));
@@ -224,13 +225,13 @@ absl::Status RunningNode::BeginLogs() {
   log_server_ =
       std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.pod_runner.log_address,
                                                          .tls = std::move(tls),
-                                                         .bearer_token = token,
                                                          .max_threads = 256,
                                                          .reserved_threads = 8,
                                                          .max_connections = 512,
                                                          .allowed_hosts = options_.allowed_hosts,
                                                          .log = Warn},
                                      log_metrics_);
+  if (!token.empty()) log_server_->SetGate(rest::TokenGate(token));
   return absl::OkStatus();
 }
 

@@ -102,9 +102,9 @@ HttpFront::HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics&
 
 std::optional<rest::Response> HttpFront::Admit(rest::Request& head) {
   const auto table = access_->table();
-  head.identity = table->Authenticate(rest::BearerToken(head.header("Authorization")), head.client);
+  head.identity = table->Authenticate(head);
   if (head.identity == nullptr) {
-    return AsAccepted(head, ResponseOf(UnauthorizedError()));
+    return rest::AskingForToken(AsAccepted(head, ResponseOf(UnauthorizedError())));
   }
   if (table->open()) return std::nullopt;
   const Attributes wanted = AttributesOf(head);

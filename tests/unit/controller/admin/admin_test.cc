@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "lib/base/json.h"
+#include "lib/rest/bearer.h"
+#include "lib/rest/server.h"
 #include "tests/support/fleet.h"
 #include "tests/unit/lib/rest/raw_client.h"
 
@@ -42,7 +44,7 @@ class AdminTest : public ::testing::Test {
   }
 
   Answer Ask(const std::string& method, const std::string& target) {
-    if (server_ == nullptr) Start({});
+    if (server_ == nullptr) Start();
     const std::string text =
         RawClient(server_->port())
             .Ask(method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + more_ + "\r\n");
@@ -56,8 +58,9 @@ class AdminTest : public ::testing::Test {
   }
   Answer Get(const std::string& target) { return Ask("GET", target); }
 
-  void Start(rest::ServerOptions options) {
-    server_ = std::make_unique<rest::Server>(std::move(options), metrics_);
+  void Start(const std::string& token = "") {
+    server_ = std::make_unique<rest::Server>(rest::ServerOptions{}, metrics_);
+    if (!token.empty()) server_->SetGate(rest::TokenGate(token));
     admin_.AddRoutes(*server_);
     ASSERT_EQ(server_->Start(), absl::OkStatus());
   }
@@ -314,7 +317,7 @@ TEST_F(AdminTest, NothingCanBeChangedHere) {
 }
 
 TEST_F(AdminTest, WithATokenEveryRouteWantsIt) {
-  Start({.bearer_token = "secret"});
+  Start("secret");
   for (const std::string path :
        {"/v1/topology", "/v1/nodes", "/v1/gangs", "/v1/gangs/a/b", "/v1/why/a/b", "/metrics"}) {
     EXPECT_EQ(Get(path).status, 401) << path;

@@ -16,7 +16,8 @@ using testing::RawClient;
 
 TEST(BearerTest, TheSchemesNameHasNoCase) {
   Metrics metrics;
-  Server server({.bearer_token = "secret"}, metrics);
+  Server server({}, metrics);
+  server.SetGate(TokenGate("secret"));
   server.Route("GET", "/a", [](const Request&) { return Response::Text(200, "in"); });
   ASSERT_EQ(server.Start(), absl::OkStatus());
   const auto status = [&](const std::string& value) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/rest/bearer.h"
 #include "lib/rest/server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/lib/kube/test_certificates.h"
@@ -73,15 +74,17 @@ TEST_F(ServerCheckTest, AnyPortOfAnyLoopbackAddressWillDo) {
 
 TEST_F(ServerCheckTest, ATokenInTheClearIsSaidBeyondLoopback) {
   std::vector<std::string> lines;
-  const auto start = [&](ServerOptions options) {
-    options.log = [&](const std::string& line) { lines.push_back(line); };
-    Server server(std::move(options), metrics_);
+  const auto start = [&](const std::string& address, bool asks) {
+    Server server(
+        {.address = address, .log = [&](const std::string& line) { lines.push_back(line); }},
+        metrics_);
+    if (asks) server.SetGate(TokenGate("secret"));
     EXPECT_EQ(server.Start(), absl::OkStatus());
   };
-  start({.address = "127.0.0.1:0", .bearer_token = "secret"});
-  start({.address = "0.0.0.0:0"});
+  start("127.0.0.1:0", true);
+  start("0.0.0.0:0", false);
   EXPECT_TRUE(lines.empty());
-  start({.address = "0.0.0.0:0", .bearer_token = "secret"});
+  start("0.0.0.0:0", true);
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_THAT(lines[0], StartsWith("0.0.0.0:0 is served without TLS"));
 }

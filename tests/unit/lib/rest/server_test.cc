@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/rest/bearer.h"
 #include "tests/unit/lib/rest/raw_client.h"
 
 namespace tahoma::rest {
@@ -310,7 +311,8 @@ TEST_F(ServerTest, ProbesAndMetricsAreServed) {
 }
 
 TEST_F(ServerTest, WithATokenOnlyProbesAreOpen) {
-  Serve({.bearer_token = "secret"});
+  Serve();
+  server_->SetGate(TokenGate("secret"));
   Start();
   EXPECT_TRUE(Has(Get("/livez"), "200 OK"));
   EXPECT_TRUE(Get("/v1/gangs/a").starts_with("HTTP/1.1 401 "));
@@ -335,9 +337,10 @@ TEST_F(ServerTest, WhoIsRefusedIsToldBeforeTheBody) {
   const std::string asked =
       "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nExpect: "
       "100-continue\r\nContent-Length: 9\r\n";
-  Serve({.bearer_token = "secret"});
-  server_->SetGate([](Request& head) -> std::optional<Response> {
+  Serve();
+  server_->SetGate([ask = TokenGate("secret")](Request& head) -> std::optional<Response> {
     EXPECT_TRUE(head.body.empty());
+    if (auto refusal = ask(head)) return refusal;
     if (head.header("X-Let-Me-In") == "please") return std::nullopt;
     return Response::Problem(403, "no");
   });

@@ -114,6 +114,8 @@ TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
   const auto refused = client_->Get("/api/v1/nodes");
   EXPECT_EQ(refused->status, 401);
   EXPECT_EQ(json::parse(refused->body).at("reason"), "Unauthorized");
+  // RFC 9110, 15.5.2: a 401 says how to come back. The admin API did, this one did not.
+  EXPECT_EQ(refused->get_header_value("WWW-Authenticate"), "Bearer");
   client_->set_bearer_token_auth("secreT");
   EXPECT_EQ(client_->Get("/api/v1/nodes")->status, 401);
   EXPECT_EQ(client_->Get("/healthz")->status, 200);
