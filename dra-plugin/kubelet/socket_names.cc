@@ -1,6 +1,6 @@
 #include "dra-plugin/kubelet/socket_names.h"
 
-#include <openssl/evp.h>
+#include <absl/strings/escaping.h>
 
 #include <vector>
 
@@ -13,16 +13,10 @@ namespace {
 
 // base64url without padding (RFC 4648, 5) of the first `bytes` bytes of the text's SHA-256.
 std::string HashName(std::string_view text, std::size_t bytes) {
-  const std::string hex = Sha256Hex(text);
-  std::vector<unsigned char> raw;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    raw.push_back(static_cast<unsigned char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16)));
-  }
-  std::vector<unsigned char> encoded(4 * ((bytes + 2) / 3) + 1);
-  const int size = EVP_EncodeBlock(encoded.data(), raw.data(), static_cast<int>(raw.size()));
-  std::string out(encoded.begin(), encoded.begin() + size);
-  while (out.ends_with('=')) out.pop_back();
-  for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  const Sha256Digest digest = Sha256(text);
+  const std::string start(digest.begin(), digest.begin() + static_cast<std::ptrdiff_t>(bytes));
+  std::string out;
+  absl::WebSafeBase64Escape({start.data(), start.size()}, &out);
   return out;
 }
 

@@ -1,11 +1,11 @@
 #include "controller/apiserver/discovery/openapi.h"
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
-#include <openssl/sha.h>
 
-#include <array>
 #include <cmath>
 
+#include "lib/base/digest.h"
 #include "lib/base/json.h"
 
 namespace tahoma::controller::apiserver {
@@ -271,11 +271,10 @@ Json PlainObject(std::string description) {
   return {{"type", "object"}, {"description", std::move(description)}};
 }
 
+// Upper case, as kube-apiserver's.
 std::string HashOf(const std::string& body) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(body.data()), body.size(), digest.data());
-  std::string hex;
-  for (const unsigned char byte : digest) hex += fmt::format("{:02X}", byte);
+  std::string hex = Sha256Hex(body);
+  absl::AsciiStrToUpper(&hex);
   return hex;
 }
 

@@ -1,5 +1,7 @@
 #include "controller/apiserver/validation/defaults.h"
 
+#include <absl/strings/escaping.h>
+
 #include <algorithm>
 #include <array>
 
@@ -62,28 +64,12 @@ void DefaultClaimSpec(Json& spec) {
   }
 }
 
-std::string Base64(std::string_view text) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string encoded;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      group <<= 8U;
-      if (i + j < text.size()) group |= static_cast<unsigned char>(text[i + j]);
-    }
-    const std::size_t digits = std::min<std::size_t>(text.size() - i, 3) + 1;
-    for (std::size_t j = 0; j < 4; ++j) {
-      encoded += j < digits ? kDigits[(group >> (18U - 6U * j)) & 0x3FU] : '=';
-    }
-  }
-  return encoded;
-}
-
 void DefaultSecret(Json& secret) {
   const Json texts = ValueAt(secret, {"stringData"});
   for (const auto& [name, value] : texts.items()) {
-    if (value.is_string()) secret["data"][name] = Base64(value.get_ref<const std::string&>());
+    if (!value.is_string()) continue;
+    const auto& text = value.get_ref<const std::string&>();
+    secret["data"][name] = absl::Base64Escape({text.data(), text.size()});
   }
   secret.erase("stringData");
 }

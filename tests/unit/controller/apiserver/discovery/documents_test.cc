@@ -1,5 +1,6 @@
 // Discovery, OpenAPI and tables: what kubectl asks for before it does anything.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -166,6 +167,7 @@ TEST(OpenApiTest, TheIndexNamesEachDocumentByItsHashAndFollowsTheKinds) {
   ASSERT_NE(document, nullptr);
   EXPECT_EQ(after["paths"]["apis/tahoma.dev/v1alpha1"]["serverRelativeURL"],
             "/openapi/v3/apis/tahoma.dev/v1alpha1?hash=" + document->hash);
+  EXPECT_THAT(document->hash, ::testing::MatchesRegex("[0-9A-F]{64}"));
   EXPECT_EQ(before["paths"]["api/v1"], after["paths"]["api/v1"]) << "unchanged groups keep a hash";
   EXPECT_EQ(cache.Document(*kinds, "apis/apps/v1"), nullptr);
   EXPECT_EQ(cache.Document(*kinds, "api/v1"), cache.Document(*kinds, "api/v1"));
