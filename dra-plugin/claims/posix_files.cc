@@ -1,13 +1,7 @@
 #include "dra-plugin/claims/posix_files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
-#include "lib/base/file_descriptor.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
 
@@ -15,14 +9,6 @@ namespace tahoma::dra {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
-
-absl::Status Failed(std::string_view what, std::string_view path) {
-  const int error = errno;
-  const std::string text = fmt::format("{}: cannot {}: {}", path, what, strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return ResourceExhausted("{}", text);
-  if (error == EACCES || error == EPERM || error == EROFS) return PermissionDenied("{}", text);
-  return Unavailable("{}", text);
-}
 
 }  // namespace
 
@@ -37,12 +23,6 @@ std::string PosixFiles::PathOf(std::string_view name) const {
   return fmt::format("{}/{}", folder_, name);
 }
 
-absl::Status PosixFiles::SyncFolder() const {
-  const FileDescriptor fd(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0 || fsync(fd.get()) != 0) return Failed("sync the folder", folder_);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::optional<std::string>> PosixFiles::Read(std::string_view name) {
   absl::StatusOr<std::string> bytes = ReadFile(PathOf(name), kMaxBytes);
   if (absl::IsNotFound(bytes.status())) return std::optional<std::string>();
@@ -54,11 +34,7 @@ absl::Status PosixFiles::Write(std::string_view name, std::string_view bytes) {
   return WriteAtomically(PathOf(name), bytes, 0600);
 }
 
-absl::Status PosixFiles::Remove(std::string_view name) {
-  const std::string path = PathOf(name);
-  if (unlink(path.c_str()) == 0) return SyncFolder();
-  return errno == ENOENT ? absl::OkStatus() : Failed("remove", path);
-}
+absl::Status PosixFiles::Remove(std::string_view name) { return RemoveDurably(PathOf(name)); }
 
 absl::StatusOr<std::vector<std::string>> PosixFiles::List() {
   std::error_code error;

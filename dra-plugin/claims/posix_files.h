@@ -28,7 +28,6 @@ class PosixFiles final : public Files {
 
  private:
   explicit PosixFiles(std::string folder) : folder_(std::move(folder)) {}
-  absl::Status SyncFolder() const;
 
   const std::string folder_;
 };

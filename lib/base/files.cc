@@ -76,6 +76,11 @@ absl::Status WriteNew(const std::string& path, std::string_view contents, mode_t
   return absl::OkStatus();
 }
 
+std::string FolderOf(const std::string& path) {
+  const std::filesystem::path target(path);
+  return target.has_parent_path() ? target.parent_path().string() : ".";
+}
+
 int SyncFolder(const std::string& folder) {
   const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return fd.get() < 0 ? -1 : ::fsync(fd.get());
@@ -100,9 +105,9 @@ absl::StatusOr<std::string> ReadAll(const std::string& path, int fd, std::size_t
 
 absl::Status WriteAtomically(const std::string& path, std::string_view contents, mode_t mode,
                              const BeforeStep& before) {
-  const std::filesystem::path target(path);
-  const std::string folder = target.has_parent_path() ? target.parent_path().string() : ".";
-  const std::string fresh = fmt::format("{}/.{}.tmp", folder, target.filename().string());
+  const std::string folder = FolderOf(path);
+  const std::string fresh =
+      fmt::format("{}/.{}.tmp", folder, std::filesystem::path(path).filename().string());
   const Steps steps(before);
   ::unlink(fresh.c_str());  // of a writer that was killed
   absl::Status status = WriteNew(fresh, contents, mode, steps);
@@ -118,6 +123,15 @@ absl::Status WriteAtomically(const std::string& path, std::string_view contents,
     return SystemError(folder, "the folder cannot be synced", errno);
   }
   return absl::OkStatus();
+}
+
+absl::Status RemoveDurably(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) {
+    return errno == ENOENT ? absl::OkStatus() : SystemError(path, "cannot be removed", errno);
+  }
+  const std::string folder = FolderOf(path);
+  if (SyncFolder(folder) == 0) return absl::OkStatus();
+  return SystemError(folder, "the folder cannot be synced", errno);
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t bytes_most) {

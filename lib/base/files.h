@@ -50,6 +50,10 @@ using BeforeStep = std::function<int(WriteStep)>;
 absl::Status WriteAtomically(const std::string& path, std::string_view contents, mode_t mode,
                              const BeforeStep& before = nullptr);
 
+// Removes the file so that a power cut does not bring it back. OK when it is not there; errors as
+// WriteAtomically's.
+absl::Status RemoveDurably(const std::string& path);
+
 // None of our small files has more.
 inline constexpr std::size_t kFileBytesMost = 4U << 20U;
 

@@ -20,6 +20,7 @@
 #include "controller/apiserver/http/http_front.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
+#include "lib/base/files.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/rest/metrics.h"
@@ -68,11 +69,7 @@ absl::Status Run(const Arguments& arguments) {
   rest::Metrics metrics;
   apiserver::HttpFront front(*server, {.address = arguments.address}, metrics);
   TAHOMA_RETURN_IF_ERROR(front.Start());
-  {
-    std::ofstream out(arguments.port_file + ".new");
-    out << front.url() << "\n";
-  }
-  std::filesystem::rename(arguments.port_file + ".new", arguments.port_file);
+  TAHOMA_RETURN_IF_ERROR(WriteAtomically(arguments.port_file, front.url() + "\n", 0644));
   int signal = 0;
   sigwait(&ends, &signal);
   front.Stop();

@@ -229,5 +229,20 @@ TEST_F(FilesTest, ALinkInThePlaceOfTheNewFileIsNotFollowed) {
   EXPECT_FALSE(fs::is_symlink(dir_.path() + "/f"));
 }
 
+// ---- Removing ----------------------------------------------------------------------------------
+
+TEST_F(FilesTest, AFileIsRemovedOnceAndMissedNever) {
+  const std::string path = Make("f", "x");
+  EXPECT_EQ(RemoveDurably(path), absl::OkStatus());
+  EXPECT_EQ(RemoveDurably(path), absl::OkStatus());
+  EXPECT_TRUE(Names().empty());
+}
+
+TEST_F(FilesTest, WhatCannotBeRemovedIsNamed) {
+  fs::create_directory(dir_.path() + "/folder");
+  EXPECT_THAT(Message(RemoveDurably(dir_.path() + "/folder")),
+              HasSubstr("/folder: cannot be removed: "));
+}
+
 }  // namespace
 }  // namespace tahoma
