@@ -58,12 +58,12 @@ absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Plac
 }
 
 // What the request says itself.
-Exchange ByParcels(const Request& request, const std::vector<Place>& places) {
+Exchange ByBlocks(const Request& request, const std::vector<Place>& places) {
   const std::uint64_t size = Size(request.type);
   Exchange exchange;
-  for (const Parcel& parcel : *request.parcels) {
-    Append(exchange, places.at(static_cast<std::size_t>(parcel.from)), parcel.begin * size,
-           places.at(static_cast<std::size_t>(parcel.to)), parcel.at * size, parcel.count * size);
+  for (const Block& block : *request.blocks) {
+    Append(exchange, places.at(static_cast<std::size_t>(block.from)), block.begin * size,
+           places.at(static_cast<std::size_t>(block.to)), block.at * size, block.count * size);
   }
   return exchange;
 }
@@ -125,7 +125,7 @@ std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool who
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links) {
   std::vector<ChipIndex> ring;
-  if (request.operation == Operation::kPermute && request.parcels == nullptr) {
+  if (request.operation == Operation::kPermute && request.blocks == nullptr) {
     ring = set.Rings(links).front();
   }
   return ExchangeAlong(request, members, ring);
@@ -135,7 +135,7 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
                                        const std::vector<ChipIndex>& ring) {
   TAHOMA_CHECK(IsExchange(request.operation));
   const std::vector<Place> places = PlacesOf(request, members);
-  if (request.parcels != nullptr) return ByParcels(request, places);
+  if (request.blocks != nullptr) return ByBlocks(request, places);
   Exchange exchange;
   if (request.operation == Operation::kAllToAll) {
     TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));

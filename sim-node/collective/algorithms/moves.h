@@ -34,7 +34,7 @@ namespace tahoma::sim {
 
 struct Exchange {
   Step step;
-  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and parcels.
+  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and blocks.
   std::vector<int> sources;
   // And chips in the order in which each sends to the next, the last to the first.
   std::vector<torus::ChipIndex> order;
@@ -42,7 +42,7 @@ struct Exchange {
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
 // An all-to-all moves as many elements of each buffer as divide among the ranks. A request with
-// parcels moves these; their ranks must be those of the members.
+// blocks moves these; their ranks must be those of the members.
 // kInvalidArgument: fewer elements than ranks (all-to-all), chips with different numbers of ranks
 // (permute).
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,

@@ -193,15 +193,15 @@ TestPattern::Origin TestPattern::OriginOf(int rank, std::uint64_t index) const {
           .index = static_cast<std::uint64_t>(rank) * block + index % block};
 }
 
-// Zero but where a parcel to the rank lands.
-std::uint64_t TestPattern::CountWrongParcels(int rank, std::span<const std::byte> result) const {
+// Zero but where a block to the rank lands.
+std::uint64_t TestPattern::CountWrongBlocks(int rank, std::span<const std::byte> result) const {
   const std::size_t size = Size(request_.type);
   std::vector<std::byte> expected(result.size());
-  for (const Parcel& parcel : *request_.parcels) {
-    if (parcel.to != rank) continue;
-    for (std::uint64_t i = 0; i < parcel.count; ++i) {
-      StoreInteger(request_.type, Value(parcel.from, parcel.begin + i),
-                   &expected[(parcel.at + i) * size]);
+  for (const Block& block : *request_.blocks) {
+    if (block.to != rank) continue;
+    for (std::uint64_t i = 0; i < block.count; ++i) {
+      StoreInteger(request_.type, Value(block.from, block.begin + i),
+                   &expected[(block.at + i) * size]);
     }
   }
   std::uint64_t wrong = 0;
@@ -212,7 +212,7 @@ std::uint64_t TestPattern::CountWrongParcels(int rank, std::span<const std::byte
 }
 
 std::uint64_t TestPattern::CountWrongResult(int rank, std::span<const std::byte> result) const {
-  if (request_.parcels != nullptr) return CountWrongParcels(rank, result);
+  if (request_.blocks != nullptr) return CountWrongBlocks(rank, result);
   const std::size_t size = Size(request_.type);
   std::array<std::byte, sizeof(std::uint32_t)> element;
   std::uint64_t wrong = 0;

@@ -11,7 +11,7 @@
 // right follows for each index at once, however many ranks there are: a missing, doubled or
 // exchanged contribution changes the result, and so does a shifted one.
 //
-// Where a request has parcels, places of a result that none fills must still be zero.
+// Where a request has blocks, places of a result that none fills must still be zero.
 //
 // Thread safety: immutable.
 
@@ -76,7 +76,7 @@ class TestPattern {
   std::uint64_t ResultElements() const;
   Origin OriginOf(int rank, std::uint64_t index) const;
   std::uint64_t CountWrongResult(int rank, std::span<const std::byte> result) const;
-  std::uint64_t CountWrongParcels(int rank, std::span<const std::byte> result) const;
+  std::uint64_t CountWrongBlocks(int rank, std::span<const std::byte> result) const;
   // Of the ranks that contribute.
   void DrawRanks();
 

@@ -318,9 +318,9 @@ absl::StatusOr<Plan> PlanExchange(const Question& asked) {
                           ExchangeOf(asked.request, asked.members, asked.set, asked.links));
   const bool healthy_box =
       asked.set.box() != nullptr && !asked.links.IsDamaged(asked.set.through());
-  // Parcels differ in size: equal parts of them would not end together.
+  // Blocks differ in size: equal parts of them would not end together.
   const bool direct = healthy_box || asked.set.size() == 1 || asked.options.one_way ||
-                      asked.request.parcels != nullptr || asked.options.mode == PlanMode::kAws;
+                      asked.request.blocks != nullptr || asked.options.mode == PlanMode::kAws;
   return direct ? DirectPlan(asked, exchange) : ExchangeWays(asked, exchange).Fastest();
 }
 

@@ -124,11 +124,11 @@ absl::StatusOr<std::vector<Part>> PartsOf(const Request& request, const Division
       for (const int rank : group) {
         entries.push_back(division.counts.size() == 1 ? 0 : static_cast<std::size_t>(rank));
       }
-      TAHOMA_ASSIGN_OR_RETURN(auto parcels, ParcelsOf(division.counts, entries, elements));
-      part.request.parcels = std::make_shared<const std::vector<Parcel>>(std::move(parcels));
+      TAHOMA_ASSIGN_OR_RETURN(auto blocks, BlocksOf(division.counts, entries, elements));
+      part.request.blocks = std::make_shared<const std::vector<Block>>(std::move(blocks));
     } else if (!division.pairs.empty()) {
-      TAHOMA_ASSIGN_OR_RETURN(auto parcels, ParcelsOf(division.pairs, ranks, elements));
-      part.request.parcels = std::make_shared<const std::vector<Parcel>>(std::move(parcels));
+      TAHOMA_ASSIGN_OR_RETURN(auto blocks, BlocksOf(division.pairs, ranks, elements));
+      part.request.blocks = std::make_shared<const std::vector<Block>>(std::move(blocks));
     }
     parts.push_back(std::move(part));
   }

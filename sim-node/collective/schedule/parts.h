@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim-node/collective/schedule/parcels.h"
+#include "sim-node/collective/schedule/blocks.h"
 #include "sim-node/collective/schedule/request.h"
 
 namespace tahoma::sim {
@@ -45,7 +45,7 @@ struct Part {
 // At least one part, in the order of groups. kInvalidArgument, naming the rank, for one that does
 // not exist or is in two groups, for groups of different sizes, for ranks of a chip that do not
 // follow one another in their group; for counts or pairs that do not belong to the operation, and
-// as ParcelsOf.
+// as BlocksOf.
 absl::StatusOr<std::vector<Part>> PartsOf(const Request& request, const Division& division,
                                           const std::vector<Member>& members);
 

@@ -17,8 +17,8 @@
 #include "lib/collective/operation.h"
 #include "lib/torus/box.h"
 #include "lib/torus/shape.h"
+#include "sim-node/collective/schedule/blocks.h"
 #include "sim-node/collective/schedule/element.h"
-#include "sim-node/collective/schedule/parcels.h"
 
 namespace tahoma::sim {
 
@@ -34,7 +34,7 @@ struct Request {
   std::uint64_t bytes = 0;
   ElementType type = ElementType::kFp32;
   // Of an all-to-all or a permute, what goes where in place of what the operation says (parts.h).
-  std::shared_ptr<const std::vector<Parcel>> parcels = nullptr;
+  std::shared_ptr<const std::vector<Block>> blocks = nullptr;
 };
 
 struct Member {

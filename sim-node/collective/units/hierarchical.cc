@@ -546,7 +546,7 @@ absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>
   const Member& fullest = *std::ranges::max_element(members, {}, &Member::ranks);
   const Member alone{.chip = Fabric::LocalOf(fullest.chip), .ranks = fullest.ranks};
   Request own = request;
-  own.parcels = nullptr;  // they name the ranks of other chips
+  own.blocks = nullptr;  // they name the ranks of other chips
   return PlanCollective(own, {alone}, fabric.unit(Fabric::UnitOf(fullest.chip)), choice.options);
 }
 
@@ -683,7 +683,7 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
 
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
   std::vector<torus::ChipIndex> ring;
-  if (asked.request.operation == Operation::kPermute && asked.request.parcels == nullptr) {
+  if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
     ring = RingOf(asked.set, asked.fabric);
   }
   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange,

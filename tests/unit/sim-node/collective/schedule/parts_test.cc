@@ -23,18 +23,18 @@ Request Of(Operation operation, std::uint64_t bytes) {
 
 std::string MessageOf(const absl::Status& status) { return std::string(Message(status)); }
 
-TEST(ParcelsTest, WithoutDisplacementsBlocksFollowOneAnother) {
+TEST(BlocksTest, WithoutDisplacementsBlocksFollowOneAnother) {
   const std::vector<VariableCounts> counts = {{.send_counts = {2, 3}}, {.send_counts = {4, 0}}};
-  const auto parcels = ParcelsOf(counts, std::vector<std::size_t>{0, 1}, 6);
-  ASSERT_TRUE(parcels.ok()) << parcels.status();
-  EXPECT_EQ(*parcels, (std::vector<Parcel>{{.from = 0, .to = 0, .count = 2, .begin = 0, .at = 0},
-                                           {.from = 1, .to = 0, .count = 4, .begin = 0, .at = 2},
-                                           {.from = 0, .to = 1, .count = 3, .begin = 2, .at = 0}}));
+  const auto blocks = BlocksOf(counts, std::vector<std::size_t>{0, 1}, 6);
+  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  EXPECT_EQ(*blocks, (std::vector<Block>{{.from = 0, .to = 0, .count = 2, .begin = 0, .at = 0},
+                                         {.from = 1, .to = 0, .count = 4, .begin = 0, .at = 2},
+                                         {.from = 0, .to = 1, .count = 3, .begin = 2, .at = 0}}));
 }
 
 // Every rank's blocks in an order of its own, with gaps: the result must be what a program that
 // knows only the lists and copies element by element gets.
-TEST(ParcelsTest, WhatEveryRankGetsIsWhatTheListsSay) {
+TEST(BlocksTest, WhatEveryRankGetsIsWhatTheListsSay) {
   Rng rng(7);
   for (int round = 0; round < 50; ++round) {
     const auto ranks = static_cast<std::size_t>(1 + rng.Below(6));
@@ -64,8 +64,8 @@ TEST(ParcelsTest, WhatEveryRankGetsIsWhatTheListsSay) {
     }
     std::vector<std::size_t> entries(ranks);
     std::iota(entries.begin(), entries.end(), 0);
-    const auto parcels = ParcelsOf(counts, entries, kElements);
-    ASSERT_TRUE(parcels.ok()) << parcels.status();
+    const auto blocks = BlocksOf(counts, entries, kElements);
+    ASSERT_TRUE(blocks.ok()) << blocks.status();
     std::vector<std::vector<int>> expected(ranks, std::vector<int>(kElements));
     std::vector<std::vector<int>> got = expected;
     for (std::size_t to = 0; to < ranks; ++to) {
@@ -76,7 +76,7 @@ TEST(ParcelsTest, WhatEveryRankGetsIsWhatTheListsSay) {
         }
       }
     }
-    for (const Parcel& one : *parcels) {
+    for (const Block& one : *blocks) {
       for (std::uint64_t i = 0; i < one.count; ++i) {
         got[static_cast<std::size_t>(one.to)][one.at + i] =
             static_cast<int>(1000 * (static_cast<std::uint64_t>(one.from) + 1) + one.begin + i);
@@ -86,10 +86,10 @@ TEST(ParcelsTest, WhatEveryRankGetsIsWhatTheListsSay) {
   }
 }
 
-TEST(ParcelsTest, ListsThatDoNotFitAreRefusedWithTheRank) {
+TEST(BlocksTest, ListsThatDoNotFitAreRefusedWithTheRank) {
   const auto message = [](const std::vector<VariableCounts>& counts) {
     const std::vector<std::size_t> entries = {0, counts.size() - 1};
-    return MessageOf(ParcelsOf(counts, entries, 8).status());
+    return MessageOf(BlocksOf(counts, entries, 8).status());
   };
   EXPECT_EQ(message({{.send_counts = {1, 2, 3}}}),
             "send_counts of rank 0 has 3 numbers; expected 2, one for each rank");
@@ -108,20 +108,19 @@ TEST(ParcelsTest, ListsThatDoNotFitAreRefusedWithTheRank) {
             "rank 0 sends 18446744073709551615 elements from 5 on to rank 0; its buffer has 8 "
             "elements");
   const std::vector<std::size_t> many(kMaxCountedRanks + 1);
-  EXPECT_EQ(MessageOf(ParcelsOf({VariableCounts{}}, many, 8).status()),
+  EXPECT_EQ(MessageOf(BlocksOf({VariableCounts{}}, many, 8).status()),
             "counts for 513 ranks; expected at most 512 ranks in a group");
 }
 
-TEST(ParcelsTest, APairMovesTheWholeBufferAndEachRankOnce) {
+TEST(BlocksTest, APairMovesTheWholeBufferAndEachRankOnce) {
   const std::vector<std::pair<int, int>> pairs = {{0, 2}, {2, 0}, {1, 1}};
-  const auto parcels = ParcelsOf(pairs, 4, 10);
-  ASSERT_TRUE(parcels.ok());
-  EXPECT_EQ(*parcels,
-            (std::vector<Parcel>{{.from = 2, .to = 0, .count = 10, .begin = 0, .at = 0},
-                                 {.from = 1, .to = 1, .count = 10, .begin = 0, .at = 0},
-                                 {.from = 0, .to = 2, .count = 10, .begin = 0, .at = 0}}));
+  const auto blocks = BlocksOf(pairs, 4, 10);
+  ASSERT_TRUE(blocks.ok());
+  EXPECT_EQ(*blocks, (std::vector<Block>{{.from = 2, .to = 0, .count = 10, .begin = 0, .at = 0},
+                                         {.from = 1, .to = 1, .count = 10, .begin = 0, .at = 0},
+                                         {.from = 0, .to = 2, .count = 10, .begin = 0, .at = 0}}));
   const auto message = [](std::vector<std::pair<int, int>> wrong) {
-    return MessageOf(ParcelsOf(wrong, 4, 10).status());
+    return MessageOf(BlocksOf(wrong, 4, 10).status());
   };
   EXPECT_EQ(message({{0, 4}}), "the pair [0, 4] names rank 4; expected 0 to 3");
   EXPECT_EQ(message({{-1, 0}}), "the pair [-1, 0] names rank -1; expected 0 to 3");
@@ -135,7 +134,7 @@ TEST(PartsTest, WithoutADivisionThereIsOnePartOfAll) {
   ASSERT_TRUE(parts.ok());
   ASSERT_EQ(parts->size(), 1U);
   EXPECT_EQ((*parts)[0].members, members);
-  EXPECT_EQ((*parts)[0].request.parcels, nullptr);
+  EXPECT_EQ((*parts)[0].request.blocks, nullptr);
   EXPECT_EQ(Division{}.ToString(), "");
 }
 
@@ -160,7 +159,7 @@ TEST(PartsTest, CountsAreThoseOfTheRanksOfTheGroup) {
                              {.groups = {{0, 2}, {1, 3}}, .counts = counts}, members);
   ASSERT_TRUE(parts.ok()) << parts.status();
   std::vector<std::uint64_t> sent;
-  for (const Parcel& one : *(*parts)[1].request.parcels) sent.push_back(one.count);
+  for (const Block& one : *(*parts)[1].request.blocks) sent.push_back(one.count);
   EXPECT_EQ(sent, (std::vector<std::uint64_t>{1, 3, 1, 3})) << "of ranks 1 and 3";
 }
 

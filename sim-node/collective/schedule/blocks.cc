@@ -1,4 +1,4 @@
-#include "sim-node/collective/schedule/parcels.h"
+#include "sim-node/collective/schedule/blocks.h"
 
 #include <algorithm>
 #include <string_view>
@@ -28,7 +28,7 @@ bool Fits(std::uint64_t begin, std::uint64_t count, std::uint64_t elements) {
   return count <= elements && begin <= elements - count;
 }
 
-// What rank `to` gets: one parcel for each rank that sends it anything.
+// What rank `to` gets: one block for each rank that sends it anything.
 class Receiver {
  public:
   Receiver(const std::vector<VariableCounts>& counts, std::span<const std::size_t> entries,
@@ -38,7 +38,7 @@ class Receiver {
     packed_.resize(entries.size());
   }
 
-  absl::Status Append(std::size_t to, std::vector<Parcel>& parcels) {
+  absl::Status Append(std::size_t to, std::vector<Block>& blocks) {
     const VariableCounts& own = Of(to);
     std::uint64_t next = 0;
     for (std::size_t from = 0; from < entries_.size(); ++from) {
@@ -56,11 +56,11 @@ class Receiver {
       TAHOMA_RETURN_IF_ERROR(CheckPlaces(from, to, {.count = count, .begin = begin, .at = at}));
       packed_[from] += count;
       next += count;
-      parcels.push_back({.from = static_cast<int>(from),
-                         .to = static_cast<int>(to),
-                         .count = count,
-                         .begin = begin,
-                         .at = at});
+      blocks.push_back({.from = static_cast<int>(from),
+                        .to = static_cast<int>(to),
+                        .count = count,
+                        .begin = begin,
+                        .at = at});
     }
     return absl::OkStatus();
   }
@@ -68,7 +68,7 @@ class Receiver {
  private:
   const VariableCounts& Of(std::size_t rank) const { return counts_.at(entries_[rank]); }
 
-  absl::Status CheckPlaces(std::size_t from, std::size_t to, const Parcel& place) const {
+  absl::Status CheckPlaces(std::size_t from, std::size_t to, const Block& place) const {
     if (!Fits(place.begin, place.count, elements_)) {
       return InvalidArgument(
           "rank {} sends {} elements from {} on to rank {}; its buffer has {} elements", from,
@@ -89,11 +89,11 @@ class Receiver {
 };
 
 // `got` is what one rank gets.
-absl::Status CheckApart(std::span<const Parcel> got) {
-  std::vector<Parcel> sorted(got.begin(), got.end());
-  std::ranges::sort(sorted, {}, &Parcel::at);
+absl::Status CheckApart(std::span<const Block> got) {
+  std::vector<Block> sorted(got.begin(), got.end());
+  std::ranges::sort(sorted, {}, &Block::at);
   for (std::size_t i = 1; i < sorted.size(); ++i) {
-    const Parcel& before = sorted[i - 1];
+    const Block& before = sorted[i - 1];
     if (before.at + before.count <= sorted[i].at) continue;
     return InvalidArgument("what rank {} gets of ranks {} and {} overlaps at element {}",
                            sorted[i].to, std::min(before.from, sorted[i].from),
@@ -104,9 +104,9 @@ absl::Status CheckApart(std::span<const Parcel> got) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Parcel>> ParcelsOf(const std::vector<VariableCounts>& counts,
-                                              std::span<const std::size_t> entries,
-                                              std::uint64_t elements) {
+absl::StatusOr<std::vector<Block>> BlocksOf(const std::vector<VariableCounts>& counts,
+                                            std::span<const std::size_t> entries,
+                                            std::uint64_t elements) {
   if (entries.size() > kMaxCountedRanks) {
     return InvalidArgument("counts for {} ranks; expected at most {} ranks in a group",
                            entries.size(), kMaxCountedRanks);
@@ -115,20 +115,20 @@ absl::StatusOr<std::vector<Parcel>> ParcelsOf(const std::vector<VariableCounts>&
     TAHOMA_RETURN_IF_ERROR(CheckLengths(counts.at(entries[rank]), rank, entries.size()));
   }
   Receiver receiver(counts, entries, elements);
-  std::vector<Parcel> parcels;
+  std::vector<Block> blocks;
   for (std::size_t to = 0; to < entries.size(); ++to) {
-    const std::size_t first = parcels.size();
-    TAHOMA_RETURN_IF_ERROR(receiver.Append(to, parcels));
-    TAHOMA_RETURN_IF_ERROR(CheckApart(std::span(parcels).subspan(first)));
+    const std::size_t first = blocks.size();
+    TAHOMA_RETURN_IF_ERROR(receiver.Append(to, blocks));
+    TAHOMA_RETURN_IF_ERROR(CheckApart(std::span(blocks).subspan(first)));
   }
-  return parcels;
+  return blocks;
 }
 
-absl::StatusOr<std::vector<Parcel>> ParcelsOf(std::span<const std::pair<int, int>> pairs, int ranks,
-                                              std::uint64_t elements) {
+absl::StatusOr<std::vector<Block>> BlocksOf(std::span<const std::pair<int, int>> pairs, int ranks,
+                                            std::uint64_t elements) {
   std::vector<bool> sends(static_cast<std::size_t>(ranks));
   std::vector<bool> gets(static_cast<std::size_t>(ranks));
-  std::vector<Parcel> parcels;
+  std::vector<Block> blocks;
   for (const auto& [from, to] : pairs) {
     for (const int rank : {from, to}) {
       if (rank >= 0 && rank < ranks) continue;
@@ -143,10 +143,10 @@ absl::StatusOr<std::vector<Parcel>> ParcelsOf(std::span<const std::pair<int, int
     }
     sends[static_cast<std::size_t>(from)] = true;
     gets[static_cast<std::size_t>(to)] = true;
-    parcels.push_back({.from = from, .to = to, .count = elements, .begin = 0, .at = 0});
+    blocks.push_back({.from = from, .to = to, .count = elements, .begin = 0, .at = 0});
   }
-  std::ranges::sort(parcels, {}, &Parcel::to);
-  return parcels;
+  std::ranges::sort(blocks, {}, &Block::to);
+  return blocks;
 }
 
 }  // namespace tahoma::sim

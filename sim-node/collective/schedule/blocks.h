@@ -1,8 +1,8 @@
 // Who sends how many elements to whom, where a request says it: all-to-all with counts (alltoallv)
 // and permute by pairs.
 //
-//   auto parcels = ParcelsOf({{.send_counts = {512, 1024}}}, /*entries=*/{0, 0}, elements);
-//   (*parcels)[0];                 // {.from = 0, .to = 0, .count = 512, .begin = 0, .at = 0}
+//   auto blocks = BlocksOf({{.send_counts = {512, 1024}}}, /*entries=*/{0, 0}, elements);
+//   (*blocks)[0];                 // {.from = 0, .to = 0, .count = 512, .begin = 0, .at = 0}
 //
 // Counts and displacements are as AWS's nccom-test takes them (its --variable-size-op-metadata):
 // in elements, by the rank of the group at the other end. Without displacements what a rank sends,
@@ -23,13 +23,13 @@
 namespace tahoma::sim {
 
 // Elements [begin, begin + count) of a rank's buffer become [at, at + count) of another's result.
-struct Parcel {
+struct Block {
   int from = 0;
   int to = 0;
   std::uint64_t count = 0;
   std::uint64_t begin = 0;
   std::uint64_t at = 0;
-  friend bool operator==(const Parcel&, const Parcel&) = default;
+  friend bool operator==(const Block&, const Block&) = default;
 };
 
 // What one rank sends, and perhaps what it expects.
@@ -48,13 +48,13 @@ inline constexpr std::size_t kMaxCountedRanks = 512;
 // In order of `to`, then `from`; nothing for counts of 0. kInvalidArgument for too many ranks,
 // lists of another length, counts that two ranks state differently, and places that are beyond a
 // buffer or overlap in a result, naming the ranks.
-absl::StatusOr<std::vector<Parcel>> ParcelsOf(const std::vector<VariableCounts>& counts,
-                                              std::span<const std::size_t> entries,
-                                              std::uint64_t elements);
+absl::StatusOr<std::vector<Block>> BlocksOf(const std::vector<VariableCounts>& counts,
+                                            std::span<const std::size_t> entries,
+                                            std::uint64_t elements);
 
 // Whole buffers from first to second. kInvalidArgument for a rank outside [0, ranks), or one that
 // sends or gets twice.
-absl::StatusOr<std::vector<Parcel>> ParcelsOf(std::span<const std::pair<int, int>> pairs, int ranks,
-                                              std::uint64_t elements);
+absl::StatusOr<std::vector<Block>> BlocksOf(std::span<const std::pair<int, int>> pairs, int ranks,
+                                            std::uint64_t elements);
 
 }  // namespace tahoma::sim
