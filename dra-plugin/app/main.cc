@@ -53,7 +53,7 @@ void Declare(Settings& settings, config::Spec& spec) {
                 "how long sim-node may be away before its devices become unhealthy");
   spec.Duration("resyncPeriod", &settings.resync_period,
                 {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
-                "how often the published slices are looked at without cause");
+                "how often the published ResourceSlices are checked");
 }
 
 std::string Environment(const char* name) {

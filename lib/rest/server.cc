@@ -181,7 +181,7 @@ absl::Status Server::Impl::Start() {
   site_check_.emplace(Sites());
   if (options_.log && !tls_ && gate_ && !IsLoopback(options_.address)) {
     options_.log(
-        fmt::format("{} is served without TLS: whoever is on the way to it can read the callers' "
+        fmt::format("{} is served without TLS: anyone on the network path can read the callers' "
                     "tokens; give it a certificate",
                     options_.address));
   }
@@ -319,7 +319,7 @@ std::size_t Server::Impl::Evict(std::size_t most, Lobby::Choice choice) {
   const std::vector<ConnectionPtr> oldest = lobby_.TakeOldest(most, choice);
   for (const ConnectionPtr& connection : oldest) {
     if (connection->phase() == Phase::kReceiving && connection->parser().has_begun()) {
-      http_.Refuse(*connection, 503, "too many requests are under way that have not come whole");
+      http_.Refuse(*connection, 503, "too many requests are incomplete");
       (void)TakeTurn(*connection);
     }
     evicted_.Increment();

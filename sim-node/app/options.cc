@@ -32,7 +32,8 @@ void DeclareUltraServer(config::Fields& fields, Options::UltraServer& ultra_serv
 }
 
 void DeclareEfa(config::Fields& fields, Options::Efa& efa) {
-  fields.String("address", &efa.address, "where nodes of other units connect; empty: none do");
+  fields.String("address", &efa.address,
+                "where nodes outside the UltraServer connect; empty: none do");
   fields.List<Options::Efa::Peer>("peers", &efa.peers, "nodes outside the UltraServer",
                                   [](config::Fields& f, Options::Efa::Peer& p) {
                                     f.String("nodeName", &p.node_name, "its nodeName");
@@ -198,7 +199,7 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("instanceType", &options.instance_type, "of the catalogue");
   spec.Section("ultraServer", "the UltraServer the node belongs to",
                [&](config::Fields& f) { DeclareUltraServer(f, options.ultra_server); });
-  spec.Section("efa", "the network to nodes of other units",
+  spec.Section("efa", "the EFA network to nodes outside the UltraServer",
                [&](config::Fields& f) { DeclareEfa(f, options.efa); });
   spec.Strings("networkLayers", &options.network_layers, "three \"nn-…\", top first, or none");
   spec.String("capacityBlockId", &options.capacity_block_id, "of the Capacity Block, if any");

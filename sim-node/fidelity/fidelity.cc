@@ -105,7 +105,7 @@ absl::StatusOr<Fidelity> ParseFidelity(std::string_view name) {
 
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links) {
   if (schedule.ways.last() != 0) {
-    return InvalidArgument("flits go by dimension order; this schedule has {} ways of its own",
+    return InvalidArgument("flits go by dimension order; this schedule has {} routes of its own",
                            schedule.ways.last());
   }
   TAHOMA_ASSIGN_OR_RETURN(const FlitConfig config, FlitConfig::Of(links));

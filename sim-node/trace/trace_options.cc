@@ -174,7 +174,7 @@ absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& p
   const std::size_t turns = plan.schedule.turn_count();
   TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
   if (options.units > 1) {
-    return fmt::format("{:.2f} us by {}, {} turns",
+    return fmt::format("{:.2f} us by {}, {} steps",
                        Nanoseconds(plan.times.end - plan.times.start) / 1e3, Name(level), turns);
   }
   const TorusLinks& links = fabric.unit(0);
@@ -189,20 +189,22 @@ absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& p
 
 void DeclareUnits(config::Spec& spec, TraceOptions& options) {
   constexpr config::IntRange kCount{.min = 1, .max = 64};
-  spec.Int("units", &options.units, kCount, "units joined by EFA, with the box in each");
-  spec.String("unitTorus", &options.unit_torus, "of each: 4x4x4, an UltraServer, or 4x4");
-  spec.String("between", &options.between, "units: auto, ring, mesh, rdh or single-step");
+  spec.Int("units", &options.units, kCount,
+           "topology domains (UltraServers or instances) joined by EFA");
+  spec.String("unitTorus", &options.unit_torus, "the torus of each: 4x4x4 (UltraServer) or 4x4");
+  spec.String("between", &options.between,
+              "algorithm between units: auto, ring, mesh, rdh, single-step");
   spec.Int("chunks", &options.chunks, {.max = 1024},
-           "of the buffers, of which one is between units while another is inside; 0: the fastest");
+           "chunks of a buffer: one is between units while another is inside; 0: fastest");
   spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"unit/chip\"");
-  spec.Section("efa", "the network between units",
+  spec.Section("efa", "the EFA network between units",
                [&](config::Fields& fields) { DeclareEfaLayers(fields, options.efa); });
   spec.Int("unitsUnderLayer3", &options.units_under_layer3, kCount,
-           "units under each node of layer 3, the nearest");
+           "units below each node of layer 3, the nearest");
   spec.Int("layer3UnderLayer2", &options.layer3_under_layer2, kCount,
-           "nodes of layer 3 under each of layer 2");
+           "nodes of layer 3 below each of layer 2");
   spec.Int("layer2UnderLayer1", &options.layer2_under_layer1, kCount,
-           "nodes of layer 2 under each of layer 1");
+           "nodes of layer 2 below each of layer 1");
 }
 
 }  // namespace
@@ -212,14 +214,15 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
                      .kind = "TraceConfig",
                      .version = "0.1.0",
                      .summary = "Shows which links of UltraServers a collective keeps busy."});
-  spec.String("operation", &options.operation, "as nccom-test names it");
-  spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30}, "of a rank's buffer");
-  spec.String("type", &options.type, "of the elements, as nccom-test names it");
-  spec.String("level", &options.level, "what tells the time: closed-form, flows or flits");
+  spec.String("operation", &options.operation, "the operation, as nccom-test names it");
+  spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30},
+           "size of a rank's buffer");
+  spec.String("type", &options.type, "type of the elements, as nccom-test names it");
+  spec.String("level", &options.level, "level of detail: closed-form, flows or flits");
   spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring, kangaring, bucket or tree");
   spec.String("mode", &options.mode, "best, or aws: as Neuron's documents describe its algorithms");
   spec.Int("slices", &options.slices, {.max = kMaxSlices},
-           "of the buffers, of which one starts up while the other's messages fly; 0: the faster");
+           "stripes of a buffer: one starts up while the other is sent; 0: the faster");
   spec.Strings("without", &options.without,
                "costs of the chips not to count: memory, dma-start, cc-cores");
   spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
