@@ -1,4 +1,4 @@
-// Text that is compared as the protocols of the web compare it.
+// Compares text as the protocols of the web do: ASCII, without regard to case.
 //
 //   if (EqualsIgnoringCase(name, "Content-Length")) ...
 //

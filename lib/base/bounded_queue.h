@@ -53,7 +53,7 @@ class BoundedQueue {
     return Take(limit);
   }
 
-  // As PopAll, but gives up after `timeout` with an empty vector.
+  // Pops like PopAll, but gives up after `timeout` with an empty vector.
   std::vector<T> PopAllFor(std::size_t limit, std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     not_empty_.wait_for(lock, timeout, [&] { return closed_ || !items_.empty(); });

@@ -3,8 +3,8 @@
 //   TAHOMA_CHECK(index < size);                 // aborts with file, line and the condition
 //   TAHOMA_CHECK_OK(journal->Open());           // same, with the Status in the message
 //
-// Scope: conditions only a programmer can break. What the world can do (a full disk, a bad
-// manifest) is an absl::Status instead.
+// Scope: conditions only a programmer can break. Failures of the world (a full disk, a bad
+// manifest) are an absl::Status instead.
 //
 // Thread safety: any thread.
 

@@ -33,7 +33,7 @@ std::string FormatSeconds(WallTime time) {
   const auto days = floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);
   const std::chrono::hh_mm_ss clock(floor<seconds>(time - days));
-  // By hand: every write of the API tells the time several times.
+  // The text is built by hand, for speed: every write of the API formats several times.
   std::string text = "0000-00-00T00:00:00";
   PutNumber(static_cast<unsigned>(static_cast<int>(date.year())), 4, &text[0]);
   PutNumber(static_cast<unsigned>(date.month()), 2, &text[5]);

@@ -1,4 +1,4 @@
-// Time, passed in.
+// Clocks, which are passed in.
 //
 //   void Tick(const Clock& clock) { log("it is {}", FormatTime(clock.WallNow())); }
 //

@@ -1,4 +1,4 @@
-// SHA-256, for checksums of what is stored and for ids that AWS derives by it.
+// SHA-256, for checksums of stored data and for ids that AWS derives by it.
 //
 //   Sha256Hex("")      // "e3b0c44298fc1c14…", 64 lower-case hex digits
 //   Sha256("")         // its 32 bytes

@@ -27,7 +27,7 @@ class FileDescriptor {
   int get() const { return fd_; }
   // The caller closes it from here on.
   int Release() { return std::exchange(fd_, -1); }
-  // As close(2), for whoever wants to know whether it succeeded.
+  // Closes like close(2), for callers that need to know whether it succeeded.
   int Close() { return ::close(Release()); }
 
  private:

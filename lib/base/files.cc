@@ -28,7 +28,7 @@ class Steps {
  public:
   explicit Steps(const BeforeStep& before) : before_(before) {}
 
-  // What `call` returns; -1 with errno where the step is to fail.
+  // Returns the result of `call`, or -1 with errno if the test wants the step to fail.
   template <typename Call>
   int Do(WriteStep step, Call call) const {
     if (const int error = before_ ? before_(step) : 0; error != 0) {
@@ -59,8 +59,8 @@ absl::Status WriteNew(const std::string& path, std::string_view contents, mode_t
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }));
   if (fd.get() < 0) return SystemError(path, "cannot be created", errno);
-  // Of the owner alone until here; the wider mode comes before the contents, so that nobody finds
-  // contents that they may not read.
+  // Until here only the owner may open the file. Its mode is set before the contents are written,
+  // so that nobody can read contents they may not.
   if (steps.Do(WriteStep::kSetMode, [&] { return ::fchmod(fd.get(), mode); }) != 0) {
     return SystemError(path, "its mode cannot be set", errno);
   }

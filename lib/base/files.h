@@ -6,8 +6,8 @@
 //
 // Scope: whole files that fit into memory. Their meaning belongs to the callers.
 //
-// Thread safety: any thread. Writers of one path take turns; readers need not, they find the old
-// contents or the new.
+// Thread safety: any thread. Callers serialize the writers of one path; readers need not wait, they
+// find the old contents or the new.
 
 #pragma once
 
@@ -34,8 +34,8 @@ enum class WriteStep : std::uint8_t {
   kSyncFolder,
 };
 
-// For tests: called before each step. Another answer than 0 is the errno with which that step fails
-// instead of being done.
+// A hook for tests, called before each step. A result other than 0 is the errno with which the step
+// fails instead of being done.
 using BeforeStep = std::function<int(WriteStep)>;
 
 // Replaces the file, or makes it, so that neither a crash nor a power cut leaves anything but the
@@ -64,10 +64,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 
 using Warn = std::function<void(const std::string& line)>;
 
-// As ReadFile, for what only the owner should know. kPermissionDenied when everybody may write the
-// file: it could be anybody's secret. When others than the owner and the group may read it, or the
-// group may write it, `warn` is told (a Kubernetes Secret mounted without a defaultMode is such a
-// file, so it is no error).
+// Reads a file like ReadFile, for secrets of its owner. kPermissionDenied when everybody may write
+// the file: it could be anybody's secret. When others than the owner and the group may read it, or
+// the group may write it, `warn` is told (a Kubernetes Secret mounted without a defaultMode is such
+// a file, so it is no error).
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Warn& warn);
 
 // The only line of a secret file, without white space around it. kInvalidArgument when it is empty.

@@ -27,7 +27,7 @@ constexpr int HexDigit(char c) {
 // Two lower-case digits for each byte.
 std::string Hex(std::string_view bytes);
 
-// Nothing when the number of digits is odd, or one of them is none.
+// Decodes hexadecimal digits; nothing when their number is odd, or one of them is no digit.
 std::optional<std::string> Unhex(std::string_view digits);
 
 }  // namespace tahoma

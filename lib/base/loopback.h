@@ -1,4 +1,4 @@
-// Which hosts and addresses only this machine can reach.
+// Recognizes hosts and addresses that only this machine can reach.
 //
 //   IsLoopback("127.0.0.1:8001");    // true
 //   IsLoopback("0.0.0.0:8001");      // false: every interface of the machine
@@ -18,7 +18,7 @@ namespace tahoma {
 // stand for any address.
 bool IsLoopbackHost(std::string_view host);
 
-// Of "host:port", with brackets around an IPv6 address.
+// The same for "host:port", with brackets around an IPv6 address.
 bool IsLoopback(std::string_view address);
 
 }  // namespace tahoma

@@ -1,4 +1,4 @@
-// How much of the processor one request may take.
+// The processor time that one request may take.
 //
 //   const ProcessorBudget budget(std::chrono::seconds(10), ThreadProcessorTime);   // the request
 //   for (const Json& item : list) {
@@ -6,15 +6,15 @@
 //     …
 //   }
 //
-// Bodies are bounded, but what is done with them grows with what they meet: the object, a schema,
-// all objects of a kind. The budget is of the thread that made it and lasts for its scope; what
-// works for the request spends steps wherever it goes through a value, without being told of the
-// request. A step is the work with one value, some hundred nanoseconds; the time is looked at once
-// in a thousand of them. A thread without a budget, all that works in the background, spends
-// nothing.
+// Bodies are bounded, but the work on them grows with the data that they are compared with: the
+// object, a schema, all objects of a kind. The budget is of the thread that made it and lasts for
+// its scope; code that works for the request spends steps wherever it goes through a value, without
+// knowing the request. A step is the work with one value, some hundred nanoseconds; the time is
+// looked at once in a thousand of them. A thread without a budget, all that works in the
+// background, spends nothing.
 //
-// An exception ends the request wherever it is: what it holds are scopes. Where a change is on its
-// way to the disk, Lift ends the budget instead, as that change must be answered.
+// An exception ends the request wherever it is: what it holds are scopes. Once a change is being
+// written to the disk, Lift ends the budget, as that change must be answered.
 //
 // Thread safety: a budget belongs to one thread.
 
@@ -59,7 +59,7 @@ class ProcessorBudget {
   }
   // The work with a text of that many bytes.
   static void SpendBytes(std::size_t bytes) { Spend(1 + bytes / kBytesOfStep); }
-  // What this thread does from here on, in the scope of its budget, is not counted.
+  // Stops counting the work of this thread until its budget goes out of scope.
   static void Lift() { current_ = nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-// Randomness, passed in.
+// A random number generator, which is passed in.
 //
 //   Rng rng(seed);                 // same seed, same numbers, on every machine
 //   rng.Below(6);                  // 0 .. 5

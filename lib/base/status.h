@@ -1,4 +1,4 @@
-// Short ways to make and to pass on an absl::Status.
+// Short functions and macros that make and pass on an absl::Status.
 //
 //   absl::StatusOr<int> Parse(std::string_view text);
 //

@@ -1,10 +1,10 @@
-// What every TLS end of ours needs of OpenSSL: a context, a certificate, and why it failed.
+// The OpenSSL calls that all our TLS endpoints share: contexts, certificates and error texts.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto context, NewSslContext(TLS_server_method(), TLS1_2_VERSION));
 //   TAHOMA_RETURN_IF_ERROR(UseCertificate(*context, "tls.crt", "tls.key"));
 //
-// Scope: what is the same for HTTP (lib/rest) and for our own protocols (lib/wire). Whom an end
-// trusts is its own business.
+// Scope: code that HTTP (lib/rest) and our own protocols (lib/wire) share. Each endpoint decides
+// for itself whom it trusts.
 //
 // Thread safety: a context may be used by many connections once it is made; errors are a thread's.
 

@@ -7,7 +7,7 @@
 namespace tahoma {
 namespace {
 
-// How many of the bytes at the front are ASCII, looked at eight at a time; at least so many.
+// Returns a lower bound of the number of ASCII bytes at the front, which are read eight at a time.
 std::size_t AsciiPrefix(std::string_view bytes) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
   std::size_t at = 0;

@@ -1,4 +1,4 @@
-// UTF-8 (RFC 3629): what is, and how to cut it.
+// Checks UTF-8 (RFC 3629), and cuts it between characters.
 //
 //   if (!IsUtf8(name)) return InvalidArgument("the name is not UTF-8");
 //   note.message = std::string(CutUtf8(message, 1024));   // never half a character
