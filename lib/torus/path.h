@@ -27,8 +27,8 @@ struct Hop {
   friend constexpr bool operator==(const Hop&, const Hop&) = default;
 };
 
-// The minimal route that corrects x, then y, then z. Where both ways round are equally short it
-// goes in plus direction from an even coordinate and in minus direction from an odd one, which
+// The minimal route that corrects x, then y, then z. Where both directions round are equally short
+// it goes in plus direction from an even coordinate and in minus direction from an odd one, which
 // spreads the load of uniform traffic evenly. Empty when the chips are the same.
 std::vector<Hop> Route(const Shape& torus, ChipIndex from, ChipIndex to);
 

@@ -76,12 +76,12 @@ class Shape {
   // One chip.
   constexpr Shape() : Shape(1, 1, 1) {}
 
-  // For shapes known at compile time; a bad extent does not compile.
+  // Makes a shape that is known at compile time; a bad extent does not compile.
   template <int kXExtent, int kYExtent, int kZExtent>
   static constexpr Shape Of();
 
-  // For shapes that come from outside. Fails with kInvalidArgument, naming the axis, unless
-  // 1 <= extent <= kExtentMax on all three.
+  // Makes a shape from outside data. Fails with kInvalidArgument, naming the axis, unless 1 <=
+  // extent <= kExtentMax on all three.
   static absl::StatusOr<Shape> Create(int x_extent, int y_extent, int z_extent);
 
   // "AxB" or "AxBxC" in decimal. Fails with kInvalidArgument.
