@@ -25,7 +25,7 @@
 
 namespace tahoma::hw {
 
-// How the chips of an instance are joined.
+// The network that joins the chips of an instance.
 enum class FabricKind : std::uint8_t {
   kNone,    // one chip
   kRing,    // each chip with two others
@@ -34,8 +34,8 @@ enum class FabricKind : std::uint8_t {
 };
 std::string_view FabricName(FabricKind kind);  // "none", "ring", "torus", "switch"
 
-// Rates of one link in one direction, in bytes per second. Of a switched chip: all its links into
-// the switches together, inside the instance (X and Y) and between instances (Z).
+// Rates of one link in one direction, in bytes per second. For a switched chip, of all its links
+// into the switches together, inside the instance (X and Y) and between instances (Z).
 struct LinkRates {
   std::int64_t intra_instance;  // X and Y
   std::int64_t inter_instance;  // Z
@@ -132,8 +132,8 @@ struct InstanceType {
   std::string_view name;
   const ChipModel* chip;
   FabricKind fabric;
-  // Of one instance: the Neuron device number is its ChipIndex. A ring is Nx1x1; a switch has no
-  // neighbours, and its Nx1x1 only counts.
+  // The torus of one instance: the Neuron device number is its ChipIndex. A ring is Nx1x1. Chips
+  // behind a switch have no neighbours; there Nx1x1 gives only their number.
   torus::Shape torus;
   std::span<const ChipSite> chips;  // by device number
   bool ultra_server;                // four of them form an UltraServer (K: trn2u is a "pod" type)
@@ -148,7 +148,7 @@ struct InstanceType {
 // are rows of UltraServers().
 inline constexpr int kUltraServerNodes = 4;
 
-// What is sold as one, joined by NeuronLink.
+// An UltraServer: instances that NeuronLink joins and that are sold as one.
 struct UltraServerModel {
   std::string_view name;
   std::string_view instance_type;
@@ -179,7 +179,7 @@ std::string InstanceTypeNames();
 // Whether a chip's cores may be joined so: one of kLncSizes, and not above the chip's lnc_max.
 bool HasLnc(const ChipModel& chip, int lnc);
 
-// How many logical cores a chip has; lnc must be one that it has.
+// Returns how many logical cores a chip has; lnc must be one that it has.
 int LogicalCores(const ChipModel& chip, int lnc);
 
 // The HBM bank of a logical core (D: two physical cores share a bank).

@@ -1,4 +1,4 @@
-// How the nodes of an UltraServer work together: the driver's modes, as data.
+// The modes of the driver in which the nodes of an UltraServer work together, as data.
 //
 //   ParseMode("X2V");                              // UltraServerMode::kX2V
 //   NodesOf(UltraServerMode::kX2V);                // 2
@@ -41,8 +41,9 @@ int NodesOf(UltraServerMode mode);
 // Places that work together with `place` (0 to 3), itself included, one bit each; 0 for kUnset.
 std::uint8_t PartnersOf(UltraServerMode mode, int place);
 
-// Of `modes` the one in which `nodes` nodes work together; a pair over the left cable before one
-// over the right cable, as AWS's k8s-ultraserver-init-script.sh prefers. kUnset when there is none.
+// Returns the first of `modes` in which `nodes` nodes work together. A pair over the left cable
+// comes before one over the right cable, as in AWS's k8s-ultraserver-init-script.sh. kUnset when
+// there is none.
 UltraServerMode ModeFor(int nodes, std::span<const UltraServerMode> modes);
 
 // The sizes of `modes`, ascending, as AWS's device plugin labels a node with them: "1_2_4"
