@@ -39,7 +39,7 @@ class Graph {
   ChipMask OutOf(int from) const { return out_of_[static_cast<std::size_t>(from)]; }
   std::uint64_t Rate(int from, int to) const { return rate_[At(from, to)]; }
 
-  // Of the links into `part` from other chips.
+  // The summed rate of the links into `part` from other chips.
   std::uint64_t RateInto(ChipMask part) const {
     std::uint64_t sum = 0;
     for (ChipMask inside = part; inside != 0; inside &= inside - 1) {
@@ -61,8 +61,8 @@ class Graph {
   std::array<ChipMask, kChipsMax> out_of_{};
 };
 
-// What can still flow over a graph with all rates multiplied, from a growing set of sources to one
-// sink after the other; what flows already stays when the sink changes.
+// The residual graph of a maximum flow, with all rates multiplied by `times`, from a growing set of
+// sources to one sink after the other. Flow that was found stays when the sink changes.
 class Flow {
  public:
   // Every chip of `fed` can also take in `feed` from outside.
@@ -88,7 +88,7 @@ class Flow {
     }
     return got;
   }
-  // After a Fill that got less than wanted: the chips from which the sink can be reached.
+  // The chips from which the sink can be reached, after a Fill that got less than wanted.
   ChipMask reaching() const { return seen_; }
 
   void AddSource(int chip) { sources_ |= Bit(chip); }
@@ -186,7 +186,7 @@ class AllPairs {
     const std::uint64_t inside = CountOf(members_ & part);
     return inside * (count_ - inside);
   }
-  // Of the part with the chip on the other side, of which `before` entered the part.
+  // The messages into the part after `chip` has changed sides; `before` entered it until then.
   std::uint64_t IntoAfter(ChipMask part, std::uint64_t /*before*/, int chip) const {
     return Into(part ^ Bit(chip));
   }
@@ -256,7 +256,7 @@ struct Start {
   ChipMask part = 0;
   Cut cut;
 };
-// As many of the worst starts are worth a climb; more find no worse parts.
+// The number of worst starts that are worth a climb; more find no worse parts.
 constexpr std::size_t kClimbs = 12;
 
 // Moves chips over the border of the part, one by one, as long as that makes the cut worse.
@@ -331,7 +331,7 @@ Cut WorstGatherCut(const UnitLinks& links, ChipMask members, ChipMask through) {
   return WorstCutInto(Graph(links, through, /*backwards=*/false), members);
 }
 
-// What a part gathers when links are turned round it scatters when they are not.
+// Scattering is gathering with every link reversed.
 Cut WorstScatterCut(const UnitLinks& links, ChipMask members, ChipMask through) {
   return WorstCutInto(Graph(links, through, /*backwards=*/true), members);
 }
@@ -399,7 +399,7 @@ Picoseconds LowerBound(Operation operation, ChipMask members, torus::ChipIndex r
     case Operation::kBroadcast:
       return time(WorstBroadcastCut(links, members, through, root.value()));
     case Operation::kAllToAll: {
-      // Whoever is cut off makes the gathering impossible, and the exchange with it.
+      // A chip that is cut off makes the gathering impossible, and the exchange with it.
       const Cut gather = WorstGatherCut(links, members, through);
       return gather.rate == 0 ? Picoseconds::max()
                               : time(WorstExchangeCut(links, members, through));

@@ -1,17 +1,17 @@
-// Which part of a set of chips its links serve worst, and the physical bound that follows.
+// Finds the part of a set of chips that its links serve worst, and the physical bound that follows.
 //
 //   const Cut worst = WorstGatherCut(links, members, through);
 //   // no all-gather of n blocks of b bytes takes less than worst.blocks * b / worst.rate
 //   LowerBound(Operation::kAllReduce, members, root, 1 << 30, links);
 //
-// Whatever way data takes, what has to leave a part of the chips goes over the links that leave it.
-// The part with the most blocks for its links' rate bounds all-gather, and trees that reach the
-// bound exist (docs/reference/torus.md#what-a-set-of-chips-can-carry). It is found exactly, by
-// maximum flows with a parametric search (cuts.cc says how); a search through all parts would take
-// 2^64 steps.
-// For exchanges the worst part is hard to find: the search starts from single chips and slabs and
-// moves chips over the border one by one. On 4x4 it nearly always finds what a search through all
-// parts finds, and elsewhere ways (ways.h) come so close that little can be left to find.
+// Whatever route data takes, bytes that have to leave a part of the chips cross the links that
+// leave it. The part with the most blocks for its links' rate bounds all-gather, and trees that
+// reach the bound exist (docs/reference/torus.md#what-a-set-of-chips-can-carry). It is found
+// exactly, by maximum flows with a parametric search (cuts.cc says how); a search through all parts
+// would take 2^64 steps. For exchanges the worst part is hard to find: the search starts from
+// single chips and slabs and moves chips over the border one by one. On 4x4 it nearly always finds
+// what a search through all parts finds, and elsewhere routes (ways.h) come so close that little
+// can be left to find.
 //
 // Scope: bytes only; start-up costs and the chips' own memory come on top.
 //
@@ -27,10 +27,10 @@
 
 namespace tahoma::collective {
 
-// So many blocks, of which each member has one, must cross links of that rate together.
+// A cut: `blocks` blocks, one of each member, must cross links of the summed rate `rate`.
 struct Cut {
   std::uint64_t blocks = 0;
-  std::uint64_t rate = 1;  // bytes per second; 0 = there is no way
+  std::uint64_t rate = 1;  // bytes per second; 0 = there is no route
 
   // Whether it takes longer than the other.
   bool WorseThan(const Cut& other) const {
@@ -38,15 +38,15 @@ struct Cut {
   }
 };
 
-// Chips that messages between members may cross: the members themselves when they hang together,
-// so that tenants stay apart even around a broken link; otherwise all of the unit.
+// Chips that messages between members may cross: the members themselves when they hang together, so
+// that tenants stay apart even around a broken link; otherwise all of the topology domain.
 torus::ChipMask ThroughOf(const UnitLinks& links, torus::ChipMask members);
 
 // Members outside of a part that some member is not in, for the rate of the links that enter it.
 Cut WorstGatherCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
 // Members inside of a part, for the rate of the links that enter it.
 Cut WorstScatterCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
-// As many blocks as members, for the least rate at which `root` reaches a member.
+// Returns a cut of as many blocks as members, with the least rate at which `root` reaches a member.
 Cut WorstBroadcastCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through,
                       int root);
 // The worst of some parts, and of all links together: each message takes as many of them as its

@@ -26,13 +26,13 @@ struct Cube {
   bool mixed() const { return fast > 0 && slow > 0; }
   std::uint64_t dimensions() const { return fast + slow; }
   std::uint64_t chips() const { return std::uint64_t{1} << dimensions(); }
-  // Of all links into one chip.
+  // The summed rate of all links into one chip.
   std::uint64_t ingress() const { return fast * kFast + slow * kSlow; }
   std::uint64_t slowest() const { return slow > 0 ? kSlow : kFast; }
   std::uint64_t fastest() const { return fast > 0 ? kFast : kSlow; }
 };
 
-// Of a side of 1, 2 or 4 chips.
+// Returns the number of dimensions of a side of 1, 2 or 4 chips.
 std::uint64_t DimensionsOf(int side) { return side == 4 ? 2 : side == 2 ? 1 : 0; }
 
 Cube CubeOf(const torus::Shape& size) {
@@ -61,7 +61,7 @@ Form Mesh(const Cube& cube) {
   return form;
 }
 
-// One phase of halving or doubling through all dimensions, in lanes with rotated orders
+// One phase of halving or doubling through all dimensions, in channels with rotated orders
 // (docs/reference/collectives.md#halving-and-doubling). Step i = 0, 1, ... moves 2^-(i+1) of the
 // buffer over all links in proportion to their rates, which sums up to (n - 1) / n, as long as all
 // dimensions are of one kind. Otherwise a Latin square over the fast dimensions and a slow one
@@ -73,9 +73,9 @@ Form Halving(const Cube& cube) {
   return form;
 }
 
-// The same in two to four steps more, beside a slow dimension: lanes that used it early wait for
+// The same in two to four steps more, beside a slow dimension: channels that used it early wait for
 // others. By linear programming this comes so close to the bound, in ten-thousandths (as the
-// emulator's staggered lanes do).
+// emulator's staggered channels do).
 std::optional<Form> StaggeredHalving(const Cube& cube) {
   if (!cube.mixed()) return std::nullopt;
   constexpr std::uint64_t kOne = 10'000;
@@ -195,7 +195,8 @@ std::array<FormsOfSize, 27> MakeTable() {
 
 namespace {
 
-// Two slices in turn: each needs its own last step to have ended and the links to be free.
+// Two buffer stripes alternate: each needs its own last step to have ended and the links to be
+// free.
 double SlicedTime(const Form& form, double on_links, const LinkCosts& costs) {
   const auto step_cost = static_cast<double>(costs.step.count());
   const auto hop = static_cast<double>(costs.hop.count());

@@ -1,11 +1,11 @@
-// What a collective on a healthy subcube of Trainium2 costs, as closed forms.
+// Closed forms of the time that a collective takes on a healthy subcube of Trainium2.
 //
 //   const std::vector<Form>& forms = FormsOf(Shape::Of<4, 4, 2>(), Operation::kAllReduce);
 //   // the least of form.Time(bytes, costs) over all of them
 //
-// A form is one algorithm: so many software steps, so many hops in a row, and time in proportion to
-// the bytes. Which links a subcube has decides all: f dimensions of X and Y links and s of Z links,
-// a side of 4 being two dimensions (docs/reference/torus.md#the-graph,
+// A form is one algorithm: a number of software steps, a number of consecutive hops, and a time in
+// proportion to the bytes. It depends only on the links of the subcube: f dimensions of X and Y
+// links and s of Z links, where a side of 4 is two dimensions (docs/reference/torus.md#the-graph,
 // docs/reference/collectives.md#lower-bounds).
 //
 // Scope: one rank on each chip, links at the full rates of Trainium2.
@@ -31,8 +31,9 @@ struct Form {
   std::uint64_t numerator = 0;
   std::uint64_t denominator = 1;
   std::int64_t waits = 0;  // for CC-cores, in a row
-  // Not 0: halving and doubling in so many phases, each step half as long as the one before, which
-  // two slices of the buffer may take in turn: one flies while the other's next step starts up.
+  // If not 0, the number of phases of halving and doubling, each step half as long as the one
+  // before, which two stripes of the buffer may take alternately: one is in flight while the
+  // other's next step starts up.
   std::int64_t phases = 0;
 
   Picoseconds Time(std::uint64_t bytes, const LinkCosts& costs) const;
@@ -63,8 +64,8 @@ struct TreeCourse {
   std::uint64_t StepsFor(std::uint64_t pieces, std::uint64_t rate) const;
 };
 
-// For all operations but send-receive, which depends on where the box lies. `size` has sides of 1,
-// 2 and 4. Empty for one chip.
+// Returns the forms of all operations but send-receive, which depends on where the box lies. `size`
+// has sides of 1, 2 and 4. Empty for one chip.
 const std::vector<Form>& FormsOf(const torus::Shape& size, Operation operation);
 
 // The least of their times; `forms` must not be empty.

@@ -20,7 +20,7 @@ namespace {
 using torus::ChipIndex;
 using torus::ChipMask;
 
-// Of one chip (docs/reference/trainium2.md#the-chip).
+// The HBM bandwidth of one chip (docs/reference/trainium2.md#the-chip).
 constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
 
 ChipMask Bit(int chip) { return ChipMask{1} << chip; }
@@ -83,7 +83,7 @@ bool MayHaveRing(ChipMask chips, const UnitLinks& links) {
   return balance == 0;
 }
 
-// What the table knows of a box.
+// The entry of a box in the table.
 struct KnownBox {
   const torus::Box* box;
   Form shift;  // send-receive
@@ -172,7 +172,7 @@ class AnySet {
     if ((chips_ & Bit(chip)) != 0) ingress_ = std::min(ingress_, ingress);
   }
 
-  // Of a chip that sends to all others in one step.
+  // The wait for the CC-cores of a chip that sends to all others in one step.
   Picoseconds CommandWaits() const {
     return links_.costs().command * static_cast<Picoseconds::rep>((count_ - 2) / kCcCores);
   }
@@ -184,13 +184,13 @@ class AnySet {
     return (links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_)) * phases;
   }
 
-  // Where the emulator sends every message of an exchange on one route.
+  // Whether the emulator sends every message of an exchange on one route.
   bool HasDirectExchanges() const {
     const auto boxes = torus::BoxTable::Of(links_.torus()).all();
     return !damaged_ && std::any_of(boxes.begin(), boxes.end(),
                                     [&](const torus::Box& box) { return box.mask == chips_; });
   }
-  // An exchange on ways of its own, of so many messages and `sends` of one chip: as the emulator
+  // An exchange on routes of its own, of so many messages and `sends` of one chip: as the emulator
   // chooses the number of parts. The fullest link is 1 % fuller than the bound says, in whole
   // parts; it is one of the slow links where there are some.
   Picoseconds OnBestWays(const Cut& bound, std::uint64_t denominator, std::uint64_t messages,
@@ -223,7 +223,7 @@ class AnySet {
                     OnBestWays(bound, count_, count_ * (count_ - 1), count_ - 1, crowd.longest()));
   }
 
-  // From each chip of the order to the next.
+  // The time of messages from each chip of the order to the next.
   Picoseconds Shift(const std::vector<std::uint8_t>& order) const {
     Crowd crowd(links_, through_);
     if (!crowd.AddShift(order)) return Picoseconds::max();
@@ -233,14 +233,14 @@ class AnySet {
     return std::min(direct, OnBestWays(goal, 1, count_, 1, crowd.longest()));
   }
 
-  // What a mesh takes at least: a chip's share must come in over its links.
+  // A lower bound for a mesh: a chip's share must come in over its links.
   Picoseconds MeshAtLeast(int phases) const {
     if (ingress_ == 0) return Picoseconds::max();  // a chip is cut off
     return (links_.costs().step + links_.costs().hop +
             TimeAtLeast(static_cast<Wide>(bytes_) * (count_ - 1), count_, ingress_)) *
            phases;
   }
-  // And trees: in steps of a piece for each link.
+  // A lower bound for trees: they take steps of a piece for each link.
   Picoseconds TreesAtLeast(int phases) const {
     const auto steps = static_cast<Picoseconds::rep>((count_ - 2) / kPortsPerChip + 1);
     return (links_.costs().step + links_.costs().hop) * (steps * phases);
@@ -278,7 +278,7 @@ class AnySet {
     return Trees(cuts);
   }
 
-  // Whatever may be faster is looked at first; the other only if it can be faster still.
+  // Computes first the algorithm that may be faster; the other only if it can be faster still.
   Picoseconds Gathering(bool scatters, bool gathers) const {
     const int phases = (scatters ? 1 : 0) + (gathers ? 1 : 0);
     if (through_ != chips_) return std::min(Mesh(phases), Ring(phases));

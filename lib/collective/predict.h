@@ -1,13 +1,13 @@
-// How long a collective will take, without emulating it.
+// Predicts how long a collective will take, without emulating it.
 //
 //   PredictCollective(box, Operation::kAllReduce, 256 << 20);             // 1.27 ms, in 0.2 us
 //   PredictCollective(0xfffe, {.dead = 1}, Operation::kAllReduce, 1 << 20);
 //
 // A subcube whose links are healthy is answered from tables of closed forms (forms.h); any other
 // set of chips from its worst cut (cuts.h) and from how its messages crowd the links (routes.h),
-// the better algorithm of the two; exchanges go on chosen ways (ways.h), whose fullest link is
-// as full as the worst cut makes it, in whole parts of messages. Predictions are the emulator's
-// times, and never less than the physical bound.
+// the better algorithm of the two; exchanges take chosen routes (ways.h), whose fullest link is as
+// full as the worst cut makes it, in whole parts of messages. Predictions are the emulator's times,
+// and never less than the physical bound.
 //
 // Scope: one rank on each chip, nothing else on the links. Sizes as in the emulator: of a rank's
 // buffer; for all-gather, of everything gathered.
@@ -27,18 +27,18 @@
 
 namespace tahoma::collective {
 
-// What is broken in a unit.
+// The failed chips and links of a topology domain.
 struct Faults {
   torus::ChipMask dead = 0;
   std::vector<LinkFault> links;
 };
 
-// For a subcube of an UltraServer or an instance of Trainium2, healthy.
+// Predicts for a healthy subcube of an UltraServer or an instance of Trainium2.
 Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::uint64_t bytes,
                               const LinkCosts& costs = {});
 
-// For any chips of a unit. kInvalidArgument for no chips or chips outside of the torus;
-// kFailedPrecondition when what is down cuts chips off.
+// Accepts any chips of one topology domain. kInvalidArgument for no chips or chips outside of the
+// torus; kFailedPrecondition when what is down cuts chips off.
 absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const UnitLinks& links,
                                               Operation operation, std::uint64_t bytes);
 

@@ -13,7 +13,7 @@
 namespace tahoma::collective {
 namespace {
 
-// The slowest of the units.
+// The time of the slowest topology domain.
 class Inside {
  public:
   explicit Inside(std::span<const UnitPart> units) {
@@ -44,31 +44,33 @@ class Inside {
   std::vector<Numbered> distinct_;
 };
 
-// A way over the network: what passes before the first byte, and then the bytes.
+// A route over the network: the latency of the first byte, and then the bytes.
 struct Leg {
   Picoseconds latency{};
   Picoseconds transfer{};
   Picoseconds whole() const { return latency + transfer; }
 };
 
-// Between the units, for the chip whose NIC carries most. Every unit sends to every other at once:
-// of the ways that AWS names it has the fewest messages, and all send the same bytes.
+// The time between the topology domains, for the chip whose NIC carries most. Every domain sends to
+// every other at once: of the algorithms that AWS names this one has the fewest messages, and all
+// send the same bytes.
 class Between {
  public:
   Between(std::uint64_t units, std::uint64_t chips, const EfaCosts& costs)
       : units_(units), chips_(chips), costs_(costs) {}
 
-  // Each chip has the part of a buffer that its unit gathers with it, or scatters.
+  // Each chip has the part of a buffer that its domain gathers with it, or scatters.
   Leg Phase(std::uint64_t bytes) const {
     return {.latency = Start(units_ - 1),
             .transfer =
                 TimeAtMost(static_cast<Wide>(bytes) * (units_ - 1), units_ * chips_, costs_.rate)};
   }
-  // In two phases, or each chip sends all that it answers for to every other unit.
+  // Chooses between two phases and a single one in which each chip sends all that it answers for to
+  // every other domain.
   Leg AllReduce(std::uint64_t bytes) const { return Better(Twice(Phase(bytes)), Whole(bytes)); }
-  // From one unit to all.
+  // A broadcast from one domain to all.
   Leg Broadcast(std::uint64_t bytes) const { return Better(Whole(bytes), Twice(Phase(bytes))); }
-  // A message from each chip to each that gets some of its buffer in other units.
+  // A message from each chip to each that gets some of its buffer in other domains.
   Leg Exchange(std::uint64_t bytes, bool all_units) const {
     const std::uint64_t share = all_units ? units_ : 1;
     return {.latency = Start(all_units ? units_ * chips_ - 1 : 1),
@@ -95,7 +97,7 @@ class Between {
   const EfaCosts& costs_;
 };
 
-// A buffer's way over both networks.
+// The route of a buffer over both networks.
 struct Stages {
   Picoseconds inside;
   Leg between;
@@ -113,7 +115,7 @@ absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Op
     case Operation::kReduceScatter:
       outside = between.Phase(bytes);
       break;
-    case Operation::kBroadcast:  // scattered in the root's unit, gathered in all
+    case Operation::kBroadcast:  // scattered in the root's domain, gathered in all
       part = Operation::kAllReduce;
       outside = between.Broadcast(bytes);
       break;
@@ -152,7 +154,8 @@ absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Op
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
                             StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
     const Leg& leg = stages.between;
-    // From chunk to chunk: what is fullest, or the way over EFA, on which there are so many.
+    // The time from chunk to chunk: that of the fullest link, or that of the route over EFA, on
+    // which there are so many chunks.
     const Picoseconds cycle = std::max({stages.inside, leg.transfer, leg.whole() / kChunksBetween});
     const Picoseconds time =
         stages.inside + leg.whole() + cycle * static_cast<Picoseconds::rep>(chunks - 1);

@@ -1,10 +1,11 @@
-// How long a collective over several units will take: NeuronLink inside each, EFA between them.
+// Predicts how long a collective over several topology domains (UltraServers or lone instances)
+// will take: NeuronLink inside each, EFA between them.
 //
 //   // 16 whole UltraServers
 //   const std::vector<UnitPart> parts(16, {.chips = ~ChipMask{0}, .faults = {}});
 //   PredictOverUnits(parts, Operation::kAllReduce, 256 << 20);
 //
-// Inside the units first, then between chips of the same place, each to all others at once, then
+// Inside the domains first, then between chips of the same place, each to all others at once, then
 // inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
 // that use EFA are pipelined in chunks where that is faster.
 //
@@ -30,27 +31,27 @@
 
 namespace tahoma::collective {
 
-// What EFA costs (docs/reference/trainium2.md#costs-of-collectives).
+// The costs of EFA (docs/reference/trainium2.md#costs-of-collectives).
 struct EfaCosts {
   std::uint64_t rate = static_cast<std::uint64_t>(hw::kTrainium2.links.efa);  // of one chip
   Picoseconds message = std::chrono::microseconds(15);  // a minimal packet, HBM to HBM
 };
 
 // Chunks of a buffer that are worth trying where that hides one network behind the other, and how
-// many of them are between the units at one time: enough to hide the packets' latency where bytes
+// many of them are between the domains at one time: enough to hide the packets' latency where bytes
 // matter (docs/design/0006-efa.md).
 inline constexpr int kChunkCounts[] = {1, 4, 8, 16, 32};
 inline constexpr int kChunksBetween = 3;
 
-// The chips that one unit takes part with.
+// The chips with which one topology domain takes part.
 struct UnitPart {
   torus::ChipMask chips = 0;
   Faults faults;
 };
 
-// `bytes` as in PredictCollective. One unit needs no EFA. Units of unlike size wait for the one
+// `bytes` as in PredictCollective. One domain needs no EFA. Domains of unlike size wait for the one
 // with the fewest chips, whose NICs carry most. Errors as of PredictCollective, with the number of
-// the unit; kInvalidArgument for no unit.
+// the unit; kInvalidArgument for no domain.
 absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Operation operation,
                                              std::uint64_t bytes, const EfaCosts& costs = {});
 

@@ -92,7 +92,7 @@ bool Crowd::CountDirect(int from, int to) {
   return true;
 }
 
-// The ways are a tree: what crosses an arc of it goes to the chips beyond.
+// The routes form a tree: messages that cross an arc of it go to the chips beyond.
 bool Crowd::CountDetours(int from, ChipMask to) {
   if (to == 0) return true;
   if (!Search(from, to)) return false;

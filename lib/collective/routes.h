@@ -1,13 +1,13 @@
-// How messages between many chips crowd the links that they share.
+// The load of links that messages between many chips share.
 //
 //   Crowd crowd(links, through);
 //   if (!crowd.AddAllPairs(members)) …         // links that are down cut somebody off
 //   crowd.Time(bytes, 1);                      // until the last of the messages has arrived
 //
-// Messages go by dimension order, as torus::Route says; where that way is broken or leaves the
-// chips that may be crossed, over the first shortest way that is whole: the emulator's rules. When
-// all messages are of one size and links are shared fairly, those on the fullest link finish last,
-// and that link is never idle, so its load is the time.
+// Messages go by dimension order, as torus::Route says; where that route is broken or leaves the
+// chips that may be crossed, over the first shortest route that is whole: the emulator's rules.
+// When all messages are of one size and links are shared fairly, those on the fullest link finish
+// last, and that link is never idle, so its load is the time.
 //
 // Thread safety: none.
 
@@ -32,7 +32,7 @@ class RouteTable {
     const std::size_t at = Place(from, to);
     return std::span(arcs_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
   }
-  // The chips on the way, the ends too.
+  // The chips on the route, both ends included.
   torus::ChipMask Chips(int from, int to) const { return on_way_[Place(from, to)]; }
 
  private:
@@ -52,7 +52,7 @@ class Crowd {
   // `links` must outlive it. Detours cross only chips of `through`.
   Crowd(const UnitLinks& links, torus::ChipMask through);
 
-  // One message more from the chip to each of the others. False when there is no way to one of
+  // One message more from the chip to each of the others. False when there is no route to one of
   // them; then the crowd is of no more use.
   bool Add(int from, torus::ChipMask to);
   // One from each of these chips to each other.
@@ -62,10 +62,10 @@ class Crowd {
 
   // The time that messages of `numerator / denominator` bytes each take, from when they leave
   // together until the last has arrived; without the software's step. Exact when the fullest link
-  // is on one of the longest ways; else up to the difference of their hops too long.
+  // is on one of the longest routes; else up to the difference of their hops too long.
   Picoseconds Time(Wide numerator, std::uint64_t denominator) const;
 
-  std::size_t longest() const { return longest_; }  // links on the longest way taken
+  std::size_t longest() const { return longest_; }  // links on the longest route taken
   // Messages on the fullest link, and its rate; 0 messages when none was added.
   struct Fullest {
     std::uint64_t messages = 0;

@@ -1,4 +1,4 @@
-// The NeuronLinks of one unit as numbers: who is joined to whom, and at what rate now.
+// The NeuronLinks of one topology domain as numbers: which chips they join, and at what rate now.
 //
 //   UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
 //   links.SetPermille({.chip = ChipIndex(5), .axis = Axis::kX, .direction = Direction::kPlus,
@@ -8,7 +8,7 @@
 // An arc is a link in one direction, numbered 6 * chip + 2 * axis + (1 for plus), from the chip
 // that sends on it.
 //
-// Scope: rates. What they mean for collectives is in cuts.h, routes.h and predict.h.
+// Scope: rates. Their effect on collectives is in cuts.h, routes.h and predict.h.
 //
 // Thread safety: const members may run together.
 
@@ -38,15 +38,16 @@ Picoseconds TimeAtLeast(Wide numerator, std::uint64_t denominator, std::uint64_t
 // The same, rounded up.
 Picoseconds TimeAtMost(Wide numerator, std::uint64_t denominator, std::uint64_t rate);
 
-// What a message costs besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
+// The costs of a message besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
 // 2 us for each hop of a ring, software included; the split is the project's own, the same as the
 // emulator's).
 struct LinkCosts {
-  // From step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start
+  // The time from step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start
   // (docs/reference/trainium2.md#dma); the longer counts.
   Picoseconds step = std::chrono::nanoseconds(1300);
-  Picoseconds hop = std::chrono::nanoseconds(500);  // each link on the way
-  // Between two commands of a CC-core, of which a chip has kCcCores (the emulator's chip_cost.h).
+  Picoseconds hop = std::chrono::nanoseconds(500);  // each link of the route
+  // The time between two commands of a CC-core, of which a chip has kCcCores (the emulator's
+  // chip_cost.h).
   Picoseconds command = std::chrono::nanoseconds(600);
   std::uint32_t efficiency_permille = 1000;  // what protocol and packets leave of the raw rate
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
@@ -66,10 +67,10 @@ using Arc = std::uint16_t;
 inline constexpr int kPortsPerChip = 6;
 inline constexpr int kChipsMax = 64;
 
-// What never changes about a torus.
+// The constant facts of a torus.
 struct Topology {
   explicit Topology(const torus::Shape& torus);
-  // Those of an UltraServer and an instance are made once.
+  // Returns the topology of a torus; those of an UltraServer and an instance are made once.
   static std::shared_ptr<const Topology> Of(const torus::Shape& torus);
 
   torus::Shape torus;
@@ -84,13 +85,13 @@ class UnitLinks {
  public:
   // At most 64 chips.
   UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs = {});
-  // With the rate of each arc, 0 where it is down or does not exist.
+  // Takes the rate of each arc, 0 where it is down or does not exist.
   UnitLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
             const LinkCosts& costs);
 
   // The arc must exist.
   void SetPermille(const LinkFault& fault);
-  // All links of these chips are down, both ways.
+  // All links of these chips are down, in both directions.
   void Kill(torus::ChipMask chips);
   // The same torus in full health: every link is as fast as the fastest of its axis.
   UnitLinks Repaired() const;
@@ -106,7 +107,8 @@ class UnitLinks {
   int to(Arc arc) const { return topology_->to[arc]; }
   static Arc ArcOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction);
 
-  // Those of `chips` that the lowest of them reaches over cables between them, working or not.
+  // Returns those of `chips` that the lowest of them reaches over cables between them, working or
+  // not.
   torus::ChipMask Reach(torus::ChipMask chips) const;
   // Whether every link between these chips is one of a healthy Trainium2 at costs().
   bool IsHealthyTrainium2(torus::ChipMask chips) const;

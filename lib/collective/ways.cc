@@ -22,7 +22,7 @@ constexpr std::uint64_t kUnit = 16;
 constexpr std::uint64_t kUnitMax = 1024 * kUnit;
 
 // Doublings of a price over the load that is aimed at, from stage to stage. Steep prices see only
-// the fullest links, flat ones move what is in the way: the one prepares the other.
+// the fullest links, flat ones move the obstacles: the one prepares the other.
 constexpr std::array<std::uint64_t, 4> kStages = {16, 32, 64, 128};
 // Rounds without gain after which the next stage begins; the last stage is long.
 constexpr int kPatience = 2;
@@ -66,7 +66,7 @@ class Prices {
   bool HasRoom(std::span<const Arc> way) const {
     return std::ranges::none_of(way, [&](Arc arc) { return price_[arc] == kNoRoom; });
   }
-  // In the unit of load(): what links carry when they are as full as the cut.
+  // The load of links that are as full as the cut, measured as load() is.
   std::uint64_t LoadOf(const Cut& cut, std::uint32_t parts) const {
     const Wide load = static_cast<Wide>(cut.blocks) * parts * fastest_ * kUnit;
     return static_cast<std::uint64_t>((load + cut.rate - 1) / cut.rate);
@@ -96,7 +96,7 @@ class Prices {
     for (const Arc arc : way) Reprice(arc);
   }
 
-  // The way of least price; the same among equals every time. False when there is none.
+  // Finds the route of least price; the same among equals every time. False when there is none.
   bool Cheapest(int from, int to, std::vector<Arc>& way) {
     std::array<std::uint64_t, kChipsMax> price{};
     std::array<Arc, kChipsMax> came_by{};
@@ -172,7 +172,7 @@ class WayFinder {
         prices_(links, through, LargestOf(demands)),
         ways_(demands.size() * search.parts) {}
 
-  // False when some message has no way.
+  // False when some message has no route.
   bool Begin() {
     prices_.Set(1, 0);
     for (std::size_t demand = 0; demand < demands_.size(); ++demand) {
@@ -197,7 +197,7 @@ class WayFinder {
     for (const std::uint64_t doublings : kStages) {
       const int patience = doublings == kStages.back() ? kLastPatience : kPatience;
       for (int stale = 0; stale < patience && least > goal && moves_ < search_.moves; ++stale) {
-        // What is aimed at is a little less than what has been reached.
+        // The aim is a little below the best load so far.
         const std::uint64_t aim = std::max(goal, least - least / 32);
         prices_.Set(aim, doublings);
         MoveParts(aim);
@@ -217,7 +217,7 @@ class WayFinder {
     }
   }
 
-  // Leaves the longest ways for shorter ones on which there is room, until one has none.
+  // Leaves the longest routes for shorter ones on which there is room, until one has none.
   void Shorten() {
     prices_.Set(prices_.FullestLoad(), 0);
     std::vector<std::vector<std::size_t>> by_length;
@@ -246,7 +246,7 @@ class WayFinder {
     return whole || prices_.Cheapest(demand.from, demand.to, way);
   }
 
-  // Every part that crosses a link with more than that load goes the cheapest way.
+  // Moves every part that crosses a link with more than that load to the cheapest route.
   void MoveParts(std::uint64_t load) {
     std::vector<Arc> way;
     for (std::size_t i = 0; i < ways_.size() && moves_ < search_.moves; ++i) {

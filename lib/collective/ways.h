@@ -1,23 +1,23 @@
-// Ways for many messages at once, such that the fullest link is as little full as it can be.
+// Finds routes ("ways") for many messages at once that keep the load of the fullest link minimal.
 //
 //   const std::vector<Demand> demands = {{.from = 5, .to = 6}, {.from = 4, .to = 7}};
 //   const auto ways = FindWays(links, through, demands, {.parts = 4, .goal = cut});
 //   ways->Way(/*demand=*/0, /*part=*/3);       // the links over which its last quarter goes
 //   ways->fullest();                           // no link has more to carry for its rate
 //
-// Every message is cut into parts of one size, each with a way of its own. When links are shared
+// Every message is cut into parts of one size, each with a route of its own. When links are shared
 // fairly, equal parts that cross the fullest link are the last to end, and that link is never idle:
-// its load is the time of all. So a small load of the fullest link is all that is looked for.
+// its load is the time of all. So the search looks only for a small load of the fullest link.
 //
-// The search begins with routes of dimension order, or the shortest ways where these are broken,
+// The search begins with routes of dimension order, or the shortest routes where these are broken,
 // and takes parts off full links one by one. A part goes where the prices of the links add up to
 // least, and a price doubles with every so many per cent of load (Garg and Koenemann's prices of
 // 1998, here with whole parts that may move again). Prices rise more steeply from stage to stage.
 // On boxes without a few cables or chips the fullest link ends within 2 % of the worst cut, on few
-// chips scattered over a whole torus within 16 %. All of it is integers: whoever shares the work
-// gets the same ways.
+// chips scattered over a whole torus within 16 %. All of it is integers: every process that shares
+// the work gets the same routes.
 //
-// Scope: loads. Which number of parts is worth its start-up, the emulator's planner decides.
+// Scope: loads. The emulator's planner decides which number of parts is worth its start-up.
 //
 // Thread safety: pure functions; Ways are values.
 
@@ -54,12 +54,12 @@ struct Demand {
 
 struct WaySearch {
   std::uint32_t parts = 1;  // of each message
-  // A link with no more than this is not relieved: what no ways can beat, or need not.
+  // A link with no more load than this is not relieved: no routes can beat it, or none need to.
   Cut goal{};
-  // Where the search begins, if given: ways of the same messages in fewer parts, of which `parts`
+  // Where the search begins, if given: routes of the same messages in fewer parts, of which `parts`
   // is a multiple. The result is then at most as full.
   const Ways* begin = nullptr;
-  // Parts that may be sent another way before the search ends.
+  // The number of parts that may change their route before the search ends.
   std::uint32_t moves = 10'000;
 };
 
@@ -75,7 +75,7 @@ class Ways {
   }
   // The load of the fullest link for its rate, in parts of blocks: parts() of them are a block.
   Cut fullest() const { return fullest_; }
-  std::size_t longest() const { return longest_; }  // links on the longest way
+  std::size_t longest() const { return longest_; }  // links on the longest route
 
  private:
   std::uint32_t parts_;
@@ -84,13 +84,13 @@ class Ways {
   std::size_t longest_ = 0;
 };
 
-// What ways of a shift need not beat: the load of its routes on the same torus in full health, or,
-// if that is worse, its worst cut. A damaged torus is never to be faster than a whole one, where
-// such messages go on one route each.
+// Returns the load below which the search for a shift's routes may stop: the load of its routes on
+// the same torus in full health, or its worst cut if that is worse. A damaged torus must not be
+// faster than a whole one, where such messages take one route each.
 Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, torus::ChipMask through);
 
-// Ways that cross only chips of `through`; nothing when links that are down leave some message
-// none. The goal must have a rate.
+// Finds routes that cross only chips of `through`; nothing when links that are down leave some
+// message without a route. The goal must have a rate.
 std::optional<Ways> FindWays(const UnitLinks& links, torus::ChipMask through,
                              std::span<const Demand> demands, const WaySearch& search);
 
