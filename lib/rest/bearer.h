@@ -1,4 +1,4 @@
-// The bearer token of a request: found as RFC 6750 and RFC 9110 say, and compared in silence.
+// The bearer token of a request: found as RFC 6750 and RFC 9110 say, and compared in constant time.
 //
 //   server.SetGate(TokenGate("secret"));         // one caller: whoever knows the token
 //
@@ -20,8 +20,8 @@
 
 namespace tahoma::rest {
 
-// What follows the scheme, whose name has no case (RFC 9110, 11.1), without the spaces around it;
-// nothing for another scheme.
+// Returns the credentials after the scheme, without the spaces around them; nothing for another
+// scheme. The scheme's name is case-insensitive (RFC 9110, 11.1).
 std::optional<std::string_view> BearerToken(std::string_view authorization);
 
 // Whether both are the same, in time that depends on their lengths only. Nothing equals an empty

@@ -1,10 +1,10 @@
-// What clients may hold of a server: connections, and bytes that wait in them.
+// Bounds how many connections, and how many bytes that wait in them, clients may hold of a server.
 //
 //   Budget budget({.connections = 100, .connections_per_client = 75, .bytes = 1 << 20, …});
 //   std::unique_ptr<Budget::Share> share = budget.Admit("10.0.0.7");
-//   if (budget.Room("10.0.0.7") != Budget::Over::kNobody) …        // who has to give way?
+//   if (budget.Room("10.0.0.7") != Budget::Over::kNobody) …        // who is over its bound?
 //
-// Scope: numbers. Who gives way is the server's business; until it has, more is held than may be.
+// Scope: numbers. The server decides which connection it closes; until then the bound is exceeded.
 //
 // Thread safety: every member may be called from any thread; a share belongs to one at a time.
 
@@ -26,7 +26,7 @@ class Budget {
     std::size_t bytes = 0;
     std::size_t bytes_per_client = 0;
   };
-  // Whose limit is reached: one client's, or that of all together.
+  // The limit that is exceeded: one client's, or that of all together.
   enum class Over { kNobody, kClient, kAll };
 
   // One connection's part. Ends with it.

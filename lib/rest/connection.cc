@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 32 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
-// What one connection may move while others wait for their turn.
+// The bytes that one connection may move before others get their turn.
 constexpr std::size_t kTurnBytes = 512 << 10;
 // A body up to here is sent in one piece with its head.
 constexpr std::size_t kOnePieceBytes = 64 << 10;
@@ -156,7 +156,7 @@ void Connection::Answer(std::string head, std::string body, bool keep) {
 
 void Connection::Continue() { out_ += "HTTP/1.1 100 Continue\r\n\r\n"; }
 
-// Of what Answer and Continue left.
+// Sends what Answer and Continue have queued.
 Connection::Turn Connection::SendSome() {
   for (std::size_t turn_bytes = 0; sent_ < out_.size() + out_body_.size();) {
     const bool in_body = sent_ >= out_.size();

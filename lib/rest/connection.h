@@ -1,4 +1,4 @@
-// One accepted socket, plain or TLS, that takes turns: handshake, request, answer, farewell.
+// One accepted socket, plain or TLS, that is served in turns: handshake, request, answer, farewell.
 //
 // A turn does what can be done without waiting. Between two turns a connection costs no thread:
 // whoever has it gives it to the lobby (lib/rest/lobby.h) until its socket is ready or `deadline`
@@ -51,7 +51,7 @@ class Connection final {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // As far as it goes without waiting, but no longer than a turn should last.
+  // Does what can be done without waiting, for no longer than a turn should last.
   Turn Take();
   // Answers the request and goes on with the next, or closes when `keep` is false.
   void Answer(std::string head, std::string body, bool keep);
@@ -76,11 +76,11 @@ class Connection final {
   int fd() const { return fd_; }
   Phase phase() const { return phase_; }
   short wants() const { return wants_; }  // POLLIN or POLLOUT
-  // When it has taken too long.
+  // When the present phase has taken too long.
   MonotonicTime deadline() const;
   // When the present phase, or the request in it, began.
   MonotonicTime since() const { return since_; }
-  // Between two requests, so that the client can begin anew elsewhere.
+  // Whether the connection is between two requests, so that the client can begin anew elsewhere.
   bool is_idle() const { return served_ && phase_ == Phase::kReceiving && !parser_.has_begun(); }
   std::size_t held_bytes() const;
   RequestParser& parser() { return parser_; }

@@ -1,9 +1,10 @@
-// One request of a connection: who may call is asked, a handler answers, a stream is fed.
+// Serves one request of a connection: asks the gate, calls the handler, and sends its answer or
+// stream.
 //
-// What a handler, a gate or a stream's source throws becomes a 500, or the end of its stream; it
-// reaches neither the thread nor the next request.
+// An exception of a handler, a gate or a stream's source becomes a 500, or the end of its stream;
+// it reaches neither the thread nor the next request.
 //
-// Scope: what is answered; which connection gets which thread is decided in lib/rest/server.cc.
+// Scope: answers. lib/rest/server.cc decides which connection gets which thread.
 //
 // Thread safety: Serve may be called from many threads, each with its own connection.
 
@@ -29,14 +30,14 @@ class Http {
   // `gate` is asked before a body is read, `answer` when the request is whole.
   Http(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer);
 
-  // For a connection that is ready: asks the gate and lets the body come, or answers. What does
-  // not fit into the socket stays with the connection; a stream keeps this thread until its end.
+  // Serves a connection that is ready: asks the gate and lets the body come, or answers. Bytes that
+  // do not fit into the socket stay with the connection; a stream keeps this thread until its end.
   void Serve(Connection& connection);
   // Answers in a handler's place, and closes.
   void Refuse(Connection& connection, int status, std::string_view detail);
   // The bytes of such an answer, for a client whose connection is not taken.
   std::string Refusal(int status, std::string_view detail) const;
-  // Streams end at their next turn.
+  // Makes streams end when they are served next.
   void EndStreams() { ending_ = true; }
 
  private:

@@ -27,7 +27,7 @@ absl::StatusOr<int> Listen(ListenAddress& at);
 
 // "127.0.0.1:4711", "[::1]:4711".
 std::string PeerName(const sockaddr_storage& address);
-// Who is behind the address, as far as it shows: an IPv4 address, or the 64 bits of an IPv6 address
+// Returns the client that an address stands for: an IPv4 address, or the 64 bits of an IPv6 address
 // that a network hands to one customer.
 std::string ClientName(const sockaddr_storage& address);
 

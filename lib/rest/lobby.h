@@ -1,14 +1,14 @@
-// All open connections, and who has each: a thread, or the lobby, where it waits for its socket.
+// All open connections; each is with a thread, or in the lobby, where it waits for its socket.
 //
 //   lobby.Add(connection);                 // the caller's thread has it
 //   lobby.Wait(*connection);               // now the lobby has it
 //   …epoll_wait(lobby.epoll(), …) says its socket is ready…
 //   if (auto taken = lobby.Take(fd)) …     // the caller's thread has it again
 //
-// Scope: whose turn it is. What a connection does in its turn is in lib/rest/connection.h.
+// Scope: which connection is served next. lib/rest/connection.h says what a connection does then.
 //
-// Thread safety: every member may be called from any thread. Whoever was given a connection is its
-// only user until Wait or Remove.
+// Thread safety: every member may be called from any thread. A thread that was given a connection
+// is its only user until Wait or Remove.
 
 #pragma once
 
@@ -32,7 +32,7 @@ using ConnectionPtr = std::shared_ptr<Connection>;
 
 class Lobby {
  public:
-  // Which connections may be asked to give way.
+  // Selects the connections that may be closed to make room.
   struct Choice {
     const std::string* client = nullptr;  // of this client only
     bool holding = false;                 // with bytes only
@@ -54,12 +54,12 @@ class Lobby {
   ConnectionPtr Take(int fd);
   void Remove(const Connection& connection);
 
-  // Those that wait and whose deadline has passed.
+  // Takes the connections that wait and whose deadline has passed.
   std::vector<ConnectionPtr> TakeLate(MonotonicTime now);
-  // Of those that wait at most so many: first the ones in the midst of something, the oldest
-  // first; then the idle ones.
+  // Takes at most `most` of the connections that wait: first those in the midst of a request or an
+  // answer, the oldest first; then the idle ones.
   std::vector<ConnectionPtr> TakeOldest(std::size_t most, Choice choice);
-  // All that wait. Nobody waits any more after it.
+  // Takes all connections that wait; later ones are not kept.
   std::vector<ConnectionPtr> Close();
   // False when connections are left after that time.
   bool WaitUntilEmpty(std::chrono::milliseconds time);

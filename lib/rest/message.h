@@ -29,13 +29,13 @@ namespace tahoma::rest {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-// Who a verified client certificate belongs to.
+// The subject of a verified client certificate.
 struct ClientSubject {
   std::string common_name;
   std::vector<std::string> organizations;
 };
 
-// Who calls, as far as the server's gate knows.
+// The caller, as far as the server's gate knows it.
 struct Identity {
   std::string name;
   std::vector<std::string> groups = {};
@@ -55,7 +55,7 @@ struct Request {
   std::optional<ClientSubject> client;            // only with a certificate that a client CA signed
   std::shared_ptr<const Identity> identity = {};  // what the server's gate noted; null: nothing
 
-  // What the {names} of the matched route stand for, decoded.
+  // The values of the {names} of the matched route, decoded.
   std::vector<std::pair<std::string, std::string>> params;
 
   // The first value of that name, compared without case; empty when there is none.

@@ -1,4 +1,4 @@
-// What /livez, /readyz and /healthz answer: named checks, as kube-apiserver's.
+// Answers /livez, /readyz and /healthz from named checks, as kube-apiserver does.
 //
 //   probes.Add(Probes::Kind::kReadyz, "store", [&] { return store.writable() ? "" : "no room"; });
 //
@@ -11,7 +11,7 @@
 // /livez says whether a restart would help, /readyz whether requests can be served; /healthz is
 // /livez by its old name.
 //
-// Scope: text. Who may ask is the server's business. The form is that of kube-apiserver
+// Scope: text. The server decides who may ask. The form is that of kube-apiserver
 // (https://kubernetes.io/docs/reference/using-api/health-checks/), which answers 500 for our 503.
 //
 // Thread safety: every member may be called from any thread; a check is called from many at once.

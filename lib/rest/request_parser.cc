@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kRequestLineBytes = 8192;
 constexpr std::size_t kFieldsMost = 200;
-// Of the line before a chunk: its size in hexadecimal and extensions, which nobody uses.
+// The longest line before a chunk: its size in hexadecimal and extensions, which nobody uses.
 constexpr std::size_t kChunkLineBytes = 256;
 constexpr std::size_t kChunkDigitsMost = 8;
-// Of all chunks' lines and line ends together.
+// The bound of all chunks' lines and line ends together.
 constexpr std::size_t kFramingBytes = 64 << 10;
 constexpr std::string_view kMalformed =
     "the request is not well-formed HTTP/1.1, or its method is unknown";
@@ -45,7 +45,7 @@ bool IsClean(std::string_view text) {
   return std::ranges::none_of(text, IsControl) && IsUtf8(text);
 }
 
-// Also when its percent-encoding is undone.
+// Whether the text is clean after its percent-encoding is undone, too.
 bool IsCleanDecoded(std::string_view text, bool plus_is_space) {
   if (!IsClean(text)) return false;
   if (text.find('%') == std::string_view::npos) return true;

@@ -6,10 +6,10 @@
 //   parser.ReadBody();
 //   parser.Take("hel"), parser.Take("lo");     // state() is kWhole, request().body "hello"
 //
-// Where a request ends is said in one way or the request is refused: what a proxy in front took for
-// a body must not become the next request here. So there are no bare line feeds, folded lines,
-// doubled or decorated lengths, trailers or encodings but chunked. Path, query and fields are UTF-8
-// without control characters, also when their percent-encoding is undone.
+// The end of a request must be stated by one header only, or the request is refused: what a proxy
+// in front took for a body must not become the next request here. So there are no bare line feeds,
+// folded lines, doubled or decorated lengths, trailers or encodings but chunked. Path, query and
+// fields are UTF-8 without control characters, also when their percent-encoding is undone.
 //
 // Scope: form and bounds; what a request means is the handlers' business. No sockets, no clock.
 //
@@ -45,9 +45,9 @@ class RequestParser {
 
   // Returns how many of the bytes belong to this request as far as it may be read now.
   std::size_t Take(std::string_view bytes);
-  // In kHeadRead: goes on to kBody, or to kWhole when there is no body.
+  // Goes on from kHeadRead to kBody, or to kWhole when there is no body.
   void ReadBody();
-  // For another request.
+  // Makes the parser ready for another request.
   void Reset() { *this = RequestParser(limits_); }
 
   State state() const { return state_; }
@@ -64,7 +64,7 @@ class RequestParser {
   bool is_http_1_0() const { return is_http_1_0_; }
   // Whether the client wants to go on with this connection after the answer.
   bool keeps_alive() const { return keeps_alive_; }
-  // What this object holds of the request.
+  // The bytes of the request that this object holds.
   std::size_t held_bytes() const { return head_bytes_ + request_.body.size(); }
 
  private:

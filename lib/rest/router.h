@@ -1,4 +1,4 @@
-// Which handler a path belongs to.
+// Finds the handler of a path.
 //
 // Scope: paths and methods, no I/O.
 //

@@ -43,8 +43,8 @@ using Phase = Connection::Phase;
 // Sockets wait in real time.
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
-// How long a worker waits for the next request of its connection before the lobby has it: a client
-// that sends request after request then costs no change of threads.
+// The time that a worker waits for the next request of its connection before the lobby gets it: a
+// client that sends request after request then costs no change of threads.
 constexpr auto kLinger = std::chrono::milliseconds(50);
 constexpr auto kSweepMost = std::chrono::milliseconds(250);
 constexpr auto kSweepLeast = std::chrono::milliseconds(10);
@@ -72,7 +72,8 @@ Budget::Limits BudgetOf(const ServerOptions& options) {
           .bytes_per_client = options.max_buffered_bytes_per_client};
 }
 
-// For the tasks that must go on when all workers are busy. Few threads: what they do is short.
+// The threads for tasks that must go on when all workers are busy. They are few, as the tasks are
+// short.
 constexpr Workers::Limits kFewThreads = {
     .max_threads = 2, .max_waiting = 4096, .stack_bytes = 256 << 10};
 
@@ -294,7 +295,7 @@ void Server::Impl::Admit(int fd, const sockaddr_storage& address) {
                          .keep_alive = options_.keep_alive,
                          .least_rate = options_.least_rate});
   lobby_.Add(connection);
-  // Of plain connections the request is often there already.
+  // On a plain connection the request has often arrived already.
   if (tls_) {
     Park(connection);
   } else {
@@ -344,7 +345,7 @@ Turn Server::Impl::TakeTurn(Connection& connection) const {
   }
 }
 
-// On the loop's thread.
+// Runs on the loop's thread.
 void Server::Impl::Advance(const ConnectionPtr& connection) {
   if (connection->phase() != Phase::kGreeting) {
     Continue(connection, TakeTurn(*connection));
@@ -367,7 +368,7 @@ void Server::Impl::Continue(const ConnectionPtr& connection, Turn turn) {
   }
 }
 
-// What shows how the server is must be answered when it is not well.
+// Probes and metrics must be answered even when the server is overloaded.
 bool Server::Impl::IsUrgent(Connection& connection) const {
   if (connection.parser().state() != RequestParser::State::kHeadRead) return false;
   const Request& head = connection.parser().request();
@@ -432,7 +433,7 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
   return probes_->Answer(request);
 }
 
-// Whom the probes answer is not asked: what watches a program has no token.
+// Probes are answered without authentication: the programs that watch a server have no token.
 std::optional<Response> Server::Impl::Refuse(Request& head) {
   if (auto refusal = site_check_->Refuse(head)) {
     return options_.problem(refusal->status, refusal->detail);

@@ -18,7 +18,7 @@
 // is cut after `write_timeout` and delays nobody else. Probes and /metrics have threads of their
 // own (docs/design/0009-http-server.md).
 //
-// Scope: HTTP/1.1. What the requests mean is the handlers' business.
+// Scope: HTTP/1.1. The handlers know the meaning of requests.
 //
 // Thread safety: Route and Raw before Start; SetReady, address and Stop from any thread after it.
 // Handlers are called from many threads at the same time.
@@ -55,8 +55,8 @@ struct ServerOptions {
   TlsOptions tls = {};
   std::size_t max_body_bytes = 3 << 20;  // as Kubernetes limits a request
   std::size_t max_header_bytes = 64 << 10;
-  // What all connections together, and those of one client, may hold of requests that have not
-  // come whole and of answers that have not gone; beyond it the oldest are closed.
+  // The bytes that all connections together, and those of one client, may hold of incomplete
+  // requests and of answers that are not sent yet; beyond it the oldest connections are closed.
   std::size_t max_buffered_bytes = 512 << 20;
   std::size_t max_buffered_bytes_per_client = 384 << 20;
   int max_threads = 2048;
@@ -65,22 +65,24 @@ struct ServerOptions {
   int max_connections = 16'384;
   int max_connections_per_client = 0;  // 0: three quarters of them
   std::size_t thread_stack_bytes = 512 << 10;
-  // For a handshake, a head, and a body's beginning.
+  // The time for a handshake, a head, and a body's beginning.
   std::chrono::milliseconds request_timeout = std::chrono::seconds(15);
   std::chrono::milliseconds write_timeout = std::chrono::seconds(10);  // without any progress
   // Bytes per second that a body or an answer must move beyond those times.
   std::size_t least_rate = 32 << 10;
   std::chrono::milliseconds keep_alive = std::chrono::seconds(120);
-  // How long a stream's source may wait at once; also how fast a reader that has gone is noticed.
+  // The longest single wait of a stream's source; also the delay until a reader that has gone is
+  // noticed.
   std::chrono::milliseconds stream_wait = std::chrono::milliseconds(500);
-  // How long running requests may take to end at Stop before their connections are cut.
+  // The time that running requests may take to end at Stop before their connections are cut.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(5);
   // The names under which browsers and others may call, and from which pages may (see
   // lib/rest/site_check.h), beside loopback, the address's own and the certificate's.
   std::vector<std::string> allowed_hosts = {};
-  // What /livez and /readyz answer, where other servers answer the same; null: the server's own.
+  // The probes /livez and /readyz, shared with other servers; null: the server's own.
   std::shared_ptr<Probes> probes = {};
-  // What the server answers in a handler's place: 400 to what is no HTTP, 403, 408, 500.
+  // Makes the answers that the server gives in a handler's place: 400 to bytes that are not HTTP,
+  // 403, 408, 500.
   std::function<Response(int status, std::string_view detail)> problem = Response::Problem;
   // One line per exception of a handler and per danger at Start. Called from many threads.
   std::function<void(const std::string& line)> log = {};
@@ -102,12 +104,13 @@ class Server {
   // `pattern` is a path with {names} for whole segments: "/v1/gangs/{name}/members". A last
   // "{name...}" takes all segments that remain. HEAD is answered by GET's handler.
   void Route(const std::string& method, const std::string& pattern, Handler handler);
-  // For every request that no route takes, with method and path untouched.
+  // Sets the handler of every request that no route takes, with method and path untouched.
   void Raw(Handler handler);
-  // Asked before every handler but the probes', when the head of a request has come and before its
-  // body is received.
+  // Sets the gate that is called before every handler but the probes', when the head of a request
+  // has come and before its body is received.
   void SetGate(Gate gate);
-  // Why /readyz fails; empty: it does not, unless a check does. Ready from the start.
+  // Sets why /readyz fails; empty: it does not, unless a check does. The server is ready from the
+  // start.
   void SetReady(const std::string& reason_if_not);
 
   // Whether Start would succeed now; serves nobody. For programs that want to know before they

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kAllowedHostsMost = 100;  // a request's Host is compared with each
 
-// As hosts are compared: in small letters, and an IPv6 address in its one short form (RFC 5952).
+// Returns a host in the form in which hosts are compared: in small letters, and an IPv6 address in
+// its one short form (RFC 5952).
 std::string Canonical(std::string_view host) {
   std::string text(host);
   std::ranges::transform(text, text.begin(), AsciiLower);

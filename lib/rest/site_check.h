@@ -1,5 +1,5 @@
-// Whether a request may come from where it comes from: a browser shows any page the way to servers
-// on its own machine, and brings what the page sends.
+// Decides whether a request may come from its origin: a browser gives any page access to servers on
+// its own machine, and brings what the page sends.
 //
 //   SiteCheck check({.address_host = "127.0.0.1", .loopback = true});
 //   if (auto refusal = check.Refuse(head)) …      // {403, "the host \"evil.example\" is not …"}

@@ -1,4 +1,4 @@
-// The server's side of TLS: certificate, client certificates, and who they belong to.
+// The server's side of TLS: certificate, client certificates, and their subjects.
 //
 // Scope: OpenSSL contexts; lib/rest/connection.h moves the bytes.
 //

@@ -1,4 +1,4 @@
-// Threads that come and go with the work.
+// A pool of threads that grows and shrinks with the work.
 //
 //   Workers workers({.max_threads = 2048, .stack_bytes = 512 << 10});
 //   if (!workers.Submit(job)) …          // every thread is busy and the line is full
