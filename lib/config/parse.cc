@@ -131,7 +131,7 @@ absl::Status LoadFile(const std::string& name, const Spec& spec) {
   return ParseFile(text, name, spec);
 }
 
-// What the command line says, before its meaning is known.
+// The command line as text, before its options are interpreted.
 struct CommandLine {
   bool help = false;
   bool version = false;

@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ParseArguments(const std::vector<std::string>& argum
 // Sets what a file's text says; `name` is for messages.
 absl::Status ParseFile(std::string_view text, std::string_view name, const Spec& spec);
 
-// What --help prints.
+// Returns the text that --help prints.
 std::string Help(const Spec& spec);
 
 }  // namespace tahoma::config

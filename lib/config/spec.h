@@ -1,4 +1,4 @@
-// What a program can be told: each option declared once, read from a YAML file and from flags.
+// The options of a program: each is declared once, and read from a YAML file and from flags.
 //
 //   struct Options {
 //     std::string listen_address = "127.0.0.1:8001";
@@ -58,7 +58,7 @@ struct DurationRange {
   std::chrono::nanoseconds max = std::chrono::hours(24 * 366);
 };
 
-// Where a value came from, for messages.
+// The origin of a value, for messages.
 struct Where {
   std::string source;  // a file's name, or empty for a flag
   std::string path;    // "peers[1].address", or "--peers"
