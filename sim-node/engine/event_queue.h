@@ -1,4 +1,4 @@
-// What happens next in virtual time.
+// The events of an emulation, in virtual time.
 //
 //   EventQueue queue;
 //   queue.Schedule(queue.now() + Microseconds(1), EventPriority::kArrival, [&] { ... });
@@ -20,7 +20,7 @@
 
 namespace tahoma::sim {
 
-// What goes first among events of one instant: a fault hits before the data that arrives with it.
+// The order of events of one instant: a fault hits before the data that arrives with it.
 enum class EventPriority : std::uint8_t { kFault, kArrival, kStart };
 
 class EventQueue {

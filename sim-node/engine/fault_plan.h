@@ -26,7 +26,8 @@ namespace tahoma::sim {
 struct Fault {
   VirtualTime at;
   std::uint32_t target = 0;
-  // What is left of the target's rate, in thousandths: 0 = down, 1000 = repaired.
+  // The rate of the target from then on, in thousandths of its full rate: 0 = down, 1000 =
+  // repaired.
   std::uint16_t permille = 0;
   friend bool operator==(const Fault&, const Fault&) = default;
 };
@@ -60,7 +61,7 @@ class FaultPlan {
   // it. 0 < down < period.
   static FaultPlan Flapping(const Flap& flap);
 
-  // Both plans in one.
+  // Returns both plans in one.
   FaultPlan And(const FaultPlan& other) const;
 
   const std::vector<Fault>& faults() const& { return faults_; }
