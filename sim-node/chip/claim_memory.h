@@ -1,4 +1,4 @@
-// The memory that belongs to a claim, chip by chip, and to whom else it never does.
+// The memory of a claim, chip by chip, which no other claim can reach.
 //
 //   NodeMemory node(/*host_bytes=*/1 << 30);
 //   std::shared_ptr<ClaimMemory> memory = node.Of(token, {{ChipIndex(5), 96 << 30}});
@@ -8,10 +8,10 @@
 // A claim has an address space of its own on each of its chips, so that two claims on the cores of
 // one chip cannot see each other. It begins with zeros, as after the scrub that the driver does
 // between processes (docs/reference/trainium2.md#memory), and lives as long as the claim: a pod
-// that starts again finds what it left.
+// that starts again finds its data.
 //
-// Scope: bytes and bounds. Who may reach a claim's memory from another chip is
-// sim-node/collective's.
+// Scope: bytes and bounds. sim-node/collective decides who may reach a claim's memory from another
+// chip.
 //
 // Thread safety: all members may be called from any thread.
 
@@ -84,7 +84,7 @@ class NodeMemory {
                                   const std::vector<ClaimMemory::Share>& shares);
   void Drop(const std::string& claim);
 
-  // What the host keeps for all claims.
+  // The host memory in use for all claims.
   std::uint64_t resident_bytes() const { return budget_->used_bytes(); }
 
  private:

@@ -1,13 +1,13 @@
-// What a chip's DMA engines take for a transfer, alone.
+// The time that a chip's DMA engines take for a transfer when nothing else limits it.
 //
 //   DmaEngineTime(32 << 10, /*engines=*/1);      // 1.41 us: the published sample of 32 KiB
 //   DmaRate(1 << 20);                            // bytes per second that its engines give
 //
 // A transfer is cut into packets, each of which costs its engine a fixed time and its bytes; a core
-// deals its packets to its engines in turn. The numbers fit all published points
+// deals its packets to its engines round robin. The constants fit all published points
 // (docs/reference/trainium2.md#dma).
 //
-// Scope: the engines. Links and memory that hold a transfer back are sim-node/collective's.
+// Scope: the engines. Links and memory that slow a transfer down are in sim-node/collective.
 //
 // Thread safety: pure functions.
 
@@ -19,19 +19,19 @@
 
 namespace tahoma::sim {
 
-// From the trigger to the start.
+// The time from the trigger to the start.
 inline constexpr VirtualDuration kDmaStart = Microseconds(1.3);
 inline constexpr std::uint64_t kDmaPacketBytes = 4096;
 inline constexpr VirtualDuration kDmaPacketCost = Microseconds(0.026);
 inline constexpr std::uint64_t kDmaEngineBytesPerSecond = 27'200'000'000;
 inline constexpr int kDmaEnginesOfCore = 16;
-// What an engine does in packets of full size: 23.2 GB/s.
+// The rate of one engine with packets of full size: 23.2 GB/s.
 inline constexpr std::uint64_t kDmaEngineRate =
     kDmaPacketBytes * kPicosecondsPerSecond /
     static_cast<std::uint64_t>(
         (kDmaPacketCost + TransferTime(kDmaPacketBytes, kDmaEngineBytesPerSecond)).count());
 
-// Of the engine that has most to do when `engines` share `bytes`, without the start.
+// Returns the time of the busiest engine when `engines` share `bytes`, without the start.
 VirtualDuration DmaEngineTime(std::uint64_t bytes, int engines = kDmaEnginesOfCore);
 
 // `bytes` over that time, for the engines of a core. `bytes` must be positive.

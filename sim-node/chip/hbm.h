@@ -6,10 +6,10 @@
 //   hbm.Write(address, bytes);
 //   hbm.Read(address, 4096);
 //
-// An emulated instance has 1.5 TiB and its host a few GiB: the budget bounds what all chips
-// together really keep, and a write beyond it is refused before it changes anything.
+// An emulated instance has 1.5 TiB and its host a few GiB: the budget bounds the bytes that all
+// chips together really keep, and a write beyond it is refused before it changes anything.
 //
-// Scope: bytes. Whose they are is claim_memory.h, what moving them costs dma.h.
+// Scope: bytes. claim_memory.h has their owners, dma.h the cost of moving them.
 //
 // Thread safety: Hbm none; PageBudget may be used from any thread.
 
@@ -31,7 +31,7 @@ namespace tahoma::sim {
 
 inline constexpr std::uint64_t kHbmPageBytes = std::uint64_t{64} << 10U;
 
-// What is left of the host's memory for pages.
+// The budget of host memory for pages.
 class PageBudget {
  public:
   // Rounded down to whole pages.
