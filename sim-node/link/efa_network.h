@@ -1,14 +1,16 @@
-// The EFA network between units: a NIC for each chip, joined by three network layers.
+// The EFA network between topology domains ("units"): a NIC for each chip, joined by three network
+// layers.
 //
 //   const EfaNetwork network({64, 64}, {{.node = {0, 0, 0}}, {.node = {0, 0, 1}}}, {});
-//   network.NicOf(1, 5, NicDirection::kOut);     // what chip 5 of unit 1 sends
-//   network.FindRoute({0, 5}, {1, 5});           // its NIC and the other's, and what binds between
+//   network.NicOf(1, 5, NicDirection::kOut);     // the transmit side of chip 5 of domain 1
+//   network.FindRoute({0, 5}, {1, 5});           // both NICs and the uplinks between
 //
-// A unit (an instance or an UltraServer) hangs under one node of layer 3, the nearest to it; a node
-// of layer 3 under one of layer 2, that under one of layer 1, and all nodes of layer 1 are joined.
-// So EC2 numbers networkNodeLayer1..3. Messages of different units take no NeuronLink.
+// A domain (an UltraServer or a lone instance) is attached to one node of layer 3, the nearest to
+// it; a node of layer 3 under one of layer 2, that under one of layer 1, and all nodes of layer 1
+// are joined. EC2 numbers networkNodeLayer1..3 in this order. Messages between domains take no
+// NeuronLink.
 //
-// Scope: rates, states and routes by unit and chip. fabric.h joins this with the tori.
+// Scope: rates, states and routes by domain and chip. fabric.h joins this with the tori.
 //
 // Thread safety: const members may run together; SetPermille needs the object alone.
 
@@ -29,14 +31,15 @@ namespace tahoma::sim {
 
 inline constexpr std::size_t kNetworkLayers = 3;
 
-// Under which node of layers 1, 2 and 3 a unit hangs. Numbers are free; a node has one parent.
+// The nodes of layers 1, 2 and 3 above a domain. Their numbers are arbitrary; a node has one
+// parent.
 struct NetworkPlace {
   std::array<int, kNetworkLayers> node = {0, 0, 0};
   friend bool operator==(const NetworkPlace&, const NetworkPlace&) = default;
 };
 
-// `units` places: so many under each node of layer 3, so many of these under each of layer 2, ...
-// (all at least 1). AWS publishes no sizes of layers.
+// The children of each node: domains under layer 3, nodes of layer 3 under layer 2, ... (all at
+// least 1). AWS publishes no sizes of layers.
 struct LayerSizes {
   int units_under_layer3 = 1;
   int layer3_under_layer2 = 1;
@@ -51,8 +54,8 @@ struct EfaTiming {
   // HBM to HBM for a packet of no length, software included
   // (docs/reference/trainium2.md#costs-of-collectives).
   VirtualDuration packet = Microseconds(15);
-  // On top for each layer that a message climbs above the nearest. AWS publishes one number for
-  // all distances, so nothing unless configured.
+  // The additional latency for each layer that a message climbs above the nearest. AWS publishes
+  // one number for all distances, so it is zero unless configured.
   VirtualDuration layer{};
   // Rates of the NICs below a node over the rate of its uplink, in thousandths, for layers 1, 2 and
   // 3; 1000 and less: no uplink can be full before a NIC is.
@@ -62,7 +65,7 @@ struct EfaTiming {
 
 enum class NicDirection : std::uint8_t { kOut, kIn };  // for uplinks: up and down
 
-// A chip of a unit, by its number in the unit's torus.
+// A chip of a domain, by its number in the domain's torus.
 struct UnitChip {
   int unit = 0;
   int chip = 0;
@@ -70,9 +73,9 @@ struct UnitChip {
 
 class EfaNetwork {
  public:
-  // No units.
+  // A network without domains.
   EfaNetwork() = default;
-  // One entry for each unit in both lists; places must be right (CheckPlaces) and chip counts
+  // One entry for each domain in both lists; places must be right (CheckPlaces) and chip counts
   // positive. `nic_rate` is bytes per second of a NIC in one direction.
   EfaNetwork(std::vector<int> chips, const std::vector<NetworkPlace>& places,
              std::uint64_t nic_rate, const EfaTiming& timing);
@@ -81,7 +84,7 @@ class EfaNetwork {
   // Ids of NICs and uplinks run from 0 to here: they are this network's own.
   LinkId id_count() const { return static_cast<LinkId>(rate_.size()); }
   LinkId NicOf(UnitChip chip, NicDirection direction) const;
-  // Of the node of `layer` (1 to 3) above the unit.
+  // The uplink of the node of `layer` (1 to 3) above the domain.
   LinkId UplinkOf(int unit, int layer, NicDirection direction) const;
   // "unit 1 chip 5 EFA out", "layer 2 node 7 up".
   std::string Name(LinkId link) const;
@@ -95,15 +98,16 @@ class EfaNetwork {
   std::uint64_t capacity(LinkId link) const { return capacity_[link]; }
   std::span<const std::uint64_t> capacities() const { return capacity_; }
 
-  // The links of a message between chips of different units: both NICs, and those uplinks between
-  // them that can be what limits it. kFailedPrecondition naming the first that is down.
+  // Returns the links of a message between chips of different domains: both NICs, and those uplinks
+  // between them that can limit it. kFailedPrecondition naming the first that is down.
   absl::StatusOr<std::vector<LinkId>> FindRoute(UnitChip from, UnitChip to) const;
-  // From the departure to the arrival of the first byte; `step` is the part of the packet's time
-  // that is spent before departure.
+  // Returns the time from the departure to the arrival of the first byte; `step` is the part of the
+  // packet's time that is spent before departure.
   VirtualDuration Latency(int from_unit, int to_unit, VirtualDuration step) const;
 
  private:
-  // Layers below the first node that both units hang under; all three when there is none.
+  // Returns the number of layers below the first node that is above both domains; all three when
+  // there is none.
   int LayersClimbed(int unit, int other) const;
   bool CanLimit(LinkId uplink) const;
 
@@ -114,7 +118,7 @@ class EfaNetwork {
   };
   EfaTiming timing_;
   std::vector<NetworkPlace> places_;
-  std::vector<LinkId> first_chip_;  // of each unit, counted through them; one more at the end
+  std::vector<LinkId> first_chip_;  // of each domain, counted through them; one more at the end
   std::vector<Node> nodes_;
   std::vector<std::array<std::uint32_t, kNetworkLayers>> node_of_unit_;  // into nodes_
   std::vector<std::uint64_t> rate_;

@@ -108,7 +108,7 @@ std::uint64_t Fabric::capacity(LinkId link) const {
                                        : unit(place->island).capacity(place->link);
 }
 
-// Calls change(links) on a copy of the unit's, which takes its place when all is well.
+// Calls change(links) on a copy of the domain's links, which takes their place on success.
 template <typename Change>
 absl::Status Fabric::ChangeUnit(int unit, const Change& change) {
   auto& links = units_.at(static_cast<std::size_t>(unit));

@@ -5,16 +5,16 @@
 //   fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(3, 5), NicDirection::kOut), 0);
 //   const Fabric one(ultra);                       // one torus is a fabric without EFA
 //
-// A unit is a torus: an instance or an UltraServer. Chips are numbered unit * 64 + number in the
-// torus, so a fabric of one unit numbers chips as the unit does; links are numbered through the
-// units, then come NICs and uplinks. Messages within a unit take NeuronLinks, between units EFA:
-// the two share nothing but the chips' memory.
+// A unit is a topology domain with a torus of its own: an UltraServer or a lone instance. Chips are
+// numbered unit * 64 + number in the torus, so a fabric of one domain numbers chips as the domain
+// does; links are numbered through the domains, then come NICs and uplinks. Messages within a
+// domain take NeuronLinks, between domains EFA: the two share nothing but the chips' memory.
 //
 // Scope: states and names. Routes are the parts' (torus_links.h, efa_network.h), sharing and times
 // transfer.h.
 //
 // Thread safety: const members may run together; SetPermille needs the object alone. Copies are
-// cheap: they share units that neither has changed since.
+// cheap: they share domains that neither has changed since.
 
 #pragma once
 
@@ -34,12 +34,12 @@ namespace tahoma::sim {
 
 class Fabric {
  public:
-  // Chip numbers that a unit takes up, whatever its size.
+  // The chip numbers that a domain takes up, whatever its size.
   static constexpr int kChipsPerUnit = 64;
 
   explicit Fabric(TorusLinks unit);
-  // `nic_rate` as in EfaNetwork. Units must agree in timing(). Without places all units hang under
-  // one node of layer 3.
+  // `nic_rate` as in EfaNetwork. Domains must agree in timing(). Without places all domains are
+  // attached to one node of layer 3.
   Fabric(std::vector<TorusLinks> units, std::int64_t nic_rate, const EfaTiming& efa = {},
          std::vector<NetworkPlace> places = {});
 
@@ -64,15 +64,15 @@ class Fabric {
 
   LinkId id_count() const { return first_link_.back() + efa_.id_count(); }
   LinkId LinkOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction) const;
-  // Of a NeuronLink by its number in the unit.
+  // The id of a NeuronLink with this number in the domain.
   LinkId LinkOf(int unit, LinkId link) const;
   LinkId NicOf(torus::ChipIndex chip, NicDirection direction) const;
-  // Of the node of `layer` (1 to 3) above the unit.
+  // The uplink of the node of `layer` (1 to 3) above the domain.
   LinkId UplinkOf(int unit, int layer, NicDirection direction) const;
-  // As the parts name it; in a fabric of several units "unit 2 chip 5 x+".
+  // Names the link as its torus or network does; in a fabric of several domains "unit 2 chip 5 x+".
   std::string Name(LinkId link) const;
 
-  // Where a link is: a unit, or unit_count() for the EFA network, and its id there.
+  // The place of a link: a domain, or unit_count() for the EFA network, and its id there.
   struct Place {
     int island = 0;
     LinkId link = 0;
@@ -85,12 +85,12 @@ class Fabric {
   std::uint64_t capacity(LinkId link) const;
   // kInvalidArgument for an id that names no link or more than 1000 thousandths.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
-  // As TorusLinks::SetLoss; kInvalidArgument also for a link of the EFA network, whose protocol
-  // hides losses.
+  // Sets the loss of a link as TorusLinks::SetLoss does; kInvalidArgument also for a link of the
+  // EFA network, whose protocol hides losses.
   absl::Status SetLoss(LinkId link, std::uint32_t loss_ppm);
   // SetPermille for all links of a chip, in both directions, and its NIC.
   absl::Status SetChipPermille(torus::ChipIndex chip, std::uint16_t permille);
-  // Of a chip's NIC in both directions; nothing to do in a fabric without EFA.
+  // Sets the rate of a chip's NIC in both directions; does nothing in a fabric without EFA.
   absl::Status SetNicPermille(torus::ChipIndex chip, std::uint16_t permille);
 
  private:
@@ -98,7 +98,7 @@ class Fabric {
   absl::Status ChangeUnit(int unit, const Change& change);
 
   std::vector<std::shared_ptr<const TorusLinks>> units_;
-  std::vector<LinkId> first_link_;  // of each unit; one more at the end
+  std::vector<LinkId> first_link_;  // of each domain; one more at the end
   EfaNetwork efa_;
 };
 

@@ -60,7 +60,8 @@ std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> 
   std::vector<LinkId> full;
   while (!used.empty()) {
     const std::uint64_t share = SmallestShare(loads, used);
-    // Whoever crosses a full link stops. Which are full is decided before the loads change.
+    // A flow that crosses a full link stops growing. The full links are found before the loads
+    // change.
     full.clear();
     for (const LinkId link : used) {
       if (loads[link].left / loads[link].growing <= share) full.push_back(link);

@@ -1,4 +1,4 @@
-// Max-min fair rates: how flows share links.
+// Computes max-min fair rates of flows that share links.
 //
 //   // two flows over link 0, one of them also over link 1
 //   MaxMinRates(paths, capacities);      // bytes per second, in the order of the flows

@@ -1,4 +1,4 @@
-// One of the six ways out of a chip, and its name in URLs, attributes and messages.
+// One of the six NeuronLink ports of a chip, and its name in URLs, attributes and messages.
 //
 //   PortName({Axis::kX, Direction::kPlus});      // "x+"
 //   for (const Port port : kAllPorts) ...        // x-, x+, y-, y+, z-, z+: in order of PortIndex

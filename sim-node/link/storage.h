@@ -1,5 +1,5 @@
-// A storage system that many nodes share, for checkpoints: who gets how much of it, and when each
-// node is done.
+// A storage system that many nodes share, for checkpoints: the rate of each node, and when it is
+// done.
 //
 //   StorageSystem lustre = StorageOf(/*tebibytes=*/100);         // 100 GB/s to its disks
 //   auto done = StorageTimes(lustre, StorageAccess::kWrite, {{.bytes = 1 << 30, .nic_rate = nic}});
@@ -11,7 +11,7 @@
 // byte takes the latency; a node without bytes pays it, too. Times are exact, in whole picoseconds.
 //
 // Scope: one file system with one rate in each direction. Files, stripes, metadata, caches, credits
-// for bursts and what the fabric between does to other traffic are not modelled.
+// for bursts and the effect on other traffic of the fabric are not modelled.
 //
 // Thread safety: pure functions.
 
@@ -25,7 +25,8 @@
 
 namespace tahoma::sim {
 
-// Of all nodes together and of one node, in bytes per second; at least 1 for each node.
+// The rates of a storage system for all nodes together and for one node (`client_rate`), in bytes
+// per second; at least 1 for each node.
 struct StorageSystem {
   std::uint64_t read_rate = 0;
   std::uint64_t write_rate = 0;
@@ -47,7 +48,7 @@ struct StorageClient {
   VirtualTime start{};
 };
 
-// When each client's last byte has arrived, in the order of the clients.
+// Returns when each client's last byte has arrived, in the order of the clients.
 std::vector<VirtualTime> StorageTimes(const StorageSystem& system, StorageAccess access,
                                       std::span<const StorageClient> clients);
 

@@ -1,4 +1,4 @@
-// The NeuronLinks of one torus: what they can carry now, and how to get from chip to chip.
+// The NeuronLinks of one torus: their present rates, and the routes from chip to chip.
 //
 //   TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
 //   const LinkId x_plus = links.IdOf(five, torus::Axis::kX, torus::Direction::kPlus);
@@ -38,13 +38,13 @@ using LinkId = std::uint32_t;
 
 inline constexpr torus::ChipMask kAllChips = ~torus::ChipMask{0};
 
-// What a message costs besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
+// The costs of a message besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
 // 2 us for each hop of a ring, software included; AWS publishes no split, so 1.0 + 0.5 us is the
 // project's own).
 struct LinkTiming {
   VirtualDuration step = Microseconds(1.0);  // software: from step to step
-  VirtualDuration hop = Microseconds(0.5);   // each link on the way
-  // What protocol and packets leave of the raw rate, in thousandths.
+  VirtualDuration hop = Microseconds(0.5);   // each link of the route
+  // The share of the raw rate that is left after protocol and packet headers, in thousandths.
   std::uint32_t efficiency_permille = 1000;
   friend bool operator==(const LinkTiming&, const LinkTiming&) = default;
 };
@@ -95,11 +95,11 @@ class TorusLinks {
 
   // kInvalidArgument for an id that names no link or more than 1000 thousandths.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
-  // Of a million packets, those that are lost. A link repeats them itself, so nothing is lost above
-  // it (NeuronLink's own way is not published; PCIe, whose lanes it uses, does so). A packet is
-  // sent 1 / (1 - p) times on average, which leaves 1 - p of the rate, and each repetition is
-  // asked for by the other end, which costs the way there and back. Expected values, no dice.
-  // kInvalidArgument for an id that names no link or more than kMaxLossPpm.
+  // Sets how many of a million packets are lost. A link repeats them itself, so nothing is lost
+  // above it (NeuronLink's own protocol is not published; PCIe, whose lanes it uses, does so). A
+  // packet is sent 1 / (1 - p) times on average, which leaves 1 - p of the rate, and each
+  // repetition is asked for by the other end, which costs a round trip. The effects are expected
+  // values, not random. kInvalidArgument for an id that names no link or more than kMaxLossPpm.
   absl::Status SetLoss(LinkId link, std::uint32_t loss_ppm);
   // SetPermille for both directions of the cable.
   absl::Status SetCablePermille(LinkId link, std::uint16_t permille);
@@ -119,11 +119,11 @@ class TorusLinks {
   // Whether all of these links are up.
   bool IsUp(std::span<const LinkId> way) const;
 
-  // What the first byte needs over the link, repetitions included.
+  // The latency of the first byte over the link, repetitions included.
   VirtualDuration latency(LinkId link) const;
   VirtualDuration LatencyOf(std::span<const LinkId> route) const;
 
-  // The dimension-order route if all its links are up; else a shortest way over links that are up
+  // The dimension-order route if all its links are up; else a shortest route over links that are up
   // and chips in `through` (the first found in order of axis and direction). Empty for from == to.
   // kFailedPrecondition naming both chips when there is none.
   absl::StatusOr<std::vector<LinkId>> FindRoute(torus::ChipIndex from, torus::ChipIndex to,

@@ -8,9 +8,9 @@
 //
 // Rates are max-min fair and are worked out again when a flow ends or a link changes. A flow whose
 // route loses a link goes on over another route with what it has not sent yet. The first byte needs
-// one hop latency per link (between units what EFA needs), the rest follows at the flow's rate
-// (cut-through). A unit's NeuronLinks and the EFA network are islands: no flow is on two of them,
-// so what happens on one is never worked out again for another.
+// one hop latency per link (between topology domains EFA's latency), the rest follows at the flow's
+// rate (cut-through). The NeuronLinks of a domain and the EFA network are islands: no flow is on
+// two of them, so a change on one never makes the rates of another be computed again.
 //
 // Thread safety: none; belongs to the thread of its EventQueue.
 
@@ -37,16 +37,17 @@ struct Flow {
   torus::ChipIndex from;
   torus::ChipIndex to;
   std::uint64_t bytes = 0;
-  torus::ChipMask through = kAllChips;  // chips of the unit that a detour may use
-  // Links of the unit, from chip to chip, to take as long as all of them are up, instead of the
-  // route that TorusLinks::FindRoute finds. Empty = none; must outlive the transfer.
+  torus::ChipMask through = kAllChips;  // chips of the domain that a detour may use
+  // The explicit route: links of the domain, from chip to chip, to take as long as all of them are
+  // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
+  // transfer.
   std::span<const LinkId> way = {};
 };
 
 class Transfer {
  public:
-  // How a batch ended: OK, or kFailedPrecondition naming the chips when a flow has no route left.
-  // `arrivals[i]` is when flow i arrived (meaningful when OK).
+  // Called when a batch has ended, with OK, or kFailedPrecondition naming the chips when a flow has
+  // no route left. `arrivals[i]` is when flow i arrived (meaningful when OK).
   using Done =
       std::function<void(const absl::Status& status, const std::vector<VirtualTime>& arrivals)>;
 
@@ -54,8 +55,8 @@ class Transfer {
   Transfer(EventQueue& queue, Fabric& fabric);
 
   // Starts a batch at queue.now(), beside those that are running. `done` runs once, at the last
-  // arrival or at the instant a flow has no way; the batch's other flows end with it.
-  // `sent`, if given, runs once when the last flow of the batch has left the links.
+  // arrival or at the instant a flow has no route; the batch's other flows end with it. `sent`, if
+  // given, runs once when the last flow of the batch has left the links.
   void Start(std::vector<Flow> flows, Done done, std::function<void()> sent = {});
 
   // Applies a change of a link now; running flows see it. kInvalidArgument as SetPermille.
@@ -79,7 +80,7 @@ class Transfer {
     std::uint64_t batch = 0;
     std::size_t index = 0;
   };
-  // What shares links: a unit's, or (the last) those of the EFA network.
+  // The flows that share links: those of a domain, or (the last) those of the EFA network.
   struct Island {
     std::vector<Running> running;
     VirtualTime last_advance{};
