@@ -48,7 +48,7 @@ std::vector<int> FlitNetwork::WaitsFor(const Router& router, const Input& input)
 }
 
 // Takes the channels away that can move: those that wait for nothing, and those that wait for one
-// whose end has a place or can move itself. What remains waits in circles.
+// whose end has a place or can move itself. The remaining channels wait in circles.
 Deadlock FlitNetwork::FindDeadlock() const {
   constexpr std::size_t kInputs = 64;
   const auto full = static_cast<std::uint32_t>(config_.buffer_flits);
@@ -85,7 +85,7 @@ Deadlock FlitNetwork::FindDeadlock() const {
     const Router& router = routers_[i / kInputs];
     const Input& input = router.inputs[i % kInputs];
     const bool from_chip = port >= kLinkPorts;
-    // What ends here in plus direction begins at the neighbour in minus direction.
+    // A link that ends here in plus direction begins at the neighbour in minus direction.
     const int sender =
         from_chip ? chip : neighbours_[i / kInputs].at(static_cast<std::size_t>(port ^ 1));
     for (const int vc : WaitsFor(router, input)) {

@@ -1,4 +1,4 @@
-// What the routers and links of the flit level are like, in cycles and flits.
+// The parameters of the routers and links of the flit level, in cycles and flits.
 //
 //   const FlitConfig chips = *FlitConfig::Of(links);          // NeuronLinks, flits of 64 bytes
 //   const FlitConfig reference = FlitConfig::Reference();     // as BookSim2's torus
@@ -22,21 +22,21 @@
 
 namespace tahoma::sim {
 
-// Which way round a ring a packet goes when both ways are equally short.
+// The direction that a packet takes round a ring when both are equally short.
 enum class TieRule : std::uint8_t {
   kByParity,  // as torus::Route: plus from an even coordinate, minus from an odd one
   kByChance,  // drawn for each packet and axis, from the network's seed
 };
 
-// How the virtual channels of a ring's links are kept apart, so that packets never wait for each
-// other in a circle (Dally, Seitz, "Deadlock-free message routing in multiprocessor interconnection
-// networks", 1987). With a dateline, between the last coordinate and 0, the channels of each link
-// are two classes; a packet starts afresh in each dimension.
+// The assignment of a ring's virtual channels that keeps packets from waiting for each other in a
+// circle (Dally, Seitz, "Deadlock-free message routing in multiprocessor interconnection networks",
+// 1987). With a dateline, between the last coordinate and 0, the channels of each link are two
+// classes; a packet starts afresh in each dimension.
 enum class Dateline : std::uint8_t {
   kOff,          // every packet may use every channel: rings can deadlock
   kChangeClass,  // the first class before the dateline, the second on it and after it
-  // The second class all the way for a packet that crosses the dateline in this ring, else the
-  // first. Uses the channels more evenly; this is BookSim2's dim_order.
+  // The second class on the whole route of a packet that crosses the dateline in this ring, else
+  // the first. Uses the channels more evenly; this is BookSim2's dim_order.
   kClassOfRing,
 };
 
@@ -54,14 +54,14 @@ struct FlitConfig {
   int local_cycles = 2;     // the same between a chip and its own router
   // Cycles for which a flit occupies a link of the axis: 2 where links run at half the rate.
   std::array<int, 3> link_period = {1, 1, 1};
-  // Whether the chip has a port of its router for each link, of a link's rate each way, or one for
-  // all of them.
+  // Whether the chip has a port of its router for each link, of a link's rate in each direction, or
+  // one for all of them.
   bool local_port_per_link = false;
 
   Dateline dateline = Dateline::kChangeClass;
   TieRule ties = TieRule::kByParity;
-  // How often the network looks for a deadlock, and how long nothing may move although flits are
-  // under way. Must exceed the longest delay above.
+  // The period of the check for deadlocks, and the time for which nothing may move although flits
+  // are in flight. Must exceed the longest delay above.
   int watchdog_cycles = 1000;
 
   // BookSim2 28f4329 with its default router, 4 virtual channels of 16 flits, packets of 8
@@ -69,8 +69,9 @@ struct FlitConfig {
   // cycles, that of a chip 1; one more passes before the router reads it.
   static FlitConfig Reference();
 
-  // For the links as they are in good health, one local port for each. kFailedPrecondition if some
-  // are not; kInvalidArgument if the fastest rate is no multiple of another axis' rate.
+  // Returns the configuration for links in good health, with one local port for each.
+  // kFailedPrecondition if some are not; kInvalidArgument if the fastest rate is no multiple of
+  // another axis' rate.
   static absl::StatusOr<FlitConfig> Of(const TorusLinks& links);
 
   // kInvalidArgument naming the first value that the model cannot have.
@@ -78,10 +79,10 @@ struct FlitConfig {
 
   int local_ports() const { return local_port_per_link ? 6 : 1; }
 
-  // What a lone flit over so many links of each axis takes beyond its time on the slowest of them:
-  // its way through the empty pipelines. A packet takes as much beyond its flits' time, or, behind
-  // a slow link, CatchUpCycles() less: its flits come apart there, and in the last router those
-  // after the head need not wait for a route and a channel.
+  // Returns the cycles that a lone flit over so many links of each axis spends in the empty
+  // pipelines, beyond its time on the slowest link. A packet spends as much beyond its flits' time,
+  // or, behind a slow link, CatchUpCycles() less: gaps open between its flits there, and in the
+  // last router those after the head need not wait for a route and a channel.
   std::int64_t FillCycles(std::array<int, 3> hops_by_axis) const;
   std::int64_t CatchUpCycles() const { return route_cycles + 1; }
 };

@@ -9,7 +9,7 @@
 // gives, up to bubbles of a few cycles where its packets change channels. As in Transfer, each link
 // costs LinkTiming::hop, which stands for DMA and software: it is added to the arrival, while flits
 // pass the links in the cycles of FlitConfig. Bytes fill whole flits; a flow without bytes takes
-// one. Flows that leave a chip by the same link take turns packet by packet.
+// one. Flows that leave a chip by the same link alternate packet by packet.
 //
 // Scope: at most some MiB at a time (a MiB over one link is 16,384 cycles and as many flits per
 // hop), whole links and dimension order. Faults and detours are Transfer's.
@@ -53,7 +53,7 @@ class FlitTransfer {
   struct Batch {
     Done done;
     std::vector<VirtualTime> arrivals;
-    std::size_t running = 0;  // flows under way
+    std::size_t running = 0;  // flows in flight
   };
   struct Running {
     std::uint64_t batch = 0;

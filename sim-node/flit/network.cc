@@ -116,7 +116,8 @@ std::span<const FlitNetwork::Arrival> FlitNetwork::Step() {
   }
   for (int chip = 0; chip < torus_.chip_count(); ++chip) {
     Router& router = routers_[Index(chip)];
-    // What the switch frees or the channels give in this cycle counts from the next one on.
+    // Places that the switch frees, and channels that are granted, in this cycle count from the
+    // next one on.
     PickChannels(router);
     if (router.sending != 0) AllocateSwitch(chip);
     TakeChannels(router);
@@ -229,7 +230,7 @@ void FlitNetwork::Inject(int chip, int port) {
   }
 }
 
-// The packet in front of the input asks for a channel of its way from `asks_at` on.
+// The packet in front of the input asks for a channel of its route from `asks_at` on.
 void FlitNetwork::RouteFront(int chip, int bit, std::uint64_t asks_at) {
   Router& router = routers_[Index(chip)];
   Input& input = router.inputs.at(Index(bit));
@@ -355,7 +356,7 @@ void FlitNetwork::AllocateSwitch(int chip) {
   }
 }
 
-// Sends the front flit of the input on its way, and its place back to where it came from.
+// Sends the front flit of the input on, and a credit for its place back to where it came from.
 void FlitNetwork::Transmit(int chip, int bit) {
   Router& router = routers_[Index(chip)];
   Input& input = router.inputs.at(Index(bit));

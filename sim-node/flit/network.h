@@ -17,8 +17,8 @@
 //   inputs accept, and a pointer moves on only over an accepted grant (McKeown, "The iSLIP
 //   scheduling algorithm for input-queued switches", 1999). Each input sends and each output takes
 //   one flit a cycle; before that, each input chooses one of its channels for each output.
-// - The chip as source: an unbounded queue for each of its ports, whose messages take turns packet
-//   by packet; one flit a cycle, in the next channel in turn with a free place, and the packet
+// - The chip as source: an unbounded queue for each of its ports, whose messages alternate packet
+//   by packet; one flit a cycle, in the next channel (round robin) with a free place; the packet
 //   stays in it. As sink: one flit a cycle for each port, taken at once.
 // Not modelled: speculation, more than one pass of the allocators, adaptive routes, links that are
 // down or lose flits, and what the memories of the chips can take.
@@ -46,7 +46,7 @@
 
 namespace tahoma::sim {
 
-// One virtual channel of a link, or of the way from a chip into its router.
+// One virtual channel of a link, or of the injection port from a chip into its router.
 struct FlitChannel {
   int chip = 0;  // that sends on it
   int port = 0;  // 0 to 5 as LinkId % 6, from 6 the chip's own ports
@@ -177,13 +177,13 @@ class FlitNetwork {
   // One port of a chip, where flits leave it.
   struct Source {
     std::deque<Waiting> messages;
-    std::optional<Flit> next;  // of the packet under way
+    std::optional<Flit> next;  // of the current packet
     std::uint32_t last = 0;    // index of its tail
     int vc = 0;
     RoundRobin turn;
     std::array<std::int32_t, kVcsMax> credits{};
   };
-  // What reaches the end of a link, or of the way back, in one cycle.
+  // The flits and credits that reach the end of a link in one cycle.
   struct FlitMove {
     std::uint8_t chip;
     std::uint8_t port;

@@ -1,4 +1,4 @@
-// Arbiters over the bits of a word.
+// Round-robin arbiters over the bits of a word.
 //
 //   RoundRobin turn;
 //   const int winner = turn.Pick(requests);    // requests != 0
