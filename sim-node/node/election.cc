@@ -398,7 +398,8 @@ void Election::TakePlace(ElectionResult& result) const {
     result.server_id = std::min(self, other);
     return;
   }
-  // By id: whoever is the lowest sees us as its left neighbour, its diagonal or its right one.
+  // The nodes are compared by id: the lowest sees us as its left neighbour, its diagonal or its
+  // right one.
   const std::array<std::uint64_t, 4> as = {self, left, diagonal_, right};
   const auto* lowest = std::min_element(as.begin(), as.end());
   result.node_count = 4;

@@ -82,11 +82,11 @@ constexpr CableSide OppositeSide(CableSide side) {
 }
 std::string_view SideName(CableSide side);  // "left", "right"
 
-// In the order in which they are tried.
+// The attempts, in the order in which they are made.
 enum class ElectionAttempt : std::uint8_t { kBoth, kRight, kLeft, kAlone };
 enum class ElectionStage : std::uint8_t { kReading, kReady, kDone };
 
-// What a node shows its neighbours.
+// The state that a node sends its neighbours.
 struct Notice {
   std::uint64_t boot = 0;      // of the node's start; grows from one to the next
   std::uint64_t sequence = 0;  // of the notice since then
@@ -110,7 +110,7 @@ struct ElectionResult {
   UltraServerMode mode = UltraServerMode::kUnset;
   std::string reason{};  // what is waited for, or why it is no server of four
 
-  // Nothing is elected, or not yet again.
+  // Whether an election runs: nothing is elected, or not yet again.
   bool running() const {
     return state == ElectionState::kNotStarted || state == ElectionState::kInProgress;
   }
@@ -147,7 +147,7 @@ class Election {
   // use it waits for them, and fails when its time is over.
   void Start(VirtualTime now);
   // An election on demand. kFailedPrecondition before Start and while cores are in use; one that is
-  // under way goes on.
+  // in progress goes on.
   absl::Status Elect(VirtualTime now);
   // This node's end of a cable; up until told otherwise.
   void OnCable(VirtualTime now, CableSide side, bool up);
@@ -160,10 +160,10 @@ class Election {
   absl::Status SetMode(UltraServerMode mode);
   // The next Take tells that neighbour everything: it may have missed what was sent.
   void Repeat(CableSide side) { send_[SideIndex(side)] = true; }
-  // What that neighbour told does not count any more; it will tell anew, perhaps as another.
+  // Drops that neighbour's last notice; it will send a new one, perhaps as another node.
   void Forget(CableSide side) { neighbours_[SideIndex(side)].reset(); }
 
-  // What is to be sent now; each neighbour gets the newest notice only.
+  // Returns the notices to send now; each neighbour gets the newest only.
   std::vector<Outgoing> Take();
 
   ElectionResult result() const;

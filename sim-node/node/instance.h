@@ -1,4 +1,4 @@
-// One emulated instance: its chips, what is broken, and who may use which cores.
+// One emulated instance: its chips, their faults, and the claims on their cores.
 //
 //   absl::StatusOr<Instance> node = Instance::Create({.type = type, .name = "node-0"}, tokens);
 //   absl::StatusOr<std::string> token = node->ApplyClaim({.claim_uid = uid, .chips = {0, 1}});
@@ -64,7 +64,8 @@ struct UltraServerPlace {
 
 struct ChipState {
   std::optional<ChipFault> fault{};
-  // Of each port's rate, in thousandths: 1000 is healthy, 0 down. A port without a link stays 1000.
+  // The rate of each port's link, in thousandths: 1000 is healthy, 0 down. A port without a link
+  // stays 1000.
   std::array<std::uint16_t, kPorts> link_permille = {1000, 1000, 1000, 1000, 1000, 1000};
   std::array<std::uint32_t, kPorts> link_loss_ppm{};
   std::array<Flapping, kPorts> link_flapping{};
@@ -126,19 +127,20 @@ class Instance {
   // kInvalidArgument when there is no such chip. Breaking a broken chip replaces the reason.
   absl::Status BreakChip(int chip, ChipFault fault);
   absl::Status RepairChip(int chip);
-  // Both directions of the cable, as far as its ends are chips of this instance. kInvalidArgument:
-  // no such chip, no link at that port, a value out of its range (sim-node/link/torus_links.h).
+  // Sets the rate of both directions of the cable, as far as its ends are chips of this instance.
+  // kInvalidArgument: no such chip, no link at that port, a value out of its range
+  // (sim-node/link/torus_links.h).
   absl::Status SetLink(int chip, Port port, std::uint16_t permille);
   absl::Status SetLinkLoss(int chip, Port port, std::uint32_t loss_ppm);
   // Flapping{} ends it.
   absl::Status SetLinkFlapping(int chip, Port port, const Flapping& flapping);
   // Undoes all of these.
   absl::Status RepairLink(int chip, Port port);
-  // The chip's network card. kInvalidArgument when there is no such chip.
+  // Sets the chip's EFA NIC up or down. kInvalidArgument when there is no such chip.
   absl::Status SetEfa(int chip, bool up);
 
-  // How the UltraServer election stands; absent until somebody runs one. The generation stays when
-  // only the reason differs, which no plugin publishes.
+  // Sets the state of the UltraServer election; absent until one is started. The generation stays
+  // when only the reason differs, which no plugin publishes.
   void SetElection(ElectionResult result);
   const std::optional<ElectionResult>& election() const { return election_; }
 
@@ -150,8 +152,8 @@ class Instance {
   int lnc(int chip) const;
   // Whether a cable is plugged into that port at all.
   bool HasLink(Port port) const;
-  // What is left of a link's rate, in thousandths: nothing when the chip at either end is dead, as
-  // far as this instance has it.
+  // The rate of a link, in thousandths: 0 when the chip at either end is dead, as far as it belongs
+  // to this instance.
   std::uint16_t LinkPermille(int chip, Port port) const;
   // Whether work may rely on it: neither down nor flapping.
   bool IsLinkDependable(int chip, Port port) const;
