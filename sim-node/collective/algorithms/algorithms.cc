@@ -47,7 +47,7 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
   for (std::size_t t = 0; t + 1 < n; ++t) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       for (std::size_t i = 0; i < n; ++i) {
-        // Who owns the block that place i passes on: in all-gather it starts with its own, in
+        // The owner of the block that place i passes on: in all-gather it starts with its own, in
         // reduce-scatter it ends with receiving its own.
         const std::size_t behind = phase == Phase::kReduceScatter ? t + 1 : t;
         const ChipIndex owner = lanes[lane][(i + n - behind) % n];
@@ -186,19 +186,19 @@ std::size_t StepCount(const std::vector<Swap>& swaps) {
 
 namespace {
 
-// The lanes of `layout` if nobody's block is fixed: each lane has a part of the buffer to itself,
-// cut such that what is sent in one exchange lies together.
+// The channels of `layout` if no chip's block is fixed: each channel has a part of the buffer to
+// itself, cut such that the data of one exchange is contiguous.
 class LaneRanges {
  public:
   LaneRanges(const Layout& layout, const std::vector<Lane>& lanes, Slice slice)
       : lanes_(lanes),
-        // The whole buffer is one block, cut into slices and lanes as blocks are.
+        // The whole buffer is one block, cut into stripes and channels as blocks are.
         ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(lanes),
               slice),
         element_bytes_(layout.element_bytes) {}
 
-  // What the chip with address `to` is to have after the exchange: all blocks whose addresses are
-  // as its in the dimensions so far.
+  // Returns the message with all blocks that the chip with address `to` is to have after the
+  // exchange: those whose addresses equal its own in the dimensions so far.
   Send Message(const Swap& swap, std::size_t depth, std::size_t to) const {
     const std::vector<int>& order = lanes_[swap.lane].order;
     std::uint64_t prefix = 0;

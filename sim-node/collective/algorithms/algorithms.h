@@ -9,14 +9,14 @@
 //
 // mesh       every chip sends to every other directly, one step; the hardware forwards
 // rdh        recursive halving and doubling over the dimensions of the hypercube that a box is, one
-//            link per step; lanes.h says how that fills all links
+//            link per step; lanes.h says how channels fill all links
 // ring       round Hamiltonian cycles in both directions, n - 1 steps
 //            (docs/reference/collectives.md#cycles-of-an-instance, #cycles-of-an-ultraserver)
-// kangaring  the same ways; two and two ranks of a chip act as one (chip_cost.h). For chips with
+// kangaring  the same cycles; two and two ranks of a chip act as one (chip_cost.h). For chips with
 //            all their ranks
 // bucket     axis by axis round the rings of 4 of an UltraServer (bucket.h)
 // tree       each part of a block along a tree of its own, on any set that hangs together (trees.h)
-// hier       over the units of a fabric (hierarchical.h)
+// hier       over the topology domains of a fabric (hierarchical.h)
 //
 // Thread safety: pure functions.
 
@@ -40,22 +40,22 @@ namespace tahoma::sim {
 enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kKangaRing, kBucket, kHier };
 enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
 
-// On one torus.
+// The algorithms on one torus.
 inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kMesh,   Algorithm::kRdh,
                                                Algorithm::kRing,   Algorithm::kKangaRing,
                                                Algorithm::kBucket, Algorithm::kTree};
 
-// As nccom-test prints them: "mesh", "rdh", "ring", "kangaring", "bucket", "tree", "hier".
+// The names that nccom-test prints: "mesh", "rdh", "ring", "kangaring", "bucket", "tree", "hier".
 std::string_view Name(Algorithm algorithm);
 // kInvalidArgument lists the known ones.
 absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name);
 
-// Where each member's block lies.
+// The place of each member's block.
 struct Layout {
   std::uint64_t element_bytes = 1;
   std::vector<std::uint64_t> bounds;  // in elements; block i is [bounds[i], bounds[i + 1])
-  // Whether it matters who has which block between the phases. It does not in an all-reduce: then
-  // rdh cuts as it likes and sends what goes to one chip in one message for each lane.
+  // Whether it matters which chip has which block between the phases. It does not in an all-reduce:
+  // then rdh cuts as it likes and sends all blocks for one chip in one message for each channel.
   bool fixed = true;
 
   // Blocks proportional to the weights (ranks per chip), to within an element.
@@ -63,13 +63,13 @@ struct Layout {
                          std::uint64_t element_bytes);
 };
 
-// One of several equal parts of every block.
+// A buffer stripe: one of several equal parts of every block.
 struct Slice {
   std::size_t index = 0;
   std::size_t count = 1;
 };
 
-// Cuts each block into slices and those into parts in proportion to their weights, and makes sends
+// Cuts each block into stripes and those into parts in proportion to their weights, and makes sends
 // of them.
 class Cutter {
  public:
@@ -88,18 +88,18 @@ class Cutter {
   std::vector<std::uint64_t> bounds_;  // in bytes, parts_ + 1 for each block
 };
 
-// Of mesh, rdh with BalancedLanes (needs set.box()), and ring (kangaring is the same). Steps may be
-// empty when a block has fewer elements than parts.
+// Returns the steps of mesh, of rdh with BalancedLanes (needs set.box()), or of ring (kangaring is
+// the same). Steps may be empty when a block has fewer elements than parts.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
                         const TorusLinks& links, const Layout& layout, Slice slice = {});
 
-// rdh with these lanes.
+// Returns the steps of rdh with these channels.
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
                                const Layout& layout, const std::vector<Lane>& lanes,
                                Slice slice = {});
 
-// What the first chip of the set has goes block by block to its owners: halving, in which only
-// chips that have got something send. Needs set.box().
+// Returns the steps that bring each block of the first chip's buffer to its owner: halving, in
+// which only chips that have received data send. Needs set.box().
 std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
                                const std::vector<Lane>& lanes);
 

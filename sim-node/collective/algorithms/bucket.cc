@@ -85,8 +85,8 @@ std::vector<BucketLane> BucketLanes(bool pipelined) {
         continue;
       }
       lanes.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 80));
-      // Beside the first class's first three steps, and beside the next, in which it sends a
-      // quarter.
+      // These steps run beside the first class's first three, and beside the next, in which it
+      // sends a quarter.
       for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
         BucketLane lane = Ringed({Axis::kZ}, turn * kRingSteps, direction, turn == 0 ? 20 : 5);
         lane.legs.push_back({.axis = one, .first_step = 2 * kRingSteps + turn, .direct = true});

@@ -4,12 +4,12 @@
 //
 // Z links have half the rate of X/Y links, so data that went through the axes in one order alone
 // would leave some links idle. It goes in two classes: one over X and Y first, then over Z, the
-// other the other way round (docs/reference/collectives.md#two-classes).
+// other in the opposite order (docs/reference/collectives.md#two-classes).
 //
-// One slice takes nine steps a phase, and 16/21 of it is of the first class: 1.088 times the bound.
-// There, the second class goes over Z in the pace of the first one's X/Y steps, and over X and Y
-// directly. More slices follow one another step by step, all round the rings: from the ninth step
-// on all links are busy all the time, with 59/75 in the first class.
+// One buffer stripe takes nine steps a phase, and 16/21 of it is of the first class: 1.088 times
+// the bound. There, the second class goes over Z in the pace of the first one's X/Y steps, and over
+// X and Y directly. More stripes follow one another step by step, all round the rings: from the
+// ninth step on all links are busy all the time, with 59/75 in the first class.
 //
 // Thread safety: pure functions.
 
@@ -24,14 +24,14 @@
 
 namespace tahoma::sim {
 
-// What goes over one axis in a part of the data.
+// The transfer of one part of the data over one axis.
 struct BucketLeg {
   torus::Axis axis = torus::Axis::kX;
   std::size_t first_step = 0;
   bool direct = false;  // one step, everybody to everybody; otherwise three, round the ring
 };
 
-// A part of each slice with a way of its own.
+// A channel: a part of each buffer stripe with a route of its own.
 struct BucketLane {
   std::vector<BucketLeg> legs;
   torus::Direction direction = torus::Direction::kPlus;  // round the rings

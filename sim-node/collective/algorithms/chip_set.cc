@@ -50,7 +50,8 @@ class CycleSearch {
   }
 
  private:
-  // Fewest ways on first (Warnsdorff): chips that would be cut off are visited early.
+  // Chips with the fewest free neighbours come first (Warnsdorff's rule), so that chips that would
+  // be cut off are visited early.
   std::vector<ChipIndex> Candidates(ChipMask used) const {
     std::vector<std::pair<int, ChipIndex>> found;
     const ChipMask open = near_.at(static_cast<std::size_t>(path_.back().value())) & ~used;
@@ -134,7 +135,8 @@ bool ChipSet::IsCycle(const TorusLinks& links, const std::vector<ChipIndex>& rin
   return true;
 }
 
-// On a box that is a 4x4 plane: the two edge-disjoint cycles of an instance, laid into the plane.
+// Returns the two edge-disjoint cycles of an instance, laid into the plane, for a box that is a 4x4
+// plane.
 std::vector<std::vector<ChipIndex>> ChipSet::PlaneCycles(const torus::Shape& torus) const {
   std::vector<Axis> sides;
   for (const Axis axis : torus::kAxes) {

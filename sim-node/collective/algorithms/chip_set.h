@@ -38,8 +38,8 @@ class ChipSet {
   // tenants stay apart even around a broken link; otherwise all.
   torus::ChipMask through() const { return through_; }
 
-  // Closed ways through all members, to be used in both directions at once. Hamiltonian cycles over
-  // links that are up (two without a common link on a 4x4 plane, the five of cycles.h on an
+  // Closed paths through all members, to be used in both directions at once. Hamiltonian cycles
+  // over links that are up (two without a common link on a 4x4 plane, the five of cycles.h on an
   // UltraServer, one elsewhere) if there are any; otherwise one order of the members whose
   // neighbours may be more than a link apart.
   std::vector<std::vector<torus::ChipIndex>> Rings(const TorusLinks& links) const;

@@ -7,7 +7,8 @@
 namespace tahoma::sim {
 namespace {
 
-// From chip 0,0,0: a capital letter goes in plus direction along its axis, a small one in minus.
+// Walks from chip 0,0,0: a capital letter goes in plus direction along its axis, a small one in
+// minus.
 constexpr std::string_view kWalks[] = {
     "XyxyZxZxxzXYYYzXZXXyyxZxzYXZXYXXyxyxZXXXYXXZyXyxxyxzzYZXyXYXyyZX",
     "YXXYYxyxxyyxxzzzxYXYxYxYYYxyyyxZXYYYxyxyxyXyxyZxyyyXXYXyyxyxyZXY",

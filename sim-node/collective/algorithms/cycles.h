@@ -5,7 +5,8 @@
 //
 // An X/Y link is two lanes of 64 GB/s, a Z link one. The cycles use every lane once: each X/Y link
 // is in two of them, each Z link in one (docs/reference/collectives.md#cycles-of-an-ultraserver).
-// Both ways round, with a tenth of the data each, they carry the 640 GB/s that a chip's links do.
+// Used in both directions, with a tenth of the data each, they carry the 640 GB/s that a chip's
+// links do.
 //
 // Thread safety: pure functions.
 

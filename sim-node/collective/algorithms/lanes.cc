@@ -34,7 +34,7 @@ std::vector<int> Rotated(std::vector<int> list, std::size_t by) {
   return list;
 }
 
-// A lane that uses a dimension in each step.
+// Returns a channel that uses a dimension in each step.
 Lane WithoutPause(std::vector<int> order) {
   std::vector<int> step(order.size());
   std::iota(step.begin(), step.end(), 0);
@@ -49,9 +49,9 @@ struct Pattern {
   std::uint32_t share;
 };
 
-// For boxes with so many dimensions of each kind. Each is the solution of a linear programme, the
-// least sum of step times over all such patterns, rounded to 1024ths: sizes that are powers of two
-// are then cut evenly.
+// The patterns for boxes with so many dimensions of each kind. Each is the solution of a linear
+// programme, the least sum of step times over all such patterns, rounded to 1024ths: sizes that are
+// powers of two are then cut evenly.
 constexpr Pattern k1Fast1Slow[] = {  // 1.144 x the bound
     {0b01, 0b1001, 146},
     {0b10, 0b0011, 293},
@@ -137,7 +137,8 @@ std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus
     }
   }
   // A Z link has half the rate of an X/Y link. Two Z dimensions together carry what one X/Y
-  // dimension does, so the square is balanced; a single one needs as many lanes again without it.
+  // dimension does, so the square is balanced; a single one needs as many channels again without
+  // it.
   for (std::size_t r = 0; slow.size() == 1 && r < fast.size(); ++r) {
     std::vector<int> order = Rotated(fast, r);
     order.push_back(slow[0]);

@@ -12,7 +12,7 @@ namespace {
 
 using torus::ChipIndex;
 
-// Where a rank's two buffers lie in its chip's memory.
+// The places of a rank's two buffers in its chip's memory.
 struct Place {
   ChipIndex chip;
   std::uint64_t buffer = 0;
@@ -57,7 +57,7 @@ absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Plac
   return exchange;
 }
 
-// What the request says itself.
+// Returns the exchange of the blocks that the request lists.
 Exchange ByBlocks(const Request& request, const std::vector<Place>& places) {
   const std::uint64_t size = Size(request.type);
   Exchange exchange;
@@ -179,7 +179,7 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
   TAHOMA_CHECK(parts > 0);
   struct Lanes {
     std::uint32_t blocks = 0;
-    std::uint32_t first = 0;  // number of the first part's way
+    std::uint32_t first = 0;  // number of the first part's route
     std::uint32_t dealt = 0;
   };
   std::vector<Lanes> lanes(std::size_t{kUnitChips} * kUnitChips);

@@ -3,7 +3,7 @@
 //   all_to_all  block s of rank r's buffer becomes block r of rank s's result
 //   sendrecv    rank r's buffer becomes the result of rank r + 1, the last rank's that of the first
 //   permute     rank k of a chip sends its buffer to rank k of the next chip on a ring of links,
-//               or round chips that have no such ring, on a way that is not much longer
+//               or round chips that have no such ring, on a path that is not much longer
 //   broadcast   rank 0's buffer becomes everybody's
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange, ExchangeOf(request, members, set, links));
@@ -11,7 +11,7 @@
 // The first three are one step of messages on their dimension-order routes: on every box with sides
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
 // (docs/reference/collectives.md#lower-bounds). On other sets and around damage it does not: there
-// messages are cut into parts with ways of their own (lib/collective/ways.h). A broadcast is one
+// messages are cut into parts with routes of their own (lib/collective/ways.h). A broadcast is one
 // step to everybody (mesh), or each chip gets a block, directly (ring) or by halving (rdh), and an
 // all-gather spreads them: twice the bound. Trees (trees.h) need only start-up more than the bound.
 //
@@ -34,21 +34,21 @@ namespace tahoma::sim {
 
 struct Exchange {
   Step step;
-  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and blocks.
+  // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and for a request
+  // that lists its blocks.
   std::vector<int> sources;
-  // And chips in the order in which each sends to the next, the last to the first.
+  // The chips in the order in which each sends to the next, the last to the first.
   std::vector<torus::ChipIndex> order;
 };
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
-// An all-to-all moves as many elements of each buffer as divide among the ranks. A request with
-// blocks moves these; their ranks must be those of the members.
-// kInvalidArgument: fewer elements than ranks (all-to-all), chips with different numbers of ranks
-// (permute).
+// An all-to-all moves as many elements of each buffer as divide among the ranks. A request that
+// lists its blocks moves these; their ranks must be those of the members. kInvalidArgument: fewer
+// elements than ranks (all-to-all), chips with different numbers of ranks (permute).
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links);
 
-// The same for chips anywhere: `ring` is the way of a permute, each member's chip once.
+// The same for chips anywhere: `ring` is the path of a permute, each member's chip once.
 absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
                                        const std::vector<torus::ChipIndex>& ring);
 
@@ -56,13 +56,13 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
 // as sends, all of which have the same size.
 std::vector<collective::Demand> DemandsOf(const Step& step);
 
-// The step with what each demand sends cut into as many equal parts as `ways` has, each with a way
+// Returns the step with each demand cut into as many equal parts as `ways` has, each with a route
 // of its own that is added to `table`. Whole sends are dealt out where their number allows it;
 // otherwise every send is cut, into whole elements.
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
                const collective::Ways& ways, std::uint64_t element_bytes, WayTable& table);
 
-// From the first chip of the set to all. kRdh needs set.box().
+// Returns the steps of a broadcast from the first chip of the set to all. kRdh needs set.box().
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
                                  const Layout& layout);
 

@@ -48,7 +48,7 @@ class Greedy {
   }
 
  private:
-  // What has arrived by the beginning of this step can be sent on.
+  // Pieces that have arrived by the beginning of this step can be sent on.
   void Land() {
     std::erase_if(flying_, [this](const Carriage& one) {
       const Channel& channel = channels_[one.channel];

@@ -1,13 +1,13 @@
-// How pieces of data that lie on some chips reach all of them, for any set of chips.
+// Plans how pieces of data that lie on some chips reach all of them, for any set of chips.
 //
 //   // the blocks of an all-gather, one on each chip:
 //   auto moves = Spread({0, 1, 2, 3}, channels, 4);
 //
 // Greedy, step by step: every idle channel takes a piece that its receiver lacks, the one that the
-// fewest chips have; channels with the least choice go first. A piece's ways form a tree. (The idea
-// of matching links with chunks over expanding time is TACOS's, arXiv 2304.05301.) On healthy and
-// damaged planes alike that needs as many steps as the chip with the fewest links must have, or one
-// or two more.
+// fewest chips have; channels with the least choice go first. The routes of a piece form a tree.
+// (The idea of matching links with chunks over expanding time is TACOS's, arXiv 2304.05301.) On
+// healthy and damaged planes alike that needs as many steps as the chip with the fewest links must
+// have, or one or two more.
 //
 // Scope: combinatorics. trees.h makes schedules of it.
 //
@@ -21,7 +21,7 @@
 
 namespace tahoma::sim {
 
-// A way from one chip to a neighbour; chips are numbered from 0.
+// A link from one chip to a neighbour; chips are numbered from 0.
 struct Channel {
   std::size_t from = 0;
   std::size_t to = 0;

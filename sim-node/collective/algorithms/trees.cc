@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kStepsOfSlowestChannel = 8;
 
-// The links between members, as ways of an all-gather: backwards for a reduce-scatter.
+// The links between members in the direction of an all-gather; reversed for a reduce-scatter.
 std::vector<Channel> ChannelsOf(Phase phase, const ChipSet& set, const TorusLinks& links) {
   std::uint64_t fastest = 0;
   std::vector<std::pair<Channel, std::uint64_t>> found;
@@ -30,7 +30,7 @@ std::vector<Channel> ChannelsOf(Phase phase, const ChipSet& set, const TorusLink
   return channels;
 }
 
-// Where the pieces lie in a buffer, in elements: `pieces` of equal size in [begin, end).
+// The places of the pieces in a buffer, in elements: `pieces` of equal size in [begin, end).
 struct Ruler {
   std::uint64_t begin;
   std::uint64_t end;

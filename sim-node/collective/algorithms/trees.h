@@ -22,12 +22,13 @@
 
 namespace tahoma::sim {
 
-// Nothing when the links that are fast enough do not join the set. Each chip's block is cut into
-// `parts`, of which collective::kTreeParts are worth trying.
+// Returns the steps of the trees; nothing when the links that are fast enough do not join the set.
+// Each chip's block is cut into `parts`, of which collective::kTreeParts are worth trying.
 std::optional<std::vector<Step>> TreeSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
                                            const Layout& layout, std::size_t parts);
 
-// From the first chip of the set to all, the buffer cut into `parts` for each chip of the set.
+// The same for a broadcast from the first chip of the set to all, the buffer cut into `parts` for
+// each chip of the set.
 std::optional<std::vector<Step>> TreeBroadcastSteps(const ChipSet& set, const TorusLinks& links,
                                                     const Layout& layout, std::size_t parts);
 

@@ -1,4 +1,5 @@
-// What the participants of an operation know of the links together, and what that means for it.
+// The state of all links as the participants of an operation know it together, and its effect on
+// the operation.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook, LinkOutlook::Of(healthy, views, now));
 //   TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(chips));
@@ -35,8 +36,8 @@ namespace tahoma::sim {
 // sick peer ended.
 inline constexpr int kNrtExecHwErrCollectives = 1200;
 
-// What a node says about the directed links that it owns and its chips, by their numbers in the
-// fabric. A later statement has a higher epoch.
+// The statement of a node about its chips and the directed links that it owns, by their numbers in
+// the fabric. A later statement has a higher epoch.
 struct NodeLinks {
   int node = 0;
   std::uint64_t epoch = 0;
@@ -46,8 +47,8 @@ struct NodeLinks {
   friend bool operator==(const NodeLinks&, const NodeLinks&) = default;
 };
 
-// For every node the statement with the highest epoch, in order of node. The result does not
-// depend on the order of `views`.
+// Returns for every node the statement with the highest epoch, in order of node. The result does
+// not depend on the order of `views`.
 std::vector<NodeLinks> Newest(std::vector<NodeLinks> views);
 
 class LinkOutlook {
@@ -57,7 +58,7 @@ class LinkOutlook {
   static absl::StatusOr<LinkOutlook> Of(const Fabric& healthy, std::vector<NodeLinks> views,
                                         VirtualTime now);
 
-  // As it is now.
+  // The fabric as it is now.
   const Fabric& fabric() const { return fabric_; }
 
   // kAborted, with the NRT code that a real job would see, when one of the chips is dead.
@@ -69,10 +70,11 @@ class LinkOutlook {
   // The changes of flapping links after now and before `until`, as times since now.
   FaultPlan ChangesWithin(VirtualDuration until) const;
 
-  // When a schedule that starts now is over, with all that flaps on its way; times are since now.
-  // Errors as TimeSchedules, and kResourceExhausted when links flap too often to work it out.
+  // Returns the times of a schedule that starts now, with the links that flap meanwhile; times are
+  // since now. Errors as TimeSchedules, and kResourceExhausted when links flap too often to work it
+  // out.
   absl::StatusOr<ScheduleTimes> TimesOf(const Schedule& schedule) const;
-  // Of schedules that start together and share the links.
+  // The same for schedules that start together and share the links.
   absl::StatusOr<std::vector<ScheduleTimes>> TimesOf(
       const std::vector<const Schedule*>& schedules) const;
 

@@ -285,7 +285,7 @@ absl::Status Participant::RunStep(const PlannedPart& planned, std::size_t step, 
   return absl::OkStatus();
 }
 
-// What this participant's chips send to each other participant's, in the order of the step.
+// Sends the data of this participant's chips to each other participant's, in the order of the step.
 absl::Status Participant::SendStep(const PlannedPart& planned, std::size_t step,
                                    const Buffers& buffers) {
   const Plan& plan = planned.plan;

@@ -35,9 +35,9 @@ namespace tahoma::sim {
 
 // Data of one step travels in messages of at most this size.
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
-// What one participant keeps in buffers when data really moves.
+// The most bytes that one participant keeps in buffers when data really moves.
 inline constexpr std::uint64_t kMaxBufferBytes = std::uint64_t{1} << 30U;
-// Repetitions of one operation.
+// The most repetitions of one operation.
 inline constexpr int kMaxRepeats = 1'000'000;
 // Longest buffer of a rank: the HBM of a chip would not hold more ranks' worth.
 inline constexpr std::uint64_t kMaxRequestBytes = std::uint64_t{8} << 30U;
@@ -78,7 +78,7 @@ struct Closing {
 };
 using PeerMessage = std::variant<Opening, Chunk, Closing>;
 
-// The way to the other participants. Messages between two of them keep their order.
+// The connection to the other participants. Messages between two of them keep their order.
 class Peer {
  public:
   virtual ~Peer() = default;
@@ -95,13 +95,14 @@ struct RunResult {
   int ranks = 0;                           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
-  // Of one operation, on the links that this participant's chips send on, by their ids in the unit.
+  // The loads of one operation on the links that this participant's chips send on, by their ids in
+  // the topology domain.
   std::vector<LinkLoad> loads{};
 };
 
-// Accesses that one participant lists in an operation.
+// The most accesses that one participant lists in an operation.
 inline constexpr std::size_t kMaxAccesses = 256;
-// What leaves one participant when bytes really move.
+// The most bytes that leave one participant when bytes really move.
 inline constexpr std::uint64_t kMaxMovedBytes = std::uint64_t{256} << 20U;
 
 struct AccessSpec {
@@ -122,7 +123,7 @@ class Participant {
   // `pods[r]` are the chips of participant r by their numbers in the fabric; communicator ranks are
   // numbered through them. All links of `fabric` are healthy. `peer` must outlive the object.
   Participant(Fabric fabric, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
-  // In one torus.
+  // The same in one torus.
   Participant(TorusLinks links, std::vector<std::vector<Member>> pods, int rank, Peer& peer);
 
   // `views` is what this participant's node knows of every node's links. All participants must call
@@ -134,26 +135,27 @@ class Participant {
   // messages out of order: nothing more can then run.
   absl::StatusOr<RunResult> Run(const RunSpec& spec, std::vector<NodeLinks> views);
 
-  // Reads and writes chips' memories, those of other participants too; what each lists happens at
-  // once (remote_memory.h). Chips count as in the fabric; `memory` is that of this participant's
-  // claim, which counts them as in their unit. All participants must call Access in the same order.
-  // To all alike, with nothing changed: kInvalidArgument for too many or empty accesses, or when
-  // they ask for different things; kPermissionDenied for a chip that is not the asker's, not of the
-  // gang or not in the asker's unit; kOutOfRange beyond a memory or kLastTime; kResourceExhausted
-  // when a host would keep too much; kFailedPrecondition and the rest as Run.
+  // Reads and writes chips' memories, those of other participants too; all listed accesses happen
+  // at once (remote_memory.h). Chips count as in the fabric; `memory` is that of this participant's
+  // claim, which counts them as in their topology domain. All participants must call Access in the
+  // same order. To all alike, with nothing changed: kInvalidArgument for too many or empty
+  // accesses, or when they ask for different things; kPermissionDenied for a chip that is not the
+  // asker's, not of the gang or not in the asker's topology domain; kOutOfRange beyond a memory or
+  // kLastTime; kResourceExhausted when a host would keep too much; kFailedPrecondition and the rest
+  // as Run.
   absl::StatusOr<AccessResult> Access(const AccessSpec& spec, ClaimMemory& memory,
                                       std::vector<NodeLinks> views);
 
  private:
   struct Buffers;
-  // A part and how it is done. Chunks of its first turn are of step `first_step`.
+  // A part and its plan. Chunks of its first scheduled step are of step `first_step`.
   struct PlannedPart {
     Part part;
     Plan plan;
     std::size_t first_step = 0;
     std::uint64_t seed = 0;
   };
-  // What all participants ask for together.
+  // The accesses of all participants together.
   struct Batch {
     std::vector<MemoryAccess> accesses;  // in order of rank
     std::vector<int> asker;              // of each
@@ -168,7 +170,8 @@ class Participant {
   absl::StatusOr<Batch> Gather(const AccessSpec& spec);
   absl::Status Agree(const Batch& batch, const AccessSpec& spec, ClaimMemory& memory);
   absl::Status CheckBatch(const Batch& batch) const;
-  // Of each unit, the chips that accesses may cross: the gang's own where they are joined.
+  // Returns for each topology domain the chips that accesses may cross: the gang's own where they
+  // are joined.
   std::vector<torus::ChipMask> CrossedChips(const Fabric& fabric) const;
   absl::Status MoveMemory(const Batch& batch, ClaimMemory& memory);
   absl::StatusOr<std::string> ReceiveMemory(int rank, std::uint64_t bytes, VirtualTime arrival);
@@ -185,7 +188,8 @@ class Participant {
   // `relayed` bytes for others.
   std::uint64_t FullestPod(const Part& part, std::uint64_t relayed) const;
   absl::StatusOr<std::uint64_t> Close(std::uint64_t wrong);
-  // Those on links that this participant's chips send on, by their ids in the chips' unit.
+  // Returns the loads of links that this participant's chips send on, by their ids in the chips'
+  // topology domain.
   std::vector<LinkLoad> Own(const std::vector<LinkLoad>& loads) const;
   int OwnerOf(torus::ChipIndex chip) const {
     return owner_[static_cast<std::size_t>(chip.value())];
@@ -199,7 +203,7 @@ class Participant {
   std::vector<int> owner_;       // participant by chip; -1 = nobody
   int total_ranks_ = 0;
   std::uint64_t next_operation_ = 0;
-  std::uint64_t operation_ = 0;  // the one under way
+  std::uint64_t operation_ = 0;  // the current one
   VirtualTime now_;
 };
 

@@ -32,7 +32,7 @@ absl::Status VerdictOf(std::string_view text) {
   return PermissionDenied("{}", why);
 }
 
-// As a claim's memory counts chips.
+// Returns the place with the chip's number as a claim's memory counts chips.
 MemoryPlace InUnit(MemoryPlace place) {
   place.chip = Fabric::LocalOf(place.chip);
   return place;
@@ -124,7 +124,7 @@ absl::StatusOr<Participant::Batch> Participant::Gather(const AccessSpec& spec) {
   return batch;
 }
 
-// What every participant finds in the lists alone, so all find the same.
+// Checks the lists alone, so that every participant finds the same errors.
 absl::Status Participant::CheckBatch(const Batch& batch) const {
   std::map<int, std::size_t> listed;
   const auto owner = [&](torus::ChipIndex chip) {
@@ -157,7 +157,7 @@ absl::Status Participant::Agree(const Batch& batch, const AccessSpec& spec, Clai
   for (const MemoryAccess& access : batch.accesses) {
     if (OwnerOf(access.source().chip) == rank_) {
       if (own.ok()) own = memory.Check({.at = InUnit(access.source()), .bytes = access.bytes});
-      // Beyond the limit the sum is of no interest, so it cannot overflow.
+      // The sum stops growing beyond the limit, so it cannot overflow.
       if (leaving <= kMaxMovedBytes) leaving += std::min(access.bytes, kMaxMovedBytes + 1);
     }
     if (OwnerOf(access.target().chip) != rank_) continue;

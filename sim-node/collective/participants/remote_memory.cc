@@ -19,8 +19,8 @@ using torus::ChipIndex;
 constexpr std::size_t kChips = 64;
 constexpr std::size_t kCores = 8;
 
-// What flows share, numbered behind the links: each memory's two halves, each core's engines, and
-// for every access the engines that its packets keep busy.
+// The resources that flows share, numbered behind the links: each memory's two halves, each core's
+// engines, and for every access the engines that its packets keep busy.
 class Resources {
  public:
   Resources(const TorusLinks& links, std::size_t accesses)

@@ -1,18 +1,18 @@
-// Chips that read and write one another's memory by DMA: what a batch of accesses takes.
+// Times a batch of accesses in which chips read and write one another's memory by DMA.
 //
 //   const MemoryAccess read{.kind = AccessKind::kRead, .local = {mine, 0},
 //                           .remote = {theirs, 4096}, .bytes = 1 << 20};
 //   TAHOMA_ASSIGN_OR_RETURN(const BatchTimes times, TimeAccesses({read}, links, kAllChips));
-//   times.ends[0];       // start, request on its way, 1 MiB back over their links
+//   times.ends[0];       // start, the request, 1 MiB back over their links
 //
 // An access copies between the memory of the chip that asks for it and another's (or its own). A
 // write moves bytes away over the asker's links; a read sends a request first, and the bytes come
 // over the other's. All accesses of a batch begin together and share, max-min fair:
 //   - the links on their routes,
-//   - the 16 DMA engines of a core; a chip's accesses are dealt to its eight cores in turn,
+//   - the 16 DMA engines of a core; a chip's accesses are dealt to its eight cores round robin,
 //   - each memory's bandwidth, half of it for reads and half for writes, as copies need it,
 // and none is faster than the engines that its packets keep busy. It ends when its last byte has
-// arrived: kDmaStart, the transfer, and the latency of the route (of both ways for a read).
+// arrived: kDmaStart, the transfer, and the latency of the route (in both directions for a read).
 //
 // Within a batch every access finds what the memories held before it. Where several land on one
 // place, the last in the order of the batch stays: the result depends on nothing else.
@@ -56,7 +56,7 @@ inline constexpr std::size_t kMaxBatchAccesses = 4096;
 
 struct BatchTimes {
   std::vector<VirtualTime> ends;  // of each access; the batch starts at 0
-  std::vector<int> hops;          // links on the way of the bytes
+  std::vector<int> hops;          // links on the route of the bytes
   VirtualTime end;                // the last
   std::vector<LinkLoad> loads;    // of all; a link is busy from its first byte to its last
 };
@@ -66,10 +66,11 @@ struct BatchTimes {
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
                                         const TorusLinks& links, torus::ChipMask through);
 
-// In a fabric, with chips and links by their numbers there; `through[u]` are the chips of unit u
-// that routes may cross. Units share nothing, so at most kMaxBatchAccesses count in each. Also
-// kPermissionDenied for an access to another unit: the memory that chips share ends at their
-// UltraServer (docs/reference/trainium2.md#memory), over EFA there are only messages.
+// The same in a fabric, with chips and links by their numbers there; `through[u]` are the chips of
+// topology domain u that routes may cross. Domains share nothing, so at most kMaxBatchAccesses
+// count in each. Also kPermissionDenied for an access to another domain: the memory that chips
+// share ends at their UltraServer (docs/reference/trainium2.md#memory), over EFA there are only
+// messages.
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, const Fabric& fabric,
                                         std::span<const torus::ChipMask> through);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kIndexStream = 1;
 constexpr std::uint64_t kRankStream = 2;
 
-// Of 8 significant bits, integers up to 256 are exact. e3m4 alone ends before, at 15.5.
+// Integers up to 256 are exact with 8 significant bits. Only e3m4 ends before, at 15.5.
 int ExactIntegers(ElementType type) {
   return std::min(1 << SignificantBits(type), type == ElementType::kFp8E3m4 ? 15 : INT_MAX);
 }
@@ -193,7 +193,7 @@ TestPattern::Origin TestPattern::OriginOf(int rank, std::uint64_t index) const {
           .index = static_cast<std::uint64_t>(rank) * block + index % block};
 }
 
-// Zero but where a block to the rank lands.
+// The result is zero except where a block for the rank lands.
 std::uint64_t TestPattern::CountWrongBlocks(int rank, std::span<const std::byte> result) const {
   const std::size_t size = Size(request_.type);
   std::vector<std::byte> expected(result.size());

@@ -1,4 +1,4 @@
-// The contents that nccom-test fills buffers with, and what must come out.
+// The contents that nccom-test fills buffers with, and the expected results.
 //
 //   const TestPattern pattern(request, op, ranks, seed);
 //   pattern.FillChip({.first = 4, .count = 4}, buffer);      // the ranks of one chip, combined
@@ -11,7 +11,7 @@
 // right follows for each index at once, however many ranks there are: a missing, doubled or
 // exchanged contribution changes the result, and so does a shifted one.
 //
-// Where a request has blocks, places of a result that none fills must still be zero.
+// Where a request lists its blocks, places of a result that none fills must still be zero.
 //
 // Thread safety: immutable.
 
@@ -47,11 +47,13 @@ class TestPattern {
   // kInvalidArgument when the sum of `ranks` ones is not exact in the type.
   static absl::Status OnesFit(const Request& request, ReduceOp op, int ranks);
 
-  // What the chip with these ranks holds before the schedule; `buffer` has ChipBufferBytes.
+  // Fills the buffer of the chip with these ranks as before the schedule; `buffer` has
+  // ChipBufferBytes.
   void FillChip(RankRange ranks, std::span<std::byte> buffer) const;
 
-  // What a whole buffer holds at the end; the same for every chip, though after reduce-scatter only
-  // the chip's own block counts. Empty for an exchange, where each rank gets something else.
+  // Returns the contents of a whole buffer at the end; they are the same for every chip, though
+  // after reduce-scatter only the chip's own block counts. Empty for an exchange, where each rank
+  // gets something else.
   std::vector<std::byte> Expected() const;
 
   // Elements of the result that differ from `expected`, or from what an exchange brings.
@@ -77,7 +79,7 @@ class TestPattern {
   Origin OriginOf(int rank, std::uint64_t index) const;
   std::uint64_t CountWrongResult(int rank, std::span<const std::byte> result) const;
   std::uint64_t CountWrongBlocks(int rank, std::span<const std::byte> result) const;
-  // Of the ranks that contribute.
+  // Draws the numbers of the ranks that contribute.
   void DrawRanks();
 
   const Request request_;

@@ -1,4 +1,4 @@
-// What no algorithm can beat: the physical lower bound of a collective.
+// The physical lower bound of a collective: no algorithm can be faster.
 //
 //   const VirtualDuration bound = LowerBound(Operation::kAllReduce, set, 1 << 30, links);
 //   ratio = Nanoseconds(plan.times.end - plan.times.start) / Nanoseconds(bound);

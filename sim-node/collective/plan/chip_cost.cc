@@ -15,7 +15,7 @@ VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs) {
   return costs.memory ? TransferTime(touched, kHbmBytesPerSecond) : VirtualDuration(0);
 }
 
-// From a signal to the first byte.
+// Returns the time from a signal to the first byte.
 VirtualDuration StartTime(const ChipCosts& costs, const LinkTiming& timing) {
   return costs.dma_start ? std::max(timing.step, kDmaStart) : timing.step;
 }
@@ -83,7 +83,7 @@ StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, con
 
 StepWork WorkOf(const Step& step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing) {
-  // Chips of several units have numbers beyond a mask's.
+  // Chips of several topology domains have numbers beyond a mask's.
   std::size_t chips = 64;
   for (const Send& send : step) {
     const int highest = std::max(send.from.value(), send.to.value());

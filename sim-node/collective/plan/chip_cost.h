@@ -1,5 +1,5 @@
-// What a chip's own hardware adds to a collective: its memory, the start of its DMA engines, and
-// its CC-cores.
+// The time that a chip's own hardware adds to a collective: its memory, the start of its DMA
+// engines, and its CC-cores.
 //
 //   const ChipUse use = MergedUse(/*ranks=*/4);
 //   const StepWork work = WorkOf(step, use, {}, links.timing());
@@ -31,17 +31,18 @@
 
 namespace tahoma::sim {
 
-// Of one chip (docs/reference/trainium2.md#the-chip), for the ranks that share it.
+// The HBM bandwidth of one chip (docs/reference/trainium2.md#the-chip), for the ranks that share
+// it.
 inline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
 // CC-cores of a chip that collectives can use: two for each of its 8 physical cores
 // (docs/reference/trainium2.md#costs-of-collectives).
 inline constexpr int kCcCores = 16;
-// Between two commands of one CC-core. AWS publishes none; this is what a hardware descriptor
-// generator needs for an instruction (docs/reference/trainium2.md#dma), and with it mesh and rdh
-// break even at 1.5 MB where AWS says about 1 MB.
+// The time between two commands of one CC-core. AWS publishes none; this is the time that a
+// hardware descriptor generator needs for an instruction (docs/reference/trainium2.md#dma), and
+// with it mesh and rdh break even at 1.5 MB where AWS says about 1 MB.
 inline constexpr VirtualDuration kCommandTime = Microseconds(0.6);
 
-// How one phase of an algorithm uses a chip for a byte that goes to another chip.
+// The use of a chip by one phase of an algorithm, for a byte that goes to another chip.
 struct ChipUse {
   int reads = 1;     // at the sender
   int writes = 1;    // at the receiver
@@ -53,8 +54,8 @@ struct ChipUse {
 // before, what is copied is written to all of them.
 ChipUse MergedUse(Phase phase, int ranks);
 
-// As Neuron's documents describe its algorithms (aws-neuron-sdk explore/intranode-collective-comm),
-// with all ranks of a chip:
+// Returns the use of Neuron's algorithms as its documents describe it (aws-neuron-sdk
+// explore/intranode-collective-comm), with all ranks of a chip:
 //
 //   mesh       reduce-scatter 4R1W, each rank serving a part of the destinations
 //   rdh        2R1W and 1R1W, once the ranks of a chip have combined
@@ -62,8 +63,8 @@ ChipUse MergedUse(Phase phase, int ranks);
 //   ring       2R1W and 1R1W, rank after rank
 ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks);
 
-// What ranks on one chip do before and after a phase of one of Neuron's algorithms, for buffers of
-// `bytes` on `chips` chips: the times of stages that use no link.
+// The times of the stages without links that ranks on one chip need before and after a phase of one
+// of Neuron's algorithms, for buffers of `bytes` on `chips` chips.
 struct ChipStages {
   VirtualDuration before{};
   VirtualDuration after{};
@@ -74,11 +75,11 @@ ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, s
 // A stage that touches so many bytes of one chip's memory and uses no link.
 VirtualDuration StageTime(std::uint64_t touched, const ChipCosts& costs, const LinkTiming& timing);
 
-// For a step in which the busiest chip touches so many bytes, and the one with the most sends to
-// so many chips.
+// Returns the work of a step in which the busiest chip touches `touched` bytes, and the one with
+// the most destinations sends to `destinations` chips.
 StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing);
-// For this step.
+// Returns the work of this step.
 StepWork WorkOf(const Step& step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing);
 

@@ -25,7 +25,7 @@ std::uint64_t Share(std::uint64_t bytes, Wide numerator, Wide denominator) {
   return static_cast<std::uint64_t>(static_cast<Wide>(bytes) * numerator / denominator);
 }
 
-// Of a link along the axis that leaves the box's first chip and stays inside.
+// Returns the rate of a link along the axis that leaves the box's first chip and stays inside.
 std::uint64_t RateOf(const torus::Box& box, const TorusLinks& links, Axis axis) {
   return links.capacity(
       TorusLinks::IdOf(links.torus().IndexOf(box.origin), axis, torus::Direction::kPlus));
@@ -137,8 +137,8 @@ std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t by
       for (std::size_t slice = 0; slice < slices; ++slice) {
         for (std::size_t t = 0; t < (leg.direct ? 1 : kSide - 1); ++t) {
           Load& load = loads[leg.first_step + slice + t];
-          // A ring's lanes are in two directions, half of them on each link. What goes directly
-          // has one link to go on average, and two to choose from.
+          // A ring's channels are in two directions, half of them on each link. Data that goes
+          // directly crosses one link on average, and has two to choose from.
           load.part.at(IndexOf(leg.axis)) += (leg.direct ? left : left / kSide) / 2;
           load.sent += leg.direct ? 3 * left / kSide : left / kSide;
           if (leg.direct) load.links = 2;

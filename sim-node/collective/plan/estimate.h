@@ -1,5 +1,5 @@
-// How long a plan will take on a healthy box, without making its messages: closed forms, in
-// microseconds of the host rather than milliseconds.
+// Estimates how long a plan will take on a healthy box, without making its messages: by closed
+// forms, in microseconds of the host rather than milliseconds.
 //
 //   const std::vector<StepOutline> phase = HalvingOutline(lanes, box, links, bytes);
 //   const VirtualDuration time = EstimateTime({.steps = ..., .slices = 2}, links.timing());
@@ -27,7 +27,7 @@ namespace tahoma::sim {
 
 struct StepOutline {
   VirtualDuration link{};   // the fullest link
-  int links = 1;            // on the longest way
+  int links = 1;            // on the longest route
   std::uint64_t bytes = 0;  // that a chip sends, and as many that it receives
   int destinations = 1;     // of a chip
 };
@@ -40,17 +40,17 @@ std::vector<StepOutline> HalvingOutline(const std::vector<Lane>& lanes, const to
                                         const TorusLinks& links, std::uint64_t bytes);
 std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links,
                                      std::uint64_t bytes);
-// `slices` as in BucketSteps.
+// `slices` is the number of buffer stripes, as in BucketSteps.
 std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t bytes,
                                        std::size_t slices);
 
-// A step of a whole collective: of all its slices together.
+// A step of a whole collective: of all its buffer stripes together.
 struct PlannedStep {
   StepOutline outline;
-  StepWork work;  // of one slice
+  StepWork work;  // of one stripe
 };
 
-// Steps that `slices` parts of the buffers take one after the other, as a Schedule does.
+// Times steps that `slices` stripes of the buffers take one after the other, as a Schedule does.
 VirtualDuration EstimateTime(const std::vector<PlannedStep>& steps, std::size_t slices,
                              const LinkTiming& timing);
 

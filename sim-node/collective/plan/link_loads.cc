@@ -26,7 +26,7 @@ struct Interval {
   VirtualTime end;
 };
 
-// Turns and slices overlap in time.
+// Scheduled steps and buffer stripes overlap in time.
 VirtualDuration LengthOf(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
             [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
@@ -94,7 +94,7 @@ class Loads {
  private:
   const Fabric& fabric_;
   std::vector<LinkLoad> loads_;
-  std::vector<VirtualTime> last_;  // arrival in the turn; 0 = none
+  std::vector<VirtualTime> last_;  // arrival in the scheduled step; 0 = none
   std::vector<std::vector<Interval>> busy_;
 };
 

@@ -1,4 +1,4 @@
-// What a collective puts on each link.
+// The load that a collective puts on each link.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, links));
 //
@@ -34,7 +34,7 @@ inline constexpr std::uint64_t kMaxCountedSends = 1'000'000;
 // are when the plan has more than kMaxCountedSends. kFailedPrecondition when a message has no
 // route.
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric);
-// Of plans that run side by side.
+// The loads of plans that run side by side.
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const std::vector<const Plan*>& plans,
                                               const Fabric& fabric);
 

@@ -68,15 +68,15 @@ std::vector<Phase> PhasesOf(Operation operation) {
   return phases;
 }
 
-// One way to run an algorithm.
+// An algorithm with its parameters.
 struct Variant {
   Algorithm algorithm = Algorithm::kMesh;
   std::size_t slices = 1;
   std::vector<Lane> lanes = {};  // of rdh
-  std::size_t buckets = 1;       // slices of bucket that follow one another
+  std::size_t buckets = 1;       // stripes of bucket that follow one another
 };
 
-// What all plans of one request share.
+// The facts that all plans of one request share.
 struct Question {
   const Request& request;
   const std::vector<Member>& members;
@@ -142,7 +142,7 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
   return plan;
 }
 
-// The steps of each slice in turn; a step that is empty in all of them is left out.
+// Returns the steps of all stripes, interleaved; a step that is empty in all of them is left out.
 std::vector<Step> Interleaved(std::vector<std::vector<Step>> slices) {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < slices[0].size(); ++i) {
@@ -180,7 +180,8 @@ absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
   return Timed(std::move(plan), asked.links);
 }
 
-// What no ways of an exchange need beat, for one block between two ranks.
+// Returns the worst cut of an exchange of one block per pair of ranks. Route search stops there: no
+// set of routes is faster, or needs to be.
 Cut GoalOf(const Question& asked, const Exchange& exchange, const collective::UnitLinks& links) {
   const ChipMask through = asked.set.through() & links.chips();
   if (asked.request.operation == Operation::kAllToAll) {
@@ -222,7 +223,7 @@ absl::StatusOr<Plan> DirectPlan(const Question& asked, const Exchange& exchange)
   return Timed(std::move(plan), asked.links);
 }
 
-// An exchange of which messages go whole on one route each, or in parts on ways of their own.
+// An exchange whose messages go whole on one route each, or in parts on routes of their own.
 class ExchangeWays {
  public:
   ExchangeWays(const Question& asked, const Exchange& exchange)
@@ -288,7 +289,7 @@ class ExchangeWays {
     return plan;
   }
 
-  // For one block, when the fullest link carries so many.
+  // Returns the time when the fullest link carries that load.
   VirtualDuration TimeFor(const Cut& fullest, std::uint32_t parts, std::size_t hops) const {
     const LinkTiming& timing = asked_.links.timing();
     const StepWork work = WorkInParts(asked_, exchange_, parts);
@@ -318,7 +319,7 @@ absl::StatusOr<Plan> PlanExchange(const Question& asked) {
                           ExchangeOf(asked.request, asked.members, asked.set, asked.links));
   const bool healthy_box =
       asked.set.box() != nullptr && !asked.links.IsDamaged(asked.set.through());
-  // Blocks differ in size: equal parts of them would not end together.
+  // Listed blocks differ in size: equal parts of them would not end together.
   const bool direct = healthy_box || asked.set.size() == 1 || asked.options.one_way ||
                       asked.request.blocks != nullptr || asked.options.mode == PlanMode::kAws;
   return direct ? DirectPlan(asked, exchange) : ExchangeWays(asked, exchange).Fastest();
@@ -386,7 +387,7 @@ std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant
   }
 }
 
-// Of a reduction or a gathering on a regular set.
+// Estimates a reduction or a gathering on a regular set.
 VirtualDuration Estimate(const Question& asked, const Variant& variant) {
   std::vector<StepOutline> outline = OutlineOf(asked, variant);
   const AllStages stages = StagesOf(asked, variant.algorithm);
@@ -506,7 +507,7 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
   }
   if (algorithm == Algorithm::kKangaRing) {
     for (const Member& member : asked.members) {
-      // With logical cores of two physical ones or of one.
+      // These are chips with logical cores of two physical ones or of one.
       if (member.ranks == asked.members[0].ranks && (member.ranks == 4 || member.ranks == 8))
         continue;
       return InvalidArgument(
@@ -531,8 +532,8 @@ std::vector<Algorithm> OfferedTo(const Question& asked) {
   return offered;
 }
 
-// What trees take at least on a regular set: a step carries one piece over a link of the fastest
-// kind, and the links of a chip must bring it all pieces of the others.
+// Returns a lower bound of the time of trees on a regular set: a step carries one piece over a link
+// of the fastest kind, and the links of a chip must bring it all pieces of the others.
 VirtualDuration FastestTrees(const Question& asked) {
   std::uint64_t rate = 0;
   std::uint64_t fastest = 0;

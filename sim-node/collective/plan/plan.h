@@ -1,12 +1,12 @@
-// From a request to a timed schedule: which algorithm, and what it costs.
+// Plans a collective: chooses an algorithm for a request and times its schedule.
 //
 //   auto plan = PlanCollective({.operation = Operation::kAllReduce, .bytes = 1 << 20,
 //                               .type = ElementType::kFp32}, members, links);
 //   Name(plan->algorithm);                    // "mesh"
 //   plan->times.end - plan->times.start;      // virtual time
 //
-// Between chips only chips take part; what their ranks cost is in chip_cost.h. On a healthy box the
-// algorithm is chosen by closed forms (estimate.h), elsewhere every one is timed.
+// Only chips take part in the messages; chip_cost.h has the costs of their ranks. On a healthy box
+// the algorithm is chosen by closed forms (estimate.h), elsewhere every one is timed.
 //
 // Scope: pure functions of the request, the members and the state of the links: every process that
 // takes part plans for itself and gets the same.
@@ -29,7 +29,8 @@
 
 namespace tahoma::sim {
 
-// Of the members' chips, in their order. They must be different and in the torus of `links`.
+// Returns the set of the members' chips, in their order. They must be different and in the torus of
+// `links`.
 ChipSet SetOf(const std::vector<Member>& members, const TorusLinks& links);
 
 struct Plan {
@@ -41,8 +42,9 @@ struct Plan {
 };
 
 // kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, a size
-// that is no multiple of the element's, slices outside 0 .. kMaxSlices, or what moves.h says.
-// kFailedPrecondition when links that are down cut members off. An exchange is always "mesh".
+// that is no multiple of the element's, a number of stripes outside 0 .. kMaxSlices, or what
+// moves.h says. kFailedPrecondition when links that are down cut members off. An exchange is always
+// "mesh".
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, const PlanOptions& options = {});
 

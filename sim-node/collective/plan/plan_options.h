@@ -1,4 +1,5 @@
-// How collectives are planned: which algorithms are offered, and which costs of a chip count.
+// The options of planning a collective: the algorithms that are offered, and the costs of a chip
+// that count.
 //
 //   PlanOptions options{.mode = *ParsePlanMode("aws")};
 //   options.costs.memory = false;                       // as if HBM had no limit
@@ -27,8 +28,8 @@ std::string_view Name(PlanMode mode);
 // kInvalidArgument lists the known ones.
 absl::StatusOr<PlanMode> ParsePlanMode(std::string_view name);
 
-// What a chip's own hardware adds to the time on the links (chip_cost.h says how much). Without all
-// of them a step takes its software and its links.
+// The costs of a chip's own hardware that are added to the time on the links (chip_cost.h says how
+// much). Without all of them a step takes only the time of its software and its links.
 struct ChipCosts {
   bool memory = true;     // reading and writing HBM
   bool dma_start = true;  // from the signal to the first byte
@@ -37,17 +38,17 @@ struct ChipCosts {
 };
 inline constexpr ChipCosts kNoChipCosts = {.memory = false, .dma_start = false, .cc_cores = false};
 
-// The parts into which a buffer can be cut such that one part's messages fly while the other's next
-// step starts up (schedule.h).
+// The most stripes into which a buffer is cut, such that one stripe's messages are in flight while
+// the other's next step starts up (schedule.h).
 inline constexpr int kMaxSlices = 2;
 
 struct PlanOptions {
   PlanMode mode = PlanMode::kBest;
   ChipCosts costs{};
   int slices = 0;  // 1 to kMaxSlices; 0 = what is fastest
-  // rdh with few lanes even where more are faster (6 % on 4x4x4): a quarter of the messages.
+  // rdh with few channels even where more are faster (6 % on 4x4x4): a quarter of the messages.
   bool few_lanes = false;
-  // Every message of an exchange on one route, around damage too, as Neuron's are taken to be.
+  // Every message of an exchange takes one route, around damage too, as Neuron's are assumed to.
   bool one_way = false;
 };
 

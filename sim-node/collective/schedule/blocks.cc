@@ -28,13 +28,13 @@ bool Fits(std::uint64_t begin, std::uint64_t count, std::uint64_t elements) {
   return count <= elements && begin <= elements - count;
 }
 
-// What rank `to` gets: one block for each rank that sends it anything.
+// The blocks for rank `to`: one for each rank that sends it anything.
 class Receiver {
  public:
   Receiver(const std::vector<VariableCounts>& counts, std::span<const std::size_t> entries,
            std::uint64_t elements)
       : counts_(counts), entries_(entries), elements_(elements) {
-    // Where each rank's next block begins when it gave no displacements.
+    // The begin of each rank's next block when it gave no displacements.
     packed_.resize(entries.size());
   }
 

@@ -1,4 +1,4 @@
-// The elements that collectives move, and how two of them become one.
+// The elements that collectives move, and how two of them are reduced to one.
 //
 //   ElementType type = *ParseElementType("bf16");
 //   Combine(ReduceOp::kSum, type, into, from);      // into[i] = into[i] + from[i]

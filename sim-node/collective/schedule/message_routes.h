@@ -28,8 +28,9 @@ class MessageRoutes {
   MessageRoutes(const Schedule& schedule, const Fabric& fabric)
       : schedule_(schedule), fabric_(fabric) {}
 
-  // By their ids in the fabric: NeuronLinks inside a unit, NICs and then uplinks between units. The
-  // result lives as long as this. Errors as of TorusLinks::FindRoute and EfaNetwork::FindRoute.
+  // Returns the links of a send by their ids in the fabric: NeuronLinks inside a topology domain,
+  // NICs and then uplinks between domains. The result lives as long as this. Errors as of
+  // TorusLinks::FindRoute and EfaNetwork::FindRoute.
   absl::StatusOr<const std::vector<LinkId>*> Of(const Send& send, torus::ChipMask through);
 
  private:

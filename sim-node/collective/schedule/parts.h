@@ -24,11 +24,11 @@
 namespace tahoma::sim {
 
 struct Division {
-  // Of equal size; a rank is in one at most. Empty: one group of all ranks.
+  // Groups of equal size; a rank is in one at most. Empty: one group of all ranks.
   std::vector<std::vector<int>> groups{};
-  // Of an all-to-all: one for all ranks, or one for each rank. Empty: even blocks.
+  // The counts of an all-to-all: one for all ranks, or one for each rank. Empty: even blocks.
   std::vector<VariableCounts> counts{};
-  // Of a permute: from and to. Empty: round a ring of links.
+  // The pairs of a permute: from and to. Empty: round a ring of links.
   std::vector<std::pair<int, int>> pairs{};
 
   bool empty() const { return groups.empty() && counts.empty() && pairs.empty(); }
@@ -36,16 +36,16 @@ struct Division {
   std::string ToString() const;
 };
 
-// What one group of ranks does.
+// The request of one group of ranks.
 struct Part {
   std::vector<Member> members;  // chips, with those of their ranks that are in the group
   Request request;
 };
 
-// At least one part, in the order of groups. kInvalidArgument, naming the rank, for one that does
-// not exist or is in two groups, for groups of different sizes, for ranks of a chip that do not
-// follow one another in their group; for counts or pairs that do not belong to the operation, and
-// as BlocksOf.
+// Returns at least one part, in the order of groups. kInvalidArgument, naming the rank, for one
+// that does not exist or is in two groups, for groups of different sizes, for ranks of a chip that
+// do not follow one another in their group; for counts or pairs that do not belong to the
+// operation, and as BlocksOf.
 absl::StatusOr<std::vector<Part>> PartsOf(const Request& request, const Division& division,
                                           const std::vector<Member>& members);
 

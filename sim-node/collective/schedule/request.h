@@ -1,4 +1,4 @@
-// What is asked of a collective, and who takes part.
+// The request of a collective, and its members.
 //
 //   const Request request{.operation = *ParseOperation("allr"), .bytes = 1 << 20};
 //   ChipBufferBytes(request, /*ranks=*/4);      // what a chip with four ranks holds for it
@@ -30,10 +30,12 @@ using collective::ParseOperation;
 
 struct Request {
   Operation operation = Operation::kAllReduce;
-  // Of one rank's buffer; for all-gather, of everything gathered. A multiple of the element's size.
+  // The size of one rank's buffer; for all-gather, that of everything gathered. A multiple of the
+  // element's size.
   std::uint64_t bytes = 0;
   ElementType type = ElementType::kFp32;
-  // Of an all-to-all or a permute, what goes where in place of what the operation says (parts.h).
+  // The blocks of an all-to-all or a permute, if they differ from those of the plain operation
+  // (parts.h).
   std::shared_ptr<const std::vector<Block>> blocks = nullptr;
 };
 

@@ -1,16 +1,15 @@
-// A collective as data: who sends which bytes to whom, step by step.
+// A schedule is a collective as data: the sends of each step, with their bytes and chips.
 //
 //   Schedule schedule = ...;                           // algorithms.h builds it
 //   Execute(schedule, type, op, buffers);              // really moves and reduces
-//   TimeSchedules({&schedule}, links);                 // what it costs on the links
+//   TimeSchedules({&schedule}, links);                 // its time on the links
 //
 // A send takes bytes [offset, offset + bytes) of the sender's buffer to to_offset of the
 // receiver's; the two differ only in exchanges (moves.h), elsewhere all buffers are laid out alike.
-// A chip may send to itself: ranks that share it. Within a step all sends leave from what the
-// buffers held before it: no chip sends bytes that the same step writes, except in turns that say
-// so. Receipts are applied in
-// the order of the list, which fixes the order of floating-point additions for every run and every
-// way of distributing the work.
+// A chip may send to itself: ranks that share it. Within a step all sends take what the buffers
+// held before it: no chip sends bytes that the same step writes, except in scheduled steps with
+// `snapshot`. Receipts are applied in the order of the list, which fixes the order of
+// floating-point additions for every run and every distribution of the work.
 //
 // Thread safety: values.
 
@@ -47,8 +46,9 @@ struct Send {
 
 using Step = std::vector<Send>;
 
-// Ways over the links of a unit, numbered from 1. Sends of a step with the same number are one
-// message; with different ones they are several, even on the same links.
+// Explicit routes ("ways") over the links of a topology domain, numbered from 1. Sends of a step
+// with the same number are one message; with different ones they are several, even on the same
+// links.
 class WayTable {
  public:
   std::uint32_t Add(std::span<const LinkId> way);
@@ -63,59 +63,62 @@ class WayTable {
  private:
   std::size_t Length(std::uint32_t way) const { return way == 0 ? 0 : ends_[way] - ends_[way - 1]; }
   std::vector<LinkId> links_;
-  std::vector<std::uint32_t> ends_ = {0};  // of each way in links_
+  std::vector<std::uint32_t> ends_ = {0};  // of each route in links_
 };
 
-// What the chips add to a step beside its software and its links (chip_cost.h).
+// The time that the chips add to a step beside its software and its links (chip_cost.h).
 struct StepWork {
   VirtualDuration start{};   // before the departure
   VirtualDuration memory{};  // from the departure on, beside the links
   friend bool operator==(const StepWork&, const StepWork&) = default;
 };
 
-// Where a step is made besides where it is written: both numbers are added to those of its sends.
+// Another place where a step is executed: both numbers are added to those of its sends.
 struct Copy {
   int chips = 0;
   std::uint64_t bytes = 0;
   friend bool operator==(const Copy&, const Copy&) = default;
 };
 
-// A step that is made in several places of a fabric and on several parts of the buffers at once,
-// and when. What many units, chips or parts have in common is kept once.
+// A scheduled step: a step that is executed in several places of a fabric and on several parts of
+// the buffers at once, after the scheduled steps that it depends on. Work that many topology
+// domains, chips or parts have in common is kept once.
 struct Turn {
   std::uint32_t step = 0;                 // of Schedule::steps
-  std::vector<std::uint32_t> after = {};  // turns that must have ended first; all stand earlier
+  std::vector<std::uint32_t> after = {};  // turns that must end first; all stand earlier
   std::vector<Copy> copies = {{}};
-  torus::ChipMask through = ~torus::ChipMask{0};  // chips of each unit that routes may use
-  // Chips send what the same turn writes: all that is sent is taken before anything is received.
+  torus::ChipMask through = ~torus::ChipMask{0};  // of each domain, for routes
+  // Chips send bytes that the same scheduled step writes: all that is sent is taken before anything
+  // is received.
   bool snapshot = false;
 };
 
 struct Schedule {
   std::vector<Step> steps;
-  // Of each step; empty = none.
+  // The work of each step; empty = none.
   std::vector<StepWork> work;
-  // A step needs what the step `slices` before it has brought. With 2, even and odd steps move
-  // different parts of the buffers: one starts up while the other's messages fly. They leave in
-  // order, each as soon as the links are free of the one before.
+  // The number of buffer stripes: a step needs the data that the step `slices` before it has
+  // brought. With 2, even and odd steps move different stripes: one starts up while the other's
+  // messages are in flight. They leave in order, each as soon as the links are free of the one
+  // before.
   std::size_t slices = 1;
-  // Empty: every step once, each after the one before it. Turns that may run at the same time touch
-  // different bytes.
+  // Empty: every step once, each after the one before it. Scheduled steps that may run at the same
+  // time touch different bytes.
   std::vector<Turn> turns;
   // On-chip work of the ranks that share a chip, before the first and after the last step.
   VirtualDuration before{};
   VirtualDuration after{};
-  // Chips that routes may use, unless there are turns.
+  // Chips that routes may use, unless `turns` is given.
   torus::ChipMask through = ~torus::ChipMask{0};
   WayTable ways = {};
-  // Of each chip's memory behind ChipBufferBytes, for what it keeps for others on the way.
+  // The bytes of each chip's memory behind ChipBufferBytes in which it keeps data that it relays.
   std::uint64_t relay_bytes = 0;
 
   bool TakesSnapshot(std::size_t turn) const { return !turns.empty() && turns[turn].snapshot; }
   std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }
 };
 
-// Calls visit(send) for every send of a turn, in the order in which receipts are applied.
+// Calls visit(send) for every send of a scheduled step, in the order in which receipts are applied.
 template <typename Visit>
 void ForEachSend(const Schedule& schedule, std::size_t turn, const Visit& visit) {
   if (schedule.turns.empty()) {
@@ -134,8 +137,9 @@ void ForEachSend(const Schedule& schedule, std::size_t turn, const Visit& visit)
   }
 }
 
-// The links of a send within a unit, whose chips it names by their numbers in the torus: its own
-// way while that is up, otherwise the route through these chips. Errors as of FindRoute.
+// Returns the links of a send within a topology domain, whose chips it names by their numbers in
+// the torus: its explicit route while that is up, otherwise the route through these chips. Errors
+// are those of FindRoute.
 absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
                                             torus::ChipMask through, const TorusLinks& links);
 

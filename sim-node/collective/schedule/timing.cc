@@ -17,7 +17,7 @@
 namespace tahoma::sim {
 namespace {
 
-// The sends of a step, joined by their two chips and their way.
+// The sends of a step, joined by their two chips and their route.
 struct Joined {
   std::vector<Flow> flows;
   std::vector<std::uint32_t> way_of_flow;
@@ -28,9 +28,9 @@ std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
   return static_cast<std::uint64_t>(from.value()) << 32U | static_cast<std::uint64_t>(to.value());
 }
 
-// The flow between each two chips of a step. Within a unit, where steps have the most sends, a
-// table is faster than a hash. Sends with a way of their own are one flow with the others that have
-// it.
+// The flow between each two chips of a step. Within a topology domain, where steps have the most
+// sends, a table is faster than a hash. Sends with a route of their own are one flow with the
+// others that have it.
 class FlowsBetween {
  public:
   FlowsBetween(const Step& step, std::uint32_t last_way) : of_way_(last_way + 1, kNone) {
@@ -83,15 +83,15 @@ struct Made {
   std::uint64_t times = 0;
 };
 
-// A schedule with what its turns need, each step joined once.
+// A schedule with the dependencies of its scheduled steps, each step joined once.
 struct Play {
   const Schedule* schedule = nullptr;
   std::vector<Turn> turns;
-  std::vector<StepWork> work;  // by step
-  bool in_order = false;       // each turn leaves when the links are free of the one before
-  std::vector<std::vector<Made>> made;  // by turn
+  std::vector<StepWork> work;           // by step
+  bool in_order = false;                // each leaves when the links are free of the one before
+  std::vector<std::vector<Made>> made;  // by scheduled step
   std::vector<Joined> steps;
-  std::vector<std::vector<std::uint32_t>> then;  // the turns that wait for each
+  std::vector<std::vector<std::uint32_t>> then;  // those that wait for each
 };
 
 std::vector<Made> PlacesOf(const Turn& turn) {
@@ -131,10 +131,10 @@ Play PlayOf(const Schedule& schedule) {
   return play;
 }
 
-// Places that do the same at the same times. What happens on a unit's links follows from their
-// state and the sends that use them, so units in which these agree are alike. NICs are alike only
-// if the NICs at the other ends of their messages are, and so on: therefore turns that use NICs are
-// reduced all or none.
+// Finds places that do the same at the same times. The traffic on the links of a topology domain
+// follows from their state and the sends that use them, so domains in which these agree are alike.
+// NICs are alike only if the NICs at the other ends of their messages are, and so on: therefore
+// scheduled steps that use NICs are reduced all or none.
 class Symmetry {
  public:
   Symmetry(const std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults)
@@ -165,7 +165,7 @@ class Symmetry {
     }
   }
 
-  // Leaves each turn one place of every kind.
+  // Leaves each scheduled step one place of every kind.
   void Reduce(Play& play) const {
     for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
       std::vector<Made>& made = play.made[turn];
@@ -189,14 +189,14 @@ class Symmetry {
 
  private:
   struct Use {
-    bool nic = false;  // the chip's NIC; otherwise the NeuronLinks of the unit it is the first of
+    bool nic = false;  // the chip's NIC; otherwise the NeuronLinks of the domain it is the first of
     int chip = 0;
     Use At(const Made& made) const { return {.nic = nic, .chip = chip + made.chips}; }
     friend auto operator<=>(const Use&, const Use&) = default;
   };
-  using Work = std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>;  // turn, times, chip
+  using Work = std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>;  // step, times, chip
 
-  // As the step is written.
+  // Returns the uses of the step at the place where it is written.
   static std::set<Use> UsesOf(const Play& play, std::size_t turn) {
     std::set<Use> uses;
     for (const Flow& flow : play.steps[play.turns[turn].step].flows) {
@@ -251,7 +251,7 @@ class Symmetry {
   }
 
   const Fabric& fabric_;
-  std::map<Use, Work> work_;  // of each unit and NIC
+  std::map<Use, Work> work_;  // of each domain and NIC
   std::set<int> faulty_;      // islands
   bool nics_reduce_ = false;
 };
@@ -266,7 +266,7 @@ void ReduceToOneOfAKind(std::vector<Play>& plays, const Fabric& fabric, const Fa
   for (Play& play : plays) symmetry.Reduce(play);
 }
 
-// One schedule on its way through the queue.
+// The progress of one schedule through the queue.
 class Progress {
  public:
   Progress(const Play& play, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
@@ -295,7 +295,7 @@ class Progress {
  private:
   const StepWork& WorkOf(std::uint32_t turn) const { return play_.work[play_.turns[turn].step]; }
 
-  // What the turn needs has come, or will have come by ready_.
+  // Begins a scheduled step whose data has arrived, or will have arrived by ready_.
   void Begin(std::uint32_t turn) {
     const VirtualTime departure = ready_[turn] + timing_.step + WorkOf(turn).start;
     queue_.Schedule(std::max(departure, queue_.now()), EventPriority::kStart,
@@ -334,7 +334,8 @@ class Progress {
     return flows;
   }
 
-  // When the chips have done the turn's work in memory, which they do turn by turn.
+  // Returns when the chips have done the step's work in memory, which they do one step after the
+  // other.
   VirtualTime MemoryFree(std::uint32_t number) {
     const VirtualDuration work =
         WorkOf(number).memory * static_cast<VirtualDuration::rep>(play_.made[number].front().times);
@@ -382,10 +383,10 @@ class Progress {
   Transfer& transfer_;
   const LinkTiming& timing_;
   ScheduleTimes times_;
-  VirtualTime first_;                       // when the first turns may begin
-  std::vector<VirtualTime> ready_;          // when what each turn needs had come
+  VirtualTime first_;                       // when the first steps may begin
+  std::vector<VirtualTime> ready_;          // when the data of each had arrived
   std::vector<std::size_t> waits_for_;      // what must have happened before each
-  std::map<int, VirtualTime> memory_free_;  // by unit
+  std::map<int, VirtualTime> memory_free_;  // by domain
   absl::Status status_;
 };
 

@@ -57,7 +57,7 @@ std::vector<UnitMove> ReduceTo(InterAlgorithm algorithm, int units, int home) {
       }
       break;
     case InterAlgorithm::kRdh:
-      // Who agrees with the home in all higher bits still holds the part.
+      // A domain that agrees with the home in all higher bits still holds the part.
       for (int step = 0, across = units / 2; across > 0; ++step, across /= 2) {
         for (int from = 0; from < units; ++from) {
           const int differs = from ^ home;

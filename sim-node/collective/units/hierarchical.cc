@@ -19,10 +19,10 @@
 namespace tahoma::sim {
 namespace {
 
-// Numbers of turns that must have ended.
+// Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
 
-// What the members of a unit do among themselves.
+// The operation among the members of one topology domain.
 enum class Inside : std::uint8_t { kReduceScatter, kAllGather, kScatter };
 
 // A chunk has no less: small buffers are one.
@@ -48,7 +48,7 @@ Send MakeSend(const Request& request, torus::ChipIndex from, torus::ChipIndex to
 struct WorkedSteps {
   std::vector<Step> steps;
   std::vector<StepWork> work;
-  // Of ranks on one chip, before the first and after the last step.
+  // The work of ranks on one chip, before the first and after the last step.
   VirtualDuration before{};
   VirtualDuration after{};
 };
@@ -93,8 +93,9 @@ class PaddedSteps {
   }
 
  private:
-  // From the first place to all: straight to each in one step, or along the lanes of a box, which
-  // keep all of its links busy and take more steps. The faster of the two.
+  // Returns the steps that scatter from the first place to all: directly to each in one step, or
+  // along the channels of a box, which keep all of its links busy and take more steps. The faster
+  // of the two.
   absl::StatusOr<WorkedSteps> Scatter(const UnitSet::Group& group, const TorusLinks& links,
                                       std::uint64_t block) const {
     const ChipSet set = SetOf(group.local, links);
@@ -175,7 +176,7 @@ class Composer {
     const bool gathers = request_.operation != Operation::kReduceScatter;
     std::vector<Ends> reduced(set_.kinds().size());  // by kind: of the chunk before
     std::vector<Ends> gathered(set_.kinds().size());
-    std::vector<Ends> sent;  // between the units, by chunk
+    std::vector<Ends> sent;  // between the domains, by chunk
     for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
       const std::vector<Homed> regions = RegionsOf(chunk);
       if (regions.empty()) continue;
@@ -228,14 +229,16 @@ class Composer {
     return 0;
   }
 
-  // Chunks are alike, but where they go between the units first, two at a time: there the first is
-  // half as long, so that one ends while the other is in the middle and the NICs never wait.
+  // Chunks are of equal size, except where they go between the domains first, two at a time: there
+  // the first is half as long, so that one ends while the other is in the middle and the NICs never
+  // wait.
   std::uint64_t ElementsBefore(std::uint64_t chunk, std::uint64_t elements) const {
     if (request_.operation != Operation::kAllGather) return elements * chunk / chunks_;
     return chunk == 0 ? 0 : elements * (2 * chunk - 1) / (2 * chunks_ - 1);
   }
 
-  // With homes: a part of every member's block, by group. Otherwise a part of the buffer.
+  // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
+  // buffer.
   std::vector<Homed> RegionsOf(std::uint64_t chunk) const {
     const auto part = [&](const Extent& whole) {
       return Extent{.begin = whole.begin + ElementsBefore(chunk, whole.size()),
@@ -257,7 +260,7 @@ class Composer {
     return regions;
   }
 
-  // Which part of the region each place of the group answers for.
+  // Returns the bounds of the parts of the region for which the places of the group answer.
   std::vector<std::uint64_t> BoundsOf(const Homed& homed, std::size_t group) const {
     if (homed.home >= 0 && set_.even()) return homed.region.bounds();
     return CutBy(set_.groups()[group].answers, homed.region.size());
@@ -326,7 +329,7 @@ class Composer {
     return static_cast<std::uint32_t>(schedule_.steps.size() - 1);
   }
 
-  // The steps as turns, each after the one before it. Returns the last.
+  // Schedules the steps, each after the one before it. Returns the last.
   Ends Chain(const Ends& steps, const std::vector<Copy>& copies, torus::ChipMask through,
              Ends after) {
     for (const std::uint32_t step : steps) {
@@ -338,7 +341,7 @@ class Composer {
     return after;
   }
 
-  // Where a group has other places answer than the parts belong to: moves them over inside.
+  // Moves parts inside a group to their owners where other places answer for them.
   Ends HomeTurns(const std::vector<Homed>& regions, const Ends& after) {
     if (set_.even()) return after;
     Ends ends = after;
@@ -452,7 +455,7 @@ class Composer {
     if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
     const bool direct =
         between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kBroadcast;
-    if (homed.home >= 0 || direct) {  // all that a broadcast sends is at home in the root's unit
+    if (homed.home >= 0 || direct) {  // a broadcast's home is the root's domain
       AppendMoves(homed, segment, segment.elements, direct ? 0 : homed.home, steps);
       return;
     }
@@ -487,7 +490,7 @@ class Composer {
     return copies;
   }
 
-  // Between the units, all regions in the same steps.
+  // Schedules the steps between the domains, all regions in the same steps.
   Ends BetweenTurns(const std::vector<Homed>& regions, const Ends& after) {
     std::vector<Copy> copies = CopiesOf(regions);
     const std::uint64_t begin = regions.front().region.begin();
@@ -533,7 +536,7 @@ class Composer {
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
       inside_;
-  // The last steps between the units, for regions that begin where these did or later.
+  // The last steps between the domains, for regions that begin where these did or later.
   std::vector<std::vector<Extent>> between_key_;
   std::uint64_t between_begin_ = 0;
   Ends between_steps_;
@@ -556,7 +559,7 @@ absl::StatusOr<Plan> Timed(Plan plan, const Fabric& fabric) {
   return plan;
 }
 
-// What all plans of one request over several units share.
+// The facts that all plans of one request over several topology domains share.
 struct Question {
   const Request& request;
   const std::vector<Member>& members;
@@ -592,8 +595,9 @@ bool MaySaveAStep(const Question& asked) {
   return nic > 0 && TransferTime(more, nic) < asked.fabric.efa().timing().packet;
 }
 
-// On a network that only NICs can limit, mesh, ring and rdh send the same bytes through each NIC:
-// the fewest steps win. Otherwise it depends on who sends through which uplink: all are tried.
+// Returns the algorithms to try. On a network that only NICs can limit, mesh, ring and rdh send the
+// same bytes through each NIC: the fewest steps win. Otherwise the loads of the uplinks decide: all
+// are tried.
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
   std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh};
@@ -631,7 +635,7 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked) {
   return *std::move(best);
 }
 
-// Along the rings of the units, one unit after the other.
+// Returns the ring along the rings of the domains, one domain after the other.
 std::vector<torus::ChipIndex> RingOf(const UnitSet& set, const Fabric& fabric) {
   std::vector<torus::ChipIndex> ring;
   for (const UnitSet::Group& group : set.groups()) {
@@ -644,7 +648,7 @@ std::vector<torus::ChipIndex> RingOf(const UnitSet& set, const Fabric& fabric) {
   return ring;
 }
 
-// Messages inside each unit, all at once. Returns those between the units.
+// Schedules the messages inside each domain, all at once. Returns those between the domains.
 Step PlayInside(const Step& all, const StepWork& work, const UnitSet& set, Schedule& schedule) {
   std::vector<Step> steps(set.size() + 1);
   for (const Send& send : all) {
@@ -662,7 +666,8 @@ Step PlayInside(const Step& all, const StepWork& work, const UnitSet& set, Sched
   return std::move(steps.back());
 }
 
-// Everything at once, but what goes over other chips' NICs in chunks.
+// Plans an exchange: all messages at once, except those that other chips' NICs relay, which go in
+// chunks.
 absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
                                     const Exchange& exchange) {
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
@@ -721,7 +726,7 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   return absl::OkStatus();
 }
 
-// In one unit, with the chips' numbers in the fabric.
+// Plans in one topology domain, with the chips' numbers in the fabric.
 absl::StatusOr<Plan> PlanInUnit(const Request& request, const std::vector<Member>& members,
                                 const Fabric& fabric, const HierarchyChoice& choice) {
   const int unit = Fabric::UnitOf(members[0].chip);
@@ -748,7 +753,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   TAHOMA_RETURN_IF_ERROR(Check(members, fabric, choice));
   const UnitSet set(members, fabric);
   if (set.size() == 1) return PlanInUnit(request, members, fabric, choice);
-  // What a request must be is the same everywhere: ask for it of one chip alone.
+  // The rules for requests are the same everywhere, so a plan for one chip alone checks them.
   TAHOMA_RETURN_IF_ERROR(PlanAlone(request, members, fabric, choice).status());
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);

@@ -19,13 +19,13 @@ struct Piece {
   std::uint64_t end = 0;
 };
 
-// Who carries what the chips of a unit cannot send, or receive, themselves.
+// The chips that relay for the chips of a topology domain that cannot send, or receive, themselves.
 struct Help {
   std::vector<std::pair<ChipIndex, std::uint64_t>> shares;
   std::uint64_t sum = 0;
 };
 
-// Help in one direction, in all units.
+// Relaying in one direction, in all domains.
 class NicHelp {
  public:
   static absl::StatusOr<NicHelp> Of(NicDirection direction, const Step& sends, const UnitSet& set,
@@ -202,7 +202,7 @@ void AddTurns(Relay relay, const UnitSet& set, const StepWork& work, const ChipC
     schedule.work.push_back(of_step);
     return static_cast<std::uint32_t>(schedule.turns.size() - 1);
   };
-  // Of one chunk and group, after what was handed in the chunk before.
+  // Schedules the handing of one chunk and group, after that of the chunk before.
   const auto hand = [&](Step& step, std::size_t group, Ends& last, Ends after) {
     if (step.empty()) return;
     after.insert(after.end(), last.begin(), last.end());

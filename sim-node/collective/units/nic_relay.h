@@ -1,15 +1,17 @@
-// How messages go between units when NICs are down: over the NICs of other chips of the unit.
+// Relays messages between topology domains when NICs are down: over the NICs of other chips of the
+// same domain.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(Relay relay, RelayOf(sends, set, fabric, free, /*chunks=*/8));
 //   AddTurns(std::move(relay), set, work, costs, timing, schedule);
 //
-// A chip whose NIC cannot send hands what leaves its unit to chips whose NICs can; what is for a
-// chip whose NIC cannot receive goes to others, which hand it on. Messages are dealt out such that
-// the NICs that work share the bytes of the unit evenly; but a next one is asked for help only when
-// one has as much as the fullest chip had, so that a NIC that is down makes nothing faster.
+// A chip whose NIC cannot send hands the bytes that leave its domain to chips whose NICs can; bytes
+// for a chip whose NIC cannot receive go to others, which hand them on. Messages are dealt out such
+// that the NICs that work share the bytes of the domain evenly; but a next one is asked for help
+// only when one has as much as the fullest chip had, so that a NIC that is down makes nothing
+// faster.
 //
-// All of it is cut into chunks: while one is between the units, the next is handed over and the one
-// before is handed on. Messages that need no help are not cut and go at once.
+// Relayed bytes are cut into chunks: while one is between the domains, the next is handed over and
+// the one before is handed on. Messages that need no help are not cut and go at once.
 //
 // Scope: exchanges. In other operations chips without NIC answer for nothing (hierarchical.h).
 //
@@ -31,25 +33,25 @@
 namespace tahoma::sim {
 
 struct Relay {
-  Step direct;  // between units, with nobody's help
+  Step direct;  // between domains, without a relay
   struct Chunk {
     std::vector<Step> handed_over;  // by group
     Step between;
     std::vector<Step> handed_on;  // by group
   };
   std::vector<Chunk> chunks;
-  // What a chip's memory must have beyond where it was free.
+  // The bytes that a chip's memory needs beyond where it was free.
   std::uint64_t bytes = 0;
 };
 
-// `sends` are copies between chips of different groups; `free` says of every chip where its memory
-// is free, for what it keeps for others. kFailedPrecondition when no chip of a unit has a NIC that
-// can send what leaves it, or receive what comes.
+// `sends` are copies between chips of different groups; `free` says for every chip where its memory
+// is free, for data that it relays. kFailedPrecondition when no chip of a domain has a NIC that can
+// send the bytes that leave it, or receive those that come.
 absl::StatusOr<Relay> RelayOf(const Step& sends, const UnitSet& set, const Fabric& fabric,
                               const std::map<torus::ChipIndex, std::uint64_t>& free,
                               std::uint64_t chunks);
 
-// Appends the turns; messages between units start up as `work` says.
+// Appends the scheduled steps; messages between domains start up as `work` says.
 void AddTurns(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
               const LinkTiming& timing, Schedule& schedule);
 

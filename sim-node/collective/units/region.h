@@ -29,14 +29,14 @@ class Region {
   explicit Region(std::vector<Extent> pieces);
 
   const std::vector<Extent>& pieces() const { return pieces_; }
-  // Where each piece begins in the count of the region; one more at the end.
+  // The begin of each piece in the count of the region; one more at the end.
   const std::vector<std::uint64_t>& bounds() const { return bounds_; }
   std::uint64_t size() const { return bounds_.back(); }
-  // Of the first piece.
+  // The begin of the first piece.
   std::uint64_t begin() const { return pieces_.front().begin; }
   // The same region moved to begin at 0.
   Region Normal() const;
-  // Where elements [begin, end) of the region lie.
+  // Returns the places of elements [begin, end) of the region.
   std::vector<Extent> RealOf(std::uint64_t begin, std::uint64_t end) const;
 
  private:

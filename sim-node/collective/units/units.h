@@ -1,7 +1,8 @@
-// The units of a fabric that take part in a collective.
+// The topology domains of a fabric ("units": UltraServers or lone instances) that take part in a
+// collective.
 //
 //   const UnitSet set(members, fabric);
-//   set.groups()[1].unit;            // the second unit in order of members
+//   set.groups()[1].unit;            // the second domain in order of members
 //   set.kinds()[0];                  // groups that can do the same steps
 //
 // Thread safety: immutable after construction.
@@ -20,12 +21,12 @@ namespace tahoma::sim {
 
 class UnitSet {
  public:
-  // The members of one unit. Places are their numbers in the group, in order of members.
+  // The members of one domain. Places are their numbers in the group, in order of members.
   struct Group {
     int unit = 0;
     std::vector<std::size_t> members;  // by place: numbers in the list of members
-    std::vector<Member> local;         // by place: chips by number in the unit, the most ranks each
-    std::vector<int> answers;          // by place: 1 if the chip's NIC is up both ways, else 0
+    std::vector<Member> local;         // by place: by number in the domain, the most ranks each
+    std::vector<int> answers;          // by place: 1 if the chip's NIC is up in both directions
     torus::ChipMask through = 0;       // chips that messages inside may cross
   };
   // Groups with the same chips in the same places, alike links and the same NICs.
@@ -41,7 +42,7 @@ class UnitSet {
   // places of the others.
   bool even() const { return even_; }
   torus::ChipIndex ChipOf(std::size_t group, std::size_t place) const;
-  // The group of a member's unit.
+  // Returns the group of a member's domain.
   std::size_t GroupOf(torus::ChipIndex chip) const;
 
  private:
