@@ -32,7 +32,7 @@ absl::StatusOr<VirtualDuration> ClosedFormTime(const Request& request,
                                        request.operation, request.bytes);
 }
 
-// A schedule on its way over the flit network.
+// A schedule in progress on the flit network.
 class FlitRun {
  public:
   FlitRun(const Schedule& schedule, const TorusLinks& links, const FlitConfig& config)
@@ -114,8 +114,8 @@ absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const Torus
 
 namespace {
 
-// Slices in turn and chosen ways are the flows' own; flits take the same algorithm step after step,
-// by dimension order.
+// Alternating buffer stripes and chosen routes exist for flows only; flits take the same algorithm
+// step after step, by dimension order.
 absl::StatusOr<VirtualDuration> OneSliceFlitTime(const Plan& plan, const Request& request,
                                                  const std::vector<Member>& members,
                                                  const TorusLinks& links, PlanOptions options) {
@@ -152,7 +152,7 @@ absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const R
 absl::StatusOr<VirtualDuration> TimeAt(Fidelity level, const Request& request,
                                        const std::vector<Member>& members, const TorusLinks& links,
                                        const PlanOptions& options) {
-  // Whatever the level, what cannot be planned has no time.
+  // A collective that cannot be planned has no time at any level.
   TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanCollective(request, members, links, options));
   return TimeOf(level, plan, request, members, links, options);
 }

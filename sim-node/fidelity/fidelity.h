@@ -1,4 +1,4 @@
-// How closely a collective's time is worked out: three levels behind one function.
+// Times a collective at one of three levels of detail.
 //
 //   TimeAt(Fidelity::kClosedForm, request, members, links);   // a formula
 //   TimeAt(Fidelity::kFlows, request, members, links);        // every message: the default
@@ -9,11 +9,11 @@
 // routers with credits and virtual channels (sim-node/flit), so that packets wait for each other.
 // On healthy boxes, where no two messages want one link, the levels agree: closed form and flows to
 // two picoseconds a step (each rounds up), flits and flows to the time in which the flits of a step
-// fill and leave the routers on their way. Where messages crowd, flits take longer: packets wait
+// fill and leave the routers of their route. Where messages crowd, flits take longer: packets wait
 // behind others that go elsewhere (an all-to-all of 1 MiB on an instance 1.4 times as long).
 //
 // Flits take every message by dimension order, so an exchange on chips that form no box, which
-// flows send in parts on chosen ways, has its messages whole there.
+// flows send in parts on chosen routes, has its messages whole there.
 //
 // Scope: the time of one collective that has the links to itself.
 //
@@ -38,13 +38,14 @@ std::string_view Name(Fidelity level);
 // kInvalidArgument lists them.
 absl::StatusOr<Fidelity> ParseFidelity(std::string_view name);
 
-// Beyond, every flit would take hours
+// The limit of the level of flits: more would take hours
 // (docs/reference/collectives.md#network-models-to-compare-with).
 inline constexpr std::uint64_t kFlitBytesMax = std::uint64_t{1} << 20;
 
-// Of the collective as PlanCollective plans it; the closed form is the best algorithm's. Errors as
-// of PlanCollective; and, kInvalidArgument, more than one rank on a chip for the closed form, or
-// more than kFlitBytesMax for flits, which also need links in full health (kFailedPrecondition).
+// Times the collective as PlanCollective plans it; the closed form is the best algorithm's. Errors
+// are those of PlanCollective and, kInvalidArgument, more than one rank on a chip for the closed
+// form, or more than kFlitBytesMax for flits, which also need links in full health
+// (kFailedPrecondition).
 absl::StatusOr<VirtualDuration> TimeAt(Fidelity level, const Request& request,
                                        const std::vector<Member>& members, const TorusLinks& links,
                                        const PlanOptions& options = {});
@@ -54,8 +55,8 @@ absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const R
                                        const std::vector<Member>& members, const TorusLinks& links,
                                        const PlanOptions& options = {});
 
-// Of any schedule of one slice at the level of flits, step after step as TimeSchedules does.
-// kInvalidArgument for one that has ways of its own.
+// Times any schedule of one buffer stripe at the level of flits, step after step as TimeSchedules
+// does. kInvalidArgument for one that has routes of its own.
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links);
 
 }  // namespace tahoma::sim
