@@ -1,4 +1,5 @@
-// The keys of a configuration that describe the EFA network between units: what its layers cost.
+// The keys of a configuration that describe the costs of the EFA network's layers between topology
+// domains.
 //
 //   EfaLayers layers;
 //   spec.Section("efa", "…", [&](config::Fields& f) { DeclareEfaLayers(f, layers); });

@@ -37,14 +37,14 @@ std::string_view NicName(NicDirection way) {
   return way == NicDirection::kOut ? "efa out" : "efa in";
 }
 
-// A node of the network layers, by the unit with the lowest number below it.
+// A node of the network layers, by the domain with the lowest number below it.
 struct NetworkNode {
   int layer = 1;
   int unit = 0;
   std::string name;  // "layer 3 node 2"
 };
 
-// Layer 3, the nearest to the units, first.
+// Layer 3, the nearest to the domains, comes first.
 std::vector<NetworkNode> NetworkNodes(const Fabric& fabric) {
   std::vector<NetworkNode> nodes;
   if (!HasEfa(fabric)) return nodes;
@@ -66,7 +66,7 @@ std::string Cell(const Occupancy& use, const Fabric& fabric, LinkId link) {
   return fmt::format("{:.0f}%", 100 * use.utilisation[link]);
 }
 
-// From white over yellow to dark red.
+// Returns a colour from white over yellow to dark red.
 std::string Colour(const Occupancy& use, const Fabric& fabric, LinkId link) {
   if (fabric.capacity(link) == 0) return "#888888";
   struct Rgb {
@@ -149,7 +149,7 @@ void AppendLinks(const Occupancy& use, const Fabric& fabric, ChipIndex chip, int
   }
 }
 
-// A unit's planes side by side; y is the top of the row.
+// Draws a domain's planes side by side; y is the top of the row.
 void AppendUnit(const Occupancy& use, const Fabric& fabric, int unit, int top, std::string& svg) {
   const torus::Shape& torus = fabric.unit(unit).torus();
   const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
@@ -258,7 +258,7 @@ std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
   return tracks;
 }
 
-// The tables of one unit's planes with a chip that is busy.
+// Returns the tables of one domain's planes with a chip that is busy.
 void AppendPlanes(const Occupancy& use, const Fabric& fabric, int unit,
                   const std::set<ChipIndex>& busy, std::string& text) {
   const auto out = std::back_inserter(text);

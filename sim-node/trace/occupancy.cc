@@ -12,7 +12,7 @@ namespace {
 
 using torus::ChipIndex;
 
-// The uses of one turn, by link.
+// Returns the uses of one scheduled step, by link.
 absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t turn,
                                                  MessageRoutes& routes) {
   const Schedule& schedule = plan.schedule;
@@ -60,13 +60,13 @@ std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
   return all;
 }
 
-// Parts of the buffers that a turn works on in each chip.
+// Returns the number of parts of the buffers that a scheduled step works on in each chip.
 VirtualDuration::rep PartsOf(const Turn& turn) {
   return std::ranges::count(turn.copies, turn.copies.front().chips, &Copy::chips);
 }
 
-// Turns start up right before they depart, as timing.cc has them; in each unit their work in memory
-// follows one another in the order in which they depart.
+// Scheduled steps start up right before they depart, as in timing.cc; in each domain their work in
+// memory is done in the order in which they depart.
 std::vector<ChipWork> WorkOfTurns(const Plan& plan, const LinkTiming& timing) {
   const Schedule& schedule = plan.schedule;
   std::vector<std::size_t> order(schedule.turns.size());
@@ -100,8 +100,8 @@ std::vector<ChipWork> WorkOfTurns(const Plan& plan, const LinkTiming& timing) {
   return all;
 }
 
-// A step leaves while the last bytes of the one before are on their way, and turns may share a
-// link.
+// A step leaves while the last bytes of the one before are in flight, and scheduled steps may share
+// a link.
 void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
   std::vector<LinkUse*> order;
   for (LinkUse& use : uses) order.push_back(&use);

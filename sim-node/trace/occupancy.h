@@ -1,14 +1,13 @@
-// Which links a collective keeps busy, and when; and what its chips do meanwhile.
+// Finds when a collective keeps each link busy, and what its chips do meanwhile.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, fabric));
 //   use.utilisation[fabric.LinkOf(chip, Axis::kX, Direction::kPlus)];      // 0.97
 //   use.utilisation[fabric.NicOf(chip, NicDirection::kOut)];               // 0.88
 //
-// A link is busy in a turn (a step, unless the schedule has turns) from the departure until the
-// last message that crosses it has arrived, or until the messages of the next turn follow it. Of
-// messages between units, the NICs and all uplinks on the way count, also those that never limit.
-// Its utilisation is what it carried, of what it could have carried from the collective's start to
-// its end.
+// A link is busy in a scheduled step from the departure until the last message that crosses it has
+// arrived, or until the messages of the next one follow it. For messages between topology domains,
+// the NICs and all uplinks of the route count, also those that never limit. The utilisation of a
+// link is the share of its capacity from the collective's start to its end that it carried.
 //
 // Thread safety: pure functions.
 
@@ -34,10 +33,11 @@ struct LinkUse {
   std::uint64_t bytes = 0;
 };
 
-// What the chips do for a turn. The busiest of them decides, the others do the same or less.
+// The work of the chips for a scheduled step. The busiest of them decides, the others do the same
+// or less.
 struct ChipWork {
   std::size_t step = 0;
-  // Of the buffers; with turns, a number that no other has at the same time.
+  // The buffer stripe; with turns, a number that no other has at the same time.
   std::size_t slice = 0;
   // CC-cores give the commands and DMA engines start; then the step may wait for the links.
   VirtualTime start_begin;
@@ -51,8 +51,8 @@ struct ChipWork {
 struct Occupancy {
   VirtualTime start;
   VirtualTime end;
-  std::vector<ChipWork> work;       // of each turn
-  std::vector<LinkUse> uses;        // in order of turn, then link
+  std::vector<ChipWork> work;       // of each scheduled step
+  std::vector<LinkUse> uses;        // in order of scheduled step, then link
   std::vector<double> utilisation;  // by link id, 0 to 1; 0 where there is no link
 };
 

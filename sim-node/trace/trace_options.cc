@@ -15,7 +15,7 @@ namespace {
 
 using torus::ChipIndex;
 
-// The torus of a unit: an instance or an UltraServer.
+// Returns the torus of a topology domain: an UltraServer or a lone instance.
 absl::StatusOr<torus::Shape> TorusOf(const TraceOptions& options) {
   for (const torus::Shape& shape : {torus::kUltraServerShape, torus::kInstanceShape}) {
     if (options.unit_torus == shape.ToString()) return shape;
@@ -41,7 +41,7 @@ bool ReadNumber(std::string_view text, int limit, int& number) {
   return error == std::errc() && end == text.data() + text.size() && number >= 0 && number < limit;
 }
 
-// "5" in the first unit, "2/5" in the third.
+// Returns "5" for a chip in the first domain, "2/5" in the third.
 bool ReadChip(std::string_view text, const Fabric& fabric, ChipIndex& chip) {
   int unit = 0;
   int number = 0;
@@ -104,7 +104,7 @@ absl::StatusOr<Fabric> FabricOf(const TraceOptions& options, const torus::Shape&
                             .layer2_under_layer1 = static_cast<int>(options.layer2_under_layer1)}));
 }
 
-// What counts in one unit only, or in several only.
+// Checks the options that exist for one topology domain only, or for several only.
 absl::Status CheckUnits(const TraceOptions& options) {
   if (options.units == 1) {
     if (options.between != "auto" || options.chunks != 0) {

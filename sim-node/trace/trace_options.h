@@ -38,10 +38,10 @@ struct TraceOptions {
   std::string at = "0,0,0";
   std::int64_t ranks = 1;
   std::vector<std::string> down{};
-  // Several units, joined by EFA, with the box in each.
+  // The number of topology domains, joined by EFA, with the box in each.
   std::int64_t units = 1;
   std::string unit_torus = "4x4x4";
-  std::string between = "auto";  // units
+  std::string between = "auto";  // the domains
   std::int64_t chunks = 0;       // 0: the fastest
   std::vector<std::string> efa_down{};
   EfaLayers efa{};
@@ -60,10 +60,9 @@ struct Traced {
   Occupancy use;
 };
 
-// Plans the collective on the units with the cables of `down` and the NICs of `efa_down` broken,
-// and follows its links.
-// kInvalidArgument names the option that is wrong and what would be right; kFailedPrecondition when
-// links that are down cut chips off.
+// Plans the collective on the domains with the cables of `down` and the NICs of `efa_down` broken,
+// and follows its links. kInvalidArgument names the option that is wrong and what would be right;
+// kFailedPrecondition when links that are down cut chips off.
 absl::StatusOr<Traced> TraceOf(const TraceOptions& options);
 
 }  // namespace tahoma::sim
