@@ -1,4 +1,4 @@
-// What prepared devices change in a container, read from the CDI specs a plugin wrote.
+// The edits that prepared devices make to a container, read from the CDI specs that a plugin wrote.
 //
 //   absl::StatusOr<CdiEdits> edits = ReadCdi("/var/run/cdi",
 //   {"neuron.aws.com/device=9f…-neuron-device-0"}); edits->env;        //

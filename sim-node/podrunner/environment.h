@@ -5,7 +5,7 @@
 //
 // Order as in the kubelet: envFrom, then env from top to bottom, each able to use those before it.
 //
-// Scope: values. What a claim's devices add comes from cdi.h and is laid over them by the caller.
+// Scope: values. The variables of a claim's devices come from cdi.h, and the caller adds them.
 //
 // Thread safety: pure functions; `read` is called from the caller's thread.
 

@@ -1,4 +1,4 @@
-// Which local program stands for a container image.
+// The local programs that stand for container images.
 //
 //   ImageMap images = {{"tahoma/tools:1", {.entrypoint = "", .commands = {{"neuron-ls",
 //   "/usr/…"}}}}}; std::variant<Program, StartFailure> found = FindProgram(images,
@@ -7,7 +7,7 @@
 // Nothing stands in silently: an image or a command that the map does not name is a failed start
 // whose message names what is known.
 //
-// Scope: the configured map. Whether the file exists shows when it is started.
+// Scope: the configured map. Whether the file exists is found when it is started.
 //
 // Thread safety: pure functions.
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How soon a follower sees new lines: short for people, long for an idle stream's thread.
+// The delay until a follower sees new lines: short for people, long for an idle stream's thread.
 constexpr std::chrono::milliseconds kFollowStep{100};
 
 std::filesystem::path LogFile(const std::filesystem::path& folder, int attempt) {
@@ -97,7 +97,8 @@ rest::Response StreamLog(const std::filesystem::path& log, const LogReader::Opti
   return rest::Response::Stream(
       "text/plain; charset=utf-8",
       [reader, log, follow, &logs](std::string& out, std::chrono::milliseconds wait) {
-        // Asked before reading: what is written between reading and ending is not lost.
+        // This is read before the file, so that lines written between reading and ending are not
+        // lost.
         const bool grows = follow && logs.Grows(log);
         const std::size_t before = out.size();
         if (!reader->Next(out)) return false;

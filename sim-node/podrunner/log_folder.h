@@ -1,4 +1,4 @@
-// Where the logs of a node's containers are, and which of them still grow.
+// The log files of a node's containers, and which of them still grow.
 //
 //   LogFolder logs("/var/lib/tahoma/node-0");
 //   logs.Add(pod, "main", 0);                                     // it starts
@@ -39,7 +39,7 @@ class LogFolder {
 
   explicit LogFolder(std::filesystem::path state) : state_(std::move(state)) {}
 
-  // The pod is on this node, whether or not a container has started. Of containers that are to run
+  // The pod is on this node, whether or not a container has started. For containers that are to run
   // again (`awaited`) the last attempt is the previous one (kubelet validateContainerLogStatus).
   void AddPod(const PodRef& pod, const std::set<std::string>& awaited = {});
   // Makes the container's folder and gives the log file of an attempt, which grows from now on.

@@ -26,7 +26,7 @@ const std::string kServerPrefix = "neuron.amazonaws.com/ultraserver-";
 constexpr std::array kServerLabels = {"mode", "server-id-2", "node-id-2", "server-id-4",
                                       "node-id-4"};
 
-// By name without the prefix; those without a value are absent.
+// Returns the labels by name without the prefix; those without a value are absent.
 std::map<std::string, std::string> ServerLabels(const NodeFacts& facts) {
   if (!facts.election) {
     const std::string& id = facts.ultra_server_id;

@@ -34,7 +34,8 @@ struct NodeFacts {
   std::int64_t memory_bytes = 0;
   std::string ultra_server_id{};  // empty: in none
   int ultra_server_node = 0;
-  // What the node has elected; without it the labels are those of a whole UltraServer as wired.
+  // The result of the node's election; without it the labels are those of a whole UltraServer as
+  // wired.
   std::optional<wire::UltraServerElection> election{};
   std::vector<std::string> network_layers{};
   std::string capacity_block_id{};
@@ -48,8 +49,8 @@ inline constexpr int kLeaseSeconds = 40;
 inline constexpr int kMaxPods = 110;
 
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
-// For a merge patch of metadata.labels: NodeLabels, and null for the UltraServer's that are not
-// among them.
+// Returns a merge patch of metadata.labels: NodeLabels, and null for the UltraServer's labels that
+// are not among them.
 Json LabelPatch(const NodeFacts& facts);
 Json MakeNode(const NodeFacts& facts, WallTime now);
 Json MakeNodeStatus(const NodeFacts& facts, WallTime now);

@@ -173,7 +173,7 @@ void NodePods::Add(const json& object, WallTime now) {
   absl::StatusOr<PodSpec> spec = ParsePod(object);
   if (!spec.ok()) return Refuse(object, "UnsupportedPod", Message(spec.status()));
   if (shutting_down_) {
-    // What holds claims is left to the next runner: its phase may only be final without them.
+    // A pod that holds claims is left to the next runner: its phase may only be final without them.
     if (HoldsClaims(ref.uid)) return;
     return Refuse(object, "NodeShutdown", "Pod was rejected as the node is shutting down.");
   }

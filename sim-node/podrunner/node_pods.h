@@ -1,4 +1,5 @@
-// All pods of one node and the claims they share: PodMachines, and who has prepared what.
+// All pods of one node and the claims they share: PodMachines, and the state of each claim's
+// preparation.
 //
 //   NodePods pods({.node = "node-0", .host_ip = "127.0.0.1"});
 //   for (const NodeAction& action : pods.OnPod(object, now)) Carry(action);   // ReadClaims
@@ -32,7 +33,7 @@
 
 namespace tahoma::sim {
 
-// What the API server says about one ResourceClaim.
+// The facts of one ResourceClaim, as the API server has it.
 struct ClaimFacts {
   std::string uid{};
   std::string name_space{};
@@ -78,12 +79,12 @@ struct StopContainer {
   int attempt = 0;
   bool kill = false;
 };
-// What is about to be written to a pod.
+// A write to a pod.
 enum class PodWrite { kStatus, kRemoval };
 // Whether this node may, by the pod as the API server shows it now: kAborted when there is nothing
 // to write to, because another pod has its name or it is bound to another node; kFailedPrecondition
-// for the removal of what nobody deletes. A server that was restored from a backup has such pods. A
-// kubelet reads a pod before it writes, too (pkg/kubelet/status status_manager.go syncPod).
+// for the removal of a pod that nobody deletes. A server that was restored from a backup has such
+// pods. A kubelet reads a pod before it writes, too (pkg/kubelet/status status_manager.go syncPod).
 absl::Status CheckWrite(const Json& shown, const PodRef& pod, std::string_view node,
                         PodWrite write);
 
@@ -136,8 +137,9 @@ class NodePods {
   NodeActions OnTick(WallTime now);
 
   std::optional<WallTime> NextDeadline() const;
-  // After OnShutdown: no container runs and every pod's end has been written, or its claims could
-  // not be unprepared (the plugin may have gone first), which is left to the next runner.
+  // Whether the node has shut down after OnShutdown: no container runs and every pod's end has been
+  // written, or its claims could not be unprepared (the plugin may have gone first), which is left
+  // to the next runner.
   bool shut_down() const;
   std::size_t pod_count() const { return pods_.size(); }
   // nullptr when the pod is not known.
@@ -155,7 +157,8 @@ class NodePods {
     std::vector<PreparedDevice> devices{};
     std::set<std::string> users{};    // pod uids
     std::set<std::string> waiting{};  // pods that wait for it to be prepared or unprepared
-    // When nobody uses it, nobody waits, and unpreparing failed: the next try.
+    // The next attempt to unprepare, when that has failed and no pod uses the claim or waits for
+    // it.
     std::optional<WallTime> retry_at{};
   };
   struct Pod {
@@ -167,7 +170,8 @@ class NodePods {
     bool status_lost = false;                         // the API server showed another one last
     bool removal_lost = false;  // the API server showed it although its removal was asked for
     std::shared_ptr<const Json> shown{};  // by the API server, last
-    // Its claims are read again: they may have been decided anew since the status was lost.
+    // Whether its claims are being read again: they may have been allocated anew since the status
+    // was lost.
     bool checking = false;
     std::optional<WallTime> check_at{};  // again
     // It was gone and is there again while its containers are still being ended: as it came back.

@@ -35,9 +35,9 @@ struct PluginFacts {
   PluginVersion version = PluginVersion::kV1;
 };
 
-// What the plugin behind a registration socket says of itself. kUnavailable when it does not
-// answer; kInvalidArgument when it is no DRA plugin, has no name or endpoint, or speaks no version
-// that we know.
+// Asks the plugin behind a registration socket for its name, endpoint and versions. kUnavailable
+// when it does not answer; kInvalidArgument when it is no DRA plugin, has no name or endpoint, or
+// speaks no version that we know.
 absl::StatusOr<PluginFacts> AskPlugin(const std::string& registration_socket,
                                       std::chrono::milliseconds timeout);
 

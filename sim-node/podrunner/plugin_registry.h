@@ -1,12 +1,12 @@
-// The plugins that are registered on this node: who has a socket in the registry folder.
+// The plugins that are registered on this node: those with a socket in the registry folder.
 //
 //   PluginRegistry registry("/var/lib/kubelet/plugins_registry", log);
 //   absl::StatusOr<std::shared_ptr<PluginClient>> plugin = registry.Find("neuron.aws.com");
 //
-// A new socket is asked who it is and told that it is registered; its removal ends that
-// (docs/reference/kubernetes-dra.md#registration). When a driver has several sockets, during a
-// rolling update, the one that was registered last is used. A socket that does not answer is tried
-// again.
+// A new socket is asked for its plugin's name and told that it is registered; its removal ends the
+// registration (docs/reference/kubernetes-dra.md#registration). When a driver has several sockets,
+// during a rolling update, the one that was registered last is used. A socket that does not answer
+// is tried again.
 //
 // Scope: registration. Names that begin with a dot are not plugins.
 //

@@ -8,8 +8,8 @@
 namespace tahoma::sim {
 namespace {
 
-// How long a failed start shows its own reason before the back-off's: the kubelet shows it for one
-// sync of the pod, about a second.
+// The time for which a failed start shows its own reason before the back-off's: the kubelet shows
+// it for one sync of the pod, about a second.
 constexpr std::chrono::seconds kReasonShown{1};
 
 bool IsImageFailure(std::string_view reason) { return reason == "ErrImagePull"; }
@@ -247,7 +247,7 @@ PodActions PodMachine::OnActiveDeadline(std::optional<std::chrono::seconds> dead
 
 PodActions PodMachine::OnTick(WallTime now) { return Take(now); }
 
-// From now on no container starts; those that run get SIGTERM and until `grace` before SIGKILL.
+// Starts no more containers; those that run get SIGTERM and, after `grace`, SIGKILL.
 void PodMachine::Stop(std::chrono::seconds grace, WallTime now) {
   if (active()) {
     asked_ = false;
@@ -337,7 +337,7 @@ void PodMachine::AdvanceStopping(WallTime now) {
         .container = container.spec.name, .attempt = container.restarts, .kill = kill});
   }
   if (!stopped()) return;
-  // Nothing is waited for any more: what ran before shows its end (kubelet
+  // The machine waits for nothing any more: containers that ran before show their end (kubelet
   // ShouldContainerBeRestarted, false from the deletion on).
   for (Container& container : containers_) {
     if (container.state != ContainerState::kWaiting || !container.last) continue;

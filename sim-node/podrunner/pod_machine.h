@@ -1,4 +1,4 @@
-// The life of one pod on a node: a deterministic state machine from what happened to what to do.
+// The life of one pod on a node: a deterministic state machine from events to actions.
 //
 //   PodMachine pod(spec, PodHistory{}, {.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"});
 //   for (const PodAction& action : pod.Start(now)) Carry(action);          // PrepareClaims
@@ -86,7 +86,7 @@ struct Termination {
   std::string container_id{};
 };
 
-// What the API server remembers of a pod from before this runner started.
+// The state of a pod from before this runner started, as the API server has it.
 struct PodHistory {
   struct Container {
     int restarts = 0;
@@ -144,19 +144,19 @@ class PodMachine {
   PodActions OnGone(WallTime now);
   // The node goes away in order; the pod fails as with a kubelet's graceful node shutdown.
   PodActions OnNodeShutdown(std::chrono::seconds grace, WallTime now);
-  // What spec.activeDeadlineSeconds says now: it may be set or shortened while the pod runs.
+  // Takes the new spec.activeDeadlineSeconds: it may be set or shortened while the pod runs.
   PodActions OnActiveDeadline(std::optional<std::chrono::seconds> deadline, WallTime now);
   // To be called at NextDeadline() or later.
   PodActions OnTick(WallTime now);
   // The claims of templates became known.
   void SetClaims(std::vector<PodClaim> claims) { spec_.claims = std::move(claims); }
 
-  // When OnTick has something to do; nothing when only events can move the pod.
+  // Returns when OnTick has something to do; nothing when only events can move the pod.
   std::optional<WallTime> NextDeadline() const;
   Json Status() const;
   const PodSpec& spec() const { return spec_; }
   std::string_view phase() const;
-  // Nothing is left to do: no container runs, no claim is held, the pod is (being) removed.
+  // Whether nothing is left to do: no container runs, no claim is held, the pod is (being) removed.
   bool finished() const { return stage_ == Stage::kRemoved; }
   // All containers have ended and no claim is held, whether or not the pod is to be removed.
   bool ended() const { return stage_ == Stage::kEnded || stage_ == Stage::kRemoved; }
@@ -242,7 +242,7 @@ class PodMachine {
   std::vector<Container> containers_;  // init containers first, in order
   std::size_t init_count_ = 0;
   Stage stage_ = Stage::kPreparing;
-  bool asked_ = false;  // a PrepareClaims or UnprepareClaims is under way
+  bool asked_ = false;  // a PrepareClaims or UnprepareClaims is in progress
   bool held_ = false;   // claims may be prepared on this node
   bool deleting_ = false;
   bool gone_ = false;

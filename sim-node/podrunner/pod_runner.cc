@@ -322,7 +322,7 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   }
   Launch launch{.id = ContainerId(run.pod, run.container, run.attempt),
                 .program = std::get<Program>(std::move(program))};
-  // What a container runtime sets when the image says nothing else.
+  // A container runtime sets these when the image says nothing else.
   launch.environment = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
                         {"HOSTNAME", spec.name},
                         {"HOME", "/"}};
@@ -342,8 +342,8 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   return launch;
 }
 
-// The pod's own user, if pods have users here. What it asks for itself is taken only where nobody
-// else can have that user: it could be anybody's on this machine.
+// Returns the pod's own user, if pods have users here. The user that the pod asks for is taken only
+// where nobody else can have it: it could be anybody's on this machine.
 absl::StatusOr<std::optional<uid_t>> PodRunner::UserOf(const PodRef& pod, const PodSpec& spec) {
   if (!options_.users) {
     if (!spec.run_as_non_root || geteuid() != 0) return std::optional<uid_t>();
@@ -366,7 +366,7 @@ absl::StatusOr<std::optional<uid_t>> PodRunner::UserOf(const PodRef& pod, const 
   return std::optional<uid_t>(user);
 }
 
-// Nothing of the pod runs any more, and nobody asks for its logs.
+// Forgets a pod of which nothing runs any more, and whose logs nobody reads.
 void PodRunner::Forget(const PodRef& pod) {
   logs_.RemovePod(pod);
   if (options_.users) options_.users->Release(pod.uid);
@@ -424,7 +424,7 @@ NodeActions PodRunner::Exited(NodePods& pods, const std::string& id, Exit exit, 
   return pods.OnExited(uid, container, attempt, exit, now);
 }
 
-// Of pods that are no more and whose containers have ended.
+// Removes the logs of pods that are gone and whose containers have ended.
 void PodRunner::RemoveLogs() {
   std::erase_if(vanished_, [this](const PodRef& pod) {
     if (pods_.Find(pod.uid) != nullptr) return false;

@@ -57,10 +57,10 @@ class PodRunner {
     ImageMap images{};
     std::filesystem::path cdi_dir{};
     std::filesystem::path state_dir{};
-    // Without: pods run as this program's own user, and can do what it can.
+    // Null: pods run as this program's own user, and can do all that it can.
     std::shared_ptr<PodUsers> users = nullptr;
     int processes_most = 4096;  // and threads, of a pod with a user of its own
-    // How long pods may take when the node goes away (kubelet shutdownGracePeriod).
+    // The time that pods may take to end when the node shuts down (kubelet shutdownGracePeriod).
     std::chrono::seconds shutdown_grace{10};
     std::chrono::seconds lease_period{10};
     std::chrono::seconds node_status_period{300};
@@ -90,13 +90,13 @@ class PodRunner {
 
   void OnPod(const Json& pod);
   void OnPodGone(const std::string& uid);
-  // After each complete list: what the API server has lost since the last one is written again.
+  // Called after each complete list: writes again what the API server has lost since the last one.
   void OnPodsSynced();
   // The labels of the node follow, as soon as the API server takes them.
   void OnElection(wire::UltraServerElection election);
 
  private:
-  // What reaches the deciding thread.
+  // A call that the deciding thread makes.
   using Step = std::function<NodeActions(NodePods& pods, WallTime now)>;
   struct Write {
     PodRef pod{};

@@ -1,4 +1,4 @@
-// What a PodRunner writes to the API server: pod statuses, deletions, events, its Node and Lease.
+// The writes of a PodRunner to the API server: pod statuses, deletions, events, its Node and Lease.
 
 #include <algorithm>
 #include <set>
@@ -15,7 +15,7 @@ using json = Json;
 constexpr std::size_t kMaxTold = 4096;
 constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer ones
 
-// Whether trying again can help: the request was good, the server or the way to it was not.
+// Whether trying again can help: the request was good, the server or the connection to it was not.
 bool IsPassing(const absl::Status& status) {
   return kube::OutcomeOf(status) == kube::Outcome::kRetryLater;
 }

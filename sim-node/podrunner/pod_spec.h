@@ -1,11 +1,12 @@
-// What the pod runner reads of a Pod object: enough to start its containers as local processes.
+// The fields of a Pod object that the pod runner reads: enough to start its containers as local
+// processes.
 //
 //   absl::StatusOr<PodSpec> pod = ParsePod(object);
 //   if (!pod.ok()) …           // "pod default/a: spec.containers[0].name is missing"
 //
-// Scope: parsing and bounds. What a field leads to is decided by PodMachine (life of the
-// containers) and by environment.h (values of variables). Fields a local process cannot honour are
-// listed in PodSpec::ignored so that the runner can say so in an event.
+// Scope: parsing and bounds. PodMachine (life of the containers) and environment.h (values of
+// variables) act on the fields. Fields a local process cannot honour are listed in PodSpec::ignored
+// so that the runner can say so in an event.
 //
 // Thread safety: values.
 

@@ -1,4 +1,5 @@
-// How a PodMachine looks from the API: phase, conditions, container statuses; and back.
+// Converts a PodMachine to the pod's status in the API (phase, conditions, container statuses), and
+// back.
 
 #include <algorithm>
 

@@ -28,7 +28,7 @@ constexpr int kRangesTried = 64;
 constexpr std::string_view kOtherwise =
     "; run sim-node as root, or say podRunner.podUser: same if its pods may do what it may";
 
-// What a child that tries to be `user` gets: 0 or an errno.
+// Forks a child that tries to become `user`; returns 0 or its errno.
 int TryToBecome(uid_t user) {
   const pid_t child = fork();
   if (child < 0) return errno;

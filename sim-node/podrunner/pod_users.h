@@ -1,4 +1,4 @@
-// Which user of this machine the processes of each pod run as.
+// Assigns the user of this machine as which the processes of each pod run.
 //
 //   auto users = PodUsers::Open({.first = 0, .count = 1024});     // 0: a range that nobody has
 //   absl::StatusOr<uid_t> user = (*users)->Assign("9f…", /*wish=*/std::nullopt);
@@ -34,7 +34,7 @@ class PodUsers {
   struct Options {
     std::uint32_t first = 0;  // 0: the first free range of kRanges
     std::uint32_t count = 1024;
-    // Where ranges are locked; the same for all programs of a machine.
+    // The file in which ranges are locked; the same for all programs of a machine.
     std::filesystem::path lock_file = "/run/tahoma-pod-users.lock";
   };
 
@@ -50,7 +50,7 @@ class PodUsers {
   // The pod's user: the one it has already, the one it wishes for when that is of our range and
   // nobody's, else the next that nobody has. kResourceExhausted when all are taken.
   absl::StatusOr<uid_t> Assign(const std::string& pod_uid, std::optional<std::int64_t> wish);
-  // Nothing of the pod runs any more.
+  // Frees the user of a pod of which nothing runs any more.
   void Release(const std::string& pod_uid);
 
   uid_t first() const { return first_; }
@@ -69,11 +69,11 @@ class PodUsers {
   std::set<uid_t> taken_;
 };
 
-// The folder on the way to `path`, or `path` itself, that `user` cannot enter; empty when it can
-// reach all of them. Folders of groups count as closed: such a user has no group but its own.
+// Returns the first folder above `path`, or `path` itself, that `user` cannot enter; empty when it
+// can reach all of them. Folders of groups count as closed: such a user has no group but its own.
 std::filesystem::path ClosedTo(uid_t user, const std::filesystem::path& path);
 
-// For a child between fork and exec: user and group `user`, no other group, and with that no
+// Makes a child, between fork and exec, user and group `user`, with no other group, and so with no
 // capability. False, with errno, when something is left.
 bool BecomeUser(uid_t user);
 

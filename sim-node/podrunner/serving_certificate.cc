@@ -58,7 +58,7 @@ Certificate Make(const Key& key, const std::string& node, WallTime now) {
   return good ? std::move(certificate) : nullptr;
 }
 
-// What `write` puts into memory; empty when it fails.
+// Returns the text that `write` puts into memory; empty when it fails.
 template <typename Write>
 std::string Pem(const Write& write) {
   const Memory out(BIO_new(BIO_s_mem()));

@@ -28,7 +28,7 @@ constexpr std::string_view kStateSuffix = ".container";
 
 int PidFd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
-// What a child needs, made before fork: after it only async-signal-safe calls are allowed.
+// The arguments of a child, made before fork: after it only async-signal-safe calls are allowed.
 struct ChildImage {
   std::vector<char*> argv;
   std::vector<std::string> variables;
@@ -69,8 +69,8 @@ ChildImage MakeImage(const Launch& launch) {
   return image;
 }
 
-// The program, opened before the user changes: it may lie where only we can go. What it may do is
-// decided by its own mode.
+// The program, opened before the user changes: it may lie where only we can go. The file's own mode
+// decides whether the user may run it.
 int OpenProgram(const std::string& path) { return open(path.c_str(), O_PATH | O_CLOEXEC); }
 
 void Limit(__rlimit_resource resource, rlim_t most) {
@@ -99,7 +99,7 @@ bool GiveUpOurRights(const Launch& launch) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-// What a child is told before fork.
+// The descriptors and the parent of a child, known before fork.
 struct ChildEnds {
   int out = -1;
   int err = -1;
@@ -119,7 +119,7 @@ struct ChildEnds {
   dup2(null, STDIN_FILENO);
   dup2(ends.out, STDOUT_FILENO);
   dup2(ends.err, STDERR_FILENO);
-  // Everything else of ours is close-on-exec; this also covers what libraries forgot.
+  // All our other descriptors are close-on-exec; this also closes those of libraries that are not.
   syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
   if (GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
     // After the user, whose change takes the signal away (prctl(2)).
@@ -272,8 +272,8 @@ absl::Status PosixSpawner::Start(const Launch& launch) {
   child->user = launch.user;
   child->log = std::make_unique<ContainerLog>(launch.log_file, ContainerLog::Limits{});
   TAHOMA_RETURN_IF_ERROR(WriteState(StateFile(launch.id), launch.user));
-  // Under the lock, so that the loop's thread forks nothing while this child is half made, and the
-  // destructor finds every child.
+  // The lock is held, so that the loop's thread forks nothing while this child is half made, and
+  // the destructor finds every child.
   const std::lock_guard lock(mutex_);
   if (stopping_) return Unavailable("the pod runner is stopping");
   child->pid = fork();
@@ -307,7 +307,7 @@ void PosixSpawner::Signal(const std::string& id, bool force) {
 
 void PosixSpawner::Drain(int& fd, LogStream stream, Child& child, bool to_the_end) {
   char piece[16 << 10];
-  // One piece a turn while it runs, so that one chatty container does not starve the others; a
+  // One piece a round while it runs, so that one chatty container does not starve the others; a
   // pipe holds at most 1 MiB once nobody writes any more.
   for (int turns = to_the_end ? 1024 : 1; fd >= 0 && turns > 0; --turns) {
     const ssize_t got = read(fd, piece, sizeof piece);

@@ -11,11 +11,11 @@
 //
 // When the leader ends the rest of its group is killed, as the end of a container's first process
 // ends a container; after the last container of a user, whatever else runs as that user. The kernel
-// kills the leader when this program dies; Sweep finds what is left of a former run by the state
-// files and the variable TAHOMA_CONTAINER_ID, which children inherit unless they mean not to. What
-// has hidden itself from that is ended with the users of pods (PodUsers::Open).
+// kills the leader when this program dies; Sweep finds processes of a former run by the state files
+// and the variable TAHOMA_CONTAINER_ID, which children inherit unless they remove it. Processes
+// that hide from it are ended with the users of pods (PodUsers::Open).
 //
-// Scope: POSIX processes. What to start and when is NodePods' decision.
+// Scope: POSIX processes. NodePods decides what to start and when.
 //
 // Thread safety: Start and Signal may be called from any thread; `ended` is called from the
 // spawner's own thread.
@@ -62,12 +62,12 @@ struct Ended {
   Exit exit{};
 };
 
-// What starts containers: processes here, nothing in the simulator.
+// The interface that starts containers: as processes here, as nothing in the simulator.
 class Spawner {
  public:
   virtual ~Spawner() = default;
-  // After OK, `ended` is called once for that id. An error says what could not be run and why; then
-  // it is not called.
+  // Starts a container. After OK, `ended` is called once for that id. An error says what could not
+  // be run and why; then `ended` is not called.
   virtual absl::Status Start(const Launch& launch) = 0;
   // SIGTERM or SIGKILL to the whole group; nothing when it has ended.
   virtual void Signal(const std::string& id, bool kill) = 0;
