@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
   sim::Options options;
   const config::Spec spec = sim::DeclareOptions(options);
   if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
-  // State, logs, keys and the plugin's socket are this user's alone. What pods must reach is opened
-  // where it is made.
+  // State, logs, keys and the plugin's socket are this user's alone. Files that pods must reach get
+  // their mode where they are made.
   umask(0077);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("sim-node"));
   if (const absl::Status checked = sim::CheckOptions(options); !checked.ok()) return Fail(checked);

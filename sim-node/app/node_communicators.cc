@@ -40,7 +40,7 @@ class NodeCommunicators::Events final : public PeerEvents {
 
 namespace {
 
-// What keeps strangers from passing for a peer: a folder of ours, or TLS.
+// Secures the peer link against strangers: by a private folder, or by TLS.
 absl::Status Secure(const Options& options, PeerLink::Options& link) {
   link.log = [](const std::string& line) { spdlog::warn("{}", line); };
   TAHOMA_ASSIGN_OR_RETURN(const wire::Address address, wire::ParseAddress(link.listen_address));

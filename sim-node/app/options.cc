@@ -121,7 +121,7 @@ absl::Status CheckAdmin(const Options& options) {
       options.admin_address);
 }
 
-// Of the log endpoint, which stands in the kubelet's place.
+// Checks the options of the log endpoint, which stands in the kubelet's place.
 absl::Status CheckLogs(const Options::Runner& runner) {
   if (!runner.log_client_ca_file.empty() && !runner.log_tls) {
     return InvalidArgument("podRunner.logClientCaFile needs podRunner.logTls: true");

@@ -30,7 +30,7 @@ struct Options {
     std::string address{};
     std::string node_name{};  // needed with peer_tls only
   };
-  // How nodes prove to each other who they are, over linkAddress and efa.address.
+  // The mutual authentication of nodes, over linkAddress and efa.address.
   struct PeerTls {
     std::string cert_file{};  // its names must be this node's; empty: no TLS
     std::string key_file{};
@@ -45,7 +45,7 @@ struct Options {
     std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
     std::chrono::nanoseconds election_timeout = std::chrono::seconds(600);
   };
-  // The way to nodes of other UltraServers, and between nodes that are in none.
+  // The connections to nodes of other UltraServers, and between nodes that are in none.
   struct Efa {
     struct Peer {
       std::string node_name{};
@@ -98,8 +98,7 @@ struct Options {
 
 config::Spec DeclareOptions(Options& options);
 
-// What depends on several options; also fills what defaults to something near
-// another option.
+// Checks options that depend on each other; also fills defaults that follow another option.
 absl::Status CheckOptions(Options& options);
 
 wire::TlsFiles PeerTlsFiles(const Options& options);

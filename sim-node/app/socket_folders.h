@@ -1,5 +1,5 @@
-// The folders of a sim-node's unix sockets: one kind nobody else may enter, the other is given to
-// containers.
+// Makes the folders of a sim-node's unix sockets: one kind that nobody else may enter, and one that
+// pods may enter.
 //
 //   TAHOMA_RETURN_IF_ERROR(MakePrivateFolder("/run/tahoma/node.sock"));
 //   TAHOMA_RETURN_IF_ERROR(MakeWorkloadFolder("/run/tahoma/node.sock.pods/workload.sock"));
