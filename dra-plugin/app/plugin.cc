@@ -17,7 +17,7 @@ constexpr milliseconds kWatchPeriod = std::chrono::seconds(30);
 constexpr milliseconds kWatchTimeout = std::chrono::seconds(40);
 constexpr milliseconds kFirstRetry(100);
 constexpr milliseconds kPublishRetryMax = std::chrono::seconds(30);
-// A kubelet that starts deletes its node's slices, at a time of its own
+// A kubelet that starts deletes its node's ResourceSlices, at a time of its own
 // (docs/reference/kubernetes-dra.md#what-the-kubelet-does).
 constexpr milliseconds kAfterRegistration = std::chrono::seconds(30);
 

@@ -1,4 +1,4 @@
-// The whole plugin: follows sim-node, publishes slices, serves the kubelet.
+// The whole plugin: follows sim-node, publishes ResourceSlices, serves the kubelet.
 //
 //   absl::StatusOr<std::unique_ptr<Plugin>> plugin = Plugin::Start(options, transport, clock);
 //   …
@@ -56,8 +56,8 @@ struct PluginOptions {
 
 class Plugin {
  public:
-  // Everything that can be wrong at the start: paths, a damaged checkpoint, sockets in use.
-  // sim-node and the API server may still be away. References must outlive the plugin.
+  // Starts the plugin. Fails for wrong paths, a damaged checkpoint, or sockets in use; sim-node and
+  // the API server may still be away. References must outlive the plugin.
   static absl::StatusOr<std::unique_ptr<Plugin>> Start(PluginOptions options,
                                                        kube::Transport& transport,
                                                        const Clock& clock);
@@ -113,7 +113,7 @@ class Plugin {
   std::shared_ptr<wire::Connection> session_;
   std::optional<Pool> pool_;
   bool publish_now_ = false;
-  bool publish_soon_ = false;  // the kubelet came back and may yet wipe our slices
+  bool publish_soon_ = false;  // the kubelet came back and may yet wipe our ResourceSlices
 
   std::thread follow_thread_;
   std::thread publish_thread_;

@@ -214,7 +214,7 @@ absl::Status CheckUltraServer(const wire::Inventory& inventory, int mode) {
   return absl::OkStatus();
 }
 
-// For a whole node whose claim names no mode; 0 while nothing is elected.
+// Returns the mode of a claim for a whole node that names none; 0 while nothing is elected.
 int WidestMode(const wire::UltraServer& ultra_server) {
   return ultra_server.election && ultra_server.election->running ? 0 : ultra_server.mode;
 }

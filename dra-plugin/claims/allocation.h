@@ -1,5 +1,5 @@
-// What a ResourceClaim gives this node: its allocation read from the API object, and the grant for
-// sim-node made from it.
+// Reads the allocation of a ResourceClaim for this node from the API object, and makes the grant
+// for sim-node from it.
 //
 //   absl::StatusOr<Allocation> allocation = ReadAllocation(claim_json, ref);
 //   absl::StatusOr<wire::ClaimGrant> grant = BuildGrant(ref, *allocation, inventory);

@@ -134,7 +134,7 @@ absl::Status Claims::Commit(const PreparedClaim& claim, Checkpoint& checkpoint) 
     status = state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
   }
   if (status.ok()) return status;
-  // What cannot be undone now is undone by Start and Reconcile.
+  // Start and Reconcile undo the rest if this fails.
   for (const absl::Status& undone : {cdi_.Remove(CdiFileName(uid)), node_.Release(uid)}) {
     if (!undone.ok()) spdlog::warn("undoing claim {}: {}", uid, Message(undone));
   }

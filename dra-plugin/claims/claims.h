@@ -9,8 +9,8 @@
 // which is the commit: a crash before it leaves only what Start and Reconcile undo. Unprepare
 // undoes in the other order and needs nothing from the API server.
 //
-// The checkpoint is read anew at every call, because during a rolling update two plugins work in
-// turns; the caller holds the lock between processes.
+// The checkpoint is read anew at every call, because during a rolling update two plugins work
+// alternately; the caller holds the lock between processes.
 //
 // Scope: the state machine. Threads, sockets and locks are dra-plugin/kubelet and app.
 //
@@ -31,7 +31,7 @@
 
 namespace tahoma::dra {
 
-// What the state machine needs of sim-node. Failures of transport are kUnavailable or
+// The calls to sim-node that the state machine needs. Failures of transport are kUnavailable or
 // kDeadlineExceeded.
 class NodePort {
  public:
@@ -44,7 +44,7 @@ class NodePort {
   virtual absl::StatusOr<std::vector<wire::ClaimGrant>> List() = 0;
 };
 
-// Where ResourceClaims are read.
+// The source of ResourceClaims.
 class ClaimSource {
  public:
   virtual ~ClaimSource() = default;
@@ -80,7 +80,7 @@ class Claims {
   // by the next Reconcile.
   absl::Status Unprepare(const ClaimRef& claim);
 
-  // What is prepared now.
+  // Loads the claims that are prepared now.
   absl::StatusOr<Checkpoint> Load();
 
  private:

@@ -16,7 +16,7 @@ using hw::DeviceName;
 
 std::string TahomaName(std::string_view name) { return fmt::format("tahoma.dev/{}", name); }
 
-// Everything that BuildPool's parts need to look at.
+// The inputs of BuildPool's parts.
 struct Source {
   const wire::Inventory& inventory;
   const hw::InstanceType& type;
@@ -25,7 +25,7 @@ struct Source {
   bool partitions() const { return options.publish.lnc1 || options.publish.lnc2; }
   bool node() const { return options.publish.node && inventory.ultra_server.has_value(); }
   int cores_per_chip() const { return type.chip->physical_cores; }
-  // So many fill one set: 4 chips of 8 cores, 16 of 2.
+  // The number of chips that fill one counter set: 4 chips of 8 cores, 16 of 2.
   int chips_per_set() const { return static_cast<int>(kMaxCountersPerSet) / cores_per_chip(); }
   // Counters are needed as soon as two devices can overlap.
   bool counters() const { return partitions() || node(); }
@@ -62,8 +62,9 @@ void AddPlace(const Source& source, Device& device) {
   }
 }
 
-// What AWS's driver shows in /sys/class/neuron_device, in its words for nothing. All of them
-// always: nodes that differ only in what they have elected stay alike for whoever groups them.
+// Adds what AWS's driver shows in /sys/class/neuron_device, with its words for "none". All
+// attributes are always there: nodes that differ only in their election stay equal for readers that
+// group them.
 void AddElection(const wire::UltraServerElection& election, Device& device) {
   constexpr std::string_view kNobody = "0000000000000000";
   std::string modes = election.running ? "busy" : "";
@@ -103,7 +104,7 @@ void AddTaints(const Source& source, std::string_view reason, Device& device) {
   }
 }
 
-// Why a chip must not be used; empty when it may.
+// Returns why a chip must not be used; empty when it may.
 std::string Unhealthy(const wire::Chip& chip) {
   if (chip.healthy) return "";
   return chip.reason.empty() ? "unknown" : chip.reason;

@@ -1,4 +1,4 @@
-// The devices that a node publishes, made from what sim-node reports.
+// The devices that a node publishes, made from sim-node's inventory.
 //
 //   absl::StatusOr<Pool> pool = BuildPool(inventory, {.publish = {.lnc1 = false}});
 //   for (const SliceContent& slice : CutIntoSlices(*pool)) …
@@ -6,7 +6,7 @@
 // Names, attributes, counters and taints are those of docs/design/0001-seams.md; AWS's attributes
 // have AWS's names and types, so that its manifests select our devices unchanged.
 //
-// Scope: a pure function. Writing slices is dra-plugin/slices.
+// Scope: a pure function. dra-plugin/slices writes the ResourceSlices.
 //
 // Thread safety: values and pure functions.
 
@@ -29,8 +29,8 @@ inline constexpr std::string_view kDriver = "neuron.aws.com";
 inline constexpr std::string_view kManagedTaint = "tahoma.dev/managed";
 inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
-// resource.k8s.io/v1 since 1.35: at most 64 devices in a slice of which any has taints or consumes
-// counters; all of ours have a taint. Earlier servers allow 128.
+// resource.k8s.io/v1 since 1.35: at most 64 devices in a ResourceSlice of which any has taints or
+// consumes counters; all of ours have a taint. Earlier servers allow 128.
 inline constexpr std::size_t kMaxDevicesPerSlice = 64;
 inline constexpr std::size_t kMaxCounterSetsPerSlice = 8;
 inline constexpr std::size_t kMaxCountersPerSet = 32;
@@ -75,7 +75,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// What a node shows: at fleet size every byte of a slice is etcd's, so it is chosen per node pool.
+// The devices that a node publishes: in a large fleet every byte of a ResourceSlice costs etcd, so
+// each node pool chooses.
 struct Publish {
   bool chips = true;
   bool lnc1 = true;
@@ -84,7 +85,7 @@ struct Publish {
   bool operator==(const Publish&) const = default;
 };
 
-// From the configuration's list of "chips", "lnc1", "lnc2", "node". kInvalidArgument for another
+// Parses the configuration's list of "chips", "lnc1", "lnc2", "node". kInvalidArgument for another
 // word, a word twice, or an empty list.
 absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words);
 
@@ -104,15 +105,16 @@ struct Pool {
 // type.
 absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options);
 
-// One slice of the pool: either counter sets or devices, never both (since 1.35).
+// The content of one ResourceSlice of the pool: either counter sets or devices, never both (since
+// 1.35).
 struct SliceContent {
   std::vector<CounterSet> counter_sets = {};
   std::vector<Device> devices = {};
   bool operator==(const SliceContent&) const = default;
 };
 
-// The slices in the order of their index; a group begins a new slice, so that a change touches as
-// few as possible. An empty pool is one empty slice.
+// Returns the ResourceSlices in the order of their index; a group begins a new one, so that a
+// change touches as few as possible. An empty pool is one empty ResourceSlice.
 std::vector<SliceContent> CutIntoSlices(const Pool& pool);
 
 }  // namespace tahoma::dra

@@ -1,4 +1,5 @@
-// One call at a time, across threads and, during a rolling update, across processes.
+// A lock that admits one call at a time, across threads and, during a rolling update, across
+// processes.
 //
 //   CallLock lock(data_folder + "/serialize.lock");
 //   absl::StatusOr<CallLock::Held> held = lock.Acquire();   // until `held` goes
@@ -32,7 +33,7 @@ class CallLock {
 
   explicit CallLock(std::string path) : path_(std::move(path)) {}
 
-  // Waits for its turn. kUnavailable when the lock file cannot be opened.
+  // Waits until the lock is free. kUnavailable when the lock file cannot be opened.
   absl::StatusOr<Held> Acquire();
 
  private:

@@ -1,4 +1,4 @@
-// What the kubelet asks of the driver, without gRPC.
+// The calls of the kubelet to the driver, without gRPC.
 //
 // Thread safety: implementations may be called from any thread.
 

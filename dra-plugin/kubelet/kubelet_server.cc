@@ -29,7 +29,7 @@ constexpr std::int64_t kHealthTimeoutSeconds = 30;
 constexpr int kMaxThreads = 16;  // two streams and a few calls; a kubelet is one client
 constexpr std::int64_t kStopGraceSeconds = 5;
 
-// What both versions of the driver's service do; the kubelet's messages differ in name only.
+// The answers of both versions of the driver's service; the kubelet's messages differ in name only.
 class DriverAnswers {
  public:
   DriverAnswers(DriverCalls& driver, CallLock& lock) : driver_(driver), lock_(lock) {}
