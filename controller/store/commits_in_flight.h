@@ -24,7 +24,7 @@ class CommitsInFlight {
   CommitsInFlight(const CommitsInFlight&) = delete;
   CommitsInFlight& operator=(const CommitsInFlight&) = delete;
 
-  // One commit is on its way; one Answer will follow.
+  // Counts one commit as sent; one Answer will follow.
   void Start();
   void Answer(const absl::Status& status);
 

@@ -61,8 +61,9 @@ absl::Status InUse(const std::string& dir, std::string_view reason) {
   return FailedPrecondition("is in use by another process; stop it or use another dataDir");
 }
 
-// After a full disk RocksDB would flush and go on, in a thread of its own that lives on while the
-// database is closed. What a failed commit has left is settled by Store::Recover.
+// Keeps RocksDB from recovering by itself: after a full disk it would flush and go on, in a thread
+// of its own that lives on while the database is closed. Store::Recover settles what a failed
+// commit has left.
 class Listener : public rocksdb::EventListener {
  public:
   explicit Listener(std::function<void()> on_tables_changed)
@@ -121,8 +122,8 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   db.stats_persist_period_sec = 0;
   db.max_bgerror_resume_count = 0;
   db.listeners.push_back(std::make_shared<Listener>(options.on_tables_changed));
-  // What is recovered from the log may never have been synced; RocksDB's default writes it to a
-  // table before anything builds on it, here too.
+  // Records that are recovered from the log may never have been synced. RocksDB's default, kept
+  // here, writes them to a table before anything builds on them.
   if (options.single_threaded) {
     db.avoid_flush_during_shutdown = true;
     db.max_total_wal_size = 4UL << 30U;
@@ -161,7 +162,8 @@ absl::Status Database::CheckUnused(const Options& options) {
   const rocksdb::Status locked = env->LockFile(options.dir + "/LOCK", &lock);
   if (locked.ok()) return FromRocks(env->UnlockFile(lock));
   const std::string reason = locked.ToString();
-  // Nobody's lock is in the way of a file that cannot even be opened.
+  // A lock file that cannot even be opened is an error of the file system, not another process's
+  // lock.
   if (reason.find("open a file for lock") != std::string::npos) return FromRocks(locked);
   return InUse(options.dir, reason);
 }

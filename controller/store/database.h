@@ -44,7 +44,7 @@ class Database {
     bool create = false;
     // Called when tables were written, from RocksDB's threads; must be short.
     std::function<void()> on_tables_changed = nullptr;
-    // Told RocksDB's warnings, a line each, from any thread.
+    // Called with RocksDB's warnings, a line each, from any thread.
     std::function<void(const std::string& line)> log = nullptr;
   };
   using Operations = std::vector<const WriteBatch::Operation*>;
@@ -62,7 +62,7 @@ class Database {
   // All of them or none, on disk. After an error it is unknown which, but until it is closed the
   // database shows none of them.
   absl::Status Write(const Operations& operations);
-  // Of the newest change.
+  // The sequence number of the newest change.
   std::uint64_t sequence() const;
 
   // The state of one moment, while it lives.
@@ -84,7 +84,7 @@ class Database {
 
   // kNotFound when there is no such key.
   absl::StatusOr<std::string> Get(Keyspace keyspace, std::string_view key) const;
-  // From `from` on, in byte order, until `visit` returns false.
+  // Visits the keys from `from` on, in byte order, until `visit` returns false.
   absl::Status Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const;
 
  private:

@@ -1,4 +1,4 @@
-// A store's folder before RocksDB opens it: whose it is, and whether it holds what it held.
+// Makes a store's folder private, and checks before RocksDB opens it that it has lost nothing.
 //
 //   TAHOMA_RETURN_IF_ERROR(MakePrivate(dir, notes));
 //   TAHOMA_ASSIGN_OR_RETURN(const FolderFound found, CheckFolder(dir, guarded));

@@ -31,7 +31,8 @@ std::uint64_t LittleEndian(std::string_view bytes) {
   return value;
 }
 
-// As RocksDB stores a checksum, so that one of text with checksums in it is no special case.
+// Returns a checksum as RocksDB stores it: masked, so that text that contains checksums is no
+// special case.
 std::uint32_t Masked(std::uint32_t crc) { return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U; }
 
 struct Fragment {
@@ -52,7 +53,7 @@ std::optional<Fragment> FragmentAt(std::string_view log, std::size_t at) {
   return Fragment{type, log.substr(at + kHeader, length)};
 }
 
-// What is left of a block that is too short for a header is not used.
+// The rest of a block that is too short for a header is not used.
 std::size_t SkipPadding(std::size_t at) {
   const std::size_t left = kBlock - at % kBlock;
   return left < kHeader ? at + left : at;

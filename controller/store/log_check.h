@@ -47,9 +47,9 @@ struct LogEnd {
 LogEnd ReadLog(std::string_view log, const std::function<void(const LogRecord&)>& visit);
 
 struct LogsFound {
-  // Of the last change in any log; nothing when no log has a record.
+  // The sequence number of the last change in any log; nothing when no log has a record.
   std::optional<std::uint64_t> last_sequence;
-  // Logs that end with bytes of a write that did not end.
+  // Logs that end with an incomplete write.
   struct Tail {
     std::string path;
     std::uint64_t whole = 0;

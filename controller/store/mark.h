@@ -1,14 +1,13 @@
-// How far a store had come: a small file in its folder by which the next start notices that the
-// folder holds less.
+// The mark of a store's newest commit: a small file in its folder by which the next start notices
+// that the folder holds less.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const std::optional<Mark> mark, ReadMark(dir));
 //   …
 //   TAHOMA_ASSIGN_OR_RETURN(MarkFile file, MarkFile::Open(dir, mark));   // on disk
 //   file.Note({.sequence = 4711, …});                                    // after every commit
 //
-// Note is not synced: that would cost every commit a second sync. So a process may end in any way
-// and the mark is exact, while after a power cut it may be some seconds old. It is never ahead of
-// what is on disk.
+// Note is not synced: that would cost every commit a second sync. So the mark is exact however the
+// process ends, while after a power cut it may be some seconds old. It is never ahead of the disk.
 //
 // Scope: the file ACKNOWLEDGED (docs/formats/store.md).
 //
@@ -35,7 +34,7 @@ struct Mark {
 
 inline constexpr const char* kMarkName = "ACKNOWLEDGED";
 
-// Nothing when there is no such file; kDataLoss when it cannot be understood.
+// Reads the mark; nothing when there is no such file, kDataLoss when it is malformed.
 absl::StatusOr<std::optional<Mark>> ReadMark(const std::string& dir);
 
 class MarkFile {

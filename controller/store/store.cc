@@ -15,12 +15,12 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::string_view kFormatKey = "format";
-// What RocksDB writes to open a folder, beside a copy of what is in its logs.
+// The bytes that RocksDB writes to open a folder, beside a copy of the contents of its logs.
 constexpr std::uint64_t kRoomToOpen = 4UL << 20U;
 
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
-// What brings back what `operations` replace or delete in `database`.
+// Returns the batch that restores the values that `operations` replace or delete in `database`.
 absl::StatusOr<WriteBatch> UndoOf(const Database& database,
                                   const Database::Operations& operations) {
   WriteBatch undo;
@@ -108,7 +108,7 @@ absl::Status Store::OpenDatabase() {
   auto opened = Database::Open(std::move(database));
   if (!opened.ok()) return Explain(opened.status());
   TAHOMA_RETURN_IF_ERROR(CheckFormat(**opened));
-  // Only a store with content can be less than it was.
+  // Only a store with content can have lost any.
   unmarked_ = !found->is_new && !found->mark;
   TAHOMA_RETURN_IF_ERROR(BeginMark(**opened));
   if (found->is_new) Log(fmt::format("created a new store in {}", options_.dir));
@@ -134,7 +134,7 @@ absl::Status Store::BeginMark(const Database& database) {
   return absl::OkStatus();
 }
 
-// Before anything in the folder is changed.
+// Runs before anything in the folder is changed.
 absl::Status Store::CheckExtent(const Mark& mark,
                                 std::optional<std::uint64_t> newest_in_logs) const {
   std::uint64_t newest = 0;
@@ -276,8 +276,8 @@ void Store::SetAfterGroup(std::function<void()> after) {
   after_group_ = std::move(after);
 }
 
-// What a group does, in its order, without what a later operation on the same key makes void: each
-// commit of the API tells the newest version.
+// Returns the operations of a group, in its order, without those that a later operation on the same
+// key replaces: each commit of the API writes the newest version.
 Database::Operations Store::Effective(const std::vector<Pending>& group) {
   Database::Operations operations;
   for (const Pending& pending : group) {

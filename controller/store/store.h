@@ -8,15 +8,15 @@
 // syncs.
 //
 // After a write or sync has failed nobody can know what the disk holds, so the store stops: every
-// later commit is refused with kUnavailable. From then on it tries to come back: it closes the
-// folder, opens it again, so that recovery reads what is really there, and takes back whatever the
-// failed commits left of themselves. Then it goes on, with exactly what was acknowledged. Whoever
-// keeps a copy in memory of what was acknowledged need not read it again.
+// later commit is refused with kUnavailable. From then on it tries to recover: it closes the
+// folder, opens it again, so that recovery reads what is really there, and undoes the rest of the
+// failed commits. Then it takes commits again, with exactly the acknowledged contents. A caller
+// that keeps a copy of these in memory need not read them again.
 //
 // A folder that holds less than was acknowledged, or is damaged, is refused and left as it is
 // (docs/formats/store.md says what can be noticed).
 //
-// Scope: bytes under keys (docs/formats/store.md). What they mean belongs to the callers.
+// Scope: bytes under keys (docs/formats/store.md). The callers know their meaning.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -56,9 +56,9 @@ struct StoreOptions {
   // there was a store is refused, by a file beside it (DIR.created), and messages say to restore a
   // backup. Otherwise, as in a cluster, they say to begin with an empty folder.
   bool only_copy = false;
-  // How long after a failure, and after each attempt, the store tries to come back.
+  // The time from a failure, or an attempt to recover, to the next attempt.
   std::chrono::milliseconds retry_every = std::chrono::seconds(1);
-  // Told what an administrator should know, one line each; from any thread.
+  // Called with lines for the administrator, from any thread.
   std::function<void(const std::string& line)> log = nullptr;
 };
 
@@ -88,9 +88,9 @@ class Store {
   // succeeds once everything queued before it is on disk.
   absl::Status Commit(WriteBatch batch);
 
-  // As Commit, answered by `done`. Calls of `done` come in the order of the calls of CommitAsync,
-  // one at a time, from the store's thread (single_threaded: before CommitAsync returns). `done`
-  // must be short and must not commit.
+  // Commits, and answers by calling `done`. Calls of `done` come in the order of the calls of
+  // CommitAsync, one at a time, from the store's thread (single_threaded: before CommitAsync
+  // returns). `done` must be short and must not commit.
   using Done = std::function<void(const absl::Status&)>;
   void CommitAsync(WriteBatch batch, Done done);
 
@@ -112,10 +112,10 @@ class Store {
   // cannot come back. kUnavailable when it has stopped.
   absl::StatusOr<std::unique_ptr<Database::Moment>> Freeze() const;
 
-  // Why the store takes no commits: kUnavailable while it tries to come back, another code when
-  // that cannot be and the program must end; OK while all is well.
+  // Returns why the store takes no commits: kUnavailable while it tries to recover, another code
+  // when it cannot and the program must end; OK while it takes commits.
   absl::Status health() const;
-  // How often it has stopped.
+  // The number of times that it has stopped taking commits.
   std::uint64_t failures() const { return failures_; }
 
   // Tries to come back at once. The store's thread does it by itself; single_threaded: the caller.
@@ -166,7 +166,7 @@ class Store {
   std::atomic<std::uint64_t> failures_ = 0;
   bool unmarked_ = false;
 
-  // Of whoever writes: the committer, or single_threaded the caller.
+  // Owned by the thread that writes: the committer, or the caller if single_threaded.
   MarkFile mark_file_;
   Mark mark_;
   std::atomic<bool> tables_changed_ = false;

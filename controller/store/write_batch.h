@@ -1,4 +1,4 @@
-// What one commit writes: puts and deletes in any keyspace, all of them or none.
+// The puts and deletes of one commit, in any keyspace: all of them are written or none.
 //
 //   WriteBatch batch;
 //   batch.Put(Keyspace::kApi, "o/pods/default/web", bytes);
@@ -21,7 +21,7 @@
 
 namespace tahoma::controller {
 
-// Who owns which keys is in docs/formats/store.md.
+// docs/formats/store.md says which part of the program owns which keys.
 enum class Keyspace : std::uint8_t { kMeta, kApi, kLedger };
 inline constexpr std::size_t kKeyspaceCount = 3;
 
