@@ -1,10 +1,10 @@
-// The table of who may do what that holds now, and its replacement while requests run.
+// Holds the current access table, and replaces it while requests run.
 //
 //   AccessControl access(*std::move(table));
 //   access.table()->Authorize(user, attributes, view);
 //   access.Replace(*std::move(next));            // an identity file was changed
 //
-// Whoever keeps a connection open (a watch) asks again when version() has changed.
+// Requests that stay open (watches) are authorized again when version() has changed.
 //
 // Thread safety: any thread.
 

@@ -14,7 +14,8 @@ constexpr std::size_t kGroupsMost = 64;
 constexpr std::size_t kNamespacesMost = 256;
 
 constexpr std::string_view kSystem = "system:";
-// Who calls an API that asks for nothing; the name is that of kube-apiserver's old insecure port.
+// The caller of an API that authenticates nobody; kube-apiserver's old insecure port used this
+// name.
 constexpr std::string_view kUnsecured = "system:unsecured";
 
 // Names stand in logs and messages.
@@ -144,7 +145,7 @@ std::shared_ptr<const rest::Identity> AccessTable::Authenticate(
   }
   if (client) return UserOf(*client);
   if (!token || token->empty()) return nullptr;
-  // By its digest: how long the look-up takes says nothing about a token.
+  // The key is the token's digest, so that the time of the look-up says nothing about a token.
   const auto found = tokens_.find(Sha256(*token));
   return found == tokens_.end() ? nullptr : found->second;
 }

@@ -1,12 +1,12 @@
-// Who may call, by which token or certificate, and what each may do: one version of the truth.
+// The callers, their tokens or certificates, and the permissions of each: one immutable version.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, {}));
 //   head.identity = table.Authenticate(head);
 //   const AccessDecision decision = table.Authorize(*user, attributes, objects);
 //   if (!decision.allowed) return Forbidden(decision.reason);
 //
-// Everything is a function of the table, the user and the question, so what `kubectl auth can-i`
-// answers is what the request itself would meet.
+// Every answer is a function of the table, the user and the question, so `kubectl auth can-i`
+// answers as the request itself would be.
 //
 // Scope: deciding. identity_file.h reads the identities, access_control.h replaces one table by the
 // next.
@@ -79,7 +79,7 @@ class AccessTable {
   };
   AccessTable() = default;
   absl::Status Add(const IdentityEntry& entry);
-  // By name and by group; the node's name, for the role node.
+  // Returns the grants by name and by group; for the role node, by the node's name.
   std::vector<const Grant*> GrantsOf(const rest::Identity& user) const;
 
   bool open_ = false;
@@ -94,7 +94,8 @@ inline constexpr std::string_view kAuthenticatedGroup = "system:authenticated";
 inline constexpr std::string_view kNodesGroup = "system:nodes";
 inline constexpr std::string_view kNodePrefix = "system:node:";
 
-// Whose token it is, when it is a node's: "n1" of system:node:n1 in system:nodes.
+// Returns the node of a node's identity: "n1" for system:node:n1 in system:nodes; nothing for
+// others.
 std::optional<std::string_view> NodeOf(const rest::Identity& user);
 
 // `pods "p" is forbidden: User "x" cannot …`, the message without its beginning; source:

@@ -1,4 +1,4 @@
-// What a request wants, in the terms of authorization: a verb on a resource, or on a path.
+// The attributes of a request for authorization: a verb on a resource, or on a path.
 //
 //   const Attributes list{.verb = "list", .resource = "pods", .name_space = "default"};
 //   const Attributes metrics{.verb = "get", .path = "/metrics"};
@@ -38,7 +38,8 @@ struct Attributes {
   }
 };
 
-// Of a request for a path that is no resource's: the verb is the method in lower case.
+// Returns the attributes of a request for a path that is no resource's: the verb is the method in
+// lower case.
 inline Attributes PathAttributes(std::string_view method, std::string path) {
   Attributes wanted{.verb = std::string(method)};
   std::ranges::transform(wanted.verb, wanted.verb.begin(), AsciiLower);

@@ -1,12 +1,12 @@
-// The line that says who changed what, from where, and how it ended.
+// An audit line: the caller of a change, its object, its origin, and its result.
 //
 //   audit(AuditLine(event));    // {"kind":"Event","apiVersion":"audit.k8s.io/v1","verb":"create",…
 //
 // The fields are those of audit.k8s.io/v1 at level Metadata and stage ResponseComplete, so that
-// tools for Kubernetes' audit logs read them. What a client chose (target, user agent, names) is
-// bounded, and escaped as JSON wants it: nobody can write a line of his own.
+// tools for Kubernetes' audit logs read them. Texts that a client chose (target, user agent, names)
+// are bounded, and escaped as JSON: no client can write a line of its own.
 //
-// Scope: the text, and whose line it is. controller/access/audit_file.h writes it.
+// Scope: the text of a line. controller/access/audit_file.h writes it.
 //
 // Thread safety: pure functions; an Auditor may be used from any thread.
 
@@ -46,7 +46,7 @@ std::string AuditLine(const AuditEvent& event);
 // questions ("may I?") and the heartbeats of nodes (their leases) have none.
 bool IsAudited(const Attributes& attributes);
 
-// Where lines go.
+// The destination of audit lines.
 struct AuditSink {
   std::function<void(const std::string& line)> append = {};  // empty: there is no audit
   // Whether changes may go on; empty: whatever becomes of their lines.

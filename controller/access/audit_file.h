@@ -5,9 +5,9 @@
 //   file->Poll();                        // now and then: retries, and follows a rotation
 //
 // Lines are appended as they come, without a sync: a crash of the machine may take the last ones, a
-// crash of the program none. What cannot be written waits in memory, in order, up to 1 MiB; lines
-// beyond that are counted and lost. Half a line is finished before the next begins. When the file
-// has been renamed or removed, as log rotation does, the next Poll makes a new one.
+// crash of the program none. Lines that cannot be written wait in memory, in order, up to 1 MiB;
+// lines beyond that are counted and lost. Half a line is finished before the next begins. When the
+// file has been renamed or removed, as log rotation does, the next Poll makes a new one.
 //
 // Thread safety: any thread.
 

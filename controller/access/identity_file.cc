@@ -53,7 +53,7 @@ absl::Status CheckToken(std::string_view token) {
   if (visible && token.size() >= kTokenBytesLeast && token.size() <= kTokenBytesMost) {
     return absl::OkStatus();
   }
-  // Without the token: messages are logged.
+  // The message does not contain the token, because messages are logged.
   return InvalidArgument("token must have {} to {} visible ASCII characters", kTokenBytesLeast,
                          kTokenBytesMost);
 }

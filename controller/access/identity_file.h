@@ -1,4 +1,4 @@
-// The file that names who may call: tokens and certificates, with roles.
+// Reads the identity file: the tokens and certificates of callers, with their roles.
 //
 //   apiVersion: tahoma.dev/v1alpha1
 //   kind: IdentityFile

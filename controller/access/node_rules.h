@@ -1,4 +1,4 @@
-// What belongs to a node: the limits of the role `node`, so that one node's token is of no use
+// The limits of the role `node` to the node's own objects, so that one node's token is of no use
 // against the others.
 //
 //   if (const auto wrong = WrongForNode("node-3", attributes, objects)) return Denied(*wrong);
@@ -39,14 +39,15 @@ class NodeView {
                         std::string_view name, std::string_view node) const = 0;
 };
 
-// Where there are no objects: the admin API.
+// The view for an API without objects: the admin API.
 const NodeView& NoObjects();
 
-// Why `node` may not do that although its role's rules allow the verb on the resource.
+// Returns why `node` may not do that although its role's rules allow the verb on the resource;
+// nothing when it may.
 std::optional<std::string_view> WrongForNode(std::string_view node, const Attributes& attributes,
                                              const NodeView& view);
 
-// Of a create or update, whose body says what it is about.
+// The same for a create or update, whose body names the object.
 std::optional<std::string_view> WrongBodyForNode(std::string_view node,
                                                  const Attributes& attributes, const Json& body);
 

@@ -60,8 +60,8 @@ std::vector<Rule> NamespaceAdminRules() {
   return rules;
 }
 
-// Beyond Kubernetes' view, which shows nothing of the cluster: without it `kubectl get nodes` and
-// `kubectl tahoma topology` would be for administrators only.
+// Extends Kubernetes' role view, which shows nothing of the cluster: without it `kubectl get nodes`
+// and `kubectl tahoma topology` would be for administrators only.
 std::vector<Rule> ClusterReaderRules() {
   return {
       {Read(), {""}, {"nodes", "nodes/status"}},

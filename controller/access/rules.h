@@ -1,4 +1,4 @@
-// What each role may do, as rules in the form of Kubernetes' RBAC.
+// The permissions of each role, as rules in the form of Kubernetes' RBAC.
 //
 //   for (const Rule& rule : RulesOf(Role::kView)) if (Covers(rule, attributes)) …
 //
@@ -32,11 +32,13 @@ struct Rule {
   std::vector<std::string_view> paths = {};  // "/apis/*" covers what begins with "/apis/"
 };
 
-// What whoever is known may do: look at what is served, and ask what he may do.
+// The rules of every known caller: discovery of the served resources, and reviews of its own
+// access.
 const std::vector<Rule>& RulesOfEverybody();
-// In the namespaces that the role is given for.
+// The rules of a role in the namespaces that it is given for.
 const std::vector<Rule>& RulesInNamespace(Role role);
-// Only of a role that is not restricted to namespaces: what belongs to none, and paths.
+// The further rules of a role that is not restricted to namespaces: cluster-scoped resources and
+// paths.
 const std::vector<Rule>& RulesOfCluster(Role role);
 
 bool Covers(const Rule& rule, const Attributes& attributes);
