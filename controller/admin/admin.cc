@@ -115,7 +115,7 @@ rest::Response Unknown(const rest::Request& request) {
                        request.param("name")));
 }
 
-// Where the page begins, from ?from=NUMBER.
+// Returns the first item of the page, from ?from=NUMBER.
 absl::StatusOr<std::size_t> From(const rest::Request& request) {
   const auto text = request.query_value("from");
   if (!text) return std::size_t{0};

@@ -1,4 +1,4 @@
-// The REST admin API: what the controller sees and decides, read from snapshots.
+// The REST admin API: the controller's view and decisions, read from snapshots.
 //
 //   Admin admin([&] { return published.Take(); });
 //   admin.AddRoutes(server);                       // GET /v1/topology, /v1/gangs, /v1/why/…

@@ -25,7 +25,8 @@ std::optional<std::pair<std::string, std::string>> NamesAfter(std::string_view p
   return std::pair(*std::move(name_space), *std::move(name));
 }
 
-// Beside changes whatever only admins may do: a backup, which is read, holds every Secret.
+// Whether the audit records the request: it records changes, and reads that only admins may make,
+// since a backup holds every Secret.
 bool LeavesALine(const Attributes& wanted) {
   return IsAudited(wanted) || (!wanted.is_resource() && wanted.path != "/metrics");
 }
@@ -73,7 +74,7 @@ rest::Handler AdminAccess::Audited(rest::Handler handler) {
     if (!auditor_.MayChange()) {
       return rest::Response::Problem(503, "the audit file cannot be written; nothing is done");
     }
-    // Asked again: since the gate was, the caller's right may have gone.
+    // The permission is checked again: it may have been withdrawn since the gate checked it.
     rest::Response answer = decision.allowed
                                 ? handler(request)
                                 : rest::Response::Problem(403, DenialOf(*request.identity, wanted));

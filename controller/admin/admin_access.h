@@ -1,11 +1,11 @@
-// Who may call the admin API: the same identities and roles as the Kubernetes API's.
+// Access to the admin API, by the same identities and roles as the Kubernetes API's.
 //
 //   AdminAccess access(callers.access(), callers.audit(), clock, seed);
 //   server.SetGate([&](rest::Request& head) { return access.Admit(head); });
 //
-// What is read there is asked for as the objects it is about (AdminAttributes): view suffices, in
-// its own namespaces. Everything else but /metrics is a path, for admin only, and in the audit:
-// refusals by Admit, calls by the Audited handler of the route.
+// A read is authorized as a read of the objects that it shows (AdminAttributes): role view
+// suffices, in its own namespaces. Every other path but /metrics is for role admin only, and in the
+// audit: refusals by Admit, calls by the Audited handler of the route.
 //
 // Thread safety: any thread.
 
