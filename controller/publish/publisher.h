@@ -40,8 +40,8 @@ struct PublisherOptions {
   std::size_t event_queue = 1024;
   int events_per_second = 50;
   int event_burst = 200;
-  // Asked right before writes are sent. When it says no they are not sent and count as
-  // kUnavailable: another controller may lead. Empty: always.
+  // Called right before writes are sent. When it returns false they are not sent and count as
+  // kUnavailable: another controller may lead. Empty: always true.
   std::function<bool()> may_send = nullptr;
 };
 
@@ -60,7 +60,7 @@ class Publisher {
   // Waits when the queue is full.
   void Publish(std::vector<ApiWrite> writes);
   std::uint64_t dropped_events() const { return dropped_; }
-  // How long the oldest of the protocol's requests has been waiting for its answer.
+  // Returns how long the oldest request of the commit sequence has been waiting for its answer.
   std::chrono::nanoseconds LongestWait() const;
 
  private:
@@ -86,7 +86,8 @@ class Publisher {
   double tokens_ = 0;
   MonotonicTime refilled_{};
   absl::flat_hash_map<std::string, int> told_;  // event name -> count
-  // Of each thread: the monotonic nanosecond at which it sent what it now waits for; 0: nothing.
+  // For each thread the monotonic nanosecond at which it sent the request that it waits for; 0:
+  // none.
   std::vector<std::atomic<std::int64_t>> busy_since_;
   std::vector<std::thread> threads_;
 };

@@ -30,7 +30,7 @@ struct AnswerParsers {
   std::function<absl::StatusOr<std::shared_ptr<const PodFact>>(const Json&)> pod;
 };
 
-// Of every kind but kEvent.
+// Renders writes of every kind but kEvent.
 kube::Request Render(const ApiWrite& write);
 
 // The event as a new object, named by what it says, and as a patch of the one that exists.
