@@ -21,7 +21,8 @@ constexpr int kVersion = 1;
 constexpr std::size_t kPiece = 256UL << 10U;
 constexpr std::size_t kBatch = 4UL << 20U;
 
-// Of all lines so far: a line that is changed, missing or moved changes all that follow.
+// Returns the digest of all lines so far: a line that is changed, missing or moved changes all
+// later digests.
 Sha256Digest Chained(const Sha256Digest& before, std::string_view line) {
   std::string text(before.begin(), before.end());
   text += line;

@@ -1,12 +1,12 @@
-// Who may call the controller's APIs, read from files and read again when they change; and where
-// the audit goes.
+// Reads the callers of the controller's APIs from files, again when these change, and opens the
+// audit.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto callers, Callers::Open(options, metrics, log));
 //   HttpFront front(server, {.access = callers->access(), .audit = callers->audit()}, metrics);
 //   callers->Start();               // looks at the files once a second
 //
-// A file that has become wrong changes nothing: the identities read last hold on, the log says what
-// is wrong, and metrics show it. Files are compared by their contents.
+// A file with an error changes nothing: the identities that were read last remain valid, the log
+// says what is wrong, and metrics show it. Files are compared by their contents.
 //
 // Thread safety: Open, Start and the destructor from one thread; Poll from one at a time; the rest
 // from any.
@@ -53,7 +53,7 @@ class Callers {
   bool open() const { return access_->table()->open(); }
 
  private:
-  // What the files say; compared as a whole.
+  // The contents of the files; compared as a whole.
   struct Texts {
     std::string token;
     std::string identities;

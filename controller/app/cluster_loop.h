@@ -46,7 +46,7 @@ class ClusterLoop {
   void LoseHistory(const std::string& why);
   // Empty before Start.
   std::shared_ptr<const Snapshot> snapshot() const;
-  // As the loop's; empty before Start.
+  // Returns the loop's CoreTrouble; empty before Start.
   std::string CoreTrouble() const;
   std::string PublisherTrouble() const;
 

@@ -1,4 +1,4 @@
-// The core, running: watches feed it, its journal is durable, its writes are carried out.
+// Runs the core: feeds it from watches, keeps its journal, and carries out its writes.
 //
 //   CoreLoop loop(transport, journal, clock, {.log = log});
 //   TAHOMA_RETURN_IF_ERROR(loop.Start());        // reads the journal
@@ -6,9 +6,9 @@
 //   transport.Shutdown();                        // ends the watches' streams
 //   loop.Stop();
 //
-// When the API was restored from a backup, the loop fails with kAborted: what it knows is of a
-// history that is gone. Another loop on the same journal reads everything anew and publishes again
-// what the journal says, as after a restart (cluster_loop.h).
+// When the API was restored from a backup, the loop fails with kAborted: its state is of a history
+// that is gone. Another loop on the same journal reads everything anew and publishes the journal's
+// decisions again, as after a restart (cluster_loop.h).
 //
 // Threads: one for the core, which drains commands, plans, journals, applies and publishes
 // (docs/design/0013-decisions.md#one-thread-decides), and those of Ingest and Publisher, which only

@@ -20,8 +20,8 @@
 
 namespace tahoma::controller {
 
-// Of a data folder whose store is open in this process. Where the kernel does not say its boot id
-// it is random: then a restart waits for the end of its own lease.
+// Returns the lease identity of a data folder whose store is open in this process. It is random
+// where the kernel does not give its boot id: then a restart waits for the end of its own lease.
 std::string LeaseIdentity(const std::string& data_dir);
 
 }  // namespace tahoma::controller

@@ -10,7 +10,7 @@
 namespace tahoma::controller {
 namespace {
 
-// How late the end of a lease may be noticed.
+// The longest delay until the end of a lease is noticed.
 constexpr std::chrono::milliseconds kLook{500};
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Being the one controller that acts: waits for the Lease, renews it, and says when it is lost.
+// Leader election: waits for the Lease, renews it, and reports its loss.
 //
 //   Leadership leadership(transport, clock, {.ns = "tahoma-system", …});
 //   if (!leadership.Wait(stop)) return;               // stand-by until we lead
 //   while (leadership.leading()) …
 //
-// `leading` is asked of the clock each time: a process that was stopped and goes on does not lead
-// any more, even before it has seen its lease lost.
+// `leading` reads the clock each time: a process that was stopped and continues does not lead any
+// more, even before it has seen the loss of its lease.
 //
 // Thread safety: Wait from one thread; leading from any.
 

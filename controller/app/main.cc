@@ -35,7 +35,7 @@ void RaiseFileLimit() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Whatever the controller writes is for itself: its data holds Secrets.
+  // Files that the controller writes are readable by itself only: its data holds Secrets.
   ::umask(0077);
   if (const std::optional<int> exit = tahoma::controller::RunBackupCommand(argc, argv)) {
     return *exit;
@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "controller: {}\n", tahoma::Message(status));
     return 2;
   }
-  // Before any thread begins, so that all inherit it: the signals are waited for instead.
+  // The signals are blocked before any thread begins, so that all inherit it; one thread waits for
+  // them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -1,4 +1,4 @@
-// What the controller can be told (docs/design/0001-seams.md).
+// The options of the controller (docs/design/0001-seams.md).
 //
 // Thread safety: values.
 
@@ -36,11 +36,11 @@ struct Options {
 
 config::Spec DeclareOptions(Options& options);
 
-// Whose pods (spec.schedulerName) the controller places. Not told: those for "tahoma" and, standing
-// alone, where there is no other scheduler, those for "default-scheduler".
+// Returns the schedulers (spec.schedulerName) whose pods the controller places. The default is
+// "tahoma" and, with --standalone, where there is no other scheduler, "default-scheduler".
 std::vector<std::string> SchedulerNames(const Options& options);
 
-// What the single values cannot say: combinations that make no sense.
+// Checks combinations of options; single values are checked where they are declared.
 absl::Status CheckOptions(const Options& options);
 
 }  // namespace tahoma::controller

@@ -56,12 +56,12 @@ bool Ended() {
   return true;
 }
 
-// Not OK when the store cannot come back by itself.
+// Returns the store's health, or OK if the store may still recover by itself.
 absl::Status Lasting(const absl::Status& store) {
   return absl::IsUnavailable(store) ? absl::OkStatus() : store;
 }
 
-// Until a signal comes or the loop or the store fails for good.
+// Waits until a signal comes or the loop or the store fails for good.
 absl::Status WaitForEnd(CoreLoop& loop, const Store& store) {
   while (!Ended()) {
     TAHOMA_RETURN_IF_ERROR(loop.health());
@@ -212,8 +212,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   const SystemClock clock;
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(options));
   const std::string ns = access.default_namespace;
-  // Of its own: the lease is renewed beside any amount of other requests, and given up after they
-  // have been ended.
+  // The lease has a transport of its own: it is renewed beside any number of other requests, and
+  // given up after they have ended.
   TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport,
                           kube::HttpTransport::Create(access, {}, Warn));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
@@ -245,8 +245,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
       kube::LeaderElectionOptions{
           .ns = ns, .name = "tahoma-controller", .identity = LeaseIdentity(options.data_dir)},
       Log, [&loop] { loop.LoseHistory("the lease is older than this controller wrote it"); });
-  // Whoever gives the lease up has stopped writing before. Who renews it may still tell the loop
-  // something: the loop goes last.
+  // Writing stops before the lease is given up. The thread that renews it may still call the loop,
+  // so the loop is destroyed last.
   const absl::Cleanup end = [&] {
     loop.Stop();
     leadership.reset();
@@ -283,7 +283,7 @@ absl::Status RunProgram(const Options& options) {
         "loopback address",
         options.admin_address);
   }
-  // Before anything is written.
+  // This check runs before anything is written.
   TAHOMA_RETURN_IF_ERROR(Annotate(rest::Server::Check(AdminOptions(options)), "adminAddress"));
   callers->Start();
   return options.standalone ? RunStandalone(options, *callers, metrics)

@@ -55,8 +55,8 @@ class StandaloneApi {
   std::string url() const { return front_->url(); }
   std::string address() const { return front_->address(); }
 
-  // How a core loop works on this API and its journal; who is placed, and the log, are for the
-  // caller to say. Two threads publish: one makes writes while the other waits for the disk.
+  // Returns the options of a core loop on this API and its journal; the caller adds the scheduler
+  // names and the log. Two threads publish: one makes writes while the other waits for the disk.
   static CoreLoopOptions LoopOptions() {
     return {.core = {.journal_beside_api = true},
             .publisher = {.threads = 2, .together = 64},
