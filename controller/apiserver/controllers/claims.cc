@@ -38,7 +38,7 @@ bool IsReservedFor(const Json& claim, const Json& pod) {
   return HasReferenceTo(pod, ValueAt(claim, {"status", "reservedFor"}));
 }
 
-// What the pod's status says of an entry of its spec.resourceClaims; null when nothing.
+// Returns the status of an entry of the pod's spec.resourceClaims; null when there is none.
 const Json& ClaimStatusOf(const Json& pod, const std::string& entry) {
   static const Json kNone;
   for (const Json& status : ValueAt(pod, {"status", "resourceClaimStatuses"})) {
@@ -47,7 +47,7 @@ const Json& ClaimStatusOf(const Json& pod, const std::string& entry) {
   return kNone;
 }
 
-// The claim that stands for an entry of the pod's spec.resourceClaims; "" when there is none.
+// Returns the claim of an entry of the pod's spec.resourceClaims; "" when there is none.
 std::string ClaimNameOf(const Json& pod, const Json& entry) {
   const std::string given = TextAt(entry, {"resourceClaimName"});
   if (!given.empty()) return given;

@@ -9,14 +9,14 @@
 
 namespace tahoma::controller::apiserver {
 
-// What one version of an object points to.
+// The references from one version of an object.
 struct ClusterIndex::Edges {
   std::set<std::string> owners;
   std::set<std::string> claim_pods;
   std::set<std::string> templates;
   std::string node;
-  std::set<std::string> pools;  // of which a claim has devices, or a slice publishes some
-  bool evicts = false;          // a slice with a device that is tainted NoExecute
+  std::set<std::string> pools;  // in which a claim or a ResourceSlice has devices
+  bool evicts = false;          // a ResourceSlice with a device that is tainted NoExecute
 };
 
 bool HasEvictingDevice(const Json& slice) {

@@ -1,10 +1,11 @@
-// Who belongs to whom: what the controllers must know without looking at all objects.
+// An index of the references between objects, with which the controllers need not look at all
+// objects.
 //
 //   index.Apply(resource, previous, object, now);   // one event; null: was not, is no more
 //   index.DependentsOf(uid);
 //
-// Everything is kept per object and updated by the difference between two versions, so an event
-// costs what it changes, not what the cluster holds.
+// The index is kept per object and updated by the difference between two versions, so the cost of
+// an event depends on its changes, not on the size of the cluster.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -52,7 +53,7 @@ class ClusterIndex {
   std::vector<std::string> ClaimsOnPool(const std::string& pool) const;
   // Whether a device of any pool is tainted NoExecute.
   bool AnyPoolEvicts() const;
-  // When a node's lease was last renewed, as seen by us; nullopt: never.
+  // Returns when we last saw a node's lease renewed; nullopt: never.
   std::optional<WallTime> LastHeartbeat(const std::string& node) const;
 
  private:

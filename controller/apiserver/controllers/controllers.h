@@ -37,7 +37,7 @@ namespace tahoma::controller::apiserver {
 // A node whose lease is older is not known to be ready (kube-controller-manager's
 // --node-monitor-grace-period in its usual setting).
 inline constexpr std::chrono::seconds kNodeGracePeriod{40};
-// How long after a node is gone its pods are removed (podgc's quarantine).
+// The time from a node's removal to the removal of its pods (podgc's quarantine).
 inline constexpr std::chrono::seconds kLostPodDelay{40};
 
 struct ControllerOptions {
@@ -45,7 +45,7 @@ struct ControllerOptions {
   // the start, so that whoever allocates it need not write it. kube-controller-manager's has not.
   // Then a core must not read the finalizer as a commit that was begun (journal_beside_api).
   bool protect_claims = true;
-  // Told of work that threw, which is a mistake of our own; it is tried again.
+  // Called for work that threw, which is a mistake of our own; it is tried again.
   std::function<void(const std::string& line)> log = nullptr;
 };
 
@@ -118,8 +118,8 @@ class Controllers {
   bool HasItsClaim(const Json& pod, const std::string& name) const;
   Outcome ReserveFor(const Json& pod);
   Outcome WriteClaim(const std::string& key, Json claim, bool deallocate);
-  // Whom an owner reference of an object names; nullopt: of a kind that we do not serve, or in a
-  // namespace while the object is in none, which is no valid reference.
+  // Returns the object that an owner reference names; nullopt when its kind is not served, or when
+  // it is in a namespace while the dependent is in none, which is no valid reference.
   std::optional<ObjectId> OwnerId(const Json& reference, const std::string& dependent_key) const;
   enum class OwnerState : std::uint8_t { kGone, kSolid, kWaits };  // kWaits: for its dependents
   OwnerState StateOf(const Json& reference, const std::string& dependent_key) const;
@@ -146,7 +146,7 @@ class Controllers {
   ClusterIndex index_;
   WorkQueue queue_;
   std::mutex taints_mutex_;
-  // Since when, for each claim, the taints of its devices ("pool/device key=value") are known.
+  // For each claim, when each taint of its devices ("pool/device key=value") was first seen.
   std::map<std::string, std::map<std::string, WallTime>> tainted_since_;
   std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
   std::vector<ObjectId> releases_;             // found by Observe, not yet queued

@@ -1,4 +1,4 @@
-// The resources that the controllers know by name, and what they ask of objects of any kind.
+// The resources that the controllers know by name, and accessors for fields of objects of any kind.
 //
 //   if (IsFinished(pod) || IsBeingDeleted(pod)) return;
 //
@@ -23,7 +23,8 @@ inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaim
 inline const ResourceName kSliceResource = {"resource.k8s.io", "resourceslices"};
 inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
 
-// What an owner that is being deleted waits for: that its dependents forget it, or that they go.
+// The finalizers of an owner that is being deleted: it waits until its dependents no longer refer
+// to it (orphan), or until they are deleted (foregroundDeletion).
 inline constexpr std::string_view kOrphanFinalizer = "orphan";
 inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 
@@ -32,7 +33,7 @@ inline std::string PoolKey(const std::string& driver, const std::string& pool) {
   return driver + "/" + pool;
 }
 
-// Whether a slice has a device that is tainted NoExecute.
+// Whether a ResourceSlice has a device that is tainted NoExecute.
 bool HasEvictingDevice(const Json& slice);
 
 // Succeeded or Failed: the pod will run no more.

@@ -60,7 +60,7 @@ Outcome Controllers::Collect(const ObjectId& id) {
   }
   const auto dependents = index_.DependentsOf(TextAt(object, {"metadata", "uid"}));
   if (awaited && !dependents.empty()) return DeleteInForeground(id, std::move(object), dependents);
-  // What the object's own finalizers ask for is done where they are found.
+  // The object's own finalizers decide how its dependents are deleted.
   if (HasFinalizer(object, kOrphanFinalizer)) return Delete(id, object, "Orphan");
   if (HasFinalizer(object, kForegroundFinalizer)) return Delete(id, object, "Foreground");
   return Delete(id, object, "Background");
@@ -113,7 +113,7 @@ Outcome Controllers::Release(const ObjectId& id) {
     }
     DropFinalizer(object, kOrphanFinalizer);
   } else if (HasFinalizer(object, kForegroundFinalizer)) {
-    // Whoever goes, or lets go of its owner, brings us here again.
+    // A dependent that is deleted, or drops its owner, causes another call.
     if (AnyHoldsUp(dependents, uid)) return Outcome::kDone;
     DropFinalizer(object, kForegroundFinalizer);
   } else {

@@ -26,8 +26,8 @@ bool Tolerates(const Json& toleration, const Json& taint) {
   return !key.empty() && TextAt(toleration, {"value"}) == TextAt(taint, {"value"});
 }
 
-// How long pods may stay on the device; nullopt: for ever. Of several tolerations one without
-// seconds counts, else the shortest.
+// Returns how long pods may stay on the device; nullopt: for ever. Among several tolerations one
+// without seconds counts, else the shortest.
 std::optional<std::chrono::seconds> Tolerated(const Json& result, const Json& taint) {
   std::optional<std::chrono::seconds> shortest;
   for (const Json& toleration : ValueAt(result, {"tolerations"})) {
@@ -48,7 +48,7 @@ void Controllers::QueueForTaints(const ResourceName& resource, const std::string
   if (object == nullptr && previous == nullptr) return;
   const bool any_evicts = index_.AnyPoolEvicts();
   if (resource == kSliceResource) {
-    // Also after a repair: the taint of before must not count for the next one.
+    // This runs after a repair, too: the old taint must not count for the next one.
     const Json& slice = object != nullptr ? *object : *previous;
     if (!any_evicts && (previous == nullptr || !HasEvictingDevice(*previous))) return;
     const std::string pool =
@@ -96,8 +96,8 @@ Json Controllers::TaintsOf(const Json& result) const {
   return taints;
 }
 
-// When the claim's pods must leave; nullopt: not as things are. A taint counts from its timeAdded,
-// or from when it was first seen here.
+// Returns when the claim's pods must leave; nullopt: no taint makes them leave. A taint counts from
+// its timeAdded, or from when it was first seen here.
 std::optional<WallTime> Controllers::EvictionTime(const std::string& claim_key, const Json& claim,
                                                   WallTime now) {
   std::map<std::string, WallTime> since;

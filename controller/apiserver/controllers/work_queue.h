@@ -87,14 +87,14 @@ class WorkQueue {
     Schedule(work, now + delay);
   }
 
-  // When the next work is due; nullopt when none waits.
+  // Returns when the next work is due; nullopt when none waits.
   std::optional<WallTime> NextDue() const {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) return std::nullopt;
     return waiting_.begin()->first.first;
   }
 
-  // How many pieces of work are due; counts no further than `most`.
+  // Returns how many pieces of work are due; counts no further than `most`.
   std::size_t CountDue(WallTime now, std::size_t most) const {
     const std::lock_guard lock(mutex_);
     std::size_t count = 0;

@@ -9,7 +9,7 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// Of a built-in kind's own group and version a real server names neither.
+// A real server leaves out group and version when they are those of the built-in kind itself.
 Json ResponseKind(const Kind& of, const GroupVersionKind& kind) {
   if (of.built_in && kind.group == of.group && kind.version == of.version) {
     return {{"group", ""}, {"version", ""}, {"kind", kind.kind}};
@@ -19,7 +19,7 @@ Json ResponseKind(const Kind& of, const GroupVersionKind& kind) {
 
 const std::vector<std::string> kReadWrite = {"get", "patch", "update"};
 
-// In the order of their names; a custom resource's status comes first.
+// Returns the subresources in the order of their names; a custom resource's status comes first.
 std::vector<Subresource> AllSubresources(const Kind& kind) {
   std::map<std::string, Subresource> sorted;
   for (const Subresource& one : kind.subresources) sorted[one.name] = one;

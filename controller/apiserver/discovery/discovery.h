@@ -1,4 +1,4 @@
-// Discovery documents: which groups, versions and resources there are.
+// Discovery documents: the groups, versions and resources that are served.
 //
 //   GET /api, /apis                 AggregatedCore/AggregatedGroups, or ApiVersions/ApiGroupList
 //   GET /apis/<group>               ApiGroup

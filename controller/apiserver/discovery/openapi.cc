@@ -227,7 +227,8 @@ class PathWriter {
     Json operation = Operation("patch", object_, WriteParameters(true));
     std::vector<std::string> types = {"application/apply-patch+yaml", "application/json-patch+json",
                                       "application/merge-patch+json"};
-    // kubectl apply takes the strategic way when it is listed; other kinds have no patch keys.
+    // kubectl apply sends a strategic merge patch when it is listed; other kinds have no patch
+    // keys.
     if (kind_.built_in) types.emplace_back("application/strategic-merge-patch+json");
     for (const std::string& type : types) {
       operation["requestBody"]["content"][type] = {{"schema", Json::object()}};

@@ -1,10 +1,9 @@
-// "May I?": the reviews of authorization.k8s.io and authentication.k8s.io that clients post.
+// Answers the reviews of authorization.k8s.io and authentication.k8s.io that clients post.
 //
 //   if (auto answer = ServeAccessReview(request, wanted, *table, view)) return *std::move(answer);
 //
-// They are answered by the same AccessTable that decides about requests: `kubectl auth can-i`,
-// `can-i --list` and `whoami` say what would happen. Nothing is stored; the kinds are ReviewKinds()
-// (kind.h), which discovery lists.
+// The same AccessTable decides about requests, so `kubectl auth can-i`, `can-i --list` and `whoami`
+// are right. Nothing is stored; the kinds are ReviewKinds() (kind.h), which discovery lists.
 //
 // Thread safety: pure function.
 

@@ -32,7 +32,7 @@ json VersionBody() {
           {"goVersion", ""}, {"compiler", "g++"},  {"platform", "linux/amd64"}};
 }
 
-// What openapi/v2 says: a document without definitions. kubectl asks it about kinds that
+// Answers openapi/v2 with a document without definitions. kubectl asks it about kinds that
 // /openapi/v3 does not have, such as List, and then leaves the checks to the server; its form is
 // protobuf.
 rest::Response OpenApiV2(std::string_view accept) {

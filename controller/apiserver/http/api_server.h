@@ -42,8 +42,8 @@ class ApiServer {
     // Reaches a node's pod runner for logs; without it logs are answered with 500.
     NodeFetch node_fetch = nullptr;
     ObjectStore::Options objects = {};
-    // Told of every mistake of our own, a request that was answered with 500 for it, and of every
-    // request that took too much of the processor.
+    // Called for every mistake of our own (the request is answered with 500) and for every request
+    // that exceeded its processor budget.
     std::function<void(const std::string& line)> log = nullptr;
   };
 

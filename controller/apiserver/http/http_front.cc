@@ -14,7 +14,8 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// Without the body: what a watch is asked about again for hours.
+// Returns the request without its body, for the repeated authorization of a watch that may last
+// hours.
 rest::Request HeadOf(const rest::Request& request) {
   rest::Request head = request;
   head.body.clear();
@@ -22,7 +23,8 @@ rest::Request HeadOf(const rest::Request& request) {
   return head;
 }
 
-// Why a node may not send that body; nothing when it may, or when the server will refuse it anyway.
+// Returns why a node may not send that body; nothing when it may, or when the server will refuse it
+// anyway.
 std::optional<std::string_view> WrongBody(const rest::Request& request, const Attributes& wanted) {
   const auto node = NodeOf(*request.identity);
   if (!node || wanted.verb == "delete" || !wanted.subresource.empty()) return std::nullopt;
@@ -144,7 +146,7 @@ rest::Response HttpFront::Change(const rest::Request& request) {
   const WallTime received = auditor_.Now();
   const auto table = access_->table();
   const Attributes wanted = AttributesOf(request);
-  // Asked again: while the body came, the caller's right may have gone.
+  // The permission is checked again: it may have been withdrawn while the body was received.
   const AccessDecision decision = table->Authorize(*request.identity, wanted, view_);
   if (!decision.allowed) return Denied(request, wanted);
   if (auto review = ServeAccessReview(request, wanted, *table, view_)) {

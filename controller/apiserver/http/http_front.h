@@ -1,16 +1,16 @@
-// The API server behind HTTP: who may listen where, who may call, what each may do, and a line in
-// the audit about every change.
+// Serves the API over HTTP: checks the address, authenticates and authorizes every caller, and
+// writes a line in the audit about every change.
 //
 //   HttpFront front(*server, {.address = "127.0.0.1:8001", .access = access}, metrics);
 //   TAHOMA_RETURN_IF_ERROR(front.Start());
 //
-// Without tokens or a client CA everybody who can connect may do everything, so only loopback
+// Without tokens or a client CA every client that can connect may do everything, so only loopback
 // addresses are accepted then. Elsewhere a certificate and tokens (or client certificates) are
-// required. When the identities change, open watches are asked again within a second, and end when
-// their caller may no longer have them.
+// required. When the identities change, open watches are authorized again within a second, and end
+// when their caller has lost the permission.
 //
-// Callers in this process (InProcessTransport) are the controller itself: they are not asked, the
-// audit does not have them, and they have no processor budget.
+// Callers in this process (InProcessTransport) are the controller itself: they are not authorized
+// or audited, and have no processor budget.
 //
 // Thread safety: Start and Stop from one thread; the rest from any.
 
@@ -46,7 +46,7 @@ struct HttpFrontOptions {
   // As rest::ServerOptions has them.
   std::vector<std::string> allowed_hosts = {};
   std::function<void(const std::string& line)> log = {};
-  // What one request may take of the processor; a watch, only until it is open.
+  // The processor time that one request may take; a watch, only until it is open.
   std::chrono::nanoseconds processor_limit = std::chrono::seconds(10);
   ProcessorBudget::Now processor_time = ThreadProcessorTime;
 };

@@ -1,4 +1,4 @@
-// What a request to the API wants, for authorization, and whose the stored objects are.
+// The attributes of an API request for authorization, and the stored objects as NodeView.
 //
 //   const Attributes wanted = AttributesOf(head);
 //   table->Authorize(*head.identity, wanted, StoredNodeView(server.objects()));
@@ -14,8 +14,9 @@
 
 namespace tahoma::controller::apiserver {
 
-// From method, path and query alone. What is no resource's path, or a broken one, is a path.
-// Source: k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
+// Returns the attributes from method, path and query alone. A path that is no resource's, or
+// malformed, is authorized as a path. Source: k8s.io/apiserver
+// pkg/endpoints/request/requestinfo.go.
 Attributes AttributesOf(const rest::Request& head);
 
 class StoredNodeView final : public NodeView {

@@ -21,7 +21,7 @@ constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuratio
 constexpr std::size_t kMaxUpdateManagers = 10;
 constexpr char kAncient[] = "ancient-changes";
 
-// Which entry of managedFields: who, how, through which version and subresource.
+// The key of an entry of managedFields: manager, operation, version and subresource.
 struct ManagerKey {
   bool is_update = false;
   std::string manager;
@@ -140,7 +140,7 @@ FieldSet MetadataFields(std::initializer_list<const char*> names) {
   return set;
 }
 
-// What the server counts, and the list of owners itself.
+// The fields that a comparison ignores: the server's own counters, and the list of owners itself.
 const FieldSet& Uncompared() {
   static const auto* const fields =
       new FieldSet(MetadataFields({"managedFields", "resourceVersion", "generation"}));

@@ -57,7 +57,7 @@ struct Sets {
   }
 };
 
-// Of two values that differ.
+// Compares two values that differ.
 void CompareAt(const Schema& schema, const Json& before, const Json& after, const FieldSet* ignored,
                const Sets& sets);
 

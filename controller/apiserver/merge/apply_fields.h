@@ -33,7 +33,7 @@ struct FieldSet {
   FieldSet Union(const FieldSet& other) const;
   FieldSet Difference(const FieldSet& other) const;
   FieldSet Intersection(const FieldSet& other) const;
-  // The same set, in which every named field on the way to a member is a member too.
+  // Returns the same set with every named field above a member added as a member.
   FieldSet WithNamedParents() const;
   // ".spec.containers[name=\"a\"].image" of every member.
   std::vector<std::string> Paths() const;
@@ -41,10 +41,10 @@ struct FieldSet {
   friend bool operator==(const FieldSet&, const FieldSet&) = default;
 };
 
-// What is below the field of this name; null when nothing is, or `set` is null.
+// Returns the set below the field of this name; null when it is empty, or `set` is null.
 const FieldSet* ChildOf(const FieldSet* set, const std::string& name);
 
-// How a value is taken apart: by members, by items, or not at all, when it is one field.
+// Whether a value's fields are its members, its items, or (neither) the value as one field.
 bool MergesAsMap(const Schema& schema, const Json& value);
 bool MergesAsList(const Schema& schema, const Json& value);
 // The schema of a member or of items; one that says nothing for what is not in the schema.
@@ -62,7 +62,7 @@ struct Comparison {
   FieldSet modified;
   FieldSet removed;
 };
-// Nothing is looked at that is a member of `ignored` or below one.
+// Compares two objects, except for members of `ignored` and the fields below them.
 Comparison Compare(const Schema& schema, const Json& before, const Json& after,
                    const FieldSet& ignored = {});
 

@@ -39,7 +39,8 @@ void AppendFields(const FieldSet& set, std::string& out) {
 // Writes the fields of a new object as AppendFields would their set.
 class AddedFields {
  public:
-  // What `after` has and `before` has not; false, and nothing, when there is no such thing.
+  // Appends the fields that `after` has and `before` has not; appends nothing and returns false
+  // when there are none.
   bool Append(const Schema& schema, const Json& before, const Json& after,
               const FieldSet* unowned) {
     if (before == after) return false;

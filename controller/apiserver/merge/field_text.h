@@ -1,4 +1,4 @@
-// FieldsV1 as text: how the bodies of stored objects hold who owns which fields.
+// FieldsV1 as text, the form in which stored objects keep the owners of their fields.
 //
 //   Json fields = FieldText(set);   // a binary value: {"f:spec":{"f:members":{}}}
 //   FieldSet same = FieldsIn(fields);
@@ -23,11 +23,11 @@ namespace tahoma::controller::apiserver {
 // The set as text.
 Json FieldText(const FieldSet& set);
 
-// What the writer of a new object owns: all that `empty`, which holds empty objects and lists only,
-// does not have, less what is a member of `unowned` or below one (but metadata). As text, without
-// making the set: FieldText(Compare(schema, empty, object).added without `unowned`). Null when that
-// is nothing, discarded (nlohmann's) when a list has two items of the same keys, which make one
-// edge together.
+// Returns, as fieldsV1 text, the fields that the writer of a new object owns: every leaf of
+// `object` that is not in `empty` (which holds empty objects and lists only), except the subtrees
+// in `unowned`. Metadata is never excluded. The result equals FieldText(Compare(schema, empty,
+// object).added without `unowned`), without building the set. Null when there are no such fields,
+// discarded (nlohmann's) when a list has two items of the same keys, which make one edge together.
 Json AddedText(const Schema& schema, const Json& empty, const Json& object,
                const FieldSet& unowned);
 

@@ -1,4 +1,4 @@
-// Tables: what `kubectl get` prints, computed by the server.
+// The tables that `kubectl get` prints, computed by the server.
 //
 //   Json columns = TableColumns(kind);                        // columnDefinitions
 //   Json row = TableRow(kind, object, IncludeObject::kMetadata, now);

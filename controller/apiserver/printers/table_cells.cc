@@ -61,7 +61,7 @@ std::string InitStatus(const Json& pod) {
   return "";
 }
 
-// What the containers say; `fallback` when they say nothing.
+// Returns the reason of the containers' states; `fallback` when they have none.
 std::string ContainerReason(const Json& pod, std::string fallback) {
   bool running = false;
   const Json& statuses = ValueAt(pod, {"status", "containerStatuses"});

@@ -322,7 +322,7 @@ class Decoder {
       TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> parts, Split(entry, {&piece, 1}));
       members.push_back({Last(parts[0]).bytes, Last(parts[1])});
     }
-    // Of a key that comes twice, the last: in front, as emplace keeps the first.
+    // The last of equal keys counts. Reversed, it comes first, and emplace keeps the first.
     std::ranges::reverse(members);
     std::ranges::stable_sort(members, {}, &Member::key);
     Json object = Json::object();

@@ -57,14 +57,15 @@ struct MessageForm {
   const FieldForm* Find(std::uint32_t number) const;
 };
 
-// Of times, in seconds since 1970: Go's zero time 0001-01-01T00:00:00Z, which is no bytes and null
-// in JSON, and 9999-12-31T23:59:59Z.
+// The bounds of times, in seconds since 1970: Go's zero time 0001-01-01T00:00:00Z, which is no
+// bytes and null in JSON, and 9999-12-31T23:59:59Z.
 inline constexpr std::int64_t kFirstSecond = -62135596800;
 inline constexpr std::int64_t kLastSecond = 253402300799;
 
 // The message of a kind; of any group's DeleteOptions that of meta/v1. Null when there is none.
 const MessageForm* FormOfKind(std::string_view api_version, std::string_view kind);
-// By its full name; aborts when there is none, as only our own names are asked for.
+// Returns a message's form by its full name; aborts when there is none, as only our own names are
+// asked for.
 const MessageForm& FormNamed(std::string_view name);
 
 // The compiled descriptors (a FileDescriptorSet), which the build makes.

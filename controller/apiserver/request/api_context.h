@@ -1,4 +1,4 @@
-// What every verb needs: the objects, the kinds, time, and identifiers.
+// The context of every verb: the objects, the kinds, time, and identifiers.
 //
 // Thread safety: the parts are thread safe; the context itself is not changed once made.
 

@@ -185,7 +185,7 @@ std::string ApiRequest::field_manager() const {
   if (const std::string_view given = parameter("fieldManager"); !given.empty()) {
     return std::string(given);
   }
-  // What is no character that can be printed is left out, as by Kubernetes.
+  // Characters that cannot be printed are left out, as by Kubernetes.
   const std::string_view agent = http->header("User-Agent");
   std::string first(agent.substr(0, agent.find('/')));
   if (!IsUtf8(first)) std::erase_if(first, [](char c) { return (c & 0x80) != 0; });

@@ -29,8 +29,8 @@ namespace tahoma::controller::apiserver {
 
 enum class FieldValidation : std::uint8_t { kIgnore, kWarn, kStrict };
 
-// What a resource's path says, whether or not there is such a resource. Authorization and the verbs
-// read a path by this one function, so they cannot differ about it.
+// The parts of a resource's path, whether or not there is such a resource. Authorization and the
+// verbs read a path by this one function, so they cannot differ about it.
 struct ResourcePath {
   std::string group;
   std::string version;

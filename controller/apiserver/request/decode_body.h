@@ -27,12 +27,12 @@ struct DecodedBody {
   std::vector<std::string> duplicates;  // fields that occur twice (JSON only)
 };
 
-// By Content-Type; none is JSON. 413, 415, or 400 with the parser's words.
+// Decodes by Content-Type; without one as JSON. 413, 415, or 400 with the parser's words.
 absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request);
 
 // The JSON body of a patch, as a value. 400 when it is none.
 absl::StatusOr<std::shared_ptr<const Json>> DecodePatch(const rest::Request& request);
-// What a request's body says, for messages about it.
+// Returns a request's body as text, for messages about it.
 std::string BodyText(const rest::Request& request);
 
 // One JSON or YAML document whatever the Content-Type says; 400 when it is neither.

@@ -61,7 +61,7 @@ MediaRange ParseRange(std::string_view element) {
   return range;
 }
 
-// What the client takes, what it likes best first. Without the header, JSON.
+// Returns the media types that the client accepts, the preferred first. Without the header, JSON.
 std::vector<MediaRange> ParseAccept(std::string_view accept) {
   if (Trimmed(accept).empty()) accept = "application/json";
   std::vector<MediaRange> ranges;
@@ -83,7 +83,8 @@ std::string WholeText(const Kind& kind, const Object& object) {
   return kube::JsonText(body);
 }
 
-// As an item of a list: those of built-in kinds carry no type of their own, as from Go's types.
+// Returns the object as an item of a list: items of built-in kinds carry no apiVersion and kind, as
+// in lists of Go's types.
 std::string ItemText(const Kind& kind, const Object& object) {
   if (!kind.built_in) return WholeText(kind, object);
   // Keys are sorted, so nearly every kind's text begins so; the others have fields before "kind".

@@ -38,11 +38,12 @@ struct ListMetadata {
 
 class Representation {
  public:
-  // From Accept and includeObject. 406 when nothing in Accept can be served.
+  // Chooses the representation from Accept and includeObject. 406 when nothing in Accept can be
+  // served.
   static absl::StatusOr<Representation> Negotiate(const ApiRequest& request) {
     return Negotiate(request, *request.kind);
   }
-  // Of answers of another kind than the request's: a Scale.
+  // The same for an answer of another kind than the request's, such as a Scale.
   static absl::StatusOr<Representation> Negotiate(const ApiRequest& request, const Kind& kind);
 
   // Whether the object is shown as it is, not as a Table or its metadata.

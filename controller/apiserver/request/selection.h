@@ -1,4 +1,4 @@
-// Which objects a list or watch wants: labelSelector and fieldSelector together.
+// The selection of a list or watch: labelSelector and fieldSelector together.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(Selection wanted, Selection::Parse(kind, "app=web,tier in (a,b)",
 //                                                              "metadata.name=x"));

@@ -40,8 +40,8 @@ absl::Status ApplyConflictError(std::string_view message, const std::vector<Caus
 // 403 `pods "x" is forbidden: <why>`.
 absl::Status ForbiddenError(const Kind& kind, std::string_view name, std::string_view why,
                             const std::vector<Cause>& causes = {});
-// 403 of a caller who may not: `pods "x" is forbidden: <why>`. Of a path, resource and name are
-// empty.
+// 403 of a caller without permission: `pods "x" is forbidden: <why>`. For a path, resource and name
+// are empty.
 absl::Status AccessDeniedError(std::string_view group, std::string_view resource,
                                std::string_view name, std::string_view why);
 // 422 of an object or, with kind "ListOptions" and an empty name, of parameters.

@@ -1,4 +1,4 @@
-// Bodies that are no stored objects: a Binding, an Eviction, DeleteOptions, a Scale.
+// Bodies that are not stored objects: a Binding, an Eviction, DeleteOptions, a Scale.
 //
 //   TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.core.v1.Binding", body));
 //

@@ -1,5 +1,4 @@
-// Why an object is refused: the causes that Kubernetes builds, with its texts, and the rules of
-// names.
+// The causes for which an object is refused, with Kubernetes' texts, and the rules of names.
 //
 //   std::vector<Cause> causes;
 //   if (image.empty()) causes.push_back(Required("spec.containers[0].image"));

@@ -1,4 +1,4 @@
-// From a CustomResourceDefinition to Kinds.
+// Makes Kinds of a CustomResourceDefinition.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto kinds, KindsOfCrd(crd));   // one per version
 //
@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const Json& 
 // An openAPIV3Schema as a Schema. `path` is where it stands, for messages.
 absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const Json& open_api, std::string_view path);
 
-// What the API server itself writes into a new CRD's status: acceptedNames, storedVersions and the
-// conditions NamesAccepted and Established (both True). `now` is RFC 3339.
+// Returns the status that the API server writes into a new CRD: acceptedNames, storedVersions and
+// the conditions NamesAccepted and Established (both True). `now` is RFC 3339.
 Json EstablishedStatus(const Json& crd, std::string_view now);
 
 }  // namespace tahoma::controller::apiserver

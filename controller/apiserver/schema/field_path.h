@@ -1,4 +1,5 @@
-// Where in an object a check is: a chain on the stack, from the field up to the object.
+// The path of a field within its object, for checks: a chain on the stack, from the field up to the
+// object.
 //
 //   void Check(const Json& value, const FieldPath& at) {
 //     if (…) problems.push_back(at.Text());             // "spec.containers[0].image"

@@ -24,8 +24,8 @@ namespace tahoma::controller::apiserver {
 
 // Deeper JSON is refused.
 inline constexpr int kNestingMax = 128;
-// So is an object with more members, or a list with more items: the work of keeping members, and
-// whose fields the items are, in order grows with the square of their number.
+// An object with more members, or a list with more items, is refused, too: the work of ordering
+// members, and of tracking the owners of items, grows with the square of their number.
 inline constexpr std::size_t kMembersMax = 10'000;
 inline constexpr std::size_t kItemsMax = 20'000;
 

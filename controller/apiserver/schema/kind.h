@@ -34,7 +34,7 @@
 
 namespace tahoma::controller::apiserver {
 
-// What an object is called in responseKind and in apiVersion/kind.
+// The name of a kind in responseKind and in apiVersion/kind.
 struct GroupVersionKind {
   std::string group;
   std::string version;
@@ -67,7 +67,7 @@ struct Subresource {
   std::vector<std::string> verbs;
 };
 
-// Where the scale subresource finds its three values, as paths of field names.
+// The paths of the scale subresource's three values, as field names.
 struct ScalePaths {
   std::vector<std::string> spec_replicas;
   std::vector<std::string> status_replicas;
@@ -104,8 +104,8 @@ struct Kind {
   bool Allows(std::string_view verb) const;
 };
 
-// The top-level fields in which `after` differs from `before`, which is stored: the others have
-// been checked already. Of a custom kind, whose schema may be another by now, everything.
+// Returns the top-level fields in which `after` differs from `before`, which is stored: the others
+// have been checked already. For a custom kind, whose schema may have changed since, all fields.
 Parts PartsToCheck(const Kind& kind, const Json& before, const Json& after);
 
 // An immutable set of kinds.
@@ -115,7 +115,7 @@ class KindTable {
 
   // nullptr when there is none. O(1).
   const Kind* Find(std::string_view group, std::string_view version, std::string_view plural) const;
-  // By "tahoma.dev/v1alpha1" and "Gang", for bodies. O(1).
+  // Finds a kind by "tahoma.dev/v1alpha1" and "Gang", for bodies. O(1).
   const Kind* FindKind(std::string_view api_version, std::string_view kind) const;
   // The stored version of a resource, for owners and storage keys. O(1).
   const Kind* FindStorage(std::string_view group, std::string_view plural) const;

@@ -1,4 +1,4 @@
-// Structural schemas: what an object of a kind may look like.
+// Structural schemas: the fields of a kind's objects, and their types.
 //
 //   std::vector<std::string> unknown = Prune(*kind.schema, object);   // {"spec.foo"}; removed
 //   ApplyDefaults(*kind.schema, object);
@@ -8,7 +8,7 @@
 // a CustomResourceDefinition (crd.h). Both kinds of source end in this one form, and validation,
 // pruning, defaults, strategic merge patch, server-side apply and OpenAPI are read off it.
 //
-// Scope: structure. What a field means is in validation.h. CEL rules (x-kubernetes-validations)
+// Scope: structure. The meaning of a field is in validation.h. CEL rules (x-kubernetes-validations)
 // and the value checks inside allOf/anyOf/oneOf/not are not evaluated.
 //
 // Thread safety: a Schema is immutable once built; the functions are pure but for the object they
@@ -63,15 +63,15 @@ struct Schema {
   };
   // How lists merge (x-kubernetes-list-type). kMap lists are keyed by list_map_keys.
   enum class ListType : std::uint8_t { kAtomic, kSet, kMap };
-  // What a strategic merge patch does with a list; kMerge by merge_key, or by value when empty.
+  // How a strategic merge patch changes a list; kMerge by merge_key, or by value when empty.
   enum class PatchStrategy : std::uint8_t { kReplace, kMerge };
 
   Type type = Type::kAny;
   // Full name of a shared type, "io.k8s.api.core.v1.PodSpec"; empty for an anonymous one. Named
   // types become components of the OpenAPI document.
   std::string name;
-  // Of a use of a shared type (a field, with its own description, default and list type): the type
-  // itself. Null for the type and for anonymous schemas.
+  // The shared type itself, in a field that uses it with its own description, default and list
+  // type. Null for the type and for anonymous schemas.
   SchemaPtr definition;
   std::string description;
   std::string format;
@@ -121,8 +121,8 @@ struct Schema {
 inline constexpr std::size_t kMaxCauses = 100;
 inline constexpr int kMaxDepth = 128;
 
-// Which top-level fields of an object are looked at, when the others have been looked at before and
-// are as they were. None given: all.
+// The top-level fields of an object to check, when the others were checked before and have not
+// changed. None given: all.
 using Parts = std::optional<std::set<std::string, std::less<>>>;
 inline bool Has(const Parts& parts, std::string_view field) {
   return !parts || parts->contains(field);
@@ -140,8 +140,8 @@ std::vector<std::string> Prune(const Schema& schema, Json& object, const Parts& 
 // that is not nullable and has a default becomes the default; other such nulls are dropped.
 void ApplyDefaults(const Schema& schema, Json& object, const Parts& parts = {});
 
-// Everything that does not fit: types, required, enum, pattern, bounds, list types. Texts are those
-// of a real API server's custom resources. `path` is put before every field.
+// Returns all violations of the schema: types, required, enum, pattern, bounds, list types. Texts
+// are those of a real API server's custom resources. `path` is put before every field.
 std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object,
                                   std::string_view path = "", const Parts& parts = {});
 
@@ -149,8 +149,8 @@ std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object,
 // typed by the message: one look at what is right.
 bool IsClean(const Schema& schema, const Json& object, bool decodes, const Parts& parts = {});
 
-// For built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.
-// The text after "cannot be handled as a Pod: ", or nullopt when all types fit.
+// Returns the text after "cannot be handled as a Pod: ", or nullopt when all types fit. For
+// built-in kinds a real API server refuses a wrong type while it decodes: 400 instead of 422.
 std::optional<std::string> DecodeError(const Schema& schema, const Json& object,
                                        const Parts& parts = {});
 

@@ -1,4 +1,4 @@
-// What goes wrong while a body is decoded: wrong types of built-in kinds, in the words of Go's JSON
+// Finds wrong types in the bodies of built-in kinds, and reports them in the words of Go's JSON
 // decoder.
 
 #include <algorithm>
@@ -63,7 +63,7 @@ bool FitsInteger(const Schema& schema, const Json& value) {
   return number >= INT32_MIN && number <= INT32_MAX;
 }
 
-// What the types behind quantities and times refuse; empty: nothing.
+// Returns why the type behind a quantity or a time refuses the value; empty when it does not.
 std::string TextError(const Schema& schema, const Json& value) {
   if (schema.type == Type::kQuantity && (value.is_string() || value.is_number())) {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();

@@ -31,7 +31,7 @@
 
 namespace tahoma::controller::apiserver {
 
-// By full name. kInvalidArgument names the line that is wrong.
+// Returns the schemas by full name. kInvalidArgument names the line that is wrong.
 absl::StatusOr<std::map<std::string, SchemaPtr, std::less<>>> ParseSchemaTables(
     const std::vector<std::string_view>& tables);
 

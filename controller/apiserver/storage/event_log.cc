@@ -6,7 +6,8 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// What an event pins: its object's text and the parsed form, about five times as large.
+// Returns the bytes that an event keeps in memory: its object's text and the parsed form, about
+// five times as large.
 std::size_t BytesOf(const Event& event) { return 6 * event.object->bytes.size() + 512; }
 
 }  // namespace

@@ -167,7 +167,7 @@ struct ObjectStore::Resource {
 // a scope sees to whatever is thrown in it.
 class ObjectStore::Turn {
  public:
-  // Waits for the change of the object that is under way; kUnavailable when it does not end.
+  // Waits for the change of the object that is in progress; kUnavailable when it does not end.
   static absl::StatusOr<std::unique_ptr<Turn>> Begin(Resource& resource, const std::string& key,
                                                      std::chrono::milliseconds wait) {
     std::unique_lock lock(resource.mutex);
@@ -422,7 +422,7 @@ void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& 
 }
 
 void ObjectStore::Announce() {
-  // Who is woken must find no lock taken, or would sleep again at once.
+  // A thread that is woken must find the lock free, or it would sleep again at once.
   std::vector<Resource*> with_news;
   {
     const std::lock_guard lock(resources_mutex_);

@@ -18,7 +18,7 @@
 // and watches, in the order of versions) only when it is on disk. Changes of one object happen one
 // after the other; changes of different objects share the store's syncs.
 //
-// Scope: versions, durability, order. What objects mean is the request pipeline's.
+// Scope: versions, durability, order. The request pipeline knows the meaning of objects.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -59,7 +59,7 @@ struct ResourceName {
 
 std::string ObjectKey(std::string_view name_space, std::string_view name);
 
-// What a change wants: keep things as they are, store a body, or delete with a last state.
+// The result of a change: keep the object as it is, store a body, or delete it with a last state.
 struct Edit {
   enum class Kind : std::uint8_t { kNone, kPut, kDelete };
   Kind kind = Kind::kNone;
@@ -81,7 +81,7 @@ class ObjectStore {
     // History for watches and pages, per resource.
     std::size_t log_count_max = 32768;
     std::size_t log_bytes_max = 64UL << 20U;
-    // How long a change waits for the one of the same object before it.
+    // The time that a change waits for an earlier change of the same object.
     std::chrono::milliseconds turn_wait = std::chrono::seconds(30);
   };
 
@@ -98,22 +98,21 @@ class ObjectStore {
   ObjectPtr Get(const ResourceName& resource, std::string_view key) const;
   // Objects whose key begins with `prefix` ("" or "<namespace>/").
   ObjectList List(const ResourceName& resource, std::string_view prefix) const;
-  // As List, but as of `version`. kOutOfRange when that is forgotten, kUnavailable when it has not
-  // been reached.
+  // Lists the objects as of `version`. kOutOfRange when that is forgotten, kUnavailable when it has
+  // not been reached.
   absl::StatusOr<ObjectList> ListAt(const ResourceName& resource, std::string_view prefix,
                                     std::int64_t version) const;
 
   // The largest visible version.
   std::int64_t version() const { return visible_.load(); }
 
-  // Runs `edit` on the current object (nullptr: none) with no other change of that object in
-  // between and carries its wish out; `edit` may be slow but must not change the same object.
+  // Runs `edit` on the current object (nullptr: none) and makes the change that it returns, with no
+  // other change of that object in between; `edit` may be slow but must not change the same object.
   // Returns the stored object, or for kNone the current one, or for kDelete the last state with the
   // deletion's version. Fails as `edit` does, or with kUnavailable when the store has stopped or
-  // the change before does not end (Options::turn_wait). What `edit` throws leaves the object as it
-  // was, ready for the next change.
-  // With a flight it returns when the commit is on its way: whether the result is stored, and
-  // visible, is known when the flight has landed.
+  // the change before does not end (Options::turn_wait). If `edit` throws, the object stays as it
+  // was, ready for the next change. With a flight it returns when the commit is queued: whether the
+  // result is stored, and visible, is known when the flight has landed.
   using EditFunction = std::function<absl::StatusOr<Edit>(const ObjectPtr& current)>;
   absl::StatusOr<ObjectPtr> Change(const ResourceName& resource, const std::string& key,
                                    const EditFunction& edit, CommitsInFlight* flight = nullptr);

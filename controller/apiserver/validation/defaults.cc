@@ -225,7 +225,8 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   if (kind.has_status) TakeField(old_object, "status", new_object);
   // Only the finalize subresource changes a namespace's spec.
   if (IsCore(kind, "namespaces")) TakeField(old_object, "spec", new_object);
-  // Who applies a pod again with tolerations of its own leaves out those that admission added.
+  // A client that applies a pod again with tolerations of its own leaves out those that admission
+  // added.
   if (IsCore(kind, "pods") && ValueAt(new_object, {"spec"}).is_object() &&
       ValueAt(new_object, {"spec"}) != ValueAt(old_object, {"spec"})) {
     AddDefaultTolerations(new_object["spec"]);

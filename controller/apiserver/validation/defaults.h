@@ -22,12 +22,12 @@ void ApplyKindDefaults(const Kind& kind, Json& object);
 // Makes a field of `to` what it is in `from`, or absent.
 void TakeField(const Json& from, std::string_view field, Json& to);
 
-// For create: drops what the client may not set (status where it is a subresource) and sets the
-// first status (a pod is Pending, a namespace Active and finalized by "kubernetes").
+// Prepares a create: drops fields that the client may not set (status where it is a subresource)
+// and sets the first status (a pod is Pending, a namespace Active and finalized by "kubernetes").
 void PrepareCreate(const Kind& kind, std::string_view now, Json& object);
 
-// For update of the main resource ("") or of "status": takes from `old_object` what this request
-// may not change: status, or everything but status.
+// Prepares an update of the main resource ("") or of "status": takes from `old_object` the fields
+// that this request may not change: status, or everything but status.
 void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                    std::string_view subresource);
 

@@ -28,7 +28,7 @@ void CheckMetadataUpdate(const Json& old_object, const Json& new_object, Causes&
 void CheckPod(const Json& pod, Causes& causes);
 void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 void CheckPodStatusUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
-// Also of a Secret.
+// Checks the data of a ConfigMap or a Secret.
 void CheckConfigMap(const Json& map, Causes& causes);
 void CheckNode(const Json& node, Causes& causes);
 

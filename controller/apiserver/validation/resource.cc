@@ -122,7 +122,7 @@ void CheckToleration(const Json& one, const std::string& path, Causes& causes) {
   }
 }
 
-// What exactly and a firstAvailable entry have in common.
+// Checks the fields that `exactly` and a firstAvailable entry have in common.
 void CheckDeviceWish(const Json& wish, const std::string& path, Causes& causes) {
   const std::string name = TextAt(wish, {"deviceClassName"});
   if (name.empty() && wish.contains("deviceClassName")) {

@@ -1,4 +1,4 @@
-// What objects mean: the checks of a real API server beyond structure.
+// Validates objects beyond their structure, as a real API server does.
 //
 //   std::vector<Cause> causes = ValidateCreate(kind, object);
 //   if (!causes.empty()) answer 422 with InvalidMessage(kind.kind, name, causes)

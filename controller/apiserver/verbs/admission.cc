@@ -94,9 +94,9 @@ void DropNulls(json& map) {
   }
 }
 
-// The first field whose type is wrong, in the words of Go's decoder. The metadata of every kind is
-// decoded; what else a custom kind has is its schema's question, later. What passes has a protobuf
-// form, so that it can be read in that, too.
+// Returns the first field whose type is wrong, in the words of Go's decoder. The metadata of every
+// kind is decoded; the schema checks the other fields of a custom kind later. An object that passes
+// has a protobuf form, so that it can be read in that, too.
 std::optional<std::string> WrongType(const Kind& kind, const json& object, const Parts& parts) {
   if (!kind.built_in) return DecodeError(*kind.schema->Field("metadata"), object.at("metadata"));
   if (auto wrong = DecodeError(*kind.schema, object, parts)) return wrong;

@@ -1,4 +1,4 @@
-// From what a client sent to what is stored: the steps every write goes through.
+// The steps of every write, from the client's body to the stored object.
 //
 //   WriteRequest write = …;                                    // options of the request
 //   TAHOMA_RETURN_IF_ERROR(CheckBody(write, body));            // kind, unknown and doubled fields
@@ -45,8 +45,8 @@ absl::Status CheckBody(WriteRequest& write, Json& object,
 // Name, namespace, uid, times, defaults, validation, ownership of fields.
 absl::StatusOr<Json> AdmitCreate(const ApiContext& context, WriteRequest& write, Json object);
 
-// What the server owns is taken from `old_object`; versions and uids that do not agree are 409.
-// Returns an object equal to `old_object` when nothing changes.
+// Takes the fields that the server owns from `old_object`; versions and uids that do not agree are
+// 409. Returns an object equal to `old_object` when nothing changes.
 absl::StatusOr<Json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
                                  const Json& old_object, Json object);
 

@@ -80,7 +80,7 @@ std::int64_t PodGrace(const json& pod, const DeleteOptions& options) {
   return PartOf(pod, "spec").value("terminationGracePeriodSeconds", kPodGraceDefault);
 }
 
-// What was asked for replaces what the object itself asked for.
+// The policy of the request replaces that of the object's own finalizers.
 void SetPropagation(std::string_view policy, json& metadata) {
   if (policy.empty()) return;
   json kept = json::array();
@@ -110,7 +110,7 @@ void Mark(const Kind& kind, WallTime now, std::int64_t grace, json& object) {
   if (IsNamespace(kind)) object["status"]["phase"] = "Terminating";
 }
 
-// What deleting `object` means now.
+// Returns the edit that deletes `object` now: it may only be marked, or wait for finalizers.
 Edit DeletionOf(const Kind& kind, const json& object, const DeleteOptions& options, WallTime now) {
   json next = object;
   json& metadata = next["metadata"];

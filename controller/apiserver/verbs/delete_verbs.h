@@ -26,7 +26,7 @@ struct DeleteOptions {
   std::string propagation;  // "", Background, Foreground, Orphan
   bool dry_run = false;
 
-  // From the body, which may be empty, or else from the query.
+  // Reads the options from the body, which may be empty, or else from the query.
   static absl::StatusOr<DeleteOptions> Of(const ApiRequest& request);
 };
 

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kLinesMax = 4096;
 // A followed container may be silent for long; the reader's going ends the stream.
 constexpr std::chrono::hours kSilenceMax{24 * 7};
-// How long the answer's status waits for the node's first line or refusal.
+// The time that the answer's status waits for the node's first line or refusal.
 constexpr std::chrono::seconds kFirstLineWait{2};
 
 rest::Response Unreachable(std::string_view url, const absl::Status& status) {
@@ -76,7 +76,7 @@ rest::Response Follow(std::unique_ptr<kube::HttpTransport> transport, const std:
   }
   rest::Response response = rest::Response::Stream(
       "text/plain", [follower, first](std::string& out, std::chrono::milliseconds wait) {
-        // Asked before the lines are taken: what came after this question is still to be sent.
+        // This is read before the lines are taken, so that later lines are still sent.
         const bool ended = follower->lines.closed();
         std::vector<std::string> lines = std::move(*first);
         first->clear();

@@ -61,7 +61,8 @@ std::optional<NodeAddress> AddressOf(const json& node) {
   return address;
 }
 
-// Only the parameters a kubelet knows, with values that are numbers, flags or times.
+// Returns the query with the parameters that a kubelet knows, whose values are numbers, flags or
+// times.
 absl::StatusOr<std::string> LogQuery(const ApiRequest& request) {
   std::string query;
   const auto add = [&](std::string_view key, std::string_view value) {

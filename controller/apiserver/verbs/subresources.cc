@@ -39,7 +39,7 @@ void Put(json& object, const std::vector<std::string>& path, json value) {
   *at = std::move(value);
 }
 
-// What a Binding and an Eviction answer.
+// Returns the answer to a Binding or an Eviction.
 rest::Response CreatedStatus(const rest::Request& request) {
   static constexpr char kText[] =
       R"({"apiVersion":"v1","code":201,"kind":"Status","metadata":{},"status":"Success"})";
@@ -97,7 +97,7 @@ absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
   return EditOf(context, write, current, std::move(next), outcome);
 }
 
-// How a Scale is shown as a Table.
+// The kind of a Scale, with the columns of its Table.
 const Kind& ScaleKind() {
   static const Kind* const kKind = [] {
     auto* kind = new Kind;
@@ -308,7 +308,7 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
   return CreatedStatus(*request.http);
 }
 
-// PUT namespaces/<n>/finalize: the only way to change spec.finalizers.
+// PUT namespaces/<n>/finalize: the only verb that changes spec.finalizers.
 absl::StatusOr<rest::Response> Finalize(const ApiContext& context, const ApiRequest& request) {
   if (request.http->method != "PUT") return MethodNotAllowedError();
   TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));

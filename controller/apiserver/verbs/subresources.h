@@ -1,5 +1,5 @@
-// Everything below an object that is not the object itself: status, scale, and what pods and
-// namespaces have of their own (binding, eviction, log, finalize).
+// The subresources of objects: status, scale, and those of pods and namespaces (binding, eviction,
+// log, finalize).
 //
 // Thread safety: from any thread.
 

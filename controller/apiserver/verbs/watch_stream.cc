@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kBookmarkEvery{60};
 
 }  // namespace
 
-// Where the events go, in their order.
+// The receiver of the events, in their order.
 class WatchStream::Output {
  public:
   virtual ~Output() = default;
@@ -70,7 +70,8 @@ class WatchStream::ObjectOutput final : public Output {
   void Tell(std::string_view type, const Json& object) {
     enough_ = enough_ || !sink_(type, object);
   }
-  // Under the watched version's name, and with the version of the event that took it away.
+  // Sends the object under the watched version's name, and with the version of the event that
+  // removed it.
   void TellVersion(std::string_view type, const Json& body, const Event* taken_by) {
     if (taken_by == nullptr && body.at("apiVersion") == kind_.api_version()) {
       return Tell(type, body);

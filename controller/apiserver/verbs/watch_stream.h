@@ -44,7 +44,7 @@ class WatchStream {
   WatchStream(const ObjectStore& objects, const Clock& clock, const ApiRequest& request,
               Representation form, Selection selection, Start start);
 
-  // Of the bytes that Read gives.
+  // The media type of the bytes that Read gives.
   std::string_view media_type() const { return form_.stream_type(); }
   // As rest::StreamSource: appends lines to `out`, waiting at most `wait`; false when it is over.
   bool Read(std::string& out, std::chrono::milliseconds wait);

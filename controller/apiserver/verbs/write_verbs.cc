@@ -258,7 +258,7 @@ absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequ
   TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(write.request));
   const bool as_stored =
       form.whole() && TextAt(*object.body, "apiVersion") == write.kind().api_version();
-  // Who sends many at once is in this process and takes the value.
+  // A caller that sends many at once is in this process and takes the value.
   const bool needs_text = !as_stored || write.request.flight == nullptr;
   std::string body;
   if (needs_text) {
@@ -345,7 +345,8 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
           request.resource(), request.key(),
           [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
             if (current == nullptr) return NotFoundError(*request.kind, request.name);
-            // Under the name of the version that is asked for, its owners as the client sees them.
+            // The live object has the name of the requested version, and its owners as the client
+            // sees them.
             const json* live = current->body.get();
             json shown;
             if (TextAt(*live, "apiVersion") != request.kind->api_version() ||

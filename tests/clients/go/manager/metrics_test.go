@@ -35,7 +35,11 @@ func TestMetricsOfTheControllerAreAsPrometheusAsks(t *testing.T) {
 }
 
 func TestMetricsOfANodeAreAsPrometheusAsks(t *testing.T) {
-	folder := t.TempDir()
+	folder, err := os.MkdirTemp("", "tahoma-node-") // 0700, as the node asks for its socket's folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
 	ports := filepath.Join(folder, "ports")
 	node := exec.Command(filepath.Join(os.Getenv("TAHOMA_BIN"), "sim-node"), "--node-name", "n",
 		"--node-socket", filepath.Join(folder, "node.sock"), "--state-dir", folder,
