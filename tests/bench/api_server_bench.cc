@@ -85,7 +85,7 @@ void BM_PatchStatus(benchmark::State& state) {
 }
 BENCHMARK(BM_PatchStatus)->Threads(16)->Threads(64)->UseRealTime();
 
-// What a write costs the processor: everything but the commit.
+// Measures the processor time of a write: everything but the commit.
 void BM_CreateWithoutCommit(benchmark::State& state) {
   Fixture& fixture = Shared();
   for (auto _ : state) {
@@ -193,8 +193,8 @@ void BM_ListPods(benchmark::State& state) {
 }
 BENCHMARK(BM_ListPods)->Unit(benchmark::kMicrosecond);
 
-// The time of a list of 10,000 pods in protobuf over that in JSON, in turn; both forms are at hand,
-// as they are after the first reader.
+// The time of a list of 10,000 pods in protobuf over that in JSON, alternately; both forms are at
+// hand, as they are after the first reader.
 void BM_ListProtobufOverJson(benchmark::State& state) {
   Fixture fixture;
   for (int i = 0; i < 10'000; ++i) {

@@ -4,8 +4,8 @@
 //
 // for all-reduce, all-gather, reduce-scatter, all-to-all and broadcast on boxes of 2 to 64 chips,
 // from 1 KiB to 1 GiB, by every algorithm; in the mode "best" with a rank on each chip, in "aws"
-// with four; the first three also over several units. `chosen` says which the mode takes. No data
-// is moved; tests/bench/collective_table.py draws the picture.
+// with four; the first three also over several topology domains. `chosen` says which the mode
+// takes. No data is moved; tests/bench/collective_table.py draws the picture.
 
 #include <fmt/format.h>
 
@@ -52,8 +52,8 @@ void PrintRows(Operation operation, const std::string& shape, PlanMode mode,
   }
 }
 
-// Over `count` whole units, all chips of each. The bound is the larger of what NeuronLink inside a
-// unit and EFA between them need (docs/reference/collectives.md#over-efa).
+// Over `count` whole topology domains, all chips of each. The bound is the larger of the times that
+// NeuronLink inside a domain and EFA between them need (docs/reference/collectives.md#over-efa).
 void PrintHierarchicalRows(Operation operation, const TorusLinks& unit, int count) {
   const Fabric fabric(std::vector<TorusLinks>(static_cast<std::size_t>(count), unit),
                       hw::kTrainium2.links.efa);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What collectives cost in the emulator: a table and a picture of it.
+"""Writes a table and a picture of the time that collectives take in the emulator.
 
     collective_table.py [FOLDER]     writes collectives.tsv and collectives.svg (default: build)
 
 The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips, and in the mode aws on 4x4 with four ranks on
-each chip, and over 32 and 128 units: size from left to right, how many times the physical bound it takes from bottom to top, both logarithmic, a
+each chip, and over 32 and 128 topology domains: size from left to right, how many times the physical bound it takes from bottom to top, both logarithmic, a
 line for each algorithm.
 """
 

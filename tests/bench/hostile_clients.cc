@@ -2,9 +2,9 @@
 //
 //   hostile_clients 127.0.0.1:8001 140   says "attacking" when as many are open as ever will be
 //
-// In turn: nothing, half a TLS hello, half a head, half a body of a megabyte. Every connection is
-// kept until the server closes it. One thread, little of the processor: what the attack costs is
-// the server's.
+// The clients alternate: nothing, half a TLS hello, half a head, half a body of a megabyte. Every
+// connection is kept until the server closes it. One thread, little of the processor: what the
+// attack costs is the server's.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-// What chips' access to other chips' memory costs to work out. No data is moved.
+// Measures how long it takes to time chips' access to other chips' memory. No data is moved.
 
 #include <benchmark/benchmark.h>
 

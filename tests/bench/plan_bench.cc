@@ -1,4 +1,4 @@
-// Placing slices: inside one UltraServer, and in a fleet of 15,625 of them (1,000,000 chips) of
+// Places gang slices: inside one UltraServer, and in a fleet of 15,625 of them (1,000,000 chips) of
 // which about 85 % are in use.
 
 #include <benchmark/benchmark.h>
@@ -42,7 +42,7 @@ std::chrono::nanoseconds Place(Planner& planner, ClusterState& state, GangSpec s
   return took;
 }
 
-// One 2x2x2 slice of a half-used UltraServer, by everything that Plan does.
+// Places one 2x2x2 gang slice in a half-used UltraServer, by everything that Plan does.
 void PlaceOneUltraServer(benchmark::State& run) {
   ClusterState state;
   AddUltraServer(state, "us-0", false);
@@ -71,8 +71,8 @@ void PlaceInFleet(benchmark::State& run) {
   while (state.Count().free > 150'000) {
     for (int i = 0; i < 1000; ++i) Place(planner, state, next(), &held);
   }
-  // A slice that finds no place is answered with the reason, which looks at every unit: counted
-  // apart.
+  // A gang slice that finds no place is answered with the reason, which looks at every unit:
+  // counted apart.
   std::vector<double> placed;
   std::vector<double> refused;
   for (auto unused : run) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{256} << 20;
 
-// All operations on all 729 subcubes in turn.
+// Predicts all operations on all 729 subcubes, one after the other.
 void PredictSubcube(benchmark::State& state) {
   const auto boxes = torus::BoxTable::Of(torus::kUltraServerShape).all();
   std::size_t i = 0;

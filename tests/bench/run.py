@@ -52,7 +52,7 @@ class Controller:
 
 
 class Cluster:
-    """What `make up` starts, with one node of 16 chips."""
+    """The cluster that `make up` starts, with one node of 16 chips."""
 
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="tb")

@@ -4,8 +4,9 @@
 //   standalone_load SERVER pods 8000       one line: pods bound per second
 //   standalone_load SERVER gangs 1000      gangs (four pods and four claims each) bound per second
 //
-// The fleet is made first: Ready nodes of trn2.48xlarge with one slice of 16 chips each. No kubelet
-// takes part: bound is where scheduling ends. Load generator and controller share the machine.
+// The fleet is made first: Ready nodes of trn2.48xlarge with one ResourceSlice of 16 chips each. No
+// kubelet takes part: bound is where scheduling ends. Load generator and controller share the
+// machine.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -152,7 +153,7 @@ class Connection {
   }
 
  private:
-  // Of the first answer, head and body; 0 while it is not whole.
+  // Returns the size of the first answer, head and body; 0 while it is incomplete.
   static std::size_t AnswerSize(std::string_view text) {
     constexpr std::string_view kLength = "Content-Length: ";
     const std::size_t head = text.find("\r\n\r\n");

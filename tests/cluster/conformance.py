@@ -98,7 +98,7 @@ def normal(value, key=""):
 
 
 def digest(case, answer):
-    """What of an answer is compared, as lines."""
+    """Returns the part of an answer that is compared, as lines."""
     status, headers, text = answer
     lines = [f"status {status}"]
     for name in HEADERS:
@@ -180,12 +180,12 @@ def narrowed(real, ours):
         return real
 
 
-# Of discovery: what a client can do without, and what differs with the set of versions that is served.
+# Fields of discovery that a client can do without, or that differ with the set of versions that is served.
 OPTIONAL = {"storageVersionHash", "responseKind"}
 
 
 def entry_name(value):
-    """What identifies an entry of a list in a discovery document."""
+    """Returns the key of an entry of a list in a discovery document."""
     if not isinstance(value, dict):
         return (json.dumps(value),)
     for key in ("groupVersion", "name", "version", "resource", "subresource"):

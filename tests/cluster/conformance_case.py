@@ -1,4 +1,4 @@
-"""What the cases of conformance.py share: paths, content types, manifests."""
+"""The paths, content types and manifests that the cases of conformance.py share."""
 
 NS = "/api/v1/namespaces/default"
 DRA = "/apis/resource.k8s.io/v1"

@@ -14,7 +14,7 @@ def config(name, **metadata):
 
 
 def dependent(name, owner, **metadata):
-    """Of the config map `owner`, whose uid was remembered; its owner may not go before it in the foreground."""
+    """Makes a dependent of the config map `owner`, whose uid was remembered; in the foreground the owner may not go before it."""
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": "{%s}" % owner,
                  "blockOwnerDeletion": True}
     return config(name, ownerReferences=[reference], **metadata)

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kGangCrd = "charts/tahoma/crds/tahoma.dev_gangs.yaml";
 
-// What the first inputs patch and read: one object of each kind of interest.
+// The objects that the first inputs patch and read: one of each kind of interest.
 constexpr std::array<std::pair<const char*, const char*>, 8> kObjects = {{
     {"/api/v1/namespaces/default/configmaps",
      R"({"metadata":{"name":"c","labels":{"a":"b"},"finalizers":["x.y/z"]},"data":{"k":"v"}})"},

@@ -8,7 +8,7 @@
 // answer that is not what its Content-Type says. CheckObjects aborts unless every object that came
 // or changed can still be read, written as it is without a change, and changed.
 //
-// Scope: what every request must keep. What one kind of request means is in unit tests.
+// Scope: what every request must keep. Unit tests check the meaning of each kind of request.
 //
 // Thread safety: belongs to one thread.
 
@@ -42,7 +42,7 @@ class ApiUnderTest {
   ApiUnderTest();
   ~ApiUnderTest();
 
-  // What is said in one input must not be seen in the next: starts anew when anything was changed.
+  // Starts anew when anything was changed, so that no input sees the objects of the one before.
   void BeginInput();
   Answered Ask(const rest::Request& request);
   Answered Ask(const std::string& method, const std::string& target, const std::string& body = "",

@@ -31,7 +31,7 @@ Answered Apply(ApiUnderTest& api, const std::string& path, const std::string& ma
       body, kYaml);
 }
 
-// What an object says, without who said it and when.
+// Returns the object without its managedFields and resourceVersion.
 Json Said(Json object) {
   object["metadata"].erase("managedFields");
   object["metadata"].erase("resourceVersion");

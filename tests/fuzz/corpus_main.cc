@@ -32,7 +32,7 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)())  // NOLINT: i
 
 namespace {
 
-// What a test spends on mutations.
+// The budget of a test for mutations.
 constexpr std::uint64_t kRuns = 20'000;
 constexpr std::clock_t kProcessorTime = 2 * CLOCKS_PER_SEC;
 

@@ -42,7 +42,7 @@ void MustServe(const tahoma::rest::Request& request, const Answered& answered) {
   TAHOMA_CHECK(answered.status == 200);
 }
 
-// What can be asked about objects of one version.
+// Makes the requests that are possible for objects of one version.
 void AskAbout(ApiUnderTest& api, const Json& spec, const std::string& version,
               const std::vector<std::string>& objects) {
   const std::string group = "/apis/" + spec["group"].get<std::string>() + "/" + version;

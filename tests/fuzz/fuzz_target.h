@@ -1,4 +1,4 @@
-// What a fuzz target defines: one run on arbitrary bytes that must not crash.
+// The function that a fuzz target defines: one run on arbitrary bytes that must not crash.
 //
 // Thread safety: runs come one after the other.
 

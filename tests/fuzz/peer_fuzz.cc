@@ -193,7 +193,7 @@ const queues::Pods& Gang() {
   return *gang;
 }
 
-// What the gang does. Each rank writes to and reads from the other's memory in the last.
+// The operations of the gang. In the last, each rank writes to and reads from the other's memory.
 constexpr std::size_t kScenarios = 4;
 absl::Status Act(std::size_t scenario, int rank, Peer& peer) {
   static const auto* const links = new TorusLinks(torus::kInstanceShape, hw::kTrainium2.links);
@@ -216,7 +216,7 @@ absl::Status Act(std::size_t scenario, int rank, Peer& peer) {
       .status();
 }
 
-// What rank 1 says to rank 0 when it does not lie.
+// The messages of an honest rank 1 to rank 0.
 std::vector<PeerMessage> Truth(std::size_t scenario) {
   queues::Exchange exchange;
   std::vector<PeerMessage> said;

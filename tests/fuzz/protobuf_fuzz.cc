@@ -27,7 +27,7 @@ using namespace tahoma::controller::apiserver;
 using tahoma::Json;
 
 constexpr std::string_view kMagic{"k8s\0", 4};
-// Of an object that is given many times over, about; and of how many objects one is.
+// The approximate size of an object that is made by repetition; one of kLargeOneIn objects is.
 constexpr std::size_t kLargeBytes = std::size_t{512} << 10U;
 constexpr std::size_t kLargeOneIn = 64;
 

@@ -30,11 +30,11 @@ CORPUS = ROOT / "tests/fuzz/corpus"
 DICTIONARIES = ROOT / "tests/fuzz/dictionaries"
 PROGRAMS = ROOT / "build/fuzz/fuzz"
 
-# What one input may take before it counts as a hang, and as a flood. On a busy machine a minute is
+# The time and the memory beyond which one input counts as a hang, or as a flood. On a busy machine a minute is
 # little; processor_time.h has the limit for work that ends.
 SECONDS_MAX = 300
 MEGABYTES_MAX = 3072
-# Of inputs that libFuzzer makes up, and of those that are kept in the tree.
+# The size of inputs that libFuzzer makes up, and of those that are kept in the tree.
 BYTES_MAX = 8192
 
 

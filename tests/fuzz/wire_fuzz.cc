@@ -57,7 +57,7 @@ void FuzzOne(std::string_view input) {
       const CoreMasks held = HeldCores(grant);
       bool any = false;
       for (const auto mask : held) any = any || mask != 0;
-      // Who holds a core is in the way of itself.
+      // A claim that holds a core conflicts with itself.
       TAHOMA_CHECK(CheckDisjoint(grant, grant).ok() == !any);
     }
   }

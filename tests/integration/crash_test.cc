@@ -60,7 +60,7 @@ class Fleet {
   TempDir dir_;
 };
 
-// What a dead controller left in its folder, opened without a controller.
+// The folder that a dead controller left, opened without a controller.
 class Remains {
  public:
   explicit Remains(const std::string& data) {

@@ -84,7 +84,7 @@ class EfaGangTest : public ::testing::Test {
     out << fmt::format("linkAddress: unix:{}\nultraServer:\n  id: {}\n  nodeId: {}\n  peers:\n{}",
                        Path("link", node), node.ultra_server, node.node_id, inside);
   }
-  // What dra-plugin does for a claim of all chips of the node.
+  // Claims all chips of the node, as dra-plugin does.
   void Claim(const Node& node) {
     tokens_.push_back(testing::ClaimChips(
         Path("socket", node), 16,
@@ -130,7 +130,8 @@ std::vector<Node> TwoUltraServers() {
 }
 std::vector<Node> TwoInstances() { return {{"p0"}, {"p1"}}; }
 
-// The time that nccom-test prints for fp32 over all chips of these units, in a plan of one piece.
+// Returns the time that nccom-test prints for fp32 over all chips of these topology domains,
+// planned in one process.
 std::string PlannedTime(const torus::Shape& torus, std::uint64_t bytes) {
   using namespace tahoma::sim;
   const Fabric fabric(std::vector<TorusLinks>(2, {torus, hw::kTrainium2.links}),

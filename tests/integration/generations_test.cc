@@ -59,7 +59,7 @@ class GenerationsTest : public ::testing::Test {
     const auto ask_once = [](const std::function<bool()>& is_given) { return is_given(); };
     return testing::ClaimChips(Path("node"), chips, {.lnc = lnc}, ask_once);
   }
-  // What a program of the claim's pod prints.
+  // Runs a program of the claim's pod and returns what it prints.
   std::string Run(const std::string& token, std::vector<std::string> command, int status = 0) {
     command[0] = testing::Bin(command[0]);
     const testing::PodPlace place{.socket = Path("work/socket"), .token = token, .job = "test"};

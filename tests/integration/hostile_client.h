@@ -38,13 +38,14 @@ class HostileClient {
 
   // One conversation or one attack.
   void Act();
-  // What any client may ask; complains when it is not answered within ten seconds.
+  // Makes a plain request that any client may make; complains when it is not answered within ten
+  // seconds.
   void AskPlainly();
 
   std::uint64_t acts() const { return acts_; }
   // How often each HTTP status was answered.
   const std::map<int, std::uint64_t>& statuses() const { return statuses_; }
-  // Of answers that no client may get: 500 and its like, or none to a plain question.
+  // Complaints about answers that no client may get: 500 and its like, or none to a plain request.
   const std::vector<std::string>& complaints() const { return complaints_; }
 
  private:

@@ -33,7 +33,7 @@
 
 namespace tahoma::testing {
 
-// Of the command line.
+// The options of the command line.
 std::uint64_t seed_of_run = 0;
 int seconds_of_run = 60;
 
@@ -47,7 +47,7 @@ constexpr int kTheirNodes = 2;  // for whatever the hostile clients want to run
 constexpr const char* kOurs = "tests.tahoma.dev/ours";
 constexpr int kMaps = 8;
 constexpr std::chrono::seconds kEndsWithin{10};
-// What a sanitizer keeps of freed memory, and slower programs.
+// The allowance for a sanitizer, which keeps freed memory and slows programs down.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kMegabytesMore = 1500;
 #else
@@ -60,7 +60,7 @@ std::string MapPath(int index) {
   return fmt::format("/api/v1/namespaces/default/configmaps/book-{}", index);
 }
 
-// What a process uses, by /proc.
+// The resources that a process uses, from /proc.
 struct Usage {
   std::size_t megabytes = 0;
   std::size_t threads = 0;

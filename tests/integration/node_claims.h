@@ -1,4 +1,5 @@
-// What a dra-plugin asks of a sim-node for a claim, and how the programs of its pod then find it.
+// Makes the calls of a dra-plugin to a sim-node for a claim, and the environment of its pod's
+// programs.
 //
 //   const std::string token = ClaimChips("/tmp/x/socket0", 16, {.ultra_server_mode = 4});
 //   ChildProgram rank(PodCommand({.socket = "/tmp/x/socket0.pods/workload.sock", .token = token,

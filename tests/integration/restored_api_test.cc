@@ -85,7 +85,7 @@ class ApiServer {
   std::unique_ptr<kube::HttpTransport> api_;
 };
 
-// What is published of each claim: its devices, and for whom.
+// Returns the allocated devices and the reservations of each claim in the API.
 std::map<std::string, std::string> Published(kube::Transport& api) {
   std::map<std::string, std::string> published;
   for (const Json& claim : List(api, kClaims)) {
@@ -130,7 +130,7 @@ class RestoredApiTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(MakeGang(server_.api(), name, {.own_claims = true}));
   }
   bool IsBound(const std::string& gang) { return BoundPods(server_.api(), gang) == 2; }
-  // What kube-controller-manager does with claims that are being deleted and that nobody uses.
+  // Ends claims that are being deleted and that nobody uses, as kube-controller-manager does.
   void EndDeletedClaims() {
     for (const Json& claim : List(server_.api(), kClaims)) {
       if (!claim["metadata"].contains("deletionTimestamp")) continue;

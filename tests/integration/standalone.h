@@ -61,8 +61,8 @@ int Send(kube::Transport& api, const std::string& method, const std::string& tar
 // The items of a list, or null when there was no answer.
 Json List(kube::Transport& api, const std::string& target);
 
-// A Ready trn2.48xlarge with the slice of its chips. Unless its lease is renewed it becomes unknown
-// when a controller has run for 40 seconds.
+// Makes a Ready trn2.48xlarge with the ResourceSlice of its chips. Unless its lease is renewed it
+// becomes unknown when a controller has run for 40 seconds.
 void MakeNode(kube::Transport& api, const std::string& name);
 // Renews the node's lease, as its kubelet does.
 void RenewLease(kube::Transport& api, const std::string& node, WallTime now);
@@ -94,7 +94,7 @@ int HeldClaims(kube::Transport& api, const std::string& gang);
 int AllocatedClaims(kube::Transport& api);
 // Events with that reason.
 int EventsOf(kube::Transport& api, const std::string& reason);
-// What kubelets do with bound pods that are being deleted: they go.
+// Ends bound pods that are being deleted, as kubelets do.
 void EndDeletedPods(kube::Transport& api);
 // Deletes the gang, its pods and its own claims, as if their nodes' kubelets had ended them at
 // once.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a pod can get of its neighbour's: everything that thief.py tries, on a node of its own making.
+"""Tests what a pod can get of its neighbour's: everything that thief.py tries, on a node of its own making.
 
     thief_test.py                  as root, in the repository's root, with KUBECTL and TAHOMA_BIN set
 

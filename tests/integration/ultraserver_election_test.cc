@@ -35,7 +35,7 @@ class UltraServerElectionTest : public ::testing::Test {
     const json answer = json::parse(nodes_.Admin(node, method, target), nullptr, false);
     return answer.is_discarded() ? json() : answer;
   }
-  // What the class files of all nodes say, in one line.
+  // Returns the contents of the class files of all nodes, in one line.
   std::string Elected() {
     std::string line;
     for (int node = 0; node < kNodes; ++node) {

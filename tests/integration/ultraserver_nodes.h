@@ -29,7 +29,7 @@ class UltraServerNodes {
   std::string Path(const std::string& name, int node) const;
   // Starts the program of one that has ended; its "ports" appear when it serves.
   void Start(int node);
-  // What the node's admin API answers; empty while it does not.
+  // Returns the answer of the node's admin API; empty while it does not answer.
   std::string Admin(int node, const std::string& method, const std::string& target,
                     const std::string& body = "") const;
   // Once it serves, what dra-plugin does for a claim of all chips of the node; gives its token.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Injects a fault into a simulated node of the running ground, over the node's own admin API.
+# Injects a fault into a simulated node of the running test environment, over the node's own admin API.
 #   fault.sh NODE chips/5/break '{"reason": "HBM_UNCORRECTABLE_ERROR"}'
 #   fault.sh NODE chips/5/repair
 #   fault.sh NODE links/3/x+/down

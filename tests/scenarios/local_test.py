@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a newcomer types first: `make demo`, and `make up` with the line that it prints.
+"""Tests the commands that a newcomer types first: `make demo`, and `make up` with the line that it prints.
 
     local_test.py                  in the repository's root, with KUBECTL set
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs end-to-end scenarios on a ground.
+"""Runs end-to-end scenarios in a test environment.
 
     run.py standalone|cluster [SCENARIO …]       default: every *.scenario beside this file
 
-A scenario is a text that reads as a session at a terminal and is the same on every ground:
+A scenario is a text that reads as a session at a terminal and is the same in every test environment:
 
     # The first comment line is its title.
     $ COMMAND            must succeed (run by bash in the repository's root)
@@ -12,10 +12,10 @@ A scenario is a text that reads as a session at a terminal and is the same on ev
     | REGEX              some line of the output matches, in this order
     |! REGEX             no line of the output matches
 
-Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND, NODES (the
-folder of the nodes' state) and PODS (one whose files pods can read) are set. After each scenario everything it made is deleted, and no claim may
-still be allocated. Grounds: standalone is our own API server; cluster is etcd, kube-apiserver and
-kube-controller-manager (tests/cluster). The last line is "N passed, N failed, N skipped".
+Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND (the kind of the environment),
+NODES (the folder of the nodes' state) and PODS (one whose files pods can read) are set. After each scenario everything that it made
+is deleted, and no claim may still be allocated. Environments: standalone is our own API server; cluster is etcd, kube-apiserver
+and kube-controller-manager (tests/cluster). The last line is "N passed, N failed, N skipped".
 """
 
 import dataclasses
@@ -153,7 +153,7 @@ class Ground:
                     {**os.environ, "KUBECONFIG": str(kubeconfig)})
         if subprocess.call([str(c) for c in command]) != 0:
             self.__exit__()
-            sys.exit(f"the {self.kind} ground did not start")
+            sys.exit(f"the {self.kind} test environment did not start")
         return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
                 "PODS": (self.directory / "t/pods-folder").read_text().strip(),
                 "PATH": f"{self.bin}:{os.environ['PATH']}"}

@@ -212,7 +212,7 @@ absl::StatusOr<kube::Response> Link::Stream(const kube::Request& request,
     had = text.size();
     const bool first = had == 0;
     if (!response.source(text, kNoWait)) break;
-    // What is there at the start and what came after it are read separately.
+    // The events that exist at the start and those that came later are read separately.
     if (first && text.empty() && !response.source(text, kNoWait)) break;
   }
   if (response.closed) response.closed();

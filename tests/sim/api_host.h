@@ -89,8 +89,8 @@ class ApiHost {
   std::int64_t version() const { return up() ? objects().version() : 0; }
   // How often the server has been started.
   int life() const { return life_; }
-  // In the place of Stop: it will start with its disk as it was in the backup. Requests that are on
-  // their way do not arrive: their connections have ended.
+  // In the place of Stop: it will start with its disk as it was in the backup. Requests that are in
+  // transit do not arrive: their connections have ended.
   void RollBack();
   int rollbacks() const { return rollbacks_; }
 
@@ -112,7 +112,7 @@ class ApiHost {
   std::unique_ptr<controller::apiserver::Controllers> controllers_;
 };
 
-// What happens to one request on its way.
+// The fate of one request.
 enum class Fate : std::uint8_t { kGood, kRequestLost, kAnswerLost };
 
 class Link final : public kube::Transport {

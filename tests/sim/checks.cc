@@ -152,7 +152,7 @@ void Checks::CheckChips(const controller::GangDecision& decision,
   }
 }
 
-// Each slice of a gang with a shape is a box of that shape.
+// Checks that each gang slice of a gang with a shape is a box of that shape.
 void Checks::CheckShape(const controller::GangDecision& decision) {
   if (decision.single) return;
   const auto gang = api_.objects().Get(

@@ -1,4 +1,4 @@
-// What must be true, after every step and when everything has come to rest.
+// Checks the invariants after every step, and when everything has come to rest.
 //
 //   Checks checks(world, api, nodes);
 //   checks.AfterStep();                    // no core in two claims

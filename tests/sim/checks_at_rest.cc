@@ -195,7 +195,8 @@ void Checks::CheckNodes(const controller::Snapshot& snapshot) {
         }
       }
     }
-    // What broke after it was given away is not prepared, and refused by a node that restarts.
+    // A claim of chips that failed after their allocation is not prepared, and refused by a node
+    // that restarts.
     const std::set<std::string> prepared = node->PreparedClaims();
     const std::set<std::string> held = node->HeldByInstance();
     const bool all = prepared == wanted && held == wanted;

@@ -346,7 +346,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
   const bool arrives = fate != Fate::kRequestLost && !(is_odd && world_.rng.Chance(1, 2));
   absl::StatusOr<kube::Response> answer =
       link_.SendWith(Render(write), arrives ? Fate::kGood : Fate::kRequestLost);
-  // What was carried out counts, whether or not the controller hears of it.
+  // A write that was carried out counts, whether or not the controller hears of it.
   if (write.kind == WriteKind::kBind && answer.ok() && answer->status < 300) {
     watcher_.OnBound(*write.decision, write.index);
   }

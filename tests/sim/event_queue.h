@@ -1,4 +1,4 @@
-// What happens next, in virtual time.
+// The events of a simulated world, in virtual time.
 //
 //   EventQueue events(clock);
 //   events.After(5ms, Urgency::kNormal, [&] { node.Poll(); });

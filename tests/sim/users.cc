@@ -18,7 +18,7 @@ constexpr char kGangs[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 constexpr char kClaims[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 constexpr char kTemplates[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates";
 
-// Shapes with the members of one slice; the last three cannot be had, each for another reason.
+// Shapes with the members of one gang slice; the last three cannot be had, each for another reason.
 struct GangKind {
   const char* shape;
   int members;

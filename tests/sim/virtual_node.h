@@ -2,7 +2,7 @@
 // runner's, each the real one, carried out in virtual time.
 //
 //   VirtualNode node(world, api, {.name = "us-0-n1", .type = "trn2u.48xlarge", …});
-//   node.PowerOn();              // registers, publishes its slices, runs what is bound to it
+//   node.PowerOn();              // registers, publishes its ResourceSlices, runs its pods
 //   node.WakeWatch();            // something changed in the API
 //   node.BreakChip(3);
 //

@@ -20,7 +20,7 @@ int UpTo(Rng& rng, int most) {
   return static_cast<int>(rng.Below(static_cast<std::uint64_t>(most) + 1));
 }
 
-// What may happen in a world, and how likely at the most, in thousandths.
+// A fault that may happen in a world, and its highest probability, in thousandths.
 struct Mishap {
   int Swarm::*odds;
   int most;
@@ -40,7 +40,7 @@ constexpr std::array kWorldMishaps = {
     Mishap{&Swarm::delete_gang, 300},    Mishap{&Swarm::delete_claim, 300},
     Mishap{&Swarm::node_forgotten, 200}, Mishap{&Swarm::node_flicker, 60},
 };
-// Of worlds in which controller and API server are apart.
+// The faults of worlds in which controller and API server are separate.
 constexpr std::array kClusterMishaps = {Mishap{&Swarm::stall, 300}, Mishap{&Swarm::rollback, 150}};
 
 }  // namespace

@@ -43,7 +43,7 @@ class ChildProgram {
   // Waits for its end (at most two minutes; then it is killed): the exit status, or nothing when a
   // signal ended it.
   std::optional<int> Wait();
-  // What it has printed so far.
+  // Returns the output so far.
   std::string log() const;
 
  private:

@@ -49,8 +49,8 @@ class FakeApi {
   // Claims are made with their finalizer, as those from templates are in standalone mode.
   bool protects_claims = false;
 
-  // What kube-controller-manager and kubelets do next: ends deleted pods, takes back reservations
-  // of ended pods, clears claims nobody uses, removes their finalizer.
+  // Acts as kube-controller-manager and kubelets: ends deleted pods, takes back reservations of
+  // ended pods, clears claims nobody uses, removes their finalizer.
   void RunControllers();
 
   ApiResult Execute(const ApiWrite& write);

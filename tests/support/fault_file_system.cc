@@ -27,7 +27,7 @@ class FaultFile final : public rocksdb::FSWritableFileOwnerWrapper {
                   const rocksdb::DataVerificationInfo&, IODebugContext* debug) override {
     return Append(bytes, options, debug);
   }
-  // What survives is PowerCut's decision, so the machine's disk is not made to sync.
+  // PowerCut decides what survives, so the machine's disk is not made to sync.
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
     IOStatus status = disk_->Allow(FaultFileSystem::Change::kSync);
     if (status.ok()) status = FSWritableFileOwnerWrapper::Flush(options, debug);

@@ -45,7 +45,7 @@ def key_of(entry, rules):
 
 
 def check(build, path, entry, rules):
-    """What clang-tidy says of the source; empty when it is clean."""
+    """Returns clang-tidy's findings in the source; empty when it is clean."""
     stamp = build / "clean" / key_of(entry, rules)
     if stamp.exists():
         return ""

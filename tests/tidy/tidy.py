@@ -100,7 +100,7 @@ CAGES = {
 }
 ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
 
-# What only lib/base and the app folders may call, and what to use instead.
+# Calls that only lib/base and the app folders may make, and what to use instead.
 BANNED_CALLS = {
     r"\bsystem_clock::now\b": "take a tahoma::Clock",
     r"\bsteady_clock::now\b": "take a tahoma::Clock",
@@ -252,7 +252,7 @@ def sections_of(text):
 
 
 def check_citations(path, text, pages):
-    """What is cited is in `pages`: path -> the text of a file, None of a folder or a file that is no page."""
+    """Every cited page is in `pages`: path -> the text of a file, None of a folder or a file that is no page."""
     cited = [(match.start(), match[1].rstrip("/"), re.findall(r"[\w-]+", match[2] or "")) for match in CITATION.finditer(text)]
     if path.endswith(".md"):
         for match in MARKDOWN_LINK.finditer(text):

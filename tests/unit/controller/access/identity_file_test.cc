@@ -1,4 +1,4 @@
-// The identity file: what it says, and every way to write it wrong.
+// Tests the identity file: its meaning, and every error in it.
 
 #include "controller/access/identity_file.h"
 

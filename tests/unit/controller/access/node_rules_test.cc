@@ -1,5 +1,5 @@
-// What a node's token is good for: the node's own objects and what its pods use, and nothing of a
-// neighbour's.
+// Tests that a node's token reaches the node's own objects and those that its pods use, and nothing
+// of a neighbour's.
 
 #include "controller/access/node_rules.h"
 
@@ -13,7 +13,7 @@
 namespace tahoma::controller {
 namespace {
 
-// Pods are called after their node: "n1-pod"; likewise slices, claims and secrets.
+// Pods are called after their node: "n1-pod"; likewise ResourceSlices, claims and secrets.
 class NamesSayTheNode final : public NodeView {
  public:
   std::optional<std::string> NodeOfPod(std::string_view, std::string_view name) const override {

@@ -109,7 +109,7 @@ class WatchedClock final : public Clock {
   mutable int looks_ = 0;
 };
 
-// What a controller would see, with what it logged.
+// A candidate for leadership, as a controller would run it, with the lines that it logged.
 struct Candidate {
   Candidate(LeaseApi& api, const Clock& clock, const std::string& identity)
       : leadership(

@@ -1,4 +1,4 @@
-// What the controller can be told, and which combinations make no sense.
+// Tests the options of the controller, and which combinations make no sense.
 
 #include "controller/app/options.h"
 

@@ -1,4 +1,4 @@
-// What kubectl-tahoma reads from an API server, page by page, and says of it.
+// Tests what kubectl-tahoma reads from an API server, page by page, and what it says of it.
 
 #include "controller/ctl/fleet_reader.h"
 

@@ -248,8 +248,8 @@ TEST(CoreTest, APodThatIsMadeAgainSharesTheClaimThatOthersKept) {
   EXPECT_THAT(world.api.faults, IsEmpty());
 }
 
-// What the claim has is the pod's that got it first, then whatever the API says: also when both
-// the second pod and the claim vanish in one moment.
+// A claim's devices belong to the pod that got it first, then as the API says: also when both the
+// second pod and the claim vanish in one moment.
 TEST(CoreTest, ASharedClaimThatVanishesWithItsLastPodIsHeldNoMore) {
   World world;
   world.api.AddNode("node-a");
@@ -273,7 +273,8 @@ class EitherApiTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(All, EitherApiTest, ::testing::Bool(),
                          [](const auto& api) { return api.param ? "Beside" : "Cluster"; });
 
-// Every write of the commit fails once in every way; the gang is bound in the end all the same.
+// Every write of the commit fails once with every failure; the gang is bound in the end all the
+// same.
 TEST_P(EitherApiTest, EveryWriteMayFailOnceInAnyWay) {
   for (const Fate what :
        {Fate::kConflict, Fate::kRefused, Fate::kNotDone, Fate::kAnswerLost, Fate::kLate}) {
@@ -403,7 +404,7 @@ int CountSteps(CoreOptions options = {}) {
   return steps;
 }
 
-// The program dies before every journal write and before every API write in turn.
+// The program dies before each journal write and before each API write, one after the other.
 TEST_P(EitherApiTest, ACrashAtAnyWriteLeavesAllOrNothing) {
   const int steps = CountSteps(Options());
   EXPECT_GE(steps, GetParam() ? 7 : 9);

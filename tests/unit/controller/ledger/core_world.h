@@ -27,7 +27,7 @@
 
 namespace tahoma::controller {
 
-// What happens to the n-th write that the core asks for.
+// The fate of the n-th write that the core asks for.
 enum class Fate { kNormal, kConflict, kRefused, kNotDone, kAnswerLost, kLate };
 
 class World {
@@ -39,8 +39,8 @@ class World {
   // After this many journal writes and API writes together the program is gone; 0: never.
   int crash_after = 0;
   int writes = 0;
-  // What the watch of claims tells is held back. Afterwards it comes bit by bit, whenever nothing
-  // else is left to do.
+  // Whether the events of the claims' watch are held back. Afterwards they come one by one,
+  // whenever nothing else is left to do.
   bool claims_lag = false;
 
   World() { Start(); }

@@ -123,7 +123,7 @@ class GangRunTest : public ::testing::Test {
       Answer();
     }
   }
-  // What the watches say of pods and claims.
+  // Takes the watches' events of pods and claims.
   void Hear() {
     for (std::uint32_t i = 0; i < decision_->pods.size(); ++i) {
       const auto pod = api_.pods().find(decision_->pods[i].name);

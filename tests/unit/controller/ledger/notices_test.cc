@@ -1,4 +1,4 @@
-// What people are told and when: good news at once, bad news after a grace, nothing twice.
+// Tests what people are told and when: good news at once, bad news after a grace, nothing twice.
 
 #include "controller/ledger/notices.h"
 
@@ -40,7 +40,8 @@ class NoticesTest : public ::testing::Test {
     now_.wall += by;
     now_.monotonic += by;
   }
-  // What is written now: "gang train Pending", "pod p message", "event FailedScheduling message".
+  // Returns the writes so far: "gang train Pending", "pod p message", "event FailedScheduling
+  // message".
   std::vector<std::string> Flush() {
     std::vector<ApiWrite> writes;
     notices_.Flush(now_, attempts_, writes);

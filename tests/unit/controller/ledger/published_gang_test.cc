@@ -1,4 +1,4 @@
-// What an API that the journal does not know shows of a gang.
+// Tests the gang that is read from an API whose writes the journal does not know.
 
 #include "controller/ledger/published_gang.h"
 

@@ -1,4 +1,4 @@
-// What people are shown of a gang in each of its states.
+// Tests what people are shown of a gang in each of its states.
 
 #include "controller/ledger/status_reporter.h"
 

@@ -31,7 +31,7 @@ constexpr int kNodes = 6;
 
 int ChipsOf(int number) { return number == 5 ? 1 : 16; }
 
-// What is known of the fleet, kept in the simplest way.
+// The state of the fleet, kept as simply as possible.
 struct Oracle {
   std::map<int, std::uint16_t> broken;                        // by node that is present
   std::map<std::string, std::set<std::pair<int, int>>> held;  // chips, by claim

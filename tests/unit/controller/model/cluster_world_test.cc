@@ -1,5 +1,5 @@
-// What nodes, slices and allocations can do to the fleet's state beside appearing and vanishing in
-// order: publish less than before, repeat names, take one another's place.
+// Tests the fleet's state when nodes, ResourceSlices and allocations do not appear and vanish in
+// order: they publish less than before, repeat names, take one another's place.
 
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@ std::vector<ChipMask> BoxesOf(const torus::Shape& unit, const torus::Shape& shap
 
 torus::Shape Sides(int x, int y, int z) { return *torus::Shape::Create(x, y, z); }
 
-// Every subset in turn.
+// Tries every subset.
 int SlowMost(const std::vector<ChipMask>& boxes, std::size_t from, ChipMask free) {
   int most = 0;
   for (std::size_t i = from; i < boxes.size(); ++i) {
@@ -62,7 +62,7 @@ TEST(BoxPackingTest, StopsAtEnough) {
   EXPECT_EQ(MostBoxes({}, ~ChipMask{0}, 3), 0);
 }
 
-// What it found is there, also where a search to the end would take too long.
+// The packing that it found exists, also where a search to the end would take too long.
 TEST(BoxPackingTest, NeverPromisesMoreThanChipsCanBear) {
   const std::vector<ChipMask> boxes = BoxesOf(torus::kUltraServerShape, Sides(2, 2, 1));
   Rng rng(2);

@@ -1,4 +1,4 @@
-// What a claim may say beside how many chips it wants: attributes that must match or differ,
+// Tests the requests of a claim beside the number of chips: attributes that must match or differ,
 // alternatives in order, all devices, whole nodes, tolerations, and how long its gang will run.
 
 #include <fmt/format.h>

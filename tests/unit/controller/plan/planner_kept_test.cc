@@ -64,7 +64,7 @@ class PlannerKeptTest : public ::testing::Test {
     }
     state_.Hold(std::make_shared<const Holding>(std::move(holding)));
   }
-  // What the placement adds on that node.
+  // The chips that the placement adds on that node.
   torus::ChipMask Given(const Decision& decision, std::size_t member) {
     torus::ChipMask mask = 0;
     const MemberPlacement& placed = decision.placement->members[member];

@@ -229,7 +229,7 @@ TEST(BoxOracleTest, ABoxIsFoundExactlyWhenOneExistsAtSomePlaceInSomeRotation) {
 // Slices as well, wherever the first ones look best on their own.
 TEST(BoxOracleTest, SlicesArePlacedExactlyWhenTheyFitSideBySide) {
   int refused = 0;
-  int last_fits = 0;  // not one slice more would
+  int last_fits = 0;  // not one gang slice more would
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
@@ -393,7 +393,7 @@ NodeFacts NodeWithCoordinatesOnCores() {
   return facts;
 }
 
-// What was given is what was asked for, and nothing is given twice.
+// Expects that the decision gives what was asked for, and nothing twice.
 void ExpectRight(const Decision& decision, const std::vector<SlowRequest>& requests,
                  const std::vector<SlowRule>& rules, std::uint16_t busy) {
   std::array<int, 16> used{};

@@ -51,7 +51,7 @@ GangSpec RandomGang(Rng& rng, int index) {
   return gang;
 }
 
-// The chips of a slice as its members' allocations name them.
+// The chips of a gang slice as its members' allocations name them.
 torus::ChipMask MaskOf(const ClusterState& state, const SlicePlacement& slice,
                        const Placement& placement) {
   torus::ChipMask mask = 0;

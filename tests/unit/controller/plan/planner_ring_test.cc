@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 
 constexpr torus::Shape kTwelve = torus::Shape::Of<12, 1, 1>();
 
-// The length of the run of free chips around `chip` over links that work, by walking both ways.
+// The length of the run of free chips around `chip` over links that work, by walking in both
+// directions.
 int RunAround(std::uint16_t free, const torus::LinkMask& down, int chip) {
   const std::uint64_t cut = down.along(torus::Axis::kX);
   int length = 1;

@@ -1,4 +1,4 @@
-// What a decision looks at does not grow with the fleet: counted, not timed.
+// Tests that the work of a decision does not grow with the fleet: it is counted, not timed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -67,7 +67,7 @@ TEST(ScoreTest, ChipsThatAreCutOffComeLast) {
   EXPECT_EQ(PlaceScores().AllReduceTime(0x00ff, cut), Picoseconds::max());
 }
 
-// The slow way: all sets of so many chips that hang together. Others cross the chips of tenants.
+// The slow oracle: all sets of so many chips that hang together. Others cross the chips of tenants.
 Picoseconds LeastOfAllSets(int count, const torus::LinkMask& down) {
   const PlaceScores scores;
   const collective::UnitLinks links(torus::kInstanceShape, hw::kTrainium2.links);

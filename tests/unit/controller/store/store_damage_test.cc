@@ -96,8 +96,8 @@ class StoreDamageTest : public ::testing::Test {
   std::string log_;
 };
 
-// What a store leaves behind when commits "a" to "e" were acknowledged, and how far the log and the
-// mark were before "e".
+// The files of a store that acknowledged commits "a" to "e", and how far the log and the mark were
+// before "e".
 struct Left {
   Files files;
   std::string log;  // its name

@@ -57,7 +57,7 @@ Pool Build(const wire::Inventory& inventory, PoolOptions options = {}) {
   return *pool;
 }
 
-// The captured trn1.32xlarge slice and the published table
+// The captured ResourceSlice of a trn1.32xlarge and the published table
 // (docs/reference/aws-dra-driver.md#device-groups).
 TEST(DeviceGroupTest, Trn1ValuesOfACapturedSlice) {
   const std::vector<std::string_view> efa = {

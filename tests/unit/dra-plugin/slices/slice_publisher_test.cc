@@ -30,7 +30,7 @@ Pool Build(const wire::Inventory& inventory, Publish publish = {}) {
   return *BuildPool(inventory, {.publish = publish});
 }
 
-// What an allocator sees: complete, of one generation, every device once.
+// Expects what an allocator relies on: a complete pool of one generation with every device once.
 void ExpectWhole(const FakeApi& api, const Pool& pool) {
   std::set<std::string> wanted;
   for (const auto& group : pool.groups) {

@@ -192,7 +192,7 @@ class Family {
   }
 
  private:
-  // The same change of both, somewhere on the way down from the root.
+  // The same change of both, at some depth below the root.
   template <typename F>
   void Change(Json& json, Plain& plain, const F& change) {
     const std::string name(1, static_cast<char>('a' + rng_.Below(5)));

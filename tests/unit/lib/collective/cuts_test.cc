@@ -35,7 +35,7 @@ void Damage(UnitLinks& links, Rng& rng, std::uint64_t count) {
   }
 }
 
-// What enters the part from other chips of `through`.
+// The rate into the part from other chips of `through`.
 std::uint64_t RateInto(const UnitLinks& links, ChipMask part, ChipMask through) {
   std::uint64_t sum = 0;
   for (int arc = 0; arc < links.arc_count(); ++arc) {
@@ -48,7 +48,7 @@ std::uint64_t RateInto(const UnitLinks& links, ChipMask part, ChipMask through) 
   return sum;
 }
 
-// The slow way: every part of the chips that may be crossed.
+// The slow oracle: every part of the chips that may be crossed.
 template <typename Blocks>
 Cut WorstOfAllParts(const UnitLinks& links, ChipMask through, const Blocks& blocks_into) {
   Cut worst{.blocks = 0, .rate = 1};
@@ -152,7 +152,7 @@ TEST(CutsTest, TheWholeTorusHasTheReferencesBounds) {
 }
 
 TEST(CutsTest, ABridgeIsTheWorstCutOfTwoHalvesThatItJoins) {
-  // Two rows of four that only one cable joins: four blocks must cross it each way.
+  // Two rows of four that only one cable joins: four blocks must cross it in each direction.
   UnitLinks links = Instance();
   for (int x = 1; x < 4; ++x) {
     links.SetPermille({.chip = ChipIndex(x), .axis = Axis::kY, .direction = Direction::kPlus});

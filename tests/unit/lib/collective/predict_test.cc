@@ -71,7 +71,7 @@ TEST(PredictTest, EverySizeOfSubcubeTakesTheEmulatedTimeWithinSevenPercentFromSi
         const auto emulated = Emulated(operation, box.mask, bytes, links);
         ASSERT_TRUE(emulated.has_value());
         const double predicted = Nanoseconds(PredictCollective(box, operation, bytes));
-        // What a broadcast's trees do beside slow links is known to within 13 % only.
+        // The time of a broadcast's trees beside slow links is known to within 13 % only.
         const double tolerance = operation == Operation::kBroadcast ? 0.13 : 0.07;
         EXPECT_NEAR(predicted, *emulated, *emulated * tolerance)
             << Name(operation) << " " << box.ToString() << " " << bytes;

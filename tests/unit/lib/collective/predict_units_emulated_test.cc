@@ -1,4 +1,4 @@
-// What the controller scores gangs over several units by, against the emulated fabric.
+// Compares the scores of gangs over several topology domains with the emulated fabric.
 
 #include <gtest/gtest.h>
 

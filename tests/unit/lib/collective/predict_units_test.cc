@@ -1,4 +1,5 @@
-// Several units over EFA: the table of docs/reference/collectives.md#over-efa, and properties.
+// Tests several topology domains over EFA: the table of docs/reference/collectives.md#over-efa, and
+// properties.
 
 #include "lib/collective/predict_units.h"
 
@@ -50,7 +51,8 @@ TEST(PredictUnitsTest, AllReducesLieBetweenTheReferencesPipelinedBoundAndItsSeri
 }
 
 TEST(PredictUnitsTest, ASmallAllReduceTakesOneMessageMoreThanItsUnits) {
-  // Every chip sends its block to every other unit at once; a CC-core gives 16 commands at a time.
+  // Every chip sends its block to every other domain at once; a CC-core gives 16 commands at a
+  // time.
   const double inside = Us(Units(1, kInstance), Operation::kAllReduce, kKiB);
   for (const auto& [units, rounds] :
        {std::pair(2, 0), std::pair(4, 0), std::pair(18, 1), std::pair(128, 7)}) {

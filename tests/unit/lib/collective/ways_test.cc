@@ -286,7 +286,7 @@ TEST(WaysTest, CuttingAtWillIsHardlyFaster) {
     const std::vector<Demand> demands = AllPairsOf(chips);
     const Cut cut = WorstExchangeCut(links, chips, chips);
     const Fractional optimum = FractionalSearch(links, chips, demands).Run(3000);
-    // No ways beat the cut, and cutting at will comes close to it: they are both the optimum.
+    // No routes beat the cut, and cutting at will comes close to it: they are both the optimum.
     EXPECT_GE(optimum.at_most, std::max(optimum.at_least, Seconds(cut)) * (1 - 1e-9)) << seed;
     EXPECT_LE(optimum.at_most, Seconds(cut) * 1.05) << seed;
     const auto few = FindWays(links, chips, demands, {.parts = 4, .goal = cut});
@@ -342,7 +342,7 @@ TEST(WaysTest, WhatIsNoFullerThanTheGoalStaysOnItsRoutes) {
 TEST(WaysTest, LargeMessagesCountForWhatTheyAre) {
   UnitLinks links = Instance();
   Remove(links, {.chip = 5, .axis = Axis::kX});
-  // Three blocks from 5 to 6 and one on each of two ways round it.
+  // Three blocks from 5 to 6 and one on each of two routes round it.
   const std::vector<Demand> demands = {
       {.from = 5, .to = 6, .blocks = 3}, {.from = 1, .to = 2}, {.from = 9, .to = 10}};
   const auto ways = FindWays(links, 0xffff, demands,
@@ -394,7 +394,7 @@ TEST(WaysTest, AShiftNeedNotBeFasterThanOnTheWholeTorusButMayHaveToBeSlower) {
   const auto ways = FindWays(links, 0xffff, ShiftOf(all), {.goal = ShiftGoal(links, all, 0xffff)});
   ASSERT_TRUE(ways.has_value());
   EXPECT_DOUBLE_EQ(Seconds(ways->fullest()), whole) << "the detour has links to itself";
-  // A square without a cable is a row: two of its four messages cross the middle each way.
+  // A square without a cable is a row: two of its four messages cross the middle in each direction.
   const std::vector<std::uint8_t> square = {5, 6, 9, 10};
   EXPECT_DOUBLE_EQ(Seconds(ShiftGoal(links, square, 0x660)) * 128e9, 2.0);
 }

@@ -53,7 +53,7 @@ TEST(CatalogueTest, LinkRatesOfTheOtherGenerationsAddUpToo) {
   EXPECT_EQ(2 * 4 * kTrainium1.links.intra_instance, 384 * kGB);
   EXPECT_EQ(2 * 4 * kTrainium1N.links.intra_instance, 768 * kGB);
   EXPECT_EQ(2 * 2 * kInferentia2.links.intra_instance, 192 * kGB);
-  // Eleven PCIe 6 x8 of 64 GB/s each way.
+  // Eleven PCIe 6 x8 of 64 GB/s in each direction.
   EXPECT_EQ(kTrainium3.links.intra_instance + kTrainium3.links.inter_instance, 11 * 64 * kGB);
 }
 

@@ -58,7 +58,7 @@ TEST(QuantityTest, IsPrintedInItsCanonicalForm) {
   }
 }
 
-// What apimachinery 0.36 makes of the same text.
+// The expected values are those of apimachinery 0.36.
 TEST(QuantityTest, ABinaryNumberWithAFractionLosesNothing) {
   for (const auto& [text, canonical] :
        std::vector<std::pair<std::string, std::string>>{{"1.0005Ki", "1024512m"},

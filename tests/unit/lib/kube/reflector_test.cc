@@ -1,5 +1,5 @@
-// What a Reflector tells when the world misbehaves: broken streams, objects made again, lists that
-// are older than what was seen, servers that answer nonsense.
+// Tests a Reflector when the world misbehaves: broken streams, objects made again, lists that are
+// older than what was seen, servers that answer nonsense.
 
 #include "lib/kube/reflector.h"
 
@@ -81,7 +81,7 @@ class ReflectorTest : public ::testing::Test {
     };
     return handlers;
   }
-  // What was asked for, without the random part.
+  // Returns the targets of the requests, without the random part.
   std::vector<std::string> Targets() const {
     std::vector<std::string> targets;
     for (const Request& request : transport_.requests) {

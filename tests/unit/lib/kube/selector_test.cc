@@ -59,7 +59,7 @@ TEST(LabelSelectorTest, MalformedTextIsRefusedWithAReason) {
   EXPECT_FALSE(LabelSelector::Parse(std::string(LabelSelector::kBytesMax + 1, 'a')).ok());
 }
 
-// What apimachinery 0.36 makes of the same text.
+// The expected values are those of apimachinery 0.36.
 TEST(LabelSelectorTest, SpacesEmptyValuesAndOperatorsAsNamesAreRead) {
   const Labels labels = {{"app", "train"}, {"in", "notin"}, {"empty", ""}};
   for (const char* yes : {"  ",

@@ -46,7 +46,7 @@ TEST(YamlTest, PlainScalarsAreTypedAndQuotedOnesAreText) {
   }
 }
 
-// What sigs.k8s.io/yaml 1.6.0, which kubectl 1.36 reads manifests with, makes of the same text.
+// The expected values are those of sigs.k8s.io/yaml 1.6.0, with which kubectl 1.36 reads manifests.
 TEST(YamlTest, ScalarsAreReadAsKubectlReadsThem) {
   struct Case {
     const char* yaml;

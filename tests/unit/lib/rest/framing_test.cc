@@ -136,7 +136,7 @@ TEST_F(FramingTest, AnOldClientsConnectionIsClosed) {
   EXPECT_TRUE(client.ReadAll().starts_with("HTTP/1."));
 }
 
-// Any bodies, framed in any way, cut into any pieces: each arrives as it was.
+// Bodies of any framing, cut into any pieces, arrive as they were.
 TEST_F(FramingTest, BodiesArriveWholeHoweverTheyAreSent) {
   rc::check([this] {
     const auto bodies = *rc::gen::container<std::vector<std::string>>(

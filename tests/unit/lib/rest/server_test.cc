@@ -288,7 +288,7 @@ TEST_F(ServerTest, PagesOfOtherSitesAreRefused) {
   EXPECT_EQ(ask(json + own + "Origin: http://" + server_->address() + "\r\n"), "201");
   EXPECT_EQ(ask(json + own + "Origin: https://ui.example.com\r\nSec-Fetch-Site: cross-site\r\n"),
             "201");
-  // What fetch(…, {mode: "no-cors"}) sends from a page elsewhere, and a rebound name.
+  // The requests of fetch(…, {mode: "no-cors"}) from a foreign page, and of a rebound name.
   EXPECT_EQ(ask(json + own + "Origin: https://evil.example\r\n"), "403");
   EXPECT_EQ(ask(json + "Host: evil.example:8001\r\nOrigin: http://evil.example:8001\r\n"), "403");
   EXPECT_EQ(ask(json + own + "Sec-Fetch-Site: cross-site\r\n"), "403");

@@ -1,5 +1,5 @@
 // Clients that send half of what they should, or read none of what they asked for: they hold no
-// thread, share bounded memory, and give way to others.
+// thread, share bounded memory, and are closed to make room for others.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What sim-node can be told, and what does not go together.
+// Tests the options of sim-node, and which do not go together.
 
 #include "sim-node/app/options.h"
 

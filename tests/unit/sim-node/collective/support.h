@@ -1,4 +1,4 @@
-// What the tests of collectives share: links of the two tori, and sets of members.
+// Helpers for tests of collectives: links of the two tori, and sets of members.
 
 #pragma once
 

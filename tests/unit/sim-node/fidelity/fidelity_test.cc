@@ -43,7 +43,7 @@ TEST(FidelityTest, TheDefaultIsThePlansOwnTime) {
 }
 
 // No two messages of halving, of a permute or of a pair want one link. Each step rounds up to a
-// picosecond, and the shares of the lanes to whole bytes.
+// picosecond, and the shares of the channels to whole bytes.
 TEST(FidelityTest, ClosedFormAndFlowsAreEqualOnHealthyPlanesToTwoPicosecondsAStep) {
   const TorusLinks links = UltraServer();
   for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
@@ -76,8 +76,8 @@ TEST(FidelityTest, AMessageAloneTakesExactlyAsLongByTheFormulaAsInTheFlows) {
   }
 }
 
-// What flits add where nobody shares a link: in each step the way through the empty routers, and
-// what is missing to a whole flit of 64 bytes on the slowest link.
+// Returns the most that flits add where no link is shared: in each step the latency of the empty
+// routers, and the padding to a whole flit of 64 bytes on the slowest link.
 VirtualDuration MostThatFlitsAdd(std::size_t steps, const TorusLinks& links, int hops) {
   const FlitConfig config = *FlitConfig::Of(links);
   const VirtualDuration cycle = TransferTime(64, 128'000'000'000);

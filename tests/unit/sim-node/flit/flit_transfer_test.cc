@@ -24,7 +24,7 @@ constexpr std::uint64_t kXRate = 128'000'000'000;
 constexpr std::uint64_t kZRate = 64'000'000'000;
 constexpr std::uint64_t kFlitBytes = 64;
 // A packet that follows another into a new channel is routed while the other's last flits pass, and
-// loses what is left of its two cycles once on the whole way.
+// loses what is left of its two cycles once on the whole route.
 constexpr std::uint64_t kBubbleCycles = 2;
 
 struct Ended {

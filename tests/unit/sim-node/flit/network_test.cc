@@ -418,7 +418,7 @@ TEST(FlitNetwork, RandomTrafficAtFullLoadDeadlocksInSomeSeedWithoutADateline) {
         const FlitChannel& next = found.ring[(i + 1) % found.ring.size()];
         EXPECT_TRUE(std::binary_search(found.waits.begin(), found.waits.end(),
                                        Deadlock::Wait{.holder = found.ring[i], .wanted = next}));
-        EXPECT_EQ(next.port, found.ring[i].port);  // one way round one ring
+        EXPECT_EQ(next.port, found.ring[i].port);  // one direction of one ring
         links.emplace(next.chip, next.port);
       }
       EXPECT_EQ(links.size(), static_cast<std::size_t>(shape.extent(Axis::kX)) > 4 ? 8u : 4u);
@@ -441,7 +441,7 @@ TEST(FlitNetwork, ARingOfFourDeadlocksWithoutADatelineWhenAllTiesFallOneWay) {
     ++deadlocks;
     EXPECT_EQ(network.deadlock()->ring.size(), 4u);
   }
-  // Two of the 16 ways in which four ties can fall.
+  // Two of the 16 outcomes of four ties.
   EXPECT_GT(deadlocks, 200 * 2 / 16 / 2);
   EXPECT_LT(deadlocks, 200 * 2 / 16 * 2);
 }

@@ -1,5 +1,6 @@
 // Numbers, names and states of links in a fabric; routes through the network's layers; and how
-// messages between units share them, compared with arithmetic by hand and with isolated runs.
+// messages between topology domains share them, compared with arithmetic by hand and with isolated
+// runs.
 
 #include "sim-node/link/fabric.h"
 
@@ -29,8 +30,8 @@ TorusLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
 // An instance, an UltraServer and an instance.
 Fabric Mixed() { return {{Instance(), UltraServer(), Instance()}, kEfaRate}; }
 
-// Two units under each node of layer 3, two of these under each of layer 2, two under each of
-// layer 1: units 0 and 1 are nearest, 0 and 2 share layer 2, 0 and 4 layer 1, 0 and 8 nothing.
+// Two domains under each node of layer 3, two of these under each of layer 2, two under each of
+// layer 1: domains 0 and 1 are nearest, 0 and 2 share layer 2, 0 and 4 layer 1, 0 and 8 nothing.
 constexpr LayerSizes kTwos = {
     .units_under_layer3 = 2, .layer3_under_layer2 = 2, .layer2_under_layer1 = 2};
 Fabric Sixteen(const EfaTiming& efa = {}) {
@@ -224,7 +225,7 @@ TEST(EfaTest, NeuronLinkAndEfaDoNotSlowEachOther) {
 TEST(EfaTest, TenantsInDifferentUnitsKeepTheirSoloTimesToThePicosecond) {
   Rng rng(11);
   for (int round = 0; round < 20; ++round) {
-    std::vector<std::vector<Flow>> tenants(2);  // in units 0 to 7 and 8 to 15
+    std::vector<std::vector<Flow>> tenants(2);  // in domains 0 to 7 and 8 to 15
     std::vector<Flow> all;
     for (int i = 0; i < 60; ++i) {
       const auto pick = [&](std::uint64_t below) { return static_cast<int>(rng.Below(below)); };
@@ -245,7 +246,7 @@ TEST(EfaTest, TenantsInDifferentUnitsKeepTheirSoloTimesToThePicosecond) {
   }
 }
 
-// 16 chips of units 0 and 1 send to those of `to` and the unit after it.
+// 16 chips of domains 0 and 1 send to those of `to` and the domain after it.
 std::vector<Flow> Wave(int to) {
   std::vector<Flow> flows;
   for (const int unit : {0, 1}) {

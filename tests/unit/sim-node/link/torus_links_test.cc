@@ -97,7 +97,7 @@ TEST(TorusLinksTest, ADetourStaysInsideTheChipsItMayUse) {
   const auto around = links.FindRoute(ChipIndex(0), ChipIndex(1), square);
   ASSERT_TRUE(around.ok());
   for (const LinkId link : *around) EXPECT_NE(square & MaskOf(links.HopOf(link).to), 0u);
-  // A pair alone has no second way.
+  // A pair alone has no second route.
   const auto none = links.FindRoute(ChipIndex(0), ChipIndex(1), 0b11);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(none.status()), "no NeuronLink route from chip 0 to chip 1: links are down");

@@ -140,8 +140,8 @@ TEST_F(TransferTest, ABatchThatLosesItsWayDoesNotEndTheOther) {
   EXPECT_TRUE(second.ok());
 }
 
-// Down for 4 us of every 20: what is under way goes around; the link is taken again only by
-// messages that start while it is up.
+// Down for 4 us of every 20: bytes not sent yet go around; the link is taken again only by messages
+// that start while it is up.
 TEST_F(TransferTest, AFlappingLinkSendsWhatItCutsOffAroundAndTakesTheNextMessage) {
   const LinkId link = TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus);
   const FaultPlan plan = FaultPlan::Flapping({.target = link,

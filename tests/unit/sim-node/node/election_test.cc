@@ -66,7 +66,7 @@ class Ring {
   void StartAll() {
     for (int place = 0; place < kNodes; ++place) Start(place);
   }
-  // The program ends and begins again; what it has sent is still under way.
+  // The program ends and begins again; its messages are still in flight.
   void Restart(int place) {
     Replace(place);
     Start(place);
@@ -89,7 +89,7 @@ class Ring {
     ASSERT_TRUE(node(place).Elect(now()).ok());
     Send(place);
   }
-  // Of a hundred notices so many are lost.
+  // Sets how many of a hundred notices are lost.
   void SetLoss(std::uint64_t percent) { loss_percent_ = percent; }
   void Run(VirtualDuration time) { queue_.RunUntil(now() + time); }
 
@@ -208,8 +208,8 @@ std::set<std::set<int>> GroupsOf(Ring& ring) {
   return groups;
 }
 
-// What init scripts rely on (aws-neuron-sdk k8s-ultraserver-init-script.sh): a server id that is
-// not zero is shared by exactly so many nodes, with different node ids.
+// Expects what init scripts rely on (aws-neuron-sdk k8s-ultraserver-init-script.sh): a server id
+// that is not zero is shared by exactly so many nodes, with different node ids.
 void ExpectThatClassFilesAgree(Ring& ring) {
   std::map<std::string, std::set<std::string>> pairs;
   std::map<std::string, std::set<std::string>> fours;

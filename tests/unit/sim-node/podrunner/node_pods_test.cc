@@ -571,7 +571,7 @@ class RandomWorld {
   }
 
   // The program is killed and starts again: what it knew is its checkpoint and what it had written;
-  // calls under way may or may not have been carried out; its containers are gone.
+  // calls in progress may or may not have been carried out; its containers are gone.
   void Restart() {
     for (const NodeAction& action : std::exchange(pending_, {})) {
       const bool done = *rc::gen::arbitrary<bool>();
@@ -603,7 +603,7 @@ class RandomWorld {
   WallTime now_ = kStart;
   std::map<std::string, std::vector<std::string>> claims_;  // by pod
   std::vector<NodeAction> pending_;
-  std::set<std::string> calls_;  // claims with a call to their plugin under way
+  std::set<std::string> calls_;  // claims with a call to their plugin in progress
   std::set<std::string> held_;
   std::map<std::string, int> running_;  // attempts, by pod
 };

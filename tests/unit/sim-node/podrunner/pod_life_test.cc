@@ -208,7 +208,7 @@ class Life {
     }
     Look(pod_->Status());
   }
-  // What no status may say after what was said before.
+  // Checks that no status contradicts an earlier one.
   void Look(const json& status) {
     const std::string phase = status["phase"];
     if (ended_for_good_) RC_ASSERT(phase == last_phase_);

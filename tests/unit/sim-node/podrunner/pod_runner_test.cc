@@ -162,7 +162,7 @@ class FakeServer final : public kube::Transport {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return refusals_ > 0; }));
   }
-  // What the node's next labels say, once they say anything of an UltraServer's mode `mode`.
+  // Waits for labels of an UltraServer of mode `mode` on the node, and returns them.
   json AwaitLabels(const std::string& mode) {
     std::unique_lock lock(mutex_);
     json labels;

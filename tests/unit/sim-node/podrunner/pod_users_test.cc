@@ -147,7 +147,7 @@ class UserSpawnerTest : public PodUsersTest {
     })) << id;
     return ended_[id];
   }
-  // What the shell prints, as that user.
+  // Returns what the shell prints, run as that user.
   std::string Says(uid_t user, const std::string& script) {
     const std::string id = "c" + std::to_string(++count_);
     const absl::Status started = spawner_->Start(Shell(id, user, script));

@@ -173,7 +173,7 @@ RunSpec Checked(Operation operation, std::uint64_t bytes) {
           .seed = 3};
 }
 
-// What the plan in one piece says, for ranks on these nodes.
+// Returns the time of the plan in one process, for ranks on these nodes.
 VirtualDuration Planned(const std::vector<int>& on, const Request& request,
                         const std::vector<LinkState>& unhealthy = {}) {
   std::vector<NodePlace> places;

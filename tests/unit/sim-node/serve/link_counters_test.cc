@@ -1,4 +1,4 @@
-// What links carry, against sums over the schedule, and as a user sees it.
+// Tests the bytes of links against sums over the schedule, and as a user sees them.
 
 #include "sim-node/serve/link_counters.h"
 
@@ -105,8 +105,8 @@ TEST(LinkCountersAloneTest, AnInstanceOfOneChipHasNone) {
   EXPECT_TRUE(Has(counters.HeatMap(), "     0      -      -      -      -      -      -"));
 }
 
-// The whole way: a collective of a communicator arrives in the counters, and its bytes are those
-// that the schedule sends.
+// End to end: a collective of a communicator arrives in the counters, and its bytes are those that
+// the schedule sends.
 TEST_F(LinkCountersTest, ACollectivesBytesArriveInTheCounters) {
   const TorusLinks links = live_.Read(LinksAround);
   Communicators communicators({.node_id = 1, .links = links});

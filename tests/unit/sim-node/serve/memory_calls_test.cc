@@ -145,7 +145,7 @@ TEST(AddMemoryCallsTest, ATokenOpensItsMemoryUntilItsClaimIsReleased) {
   CommunicatorCalls ranks(communicators);
   MemoryCalls memory(communicators, ranks);
   NodeServer server(live, {});
-  // The claim is released while its call is under way.
+  // The claim is released while its call is in progress.
   bool release = false;
   AddMemoryCalls(server, live, memory, [&](const std::string&) {
     if (!release) return;

@@ -78,7 +78,7 @@ class NodeElectionTest : public ::testing::Test {
   void SetLink(int place, int chip, Port port, std::uint16_t permille) {
     Change(place, [&](Instance& instance) { return instance.SetLink(chip, port, permille); });
   }
-  // Of a claim that asks for an UltraServer of so many nodes, or for nothing.
+  // Makes a claim that asks for an UltraServer of so many nodes, or for none.
   void Claim(int place, int nodes = 0) {
     Change(place, [&](Instance& instance) {
       return instance

@@ -1,4 +1,5 @@
-// Traces of several units: NICs and uplinks carry what goes between units, and show in all formats.
+// Tests traces of several topology domains: NICs and uplinks carry the traffic between them, and
+// show in all formats.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

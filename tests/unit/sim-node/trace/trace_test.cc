@@ -1,4 +1,4 @@
-// What the timeline says must be what the plan did: bytes are conserved, no link is busier than it
+// Tests that the timeline shows what the plan did: bytes are conserved, no link is busier than it
 // can be, and the formats are what their readers expect.
 
 #include <gmock/gmock.h>

@@ -424,7 +424,7 @@ class NccomNodeTest : public ::testing::Test {
     return folder_ + "/" + name;
   }
 
-  // What the pods print, after their exit status: "0:…".
+  // Returns the output of the pods, after their exit status: "0:…".
   std::vector<std::string> RunPods(const std::vector<std::string>& arguments) {
     const auto options = ParseNccomArguments(arguments);
     EXPECT_TRUE(options.ok()) << options.status();

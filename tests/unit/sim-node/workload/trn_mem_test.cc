@@ -1,5 +1,5 @@
-// The command line and the table with a node made up for the purpose; then the whole way over a
-// socket to memories that really are written.
+// The command line and the table with a node made up for the purpose; then end to end over a socket
+// to memories that really are written.
 
 #include "sim-node/workload/trn_mem.h"
 

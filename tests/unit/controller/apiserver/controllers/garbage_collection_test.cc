@@ -203,8 +203,8 @@ TEST_F(ControllersTest, ANewOwnerOfTheSameNameIsNotTheOldOne) {
   EXPECT_TRUE(Exists(kConfigMaps + "/root"));
 }
 
-// Owners and dependents in any shape, circles among them, in the simplest way: what has owners and
-// none of them is left goes; who is orphaned forgets who orphaned it.
+// Owners and dependents in any shape, circles among them, as simply as possible: what has owners
+// and none of them is left goes; who is orphaned forgets who orphaned it.
 class Family {
  public:
   void Add(int member, const std::set<int>& owners) {

@@ -28,7 +28,7 @@ class TaintTest : public ControllersTest {
     Step();
     ASSERT_TRUE(Exists(kPods + "/web"));
   }
-  // The slice of node n in a new generation, its first device with the taint.
+  // The ResourceSlice of node n in a new generation, its first device with the taint.
   void Publish(int generation, const Json& taint, const char* driver = "neuron.aws.com") {
     Json device = {{"name", "neuron-device-0"}};
     if (!taint.is_null()) device["taints"] = Json::array({taint});

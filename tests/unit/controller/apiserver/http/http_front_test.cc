@@ -126,8 +126,8 @@ TEST_F(HttpFrontTest, WithATokenOnlyItsBearerMayCall) {
   EXPECT_EQ(httplib::Client(front_->url()).Get("/api/v1/nodes", lower)->status, 200);
 }
 
-// What kubectl makes its error of (k8s.io/client-go rest/request.go, transformResponse): a Status
-// in JSON, whose code is that of the answer.
+// Returns the Status, in JSON, that kubectl makes its error of (k8s.io/client-go rest/request.go,
+// transformResponse); its code is that of the answer.
 json StatusOf(const std::string& answer) {
   const std::size_t end = answer.find("\r\n\r\n");
   if (end == std::string::npos) return {};

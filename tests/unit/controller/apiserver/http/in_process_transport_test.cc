@@ -88,7 +88,8 @@ TEST_F(InProcessTransportTest, WhatTheDiskRefusedIsNotAnsweredAsDone) {
   EXPECT_TRUE(Read("b").is_null());
 }
 
-// What we have given out holds each fieldsV1 as a text; sent back, it is an object like any other.
+// Objects that were given out hold each fieldsV1 as a text; sent back, they are objects like any
+// other.
 TEST_F(InProcessTransportTest, AnObjectCanBeSentBackAsItCame) {
   const auto made = transport_->Send(
       RequestOf("POST", kMaps, kJson, {{"metadata", {{"name", "a"}}}, {"data", {{"old", "v"}}}}));

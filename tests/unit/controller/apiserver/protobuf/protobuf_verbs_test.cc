@@ -1,4 +1,4 @@
-// What clients that speak protobuf may send and are answered, as client-go and kubectl do.
+// Tests requests and answers of clients that speak protobuf, as client-go and kubectl do.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,5 @@
-// What the server refuses and in which words, kind by kind; and what it fills in.
+// Tests what the server refuses and in which words, kind by kind; and the defaults that it fills
+// in.
 
 #include "controller/apiserver/validation/validation.h"
 

@@ -1,4 +1,5 @@
-// What tests/cluster/conformance.py found a real kube-apiserver to answer, kept here without one.
+// Compares our answers with those of a real kube-apiserver, which tests/cluster/conformance.py
+// found.
 
 #include <gmock/gmock.h>
 

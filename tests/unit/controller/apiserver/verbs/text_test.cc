@@ -1,4 +1,4 @@
-// What is not UTF-8 is refused wherever a client can put it, and is never stored.
+// Tests that bytes that are not UTF-8 are refused wherever a client can put them, and never stored.
 
 #include <gmock/gmock.h>
 

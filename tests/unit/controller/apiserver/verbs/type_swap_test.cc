@@ -1,4 +1,4 @@
-// Every field of real objects, with every other JSON type in its place, through every way of
+// Every field of real objects, with every other JSON type in its place, through every kind of
 // writing: the answer is a success or blames the client, and the object takes the next write.
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ std::string Pointer(const Path& path) {
   return pointer;
 }
 
-// The members on the way to the place, without the rest of the object; lists are whole.
+// The members above the place, without the rest of the object; lists are whole.
 Json PatchOf(const Json& object, const Path& path, const Json& value) {
   Json patch = Json::object();
   Json* into = &patch;
@@ -142,7 +142,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
         Patch(Target(), "merge-patch+json", {{"metadata", {{"labels", {{"a", "b"}}}}}}).status,
         200);
   }
-  // What reads objects in this process: none of it may stop.
+  // Runs all readers of objects in this process: none of them may crash.
   void Read() {
     controllers_->Step(clock_.WallNow(), 200);
     EXPECT_THAT(told_, IsEmpty());

@@ -1,5 +1,5 @@
-// What a request may cost: four times the input takes about four times the processor, whatever the
-// input is. Where work grew with the square it would take sixteen times as much.
+// Bounds the cost of a request: four times the input takes about four times the processor time,
+// whatever the input is. Quadratic work would take sixteen times as much.
 
 #include <gmock/gmock.h>
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 const std::string kMaps = "/api/v1/namespaces/default/configmaps";
 const std::string kNode = "/api/v1/nodes/n";
 
-// Of this thread: what else the machine does is not counted.
+// Returns the processor time of this thread: other work of the machine is not counted.
 double ProcessorSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -1,4 +1,4 @@
-// What a client may write, and what it is told when it may not.
+// Tests what a client may write, and what it is told when it may not.
 
 #include <gmock/gmock.h>
 

@@ -227,8 +227,8 @@ TEST(DeviceSelectorTest, KnowsTheValuesThatEveryDeviceItSelectsMustHave) {
   }
 }
 
-// What is not known to be an attribute's name must be taken for any of them: a scheduler that
-// believed otherwise would take devices for equal that the expression tells apart.
+// A name that is not known to be an attribute's must be taken for any of them: otherwise a
+// scheduler would take devices for equal that the expression tells apart.
 TEST(DeviceSelectorTest, KnowsWhatMayBeReadThroughOptionalsAndMixedTypes) {
   const auto reads = [](const std::string& source) {
     const auto selector = DeviceSelector::Compile(source);

@@ -1,4 +1,4 @@
-// What an expression answers over the device of tests/support/fake_device.h.
+// Checks the values of expressions over the device of tests/support/fake_device.h.
 //
 //   Check({{"device.driver == 'neuron.aws.com'", "true"}});
 //

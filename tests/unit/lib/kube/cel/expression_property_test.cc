@@ -35,7 +35,7 @@ Whole Literal() {
   return {std::to_string(value), value};
 }
 
-// What the operators give in arithmetic without bounds, and nothing where that does not fit.
+// Computes an operator in arithmetic without bounds; nothing where the result does not fit.
 std::optional<std::int64_t> Computed(char op, std::int64_t a, std::int64_t b) {
   const auto x = static_cast<Wide>(a);
   const auto y = static_cast<Wide>(b);
@@ -165,7 +165,7 @@ RC_GTEST_PROP(CelExpressionPropertyTest, MacrosAreTheirOperatorsOverAllEntries, 
             Got(count + " == " + std::to_string(entries.size())));
 }
 
-// A text's literal in CEL, with a way of writing each character chosen at random.
+// A text's literal in CEL, with a random notation for each character.
 std::string Quoted(const std::vector<std::uint32_t>& characters) {
   std::string text = "'";
   for (const std::uint32_t code : characters) {

@@ -197,7 +197,7 @@ TEST(ExchangeTest, WholeBoxesAndNeuronsModeHaveOneRouteForEachMessage) {
   EXPECT_EQ(aws->schedule.ways.last(), 0u);
   EXPECT_GT(best->schedule.ways.last(), 0u);
   EXPECT_GT(Ratio(TimeOf(aws), TimeOf(best)), 1.3);
-  // What is broken elsewhere does not matter.
+  // Faults elsewhere do not matter.
   EXPECT_EQ(PlanOf(Operation::kAllToAll, 0xff00, kGiB, broken)->schedule.ways.last(), 0u);
 }
 
@@ -219,7 +219,7 @@ TEST(ExchangeTest, SmallMessagesStayWhole) {
   EXPECT_LE(plan->schedule.steps[0].size(), 16u * 16u);
 }
 
-// Of the ranks of a chip, each sends its blocks over all ways, whole where they can be dealt out.
+// Each rank of a chip sends its blocks over all routes, whole where they can be dealt out.
 TEST(ExchangeTest, RanksShareTheWaysOfTheirChips) {
   const TorusLinks links = Without({{5, Axis::kX}});
   const std::vector<Member> members = MembersOf(0xffff, 2);

@@ -260,7 +260,7 @@ TEST(MovesTest, ABrokenLinkOfTheRingLeadsThePermuteAnotherWayRound) {
   };
   // Whole: other cycles are left, so the cable costs nothing.
   EXPECT_NEAR(time(0xffff, 128 * kMiB), 1.5 + 128.0 * kMiB / 128 / kGB * 1e6, 0.001);
-  // A square of four has only one cycle. The way round what is left is there and back.
+  // A square of four has only one cycle. The closed path through the rest goes there and back.
   EXPECT_NEAR(time(0b0011'0011, 128 * kMiB), 1.5 + 128.0 * kMiB / 128 / kGB * 1e6, 0.001);
 }
 

@@ -1,4 +1,5 @@
-// What participants make of what their nodes say, by hand and by replaying every change.
+// Tests the view that participants form of their nodes' statements, by hand and by replaying every
+// change.
 
 #include "sim-node/collective/participants/link_views.h"
 

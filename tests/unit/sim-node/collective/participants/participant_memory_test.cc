@@ -96,7 +96,7 @@ class ParticipantMemoryTest : public ::testing::Test {
       EXPECT_TRUE(bytes.ok() && *bytes == plain_.at(chip)) << "chip " << chip;
     }
   }
-  // What a batch does to plain arrays: all sources as they were, then all landings in order.
+  // Applies a batch to plain arrays: all sources as they were, then all landings in order.
   void Replay(const std::vector<MemoryAccess>& batch) {
     std::vector<std::string> moved;
     for (const MemoryAccess& one : batch) {
@@ -317,7 +317,7 @@ class MemoryOfUnitsTest : public ::testing::Test {
 
 TEST_F(MemoryOfUnitsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesAlone) {
   std::vector<AccessSpec> specs(4);
-  std::vector<std::vector<MemoryAccess>> local(2);  // by unit, as its chips count
+  std::vector<std::vector<MemoryAccess>> local(2);  // by domain, as its chips count
   for (std::size_t rank = 0; rank < 4; ++rank) {
     const int own = static_cast<int>(rank) / 2 * 16;
     const int unit = static_cast<int>(rank) % 2;
@@ -326,7 +326,7 @@ TEST_F(MemoryOfUnitsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesA
     ASSERT_TRUE(memories_[rank]
                     ->Write({ChipIndex(own), 0}, std::string(bytes, static_cast<char>('a' + rank)))
                     .ok());
-    const int other = 17 - own;  // of the other rank in the unit
+    const int other = 17 - own;  // of the other rank in the domain
     local[rank % 2].push_back(
         Access(AccessKind::kWrite, {ChipIndex(own), 0}, {ChipIndex(other), 5}, bytes));
     specs[rank].accesses = {Access(AccessKind::kWrite, {Fabric::ChipOf(unit, own), 0},

@@ -54,7 +54,7 @@ VirtualDuration TimeOfAll(const Results& results) {
   return results[0]->time;
 }
 
-// Of `ranks`, each `size` in a row, or with equal distances.
+// Returns groups of `ranks`: each `size` in a row, or with equal distances.
 std::vector<std::vector<int>> InRow(int ranks, int size) {
   std::vector<std::vector<int>> groups(static_cast<std::size_t>(ranks / size));
   for (int rank = 0; rank < ranks; ++rank)

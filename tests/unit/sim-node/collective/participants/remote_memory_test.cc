@@ -95,7 +95,8 @@ TEST(RemoteMemoryTest, WritesFromOutsideShareTheMemoryWithCopiesInside) {
 }
 
 TEST(RemoteMemoryTest, TheNinthAccessOfAChipSharesTheEnginesOfTheFirst) {
-  // To itself, so that no link is in the way; few enough bytes a second for the memory.
+  // The access is to the chip itself, so that no link limits it; few enough bytes a second for the
+  // memory.
   std::vector<MemoryAccess> batch(3, Write(5, 5, 64 * kMiB));
   EXPECT_EQ(Times(batch).ends[0], Times(batch).ends[2]) << "three cores";
   batch.assign(9, Write(5, 5, 64));

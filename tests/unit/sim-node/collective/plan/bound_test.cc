@@ -97,7 +97,8 @@ TEST(BoundTest, NoPlanOfAnyAlgorithmBeatsTheBoundOnAnySetHealthyOrNot) {
   }
 }
 
-// Of every operation with such a bound; start-up, memory and the chips' other costs are included.
+// Tests every operation with such a bound; start-up, memory and the chips' other costs are
+// included.
 class LargeCollectives : public ::testing::TestWithParam<Operation> {
  protected:
   static double Ratio(ChipMask mask, std::uint64_t bytes, const TorusLinks& links) {

@@ -1,4 +1,5 @@
-// What memory, DMA start and CC-cores add: the limits that memory sets, and the share of each cost.
+// Tests the costs of memory, DMA start and CC-cores: the limits that memory sets, and the share of
+// each cost.
 
 #include "sim-node/collective/plan/chip_cost.h"
 

@@ -42,7 +42,7 @@ void ExpectSame(const std::vector<StepOutline>& outline, const std::vector<Step>
     EXPECT_NEAR(static_cast<double>(outline[i].bytes), static_cast<double>(most),
                 static_cast<double>(most) * 1e-3)
         << what << " step " << i;
-    // What the chips have to do is told from the outline as from the messages.
+    // The work of the chips follows from the outline as from the messages.
     EXPECT_EQ(WorkOf(0, outline[i].destinations, {}, {}, links.timing()).start,
               WorkOf(steps[i], {}, {}, links.timing()).start)
         << what << " step " << i;

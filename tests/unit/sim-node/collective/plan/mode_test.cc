@@ -1,5 +1,5 @@
-// What the two modes offer and choose: Neuron's published crossovers, and never a slower algorithm
-// than there is.
+// Tests the choices of the two modes: Neuron's published crossovers, and always the fastest
+// algorithm that is offered.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// What must hold of every collective, whatever its algorithm: a removed link costs no more than the
-// cuts demand, tenants do not feel one another or faults elsewhere, a relabelled torus is the same
-// torus, and more bytes or slower links never make anything faster.
+// Tests properties of every collective, whatever its algorithm: a removed link costs no more than
+// the cuts demand, tenants do not feel one another or faults elsewhere, a relabelled torus is the
+// same torus, and more bytes or slower links never make anything faster.
 
 #include <gtest/gtest.h>
 
@@ -317,7 +317,7 @@ TEST(ClosedFormTest, AnAllReduceIsAReduceScatterAndThenAnAllGather) {
     for (const Box& box : BoxTable::Of(torus::kInstanceShape).all()) {
       if (box.size.chip_count() < 2) continue;
       const auto time = [&](Operation operation) {
-        // With two slices the phases overlap, and an all-reduce may take less than both.
+        // With two stripes the phases overlap, and an all-reduce may take less than both.
         const auto plan = PlanWith(algorithm, {.operation = operation, .bytes = 4 * kMiB},
                                    MembersOf(box.mask), Instance(), {.slices = 1});
         EXPECT_TRUE(plan.ok()) << plan.status();

@@ -127,7 +127,7 @@ TEST(ReferenceTableTest, APipelinedBucketComesToTheBoundAsItsSlicesGrowFiner) {
   EXPECT_LT(last, 1.02);
 }
 
-// Step times of staggered lanes as multiples of the bound, as the linear programme has them.
+// Step times of staggered channels as multiples of the bound, as the linear programme has them.
 TEST(ReferenceTableTest, StaggeredLanesComeAsCloseToTheBoundAsTheirLinearProgramme) {
   const TorusLinks links = UltraServer({.step = {}, .hop = {}});
   struct Case {

@@ -49,7 +49,8 @@ Schedule WrittenOut(const Schedule& schedule) {
   return full;
 }
 
-// Both ways, and expects the same of every turn. Returns the flows that each worked out.
+// Times both forms, and expects the same times of every scheduled step. Returns the flows that each
+// computed.
 std::pair<std::uint64_t, std::uint64_t> ExpectSameTimes(const std::vector<Schedule>& schedules,
                                                         const Fabric& fabric,
                                                         const FaultPlan& faults = {}) {
@@ -138,7 +139,7 @@ TEST(TurnsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
 }
 
 TEST(TurnsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThemApart) {
-  Schedule schedule;  // a ring over three units at chips 0, 1 and 2
+  Schedule schedule;  // a ring over three domains at chips 0, 1 and 2
   schedule.steps = {{Message(0, 64), Message(64, 128), Message(128, 0)}};
   schedule.turns = {{.step = 0, .copies = {{}, {.chips = 1}, {.chips = 2}}},
                     {.step = 0, .after = {0}, .copies = {{}, {.chips = 1}, {.chips = 2}}}};

@@ -101,7 +101,7 @@ struct Format {
 
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   std::uint32_t infinity() const { return ((1U << exponent_bits) - 1U) << mantissa_bits; }
-  // Of a pattern without sign, below infinity().
+  // Returns the value of a pattern without sign, below infinity().
   double ValueOf(std::uint32_t pattern) const {
     const auto exponent = static_cast<int>(pattern >> mantissa_bits);
     const auto mantissa = static_cast<double>(pattern & ((1U << mantissa_bits) - 1U));

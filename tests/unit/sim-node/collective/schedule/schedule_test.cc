@@ -107,7 +107,7 @@ TEST(ScheduleTest, EveryOperationTypeAndReductionIsRightOn64ChipsWithFourRanksEa
   }
 }
 
-// Sums of all types, by every algorithm in one and two slices; sizes leave some parts empty.
+// Sums of all types, by every algorithm in one and two stripes; sizes leave some parts empty.
 TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryTypeInAnyNumberOfSlices) {
   const TorusLinks links = UltraServer();
   for (const ChipMask mask : {kAllChips, ChipMask{0xffff}, ChipMask{0x000f'000f}}) {
@@ -210,7 +210,7 @@ TEST(ScheduleTest, EveryOperationIsRightOnRingsOfSixAndTwelve) {
 }
 
 // A ring algorithm on a ring of 12 loads every link with (n - 1) / n of the buffer in each phase,
-// half of it each way.
+// half of it in each direction.
 TEST(ScheduleTest, ALargeAllReduceOnARingOfTwelveComesCloseToItsBound) {
   const hw::InstanceType& type = *hw::FindInstanceType("inf2.48xlarge");
   const TorusLinks links(type.torus, type.chip->links);
@@ -302,7 +302,7 @@ TEST(ScheduleTest, NoStepSendsWhatItWrites) {
   }
 }
 
-// With two slices a step leaves before the one before it has arrived.
+// With two stripes a step leaves before the one before it has arrived.
 TEST(ScheduleTest, NoStepSendsWhatTheOtherSlicesLastStepBrings) {
   const TorusLinks links = UltraServer();
   for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing}) {
@@ -344,7 +344,8 @@ TEST(ScheduleTest, HalvingAndDoublingUsesOneLinkInsideTheBoxForEverySend) {
   }
 }
 
-// Whatever the lanes, their weights and pauses: every contribution reaches its block exactly once.
+// Whatever the channels, their weights and pauses: every contribution reaches its block exactly
+// once.
 TEST(ScheduleTest, StaggeredLanesGiveTheSumToo) {
   const TorusLinks links = UltraServer();
   int tried = 0;

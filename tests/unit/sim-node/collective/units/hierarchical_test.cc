@@ -1,5 +1,6 @@
-// Collectives over units against the closed forms of docs/reference/collectives.md#over-efa, with
-// real data against the plain combination of all buffers, and against one another.
+// Tests collectives over topology domains against the closed forms of
+// docs/reference/collectives.md#over-efa, with real data against the plain combination of all
+// buffers, and against one another.
 
 #include "sim-node/collective/units/hierarchical.h"
 
@@ -39,7 +40,7 @@ Fabric Joined(const TorusLinks& unit, int units, const EfaTiming& efa = {},
 Fabric UltraServers(int units) { return Joined(UltraServer(), units); }
 Fabric Instances(int units) { return Joined(Instance(), units); }
 
-// The chips of the mask in each unit.
+// The chips of the mask in each domain.
 std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chips = kAllChips,
                                int ranks = 1) {
   std::vector<Member> members;
@@ -189,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Operations, RealData, ::testing::ValuesIn(AllData()),
                                   std::to_string(data.param.units);
                          });
 
-// Every kind of fabric that is not several healthy units of one size.
+// Every kind of fabric that is not several healthy domains of one size.
 struct Odd {
   const char* name;
   Fabric fabric;
@@ -201,7 +202,7 @@ std::vector<Member> Joined(std::vector<Member> a, const std::vector<Member>& b) 
   return a;
 }
 
-// Members of one unit.
+// Members of one domain.
 std::vector<Member> In(int unit, torus::ChipMask chips, int ranks = 1) {
   std::vector<Member> members;
   for (const Member& local : MembersOf(chips, ranks)) {
@@ -218,7 +219,7 @@ std::vector<Odd> OddFabrics() {
   odd.push_back({"unlike_places", mixed, Joined(In(0, 0x0033), In(2, 0x3300))});
   odd.push_back({"unlike_ranks", mixed, Joined(In(0, 0x000f, 4), In(2, 0x00f0, 1))});
   odd.push_back({"one_chip_each", mixed, Joined(In(0, 0x8), Joined(In(1, 0x1), In(2, 0x1)))});
-  std::vector<Member> woven;  // members of both units in turn
+  std::vector<Member> woven;  // members of both domains alternately
   for (int chip = 0; chip < 16; ++chip) {
     woven.push_back({.chip = Fabric::ChipOf(0, chip)});
     woven.push_back({.chip = Fabric::ChipOf(2, 15 - chip)});
@@ -404,7 +405,7 @@ TEST(HierarchicalTest, ADeadNicCostsItsShareAndNotTheCollective) {
   ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(2, 4), NicDirection::kOut), 0).ok());
   const auto damaged = PlanOnFabric({.bytes = kGiB}, members, fabric);
   ASSERT_TRUE(damaged.ok()) << damaged.status();
-  // 15 NICs instead of 16 carry the unit's part.
+  // 15 NICs instead of 16 carry the domain's part.
   EXPECT_GT(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy));
   EXPECT_LT(MicrosecondsOf(*damaged), 1.25 * MicrosecondsOf(*healthy));
 }
@@ -472,7 +473,7 @@ TEST(NicRelayTest, NicsThatWorkShareTheBytesOfTheirUnit) {
       const auto plan =
           PlanOnFabric({.operation = Operation::kAllToAll, .bytes = kGiB}, members, fabric);
       ASSERT_TRUE(plan.ok()) << plan.status();
-      // Half of every buffer leaves its unit.
+      // Half of every buffer leaves its domain.
       const double bound = 16.0 * kGiB / 2 / (16 - down) / kEfaRate * 1e6;
       EXPECT_GE(MicrosecondsOf(*plan), bound);
       EXPECT_LE(MicrosecondsOf(*plan), bound * 1.07) << down << " of 16 down";
@@ -547,7 +548,7 @@ TEST(HierarchicalTest, BadRequestsAreRefusedInWords) {
 }
 
 TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeast) {
-  // Eight units under each node of layer 3, whose uplink carries an eighth of the NICs' rate.
+  // Eight domains under each node of layer 3, whose uplink carries an eighth of the NICs' rate.
   const Fabric fabric = Joined(Instance(), 16, {.oversubscription_permille = {1000, 1000, 8000}},
                                {.units_under_layer3 = 8, .layer3_under_layer2 = 2});
   const std::vector<Member> members = Everywhere(fabric);
@@ -567,7 +568,7 @@ TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeas
 }
 
 // The single step is taken where it is faster than a mesh, which takes two. Its chips send N - 1
-// blocks of the units' buffers, and in a mesh's steps 2 (N - 1)/N.
+// blocks of the domains' buffers, and in a mesh's steps 2 (N - 1)/N.
 void ExpectTheFasterOfOneStepAndTwo(const Request& request, int units, double tolerance_us) {
   const Fabric fabric = Instances(units);
   const std::vector<Member> members = Everywhere(fabric);
@@ -607,7 +608,7 @@ TEST(HierarchicalTest, ASmallBroadcastIsScatteredInOneStep) {
   const auto plan = PlanOnFabric({.operation = Operation::kBroadcast, .bytes = 64 * kKiB},
                                  Everywhere(fabric), fabric);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  // To all chips of the unit, to the other unit, and among the chips of both.
+  // To all chips of the domain, to the other domain, and among the chips of both.
   EXPECT_EQ(plan->schedule.turn_count(), 3U);
 }
 

@@ -1,4 +1,5 @@
-// Regions against counting element by element; moves between units against what each unit holds.
+// Tests regions against counting element by element, and moves between topology domains against the
+// data of each.
 
 #include "sim-node/collective/units/region.h"
 
@@ -103,7 +104,7 @@ TEST_P(BetweenUnits, SpreadingReachesEveryUnitOnceFromWhoHasIt) {
 TEST_P(BetweenUnits, WithAPartAtEveryHomeAllUnitsSendAsMuchInEveryStep) {
   for (int units = 2; units <= 16; ++units) {
     if (!Serves(GetParam(), units)) continue;
-    std::map<std::pair<int, int>, int> sent;  // by step and unit
+    std::map<std::pair<int, int>, int> sent;  // by step and domain
     for (int home = 0; home < units; ++home) {
       for (const UnitMove& move : ReduceTo(GetParam(), units, home)) {
         ++sent[{move.step, move.from}];
