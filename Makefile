@@ -6,8 +6,8 @@ SHELL := /bin/bash
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
-# Of `make fuzz`: for each target (60s, or 5m at a time with LEAST), until each has used so much
-# processor time in all runs, and which (all when empty).
+# For `make fuzz`: TIME for each target (60s, or 5m at a time with LEAST); LEAST processor time that
+# each target must have used in all runs; TARGET to run (all when empty).
 TIME ?=
 LEAST ?=
 TARGET ?=

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What a broken cable costs an all-reduce and an all-to-all on an instance, link by link: before,
-# after, and the pictures and timelines in the folder given (default: the current one). Needs a
+# Shows the cost of a broken cable for an all-reduce and an all-to-all on an instance: before and
+# after, with pictures and timelines in the folder given (default: the current one). Needs a
 # build, no node.
 #
 #     examples/collectives/broken-cable.sh /tmp

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What uplinks that are too thin cost an all-reduce over four instances, of which each hangs under a
-# network node of its own: the time by oversubscription of the nearest layer, with what goes between
-# units in each of the ways that AWS names. Needs a build, no node.
+# Shows the cost of narrow uplinks for an all-reduce over four instances, each attached to a network
+# node of its own: the time by oversubscription of the nearest layer, with each of the algorithms
+# between topology domains that AWS names. Needs a build, no node.
 #
 #     examples/collectives/oversubscribed.sh 268435456
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What memory, DMA start and CC-cores each cost an all-reduce on an instance with four ranks on every
+# Shows the costs of memory, DMA start and CC-cores for an all-reduce on an instance with four ranks on every
 # chip, in both modes: the time with all costs, then without each. Needs a build, no node.
 #
 #     examples/collectives/shares.sh 1048576

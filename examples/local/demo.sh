@@ -96,7 +96,7 @@ finished pod -l tahoma.dev/gang=late
 forget gang/late pod/late-0 pod/late-1 pod/late-2 pod/late-3
 
 title "A chip breaks: gangs avoid it until it is repaired"
-# Of the node's answer, its state, what it says of the chip.
+# Prints only the chip's part of the node's answer, which is its whole state.
 chip5="grep -oE '\{\"chip\":5,[^{]*\{[^}]*\}[^}]*\}'"
 run "tests/scenarios/fault.sh trn2u-1 chips/5/break '{\"reason\": \"HBM_UNCORRECTABLE_ERROR\"}' | $chip5"
 # The plugin publishes the chip's taint a moment later; a gang that came before it would still be placed.

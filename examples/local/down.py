@@ -52,7 +52,7 @@ def stop(entries):
 
 
 def remove_pods_folder(kept):
-    """What up.py made outside of DIR, and noted there."""
+    """Removes what up.py made outside of DIR, and noted there."""
     if not kept.exists():
         return
     path = pathlib.Path(kept.read_text().strip())

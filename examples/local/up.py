@@ -202,7 +202,7 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
 
 
 def unit(node):
-    """What EFA joins to others: the node's UltraServer, or the node itself."""
+    """Returns the node's topology domain: its UltraServer, or the node itself."""
     return node["ultraServer"]["id"] if "ultraServer" in node else node["name"]
 
 
