@@ -13,6 +13,11 @@ namespace {
 // The longest delay until the end of a lease is noticed.
 constexpr std::chrono::milliseconds kLook{500};
 
+bool IsWrite(const kube::LeaderElection::Step& step) {
+  using Action = kube::LeaderElection::Action;
+  return step.action == Action::kCreate || step.action == Action::kUpdate;
+}
+
 }  // namespace
 
 Leadership::Leadership(kube::Transport& transport, const Clock& clock,
@@ -52,8 +57,13 @@ void Leadership::Run() {
     } else {
       Act(step);
     }
+    const bool history_lost = election_.TakeHistoryLost();
+    // Said before `leading` ends, and taken back after the write has been answered: whoever asks
+    // `lost` between the two must not end.
+    if (history_lost && election_.holder().empty()) regaining_ = true;
     leads_until_ = election_.leads_until().value_or(MonotonicTime::min());
-    if (election_.TakeHistoryLost() && history_lost_) history_lost_();
+    if (IsWrite(step)) regaining_ = false;
+    if (history_lost && history_lost_) history_lost_();
     const bool leads = leading();
     if (leads != led_) {
       log_(leads ? fmt::format("leading: lease {}/{}", ns_, name_)

@@ -39,6 +39,9 @@ class Leadership {
   // Waits at most `timeout`; whether we lead.
   bool Wait(std::chrono::milliseconds timeout);
   bool leading() const { return clock_.MonotonicNow() < leads_until_.load(); }
+  // Whether who led must end: it leads no more, and not only until a lease that nobody holds, of an
+  // API restored from a backup, is written again.
+  bool lost() const { return !leading() && !regaining_.load(); }
 
  private:
   void Run();
@@ -53,6 +56,7 @@ class Leadership {
   kube::Client client_;
   kube::LeaderElection election_;
   std::atomic<MonotonicTime> leads_until_ = MonotonicTime::min();
+  std::atomic<bool> regaining_ = false;
   bool led_ = false;  // as it was logged; guarded by mutex_
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -263,7 +263,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
     // Another controller, on another disk, does better than one that waits for its own.
     if (status.ok()) status = store->health();
     // Another controller may act from now on: nothing more may be written by this one.
-    if (status.ok() && !leadership->leading()) status = Aborted("the leader lease was lost");
+    if (status.ok() && leadership->lost()) status = Aborted("the leader lease was lost");
   }
   EndWithin(kEndingMost);
   server.Stop();

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -35,7 +36,9 @@ class LeaseApi final : public kube::Transport {
       return kube::Response{.status = 200, .headers = {}, .body = lease_.dump()};
     }
     json wanted = json::parse(request.Text());
+    if (on_write_) on_write_();
     if (request.method == "POST" && !lease_.is_null()) return Refusal(409, "AlreadyExists");
+    if (request.method == "PUT" && lease_.is_null()) return Refusal(404, "NotFound");
     if (request.method == "PUT" &&
         wanted["metadata"]["resourceVersion"] != lease_["metadata"]["resourceVersion"]) {
       return Refusal(409, "Conflict");
@@ -62,6 +65,11 @@ class LeaseApi final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     lease_ = std::move(lease);
   }
+  // Called in each write, before the API looks at it.
+  void OnWrite(std::function<void()> then) {
+    const std::lock_guard lock(mutex_);
+    on_write_ = std::move(then);
+  }
   std::string holder() {
     const std::lock_guard lock(mutex_);
     if (lease_.is_null() || !lease_["spec"].contains("holderIdentity")) return "";
@@ -80,6 +88,7 @@ class LeaseApi final : public kube::Transport {
   json lease_;
   int version_ = 0;
   bool away_ = false;
+  std::function<void()> on_write_;
 };
 
 // A clock that moves when told to, and knows how often it was looked at.
@@ -215,6 +224,35 @@ TEST_F(LeadershipTest, ALeaderTellsThatTheApiWasRestoredAndLeadsOn) {
   api_.Restore(backup);
   EXPECT_TRUE(PassTimeUntil([&] { return one.histories_lost == 1; }));
   EXPECT_TRUE(PassTimeUntil([&] { return one.leadership.leading(); }));
+}
+
+TEST_F(LeadershipTest, ALeaderWhoseLeaseTheBackupDoesNotHaveWritesItAgainAndHasNotLost) {
+  Candidate one(api_, clock_, "one");
+  ASSERT_TRUE(one.leadership.Wait(kSoon));
+  std::atomic<bool> led_between = false;
+  std::atomic<bool> lost_between = false;
+  std::atomic<int> written = 0;
+  api_.Restore(nullptr);
+  api_.OnWrite([&] {
+    if (one.histories_lost == 0) return;  // the renewal that finds the lease gone
+    led_between = one.leadership.leading();
+    lost_between = one.leadership.lost();
+    ++written;
+  });
+  EXPECT_TRUE(PassTimeUntil([&] { return written > 0 && one.leadership.leading(); }));
+  EXPECT_FALSE(led_between) << "nothing may be written before the lease is";
+  EXPECT_FALSE(lost_between) << "and the program must not end for that";
+  EXPECT_EQ(api_.holder(), "one");
+}
+
+TEST_F(LeadershipTest, ALeaderWhoseRestoredLeaseAnotherHoldsHasLost) {
+  Candidate one(api_, clock_, "one");
+  ASSERT_TRUE(one.leadership.Wait(kSoon));
+  json other = api_.Save();
+  other["spec"]["holderIdentity"] = "two";
+  other["metadata"]["resourceVersion"] = "0";
+  api_.Restore(other);
+  EXPECT_TRUE(PassTimeUntil([&] { return one.leadership.lost(); }));
 }
 
 TEST_F(LeadershipTest, ALeaseThatCannotBeGivenUpIsLogged) {

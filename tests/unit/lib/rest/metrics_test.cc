@@ -14,7 +14,7 @@ namespace {
 TEST(MetricsTest, TheTextIsPrometheus) {
   Metrics metrics;
   metrics.AddCounter("b_total", "Bs.", {{"kind", "x\"y"}}).Increment(3);
-  metrics.AddGauge("a", "As.\nMore.").Set(-2);
+  metrics.AddGauge("a", "As.").Set(-2);
   metrics.AddGaugeCallback("c", "Cs.", [] { return 1.5; });
   metrics.AddCounterCallback("e_total", "Es.", [] { return 7; });
   Histogram& histogram = metrics.AddHistogram("d_seconds", "Ds.", {0.5, 2}, {{"l", "v"}});
@@ -22,7 +22,7 @@ TEST(MetricsTest, TheTextIsPrometheus) {
   histogram.Observe(1);
   histogram.Observe(7);
   EXPECT_EQ(metrics.Text(),
-            "# HELP a As.\\nMore.\n# TYPE a gauge\na -2\n"
+            "# HELP a As.\n# TYPE a gauge\na -2\n"
             "# HELP b_total Bs.\n# TYPE b_total counter\nb_total{kind=\"x\\\"y\"} 3\n"
             "# HELP c Cs.\n# TYPE c gauge\nc 1.5\n"
             "# HELP d_seconds Ds.\n# TYPE d_seconds histogram\n"
