@@ -9,12 +9,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "lib/base/mutex.h"
 
 namespace tahoma {
 
@@ -26,76 +26,78 @@ class BoundedQueue {
   // False when full or closed; the value is then untouched.
   bool TryPush(T value) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (closed_ || items_.size() >= capacity_) return false;
       items_.push_back(std::move(value));
     }
-    not_empty_.notify_one();
+    not_empty_.NotifyOne();
     return true;
   }
 
   // Waits for room. False only when closed.
   bool Push(T value) {
     {
-      std::unique_lock lock(mutex_);
-      not_full_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+      const MutexLock lock(mutex_);
+      while (!closed_ && items_.size() >= capacity_) not_full_.Wait(mutex_);
       if (closed_) return false;
       items_.push_back(std::move(value));
     }
-    not_empty_.notify_one();
+    not_empty_.NotifyOne();
     return true;
   }
 
   // Waits for at least one value, takes at most `limit`. Empty only when closed and drained.
   std::vector<T> PopAll(std::size_t limit) {
-    std::unique_lock lock(mutex_);
-    not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    const MutexLock lock(mutex_);
+    while (!closed_ && items_.empty()) not_empty_.Wait(mutex_);
     return Take(limit);
   }
 
   // Pops like PopAll, but gives up after `timeout` with an empty vector.
   std::vector<T> PopAllFor(std::size_t limit, std::chrono::nanoseconds timeout) {
-    std::unique_lock lock(mutex_);
-    not_empty_.wait_for(lock, timeout, [&] { return closed_ || !items_.empty(); });
+    const auto deadline = CondVar::In(timeout);
+    const MutexLock lock(mutex_);
+    while (!closed_ && items_.empty() && not_empty_.WaitUntil(mutex_, deadline)) {
+    }
     return Take(limit);
   }
 
   // Refuses further values and wakes everyone; what is inside can still be taken.
   void Close() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       closed_ = true;
     }
-    not_empty_.notify_all();
-    not_full_.notify_all();
+    not_empty_.NotifyAll();
+    not_full_.NotifyAll();
   }
 
   bool closed() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return closed_;
   }
   std::size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return items_.size();
   }
 
  private:
-  std::vector<T> Take(std::size_t limit) {
+  std::vector<T> Take(std::size_t limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::vector<T> taken;
     while (!items_.empty() && taken.size() < limit) {
       taken.push_back(std::move(items_.front()));
       items_.pop_front();
     }
-    not_full_.notify_all();
+    not_full_.NotifyAll();
     return taken;
   }
 
   const std::size_t capacity_;
-  mutable std::mutex mutex_;
-  std::condition_variable not_empty_;
-  std::condition_variable not_full_;
-  std::deque<T> items_;
-  bool closed_ = false;
+  mutable Mutex mutex_;
+  CondVar not_empty_;
+  CondVar not_full_;
+  std::deque<T> items_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma

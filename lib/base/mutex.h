@@ -1,0 +1,123 @@
+// A mutex whose use clang checks: which lock guards a member is said beside the member, and a
+// function that reads the member without that lock does not compile.
+//
+//   class Mailbox {
+//    public:
+//     void Put(std::string letter) {
+//       const MutexLock lock(mutex_);
+//       letters_.push_back(std::move(letter));
+//       changed_.NotifyOne();
+//     }
+//     std::string Take() {
+//       const MutexLock lock(mutex_);
+//       while (letters_.empty()) changed_.Wait(mutex_);
+//       return TakeFirst();
+//     }
+//
+//    private:
+//     std::string TakeFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+//
+//     Mutex mutex_;
+//     CondVar changed_;
+//     std::deque<std::string> letters_ ABSL_GUARDED_BY(mutex_);
+//   };
+//
+// The analysis takes a lambda for a function that holds nothing. Hence no wait takes a predicate:
+// the condition stands in a loop around the wait, where the lock is seen to be held.
+//
+// Scope: exclusion within one process. Why this is not absl::Mutex: docs/design/0017-mutex.md.
+//
+// Thread safety: every member may be called from any thread; a MutexLock belongs to one.
+
+#pragma once
+
+#include <absl/base/thread_annotations.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace tahoma {
+
+class ABSL_LOCKABLE Mutex {
+ public:
+  Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
+
+ private:
+  friend class CondVar;
+  std::mutex mutex_;
+};
+
+// Holds a mutex from its construction to its end, but for what lies between Unlock and Lock.
+class ABSL_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+    mutex_.Lock();
+  }
+  ~MutexLock() ABSL_UNLOCK_FUNCTION() {
+    if (held_) mutex_.Unlock();
+  }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    held_ = false;
+    mutex_.Unlock();
+  }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    mutex_.Lock();
+    held_ = true;
+  }
+
+ private:
+  Mutex& mutex_;
+  bool held_ = true;
+};
+
+// As std::condition_variable: a wait may end without a notification, so it stands in a loop.
+class CondVar {
+ public:
+  // For waits of at most so long:
+  //   const auto deadline = CondVar::In(timeout);
+  //   while (letters_.empty() && changed_.WaitUntil(mutex_, deadline)) {
+  //   }
+  using Deadline = std::chrono::steady_clock::time_point;
+  static Deadline In(std::chrono::nanoseconds duration) {
+    return std::chrono::steady_clock::now() + duration;
+  }
+
+  CondVar() = default;
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  // Each wait releases the mutex while it waits and holds it again when it returns.
+  void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Held lock(mutex);
+    changed_.wait(lock.lock);
+  }
+  // False when the deadline came first; the condition may hold nevertheless.
+  bool WaitUntil(Mutex& mutex, Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Held lock(mutex);
+    return changed_.wait_until(lock.lock, deadline) == std::cv_status::no_timeout;
+  }
+
+  void NotifyOne() { changed_.notify_one(); }
+  void NotifyAll() { changed_.notify_all(); }
+
+ private:
+  // A held mutex, in the form that the library's waits take.
+  struct Held {
+    explicit Held(Mutex& mutex) : lock(mutex.mutex_, std::adopt_lock) {}
+    ~Held() { lock.release(); }
+    std::unique_lock<std::mutex> lock;
+  };
+
+  std::condition_variable changed_;
+};
+
+}  // namespace tahoma
