@@ -8,7 +8,7 @@ namespace tahoma::rest {
 
 std::unique_ptr<Budget::Share> Budget::Admit(std::string client) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++clients_[client].connections;
     ++all_.connections;
   }
@@ -16,7 +16,7 @@ std::unique_ptr<Budget::Share> Budget::Admit(std::string client) {
 }
 
 Budget::Share::~Share() {
-  const std::lock_guard lock(budget_.mutex_);
+  const MutexLock lock(budget_.mutex_);
   const auto at = budget_.clients_.find(client_);
   TAHOMA_CHECK(at != budget_.clients_.end());
   at->second.bytes -= bytes_;
@@ -27,7 +27,7 @@ Budget::Share::~Share() {
 
 void Budget::Share::Hold(std::size_t bytes) {
   if (bytes == bytes_) return;
-  const std::lock_guard lock(budget_.mutex_);
+  const MutexLock lock(budget_.mutex_);
   Use& use = budget_.clients_.find(client_)->second;
   use.bytes = use.bytes - bytes_ + bytes;
   budget_.all_.bytes = budget_.all_.bytes - bytes_ + bytes;
@@ -35,7 +35,7 @@ void Budget::Share::Hold(std::size_t bytes) {
 }
 
 Budget::Over Budget::Room(const std::string& client) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (all_.connections >= limits_.connections) return Over::kAll;
   const auto at = clients_.find(client);
   const int own = at == clients_.end() ? 0 : at->second.connections;
@@ -43,7 +43,7 @@ Budget::Over Budget::Room(const std::string& client) const {
 }
 
 Budget::Over Budget::Weight(const std::string& client) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (all_.bytes > limits_.bytes) return Over::kAll;
   const auto at = clients_.find(client);
   const std::size_t own = at == clients_.end() ? 0 : at->second.bytes;

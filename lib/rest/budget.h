@@ -12,9 +12,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
+
+#include "lib/base/mutex.h"
 
 namespace tahoma::rest {
 
@@ -64,9 +65,9 @@ class Budget {
   };
 
   const Limits limits_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, Use> clients_;
-  Use all_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, Use> clients_ ABSL_GUARDED_BY(mutex_);
+  Use all_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::rest

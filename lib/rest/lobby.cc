@@ -22,14 +22,14 @@ absl::Status Lobby::Open() {
 }
 
 void Lobby::Add(ConnectionPtr connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int fd = connection->fd();
   const bool is_new = entries_.emplace(fd, Entry{.connection = std::move(connection)}).second;
   TAHOMA_CHECK(is_new);
 }
 
 bool Lobby::Wait(const Connection& connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_) return false;
   const int fd = connection.fd();
   Entry& entry = entries_.find(fd)->second;
@@ -43,7 +43,7 @@ bool Lobby::Wait(const Connection& connection) {
 }
 
 ConnectionPtr Lobby::Take(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = entries_.find(fd);
   if (at == entries_.end() || !at->second.waits) return nullptr;
   at->second.waits = false;
@@ -51,15 +51,15 @@ ConnectionPtr Lobby::Take(int fd) {
 }
 
 void Lobby::Remove(const Connection& connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::size_t removed = entries_.erase(connection.fd());
   TAHOMA_CHECK(removed == 1);
-  if (entries_.empty()) empty_.notify_all();
+  if (entries_.empty()) empty_.NotifyAll();
 }
 
 std::vector<ConnectionPtr> Lobby::TakeLate(MonotonicTime now) {
   std::vector<ConnectionPtr> late;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [fd, entry] : entries_) {
     if (!entry.waits || entry.connection->deadline() > now) continue;
     entry.waits = false;
@@ -70,7 +70,7 @@ std::vector<ConnectionPtr> Lobby::TakeLate(MonotonicTime now) {
 
 std::vector<ConnectionPtr> Lobby::TakeOldest(std::size_t most, Choice choice) {
   std::vector<Entry*> found;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [fd, entry] : entries_) {
     if (!entry.waits) continue;
     Connection& connection = *entry.connection;
@@ -93,7 +93,7 @@ std::vector<ConnectionPtr> Lobby::TakeOldest(std::size_t most, Choice choice) {
 
 std::vector<ConnectionPtr> Lobby::Close() {
   std::vector<ConnectionPtr> waiting;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
   for (auto& [fd, entry] : entries_) {
     if (std::exchange(entry.waits, false)) waiting.push_back(entry.connection);
@@ -102,12 +102,15 @@ std::vector<ConnectionPtr> Lobby::Close() {
 }
 
 bool Lobby::WaitUntilEmpty(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  return empty_.wait_for(lock, time, [&] { return entries_.empty(); });
+  const auto deadline = CondVar::In(time);
+  const MutexLock lock(mutex_);
+  while (!entries_.empty() && empty_.WaitUntil(mutex_, deadline)) {
+  }
+  return entries_.empty();
 }
 
 void Lobby::CutAll() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [fd, entry] : entries_) entry.connection->Cut();
 }
 

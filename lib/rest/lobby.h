@@ -15,15 +15,14 @@
 #include <absl/status/status.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/rest/connection.h"
 
 namespace tahoma::rest {
@@ -74,10 +73,10 @@ class Lobby {
   };
 
   int epoll_ = -1;
-  std::mutex mutex_;
-  std::condition_variable empty_;
-  std::unordered_map<int, Entry> entries_;
-  bool closed_ = false;
+  Mutex mutex_;
+  CondVar empty_;
+  std::unordered_map<int, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::rest

@@ -46,19 +46,19 @@ Histogram& Metrics::AddHistogram(const std::string& name, const std::string& hel
 }
 
 void Metrics::AddGaugeCallback(const std::string& name, const std::string& help, Read read) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   callbacks_[name] = {.help = help, .counter = false, .read = std::move(read)};
 }
 
 void Metrics::AddCounterCallback(const std::string& name, const std::string& help, Read read) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   callbacks_[name] = {.help = help, .counter = true, .read = std::move(read)};
 }
 
 std::string Metrics::Text() const {
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [name, callback] : callbacks_) {
       families.push_back(SampleOf(name, callback.help, callback.counter, callback.read()));
     }

@@ -24,9 +24,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "lib/base/mutex.h"
 
 namespace prometheus {
 class Registry;
@@ -73,8 +74,8 @@ class Metrics {
   };
 
   const std::unique_ptr<prometheus::Registry> registry_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Callback> callbacks_;
+  mutable Mutex mutex_;
+  std::map<std::string, Callback> callbacks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::rest

@@ -40,13 +40,13 @@ std::vector<std::string> Excluded(std::string_view query) {
 }  // namespace
 
 void Probes::Add(Kind kind, std::string name, Check check) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& checks = kind == Kind::kLivez ? livez_ : readyz_;
   checks.emplace_back(std::move(name), std::move(check));
 }
 
 void Probes::SetReady(const std::string& reason_if_not) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   not_ready_ = reason_if_not;
 }
 
@@ -63,7 +63,7 @@ std::optional<Response> Probes::Answer(const Request& request) const {
   if (!asked) return std::nullopt;
   std::vector<std::pair<std::string, Check>> checks = {{"ping", [] { return std::string(); }}};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool ready = asked->probe == "readyz";
     if (ready) checks.emplace_back("start", [why = not_ready_] { return why; });
     const auto& own = ready ? readyz_ : livez_;

@@ -20,13 +20,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::rest {
@@ -53,10 +53,10 @@ class Probes {
   std::optional<Response> Answer(const Request& request) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::pair<std::string, Check>> livez_;
-  std::vector<std::pair<std::string, Check>> readyz_;
-  std::string not_ready_;
+  mutable Mutex mutex_;
+  std::vector<std::pair<std::string, Check>> livez_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, Check>> readyz_ ABSL_GUARDED_BY(mutex_);
+  std::string not_ready_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::rest

@@ -7,7 +7,7 @@
 namespace tahoma::rest {
 
 bool Workers::Submit(std::function<void()> job) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_) return false;
   const auto unclaimed = static_cast<std::size_t>(idle_);
   if (jobs_.size() >= unclaimed && threads_ < limits_.max_threads) {
@@ -15,7 +15,7 @@ bool Workers::Submit(std::function<void()> job) {
   }
   if (jobs_.size() >= limits_.max_waiting) return false;
   jobs_.push_back(std::move(job));
-  wanted_.notify_one();
+  wanted_.NotifyOne();
   return true;
 }
 
@@ -39,40 +39,41 @@ void* Workers::Enter(void* self) {
 }
 
 void Workers::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     ++idle_;
-    const bool woken =
-        wanted_.wait_for(lock, limits_.idle, [&] { return stopping_ || !jobs_.empty(); });
+    const auto deadline = CondVar::In(limits_.idle);
+    while (!stopping_ && jobs_.empty() && wanted_.WaitUntil(mutex_, deadline)) {
+    }
     --idle_;
-    if (!woken || jobs_.empty()) break;
+    if (jobs_.empty()) break;
     {
       const std::function<void()> job = std::move(jobs_.front());
       jobs_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       job();
     }
-    lock.lock();
+    lock.Lock();
   }
   --threads_;
   // Under the lock: after it, Stop may return and this object may be gone.
-  ended_.notify_all();
+  ended_.NotifyAll();
 }
 
 void Workers::Stop() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
-  wanted_.notify_all();
-  ended_.wait(lock, [&] { return threads_ == 0; });
+  wanted_.NotifyAll();
+  while (threads_ != 0) ended_.Wait(mutex_);
 }
 
 int Workers::threads() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return threads_;
 }
 
 bool Workers::has_room() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return jobs_.empty() && (idle_ > 0 || threads_ < limits_.max_threads);
 }
 

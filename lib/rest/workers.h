@@ -10,11 +10,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
+
+#include "lib/base/mutex.h"
 
 namespace tahoma::rest {
 
@@ -44,16 +44,16 @@ class Workers {
  private:
   static void* Enter(void* self);
   void Work();
-  bool StartThread();
+  bool StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
-  mutable std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::condition_variable ended_;
-  std::deque<std::function<void()>> jobs_;
-  int threads_ = 0;
-  int idle_ = 0;
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  CondVar wanted_;
+  CondVar ended_;
+  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
+  int threads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::rest
