@@ -63,7 +63,8 @@ absl::Status Plugin::Open() {
       Claims::Options{.node_name = options_.node_name, .node_socket = options_.node_socket},
       *state_files_, *cdi_files_, node_, source_);
   {
-    TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, call_lock_.Acquire());
+    const CallLock::Held held(call_lock_);
+    TAHOMA_RETURN_IF_ERROR(held.status());
     TAHOMA_RETURN_IF_ERROR(claims_->Start());
   }
   driver_ = std::make_unique<Driver>(*claims_);
@@ -84,11 +85,11 @@ absl::Status Plugin::Open() {
 
 void Plugin::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     if (session_ != nullptr) session_->Shutdown();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   // The kubelet's calls end before what they need does.
   if (server_ != nullptr) server_->Stop();
   node_.Close();
@@ -97,8 +98,11 @@ void Plugin::Stop() {
 }
 
 bool Plugin::Pause(milliseconds duration) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, duration, [&] { return stopping_; });
+  const auto deadline = CondVar::In(duration);
+  const MutexLock lock(mutex_);
+  while (!stopping_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return !stopping_;
 }
 
 void Plugin::FollowLoop() {
@@ -127,7 +131,7 @@ absl::Status Plugin::Session() {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<wire::Connection> connection,
                           wire::Connection::Dial(options_.node_socket, kDialTimeout));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return absl::OkStatus();
     session_ = connection;
   }
@@ -164,7 +168,8 @@ absl::Status Plugin::Session() {
 }
 
 absl::StatusOr<std::size_t> Plugin::GiveClaims() {
-  TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, call_lock_.Acquire());
+  const CallLock::Held held(call_lock_);
+  TAHOMA_RETURN_IF_ERROR(held.status());
   auto refused = claims_->Reconcile();
   if (!refused.ok()) return Annotate(refused.status(), "giving it the prepared claims");
   return refused;
@@ -191,31 +196,33 @@ void Plugin::MarkLost() {
 void Plugin::SetPool(Pool pool) {
   board_.Set(HealthOf(pool, options_.node_name));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (pool_ == pool) return;
     pool_ = std::move(pool);
     publish_now_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Plugin::PublishLoop() {
   milliseconds wait = options_.resync_period;
   milliseconds retry = kFirstRetry;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait_for(lock, wait, [&] { return stopping_ || publish_now_; });
+    const auto deadline = CondVar::In(wait);
+    while (!stopping_ && !publish_now_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
     if (stopping_) return;
     publish_now_ = false;
     if (!pool_.has_value()) continue;
     const Pool pool = *pool_;
     const bool again_soon = std::exchange(publish_soon_, false);
-    lock.unlock();
+    lock.Unlock();
     const absl::Status status = publisher_.Publish(pool);
     if (!status.ok()) spdlog::warn("publishing ResourceSlices: {}", Message(status));
     retry = status.ok() ? kFirstRetry : std::min(2 * retry, kPublishRetryMax);
     wait = !status.ok() ? retry : again_soon ? kAfterRegistration : options_.resync_period;
-    lock.lock();
+    lock.Lock();
   }
 }
 
@@ -227,11 +234,11 @@ void Plugin::OnRegistration(bool registered, const std::string& error) {
   }
   spdlog::info("registered with the kubelet");
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     publish_now_ = true;
     publish_soon_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace tahoma::dra

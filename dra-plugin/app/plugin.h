@@ -18,10 +18,8 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -34,6 +32,7 @@
 #include "dra-plugin/slices/claim_source.h"
 #include "dra-plugin/slices/slice_publisher.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/kube/transport.h"
 #include "lib/wire/socket.h"
 
@@ -107,13 +106,14 @@ class Plugin {
   bool lost_ = false;                         // the same
   bool session_good_ = false;                 // the same: the last session gave an inventory
 
-  std::mutex mutex_;  // what follows
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::shared_ptr<wire::Connection> session_;
-  std::optional<Pool> pool_;
-  bool publish_now_ = false;
-  bool publish_soon_ = false;  // the kubelet came back and may yet wipe our ResourceSlices
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<wire::Connection> session_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);
+  bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;
+  bool publish_soon_ ABSL_GUARDED_BY(mutex_) =
+      false;  // the kubelet came back and may yet wipe our ResourceSlices
 
   std::thread follow_thread_;
   std::thread publish_thread_;

@@ -11,21 +11,17 @@
 
 namespace tahoma::dra {
 
-CallLock::Held::~Held() {
-  if (fd_ >= 0) close(fd_);  // closing drops the lock
-}
-
-absl::StatusOr<CallLock::Held> CallLock::Acquire() {
-  std::unique_lock lock(mutex_);
-  const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return Unavailable("{}: cannot open the lock file: {}", path_, strerror(errno));
-  while (flock(fd, LOCK_EX) != 0) {
-    if (errno == EINTR) continue;
-    const int error = errno;
-    close(fd);
-    return Unavailable("{}: cannot lock: {}", path_, strerror(error));
+CallLock::Held::Held(CallLock& lock)
+    : lock_(lock.mutex_), file_(open(lock.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+  if (file_.get() < 0) {
+    status_ = Unavailable("{}: cannot open the lock file: {}", lock.path_, strerror(errno));
+    return;
   }
-  return Held(std::move(lock), fd);
+  while (flock(file_.get(), LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    status_ = Unavailable("{}: cannot lock: {}", lock.path_, strerror(errno));
+    return;
+  }
 }
 
 }  // namespace tahoma::dra

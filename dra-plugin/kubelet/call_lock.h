@@ -2,43 +2,45 @@
 // processes.
 //
 //   CallLock lock(data_folder + "/serialize.lock");
-//   absl::StatusOr<CallLock::Held> held = lock.Acquire();   // until `held` goes
+//   const CallLock::Held held(lock);          // waits for its turn, which ends with `held`
+//   TAHOMA_RETURN_IF_ERROR(held.status());
 //
-// Thread safety: Acquire may be called from any thread.
+// Thread safety: a lock may be taken from any thread; a Held belongs to one.
 
 #pragma once
 
-#include <absl/status/statusor.h>
+#include <absl/status/status.h>
 
-#include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
+
+#include "lib/base/file_descriptor.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::dra {
 
 class CallLock {
  public:
-  // Releases the lock when destroyed.
   class Held {
    public:
-    Held(std::unique_lock<std::mutex> lock, int fd) : lock_(std::move(lock)), fd_(fd) {}
-    Held(Held&& other) noexcept : lock_(std::move(other.lock_)), fd_(other.fd_) { other.fd_ = -1; }
-    Held& operator=(Held&&) = delete;
-    ~Held();
+    explicit Held(CallLock& lock);
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    // kUnavailable when the lock file cannot be opened: other processes are not kept out then.
+    const absl::Status& status() const { return status_; }
 
    private:
-    std::unique_lock<std::mutex> lock_;
-    int fd_;
+    const MutexLock lock_;
+    FileDescriptor file_;  // closing it drops the lock between processes
+    absl::Status status_;
   };
 
   explicit CallLock(std::string path) : path_(std::move(path)) {}
 
-  // Waits until the lock is free. kUnavailable when the lock file cannot be opened.
-  absl::StatusOr<Held> Acquire();
-
  private:
   const std::string path_;
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 }  // namespace tahoma::dra

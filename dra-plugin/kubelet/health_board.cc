@@ -23,28 +23,30 @@ std::vector<DeviceHealth> HealthOf(const Pool& pool, const std::string& pool_nam
 
 void HealthBoard::Set(std::vector<DeviceHealth> devices) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (*current_.devices == devices) return;
     ++current_.version;
     current_.devices = std::make_shared<const std::vector<DeviceHealth>>(std::move(devices));
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::optional<HealthBoard::Snapshot> HealthBoard::Wait(std::uint64_t seen,
                                                        std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [&] { return closed_ || current_.version != seen; });
+  const auto deadline = CondVar::In(timeout);
+  const MutexLock lock(mutex_);
+  while (!closed_ && current_.version == seen && changed_.WaitUntil(mutex_, deadline)) {
+  }
   if (closed_) return std::nullopt;
   return current_;
 }
 
 void HealthBoard::Close() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace tahoma::dra

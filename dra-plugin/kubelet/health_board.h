@@ -8,15 +8,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/inventory/pool.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::dra {
 
@@ -48,10 +47,10 @@ class HealthBoard {
   void Close();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Snapshot current_{0, std::make_shared<const std::vector<DeviceHealth>>()};
-  bool closed_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  Snapshot current_ ABSL_GUARDED_BY(mutex_){0, std::make_shared<const std::vector<DeviceHealth>>()};
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::dra

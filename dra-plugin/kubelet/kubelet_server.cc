@@ -71,12 +71,14 @@ class DriverAnswers {
   }
 
   absl::StatusOr<std::vector<PreparedDevice>> PrepareOne(const ClaimRef& claim) {
-    TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, lock_.Acquire());
+    const CallLock::Held held(lock_);
+    TAHOMA_RETURN_IF_ERROR(held.status());
     return driver_.Prepare(claim);
   }
 
   absl::Status UnprepareOne(const ClaimRef& claim) {
-    TAHOMA_ASSIGN_OR_RETURN(const CallLock::Held held, lock_.Acquire());
+    const CallLock::Held held(lock_);
+    TAHOMA_RETURN_IF_ERROR(held.status());
     return driver_.Unprepare(claim);
   }
 

@@ -269,17 +269,17 @@ TEST_F(KubeletServerTest, AFileInTheWayIsLeftAlone) {
 
 TEST_F(KubeletServerTest, TheLockIsHeldAcrossProcessesToo) {
   CallLock same(folder_ / "serialize.lock");
-  auto held = lock_->Acquire();
-  ASSERT_TRUE(held.ok());
+  auto held = std::make_unique<CallLock::Held>(*lock_);
+  ASSERT_TRUE(held->status().ok());
   std::atomic<bool> entered = false;
   std::thread waiter([&] {
-    const auto second = same.Acquire();
-    EXPECT_TRUE(second.ok());
+    const CallLock::Held second(same);
+    EXPECT_TRUE(second.status().ok());
     entered = true;
   });
   std::this_thread::yield();
   EXPECT_FALSE(entered);
-  { const auto released = *std::move(held); }
+  held.reset();
   waiter.join();
   EXPECT_TRUE(entered);
 }
