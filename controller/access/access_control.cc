@@ -5,14 +5,14 @@
 namespace tahoma::controller {
 
 std::shared_ptr<const AccessTable> AccessControl::table() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_;
 }
 
 void AccessControl::Replace(AccessTable table) {
   auto next = std::make_shared<const AccessTable>(std::move(table));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     table_.swap(next);
   }
   // After the table: whoever sees the version sees it, too.

@@ -13,9 +13,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "controller/access/access_table.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller {
 
@@ -29,8 +29,8 @@ class AccessControl {
   void Replace(AccessTable table);
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const AccessTable> table_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const AccessTable> table_ ABSL_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> version_ = 0;
 };
 

@@ -130,7 +130,7 @@ std::string Auditor::Record(const rest::Request& request, const Attributes& attr
                    .received = received,
                    .answered = clock_.WallNow()};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     event.id = NewUuid(rng_);
   }
   sink_.append(AuditLine(event));

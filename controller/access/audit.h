@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "controller/access/access_table.h"
 #include "controller/access/attributes.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/rest/message.h"
 
@@ -69,8 +69,8 @@ class Auditor {
  private:
   const AuditSink sink_;
   const Clock& clock_;
-  std::mutex mutex_;
-  Rng rng_;
+  Mutex mutex_;
+  Rng rng_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller

@@ -58,13 +58,13 @@ AuditFile::AuditFile(std::string path, int fd, rest::Metrics& metrics, Log log, 
       fd_(fd) {}
 
 AuditFile::~AuditFile() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Flush();
   ::close(fd_);
 }
 
 void AuditFile::Append(std::string_view line) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (waiting_.size() + line.size() + 1 > kWaitingBytesMost) Flush();
   if (waiting_.size() + line.size() + 1 > kWaitingBytesMost) {
     lost_.Increment();
@@ -77,13 +77,13 @@ void AuditFile::Append(std::string_view line) {
 }
 
 void AuditFile::Poll() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Flush();
   if (!IsSameFile(path_, fd_)) Reopen();
 }
 
 bool AuditFile::Writable() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Flush();
   return waiting_.empty();
 }

@@ -18,10 +18,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "lib/base/mutex.h"
 #include "lib/rest/metrics.h"
 
 namespace tahoma::controller {
@@ -48,19 +48,18 @@ class AuditFile {
 
  private:
   AuditFile(std::string path, int fd, rest::Metrics& metrics, Log log, Write write);
-  // With mutex_ held.
-  void Flush();
-  void Reopen();
+  void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   const Log log_;
   const Write write_;
   rest::Counter& failures_;
   rest::Counter& lost_;
-  std::mutex mutex_;
-  int fd_;
-  std::string waiting_;  // from the first byte that is not in the file
-  bool failing_ = false;
+  Mutex mutex_;
+  int fd_ ABSL_GUARDED_BY(mutex_);
+  std::string waiting_ ABSL_GUARDED_BY(mutex_);  // from the first byte that is not in the file
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::controller
