@@ -3,20 +3,20 @@
 namespace tahoma::controller {
 
 void CommitsInFlight::Start() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++unanswered_;
 }
 
 void CommitsInFlight::Answer(const absl::Status& status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failure_.Update(status);
   // Under the lock: after it, the one who waits may be gone.
-  if (--unanswered_ == 0) answered_.notify_one();
+  if (--unanswered_ == 0) answered_.NotifyOne();
 }
 
 absl::Status CommitsInFlight::Land() {
-  std::unique_lock lock(mutex_);
-  answered_.wait(lock, [&] { return unanswered_ == 0; });
+  const MutexLock lock(mutex_);
+  while (unanswered_ != 0) answered_.Wait(mutex_);
   return failure_;
 }
 

@@ -12,8 +12,7 @@
 
 #include <absl/status/status.h>
 
-#include <condition_variable>
-#include <mutex>
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller {
 
@@ -32,10 +31,10 @@ class CommitsInFlight {
   absl::Status Land();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  int unanswered_ = 0;
-  absl::Status failure_;
+  Mutex mutex_;
+  CondVar answered_;
+  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller

@@ -53,7 +53,10 @@ Store::Store(StoreOptions options) : options_(std::move(options)) {}
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   if (options.dir.empty()) return InvalidArgument("the store needs a folder (dataDir)");
   std::unique_ptr<Store> store(new Store(std::move(options)));
-  TAHOMA_RETURN_IF_ERROR(store->OpenDatabase());
+  {
+    const MutexLock lock(store->write_mutex_);
+    TAHOMA_RETURN_IF_ERROR(store->OpenDatabase());
+  }
   if (!store->options_.single_threaded) {
     store->committer_ = std::thread([raw = store.get()] { raw->RunCommitter(); });
   }
@@ -108,8 +111,6 @@ absl::Status Store::OpenDatabase() {
   auto opened = Database::Open(std::move(database));
   if (!opened.ok()) return Explain(opened.status());
   TAHOMA_RETURN_IF_ERROR(CheckFormat(**opened));
-  // Only a store with content can have lost any.
-  unmarked_ = !found->is_new && !found->mark;
   TAHOMA_RETURN_IF_ERROR(BeginMark(**opened));
   if (found->is_new) Log(fmt::format("created a new store in {}", options_.dir));
   if (options_.only_copy) {
@@ -118,7 +119,9 @@ absl::Status Store::OpenDatabase() {
                       Message(guard)));
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
+  // Only a store with content can be less than it was.
+  unmarked_ = !found->is_new && !found->mark;
   database_ = *std::move(opened);
   return absl::OkStatus();
 }
@@ -186,10 +189,10 @@ absl::Status Store::CheckFormat(Database& database) const {
 
 Store::~Store() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
   }
-  queued_.notify_all();
+  queued_.NotifyAll();
   if (committer_.joinable()) committer_.join();
 }
 
@@ -202,12 +205,17 @@ absl::Status Store::Refusal() const {
 }
 
 absl::Status Store::health() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_.ok() ? absl::OkStatus() : Refusal();
 }
 
+bool Store::unmarked() const {
+  const MutexLock lock(mutex_);
+  return unmarked_;
+}
+
 std::shared_ptr<Database> Store::database() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return database_;
 }
 
@@ -219,60 +227,56 @@ absl::Status Store::Commit(WriteBatch batch) {
 }
 
 void Store::CommitAsync(WriteBatch batch, Done done) {
-  std::unique_lock lock(mutex_);
   if (options_.single_threaded) {
     std::vector<Pending> group(1);
     group[0] = {std::move(batch), std::move(done)};
-    lock.unlock();
-    std::unique_lock caller(caller_mutex_);
-    const absl::Status status = Write(group);
-    caller.unlock();
-    Answer(group, status);
+    Answer(group, Write(group));
     return;
   }
-  room_.wait(lock, [&] { return queue_bytes_ < kQueuedBytesMax; });
+  const MutexLock lock(mutex_);
+  while (queue_bytes_ >= kQueuedBytesMax) room_.Wait(mutex_);
   queue_bytes_ += batch.bytes();
   queue_.push_back({std::move(batch), std::move(done)});
-  if (queue_.size() == 1) queued_.notify_one();
+  if (queue_.size() == 1) queued_.NotifyOne();
 }
 
 void Store::RunCommitter() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::optional<MonotonicTime> retry;
   while (true) {
-    const auto woken = [&] { return closing_ || !queue_.empty(); };
     if (absl::IsUnavailable(failure_)) {
       if (!retry) retry = Now() + options_.retry_every;
-      queued_.wait_for(lock, *retry - Now(), woken);
+      while (!closing_ && queue_.empty() && queued_.WaitUntil(mutex_, *retry)) {
+      }
     } else {
       retry.reset();
-      queued_.wait(lock, woken);
+      while (!closing_ && queue_.empty()) queued_.Wait(mutex_);
     }
     if (closing_ && queue_.empty()) return;
     if (retry && !closing_ && Now() >= *retry) {
-      lock.unlock();
+      lock.Unlock();
       Recover().IgnoreError();  // health() tells
-      lock.lock();
+      lock.Lock();
       retry.reset();
     }
     std::vector<Pending> group;
     group.swap(queue_);
     queue_bytes_ = 0;
-    lock.unlock();
-    room_.notify_all();
+    lock.Unlock();
+    room_.NotifyAll();
     if (!group.empty()) Answer(group, Write(group));
-    lock.lock();
+    lock.Lock();
   }
 }
 
 void Store::Answer(const std::vector<Pending>& group, const absl::Status& status) {
   for (const Pending& pending : group) pending.done(status);
-  const std::lock_guard lock(after_group_mutex_);
+  const MutexLock lock(after_group_mutex_);
   if (after_group_) after_group_();
 }
 
 void Store::SetAfterGroup(std::function<void()> after) {
-  const std::lock_guard lock(after_group_mutex_);
+  const MutexLock lock(after_group_mutex_);
   after_group_ = std::move(after);
 }
 
@@ -295,9 +299,10 @@ Database::Operations Store::Effective(const std::vector<Pending>& group) {
 }
 
 absl::Status Store::Write(const std::vector<Pending>& group) {
+  const MutexLock writing(write_mutex_);
   std::shared_ptr<Database> database;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!failure_.ok()) return Refusal();
     database = database_;
   }
@@ -330,7 +335,7 @@ void Store::Fail(const Database& database, const Database::Operations& operation
   absl::StatusOr<WriteBatch> undo = UndoOf(database, operations);
   Log(fmt::format("{}", Message(why)));
   ++failures_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (undo.ok()) {
     undo_ = *std::move(undo);
     failure_ = Unavailable("{}", Message(why));
@@ -352,14 +357,15 @@ absl::Status Store::CheckRoom(std::uint64_t log_bytes) const {
 }
 
 absl::Status Store::Recover() {
+  const MutexLock writing(write_mutex_);
   absl::Status before;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     before = failure_;
   }
   if (!absl::IsUnavailable(before)) return before;
   const absl::Status reopened = Reopen();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (reopened.ok()) {
     failure_ = absl::OkStatus();
     undo_ = WriteBatch();
@@ -376,7 +382,7 @@ absl::Status Store::Reopen() {
     TAHOMA_RETURN_IF_ERROR(Explain(CheckRoom(logs->bytes)));
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (database_) closed_ = std::exchange(database_, nullptr);
   }
   if (!closed_.expired()) return Unavailable("the store in {} is still being read", options_.dir);

@@ -27,11 +27,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +39,7 @@
 #include "controller/store/database.h"
 #include "controller/store/mark.h"
 #include "controller/store/write_batch.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller {
 
@@ -123,7 +122,7 @@ class Store {
 
   // Whether the folder held a store that no mark told the extent of: of an earlier release, or one
   // whose mark was removed to go on with less. Versions that were given out may be above it.
-  bool unmarked() const { return unmarked_; }
+  bool unmarked() const;
 
  private:
   struct Pending {
@@ -136,46 +135,50 @@ class Store {
   // Adds which store it is, and for damage what to do.
   absl::Status Explain(const absl::Status& status) const;
   Database::Options DatabaseOptions() const;
-  absl::Status OpenDatabase();
+  absl::Status OpenDatabase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status CheckFormat(Database& database) const;
   absl::Status CheckExtent(const Mark& mark, std::optional<std::uint64_t> newest_in_logs) const;
-  absl::Status BeginMark(const Database& database);
-  void NoteAcknowledged(const Database& database);
+  absl::Status BeginMark(const Database& database) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void NoteAcknowledged(const Database& database) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status CheckRoom(std::uint64_t log_bytes) const;
-  absl::Status Reopen();
+  absl::Status Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void RunCommitter();
   static Database::Operations Effective(const std::vector<Pending>& group);
   // Writes a group, or refuses it.
   absl::Status Write(const std::vector<Pending>& group);
   void Fail(const Database& database, const Database::Operations& operations,
-            const absl::Status& why);
+            const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void Answer(const std::vector<Pending>& group, const absl::Status& status);
-  absl::Status Refusal() const;  // what commits get after a failure, with mutex_ held
+  // What commits get after a failure.
+  absl::Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Database> database() const;
 
   const StoreOptions options_;
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<Database> database_;  // null while the folder is closed after a failure
-  std::condition_variable queued_;
-  std::condition_variable room_;
-  std::vector<Pending> queue_;
-  std::size_t queue_bytes_ = 0;
-  bool closing_ = false;
-  absl::Status failure_;
+  mutable Mutex mutex_;
+  // Null while the folder is closed after a failure.
+  std::shared_ptr<Database> database_ ABSL_GUARDED_BY(mutex_);
+  CondVar queued_;
+  CondVar room_;
+  std::vector<Pending> queue_ ABSL_GUARDED_BY(mutex_);
+  std::size_t queue_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> failures_ = 0;
-  bool unmarked_ = false;
+  bool unmarked_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // Owned by the thread that writes: the committer, or the caller if single_threaded.
-  MarkFile mark_file_;
-  Mark mark_;
+  // One writes to the folder at a time: the committer, single_threaded the caller, or Recover.
+  // Locked before mutex_.
+  Mutex write_mutex_;
+  MarkFile mark_file_ ABSL_GUARDED_BY(write_mutex_);
+  Mark mark_ ABSL_GUARDED_BY(write_mutex_);
   std::atomic<bool> tables_changed_ = false;
-  std::weak_ptr<Database> closed_;  // after a failure; somebody may still be reading it
-  WriteBatch undo_;                 // takes back what failed
+  // After a failure; somebody may still be reading it.
+  std::weak_ptr<Database> closed_ ABSL_GUARDED_BY(write_mutex_);
+  WriteBatch undo_ ABSL_GUARDED_BY(write_mutex_);  // takes back what failed
 
-  std::mutex caller_mutex_;  // single_threaded: one caller writes at a time
-  std::mutex after_group_mutex_;
-  std::function<void()> after_group_;
+  Mutex after_group_mutex_;
+  std::function<void()> after_group_ ABSL_GUARDED_BY(after_group_mutex_);
   std::thread committer_;
 };
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "controller/store/store.h"
 #include "lib/base/check.h"
@@ -168,6 +170,28 @@ TEST(StoreRecoveryTest, ComesBackByItselfWhenTheDiskDoesAndSaysSo) {
   lock.unlock();
   EXPECT_TRUE(store->Commit(PutOf("after", "1")).ok());
   EXPECT_EQ(ReadAll(*store), (Content{{"after", "1"}}));
+}
+
+TEST(StoreRecoveryTest, SeveralThreadsMayAskForTheRecoveryAtOnce) {
+  const TempDir dir;
+  const auto disk = std::make_shared<FaultFileSystem>();
+  const auto store =
+      *Store::Open({.dir = dir.path(), .file_system = disk, .single_threaded = true});
+  Content acknowledged;
+  for (int round = 0; round < 10; ++round) {
+    disk->FailAfter(0, FaultFileSystem::Failure::kWriteError);
+    ASSERT_FALSE(store->Commit(PutOf("failed", "1")).ok());
+    disk->Heal();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] { EXPECT_TRUE(store->Recover().ok()); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const std::string key = fmt::format("k{}", round);
+    ASSERT_TRUE(store->Commit(PutOf(key, "1")).ok()) << store->health();
+    acknowledged[key] = "1";
+    EXPECT_EQ(ReadAll(*store), acknowledged);
+  }
 }
 
 TEST(StoreRecoveryTest, DoesNotComeBackUnderAReaderOfAMoment) {
