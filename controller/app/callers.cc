@@ -59,22 +59,25 @@ Callers::Callers(const Options& options, rest::Metrics& metrics, Log log)
 
 Callers::~Callers() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
-  end_.notify_all();
+  end_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 void Callers::Start() {
   thread_ = std::thread([this] {
-    std::unique_lock lock(mutex_);
-    while (!end_.wait_for(lock, kPollPeriod, [this] { return ending_; })) {
-      lock.unlock();
-      Poll();
-      lock.lock();
-    }
+    while (Pause()) Poll();
   });
+}
+
+bool Callers::Pause() {
+  const auto deadline = CondVar::In(kPollPeriod);
+  const MutexLock lock(mutex_);
+  while (!ending_ && end_.WaitUntil(mutex_, deadline)) {
+  }
+  return !ending_;
 }
 
 void Callers::Poll() {

@@ -16,10 +16,8 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -27,6 +25,7 @@
 #include "controller/access/audit.h"
 #include "controller/access/audit_file.h"
 #include "controller/app/options.h"
+#include "lib/base/mutex.h"
 #include "lib/rest/metrics.h"
 
 namespace tahoma::controller {
@@ -61,6 +60,8 @@ class Callers {
   };
 
   Callers(const Options& options, rest::Metrics& metrics, Log log);
+  // Waits until the next look is due; false at the end.
+  bool Pause();
   absl::StatusOr<Texts> Read() const;
   absl::StatusOr<AccessTable> TableOf(const Texts& texts) const;
 
@@ -74,9 +75,9 @@ class Callers {
   std::string trouble_;  // told last
   std::shared_ptr<AccessControl> access_;
   std::unique_ptr<AuditFile> audit_file_;
-  std::mutex mutex_;
-  std::condition_variable end_;
-  bool ending_ = false;
+  Mutex mutex_;
+  CondVar end_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

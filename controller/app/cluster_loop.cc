@@ -15,14 +15,18 @@ absl::Status ClusterLoop::Start() {
   auto loop = std::make_unique<CoreLoop>(*transport_, journal_, clock_, options_);
   CoreLoop& started = *loop;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     loop_ = std::move(loop);
   }
   return started.Start();
 }
 
 absl::Status ClusterLoop::Tend() {
-  const absl::Status health = loop_->health();
+  absl::Status health;
+  {
+    const MutexLock lock(mutex_);
+    health = loop_->health();
+  }
   if (!absl::IsAborted(health)) return health;
   options_.log(fmt::format("reading everything anew: {}", Message(health)));
   Stop();
@@ -33,7 +37,7 @@ void ClusterLoop::Stop() {
   if (transport_ != nullptr) transport_->Shutdown();
   std::unique_ptr<CoreLoop> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended = std::move(loop_);
   }
   ended.reset();
@@ -41,22 +45,22 @@ void ClusterLoop::Stop() {
 }
 
 void ClusterLoop::LoseHistory(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (loop_ != nullptr) loop_->LoseHistory(why);
 }
 
 std::shared_ptr<const Snapshot> ClusterLoop::snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return loop_ == nullptr ? std::make_shared<const Snapshot>() : loop_->snapshot();
 }
 
 std::string ClusterLoop::CoreTrouble() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return loop_ == nullptr ? "" : loop_->CoreTrouble();
 }
 
 std::string ClusterLoop::PublisherTrouble() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return loop_ == nullptr ? "" : loop_->PublisherTrouble();
 }
 

@@ -16,13 +16,13 @@
 #include <absl/status/status.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "controller/app/core_loop.h"
 #include "controller/ledger/journal.h"
 #include "controller/ledger/snapshot.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/kube/http_transport.h"
 
 namespace tahoma::controller {
@@ -58,8 +58,8 @@ class ClusterLoop {
 
   // The thread of Start, Tend and Stop changes the two; others read the second.
   std::unique_ptr<kube::HttpTransport> transport_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<CoreLoop> loop_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::unique_ptr<CoreLoop> loop_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller

@@ -49,7 +49,7 @@ absl::Status CoreLoop::Start() {
   Beat();
   thread_ = std::thread([this] { Run(); });
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     started_ = true;
   }
   ingest_->Start();
@@ -58,11 +58,11 @@ absl::Status CoreLoop::Start() {
 
 void CoreLoop::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   sleeper_.Interrupt();
   queue_.Close();
   if (thread_.joinable()) thread_.join();
@@ -88,13 +88,13 @@ void CoreLoop::Run() {
     wake = out.wake;
     if (const absl::Status written = WriteJournal(out.journal); !written.ok()) {
       options_.log(fmt::format("the journal cannot be written: {}", Message(written)));
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       failure_ = Annotate(written, "the journal cannot be written");
-      changed_.notify_all();
+      changed_.NotifyAll();
       return;
     }
     if (wanted != 0 || !out.writes.empty()) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       snapshot_ = core_.snapshot();
     }
     publisher_->Publish(std::move(out.writes));
@@ -104,10 +104,10 @@ void CoreLoop::Run() {
 void CoreLoop::LoseHistory(const std::string& why) {
   // An API on the journal's disk cannot be restored alone, under a program that runs.
   if (options_.core.journal_beside_api) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failure_.ok()) return;
   failure_ = Aborted("the API was restored from a backup: {}", why);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void CoreLoop::Beat() { beat_ = clock_.MonotonicNow().time_since_epoch().count(); }
@@ -125,7 +125,7 @@ absl::Status CoreLoop::WriteJournal(const JournalBatch& batch) {
 }
 
 std::string CoreLoop::CoreTrouble() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!started_) return "";
   if (!failure_.ok()) return "it has stopped";
   const auto still = clock_.MonotonicNow().time_since_epoch() - std::chrono::nanoseconds(beat_);
@@ -135,7 +135,7 @@ std::string CoreLoop::CoreTrouble() const {
 }
 
 std::string CoreLoop::PublisherTrouble() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!started_ || stopping_) return "";
   const std::chrono::nanoseconds longest = publisher_->LongestWait();
   if (longest < kRequestMost) return "";
@@ -144,18 +144,20 @@ std::string CoreLoop::PublisherTrouble() const {
 }
 
 std::shared_ptr<const Snapshot> CoreLoop::snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return snapshot_;
 }
 
 absl::Status CoreLoop::health() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_;
 }
 
 absl::Status CoreLoop::WaitForFailure(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [this] { return stopping_ || !failure_.ok(); });
+  const auto deadline = CondVar::In(timeout);
+  const MutexLock lock(mutex_);
+  while (!stopping_ && failure_.ok() && changed_.WaitUntil(mutex_, deadline)) {
+  }
   return failure_;
 }
 

@@ -22,10 +22,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +36,7 @@
 #include "controller/publish/publisher.h"
 #include "lib/base/bounded_queue.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/kube/sleeper.h"
 #include "lib/kube/transport.h"
 
@@ -91,13 +90,13 @@ class CoreLoop {
   Core core_;
   BoundedQueue<Command> queue_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  bool started_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<std::int64_t> beat_ = 0;  // monotonic nanosecond at which the core last moved
-  absl::Status failure_;
-  std::shared_ptr<const Snapshot> snapshot_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<Publisher> publisher_;
   kube::InterruptibleSleeper sleeper_;

@@ -43,11 +43,15 @@ Leadership::~Leadership() {
 }
 
 bool Leadership::Wait(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, timeout, [this] { return led_; });
+  const auto deadline = CondVar::In(timeout);
+  const MutexLock lock(mutex_);
+  while (!led_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return led_;
 }
 
 void Leadership::Run() {
+  bool led = false;
   for (;;) {
     const kube::LeaderElection::Step step = election_.Next(clock_.MonotonicNow(), clock_.WallNow());
     std::chrono::nanoseconds pause{0};
@@ -65,12 +69,12 @@ void Leadership::Run() {
     if (IsWrite(step)) regaining_ = false;
     if (history_lost && history_lost_) history_lost_();
     const bool leads = leading();
-    if (leads != led_) {
+    if (leads != std::exchange(led, leads)) {
       log_(leads ? fmt::format("leading: lease {}/{}", ns_, name_)
                  : fmt::format("lease {}/{} lost to {}", ns_, name_, election_.holder()));
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       led_ = leads;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     if (!sleeper_.Sleep(pause)) return;
   }

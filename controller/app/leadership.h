@@ -12,13 +12,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/kube/client.h"
 #include "lib/kube/lease.h"
 #include "lib/kube/sleeper.h"
@@ -57,9 +56,9 @@ class Leadership {
   kube::LeaderElection election_;
   std::atomic<MonotonicTime> leads_until_ = MonotonicTime::min();
   std::atomic<bool> regaining_ = false;
-  bool led_ = false;  // as it was logged; guarded by mutex_
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool led_ ABSL_GUARDED_BY(mutex_) = false;  // as it was logged
   std::thread thread_;
 };
 
