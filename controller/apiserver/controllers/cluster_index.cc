@@ -100,7 +100,7 @@ void ClusterIndex::Apply(const ResourceName& resource, const std::string& key, c
   const Edges before = EdgesOf(resource, key, previous);
   const Edges after = EdgesOf(resource, key, object);
   const ObjectId id{resource, key};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& uid : before.owners) Unlink(dependents_, uid, id);
   for (const auto& uid : before.claim_pods) Unlink(claims_, uid, key);
   for (const auto& name : before.templates) Unlink(template_pods_, name, key);
@@ -128,7 +128,8 @@ void ClusterIndex::Apply(const ResourceName& resource, const std::string& key, c
 }
 
 void ClusterIndex::TakeLinks(ClusterIndex& fresh) {
-  const std::scoped_lock lock(mutex_, fresh.mutex_);
+  const MutexLock lock(mutex_);
+  const MutexLock fresh_lock(fresh.mutex_);
   dependents_ = std::move(fresh.dependents_);
   claims_ = std::move(fresh.claims_);
   template_pods_ = std::move(fresh.template_pods_);
@@ -136,49 +137,51 @@ void ClusterIndex::TakeLinks(ClusterIndex& fresh) {
   pool_slices_ = std::move(fresh.pool_slices_);
   pool_claims_ = std::move(fresh.pool_claims_);
   evicting_slices_ = std::move(fresh.evicting_slices_);
-  absl::erase_if(heartbeats_,
-                 [&](const auto& one) { return !fresh.heartbeats_.contains(one.first); });
+  for (auto next = heartbeats_.begin(); next != heartbeats_.end();) {
+    const auto at = next++;
+    if (!fresh.heartbeats_.contains(at->first)) heartbeats_.erase(at);
+  }
 }
 
 std::vector<ObjectId> ClusterIndex::DependentsOf(const std::string& uid) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = dependents_.find(uid);
   if (it == dependents_.end()) return {};
   return {it->second.begin(), it->second.end()};
 }
 
 std::vector<std::string> ClusterIndex::ClaimsOf(const std::string& pod_uid) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Listed(claims_, pod_uid);
 }
 
 std::vector<std::string> ClusterIndex::PodsUsingTemplate(const std::string& template_key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Listed(template_pods_, template_key);
 }
 
 std::vector<std::string> ClusterIndex::PodsOn(const std::string& node) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Listed(node_pods_, node);
 }
 
 std::vector<std::string> ClusterIndex::SlicesOfPool(const std::string& pool) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Listed(pool_slices_, pool);
 }
 
 std::vector<std::string> ClusterIndex::ClaimsOnPool(const std::string& pool) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Listed(pool_claims_, pool);
 }
 
 bool ClusterIndex::AnyPoolEvicts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !evicting_slices_.empty();
 }
 
 std::optional<WallTime> ClusterIndex::LastHeartbeat(const std::string& node) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = heartbeats_.find(node);
   if (it == heartbeats_.end()) return std::nullopt;
   return it->second.seen;

@@ -13,7 +13,6 @@
 
 #include <absl/container/flat_hash_map.h>
 
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +22,7 @@
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -38,7 +38,8 @@ class ClusterIndex {
  public:
   void Apply(const ResourceName& resource, const std::string& key, const Json* previous,
              const Json* object, WallTime now);
-  // Has the links of `fresh` instead of its own. Heartbeats stay, but of leases that are gone.
+  // Has the links of `fresh`, which only the caller knows, instead of its own. Heartbeats stay,
+  // but of leases that are gone.
   void TakeLinks(ClusterIndex& fresh);
 
   std::vector<ObjectId> DependentsOf(const std::string& uid) const;
@@ -67,15 +68,16 @@ class ClusterIndex {
   struct Edges;
   static Edges EdgesOf(const ResourceName& resource, const std::string& key, const Json* object);
 
-  mutable std::mutex mutex_;
-  absl::flat_hash_map<std::string, std::set<ObjectId>> dependents_;
-  Links claims_;
-  Links template_pods_;
-  Links node_pods_;
-  Links pool_slices_;
-  Links pool_claims_;
-  std::set<std::string> evicting_slices_;  // with a device that is tainted NoExecute
-  absl::flat_hash_map<std::string, Heartbeat> heartbeats_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::string, std::set<ObjectId>> dependents_ ABSL_GUARDED_BY(mutex_);
+  Links claims_ ABSL_GUARDED_BY(mutex_);
+  Links template_pods_ ABSL_GUARDED_BY(mutex_);
+  Links node_pods_ ABSL_GUARDED_BY(mutex_);
+  Links pool_slices_ ABSL_GUARDED_BY(mutex_);
+  Links pool_claims_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> evicting_slices_
+      ABSL_GUARDED_BY(mutex_);  // with a device that is tainted NoExecute
+  absl::flat_hash_map<std::string, Heartbeat> heartbeats_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller::apiserver

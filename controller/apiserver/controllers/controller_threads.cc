@@ -25,10 +25,10 @@ ControllerThreads::ControllerThreads(Controllers& controllers, const ObjectStore
 
 ControllerThreads::~ControllerThreads() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void ControllerThreads::ObserveUntilStopped() {
@@ -46,22 +46,22 @@ void ControllerThreads::ObserveUntilStopped() {
 void ControllerThreads::WakeFor(std::size_t due) {
   if (due == 0) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++news_;
   }
-  for (std::size_t woken = 0; woken * kEnoughForOne < due; ++woken) wake_.notify_one();
+  for (std::size_t woken = 0; woken * kEnoughForOne < due; ++woken) wake_.NotifyOne();
 }
 
 void ControllerThreads::WorkUntilStopped() {
   std::uint64_t known = 0;
   while (!stopping_) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       known = news_;
     }
     if (controllers_.DoSome(clock_.WallNow(), kTogether) > 0) continue;
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stopping_ || news_ != known; });
+    const MutexLock lock(mutex_);
+    while (!stopping_ && news_ == known) wake_.Wait(mutex_);
   }
 }
 

@@ -8,14 +8,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "controller/apiserver/controllers/controllers.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -36,9 +35,9 @@ class ControllerThreads {
   const Clock& clock_;
   const int workers_;
   std::atomic<bool> stopping_ = false;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::uint64_t news_ = 0;  // how often there was work that is due
+  Mutex mutex_;
+  CondVar wake_;
+  std::uint64_t news_ ABSL_GUARDED_BY(mutex_) = 0;  // how often there was work that is due
   std::vector<std::jthread> threads_;
 };
 

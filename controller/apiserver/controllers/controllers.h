@@ -19,7 +19,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +29,7 @@
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller::apiserver {
@@ -145,9 +145,10 @@ class Controllers {
   const ControllerOptions options_;
   ClusterIndex index_;
   WorkQueue queue_;
-  std::mutex taints_mutex_;
+  Mutex taints_mutex_;
   // For each claim, when each taint of its devices ("pool/device key=value") was first seen.
-  std::map<std::string, std::map<std::string, WallTime>> tainted_since_;
+  std::map<std::string, std::map<std::string, WallTime>> tainted_since_
+      ABSL_GUARDED_BY(taints_mutex_);
   std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
   std::vector<ObjectId> releases_;             // found by Observe, not yet queued
 };

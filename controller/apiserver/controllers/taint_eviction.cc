@@ -69,7 +69,7 @@ void Controllers::QueueForTaints(const ResourceName& resource, const std::string
 
 // Looks again at every claim of which taints are remembered: their end may have been missed.
 void Controllers::QueueTainted(WallTime now) {
-  const std::lock_guard lock(taints_mutex_);
+  const MutexLock lock(taints_mutex_);
   for (const auto& [claim, since] : tainted_since_) queue_.Add({Task::kTaints, claim}, now);
 }
 
@@ -102,7 +102,7 @@ std::optional<WallTime> Controllers::EvictionTime(const std::string& claim_key, 
                                                   WallTime now) {
   std::map<std::string, WallTime> since;
   std::optional<WallTime> earliest;
-  const std::lock_guard lock(taints_mutex_);
+  const MutexLock lock(taints_mutex_);
   const auto before = tainted_since_.find(claim_key);
   for (const Json& result : ValueAt(claim, {"status", "allocation", "devices", "results"})) {
     for (const Json& taint : TaintsOf(result)) {

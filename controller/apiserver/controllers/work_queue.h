@@ -17,13 +17,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -50,7 +50,7 @@ enum class Outcome : std::uint8_t { kDone, kRetry };
 class WorkQueue {
  public:
   void Add(const Work& work, WallTime due) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (busy_.contains(work)) {
       const auto [it, is_new] = again_.emplace(work, due);
       if (!is_new) it->second = std::min(it->second, due);
@@ -60,7 +60,7 @@ class WorkQueue {
   }
 
   std::optional<Work> Take(WallTime now) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.empty() || waiting_.begin()->first.first > now) return std::nullopt;
     Work work = waiting_.begin()->second;
     waiting_.erase(waiting_.begin());
@@ -70,7 +70,7 @@ class WorkQueue {
   }
 
   void Done(const Work& work, Outcome outcome, WallTime now) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     busy_.erase(work);
     if (const auto again = again_.find(work); again != again_.end()) {
       Schedule(work, std::max(again->second, now));
@@ -89,14 +89,14 @@ class WorkQueue {
 
   // Returns when the next work is due; nullopt when none waits.
   std::optional<WallTime> NextDue() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.empty()) return std::nullopt;
     return waiting_.begin()->first.first;
   }
 
   // Returns how many pieces of work are due; counts no further than `most`.
   std::size_t CountDue(WallTime now, std::size_t most) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::size_t count = 0;
     for (auto at = waiting_.begin(); at != waiting_.end() && count < most; ++at) {
       if (at->first.first > now) break;
@@ -107,7 +107,7 @@ class WorkQueue {
 
  private:
   // An earlier time wins.
-  void Schedule(const Work& work, WallTime due) {
+  void Schedule(const Work& work, WallTime due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto existing = due_.find(work);
     if (existing != due_.end()) {
       if (existing->second.first <= due) return;
@@ -120,13 +120,13 @@ class WorkQueue {
 
   using Slot = std::pair<WallTime, std::uint64_t>;  // time, then order of arrival
 
-  mutable std::mutex mutex_;
-  std::uint64_t sequence_ = 0;
-  std::map<Slot, Work> waiting_;
-  std::map<Work, Slot> due_;
-  std::set<Work> busy_;
-  std::map<Work, WallTime> again_;  // asked for while busy, and for when
-  std::map<Work, int> failures_;
+  mutable Mutex mutex_;
+  std::uint64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<Slot, Work> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<Work, Slot> due_ ABSL_GUARDED_BY(mutex_);
+  std::set<Work> busy_ ABSL_GUARDED_BY(mutex_);
+  std::map<Work, WallTime> again_ ABSL_GUARDED_BY(mutex_);  // asked for while busy, and for when
+  std::map<Work, int> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller::apiserver

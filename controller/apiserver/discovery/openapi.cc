@@ -345,7 +345,7 @@ const OpenApiCache::Documents& OpenApiCache::Fresh(const KindTable& kinds) {
 }
 
 std::string OpenApiCache::Index(const KindTable& kinds) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Json paths = Json::object();
   for (const auto& [path, document] : Fresh(kinds)) {
     paths[path] = {
@@ -356,7 +356,7 @@ std::string OpenApiCache::Index(const KindTable& kinds) {
 
 std::shared_ptr<const OpenApiDocument> OpenApiCache::Document(const KindTable& kinds,
                                                               std::string_view path) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Documents& documents = Fresh(kinds);
   const auto it = documents.find(path);
   return it == documents.end() ? nullptr : it->second;

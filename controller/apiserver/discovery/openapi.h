@@ -14,12 +14,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "controller/apiserver/schema/kind.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -38,12 +38,12 @@ class OpenApiCache {
 
  private:
   using Documents = std::map<std::string, std::shared_ptr<const OpenApiDocument>, std::less<>>;
-  const Documents& Fresh(const KindTable& kinds);
+  const Documents& Fresh(const KindTable& kinds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;
-  std::uint64_t generation_ = 0;
-  bool built_ = false;
-  Documents documents_;
+  Mutex mutex_;
+  std::uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool built_ ABSL_GUARDED_BY(mutex_) = false;
+  Documents documents_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The document of one group version, without a cache.

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/rest/message.h"
 #include "lib/rest/probes.h"
@@ -23,17 +23,17 @@ class IdSource {
   explicit IdSource(std::uint64_t seed) : rng_(seed) {}
 
   std::string Uid() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return NewUuid(rng_);
   }
   std::string Suffix() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return NewNameSuffix(rng_);
   }
 
  private:
-  std::mutex mutex_;
-  Rng rng_;
+  Mutex mutex_;
+  Rng rng_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Asks a node's pod runner (kubelet) for `target`, "/containerLogs/default/web/main?follow=true".

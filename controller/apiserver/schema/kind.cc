@@ -58,14 +58,14 @@ const Kind* KindTable::FindStorage(std::string_view group, std::string_view plur
 KindRegistry::KindRegistry() : built_in_(BuiltInKinds()) { Publish(); }
 
 std::shared_ptr<const KindTable> KindRegistry::Snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return snapshot_;
 }
 
 absl::Status KindRegistry::ApplyCrd(const Json& crd) {
   TAHOMA_ASSIGN_OR_RETURN(auto kinds, KindsOfCrd(crd));
   const std::string name = kinds.front()->resource();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& other : snapshot_->kinds()) {
     if (other->resource() == name && by_crd_.contains(name)) continue;
     for (const auto& kind : kinds) {
@@ -81,7 +81,7 @@ absl::Status KindRegistry::ApplyCrd(const Json& crd) {
 }
 
 void KindRegistry::RemoveCrd(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = by_crd_.find(name);
   if (it == by_crd_.end()) return;
   by_crd_.erase(it);

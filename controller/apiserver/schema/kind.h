@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +30,7 @@
 
 #include "controller/apiserver/schema/schema.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -153,13 +153,14 @@ class KindRegistry {
   void RemoveCrd(std::string_view name);
 
  private:
-  void Publish();
+  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const Kind>> built_in_;
-  std::map<std::string, std::vector<std::shared_ptr<const Kind>>, std::less<>> by_crd_;
-  std::shared_ptr<const KindTable> snapshot_;
-  std::uint64_t generation_ = 0;
+  mutable Mutex mutex_;
+  const std::vector<std::shared_ptr<const Kind>> built_in_;
+  std::map<std::string, std::vector<std::shared_ptr<const Kind>>, std::less<>> by_crd_
+      ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const KindTable> snapshot_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The built-in kinds, schemas included. The same objects at every call.

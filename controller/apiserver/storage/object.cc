@@ -16,7 +16,7 @@ const std::string& MessageCache::Keep(std::string message) const {
 
 std::shared_ptr<const std::string> Event::Line(std::string_view form,
                                                const std::function<std::string()>& make) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, line] : lines_) {
     if (name == form) return line;
   }

@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -69,8 +69,9 @@ class Event {
                                           const std::function<std::string()>& make) const;
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::vector<std::pair<std::string, std::shared_ptr<const std::string>>> lines_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::pair<std::string, std::shared_ptr<const std::string>>> lines_
+      ABSL_GUARDED_BY(mutex_);
 };
 using EventPtr = std::shared_ptr<const Event>;
 

@@ -149,18 +149,21 @@ Edit Edit::Delete(json last_state) {
 }
 
 struct ObjectStore::Resource {
-  Resource(ResourceName name_in, const Options& options)
-      : name(std::move(name_in)), log(options.log_count_max, options.log_bytes_max) {}
+  // Events up to `floor` are forgotten.
+  Resource(ResourceName name_in, const Options& options, std::int64_t floor)
+      : name(std::move(name_in)), log(options.log_count_max, options.log_bytes_max) {
+    log.SetFloor(floor);
+  }
 
   const ResourceName name;
-  std::mutex mutex;
-  std::condition_variable changed;   // for Next
-  std::condition_variable released;  // for changes of an object that is being changed
-  int waiting = 0;                   // in `changed`
-  bool has_news = false;             // that waiters have not been told of
-  std::map<std::string, ObjectPtr, std::less<>> objects;
-  absl::flat_hash_set<std::string> busy;
-  EventLog log;
+  Mutex mutex;
+  CondVar changed;                               // for Next
+  CondVar released;                              // for changes of an object that is being changed
+  int waiting ABSL_GUARDED_BY(mutex) = 0;        // in `changed`
+  bool has_news ABSL_GUARDED_BY(mutex) = false;  // that waiters have not been told of
+  std::map<std::string, ObjectPtr, std::less<>> objects ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_set<std::string> busy ABSL_GUARDED_BY(mutex);
+  EventLog log ABSL_GUARDED_BY(mutex);
 };
 
 // The right to change one object: no other change of it begins before this one is destroyed, which
@@ -170,9 +173,11 @@ class ObjectStore::Turn {
   // Waits for the change of the object that is in progress; kUnavailable when it does not end.
   static absl::StatusOr<std::unique_ptr<Turn>> Begin(Resource& resource, const std::string& key,
                                                      std::chrono::milliseconds wait) {
-    std::unique_lock lock(resource.mutex);
-    const auto is_free = [&] { return !resource.busy.contains(key); };
-    if (!resource.released.wait_for(lock, wait, is_free)) {
+    const auto deadline = CondVar::In(wait);
+    const MutexLock lock(resource.mutex);
+    while (resource.busy.contains(key) && resource.released.WaitUntil(resource.mutex, deadline)) {
+    }
+    if (resource.busy.contains(key)) {
       return Unavailable("{} {} is being changed by a request that has not ended in {} ms",
                          resource.name.plural, key, wait.count());
     }
@@ -186,10 +191,10 @@ class ObjectStore::Turn {
   ~Turn() {
     if (!taken_) return;
     {
-      const std::lock_guard lock(resource_.mutex);
+      const MutexLock lock(resource_.mutex);
       resource_.busy.erase(key_);
     }
-    resource_.released.notify_all();
+    resource_.released.NotifyAll();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -233,10 +238,9 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(Store& store, Opt
 absl::Status ObjectStore::Load() {
   const absl::StatusOr<std::string> stored = store_.Get(Keyspace::kApi, kVersionKey);
   if (!stored.ok() && !absl::IsNotFound(stored.status())) return stored.status();
+  std::int64_t newest = 1;  // "0" means "any version" in requests
   if (stored.ok()) {
-    TAHOMA_ASSIGN_OR_RETURN(last_version_, ParseVersion(*stored));
-  } else {
-    last_version_ = 1;  // "0" means "any version" in requests
+    TAHOMA_ASSIGN_OR_RETURN(newest, ParseVersion(*stored));
   }
   absl::Status result;
   TAHOMA_RETURN_IF_ERROR(store_.Scan(
@@ -244,38 +248,44 @@ absl::Status ObjectStore::Load() {
         auto name = ParseStoreKey(key);
         auto object = name ? ParseObject(name->second, value)
                            : absl::StatusOr<ObjectPtr>(DataLoss("not an object's key"));
-        if (object.ok() && (*object)->version > last_version_) {
-          object =
-              DataLoss("its version {} is above the newest, {}", (*object)->version, last_version_);
+        if (object.ok() && (*object)->version > newest) {
+          object = DataLoss("its version {} is above the newest, {}", (*object)->version, newest);
         }
         if (!object.ok()) {
           result = Annotate(object.status(), fmt::format("the stored API object '{}'", key));
           return false;
         }
-        Of(name->first).objects.emplace(name->second, *object);
+        Resource& resource = Of(name->first);
+        const MutexLock lock(resource.mutex);
+        resource.objects.emplace(name->second, *object);
         return true;
       }));
   TAHOMA_RETURN_IF_ERROR(result);
+  {
+    const MutexLock order(order_mutex_);
+    last_version_ = newest;
+  }
   // Events before this start are gone: every older version is answered with 410.
-  loaded_version_ = last_version_;
-  for (auto& [name, resource] : resources_) resource->log.SetFloor(loaded_version_);
-  visible_ = last_version_;
+  const MutexLock lock(resources_mutex_);
+  loaded_version_ = newest;
+  for (auto& [name, resource] : resources_) {
+    const MutexLock resource_lock(resource->mutex);
+    resource->log.SetFloor(newest);
+  }
+  visible_ = newest;
   return absl::OkStatus();
 }
 
 ObjectStore::Resource& ObjectStore::Of(const ResourceName& name) const {
-  const std::lock_guard lock(resources_mutex_);
+  const MutexLock lock(resources_mutex_);
   std::unique_ptr<Resource>& resource = resources_[name];
-  if (!resource) {
-    resource = std::make_unique<Resource>(name, options_);
-    resource->log.SetFloor(loaded_version_);
-  }
+  if (!resource) resource = std::make_unique<Resource>(name, options_, loaded_version_);
   return *resource;
 }
 
 ObjectPtr ObjectStore::Get(const ResourceName& name, std::string_view key) const {
   Resource& resource = Of(name);
-  const std::lock_guard lock(resource.mutex);
+  const MutexLock lock(resource.mutex);
   const auto found = resource.objects.find(key);
   return found == resource.objects.end() ? nullptr : found->second;
 }
@@ -283,7 +293,7 @@ ObjectPtr ObjectStore::Get(const ResourceName& name, std::string_view key) const
 ObjectList ObjectStore::List(const ResourceName& name, std::string_view prefix) const {
   Resource& resource = Of(name);
   ObjectList list;
-  const std::lock_guard lock(resource.mutex);
+  const MutexLock lock(resource.mutex);
   list.version = visible_.load();
   for (auto at = resource.objects.lower_bound(prefix);
        at != resource.objects.end() && std::string_view(at->first).starts_with(prefix); ++at) {
@@ -295,7 +305,7 @@ ObjectList ObjectStore::List(const ResourceName& name, std::string_view prefix) 
 absl::StatusOr<ObjectList> ObjectStore::ListAt(const ResourceName& name, std::string_view prefix,
                                                std::int64_t version) const {
   Resource& resource = Of(name);
-  const std::lock_guard lock(resource.mutex);
+  const MutexLock lock(resource.mutex);
   if (version > visible_.load()) {
     return Unavailable("version {} is not reached, the newest is {}", version, visible_.load());
   }
@@ -382,7 +392,7 @@ ObjectPtr ObjectStore::Commit(std::unique_ptr<Turn> turn, ObjectPtr current, con
   const CutText text(*edit.body);
   const std::string store_key = StoreKey(resource.name, object->key);
   auto underway = std::make_shared<Underway>(std::move(turn), flight);
-  const std::lock_guard order(order_mutex_);
+  const MutexLock order(order_mutex_);
   object->version = ++last_version_;
   version = std::to_string(object->version);
   object->bytes = text.With(version.get_ref<const std::string&>());
@@ -410,7 +420,7 @@ void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& 
                            : previous == nullptr ? Event::Type::kAdded
                                                  : Event::Type::kModified;
   auto event = std::make_shared<const Event>(type, object, previous);
-  const std::lock_guard lock(resource.mutex);
+  const MutexLock lock(resource.mutex);
   if (deleted) {
     resource.objects.erase(object->key);
   } else {
@@ -425,32 +435,36 @@ void ObjectStore::Announce() {
   // A thread that is woken must find the lock free, or it would sleep again at once.
   std::vector<Resource*> with_news;
   {
-    const std::lock_guard lock(resources_mutex_);
+    const MutexLock lock(resources_mutex_);
     for (auto& [name, resource] : resources_) {
-      const std::lock_guard resource_lock(resource->mutex);
+      const MutexLock resource_lock(resource->mutex);
       const bool news = std::exchange(resource->has_news, false);
       if (news && resource->waiting > 0) with_news.push_back(resource.get());
     }
   }
-  for (Resource* resource : with_news) resource->changed.notify_all();
-  { const std::lock_guard lock(announce_mutex_); }  // who looks now has seen the news or will wait
-  announced_.notify_all();
+  for (Resource* resource : with_news) resource->changed.NotifyAll();
+  { const MutexLock lock(announce_mutex_); }  // who looks now has seen the news or will wait
+  announced_.NotifyAll();
 }
 
 void ObjectStore::WaitForChange(std::int64_t version, std::chrono::milliseconds wait) const {
-  std::unique_lock lock(announce_mutex_);
-  announced_.wait_for(lock, wait, [&] { return visible_.load() > version; });
+  const auto deadline = CondVar::In(wait);
+  const MutexLock lock(announce_mutex_);
+  while (visible_.load() <= version && announced_.WaitUntil(announce_mutex_, deadline)) {
+  }
 }
 
 absl::StatusOr<ObjectStore::Batch> ObjectStore::Next(const ResourceName& name, std::int64_t version,
                                                      std::size_t limit,
                                                      std::chrono::milliseconds wait) const {
   Resource& resource = Of(name);
-  std::unique_lock lock(resource.mutex);
+  const MutexLock lock(resource.mutex);
   if (wait.count() > 0 && !resource.log.AnyAfter(version) && !stopping_) {
     ++resource.waiting;
-    resource.changed.wait_for(lock, wait,
-                              [&] { return stopping_ || resource.log.AnyAfter(version); });
+    const auto deadline = CondVar::In(wait);
+    while (!stopping_ && !resource.log.AnyAfter(version) &&
+           resource.changed.WaitUntil(resource.mutex, deadline)) {
+    }
     --resource.waiting;
   }
   Batch batch;
@@ -464,10 +478,10 @@ absl::StatusOr<ObjectStore::Batch> ObjectStore::Next(const ResourceName& name, s
 
 void ObjectStore::StopWaiting() {
   stopping_ = true;
-  const std::lock_guard lock(resources_mutex_);
+  const MutexLock lock(resources_mutex_);
   for (auto& [name, resource] : resources_) {
-    const std::lock_guard resource_lock(resource->mutex);
-    resource->changed.notify_all();
+    const MutexLock resource_lock(resource->mutex);
+    resource->changed.NotifyAll();
   }
 }
 

@@ -31,12 +31,10 @@
 #include <atomic>
 #include <chrono>
 #include <compare>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +44,7 @@
 #include "controller/store/commits_in_flight.h"
 #include "controller/store/store.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -151,16 +150,17 @@ class ObjectStore {
 
   Store& store_;
   const Options options_;
-  mutable std::mutex resources_mutex_;
-  mutable std::map<ResourceName, std::unique_ptr<Resource>> resources_;
-  std::int64_t loaded_version_ = 0;
+  mutable Mutex resources_mutex_;
+  mutable std::map<ResourceName, std::unique_ptr<Resource>> resources_
+      ABSL_GUARDED_BY(resources_mutex_);
+  std::int64_t loaded_version_ ABSL_GUARDED_BY(resources_mutex_) = 0;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> visible_ = 0;
-  mutable std::mutex announce_mutex_;
-  mutable std::condition_variable announced_;
+  mutable Mutex announce_mutex_;
+  mutable CondVar announced_;
   // Versions are given out in the order in which commits are handed to the store.
-  std::mutex order_mutex_;
-  std::int64_t last_version_ = 0;
+  Mutex order_mutex_;
+  std::int64_t last_version_ ABSL_GUARDED_BY(order_mutex_) = 0;
 };
 
 }  // namespace tahoma::controller::apiserver
