@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
     TAHOMA_RETURN_IF_ERROR(Annotate(made->StartEfa(options), "efa"));
   }
   const auto called = [raw = made.get()](const std::string& token) {
-    const std::lock_guard lock(raw->mutex_);
+    const MutexLock lock(raw->mutex_);
     raw->tokens_.insert(token);
   };
   AddCommunicatorCalls(server, live, made->calls_, called);
@@ -142,7 +142,7 @@ absl::Status NodeCommunicators::StartEfa(const Options& options) {
 }
 
 void NodeCommunicators::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::string& token : tokens_) calls_.LeaveAll(token);
 }
 
@@ -154,12 +154,13 @@ void NodeCommunicators::OnChange() {
   std::vector<torus::ChipIndex> dead;
   std::vector<torus::ChipIndex> without_efa;
   std::vector<std::string> gone;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
+  const std::set<std::string> tokens = tokens_;
   live_.Read([&](const Instance& node) {
     unhealthy = UnhealthyLinks(node);
     dead = DeadChips(node);
     without_efa = ChipsWithoutEfa(node);
-    for (const std::string& token : tokens_) {
+    for (const std::string& token : tokens) {
       if (!node.FindClaim(token).ok()) gone.push_back(token);
     }
     return true;

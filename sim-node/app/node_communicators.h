@@ -10,12 +10,12 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "sim-node/app/options.h"
 #include "sim-node/serve/communicator.h"
 #include "sim-node/serve/communicator_calls.h"
@@ -57,8 +57,8 @@ class NodeCommunicators {
   Communicators communicators_;
   CommunicatorCalls calls_;
   MemoryCalls memory_;
-  std::mutex mutex_;              // tokens_
-  std::set<std::string> tokens_;  // of claims that have called
+  Mutex mutex_;
+  std::set<std::string> tokens_ ABSL_GUARDED_BY(mutex_);  // of claims that have called
   std::unique_ptr<NodeElection> election_;
   std::unique_ptr<PeerEvents> events_;
   std::unique_ptr<PeerEvents> efa_events_;

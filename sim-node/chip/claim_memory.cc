@@ -16,7 +16,7 @@ ClaimMemory::ClaimMemory(const std::vector<Share>& shares, std::shared_ptr<PageB
 }
 
 absl::Status ClaimMemory::Check(const MemoryRange& range) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto chip = chips_.find(range.at.chip);
   if (chip == chips_.end()) {
     return PermissionDenied("the claim holds no memory of chip {}", range.at.chip.value());
@@ -27,7 +27,7 @@ absl::Status ClaimMemory::Check(const MemoryRange& range) const {
 
 absl::Status ClaimMemory::Reserve(std::span<const MemoryRange> ranges) {
   for (const MemoryRange& range : ranges) TAHOMA_RETURN_IF_ERROR(Check(range));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::map<torus::ChipIndex, std::set<std::uint64_t>> missing;
   for (const MemoryRange& range : ranges) {
     chips_.at(range.at.chip).AddMissing(range.at.address, range.bytes, missing[range.at.chip]);
@@ -41,32 +41,32 @@ absl::Status ClaimMemory::Reserve(std::span<const MemoryRange> ranges) {
 
 absl::Status ClaimMemory::Write(const MemoryPlace& at, std::string_view bytes) {
   TAHOMA_RETURN_IF_ERROR(Check({.at = at, .bytes = bytes.size()}));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return chips_.at(at.chip).Write(at.address, bytes);
 }
 
 absl::StatusOr<std::string> ClaimMemory::Read(const MemoryRange& range) const {
   TAHOMA_RETURN_IF_ERROR(Check(range));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return chips_.at(range.at.chip).Read(range.at.address, range.bytes);
 }
 
 std::uint64_t ClaimMemory::capacity(torus::ChipIndex chip) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = chips_.find(chip);
   return found == chips_.end() ? 0 : found->second.capacity();
 }
 
 std::shared_ptr<ClaimMemory> NodeMemory::Of(const std::string& claim,
                                             const std::vector<ClaimMemory::Share>& shares) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::shared_ptr<ClaimMemory>& memory = claims_[claim];
   if (memory == nullptr) memory = std::make_shared<ClaimMemory>(shares, budget_);
   return memory;
 }
 
 void NodeMemory::Drop(const std::string& claim) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   claims_.erase(claim);
 }
 

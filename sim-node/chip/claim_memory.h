@@ -22,12 +22,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/torus/shape.h"
 #include "sim-node/chip/hbm.h"
 
@@ -69,8 +69,8 @@ class ClaimMemory {
 
  private:
   const std::shared_ptr<PageBudget> budget_;
-  mutable std::mutex mutex_;
-  std::map<torus::ChipIndex, Hbm> chips_;
+  mutable Mutex mutex_;
+  std::map<torus::ChipIndex, Hbm> chips_ ABSL_GUARDED_BY(mutex_);
 };
 
 class NodeMemory {
@@ -89,8 +89,8 @@ class NodeMemory {
 
  private:
   const std::shared_ptr<PageBudget> budget_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<ClaimMemory>> claims_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<ClaimMemory>> claims_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::sim

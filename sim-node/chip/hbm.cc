@@ -24,7 +24,7 @@ void ForEachPiece(std::uint64_t address, std::uint64_t bytes, const Each& each) 
 }  // namespace
 
 absl::Status PageBudget::Take(std::uint64_t pages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (pages > pages_ - used_) {
     return ResourceExhausted(
         "the chips' memories of this node may keep {} bytes on the host; {} are kept and {} more "
@@ -36,13 +36,13 @@ absl::Status PageBudget::Take(std::uint64_t pages) {
 }
 
 void PageBudget::GiveBack(std::uint64_t pages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   TAHOMA_CHECK(pages <= used_);
   used_ -= pages;
 }
 
 std::uint64_t PageBudget::used_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return used_ * kHbmPageBytes;
 }
 

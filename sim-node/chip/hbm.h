@@ -22,10 +22,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+
+#include "lib/base/mutex.h"
 
 namespace tahoma::sim {
 
@@ -44,8 +45,8 @@ class PageBudget {
 
  private:
   const std::uint64_t pages_;
-  mutable std::mutex mutex_;
-  std::uint64_t used_ = 0;
+  mutable Mutex mutex_;
+  std::uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class Hbm {

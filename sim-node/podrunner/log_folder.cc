@@ -117,7 +117,7 @@ std::filesystem::path LogFolder::ContainerFolder(const PodRef& pod,
 }
 
 void LogFolder::AddPod(const PodRef& pod, const std::set<std::string>& awaited) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uids_[{pod.name_space, pod.name}] = pod.uid;
   awaited_[pod.uid] = awaited;
 }
@@ -158,7 +158,7 @@ absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
     std::filesystem::remove(LogFile(folder, old).string() + ".1", error);
   }
   const std::filesystem::path log = LogFile(folder, attempt);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uids_[{pod.name_space, pod.name}] = pod.uid;
   awaited_[pod.uid].erase(container);
   growing_.insert(log);
@@ -167,15 +167,15 @@ absl::StatusOr<std::filesystem::path> LogFolder::Begin(const PodRef& pod,
 
 void LogFolder::End(const std::filesystem::path& log) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     growing_.erase(log);
   }
-  ended_.notify_all();
+  ended_.NotifyAll();
 }
 
 void LogFolder::RemovePod(const PodRef& pod) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = uids_.find({pod.name_space, pod.name});
     if (found != uids_.end() && found->second == pod.uid) uids_.erase(found);
     awaited_.erase(pod.uid);
@@ -200,7 +200,7 @@ absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_sp
   std::string uid;
   bool awaited = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = uids_.find({name_space, pod});
     if (found == uids_.end()) return NotFound("pod {}/{} is not on this node", name_space, pod);
     uid = found->second;
@@ -224,13 +224,14 @@ absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_sp
 }
 
 bool LogFolder::Grows(const std::filesystem::path& log) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return growing_.contains(log);
 }
 
 void LogFolder::WaitForEnd(std::chrono::milliseconds wait) const {
-  std::unique_lock lock(mutex_);
-  ended_.wait_for(lock, wait);
+  const auto deadline = CondVar::In(wait);
+  const MutexLock lock(mutex_);
+  ended_.WaitUntil(mutex_, deadline);
 }
 
 void InstallLogRoutes(rest::Server& server, const LogFolder& logs, const Clock& clock) {

@@ -18,16 +18,15 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/rest/server.h"
 #include "sim-node/podrunner/node_pods.h"
 
@@ -74,11 +73,13 @@ class LogFolder {
                            std::optional<uid_t> user) const;
 
   const std::filesystem::path state_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable ended_;
-  std::map<std::pair<std::string, std::string>, std::string> uids_;  // namespace, name -> uid
-  std::set<std::string> growing_;
-  std::map<std::string, std::set<std::string>> awaited_;  // containers by uid
+  mutable Mutex mutex_;
+  mutable CondVar ended_;
+  // By namespace and name.
+  std::map<std::pair<std::string, std::string>, std::string> uids_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> growing_ ABSL_GUARDED_BY(mutex_);
+  // Containers by uid.
+  std::map<std::string, std::set<std::string>> awaited_ ABSL_GUARDED_BY(mutex_);
 };
 
 // `logs` and `clock` must outlive the server.

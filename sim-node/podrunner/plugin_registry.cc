@@ -89,13 +89,13 @@ bool PluginRegistry::Reconcile() {
     present[KeyOf(entry.path(), found)] = entry.path();
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(plugins_, [&](const auto& plugin) {
       if (present.contains(plugin.first)) return false;
       if (plugin.second.client) log_(fmt::format("plugin {} signed off", plugin.second.driver));
       return true;
     });
-    std::erase_if(present, [&](const auto& entry) { return plugins_.contains(entry.first); });
+    for (const auto& [key, plugin] : plugins_) present.erase(key);
   }
   bool settled = true;
   for (const auto& [key, socket] : present) {
@@ -116,7 +116,7 @@ bool PluginRegistry::Register(const std::filesystem::path& socket) {
   Plugin plugin{.driver = facts.ok() ? facts->driver : std::string(), .order = ++last_order_};
   if (facts.ok()) plugin.client = std::make_shared<PluginClient>(facts->endpoint, facts->version);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     plugins_[key] = plugin;
   }
   const std::string refusal(facts.ok() ? std::string_view() : Message(facts.status()));
@@ -129,7 +129,7 @@ bool PluginRegistry::Register(const std::filesystem::path& socket) {
 
 absl::StatusOr<std::shared_ptr<PluginClient>> PluginRegistry::Find(
     const std::string& driver) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Plugin* best = nullptr;
   for (const auto& [key, plugin] : plugins_) {
     if (plugin.driver != driver || !plugin.client) continue;

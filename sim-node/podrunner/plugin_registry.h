@@ -21,11 +21,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "lib/base/mutex.h"
 #include "sim-node/podrunner/plugin_client.h"
 
 namespace tahoma::sim {
@@ -63,8 +63,9 @@ class PluginRegistry {
   const int wake_read_;
   const int wake_write_;
   std::uint64_t last_order_ = 0;
-  mutable std::mutex mutex_;               // plugins_
-  std::map<std::string, Plugin> plugins_;  // by what tells registration sockets apart
+  mutable Mutex mutex_;
+  // By what tells registration sockets apart.
+  std::map<std::string, Plugin> plugins_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

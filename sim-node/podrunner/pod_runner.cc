@@ -54,6 +54,7 @@ PodRunner::PodRunner(Options options, Ports ports)
       calls_(kQueued),
       plugin_calls_(kQueued),
       pods_({.host_ip = node_.address, .pod_ip = node_.address}),
+      election_(node_.election),
       rng_(ports_.seed) {}
 
 PodRunner::~PodRunner() { Stop(); }
@@ -92,18 +93,21 @@ void PodRunner::Stop() {
   });
   {
     // The grace, and as much again for unprepare calls and the last status of each pod.
-    std::unique_lock lock(stop_mutex_);
-    stop_wake_.wait_for(lock, 2 * options_.shutdown_grace, [this] { return pods_stopped_; });
+    const auto deadline = CondVar::In(2 * options_.shutdown_grace);
+    const MutexLock lock(stop_mutex_);
+    while (!pods_stopped_ && stop_wake_.WaitUntil(stop_mutex_, deadline)) {
+    }
   }
   steps_.Close();
   decider_.join();
   {
-    std::unique_lock lock(write_mutex_);
-    write_idle_.wait_for(lock, options_.shutdown_grace,
-                         [this] { return writes_.empty() && !writing_; });
+    const auto deadline = CondVar::In(options_.shutdown_grace);
+    const MutexLock lock(write_mutex_);
+    while ((!writes_.empty() || writing_) && write_idle_.WaitUntil(write_mutex_, deadline)) {
+    }
     stopping_ = true;
   }
-  write_wake_.notify_all();
+  write_wake_.NotifyAll();
   ended_ = true;
   calls_.Close();
   plugin_calls_.Close();
@@ -168,9 +172,9 @@ void PodRunner::DecideLoop() {
     for (const Step& step : steps) Carry(step(pods_, ports_.clock.WallNow()));
     Carry(pods_.OnTick(ports_.clock.WallNow()));
     RemoveLogs();
-    const std::lock_guard lock(stop_mutex_);
+    const MutexLock lock(stop_mutex_);
     pods_stopped_ = pods_.shut_down();
-    if (pods_stopped_) stop_wake_.notify_all();
+    if (pods_stopped_) stop_wake_.NotifyAll();
   }
 }
 
@@ -196,7 +200,7 @@ void PodRunner::Carry(NodeActions actions) {
     } else if (std::holds_alternative<SaveCheckpoint>(action)) {
       SaveClaims();
     } else {
-      const std::lock_guard lock(write_mutex_);
+      const MutexLock lock(write_mutex_);
       if (auto* status = std::get_if<WriteStatus>(&action)) {
         const PodMachine* machine = pods_.Find(status->pod.uid);
         logs_.AddPod(status->pod,
@@ -210,7 +214,7 @@ void PodRunner::Carry(NodeActions actions) {
       } else if (const auto* event = std::get_if<WriteEvent>(&action)) {
         writes_.push_back({.pod = event->pod, .kind = Write::Kind::kEvent, .event = event->event});
       }
-      write_wake_.notify_all();  // the writer and the lease both wait on it
+      write_wake_.NotifyAll();  // the writer and the lease both wait on it
     }
   }
 }

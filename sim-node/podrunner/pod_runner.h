@@ -22,13 +22,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -39,6 +37,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/files.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 #include "lib/kube/client.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/podrunner/log_folder.h"
@@ -110,6 +109,9 @@ class PodRunner {
   using Calls = BoundedQueue<std::function<void()>>;
   void CallLoop(Calls& calls);
   void WriteLoop();
+  // The first write that is not of a pod in `put_off`.
+  std::deque<Write>::iterator NextWrite(const std::set<std::string>& put_off)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void LeaseLoop();
 
   void CallPlugin(std::function<void()> call, Step failed);
@@ -142,7 +144,7 @@ class PodRunner {
 
   const Options options_;
   const Ports ports_;
-  NodeFacts node_;  // its election: write_mutex_
+  const NodeFacts node_;  // its election as it was at the start
   LogFolder& logs_;
   std::unique_ptr<PosixSpawner> spawner_;
 
@@ -158,23 +160,27 @@ class PodRunner {
   std::vector<PodRef> vanished_;  // their logs go once they have ended
   bool listed_ = false;           // once or more
 
-  std::mutex write_mutex_;  // writes_, statuses_, told_, stopping_, relabel_, report_
-  std::condition_variable write_wake_;
-  std::deque<Write> writes_;
-  std::map<std::string, std::string> statuses_;  // newest not yet written, by pod uid
-  bool writing_ = false;
-  bool stopping_ = false;
-  bool relabel_ = false;
-  bool report_ = false;  // the node itself, soon: the API server may have lost it
-  std::condition_variable write_idle_;
-  std::set<std::string> told_;  // events written lately
+  Mutex write_mutex_;
+  CondVar write_wake_;
+  std::optional<wire::UltraServerElection> election_ ABSL_GUARDED_BY(write_mutex_);
+  std::deque<Write> writes_ ABSL_GUARDED_BY(write_mutex_);
+  // The newest that is not yet written, by pod uid.
+  std::map<std::string, std::string> statuses_ ABSL_GUARDED_BY(write_mutex_);
+  bool writing_ ABSL_GUARDED_BY(write_mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(write_mutex_) = false;
+  bool relabel_ ABSL_GUARDED_BY(write_mutex_) = false;
+  // The node itself, soon: the API server may have lost it.
+  bool report_ ABSL_GUARDED_BY(write_mutex_) = false;
+  CondVar write_idle_;
 
-  std::mutex stop_mutex_;  // pods_stopped_
-  std::condition_variable stop_wake_;
-  bool pods_stopped_ = false;
+  Mutex stop_mutex_;
+  CondVar stop_wake_;
+  bool pods_stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
   bool started_once_ = false;
 
-  Rng rng_;  // the writing thread's own
+  // The writing thread's own.
+  std::set<std::string> told_;  // events written lately
+  Rng rng_;
   std::vector<std::thread> threads_;
   std::thread decider_;
   std::thread writer_;

@@ -34,33 +34,36 @@ std::optional<WallTime> ReadySince(const json& node) {
 
 }  // namespace
 
+std::deque<PodRunner::Write>::iterator PodRunner::NextWrite(const std::set<std::string>& put_off) {
+  return std::find_if(writes_.begin(), writes_.end(),
+                      [&](const Write& write) { return !put_off.contains(write.pod.uid); });
+}
+
 // Writes of one pod keep their order: what comes later must not overtake one that failed. Those of
 // other pods do not wait for it.
 void PodRunner::WriteLoop() {
   std::set<std::string> put_off;  // pods, by uid, of which a write failed
   MonotonicTime retry_at;
-  const auto next = [&] {
-    return std::find_if(writes_.begin(), writes_.end(),
-                        [&](const Write& write) { return !put_off.contains(write.pod.uid); });
-  };
-  std::unique_lock lock(write_mutex_);
+  MutexLock lock(write_mutex_);
   while (true) {
-    const auto news = [&] { return stopping_ || next() != writes_.end(); };
-    if (put_off.empty()) {
-      write_wake_.wait(lock, news);
-    } else if (const auto left = retry_at - ports_.clock.MonotonicNow();
-               left <= left.zero() || !write_wake_.wait_for(lock, left, news)) {
-      put_off.clear();
-      continue;
+    if (ports_.clock.MonotonicNow() >= retry_at) put_off.clear();
+    auto at = NextWrite(put_off);
+    const auto deadline = CondVar::In(retry_at - ports_.clock.MonotonicNow());
+    while (!stopping_ && at == writes_.end()) {
+      if (put_off.empty()) {
+        write_wake_.Wait(write_mutex_);
+      } else if (!write_wake_.WaitUntil(write_mutex_, deadline)) {
+        put_off.clear();
+      }
+      at = NextWrite(put_off);
     }
     if (stopping_) return;
-    const auto at = next();
     const Write write = *at;
     writes_.erase(at);
     writing_ = true;
-    lock.unlock();
+    lock.Unlock();
     const Written written = WriteOne(write);
-    lock.lock();
+    lock.Lock();
     writing_ = false;
     // In front again, even of what has come for the same pod meanwhile.
     if (written != Written::kDone) writes_.push_front(write);
@@ -68,7 +71,7 @@ void PodRunner::WriteLoop() {
       if (put_off.empty()) retry_at = ports_.clock.MonotonicNow() + options_.write_retry;
       put_off.insert(write.pod.uid);
     }
-    if (writes_.empty()) write_idle_.notify_all();
+    if (writes_.empty()) write_idle_.NotifyAll();
   }
 }
 
@@ -81,11 +84,11 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
     case Write::Kind::kStatus: {
       std::string text;
       {
-        const std::lock_guard lock(write_mutex_);
+        const MutexLock lock(write_mutex_);
         text = statuses_[write.pod.uid];
       }
       if (status.ok()) status = PatchStatus(write.pod, text);
-      const std::lock_guard lock(write_mutex_);
+      const MutexLock lock(write_mutex_);
       if (IsPassing(status)) break;
       const auto found = statuses_.find(write.pod.uid);
       if (found->second != text) return Written::kNewer;
@@ -171,27 +174,29 @@ absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
 
 void PodRunner::OnElection(wire::UltraServerElection election) {
   {
-    const std::lock_guard lock(write_mutex_);
-    if (node_.election == election) return;
-    node_.election = std::move(election);
+    const MutexLock lock(write_mutex_);
+    if (election_ == election) return;
+    election_ = std::move(election);
     relabel_ = true;
   }
-  write_wake_.notify_all();
+  write_wake_.NotifyAll();
 }
 
 // A new list follows a watch that broke off: with a restored API server the node's own object may
 // be older too, or gone.
 void PodRunner::ReportNode() {
   {
-    const std::lock_guard lock(write_mutex_);
+    const MutexLock lock(write_mutex_);
     report_ = true;
   }
-  write_wake_.notify_all();
+  write_wake_.NotifyAll();
 }
 
 NodeFacts PodRunner::Facts() {
-  const std::lock_guard lock(write_mutex_);
-  return node_;
+  NodeFacts facts = node_;
+  const MutexLock lock(write_mutex_);
+  facts.election = election_;
+  return facts;
 }
 
 absl::Status PodRunner::Relabel() {
@@ -251,9 +256,10 @@ void PodRunner::LeaseLoop() {
   while (true) {
     bool relabel = false;
     {
-      std::unique_lock lock(write_mutex_);
-      write_wake_.wait_for(lock, options_.lease_period,
-                           [this] { return stopping_ || relabel_ || report_; });
+      const auto deadline = CondVar::In(options_.lease_period);
+      const MutexLock lock(write_mutex_);
+      while (!stopping_ && !relabel_ && !report_ && write_wake_.WaitUntil(write_mutex_, deadline)) {
+      }
       if (stopping_) return;
       relabel = std::exchange(relabel_, false);
       report = std::exchange(report_, false) || report;

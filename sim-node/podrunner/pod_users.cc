@@ -138,7 +138,7 @@ PodUsers::~PodUsers() { close(lock_); }
 
 absl::StatusOr<uid_t> PodUsers::Assign(const std::string& pod_uid,
                                        std::optional<std::int64_t> wish) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = users_.find(pod_uid); found != users_.end()) return found->second;
   if (taken_.size() >= count_) {
     return ResourceExhausted("all {} users of this node's pods are taken", count_);
@@ -156,7 +156,7 @@ absl::StatusOr<uid_t> PodUsers::Assign(const std::string& pod_uid,
 }
 
 void PodUsers::Release(const std::string& pod_uid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = users_.find(pod_uid);
   if (found == users_.end()) return;
   taken_.erase(found->second);

@@ -22,10 +22,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+
+#include "lib/base/mutex.h"
 
 namespace tahoma::sim {
 
@@ -63,10 +64,10 @@ class PodUsers {
   const int lock_;  // a descriptor; the kernel takes the lock away with it
   const uid_t first_;
   const std::uint32_t count_;
-  std::mutex mutex_;  // the members below
-  uid_t next_;
-  std::map<std::string, uid_t> users_;  // by pod uid
-  std::set<uid_t> taken_;
+  Mutex mutex_;
+  uid_t next_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uid_t> users_ ABSL_GUARDED_BY(mutex_);  // by pod uid
+  std::set<uid_t> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Returns the first folder above `path`, or `path` itself, that `user` cannot enter; empty when it

@@ -230,7 +230,7 @@ PosixSpawner::PosixSpawner(const Clock& clock, std::filesystem::path state_folde
 
 PosixSpawner::~PosixSpawner() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     for (const auto& [id, child] : children_) kill(-child->pid, SIGKILL);
   }
@@ -274,7 +274,7 @@ absl::Status PosixSpawner::Start(const Launch& launch) {
   TAHOMA_RETURN_IF_ERROR(WriteState(StateFile(launch.id), launch.user));
   // The lock is held, so that the loop's thread forks nothing while this child is half made, and
   // the destructor finds every child.
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_) return Unavailable("the pod runner is stopping");
   child->pid = fork();
   if (child->pid == 0) BecomeContainer(launch, image, ends);
@@ -299,7 +299,7 @@ absl::Status PosixSpawner::Start(const Launch& launch) {
 }
 
 void PosixSpawner::Signal(const std::string& id, bool force) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = children_.find(id);
   if (found == children_.end() || found->second->exited) return;
   kill(-found->second->pid, force ? SIGKILL : SIGTERM);
@@ -348,7 +348,7 @@ void PosixSpawner::Reap(Child& child) {
 // True when the container has ended, and is forgotten. With the last one of its user ends all that
 // runs as that user. Under the lock, so that no other container of the pod starts meanwhile.
 bool PosixSpawner::EndOf(const std::string& id, Child& child) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Reap(child);
   if (!child.exited) return false;
   children_.erase(id);
@@ -364,7 +364,7 @@ void PosixSpawner::Loop() {
     std::vector<pollfd> polled = {{.fd = wake_[0], .events = POLLIN, .revents = 0}};
     std::map<std::string, std::shared_ptr<Child>> children;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_ && children_.empty()) return;
       children = children_;
     }

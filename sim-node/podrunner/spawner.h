@@ -25,18 +25,17 @@
 #include <absl/status/status.h>
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "sim-node/podrunner/container_log.h"
 #include "sim-node/podrunner/environment.h"
 #include "sim-node/podrunner/images.h"
@@ -113,9 +112,9 @@ class PosixSpawner final : public Spawner {
   const std::filesystem::path state_folder_;
   const EndedSink ended_;
   int wake_[2] = {-1, -1};
-  std::mutex mutex_;  // children_, stopping_
-  std::map<std::string, std::shared_ptr<Child>> children_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Child>> children_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
