@@ -44,7 +44,7 @@ Client::Client(Transport& transport, Sleeper& sleeper, Rng rng, RetryOptions ret
 bool Client::Wait(int attempt, const absl::Status& error) {
   std::chrono::nanoseconds pause{};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pause = Backoff(retry_, attempt, rng_);
   }
   return sleeper_.Sleep(std::max(pause, RetryAfterOf(error)));

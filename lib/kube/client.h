@@ -22,12 +22,12 @@
 
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/kube/answer.h"
 #include "lib/kube/object.h"
@@ -89,8 +89,8 @@ class Client {
   Transport& transport_;
   Sleeper& sleeper_;
   const RetryOptions retry_;
-  std::mutex mutex_;
-  Rng rng_;
+  Mutex mutex_;
+  Rng rng_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::kube

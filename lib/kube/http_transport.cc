@@ -9,13 +9,13 @@
 #include <atomic>
 #include <fstream>
 #include <list>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "lib/base/clock.h"
 #include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
@@ -180,13 +180,13 @@ class HttpTransport::Impl {
   CertificatePtr certificate_;
   KeyPtr key_;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::atomic<bool> shut_down_ = false;  // changed under the mutex
-  std::list<ClientPtr> idle_;
-  std::set<httplib::ClientImpl*> busy_;
-  std::string token_;
-  timespec token_time_{};
-  ino_t token_inode_ = 0;
+  std::list<ClientPtr> idle_ ABSL_GUARDED_BY(mutex_);
+  std::set<httplib::ClientImpl*> busy_ ABSL_GUARDED_BY(mutex_);
+  std::string token_ ABSL_GUARDED_BY(mutex_);
+  timespec token_time_ ABSL_GUARDED_BY(mutex_){};
+  ino_t token_inode_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 absl::Status HttpTransport::Impl::Prepare() {
@@ -240,7 +240,7 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
 
 absl::StatusOr<HttpTransport::Impl::ClientPtr> HttpTransport::Impl::Borrow() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (shut_down_) return Unavailable("{}: the client was shut down", access_.server);
     if (!idle_.empty()) {
       ClientPtr client = std::move(idle_.back());
@@ -250,14 +250,14 @@ absl::StatusOr<HttpTransport::Impl::ClientPtr> HttpTransport::Impl::Borrow() {
     }
   }
   ClientPtr client = Make();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (shut_down_) return Unavailable("{}: the client was shut down", access_.server);
   busy_.insert(client.get());
   return client;
 }
 
 void HttpTransport::Impl::Return(ClientPtr client, bool reusable) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   busy_.erase(client.get());
   if (reusable && !shut_down_ && idle_.size() < limits_.max_idle_connections) {
     idle_.push_back(std::move(client));
@@ -265,7 +265,7 @@ void HttpTransport::Impl::Return(ClientPtr client, bool reusable) {
 }
 
 void HttpTransport::Impl::Shutdown() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   shut_down_ = true;
   idle_.clear();
   for (httplib::ClientImpl* client : busy_) client->stop();
@@ -274,7 +274,7 @@ void HttpTransport::Impl::Shutdown() {
 absl::StatusOr<std::string> HttpTransport::Impl::Token() {
   if (access_.token_file.empty()) return access_.token;
   struct stat now {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (::stat(access_.token_file.c_str(), &now) != 0) {
     return Unauthenticated("cannot read the token file {}", access_.token_file);
   }

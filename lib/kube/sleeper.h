@@ -7,8 +7,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
+
+#include "lib/base/mutex.h"
 
 namespace tahoma::kube {
 
@@ -23,22 +23,25 @@ class Sleeper {
 class InterruptibleSleeper final : public Sleeper {
  public:
   bool Sleep(std::chrono::nanoseconds duration) override {
-    std::unique_lock lock(mutex_);
-    return !changed_.wait_for(lock, duration, [&] { return interrupted_; });
+    const auto deadline = CondVar::In(duration);
+    const MutexLock lock(mutex_);
+    while (!interrupted_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return !interrupted_;
   }
   // Ends all waits, and those to come.
   void Interrupt() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       interrupted_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool interrupted_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::kube
