@@ -107,25 +107,25 @@ absl::StatusOr<Reply> Call(Connection& connection, std::uint64_t id, const Reque
 
 absl::StatusOr<std::shared_ptr<Connection>> Client::Connected(std::chrono::milliseconds timeout) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return Unavailable("{}: this client is closed", address_);
     if (connection_ != nullptr && connection_->usable()) return connection_;
   }
   TAHOMA_ASSIGN_OR_RETURN(std::shared_ptr<Connection> dialled, Connection::Dial(address_, timeout));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_) return Unavailable("{}: this client is closed", address_);
   connection_ = dialled;
   return dialled;
 }
 
 absl::StatusOr<Reply> Client::Call(const Request& request, std::chrono::milliseconds timeout) {
-  const std::lock_guard one_at_a_time(call_mutex_);
+  const MutexLock one_at_a_time(call_mutex_);
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Connection> connection, Connected(timeout));
   return wire::Call(*connection, ++last_id_, request, timeout);
 }
 
 void Client::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
   if (connection_ != nullptr) connection_->Shutdown();
 }

@@ -18,9 +18,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "lib/base/mutex.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/socket.h"
 
@@ -70,14 +70,15 @@ class Client {
   const std::string& address() const { return address_; }
 
  private:
-  absl::StatusOr<std::shared_ptr<Connection>> Connected(std::chrono::milliseconds timeout);
+  absl::StatusOr<std::shared_ptr<Connection>> Connected(std::chrono::milliseconds timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_mutex_);
 
   const std::string address_;
-  std::mutex call_mutex_;  // one call at a time
-  std::mutex mutex_;       // the members below
-  std::shared_ptr<Connection> connection_;
-  bool closed_ = false;
-  std::uint64_t last_id_ = 0;
+  Mutex call_mutex_;  // one call at a time; locked before mutex_
+  std::uint64_t last_id_ ABSL_GUARDED_BY(call_mutex_) = 0;
+  Mutex mutex_;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::wire

@@ -28,8 +28,10 @@ void Server::AcceptLoop() {
     if (connection.ok()) {
       Admit(*std::move(connection));
     } else if (absl::IsResourceExhausted(connection.status())) {
-      std::unique_lock lock(mutex_);
-      stopping_.wait_for(lock, kExhaustedPause, [&] { return stopped_; });
+      const auto deadline = CondVar::In(kExhaustedPause);
+      const MutexLock lock(mutex_);
+      while (!stopped_ && stopping_.WaitUntil(mutex_, deadline)) {
+      }
     } else {
       return;
     }
@@ -37,7 +39,7 @@ void Server::AcceptLoop() {
 }
 
 void Server::Admit(std::unique_ptr<Connection> connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto peer = peers_.begin(); peer != peers_.end();) {
     if (peer->done) {
       peer->thread.join();
@@ -77,15 +79,20 @@ void Server::ServePeer(Connection& connection) {
 
 void Server::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return;
     stopped_ = true;
-    stopping_.notify_all();
+    stopping_.NotifyAll();
     for (Peer& peer : peers_) peer.connection->Shutdown();
   }
   listener_->Close();
   accept_thread_.join();
-  for (Peer& peer : peers_) peer.thread.join();
+  std::list<Peer> last;
+  {
+    const MutexLock lock(mutex_);
+    last.swap(peers_);
+  }
+  for (Peer& peer : last) peer.thread.join();
 }
 
 }  // namespace tahoma::wire

@@ -15,15 +15,14 @@
 #include <absl/status/statusor.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
 
+#include "lib/base/mutex.h"
 #include "lib/wire/call.h"
 #include "lib/wire/socket.h"
 
@@ -70,10 +69,10 @@ class Server {
   const Options options_;
   const Handler handler_;
   std::thread accept_thread_;
-  std::mutex mutex_;  // peers_, stopped_
-  std::condition_variable stopping_;
-  std::list<Peer> peers_;
-  bool stopped_ = false;
+  Mutex mutex_;
+  CondVar stopping_;
+  std::list<Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::wire

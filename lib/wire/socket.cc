@@ -224,10 +224,14 @@ absl::Status Connection::StartTls(const Tls& tls, TlsRole role, std::chrono::mil
   TAHOMA_ASSIGN_OR_RETURN(tls_, tls.NewSession(role, fd_));
   while (true) {
     short wait_for = 0;
-    ERR_clear_error();
-    const int done = SSL_do_handshake(tls_.get());
-    if (done == 1) return absl::OkStatus();
-    const bool waits = TlsResult(done, wait_for) < 0 && errno == EAGAIN;
+    bool waits = false;
+    {
+      const MutexLock lock(tls_mutex_);
+      ERR_clear_error();
+      const int done = SSL_do_handshake(tls_.get());
+      if (done == 1) return absl::OkStatus();
+      waits = TlsResult(done, wait_for) < 0 && errno == EAGAIN;
+    }
     absl::Status status = waits ? WaitFor(fd_, wait_for, deadline)
                                 : Unauthenticated("TLS with {}: {}", peer_,
                                                   ERR_peek_error() == 0 ? "it closed the connection"
@@ -239,7 +243,9 @@ absl::Status Connection::StartTls(const Tls& tls, TlsRole role, std::chrono::mil
 }
 
 bool Connection::Proves(std::string_view name) const {
-  return tls_ != nullptr && IsCertifiedAs(*tls_, name);
+  if (tls_ == nullptr) return false;
+  const MutexLock lock(tls_mutex_);
+  return IsCertifiedAs(*tls_, name);
 }
 
 std::optional<uid_t> Connection::peer_user() const {
@@ -274,7 +280,7 @@ ssize_t Connection::TlsResult(int done, short& wait_for) {
 ssize_t Connection::Write(std::string_view bytes, short& wait_for) {
   wait_for = POLLOUT;
   if (!tls_) return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  const std::lock_guard lock(tls_mutex_);
+  const MutexLock lock(tls_mutex_);
   ERR_clear_error();
   const int most = static_cast<int>(std::min(bytes.size(), kReadChunk));
   const int sent = SSL_write(tls_.get(), bytes.data(), most);
@@ -287,7 +293,7 @@ ssize_t Connection::Write(std::string_view bytes, short& wait_for) {
 ssize_t Connection::Read(char* bytes, std::size_t most, short& wait_for) {
   wait_for = POLLIN;
   if (!tls_) return recv(fd_, bytes, most, 0);
-  const std::lock_guard lock(tls_mutex_);
+  const MutexLock lock(tls_mutex_);
   ERR_clear_error();
   const int got = SSL_read(tls_.get(), bytes, static_cast<int>(most));
   return got > 0 ? got : TlsResult(got, wait_for);
@@ -312,7 +318,7 @@ absl::Status Connection::Send(const Frame& frame, std::chrono::milliseconds time
   TAHOMA_ASSIGN_OR_RETURN(std::string head, EncodePrefix(frame));
   head += frame.header;
   const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
-  const std::lock_guard lock(send_mutex_);
+  const MutexLock lock(send_mutex_);
   if (broken_) return Unavailable("{}: the connection is closed", peer_);
   absl::Status status = WriteAll(head, deadline);
   if (status.ok()) status = WriteAll(frame.payload, deadline);

@@ -30,11 +30,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "lib/base/mutex.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/tls.h"
 
@@ -98,15 +98,18 @@ class Connection {
   ssize_t Write(std::string_view bytes, short& wait_for);
   ssize_t Read(char* bytes, std::size_t most, short& wait_for);
   // `done` is what a call to OpenSSL returned.
-  ssize_t TlsResult(int done, short& wait_for);
-  absl::Status WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline);
+  ssize_t TlsResult(int done, short& wait_for) ABSL_EXCLUSIVE_LOCKS_REQUIRED(tls_mutex_);
+  absl::Status WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_mutex_);
   absl::Status ReadAppend(std::string& out, std::size_t bytes, std::chrono::nanoseconds deadline);
 
   const int fd_;
   const std::string peer_;
-  std::mutex tls_mutex_;  // what is in tls_, for as long as one call that does not block
-  SslSession tls_;        // set before the connection is shared, if at all
-  std::mutex send_mutex_;
+  // Held for as long as one call that does not block.
+  mutable Mutex tls_mutex_;
+  // Set before the connection is shared, if at all.
+  SslSession tls_ ABSL_PT_GUARDED_BY(tls_mutex_);
+  Mutex send_mutex_;  // one frame at a time
   std::atomic<bool> broken_ = false;
 };
 
