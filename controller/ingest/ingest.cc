@@ -56,8 +56,8 @@ void Ingest::Stop() {
 
 template <typename Join>
 void Ingest::PushJoined(Join&& join) {
-  const std::lock_guard lock(fleet_mutex_);
-  if (std::optional<Command> command = join()) sink_(*std::move(command));
+  const MutexLock lock(fleet_mutex_);
+  if (std::optional<Command> command = join(fleet_)) sink_(*std::move(command));
 }
 
 void Ingest::Follow(const kube::Resource& resource, std::string field_selector, Seen seen,
@@ -94,21 +94,21 @@ void Ingest::FollowNodes() {
       kube::kNodes, "",
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto node, ParseNode(object));
-        PushJoined([&] { return fleet_.OnNode(std::move(node)); });
+        PushJoined([&](FleetJoin& fleet) { return fleet.OnNode(std::move(node)); });
         return absl::OkStatus();
       },
       [this](const kube::ObjectKey& key, const std::string&) {
-        PushJoined([&] { return fleet_.OnNodeGone(key.name); });
+        PushJoined([&](FleetJoin& fleet) { return fleet.OnNodeGone(key.name); });
       });
   Follow(
       kube::kResourceSlices, fmt::format("spec.driver={}", kNeuronDriver),
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto slice, ParseSlice(object));
-        PushJoined([&] { return fleet_.OnSlice(std::move(slice)); });
+        PushJoined([&](FleetJoin& fleet) { return fleet.OnSlice(std::move(slice)); });
         return absl::OkStatus();
       },
       [this](const kube::ObjectKey& key, const std::string&) {
-        PushJoined([&] { return fleet_.OnSliceGone(key.name); });
+        PushJoined([&](FleetJoin& fleet) { return fleet.OnSliceGone(key.name); });
       });
 }
 

@@ -23,12 +23,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
 #include "controller/ledger/command.h"
+#include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/kube/reflector.h"
 #include "lib/kube/sleeper.h"
@@ -83,8 +83,8 @@ class Ingest {
   Rng rng_;
   const Log log_;
   const HistoryLost history_lost_;
-  std::mutex fleet_mutex_;
-  FleetJoin fleet_;  // guarded by fleet_mutex_
+  Mutex fleet_mutex_;
+  FleetJoin fleet_ ABSL_GUARDED_BY(fleet_mutex_);
   std::atomic<int> unlisted_ = 0;
   std::vector<std::unique_ptr<kube::Reflector>> watches_;
 };
