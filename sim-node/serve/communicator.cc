@@ -97,7 +97,7 @@ absl::Status Communicators::CheckJoin(const JoinRequest& request, const torus::S
 absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   TAHOMA_RETURN_IF_ERROR(CheckJoin(request, options_.links.torus()));
   const std::string& comm_id = request.comm_id;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (request.wanted && !request.wanted()) {
     return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
   }
@@ -118,15 +118,14 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
     return one.comm_id == comm_id && one.rank == request.rank;
   });
   FormGroup(comm_id);
-  lock.unlock();
+  lock.Unlock();
   if (left) Tell(*left);
   Tell(EncodeJoin(comm_id, request.rank, joiner));
-  lock.lock();
-  const bool ended = changed_.wait_for(lock, options_.join_timeout, [&] {
-    return FindLocal(comm_id, request.rank, joiner.number) != nullptr ||
-           refused_.contains({comm_id, request.rank}) ||
-           !Waits(comm_id, request.rank, joiner.number);
-  });
+  lock.Lock();
+  const auto deadline = CondVar::In(options_.join_timeout);
+  while (!Ended(comm_id, request.rank, joiner.number) && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  const bool ended = Ended(comm_id, request.rank, joiner.number);
   if (const Local* local = FindLocal(comm_id, request.rank, joiner.number)) {
     return JoinedTo(*local->group, request.rank);
   }
@@ -143,9 +142,14 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   const auto leave = Forget(comm_id, request.rank, why);
   if (leave && absl::IsFailedPrecondition(why)) TellLater(comm_id, request.rank, *leave);
   refused_.erase({comm_id, request.rank});
-  lock.unlock();
+  lock.Unlock();
   if (leave) Tell(*leave);
   return why;
+}
+
+bool Communicators::Ended(const std::string& comm_id, int rank, std::uint64_t number) const {
+  return FindLocal(comm_id, rank, number) != nullptr || refused_.contains({comm_id, rank}) ||
+         !Waits(comm_id, rank, number);
 }
 
 bool Communicators::Waits(const std::string& comm_id, int rank, std::uint64_t number) const {
@@ -212,7 +216,7 @@ void Communicators::Refuse(const std::string& comm_id, const Waiting& waiting,
   for (const auto& [rank, joiner] : waiting) {
     if (joiner.node == options_.node_id) refused_[{comm_id, rank}] = why;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 // Nodes that are not reached yet may wait for the rank that is refused here.
@@ -288,7 +292,7 @@ void Communicators::FormGroup(const std::string& comm_id) {
     }
     std::erase_if(early, [&](const Early& one) { return one.group == group->key; });
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Communicators::AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group) {
@@ -321,7 +325,7 @@ std::shared_ptr<Communicators::Group> Communicators::FindGroup(const std::string
 
 absl::StatusOr<std::shared_ptr<Communicators::Local>> Communicators::Enter(
     const std::string& comm_id, int rank, std::vector<NodeLinks>& views) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = local_.find({comm_id, rank});
   if (found == local_.end()) {
     return FailedPrecondition("rank {} has not joined communicator \"{}\"", rank, comm_id);
@@ -337,7 +341,7 @@ void Communicators::EndIfLost(const std::string& comm_id, int rank,
   if (status.ok() || !EndsGroup(status)) return;
   std::optional<wire::Request> leave;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = local_.find({comm_id, rank});
     if (found != local_.end() && found->second == local) leave = Forget(comm_id, rank, status);
   }
@@ -388,7 +392,7 @@ absl::StatusOr<std::vector<torus::ChipIndex>> Communicators::Chips(const std::st
 void Communicators::Leave(const std::string& comm_id, int rank) {
   std::optional<wire::Request> leave;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     leave = Forget(comm_id, rank, absl::CancelledError("it left"));
   }
   if (leave) Tell(*leave);
@@ -432,18 +436,18 @@ void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std
       group.gone.try_emplace(rank, Gone(rank, joiner, Message(why)));
     }
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Communicators::Deliver(Group& group, int from, int to, Held held) {
   group.inbox[{from, to}].push_back(std::move(held));
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMessage message) {
   const Joiner& joiner = group.ranks[static_cast<std::size_t>(to)];
   const int node = joiner.node;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (node == options_.node_id) {
     Deliver(group, from, to, {.message = std::move(message), .share = nullptr});
     return absl::OkStatus();
@@ -451,23 +455,28 @@ absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMess
   PeerLink* const link = LinkTo(node);
   TAHOMA_CHECK(link != nullptr);  // other nodes' ranks are known only through the link
   // It may have reached us before we reached it.
-  changed_.wait_for(lock, options_.run_timeout,
-                    [&] { return group.gone.contains(to) || link->Connected(node); });
+  const auto deadline = CondVar::In(options_.run_timeout);
+  while (!group.gone.contains(to) && !link->Connected(node) &&
+         changed_.WaitUntil(mutex_, deadline)) {
+  }
   if (group.gone.contains(to)) return group.gone.at(to);
-  lock.unlock();
+  lock.Unlock();
   const absl::Status sent = link->Send(node, EncodeData(group.key, from, to, std::move(message)));
   if (sent.ok()) return sent;
-  lock.lock();  // by now it may be known why
+  lock.Lock();  // by now it may be known why
   return group.gone.contains(to) ? group.gone.at(to) : Gone(to, joiner, Message(sent));
 }
 
 absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from, int to) {
-  std::unique_lock lock(mutex_);
+  const auto deadline = CondVar::In(options_.run_timeout);
+  const MutexLock lock(mutex_);
   std::deque<Held>& inbox = group.inbox[{from, to}];
-  const bool woken = changed_.wait_for(lock, options_.run_timeout, [&] {
-    return !inbox.empty() || group.gone.contains(from) || group.gone.contains(to);
-  });
-  if (!woken) {
+  const auto silent = [&] {
+    return inbox.empty() && !group.gone.contains(from) && !group.gone.contains(to);
+  };
+  while (silent() && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  if (silent()) {
     return DeadlineExceeded(
         "NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on {} sent nothing for {} ms",
         kNrtExecHwErrCollectives, from, group.ranks[static_cast<std::size_t>(from)].Node(),
@@ -493,7 +502,7 @@ void Communicators::SetLinks(std::vector<LinkState> unhealthy, std::vector<torus
                              std::vector<torus::ChipIndex> efa_down) {
   NodeLinks view;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     NodeLinks& own = views_[options_.node_id];
     if (own.unhealthy == unhealthy && own.dead == dead && own.efa_down == efa_down) return;
     own.node = options_.node_id;
@@ -507,9 +516,9 @@ void Communicators::SetLinks(std::vector<LinkState> unhealthy, std::vector<torus
 }
 
 std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   reached_.insert(node);
-  changed_.notify_all();
+  changed_.NotifyAll();
   std::vector<wire::Request> all;
   const auto own = views_.find(options_.node_id);
   if (own != views_.end() && node < kFirstEfaNode) {
@@ -533,7 +542,7 @@ std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
 }
 
 void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (way == LostWay::kToPeer) reached_.erase(node);
   for (const auto& [id, local] : local_) {
     Group& group = *local->group;
@@ -553,7 +562,7 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
     }
     std::erase_if(waiting_, [](const auto& entry) { return entry.second.empty(); });
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 // A message that cannot be read is dropped: its sender's ranks run into their time limits, and
@@ -589,19 +598,19 @@ absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
                  .members = join.joiner.members},
                 node < kFirstEfaNode ? options_.links.torus() : join.joiner.place.torus()));
   join.joiner.node = node;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (joins_seen_[node].contains(join.joiner.number)) return absl::OkStatus();
   TAHOMA_RETURN_IF_ERROR(CheckRoom(node, join.comm_id, join.rank));
   NoteJoin(node, join.joiner.number);
   waiting_[join.comm_id].insert_or_assign(join.rank, std::move(join.joiner));
   FormGroup(join.comm_id);
-  changed_.notify_all();
+  changed_.NotifyAll();
   return absl::OkStatus();
 }
 
 absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
   TAHOMA_ASSIGN_OR_RETURN(const LeaveMessage leave, DecodeLeave(message));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NoteJoin(node, leave.number);
   MarkGone(node, leave.comm_id, leave.rank, leave.number, absl::CancelledError(leave.reason));
   // It has seen all that are in each other's way; here some may have left before others came.
@@ -616,14 +625,14 @@ absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
   if (node >= kFirstEfaNode) return InvalidArgument("links of another unit");
   TAHOMA_ASSIGN_OR_RETURN(NodeLinks view, DecodeLinks(message, options_.links.id_count()));
   view.node = node;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   views_[node] = std::move(view);
   return absl::OkStatus();
 }
 
 absl::Status Communicators::OnData(int node, wire::Request message) {
   TAHOMA_ASSIGN_OR_RETURN(DataMessage data, DecodeData(std::move(message), kMaxGangLinks));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::shared_ptr<Group> group = FindGroup(data.group);
   if (group == nullptr) return KeepEarly(node, std::move(data));
   TAHOMA_RETURN_IF_ERROR(CheckSender(*group, node, data.from, data.to));

@@ -19,19 +19,18 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/rest/budget.h"
 #include "sim-node/collective/participants/participant.h"
 #include "sim-node/link/torus_links.h"
@@ -198,44 +197,54 @@ class Communicators final : public PeerEvents {
 
   absl::Status CheckJoin(const JoinRequest& request, const torus::Shape& torus) const;
   PeerLink* LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
-  // Without mutex_: the rank's own part of its group and what is known of the links.
+  // The rank's own part of its group and what is known of the links.
   absl::StatusOr<std::shared_ptr<Local>> Enter(const std::string& comm_id, int rank,
                                                std::vector<NodeLinks>& views) const;
-  // Without mutex_: takes the rank out of its group if it cannot go on after `status`.
+  // Takes the rank out of its group if it cannot go on after `status`.
   void EndIfLost(const std::string& comm_id, int rank, const std::shared_ptr<Local>& local,
                  const absl::Status& status);
-  // The rest need mutex_ held unless they say otherwise.
   static Joined JoinedTo(const Group& group, int own);
-  absl::Status Conflict(const std::string& comm_id) const;
-  std::string Missing(const std::string& comm_id, int world_size) const;
-  void FormGroup(const std::string& comm_id);
+  absl::Status Conflict(const std::string& comm_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string Missing(const std::string& comm_id, int world_size) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FormGroup(const std::string& comm_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Span(Group& group) const;
-  void Refuse(const std::string& comm_id, const Waiting& waiting, const absl::Status& why);
-  void TellLater(const std::string& comm_id, int rank, const wire::Request& refusal);
-  void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group);
-  const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const;
-  // Whether our join of that number still waits for others.
-  bool Waits(const std::string& comm_id, int rank, std::uint64_t number) const;
-  std::shared_ptr<Group> FindGroup(const std::string& key) const;
+  void Refuse(const std::string& comm_id, const Waiting& waiting, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellLater(const std::string& comm_id, int rank, const wire::Request& refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether our join of that number has become a group, was refused or has left.
+  bool Ended(const std::string& comm_id, int rank, std::uint64_t number) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether it still waits for others.
+  bool Waits(const std::string& comm_id, int rank, std::uint64_t number) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Group> FindGroup(const std::string& key) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
-                const absl::Status& why);
+                const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Leaves whatever join of that rank there is and says how to tell the others.
-  std::optional<wire::Request> Forget(const std::string& comm_id, int rank,
-                                      const absl::Status& why);
+  std::optional<wire::Request> Forget(const std::string& comm_id, int rank, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether one more join of that node may wait.
-  absl::Status CheckRoom(int node, const std::string& comm_id, int rank) const;
+  absl::Status CheckRoom(int node, const std::string& comm_id, int rank) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes that the peer has told of the join, or of its end.
-  void NoteJoin(int node, std::uint64_t number);
+  void NoteJoin(int node, std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether messages of that peer may go from rank to rank of the group.
   absl::Status CheckSender(const Group& group, int node, int from, int to) const;
-  void Deliver(Group& group, int from, int to, Held held);
-  absl::Status KeepEarly(int node, DataMessage data);
+  void Deliver(Group& group, int from, int to, Held held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status KeepEarly(int node, DataMessage data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Held> Hold(int node, PeerMessage message);
-  // Without mutex_: they wait.
+  // These wait.
   void Tell(const wire::Request& message);
   absl::Status SendMessage(Group& group, int from, int to, PeerMessage message);
   absl::StatusOr<PeerMessage> ReceiveMessage(Group& group, int from, int to);
-  // Without mutex_: messages of other nodes.
+  // Messages of other nodes.
   absl::Status OnJoin(int node, const wire::Request& message);
   absl::Status OnLeave(int node, const wire::Request& message);
   absl::Status OnLinks(int node, const wire::Request& message);
@@ -247,18 +256,22 @@ class Communicators final : public PeerEvents {
   PeerLink* efa_ = nullptr;   // to those of other units
   std::function<void(const Traffic&)> observer_;
 
-  mutable std::mutex mutex_;  // all below
-  std::condition_variable changed_;
-  std::uint64_t last_join_ = 0;
-  std::map<std::string, Waiting> waiting_;             // by comm id
-  std::map<int, std::set<std::uint64_t>> joins_seen_;  // by node: what it told twice counts once
-  std::map<std::pair<std::string, int>, absl::Status> refused_;  // local ranks that conflict
-  std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_;  // by comm id and rank
-  std::set<int> reached_;  // nodes that have been told all of this
-  std::deque<TurnedAway> turned_away_;
+  mutable Mutex mutex_;  // guards `gone` and `inbox` of every Group, too
+  CondVar changed_;
+  std::uint64_t last_join_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by comm id
+  // By node: what it told twice counts once.
+  std::map<int, std::set<std::uint64_t>> joins_seen_ ABSL_GUARDED_BY(mutex_);
+  // Local ranks that conflict.
+  std::map<std::pair<std::string, int>, absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
+  // By comm id and rank.
+  std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_ ABSL_GUARDED_BY(mutex_);
+  // Nodes that have been told all of this.
+  std::set<int> reached_ ABSL_GUARDED_BY(mutex_);
+  std::deque<TurnedAway> turned_away_ ABSL_GUARDED_BY(mutex_);
   // By node: the first words of its ranks to groups that are not formed here yet.
-  std::map<int, std::deque<Early>> early_;
-  std::map<int, NodeLinks> views_;
+  std::map<int, std::deque<Early>> early_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, NodeLinks> views_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::sim

@@ -152,26 +152,22 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
   }
   const Key key(join.comm_id, join.rank);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [holder, added] = holders_.try_emplace(key, claim);
     if (!added && holder->second != claim) {
       return AlreadyExists("rank {} of communicator \"{}\" belongs to another claim", join.rank,
                            join.comm_id);
     }
   }
-  const auto held = [&] {
-    const auto holder = holders_.find(key);
-    return holder != holders_.end() && holder->second == claim;
-  };
   join.wanted = [&] {
-    const std::lock_guard lock(mutex_);
-    return held();
+    const MutexLock lock(mutex_);
+    return Holds(key, claim);
   };
   const auto joined = communicators_.Join(std::move(join));
   if (!joined.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Once the claim was released the place may be another's.
-    if (!absl::IsAlreadyExists(joined.status()) && held()) holders_.erase(key);
+    if (!absl::IsAlreadyExists(joined.status()) && Holds(key, claim)) holders_.erase(key);
     return joined.status();
   }
   const Json result = {{"firstRank", joined->first_rank}, {"ranks", joined->ranks},
@@ -180,8 +176,13 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
   return wire::Reply{.result = result.dump()};
 }
 
+bool CommunicatorCalls::Holds(const Key& key, const std::string& claim) const {
+  const auto holder = holders_.find(key);
+  return holder != holders_.end() && holder->second == claim;
+}
+
 absl::Status CommunicatorCalls::CheckHolder(const Key& key, const std::string& claim) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto holder = holders_.find(key);
   if (holder == holders_.end()) {
     return FailedPrecondition("rank {} has not joined communicator \"{}\"", key.second, key.first);
@@ -221,7 +222,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Leave(const wire::Request& reques
   TAHOMA_RETURN_IF_ERROR(fields.status());
   TAHOMA_RETURN_IF_ERROR(CheckHolder(key, claim));
   communicators_.Leave(key.first, key.second);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   holders_.erase(key);
   return wire::Reply{};
 }
@@ -229,7 +230,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Leave(const wire::Request& reques
 void CommunicatorCalls::LeaveAll(const std::string& claim) {
   std::vector<Key> keys;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(holders_, [&](const auto& entry) {
       if (entry.second != claim) return false;
       keys.push_back(entry.first);

@@ -13,12 +13,12 @@
 #include <absl/status/statusor.h>
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "lib/wire/call.h"
 #include "sim-node/serve/communicator.h"
 
@@ -53,9 +53,12 @@ class CommunicatorCalls {
   absl::StatusOr<wire::Reply> Run(const wire::Request& request, const std::string& claim);
   absl::StatusOr<wire::Reply> Leave(const wire::Request& request, const std::string& claim);
 
+  // Whether the rank was joined with that claim.
+  bool Holds(const Key& key, const std::string& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   Communicators& communicators_;
-  std::mutex mutex_;
-  std::map<Key, std::string> holders_;  // claim by joined rank
+  Mutex mutex_;
+  std::map<Key, std::string> holders_ ABSL_GUARDED_BY(mutex_);  // claim by joined rank
 };
 
 }  // namespace tahoma::sim

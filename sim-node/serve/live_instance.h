@@ -13,13 +13,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "lib/base/mutex.h"
 #include "sim-node/node/instance.h"
 
 namespace tahoma::sim {
@@ -30,18 +29,18 @@ class LiveInstance {
 
   template <typename Reader>
   auto Read(Reader&& read) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return read(std::as_const(instance_));
   }
 
   // Listeners hear of it after the lock is gone, and may read.
   template <typename Changer>
   auto Change(Changer&& change) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const std::uint64_t before = instance_.generation();
     auto result = change(instance_);
     const bool changed = instance_.generation() != before;
-    lock.unlock();
+    lock.Unlock();
     if (changed) Notify();
     return result;
   }
@@ -51,10 +50,10 @@ class LiveInstance {
   template <typename Changer>
   void Show(Changer&& change) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       change(instance_);
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // Called after each change, from the thread that made it. Only before the object is shared.
@@ -62,32 +61,34 @@ class LiveInstance {
 
   // False when `timeout` passed, or after Close, with the generation still the same.
   bool WaitForChange(std::uint64_t generation, std::chrono::nanoseconds timeout) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, timeout,
-                      [&] { return closed_ || instance_.generation() != generation; });
+    const auto deadline = CondVar::In(timeout);
+    const MutexLock lock(mutex_);
+    while (!closed_ && instance_.generation() == generation &&
+           changed_.WaitUntil(mutex_, deadline)) {
+    }
     return instance_.generation() != generation;
   }
 
   // Ends all waits, now and later.
   void Close() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       closed_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
   void Notify() {
-    changed_.notify_all();
+    changed_.NotifyAll();
     for (const auto& listener : listeners_) listener();
   }
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  Instance instance_;
-  std::vector<std::function<void()>> listeners_;
-  bool closed_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  Instance instance_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> listeners_;  // fixed once the object is shared
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tahoma::sim

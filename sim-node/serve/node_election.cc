@@ -73,46 +73,49 @@ std::optional<CableSide> NodeElection::SideOf(int place) const {
 }
 
 void NodeElection::Connect(Offer offer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   offer_ = std::move(offer);
 }
 
 void NodeElection::Follow(Follower follower) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   follower_ = std::move(follower);
   if (follower_) follower_(shown_);
 }
 
 void NodeElection::Start() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ReadInstance();
     election_.Start(Now());
     Flush();
   }
   thread_ = std::jthread([this] {
-    std::unique_lock lock(mutex_);
-    const auto period = std::chrono::duration_cast<std::chrono::milliseconds>(kNoticePeriod);
-    while (!stopping_.wait_for(lock, period, [this] { return stopped_; })) {
-      lock.unlock();
-      Tick();
-      lock.lock();
-    }
+    while (Pause()) Tick();
   });
+}
+
+bool NodeElection::Pause() {
+  const auto period = std::chrono::duration_cast<std::chrono::milliseconds>(kNoticePeriod);
+  const auto deadline = CondVar::In(period);
+  const MutexLock lock(mutex_);
+  while (!stopped_ && stopping_.WaitUntil(mutex_, deadline)) {
+  }
+  return !stopped_;
 }
 
 void NodeElection::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     offer_ = nullptr;
   }
-  stopping_.notify_all();
+  stopping_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 absl::Status NodeElection::Elect() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadInstance();
   const absl::Status begun = election_.Elect(Now());
   Flush();
@@ -120,7 +123,7 @@ absl::Status NodeElection::Elect() {
 }
 
 absl::Status NodeElection::SetMode(UltraServerMode mode) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadInstance();
   const absl::Status set = election_.SetMode(mode);
   Flush();
@@ -128,20 +131,20 @@ absl::Status NodeElection::SetMode(UltraServerMode mode) {
 }
 
 void NodeElection::OnInstanceChanged() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadInstance();
   Flush();
 }
 
 void NodeElection::OnPeerConnected(int place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto side = SideOf(place)) election_.Repeat(*side);
   Flush();
 }
 
 void NodeElection::OnPeerMessage(int place, const wire::Request& message) {
   const absl::StatusOr<Notice> notice = DecodeNotice(message);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto side = SideOf(place);
   if (!notice.ok() || !side) return;
   election_.OnNotice(Now(), *side, *notice);
@@ -149,12 +152,12 @@ void NodeElection::OnPeerMessage(int place, const wire::Request& message) {
 }
 
 void NodeElection::OnPeerLost(int place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto side = SideOf(place)) election_.Forget(*side);
 }
 
 void NodeElection::Tick() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   election_.OnTick(Now());
   Flush();
 }

@@ -25,15 +25,14 @@
 #include <absl/status/status.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <thread>
 
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 #include "lib/wire/call.h"
 #include "sim-node/node/election.h"
 #include "sim-node/serve/live_instance.h"
@@ -89,9 +88,10 @@ class NodeElection {
  private:
   VirtualTime Now() const;
   std::optional<CableSide> SideOf(int place) const;
-  // With mutex_ held.
-  void ReadInstance();
-  void Flush();
+  // Waits until the next tick is due; false when stopped.
+  bool Pause();
+  void ReadInstance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   LiveInstance& live_;
@@ -99,13 +99,13 @@ class NodeElection {
   const MonotonicTime begin_;
   const int place_;
 
-  std::mutex mutex_;  // the members below; before the instance's lock
-  std::condition_variable stopping_;
-  bool stopped_ = false;
-  Election election_;
-  ElectionResult shown_;
-  Offer offer_;
-  Follower follower_;
+  Mutex mutex_;  // locked before the instance's
+  CondVar stopping_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  Election election_ ABSL_GUARDED_BY(mutex_);
+  ElectionResult shown_ ABSL_GUARDED_BY(mutex_);
+  Offer offer_ ABSL_GUARDED_BY(mutex_);
+  Follower follower_ ABSL_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

@@ -29,9 +29,10 @@ struct PeerLink::Outgoing {
   explicit Outgoing(PeerAddress to) : peer(std::move(to)) {}
 
   const PeerAddress peer;
-  std::mutex mutex;              // the members below
-  std::shared_ptr<Queue> queue;  // nullptr while there is no connection
-  std::shared_ptr<wire::Connection> connection;
+  Mutex mutex;
+  // nullptr while there is no connection.
+  std::shared_ptr<Queue> queue ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<wire::Connection> connection ABSL_GUARDED_BY(mutex);
   std::jthread thread;
 };
 
@@ -73,14 +74,14 @@ PeerLink::PeerLink(Options options, PeerEvents& events, std::unique_ptr<wire::Li
 
 PeerLink::~PeerLink() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     for (Incoming& incoming : incoming_) incoming.connection->Shutdown();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   listener_->Close();
   for (auto& [node, outgoing] : outgoing_) {
-    const std::lock_guard lock(outgoing->mutex);
+    const MutexLock lock(outgoing->mutex);
     if (outgoing->connection) outgoing->connection->Shutdown();
     if (outgoing->queue) outgoing->queue->Close();
   }
@@ -116,7 +117,7 @@ bool PeerLink::Connected(int node) const { return QueueOf(node) != nullptr; }
 std::shared_ptr<PeerLink::Queue> PeerLink::QueueOf(int node) const {
   const auto found = outgoing_.find(node);
   if (found == outgoing_.end()) return nullptr;
-  const std::lock_guard lock(found->second->mutex);
+  const MutexLock lock(found->second->mutex);
   return found->second->queue;
 }
 
@@ -138,8 +139,11 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
 
 // True when it is time to dial again, false when stopped.
 bool PeerLink::WaitToRedial() {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, options_.redial, [this] { return stopped_; });
+  const auto deadline = CondVar::In(options_.redial);
+  const MutexLock lock(mutex_);
+  while (!stopped_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return !stopped_;
 }
 
 // Greets and sends what is queued until the connection breaks.
@@ -161,7 +165,7 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   TAHOMA_RETURN_IF_ERROR(send(id++, {.method = std::string(kHello), .params = hello.dump()}));
   {
     // Whoever calls Send after this point is queued behind what must be told first.
-    const std::lock_guard lock(outgoing.mutex);
+    const MutexLock lock(outgoing.mutex);
     outgoing.connection = std::shared_ptr<wire::Connection>(&connection, [](auto*) {});
     outgoing.queue = queue;
   }
@@ -173,7 +177,7 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   absl::Status status;
   {
     // Whoever stops us ends connections that he sees, and this one is seen only now.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) status = Unavailable("this node ends");
   }
   if (!status.ok()) connection.Shutdown();
@@ -192,7 +196,7 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   }
   queue->Close();
   connection.Shutdown();
-  const std::lock_guard lock(outgoing.mutex);
+  const MutexLock lock(outgoing.mutex);
   outgoing.connection = nullptr;
   outgoing.queue = nullptr;
   return status;
@@ -202,13 +206,13 @@ void PeerLink::AcceptLoop() {
   while (true) {
     auto accepted = listener_->Accept();
     if (accepted.ok()) Admit(*std::move(accepted));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return;
   }
 }
 
 void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   incoming_.remove_if([](const Incoming& incoming) { return incoming.done; });
   if (stopped_) return;
   if (incoming_.size() >= 2 * outgoing_.size() + kSpareIncoming) {
@@ -222,9 +226,9 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   incoming.connection = std::move(connection);
   incoming.thread = std::jthread([this, &incoming] {
     ReadLoop(incoming);
-    const std::lock_guard ending(mutex_);
+    const MutexLock ending(mutex_);
     incoming.done = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   });
 }
 
@@ -267,26 +271,27 @@ absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connect
 // A peer that dialled again has given up what it said before. That must be over, and told as lost,
 // before the first word of the new connection is heard.
 void PeerLink::EndFormer(Incoming& incoming, int node) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   incoming.node = node;
-  const auto former_runs = [&] {
-    for (const Incoming& other : incoming_) {
-      if (&other == &incoming) return false;  // those after it wait for it in turn
-      if (other.node == node && !other.done) return true;
-    }
-    return false;
-  };
   for (const Incoming& other : incoming_) {
     if (&other == &incoming) break;
     if (other.node == node && !other.done) other.connection->Shutdown();
   }
-  changed_.wait(lock, [&] { return stopped_ || !former_runs(); });
+  while (!stopped_ && FormerRuns(incoming, node)) changed_.Wait(mutex_);
+}
+
+bool PeerLink::FormerRuns(const Incoming& incoming, int node) const {
+  for (const Incoming& other : incoming_) {
+    if (&other == &incoming) return false;  // those after it wait for it in turn
+    if (other.node == node && !other.done) return true;
+  }
+  return false;
 }
 
 // Ends our own connection to the peer, so that nobody waits to send to it; it is dialled again.
 void PeerLink::HangUp(int node) {
   Outgoing& outgoing = *outgoing_.at(node);
-  const std::lock_guard lock(outgoing.mutex);
+  const MutexLock lock(outgoing.mutex);
   if (outgoing.connection) outgoing.connection->Shutdown();
   if (outgoing.queue) outgoing.queue->Close();
 }
@@ -312,7 +317,7 @@ void PeerLink::LogRefusal(std::string_view what, const absl::Status& why) {
   if (!options_.log) return;
   std::string line = fmt::format("{}: {}", what, Message(why));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_ || std::exchange(logged_, line) == line) return;
   }
   options_.log(line);

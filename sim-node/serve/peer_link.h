@@ -26,13 +26,11 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +38,7 @@
 #include <vector>
 
 #include "lib/base/bounded_queue.h"
+#include "lib/base/mutex.h"
 #include "lib/wire/call.h"
 #include "lib/wire/fields.h"
 #include "lib/wire/socket.h"
@@ -115,6 +114,7 @@ class PeerLink {
   struct Incoming {
     std::shared_ptr<wire::Connection> connection;
     std::jthread thread;
+    // The link's mutex_ guards the two.
     int node = -1;  // once it has greeted
     bool done = false;
   };
@@ -139,6 +139,8 @@ class PeerLink {
   void LogRefusal(std::string_view what, const absl::Status& why);
   absl::StatusOr<int> Recognise(wire::Fields& fields) const;
   void EndFormer(Incoming& incoming, int node);
+  // Whether a connection of that node from before `incoming` has not ended.
+  bool FormerRuns(const Incoming& incoming, int node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HangUp(int node);
   void WriteLoop(Outgoing& outgoing);
   absl::Status Converse(Outgoing& outgoing, wire::Connection& connection);
@@ -149,11 +151,11 @@ class PeerLink {
   const std::unique_ptr<wire::Listener> listener_;
   std::map<int, std::unique_ptr<Outgoing>> outgoing_;  // fixed after Start
 
-  std::mutex mutex_;                 // the members below
-  std::condition_variable changed_;  // stopped_, and done of incoming_
-  bool stopped_ = false;
-  std::list<Incoming> incoming_;
-  std::string logged_;  // the last refusal
+  Mutex mutex_;
+  CondVar changed_;  // stopped_, and done of incoming_
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::list<Incoming> incoming_ ABSL_GUARDED_BY(mutex_);
+  std::string logged_ ABSL_GUARDED_BY(mutex_);  // the last refusal
 
   std::jthread accept_thread_;
 };
