@@ -284,7 +284,8 @@ absl::Status RunProgram(const Options& options) {
         options.admin_address);
   }
   // This check runs before anything is written.
-  TAHOMA_RETURN_IF_ERROR(Annotate(rest::Server::Check(AdminOptions(options, nullptr)), "adminAddress"));
+  TAHOMA_RETURN_IF_ERROR(
+      Annotate(rest::Server::Check(AdminOptions(options, nullptr)), "adminAddress"));
   callers->Start();
   return options.standalone ? RunStandalone(options, *callers, metrics)
                             : RunCluster(options, *callers, metrics);

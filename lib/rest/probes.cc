@@ -51,7 +51,7 @@ void Probes::SetReady(const std::string& reason_if_not) {
 }
 
 std::vector<std::pair<std::string, Probes::Check>> Probes::Checks(Kind kind) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kind == Kind::kLivez ? livez_ : readyz_;
 }
 
