@@ -62,7 +62,7 @@ ordered_json ChipsOf(const NodeState& node) {
 ordered_json NodeRow(const NodeState& node) {
   ordered_json row = {{"name", node.node->name},
                       {"instanceType", node.node->family->instance_type},
-                      {"schedulable", node.node->schedulable},
+                      {"schedulable", node.node->schedulable()},
                       {"z", node.z},
                       {"busyChips", node.BusyChips()}};
   if (node.node->elected) {

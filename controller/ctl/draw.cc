@@ -67,7 +67,7 @@ struct Plane {
 Plane PlaneOf(const NodeState& node, bool ultra, Letters& letters) {
   Plane plane;
   plane.title = ultra ? fmt::format("z={} {}", node.z, node.node->name) : node.node->name;
-  if (!node.node->schedulable) plane.title += " (not ready)";
+  if (!node.node->schedulable()) plane.title += " (not ready)";
   const auto chips =
       static_cast<std::size_t>(std::bit_width(node.node->family->devices->chip_mask));
   for (std::size_t first = 0; first < chips; first += kColumns) {

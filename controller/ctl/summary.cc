@@ -54,7 +54,7 @@ Counts CountUnit(const ClusterState& cluster, const UnitState& unit) {
     const NodeState& node = cluster.node(id);
     const NodeTemplate& devices = *node.node->family->devices;
     ++counts.nodes;
-    counts.not_ready += node.node->schedulable ? 0 : 1;
+    counts.not_ready += node.node->schedulable() ? 0 : 1;
     counts.chips += std::popcount(devices.chip_mask);
     counts.broken +=
         std::popcount(static_cast<std::uint16_t>(devices.chip_mask & ~devices.healthy_mask));

@@ -78,6 +78,7 @@ std::optional<Command> FleetJoin::Say(const std::string& name, Entry& entry) con
   facts->labels = entry.node->labels;
   facts->taints = entry.node->taints;
   facts->schedulable = entry.node->schedulable;
+  facts->ready = entry.node->ready;
   facts->devices = entry.devices;
   return NodeSeen{std::move(facts)};
 }

@@ -302,7 +302,7 @@ absl::StatusOr<NodeObject> ParseNode(const json& object) {
     node.schedulable = !(cordoned.is_boolean() && cordoned.get<bool>());
     for (const json& condition : Member(Member(object, "status"), "conditions")) {
       if (Text(condition, "type") == "Ready" && Text(condition, "status") != "True") {
-        node.schedulable = false;
+        node.ready = false;
       }
     }
     return node;

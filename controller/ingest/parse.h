@@ -33,7 +33,8 @@ struct NodeObject {
   std::string name;
   Labels labels;
   std::vector<Taint> taints;
-  bool schedulable = true;  // not cordoned, and not known to be unready
+  bool schedulable = true;  // not cordoned: spec.unschedulable is not set
+  bool ready = true;        // has no condition Ready that is not True
 
   friend bool operator==(const NodeObject&, const NodeObject&) = default;
 };

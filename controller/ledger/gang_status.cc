@@ -38,6 +38,8 @@ std::string_view ToString(GangReason reason) {
       return "Finished";
     case GangReason::kWaitsForCapacity:
       return ToString(BlockedReason::kWaitsForCapacity);
+    case GangReason::kWaitsForRepair:
+      return ToString(BlockedReason::kWaitsForRepair);
     case GangReason::kNeverFits:
       return ToString(BlockedReason::kNeverFits);
     case GangReason::kInvalid:

@@ -37,6 +37,7 @@ enum class GangReason : std::uint8_t {
   kFinished,  // a pod without a Gang that is bound or has ended
   // The planner found no place (plan/decision.h).
   kWaitsForCapacity,
+  kWaitsForRepair,
   kNeverFits,
   kInvalid,  // also of a spec that cannot be read
   // It has a run (gang_run.h), or had one.

@@ -13,6 +13,8 @@ GangReason ReasonOf(BlockedReason reason) {
   switch (reason) {
     case BlockedReason::kWaitsForCapacity:
       return GangReason::kWaitsForCapacity;
+    case BlockedReason::kWaitsForRepair:
+      return GangReason::kWaitsForRepair;
     case BlockedReason::kNeverFits:
       return GangReason::kNeverFits;
     case BlockedReason::kInvalid:

@@ -73,7 +73,7 @@ void AddNode(const NodeState& state, UnitState& unit) {
   const int shift = 16 * state.z;
   const auto place = [shift](std::uint64_t mask) { return mask << shift; };
   unit.broken |= place(devices.chip_mask & ~devices.healthy_mask);
-  if (state.node->schedulable) {
+  if (state.node->schedulable()) {
     unit.present |= place(devices.healthy_mask);
     unit.free |= place(devices.healthy_mask & static_cast<std::uint16_t>(~state.BusyChips()));
   }

@@ -53,14 +53,21 @@ bool MeetsAll(const std::vector<NodeRequirement>& requirements, const Node& node
 
 }  // namespace
 
+bool NodeDemand::IsKeptAwayBy(const Taint& taint) const {
+  return taint.effect != TaintEffect::kNone &&
+         std::none_of(tolerations.begin(), tolerations.end(),
+                      [&](const Toleration& t) { return Tolerates(t, taint); });
+}
+
 bool NodeDemand::Admits(const Node& candidate) const {
-  for (const Taint& taint : candidate.taints) {
-    if (taint.effect == TaintEffect::kNone) continue;
-    const bool tolerated = std::any_of(tolerations.begin(), tolerations.end(),
-                                       [&](const Toleration& t) { return Tolerates(t, taint); });
-    if (!tolerated) return false;
-  }
-  if (!MeetsAll(all, candidate)) return false;
+  return std::none_of(candidate.taints.begin(), candidate.taints.end(),
+                      [&](const Taint& taint) { return IsKeptAwayBy(taint); }) &&
+         SelectorAdmits(candidate) && AffinityAdmits(candidate);
+}
+
+bool NodeDemand::SelectorAdmits(const Node& candidate) const { return MeetsAll(all, candidate); }
+
+bool NodeDemand::AffinityAdmits(const Node& candidate) const {
   if (any_term.empty()) return true;
   // A term without requirements selects nothing (core/v1 NodeSelectorTerm).
   return std::any_of(any_term.begin(), any_term.end(),

@@ -45,6 +45,10 @@ struct NodeDemand {
 
   // Whether the node's labels, name and taints meet it.
   bool Admits(const Node& node) const;
+  // The same by its parts.
+  bool IsKeptAwayBy(const Taint& taint) const;  // it has an effect, and is not tolerated
+  bool SelectorAdmits(const Node& node) const;  // `all`
+  bool AffinityAdmits(const Node& node) const;  // `any_term`
 };
 
 struct MemberSpec {

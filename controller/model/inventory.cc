@@ -475,7 +475,8 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   node.pool = facts.pool.empty() ? node.name : std::move(facts.pool);
   node.labels = std::move(facts.labels);
   node.taints = std::move(facts.taints);
-  node.schedulable = facts.schedulable;
+  node.cordoned = !facts.schedulable;
+  node.ready = facts.ready;
   return std::make_shared<const Node>(std::move(node));
 }
 

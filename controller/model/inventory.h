@@ -129,7 +129,8 @@ struct NodeFacts {
   std::string pool;  // of our driver; its name is the node's unless someone chose otherwise
   Labels labels;
   std::vector<Taint> taints;  // of the Node, not of devices
-  bool schedulable = true;    // Ready, and not cordoned
+  bool schedulable = true;    // not cordoned
+  bool ready = true;          // false: its condition Ready is not True
   std::vector<Device> devices;
 };
 
@@ -140,7 +141,8 @@ struct Node {
   std::vector<std::shared_ptr<const SlotValues>> own;  // by slot; nullptr where its family has it
   Labels labels;
   std::vector<Taint> taints;
-  bool schedulable = true;
+  bool cordoned = false;
+  bool ready = true;
   // The UltraServer this node is a member of, from tahoma.dev/ultraserverId and /z, else AWS's
   // ultraserverId with ultraserverNodeId, else the node labels neuron.amazonaws.com/
   // ultraserver-server-id-4 and -node-id-4 (docs/reference/aws-dra-driver.md#ultraserver-labels).
@@ -149,6 +151,8 @@ struct Node {
   std::uint8_t z = 0;
   std::optional<ElectedModes> elected;  // nullopt: it takes part in no election, or does not say
 
+  // Whether pods may be placed on it, as far as its taints and labels let them.
+  bool schedulable() const { return ready && !cordoned; }
   const Device& device(std::uint16_t index) const {
     return family->devices->devices[index]->device;
   }

@@ -55,6 +55,8 @@ std::string_view ToString(BlockedReason reason) {
   switch (reason) {
     case BlockedReason::kWaitsForCapacity:
       return "WaitsForCapacity";
+    case BlockedReason::kWaitsForRepair:
+      return "WaitsForRepair";
     case BlockedReason::kNeverFits:
       return "NeverFits";
     case BlockedReason::kInvalid:

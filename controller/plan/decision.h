@@ -67,11 +67,13 @@ struct Placement {
 
 enum class BlockedReason : std::uint8_t {
   kWaitsForCapacity,  // would fit if what others hold were free
+  kWaitsForRepair,    // would fit if nodes that are not ready, or chips and links that do not work,
+                      // came back and all were free
   kNeverFits,         // not with the nodes that exist now, even if all of them were free
   kInvalid,           // the request contradicts itself or is not supported: has to be changed
 };
 
-// CamelCase, for conditions and events: "WaitsForCapacity", "NeverFits", "Invalid".
+// CamelCase, for conditions and events: "WaitsForCapacity", "WaitsForRepair", …
 std::string_view ToString(BlockedReason reason);
 
 struct Blocked {

@@ -11,11 +11,15 @@
 namespace tahoma::controller {
 namespace {
 
+// The taint of a chip that does not work (dra-plugin/inventory/pool.h).
+constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
+
 std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
 
 // Taints of a device that the request does not tolerate; ours is tolerated by who we are.
-bool Tolerated(const Device& device, const DeviceRequest& request) {
+bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired) {
   return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {
+    if (repaired && taint.key == kUnhealthyTaint) return true;
     if (taint.effect == TaintEffect::kNone || Tolerates(ManagedToleration(), taint)) return true;
     return std::any_of(request.tolerations.begin(), request.tolerations.end(),
                        [&](const Toleration& t) { return Tolerates(t, taint); });
@@ -67,7 +71,7 @@ Room RoomOf(const NodeState& state) {
   Room room;
   room.node = state.node.get();
   const NodeTemplate& devices = *state.node->family->devices;
-  if (state.node->schedulable) {
+  if (state.node->schedulable()) {
     room.chips = static_cast<std::uint16_t>(devices.chip_mask & ~state.BusyChips());
   }
   room.unhealthy = static_cast<std::uint16_t>(devices.chip_mask & ~devices.healthy_mask);
@@ -79,7 +83,8 @@ Room RoomOf(const NodeState& state) {
 }
 
 std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const Room& room) {
-  if (!member.spec->node.Admits(*room.node) || !room.node->schedulable) return std::nullopt;
+  const bool open = room.node->schedulable() && member.spec->node.Admits(*room.node);
+  if (!open && !room.repaired) return std::nullopt;
   tries_ = 0;
   MemberFit fit;
   if (FitClaims(member, 0, room, fit)) return fit;
@@ -119,7 +124,7 @@ std::optional<MemberFitter::Pick> MemberFitter::Open(const CompiledRequest& requ
   for (const std::uint16_t index : eligible.devices) {
     const Device& device = room.node->device(index);
     const DeviceRole& role = room.node->role(index);
-    if (!Tolerated(device, *alternative.spec)) continue;
+    if (!Tolerated(device, *alternative.spec, room.repaired)) continue;
     if (!any && IsQuietlyUnhealthy(room, device, role)) continue;
     const bool lnc_fits = alternative.lnc == 0 || alternative.lnc == role.lnc;
     const bool free = IsFree(room, role) && (role.kind != DeviceKind::kCore || lnc_fits);

@@ -37,6 +37,7 @@ struct Room {
   // How many nodes of its UltraServer may work with it for a claim that says so (1, 2 and 4 as
   // bits): those that were elected or, on a node that is in use, those of the mode that was chosen.
   std::uint8_t server_sizes = 0b111;
+  bool repaired = false;  // as if the node were ready and its chips were not tainted as unhealthy
 };
 
 Room RoomOf(const NodeState& state);
@@ -58,6 +59,7 @@ class MemberFitter {
   MemberFitter(Eligibility& eligibility, const ChipChoice& choice)
       : eligibility_(eligibility), choice_(choice) {}
 
+  // Of a repaired room the caller has seen that the node would admit the pod.
   std::optional<MemberFit> Fit(const CompiledMember& member, const Room& room);
   // The steps of the gangs before are forgotten.
   void StartDecision() { steps_left_ = kStepsPerDecision; }

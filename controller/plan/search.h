@@ -69,6 +69,9 @@ class Search {
   // Whether each pod that holds chips already has them in the layer that is its own at that place.
   bool Contains(const CompiledGang& gang, int box, const UnitState& unit, const torus::Box& place);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
+  // The only units that have devices with the values that selectors require, where these are nodes'
+  // own; nullopt when any unit may.
+  std::optional<std::vector<UnitId>> PinnedUnits(const CompiledMember& member);
   // Whether nodes of one family, all free, may differ in whether the member fits.
   bool FitReadsOwn(const CompiledMember& member, const Node& node);
   // Whether nodes of some kind could take the pods of the box, were everything free. If not,
@@ -154,9 +157,7 @@ class Search {
   template <typename Try>
   bool Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
              WallTime now, const Try& attempt);
-  // The only units that have devices with the values that selectors require, where these are nodes'
-  // own; nullopt when any unit may.
-  std::optional<std::vector<UnitId>> PinnedUnits(const CompiledMember& member);
+  // The same for all members of the box together.
   std::optional<std::vector<UnitId>> PinnedUnits(const CompiledGang& gang, int box);
   // Of these units, or of the whole fleet.
   template <typename F>

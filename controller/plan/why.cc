@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "controller/plan/causes.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -162,8 +163,12 @@ struct BoxSurvey {
   // where it would be another one once the election is over or cores are released.
   std::size_t other_mode = 0;
   std::size_t mode_may_change = 0;
-  UnitId mode_unit;          // one of them
-  std::size_t boxes = 0;     // that the large ones have room for at most, were everything free
+  UnitId mode_unit;       // one of them
+  std::size_t boxes = 0;  // that the large ones have room for at most, were everything free
+  // Of the large ones, those with such a box that the pods may use, were everything repaired, and
+  // the boxes that these have room for at most.
+  std::size_t repairable = 0;
+  std::size_t boxes_repaired = 0;
   std::optional<Miss> miss;  // the nearest
   const torus::Box* largest = nullptr;
   UnitId largest_unit;
@@ -192,11 +197,26 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeD
     const torus::ChipMask chips = torus::ChipMask{node.family->devices->healthy_mask} << (16 * z);
     working |= chips;
     const bool admits =
-        node.schedulable && std::any_of(demands.begin(), demands.end(),
-                                        [&](const NodeDemand* one) { return one->Admits(node); });
+        node.schedulable() && std::any_of(demands.begin(), demands.end(),
+                                          [&](const NodeDemand* one) { return one->Admits(node); });
     if (admits) open |= chips;
   }
   return {working, open};
+}
+
+// Chips on nodes that some pod of the box may use, were all of them repaired.
+torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands,
+                                   const UnitState& unit, const ClusterState& state) {
+  torus::ChipMask chips = 0;
+  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
+    if (!unit.nodes[z].valid()) continue;
+    const Node& node = *state.node(unit.nodes[z]).node;
+    const bool admits = std::any_of(demands.begin(), demands.end(), [&](const NodeDemand* one) {
+      return AdmitsWhenReady(*one, node);
+    });
+    if (admits) chips |= torus::ChipMask{node.family->devices->chip_mask} << (16 * z);
+  }
+  return chips;
 }
 
 // Whether the box, which the modes do not serve now, may be served without another election: after
@@ -244,7 +264,11 @@ void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& 
   const auto [working, open] = Usable(demands, unit, state);
   survey.boxes +=
       static_cast<std::size_t>(torus::ChipCount(open) / std::max(1, gang.chips_per_box()));
+  const torus::ChipMask repaired = UsableWhenRepaired(demands, unit, state);
+  survey.boxes_repaired +=
+      static_cast<std::size_t>(torus::ChipCount(repaired) / std::max(1, gang.chips_per_box()));
   if (++survey.large > kUnitsCompared && survey.able > 0) return;
+  bool repairable = false;
   const torus::Box* free = LargestFree(unit);
   if (free != nullptr && (survey.largest == nullptr ||
                           torus::ChipCount(free->mask) > torus::ChipCount(survey.largest->mask))) {
@@ -258,6 +282,7 @@ void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& 
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
       if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
+      repairable = repairable || ((place.mask & ~repaired) == 0 && unit.modes.Serve(place));
       if ((place.mask & ~working) != 0) continue;
       if (!unit.modes.Serve(place)) {
         other_mode = true;
@@ -279,6 +304,7 @@ void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& 
     ++survey.other_mode;
     survey.mode_may_change += mode_may_change ? 1U : 0U;
   }
+  survey.repairable += repairable ? 1U : 0U;
   survey.working += works ? 1U : 0U;
   survey.able += fits ? 1U : 0U;
 }
@@ -304,8 +330,29 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
   return survey;
 }
 
+// Why each node is in no such box. One that some pod of the box may use is not kept away.
+Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
+  const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
+  Causes causes;
+  for (std::size_t i = 0; i < state.node_count(); ++i) {
+    const auto& node = state.node(NodeId(i)).node;
+    if (node == nullptr) continue;
+    std::string cause = CauseOf(*demands.front(), *node);
+    const bool open = std::any_of(demands.begin(), demands.end(), [&](const NodeDemand* demand) {
+      return CauseOf(*demand, *node).empty();
+    });
+    const NodeTemplate& devices = *node->family->devices;
+    if (open) {
+      cause = devices.healthy_mask == devices.chip_mask ? "in units without such a box"
+                                                        : "with unhealthy chips";
+    }
+    causes.Add(cause);
+  }
+  return causes;
+}
+
 // Why no unit could hold the box even with nothing running; empty when one could.
-std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey,
+std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& survey,
                          const ClusterState& state) {
   const std::string have =
       fmt::format("; {} {} its devices, but none is", Plural(survey.units, "unit"),
@@ -324,10 +371,8 @@ std::string NeverBecause(const CompiledGang& gang, const BoxSurvey& survey,
         Plural(survey.large, "unit"));
   }
   if (survey.able == 0) {
-    return fmt::format(
-        "; {} could hold it, but the node selector, node affinity or tolerations of its pods, or "
-        "cordons, leave none",
-        Plural(survey.working, "unit"));
+    return fmt::format("; {} could hold it, but none admits it: {}", Plural(survey.working, "unit"),
+                       CausesOf(gang, box, state).ToString());
   }
   if (survey.boxes < static_cast<std::size_t>(gang.boxes)) {
     return fmt::format(
@@ -400,8 +445,10 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   why.message = fmt::format("needs {}", gang.Describe());
   if (gang.boxes > 1)
     why.message += fmt::format(", found {} of {}", obstacle.boxes_found, gang.boxes);
-  if (const std::string never = NeverBecause(gang, survey, state); !never.empty()) {
-    why.reason = BlockedReason::kNeverFits;
+  if (const std::string never = NeverBecause(gang, obstacle.box, survey, state); !never.empty()) {
+    const bool repairable =
+        survey.repairable > 0 && survey.boxes_repaired >= static_cast<std::size_t>(gang.boxes);
+    why.reason = repairable ? BlockedReason::kWaitsForRepair : BlockedReason::kNeverFits;
     why.message += never;
     return why;
   }
@@ -430,22 +477,35 @@ Room EmptyRoom(const NodeState& node) {
   return RoomOf(empty);
 }
 
+// The same if the node were ready and all its chips and links worked.
+Room RepairedRoom(const NodeState& node) {
+  Room room = EmptyRoom(node);
+  room.chips = node.node->family->devices->chip_mask;
+  room.unhealthy = 0;
+  room.down = {};
+  room.repaired = true;
+  return room;
+}
+
 // What the nodes could do with a member.
 struct NodeSurvey {
-  std::size_t eligible = 0;    // nodes that have its devices
-  std::size_t admitted = 0;    // of them, those that it may use
-  std::size_t able = 0;        // of them, those that it fits, were everything free
-  std::size_t other_mode = 0;  // of the admitted, those that elected no UltraServer of its size
-  std::size_t pods = 0;        // such members that these hold at most, were everything free
-  int most_free = -1;          // chips
-  std::string most_free_node;  // of those that it fits
-  int nearest_free = -1;       // chips of those where too few are free
+  std::size_t eligible = 0;       // nodes that have its devices
+  std::size_t admitted = 0;       // of them, those that it may use
+  std::size_t able = 0;           // of them, those that it fits, were everything free
+  std::size_t other_mode = 0;     // of the admitted, those that elected no UltraServer of its size
+  std::size_t pods = 0;           // such members that these hold at most, were everything free
+  std::size_t pods_repaired = 0;  // the same were everything repaired too
+  Causes causes;                  // of the nodes, one each
+  bool closed = false;            // the Node objects of some keep the pod away
+  int most_free = -1;             // chips
+  std::string most_free_node;     // of those that it fits
+  int nearest_free = -1;          // chips of those where too few are free
   std::optional<Miss> miss;
 };
 
-// How many such members the node holds at most when everything is free.
-std::size_t PodsOn(const Node& node, const MemberFitter::Demand& demand) {
-  const int chips = std::popcount(node.family->devices->healthy_mask);
+// How many such members these chips of the node hold at most when everything is free.
+std::size_t PodsOn(const Node& node, std::uint16_t mask, const MemberFitter::Demand& demand) {
+  const int chips = std::popcount(mask);
   const hw::InstanceType* type = node.family->type;
   const int per_chip = type == nullptr ? kCoresPerChip : type->chip->physical_cores;
   if (demand.cores > 0) {
@@ -457,7 +517,7 @@ std::size_t PodsOn(const Node& node, const MemberFitter::Demand& demand) {
 void SurveyNode(const CompiledMember& member, std::size_t before, const NodeState& node,
                 const MemberFitter::Demand& demand, const ClusterState& state, NodeSurvey& survey) {
   ++survey.able;
-  survey.pods += PodsOn(*node.node, demand);
+  survey.pods += PodsOn(*node.node, node.node->family->devices->healthy_mask, demand);
   const UnitState& unit = state.unit(node.unit);
   const torus::ChipMask chips = kInstance << (16 * node.z);
   const int free = torus::ChipCount(unit.free & chips);
@@ -474,29 +534,52 @@ void SurveyNode(const CompiledMember& member, std::size_t before, const NodeStat
   survey.miss = miss;
 }
 
+using FitsByFamily = std::map<const NodeFamily*, bool>;
+
 NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, MemberFitter& fitter,
                   const ClusterState& state) {
   const CompiledMember& member = search.members()[rank];
   const std::size_t before = rank;
   NodeSurvey survey;
-  std::map<const NodeFamily*, bool> fits_empty;
+  FitsByFamily empty;
+  FitsByFamily repaired;
+  const auto pinned = search.PinnedUnits(member);
   for (std::size_t i = 0; i < state.node_count(); ++i) {
     const NodeState& node = state.node(NodeId(i));
     if (node.node == nullptr) continue;
-    const auto demand = search.DemandOf(member, *node.node);
-    if (!demand) continue;
+    const NodeDemand& wants = gang.members[rank].spec->node;
+    const std::string cause = CauseOf(wants, *node.node);
+    survey.closed = survey.closed || !cause.empty();
+    const bool may = !pinned || std::binary_search(pinned->begin(), pinned->end(), node.unit);
+    const auto demand = may ? search.DemandOf(member, *node.node) : std::nullopt;
+    if (!demand) {
+      survey.causes.Add(cause.empty() ? "without devices that match" : cause);
+      continue;
+    }
     ++survey.eligible;
-    if (!node.node->schedulable || !gang.members[rank].spec->node.Admits(*node.node)) continue;
+    const bool alone = member.nodes != 0 || search.FitReadsOwn(member, *node.node);
+    const auto fits = [&](FitsByFamily& known, const Room& room) {
+      const auto found = known.find(node.node->family.get());
+      if (found != known.end() && !alone) return found->second;
+      return known[node.node->family.get()] = fitter.Fit(member, room).has_value();
+    };
+    const NodeTemplate& devices = *node.node->family->devices;
+    const Room room = EmptyRoom(node);
+    const bool able = cause.empty() && fits(empty, room);
+    const bool repairs =
+        able || (AdmitsWhenReady(wants, *node.node) && fits(repaired, RepairedRoom(node)));
+    if (repairs) survey.pods_repaired += PodsOn(*node.node, devices.chip_mask, *demand);
+    if (!cause.empty()) {
+      survey.causes.Add(cause);
+      continue;
+    }
     ++survey.admitted;
-    const auto known = fits_empty.find(node.node->family.get());
-    const bool other_mode = member.nodes != 0 && (EmptyRoom(node).server_sizes & member.nodes) == 0;
+    const bool other_mode = member.nodes != 0 && (room.server_sizes & member.nodes) == 0;
     survey.other_mode += other_mode ? 1U : 0U;
-    const bool fits =
-        known != fits_empty.end() && !search.FitReadsOwn(member, *node.node) && member.nodes == 0
-            ? known->second
-            : fitter.Fit(member, EmptyRoom(node)).has_value();
-    fits_empty[node.node->family.get()] = fits;
-    if (fits && node.unit.valid()) SurveyNode(member, before, node, *demand, state, survey);
+    survey.causes.Add(able      ? "with too few free chips"
+                      : repairs ? "with unhealthy chips or links"
+                                : "that cannot meet all requests and constraints");
+    if (able && node.unit.valid()) SurveyNode(member, before, node, *demand, state, survey);
   }
   return survey;
 }
@@ -512,9 +595,9 @@ std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeS
   const std::string pod = PodText(gang, rank);
   if (survey.admitted == 0) {
     return fmt::format(
-        "{} the devices that {} asks for, but its node selector, node affinity or tolerations, or "
-        "cordons, leave none of them",
-        survey.eligible == 1 ? "1 node has" : fmt::format("{} nodes have", survey.eligible), pod);
+        "{} the devices that {} asks for, but none admits it: {}",
+        survey.eligible == 1 ? "1 node has" : fmt::format("{} nodes have", survey.eligible), pod,
+        survey.causes.ToString());
   }
   if (survey.able == 0 && survey.other_mode == survey.admitted) {
     return fmt::format(
@@ -526,8 +609,8 @@ std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeS
   if (survey.able == 0) {
     return fmt::format(
         "{}: no node can meet all its requests and constraints at once, even with nothing running "
-        "({} tried)",
-        pod, Plural(survey.admitted, "node"));
+        "({} tried); {}",
+        pod, Plural(survey.admitted, "node"), survey.causes.ToString());
   }
   return "";
 }
@@ -539,8 +622,13 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   const CompiledMember& member = search.members()[rank];
   const NodeSurvey survey = Survey(gang, rank, search, fitter, state);
   if (survey.eligible == 0) return ExplainNoHardware(gang, rank, obstacle, fitter, state);
+  // When so many such pods do not fit, were everything free.
+  const auto reason_without = [&](std::size_t pods) {
+    return survey.pods_repaired >= pods ? BlockedReason::kWaitsForRepair
+                                        : BlockedReason::kNeverFits;
+  };
   if (const std::string never = NeverBecause(gang, rank, survey); !never.empty()) {
-    return Refused(BlockedReason::kNeverFits, never);
+    return Refused(reason_without(1), never);
   }
   const auto demand =
       search.DemandOf(member, *state.node(*state.FindNode(survey.most_free_node)).node);
@@ -549,7 +637,7 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
       search.members().begin(), search.members().end(),
       [&](const auto& other) { return other.alike == member.alike && other.pinned_node.empty(); }));
   if (alike > survey.pods && !member.chooses && demand->chips + demand->cores > 0) {
-    return Refused(BlockedReason::kNeverFits,
+    return Refused(reason_without(alike),
                    fmt::format("{} need {} of one node each; the nodes that have them can hold {} "
                                "of these pods, even with nothing running",
                                Plural(alike, "pod"), amount, survey.pods));
@@ -568,6 +656,7 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
                        ? ", but not side by side on its ring with all links working"
                        : ", but not such as its selectors and constraints ask for";
   }
+  if (survey.closed) why.message += "; " + survey.causes.ToString();
   Finish(state, survey.miss, why);
   return why;
 }

@@ -15,6 +15,13 @@ using controller::GangReason;
 
 namespace {
 
+// Reasons of those for whom there is no room now. All but kWaitsForCapacity also say that there
+// would be none if nobody held anything.
+bool IsForWantOfRoom(GangReason reason) {
+  return reason == GangReason::kWaitsForCapacity || reason == GangReason::kWaitsForRepair ||
+         reason == GangReason::kNeverFits;
+}
+
 const controller::apiserver::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
 const controller::apiserver::ResourceName kPods{"", "pods"};
 const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
@@ -311,7 +318,7 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);
   }
-  if (view.reason != GangReason::kWaitsForCapacity && view.reason != GangReason::kNeverFits) return;
+  if (!IsForWantOfRoom(view.reason)) return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
   const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");
   if (!shape || !per_pod.is_string()) return;
@@ -322,7 +329,7 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
   // Claims that do not add up to the shape never fit it.
   const int chips = wish.shape[0] * wish.shape[1] * wish.shape[2] * wish.slices;
   if (spec.at("members").get<int>() * wish.chips_per_pod != chips) return;
-  if (CanPlace(Fleet(view.reason == GangReason::kNeverFits), wish)) {
+  if (CanPlace(Fleet(view.reason != GangReason::kWaitsForCapacity), wish)) {
     world_.Fail("gang {} waits as {} and it fits: {}", name, ToString(view.reason), view.message);
   }
 }
@@ -330,8 +337,9 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
 void Checks::CheckPodWaits(const controller::GangView& view, const json& pod) {
   const json& chips = At(pod, "/metadata/annotations/sim~1chips-per-pod");
   if (!chips.is_string()) return;
-  if (view.reason != GangReason::kWaitsForCapacity && view.reason != GangReason::kNeverFits) return;
-  if (SomeNodeHas(std::stoi(chips.get<std::string>()), view.reason == GangReason::kNeverFits)) {
+  if (!IsForWantOfRoom(view.reason)) return;
+  if (SomeNodeHas(std::stoi(chips.get<std::string>()),
+                  view.reason != GangReason::kWaitsForCapacity)) {
     world_.Fail("pod {} waits as {} and it fits: {}", view.ref.key.name, ToString(view.reason),
                 view.message);
   }

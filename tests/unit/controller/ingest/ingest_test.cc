@@ -74,6 +74,20 @@ TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   }
 }
 
+TEST(ParseNodeTest, ANodeIsReadyUnlessItsConditionSaysOtherwise) {
+  json object = json::parse(R"({"metadata": {"name": "n"}})");
+  EXPECT_TRUE(ParseNode(object)->ready) << "it has no condition yet";
+  for (const auto& [status, ready] :
+       {std::pair{"True", true}, std::pair{"False", false}, std::pair{"Unknown", false}}) {
+    object["status"]["conditions"] = {{{"type", "DiskPressure"}, {"status", "False"}},
+                                      {{"type", "Ready"}, {"status", status}}};
+    EXPECT_EQ(ParseNode(object)->ready, ready) << status;
+    EXPECT_TRUE(ParseNode(object)->schedulable) << "not cordoned, " << status;
+  }
+  object["spec"]["unschedulable"] = true;
+  EXPECT_FALSE(ParseNode(object)->schedulable);
+}
+
 TEST(ParseClaimTest, ReadsRequestsAndAllocation) {
   const auto claim = ParseClaim(json::parse(R"({"metadata": {"name": "c", "namespace": "ns",
       "uid": "u", "resourceVersion": "9", "finalizers":
@@ -158,6 +172,22 @@ TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
   join.OnSliceGone("c");
   EXPECT_THAT(DevicesOf(join.OnSliceGone("d")), ElementsAre());
   EXPECT_TRUE(std::holds_alternative<NodeGone>(*join.OnNodeGone("n")));
+}
+
+TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
+  FleetJoin join;
+  NodeObject node{.name = "n", .labels = {}, .taints = {}};
+  const auto facts = [](const std::optional<Command>& command) {
+    return *std::get<NodeSeen>(*command).node;
+  };
+  EXPECT_TRUE(facts(join.OnNode(node)).ready);
+  node.ready = false;
+  EXPECT_FALSE(facts(join.OnNode(node)).ready);
+  EXPECT_FALSE(join.OnNode(node)) << "the same again";
+  node.schedulable = false;
+  const NodeFacts cordoned = facts(join.OnNode(node));
+  EXPECT_FALSE(cordoned.ready);
+  EXPECT_FALSE(cordoned.schedulable);
 }
 
 TEST(FleetJoinTest, OtherDriversAreNotOurs) {

@@ -127,6 +127,7 @@ TEST_F(SchedulingQueueTest, ABlockedGangIsPlannedAgainOnlyWhenCapacityIsFreed) {
 TEST_F(SchedulingQueueTest, EveryAnswerOfThePlannerHasItsReason) {
   const std::map<BlockedReason, GangReason> reasons = {
       {BlockedReason::kWaitsForCapacity, GangReason::kWaitsForCapacity},
+      {BlockedReason::kWaitsForRepair, GangReason::kWaitsForRepair},
       {BlockedReason::kNeverFits, GangReason::kNeverFits},
       {BlockedReason::kInvalid, GangReason::kInvalid}};
   for (const auto& [blocked, reason] : reasons) {

@@ -245,9 +245,9 @@ TEST_F(PlannerClaimsTest, AllTakesEveryDeviceThatMatchesOrNothing) {
   EXPECT_EQ(DevicesFor("q", AllClaim("any"))[0], "WaitsForCapacity") << "fifteen are not all";
 }
 
-TEST_F(PlannerClaimsTest, AllOfANodeWithABrokenChipNeverFits) {
+TEST_F(PlannerClaimsTest, AllOfANodeWithABrokenChipWaitsForItsRepair) {
   state_.PutNode(NodeFactsOf({.name = "n0", .broken = 0x0008}));
-  EXPECT_EQ(DevicesFor("p", AllClaim("any"))[0], "NeverFits");
+  EXPECT_EQ(DevicesFor("p", AllClaim("any"))[0], "WaitsForRepair");
 }
 
 TEST_F(PlannerClaimsTest, AllMeansTheDevicesThatTheSelectorsLeave) {
@@ -272,7 +272,7 @@ TEST_F(PlannerClaimsTest, AWholeNodeIsOneDeviceAndTakesEveryChip) {
 TEST_F(PlannerClaimsTest, ANodeInUseOrBrokenIsNotWhole) {
   state_.PutNode(
       NodeFactsOf({.name = "a", .type = "trn2u.48xlarge", .ultra_server = "us-0", .broken = 1}));
-  EXPECT_EQ(DevicesFor("p", NodeClaim("any"))[0], "NeverFits");
+  EXPECT_EQ(DevicesFor("p", NodeClaim("any"))[0], "WaitsForRepair");
   state_.PutNode(
       NodeFactsOf({.name = "b", .type = "trn2u.48xlarge", .ultra_server = "us-0", .z = 1}));
   Occupy("b", {3});

@@ -112,7 +112,7 @@ TEST_F(PlannerTest, BrokenChipsAndLinksAreAvoided) {
   state_.PutNode(NodeFactsOf({.name = "n0", .broken = 0x0001}));
   const Decision whole = Run(Shaped("a", 1, "4x4", 16));
   ASSERT_TRUE(whole.blocked);
-  EXPECT_EQ(whole.blocked->reason, BlockedReason::kNeverFits);
+  EXPECT_EQ(whole.blocked->reason, BlockedReason::kWaitsForRepair);
   const Decision row = Run(Shaped("b", 1, "4x1", 4));
   ASSERT_TRUE(row.placement);
   EXPECT_EQ(row.placement->slices[0].box.mask & 1U, 0U);

@@ -270,18 +270,137 @@ TEST_F(PlannerWorldTest, ABoxOnACordonedNodeIsNotCalledBroken) {
   NodeFacts facts = Lone("n0");
   facts.schedulable = false;
   state_.PutNode(facts);
-  const std::string cordoned =
-      "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit could hold it, but the node selector, "
-      "node affinity or tolerations of its pods, or cordons, leave none";
-  EXPECT_EQ(Why(Pods("g", {16}, "4x4")), cordoned);
+  const std::string could =
+      "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit could hold it, but none admits it: "
+      "0/1 "
+      "nodes: ";
+  EXPECT_EQ(Why(Pods("g", {16}, "4x4")), could + "1 cordoned");
   state_.PutNode(Lone("n0"));
   GangSpec elsewhere = Pods("h", {16}, "4x4");
   elsewhere.members[0].node.all = {NodeIs("n7")};
-  EXPECT_EQ(Why(elsewhere), cordoned);
+  EXPECT_EQ(Why(elsewhere), could + "1 not matching the node selector");
   facts = Lone("n0");
   facts.taints = {{.key = "team", .value = "red"}};
   state_.PutNode(facts);
-  EXPECT_EQ(Why(Pods("i", {16}, "4x4")), cordoned);
+  EXPECT_EQ(Why(Pods("i", {16}, "4x4")), could + "1 with taint team=red not tolerated");
+}
+
+TEST_F(PlannerWorldTest, EachCauseThatKeepsNodesAwayIsCountedByItsName) {
+  for (int i = 0; i < 640; ++i) {
+    NodeFacts facts = NodeFactsOf({.name = fmt::format("n{:03}", i), .cores = false});
+    facts.ready = i >= 600;
+    facts.schedulable = i < 600;
+    if (!facts.ready) {
+      facts.taints = {{.key = "node.kubernetes.io/unreachable",
+                       .value = "",
+                       .effect = TaintEffect::kNoExecute}};
+    }
+    state_.PutNode(std::move(facts));
+  }
+  EXPECT_EQ(
+      Why(Pods("p", {16})),
+      "WaitsForRepair: 640 nodes have the devices that the pod asks for, but none admits it: 0/640 "
+      "nodes: 600 not ready, 40 cordoned");
+  EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
+            "WaitsForRepair: needs 4x4x1 = 16 chips of one unit; 640 units could hold it, but none "
+            "admits it: 0/640 nodes: 600 not ready, 40 cordoned");
+}
+
+TEST_F(PlannerWorldTest, ACauseThatOutlastsARepairIsTheOneThatIsNamed) {
+  NodeFacts facts = Lone("n0");
+  facts.ready = false;
+  facts.schedulable = false;
+  state_.PutNode(facts);
+  const std::string has =
+      "NeverFits: 1 node has the devices that the pod asks for, but none admits it: ";
+  EXPECT_EQ(Why(Pods("p", {16})), has + "0/1 nodes: 1 cordoned");
+  facts.schedulable = true;
+  facts.taints = {{.key = "node.kubernetes.io/not-ready", .value = ""},
+                  {.key = "team", .value = "red"}};
+  state_.PutNode(facts);
+  EXPECT_EQ(Why(Pods("p", {16})), has + "0/1 nodes: 1 with taint team=red not tolerated");
+  // Ready again, and the taint that says otherwise is about to go.
+  facts.ready = true;
+  facts.taints.pop_back();
+  state_.PutNode(facts);
+  EXPECT_EQ(Why(Pods("p", {16})),
+            "WaitsForRepair: 1 node has the devices that the pod asks for, but none admits it: 0/1 "
+            "nodes: "
+            "1 not ready");
+}
+
+TEST_F(PlannerWorldTest, ANodeThatIsKeptFromABoxByItsUnitsOthersIsNotBlamed) {
+  AddUltraServer(state_, "us-0", false);
+  NodeFacts away = NodeFactsOf({.name = "us-0-n2",
+                                .type = "trn2u.48xlarge",
+                                .ultra_server = "us-0",
+                                .z = 2,
+                                .cores = false});
+  away.schedulable = false;
+  state_.PutNode(away);
+  EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
+            "NeverFits: needs 4x4x4 = 64 chips of one unit; 1 unit could hold it, but none admits "
+            "it: 0/4 "
+            "nodes: 3 in units without such a box, 1 cordoned");
+}
+
+TEST_F(PlannerWorldTest, CausesOfNodesAndOfTheirDevicesStandSideBySide) {
+  NodeFacts away = Lone("n0");
+  away.ready = false;
+  state_.PutNode(away);
+  state_.PutNode(NodeFactsOf({.name = "n1", .broken = 0xff00}));
+  state_.PutNode(NodeFactsOf({.name = "n2", .type = "trn2.3xlarge"}));
+  NodeFacts red = Lone("n3");
+  red.taints = {{.key = "team", .value = "red"}};
+  state_.PutNode(red);
+  NodeFacts elsewhere = Lone("n4");
+  state_.PutNode(elsewhere);
+  GangSpec pod = Pods("p", {12});
+  pod.members[0].node.any_term = {
+      {{.key = "metadata.name", .op = NodeOperator::kNotIn, .values = {"n4"}, .field = true}}};
+  EXPECT_EQ(Why(pod),
+            "WaitsForRepair: the pod: no node can meet all its requests and constraints at once, "
+            "even with nothing running (1 node tried); 0/5 nodes: 1 not matching node affinity, 1 "
+            "not ready, 1 with taint team=red not tolerated, 1 with unhealthy chips or links, 1 "
+            "without devices that match");
+  Occupy("n4", {"neuron-device-0", "neuron-device-1", "neuron-device-2", "neuron-device-3",
+                "neuron-device-4"});
+  pod.members[0].node.any_term.clear();
+  EXPECT_THAT(Why(pod),
+              HasSubstr("WaitsForCapacity: the pod needs 12 chips of one node; 1 node "
+                        "could give them, the most free chips are 11 on n4; 0/5 nodes: "
+                        "1 not ready, 1 with taint team=red not tolerated, 1 with too few "
+                        "free chips, 1 with unhealthy chips or links, 1 without devices "
+                        "that match"));
+}
+
+TEST_F(PlannerWorldTest, AGangThatWaitsOnlyForARepairIsNotToldThatItNeverFits) {
+  AddUltraServer(state_, "us-0", false);
+  NodeFacts away = NodeFactsOf({.name = "us-0-n2",
+                                .type = "trn2u.48xlarge",
+                                .ultra_server = "us-0",
+                                .z = 2,
+                                .cores = false});
+  away.ready = false;
+  state_.PutNode(away);
+  const GangSpec whole = Pods("g", {16, 16, 16, 16}, "4x4x4");
+  EXPECT_THAT(Why(whole), HasSubstr("WaitsForRepair: needs 4x4x4"));
+  away.ready = true;
+  away.devices[3].taints.push_back({"tahoma.dev/unhealthy", "hbm", TaintEffect::kNoExecute});
+  state_.PutNode(away);
+  EXPECT_THAT(Why(whole), HasSubstr("WaitsForRepair: needs 4x4x4"));
+  EXPECT_THAT(Why(Pods("p", {16, 16, 16, 16})), HasSubstr("WaitsForRepair: 4 pods need 16 chips"));
+  EXPECT_THAT(Why(Pods("q", {16, 16, 16, 16, 16})), HasSubstr("NeverFits: 5 pods need 16 chips"));
+  GangSpec two = Pods("h", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
+  two.slices = 2;
+  EXPECT_THAT(Why(two), HasSubstr("NeverFits: needs 2 times 4x4x4"));
+  away.devices[3].taints.pop_back();
+  away.devices[3].attributes.push_back({{"tahoma.dev", "linksDown"}, std::string("x+")});
+  state_.PutNode(away);
+  EXPECT_THAT(Why(whole), HasSubstr("WaitsForRepair: needs 4x4x4"));
+  away.devices[3].attributes.pop_back();
+  state_.PutNode(away);
+  EXPECT_EQ(Why(whole), "placed on us-0 4x4x4+0,0,0");
 }
 
 TEST_F(PlannerWorldTest, ABoxThatIsLargerThanEveryUnitIsCalledSo) {
