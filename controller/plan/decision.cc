@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/base/check.h"
+
 namespace tahoma::controller {
 
 WallTime EndOf(WallTime now, std::chrono::seconds runtime) {
@@ -49,6 +51,32 @@ std::vector<std::shared_ptr<const Holding>> Placement::Holdings(const GangSpec& 
     }
   }
   return holdings;
+}
+
+void CheckNobodyHolds(const ClusterState& state, const Holding& holding) {
+  const NodeState* node = nullptr;  // devices of one node stand together
+  for (const Holding::HeldDevice& device : holding.devices) {
+    if (device.admin_access) continue;
+    if (node == nullptr || node->node->name != device.node) {
+      const auto id = state.FindNode(device.node);
+      TAHOMA_CHECK(id.has_value());
+      node = &state.node(*id);
+    }
+    const DeviceRole role = node->node->RoleNamed(device.device);
+    switch (role.kind) {
+      case DeviceKind::kNode:
+        TAHOMA_CHECK((node->BusyChips() & node->node->family->devices->chip_mask) == 0);
+        break;
+      case DeviceKind::kChip:
+        TAHOMA_CHECK(node->busy_cores[role.chip] == 0);
+        break;
+      case DeviceKind::kCore:
+        TAHOMA_CHECK((node->busy_cores[role.chip] & role.cores) == 0);
+        break;
+      case DeviceKind::kOther:  // holds no core
+        break;
+    }
+  }
 }
 
 std::string_view ToString(BlockedReason reason) {

@@ -65,6 +65,9 @@ struct Placement {
   std::vector<std::shared_ptr<const Holding>> Holdings(const GangSpec& gang, WallTime now) const;
 };
 
+// A core is in at most one claim: what a plan gives out, nobody holds. Aborts otherwise.
+void CheckNobodyHolds(const ClusterState& state, const Holding& holding);
+
 enum class BlockedReason : std::uint8_t {
   kWaitsForCapacity,  // would fit if what others hold were free
   kWaitsForRepair,    // would fit if nodes that are not ready, or chips and links that do not work,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -152,7 +153,10 @@ const Eligible& Eligibility::Of(const std::shared_ptr<const SelectorSet>& select
   if (entry.own.empty()) return entry.eligible;
   if (LacksPin(*selectors, entry.own, node)) return nothing_;
   OwnKey key;
-  for (const std::uint16_t slot : entry.own) key.push_back(node.own[slot].get());
+  for (const std::uint16_t slot : entry.own) {
+    TAHOMA_CHECK(node.own[slot] != nullptr);  // its template says that the node keeps it
+    key.push_back(node.own[slot].get());
+  }
   std::unique_ptr<OwnEntry>& own = entry.by_values[std::move(key)];
   if (own != nullptr) return own->eligible;
   own = std::make_unique<OwnEntry>();

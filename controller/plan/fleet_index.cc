@@ -12,7 +12,10 @@ constexpr torus::ChipMask kInstance = 0xffff;
 // Forgotten when there are more distinct states than this.
 constexpr std::size_t kBoxStatesMax = 1 << 16;
 
-std::size_t SideIndex(int side) { return side == 1 ? 0 : side == 2 ? 1 : 2; }
+std::size_t SideIndex(int side) {
+  TAHOMA_CHECK(side == 1 || side == 2 || side == 4);  // else two sizes would share a key
+  return side == 1 ? 0 : side == 2 ? 1 : 2;
+}
 
 // Whether `taken` takes some of `part`, which is wholly free, but not all of it.
 bool Breaks(torus::ChipMask free, torus::ChipMask part, torus::ChipMask taken) {
@@ -20,6 +23,7 @@ bool Breaks(torus::ChipMask free, torus::ChipMask part, torus::ChipMask taken) {
 }
 
 void Improve(std::uint8_t& cost, int other) {
+  TAHOMA_CHECK(other >= 0 && other < FleetIndex::kNoRoom);  // else room would look like none
   cost = std::min(cost, static_cast<std::uint8_t>(other));
 }
 
@@ -45,6 +49,17 @@ int BreakCost(const UnitState& unit, torus::ChipMask taken) {
 std::size_t FleetIndex::BoxKey(const torus::Shape& size) {
   return SideIndex(size.extent(torus::Axis::kX)) * 9 + SideIndex(size.extent(torus::Axis::kY)) * 3 +
          SideIndex(size.extent(torus::Axis::kZ));
+}
+
+std::size_t FleetIndex::ChipKey(int chips) {
+  TAHOMA_CHECK(chips >= 1 && chips <= kChipsPerNode);  // else it were the key of a box or of cores
+  return kBoxKeys + static_cast<std::size_t>(chips) - 1;
+}
+
+std::size_t FleetIndex::CoreKey(int lnc, int cores) {
+  TAHOMA_CHECK(lnc == 1 || lnc == 2);
+  TAHOMA_CHECK(cores >= 1 && cores <= kCoresPerChip / lnc);  // else it were that of another size
+  return kBoxKeys + kChipKeys + (lnc == 1 ? 0U : 8U) + static_cast<std::size_t>(cores) - 1;
 }
 
 void FleetIndex::Sync(const ClusterState& state) {

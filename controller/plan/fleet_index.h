@@ -43,14 +43,13 @@ class FleetIndex {
   static constexpr std::size_t kChipKeys = kChipsPerNode;
   static constexpr std::size_t kCoreKeys = 8 + 4;
   static constexpr std::size_t kKeys = kBoxKeys + kChipKeys + kCoreKeys;
+  static constexpr std::uint8_t kNoRoom = 0xff;  // above every cost
 
   static std::size_t BoxKey(const torus::Shape& size);
   // n chips free on one node, 1 <= n <= 16.
-  static std::size_t ChipKey(int chips) { return kBoxKeys + static_cast<std::size_t>(chips) - 1; }
+  static std::size_t ChipKey(int chips);
   // n logical cores free in one started chip.
-  static std::size_t CoreKey(int lnc, int cores) {
-    return kBoxKeys + kChipKeys + (lnc == 1 ? 0U : 8U) + static_cast<std::size_t>(cores) - 1;
-  }
+  static std::size_t CoreKey(int lnc, int cores);
 
   // One node of each family that a unit's nodes have, by z; nullptr where it has none.
   using Class = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
@@ -81,7 +80,6 @@ class FleetIndex {
   }
 
  private:
-  static constexpr std::uint8_t kNoRoom = 0xff;
   using Costs = std::array<std::uint8_t, kKeys>;
   using Ranked = absl::btree_set<std::pair<std::uint8_t, std::uint32_t>>;
 

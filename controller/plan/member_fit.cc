@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -280,6 +281,7 @@ bool MemberFitter::TakeChips(Pick& pick, Room& room) const {
   if (type != nullptr && type->fabric == hw::FabricKind::kSwitch) shape = torus::Shape();
   const auto chosen = choice_.Choose(candidates, count, room.down, shape);
   if (!chosen) return false;
+  TAHOMA_CHECK((*chosen & ~candidates) == 0 && std::popcount(*chosen) == count);
   for (int chip = 0; chip < kChipsPerNode; ++chip) {
     if ((*chosen & BitOf(chip)) == 0) continue;
     pick.taken.push_back(room.node->family->devices->chips[static_cast<std::size_t>(chip)]);
@@ -367,6 +369,8 @@ ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector
                                          .tolerations = tolerations});
     }
   }
+  // The API server admits no more; both ways to take devices count them.
+  TAHOMA_CHECK(made.allocation.results.size() <= static_cast<std::size_t>(kResultsMax));
   // Class configs of alternatives that were not chosen do not apply.
   for (const DeviceConfig& config : claim.spec->configs) {
     const bool applies =

@@ -11,6 +11,7 @@
 #include "controller/plan/request.h"
 #include "controller/plan/search.h"
 #include "controller/plan/why.h"
+#include "lib/base/check.h"
 
 namespace tahoma::controller {
 
@@ -58,7 +59,10 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       continue;
     }
     decision.placement = search.Place(*gang, now);
-    if (decision.placement) continue;
+    if (decision.placement) {
+      TAHOMA_CHECK(decision.placement->members.size() == spec->members.size());  // whole or absent
+      continue;
+    }
     decision.blocked = Explain(*gang, search, fitter, state);
     if (!holds_some) blocked.emplace(gang->signature, *decision.blocked);
   }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "controller/model/gang.h"
+#include "lib/base/check.h"
 #include "lib/kube/cel/device_selector.h"
 #include "lib/torus/shape.h"
 
@@ -94,7 +95,10 @@ struct CompiledGang {
   std::string signature;  // equal for gangs that ask for the same
 
   int chips_per_box() const { return shapes.empty() ? 0 : shapes.front().chip_count(); }
-  std::size_t members_per_box() const { return members.size() / static_cast<std::size_t>(boxes); }
+  std::size_t members_per_box() const {
+    TAHOMA_CHECK(boxes > 0);  // only a gang that is not valid has none
+    return members.size() / static_cast<std::size_t>(boxes);
+  }
   // "4x4x4 = 64 chips of one unit", "2 x 4x4 = 32 chips", "4 chips".
   std::string Describe() const;
 };

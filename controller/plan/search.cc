@@ -7,6 +7,7 @@
 
 #include "controller/plan/box_packing.h"
 #include "controller/plan/score.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -182,7 +183,10 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
 void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now) {
   Placement part;
   part.members = members;
-  for (auto& holding : part.Holdings(gang, now)) state_.Hold(std::move(holding));
+  for (auto& holding : part.Holdings(gang, now)) {
+    CheckNobodyHolds(state_, *holding);
+    state_.Hold(std::move(holding));
+  }
   index_.Sync(state_);
 }
 
@@ -256,6 +260,7 @@ bool Search::Contains(const CompiledGang& gang, int box, const UnitState& unit,
   const auto layers =
       TileLayers(*chips, place.size.extent(torus::Axis::kZ), LayerChips(place.size));
   if (!layers) return false;
+  TAHOMA_CHECK(layers->size() == chips->size());  // one for each pod of the box
   for (std::size_t i = 0; i < chips->size(); ++i) {
     const int z = (place.origin.z + (*layers)[i]) % unit.shape().extent(torus::Axis::kZ);
     const torus::ChipMask its = place.mask & kInstance << (16 * z);

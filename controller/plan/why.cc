@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controller/plan/causes.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -630,6 +631,8 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   if (const std::string never = NeverBecause(gang, rank, survey); !never.empty()) {
     return Refused(reason_without(1), never);
   }
+  // A node that fits the pod has devices, and so a unit in which its free chips were counted.
+  TAHOMA_CHECK(!survey.most_free_node.empty());
   const auto demand =
       search.DemandOf(member, *state.node(*state.FindNode(survey.most_free_node)).node);
   const std::string amount = AmountOf(*demand);
