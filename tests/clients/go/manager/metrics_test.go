@@ -54,7 +54,7 @@ func TestMetricsOfANodeAreAsPrometheusAsks(t *testing.T) {
 		text, _ := os.ReadFile(ports)
 		if _, rest, found := strings.Cut(string(text), "adminAddress: "); found {
 			address, _, _ := strings.Cut(rest, "\n")
-			lintMetrics(t, "http://"+address)
+			lintMetrics(t, "http://"+strings.Trim(address, "\""))
 			return
 		}
 	}
