@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -177,6 +178,24 @@ Exit ExitOf(int wait_status) {
 
 enum class Marked : std::uint8_t { kNo, kYes, kCannotTell };
 
+// Whether the process of that folder of /proc has an environment, and an empty one: its two ends,
+// fields 50 and 51 of proc_pid_stat(5), are the same place. Both are 0 while it starts a program.
+// The second field, in parentheses, may hold anything.
+bool HasEmptyEnvironment(const std::filesystem::path& process) {
+  std::ifstream in(process / "stat", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string begin;
+  std::string end;
+  for (int number = 3; number <= 51; ++number) {
+    begin = std::exchange(end, {});
+    if (!(fields >> end)) return false;
+  }
+  return begin == end && end != "0";
+}
+
 // Whether the process of that folder of /proc carries the marker in its environment. While it
 // starts a program the kernel shows none (fs/proc/base.c, environ_open), but the program already,
 // which kernel threads and zombies do not have.
@@ -186,7 +205,7 @@ Marked HasMarker(const std::filesystem::path& process, const std::string& marker
   if (environment.empty()) {
     std::error_code none;
     const auto program = std::filesystem::read_symlink(process / "exe", none);
-    return program.empty() ? Marked::kNo : Marked::kCannotTell;
+    return program.empty() || HasEmptyEnvironment(process) ? Marked::kNo : Marked::kCannotTell;
   }
   const std::size_t at = environment.find(marker);
   const bool whole =
@@ -196,10 +215,12 @@ Marked HasMarker(const std::filesystem::path& process, const std::string& marker
 }
 
 // Kills every process that carries the container's id in its environment, until a look finds none:
-// one may have made another meanwhile. A process that never has an environment is let be.
+// one may have made another meanwhile. A process that is starting a program may get no processor
+// for long, on a loaded machine: it is waited for. One without an environment is let be.
 void KillMarked(const std::string& id) {
   constexpr int kLooksMost = 100;
-  constexpr int kLooksAtOne = 200;
+  constexpr int kLooksAtOne = 2000;
+  constexpr int kPauseMs = 1;
   const std::string marker = fmt::format("{}={}", kContainerIdVariable, id);
   bool killed = true;
   for (int look = 0; killed && look < kLooksMost; ++look) {
@@ -210,7 +231,7 @@ void KillMarked(const std::string& id) {
       if (name.find_first_not_of("0123456789") != std::string::npos) continue;
       Marked marked = HasMarker(entry.path(), marker);
       for (int i = 0; marked == Marked::kCannotTell && i < kLooksAtOne; ++i) {
-        std::this_thread::yield();
+        poll(nullptr, 0, kPauseMs);
         marked = HasMarker(entry.path(), marker);
       }
       if (marked != Marked::kYes) continue;
