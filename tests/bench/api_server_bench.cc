@@ -182,7 +182,7 @@ BENCHMARK(BM_BindPod)->Iterations(200)->Threads(1)->UseRealTime();
 
 void BM_ReadJson(benchmark::State& state) {
   const std::string text = NextPod();
-  for (auto _ : state) benchmark::DoNotOptimize(ReadJson(text));
+  for (auto _ : state) benchmark::DoNotOptimize(apiserver::ReadJson(text));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
 BENCHMARK(BM_ReadJson);
