@@ -8,6 +8,7 @@
 #include "controller/apiserver/request/decode_body.h"
 #include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/causes.h"
+#include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/schema/kind.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -26,41 +27,30 @@ struct Question {
   const NodeView& view;
 };
 
-const json& MemberOf(const json& object, std::string_view member) {
-  static const json none;
-  const json* const value = FindMember(object, member);
-  return value == nullptr ? none : *value;
-}
-
-std::string TextIn(const json& object, std::string_view member) {
-  const json& value = MemberOf(object, member);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
 absl::Status Wrong(const Question& question, const std::string& field, std::string_view why) {
   return InvalidError(question.review.group, question.review.kind, "",
                       {Invalid(field, "", std::string(why))});
 }
 
 absl::StatusOr<Attributes> AttributesIn(const Question& question) {
-  const json& resource = MemberOf(question.spec, "resourceAttributes");
-  const json& path = MemberOf(question.spec, "nonResourceAttributes");
+  const json& resource = ValueAt(question.spec, {"resourceAttributes"});
+  const json& path = ValueAt(question.spec, {"nonResourceAttributes"});
   if (resource.is_object() == path.is_object()) {
     return Wrong(question, "spec.resourceAttributes",
                  "exactly one of nonResourceAttributes or resourceAttributes must be specified");
   }
   if (path.is_object()) {
-    Attributes asked{.verb = TextIn(path, "verb")};
-    asked.path = TextIn(path, "path");
+    Attributes asked{.verb = TextAt(path, "verb")};
+    asked.path = TextAt(path, "path");
     return asked;
   }
-  Attributes asked{.verb = TextIn(resource, "verb"),
-                   .group = TextIn(resource, "group"),
-                   .version = TextIn(resource, "version"),
-                   .resource = TextIn(resource, "resource"),
-                   .subresource = TextIn(resource, "subresource"),
-                   .name_space = TextIn(resource, "namespace"),
-                   .name = TextIn(resource, "name")};
+  Attributes asked{.verb = TextAt(resource, "verb"),
+                   .group = TextAt(resource, "group"),
+                   .version = TextAt(resource, "version"),
+                   .resource = TextAt(resource, "resource"),
+                   .subresource = TextAt(resource, "subresource"),
+                   .name_space = TextAt(resource, "namespace"),
+                   .name = TextAt(resource, "name")};
   if (asked.resource.empty()) {
     return Wrong(question, "spec.resourceAttributes.resource", "a resource must be named");
   }
@@ -68,8 +58,8 @@ absl::StatusOr<Attributes> AttributesIn(const Question& question) {
 }
 
 absl::StatusOr<rest::Identity> SubjectIn(const Question& question) {
-  rest::Identity subject{.name = TextIn(question.spec, "user"), .groups = {}};
-  for (const json& group : MemberOf(question.spec, "groups")) {
+  rest::Identity subject{.name = TextAt(question.spec, "user"), .groups = {}};
+  for (const json& group : ValueAt(question.spec, {"groups"})) {
     if (group.is_string()) subject.groups.push_back(group.get<std::string>());
   }
   if (subject.name.empty() && subject.groups.empty()) {
@@ -95,7 +85,7 @@ json RulesOf(const Question& question) {
   json resources = json::array();
   json paths = json::array();
   for (const Rule& rule :
-       question.table.RulesFor(question.caller, TextIn(question.spec, "namespace"))) {
+       question.table.RulesFor(question.caller, TextAt(question.spec, "namespace"))) {
     if (rule.resources.empty()) {
       paths.push_back({{"verbs", rule.verbs}, {"nonResourceURLs", rule.paths}});
     } else {
@@ -124,7 +114,7 @@ absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& r
                                       const Attributes& wanted, const AccessTable& table,
                                       const NodeView& view) {
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(request));
-  const json& spec = MemberOf(*body.object, "spec");
+  const json& spec = ValueAt(*body.object, {"spec"});
   const Question question{review, wanted, spec, *request.identity, table, view};
   TAHOMA_ASSIGN_OR_RETURN(json status, StatusOfReview(question));
   json answer = {{"kind", review.kind},

@@ -46,12 +46,6 @@ std::string NodeIn(std::string_view selector) {
   return "";
 }
 
-const json& MemberOf(const json& object, std::string_view member) {
-  static const json none;
-  const json* const value = FindMember(object, member);
-  return value == nullptr ? none : *value;
-}
-
 // Whether `value`, or anything below it, names the ConfigMap or Secret as pods do: in env, envFrom,
 // volumes and imagePullSecrets.
 bool Names(const json& value, bool secret, std::string_view name) {
@@ -65,11 +59,11 @@ bool Names(const json& value, bool secret, std::string_view name) {
   static constexpr std::array<std::string_view, 3> kMapKeys = {"configMapKeyRef", "configMapRef",
                                                                "configMap"};
   for (const std::string_view key : secret ? kSecretKeys : kMapKeys) {
-    const json& reference = MemberOf(value, key);
+    const json& reference = ValueAt(value, {key});
     if (TextAt(reference, "name") == name || TextAt(reference, "secretName") == name) return true;
   }
   if (secret) {
-    for (const json& pull : MemberOf(value, "imagePullSecrets")) {
+    for (const json& pull : ValueAt(value, {"imagePullSecrets"})) {
       if (TextAt(pull, "name") == name) return true;
     }
   }
@@ -107,13 +101,13 @@ std::optional<std::string> StoredNodeView::NodeOfPod(std::string_view name_space
                                                      std::string_view name) const {
   const ObjectPtr pod = objects_.Get({"", "pods"}, ObjectKey(name_space, name));
   if (pod == nullptr) return std::nullopt;
-  return TextAt(MemberOf(*pod->body, "spec"), "nodeName");
+  return TextAt(*pod->body, {"spec", "nodeName"});
 }
 
 std::optional<std::string> StoredNodeView::NodeOfSlice(std::string_view name) const {
   const ObjectPtr slice = objects_.Get({"resource.k8s.io", "resourceslices"}, ObjectKey("", name));
   if (slice == nullptr) return std::nullopt;
-  return TextAt(MemberOf(*slice->body, "spec"), "nodeName");
+  return TextAt(*slice->body, {"spec", "nodeName"});
 }
 
 bool StoredNodeView::ClaimIsOn(std::string_view name_space, std::string_view name,
@@ -121,12 +115,11 @@ bool StoredNodeView::ClaimIsOn(std::string_view name_space, std::string_view nam
   const ObjectPtr claim =
       objects_.Get({"resource.k8s.io", "resourceclaims"}, ObjectKey(name_space, name));
   if (claim == nullptr) return true;
-  const json& status = MemberOf(*claim->body, "status");
-  for (const json& device :
-       MemberOf(MemberOf(MemberOf(status, "allocation"), "devices"), "results")) {
+  const json& status = ValueAt(*claim->body, {"status"});
+  for (const json& device : ValueAt(status, {"allocation", "devices", "results"})) {
     if (TextAt(device, "pool") == node) return true;  // a node's pool has its name
   }
-  for (const json& consumer : MemberOf(status, "reservedFor")) {
+  for (const json& consumer : ValueAt(status, {"reservedFor"})) {
     if (TextAt(consumer, "resource") == "pods" &&
         NodeOfPod(name_space, TextAt(consumer, "name")) == node) {
       return true;
@@ -139,7 +132,7 @@ bool StoredNodeView::IsUsedOn(std::string_view resource, std::string_view name_s
                               std::string_view name, std::string_view node) const {
   const ObjectList pods = objects_.List({"", "pods"}, std::string(name_space) + "/");
   return std::any_of(pods.objects.begin(), pods.objects.end(), [&](const ObjectPtr& pod) {
-    const json& spec = MemberOf(*pod->body, "spec");
+    const json& spec = ValueAt(*pod->body, {"spec"});
     return TextAt(spec, "nodeName") == node && Names(spec, resource == "secrets", name);
   });
 }
