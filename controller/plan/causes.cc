@@ -16,6 +16,14 @@ bool GoesWhenReady(const Taint& taint) {
          taint.key == "node.kubernetes.io/unreachable";
 }
 
+// The first taint of the node that keeps the pods away and stays when the node is ready again.
+const Taint* LastingTaint(const NodeDemand& demand, const Node& node) {
+  const auto found = std::find_if(node.taints.begin(), node.taints.end(), [&](const Taint& taint) {
+    return !GoesWhenReady(taint) && demand.IsKeptAwayBy(taint);
+  });
+  return found == node.taints.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 std::string Causes::ToString() const {
@@ -37,25 +45,21 @@ std::string Causes::ToString() const {
 
 std::string CauseOf(const NodeDemand& demand, const Node& node) {
   if (node.cordoned) return "cordoned";
-  bool away = !node.ready;
-  for (const Taint& taint : node.taints) {
-    if (!demand.IsKeptAwayBy(taint)) continue;
-    if (!GoesWhenReady(taint)) {
-      return fmt::format("with taint {}{}{} not tolerated", taint.key,
-                         taint.value.empty() ? "" : "=", taint.value);
-    }
-    away = true;
+  if (const Taint* taint = LastingTaint(demand, node)) {
+    return fmt::format("with taint {}{}{} not tolerated", taint->key,
+                       taint->value.empty() ? "" : "=", taint->value);
   }
   if (!demand.SelectorAdmits(node)) return "not matching the node selector";
   if (!demand.AffinityAdmits(node)) return "not matching node affinity";
+  const bool away =
+      !node.ready || std::any_of(node.taints.begin(), node.taints.end(),
+                                 [&](const Taint& taint) { return demand.IsKeptAwayBy(taint); });
   return away ? "not ready" : "";
 }
 
 bool AdmitsWhenReady(const NodeDemand& demand, const Node& node) {
-  const bool kept_away = std::any_of(
-      node.taints.begin(), node.taints.end(),
-      [&](const Taint& taint) { return !GoesWhenReady(taint) && demand.IsKeptAwayBy(taint); });
-  return !node.cordoned && !kept_away && demand.SelectorAdmits(node) && demand.AffinityAdmits(node);
+  return !node.cordoned && LastingTaint(demand, node) == nullptr && demand.SelectorAdmits(node) &&
+         demand.AffinityAdmits(node);
 }
 
 }  // namespace tahoma::controller
