@@ -61,6 +61,9 @@ config::Spec DeclareOptions(Options& options) {
   spec.Strings("allowedHosts", &options.allowed_hosts,
                "hosts by whose names both APIs may be called, and from whose pages, beside their "
                "own (docs/formats/config.md)");
+  spec.Int("watchHistoryBytes", &options.watch_history_bytes,
+           {.min = 64 << 10, .max = std::int64_t{4} << 30},
+           "standalone: memory for the newest changes of each resource, from which watches resume");
   spec.Strings("schedulerNames", &options.scheduler_names,
                "pods with one of these in spec.schedulerName are placed; none: tahoma, and "
                "default-scheduler when standalone");

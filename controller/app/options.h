@@ -6,6 +6,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct Options {
   std::string tls_key_file;
   std::string client_ca_file;
   std::vector<std::string> allowed_hosts;
+  std::size_t watch_history_bytes = 64UL << 20U;  // standalone; for each resource
   std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
 };
 

@@ -72,6 +72,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   server_options.seed = SeedFromMachine();
   server_options.node_fetch = apiserver::HttpNodeFetch(options.node_token_file);
   server_options.log = log;
+  server_options.objects.log_bytes_max = options.watch_history_bytes;
   TAHOMA_ASSIGN_OR_RETURN(
       api->server_, apiserver::ApiServer::Open(*api->store_, clock, std::move(server_options)));
   api->transport_ =

@@ -51,7 +51,7 @@ constexpr std::chrono::seconds kEndsWithin{10};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kMegabytesMore = 1500;
 #else
-constexpr std::size_t kMegabytesMore = 300;
+constexpr std::size_t kMegabytesMore = 200;
 #endif
 constexpr std::size_t kThreadsMore = 64;
 constexpr std::size_t kFilesMore = 64;
@@ -104,13 +104,21 @@ class Bookkeeper {
   std::map<int, std::string> acknowledged_;
 };
 
+// A controller whose history for watches is full soon, so that what grows after that is no cache.
+std::vector<std::string> ControllerOfShortHistory(const std::string& data,
+                                                  const std::string& port_file) {
+  std::vector<std::string> command = RealController(data, port_file);
+  command.insert(command.end(), {"--watch-history-bytes", "2M"});
+  return command;
+}
+
 class HostileClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::printf("repeat with: hostile_client_test --seconds %d --seed %llu\n", seconds_of_run,
                 static_cast<unsigned long long>(seed_of_run));
     std::fflush(stdout);
-    controller_ = std::make_unique<Standalone>(dir_.path(), RealController);
+    controller_ = std::make_unique<Standalone>(dir_.path(), ControllerOfShortHistory);
     ASSERT_TRUE(controller_->started()) << controller_->program().log();
     for (int i = 0; i < kNodes + kTheirNodes; ++i) {
       MakeNode(api(), NodeName(i));

@@ -58,6 +58,8 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
                             "ca",
                             "--allowed-hosts",
                             "a.example,10.0.0.5",
+                            "--watch-history-bytes",
+                            "8M",
                             "--scheduler-names",
                             "s1,s2"})
                   .ok());
@@ -66,7 +68,7 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
       "apiVersion: tahoma.dev/v1alpha1\nkind: ControllerConfig\nstandalone: true\ndataDir: d\n"
       "listenAddress: l\nadminAddress: a\nkubeconfig: k\ncrdDir: c\nwriteKubeconfig: w\n"
       "portFile: p\ntokenFile: t\ntlsCertFile: tc\ntlsKeyFile: tk\nclientCaFile: ca\n"
-      "allowedHosts: [a.example, 10.0.0.5]\n"
+      "allowedHosts: [a.example, 10.0.0.5]\nwatchHistoryBytes: 8Mi\n"
       "schedulerNames: [s1, s2]\n",
       "file", DeclareOptions(file));
   ASSERT_TRUE(read.ok()) << read;
@@ -80,6 +82,8 @@ TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
   EXPECT_TRUE(flags.standalone && file.standalone);
   EXPECT_THAT(flags.allowed_hosts, ElementsAre("a.example", "10.0.0.5"));
   EXPECT_EQ(flags.allowed_hosts, file.allowed_hosts);
+  EXPECT_EQ(flags.watch_history_bytes, std::size_t{8} << 20);
+  EXPECT_EQ(flags.watch_history_bytes, file.watch_history_bytes);
   EXPECT_THAT(flags.scheduler_names, ElementsAre("s1", "s2"));
   EXPECT_EQ(flags.scheduler_names, file.scheduler_names);
 }
