@@ -27,6 +27,55 @@ enum class Type : char {
   kGangUndoing = 5,
 };
 
+// The deepest record that is written nests about a dozen arrays and maps.
+constexpr std::size_t kDepthMax = 64;
+
+// One data item's head in CBOR: RFC 8949, section 3.
+struct CborHead {
+  unsigned major = 0;
+  unsigned info = 0;
+  std::uint64_t argument = 0;  // a number, a length in bytes, or a count of items
+};
+
+// Takes a head from the front of `bytes`, or returns false when they end in its midst.
+bool TakeHead(std::string_view& bytes, CborHead& head) {
+  if (bytes.empty()) return false;
+  const unsigned first = static_cast<unsigned char>(bytes[0]);
+  head = {.major = first >> 5U, .info = first & 31U, .argument = first & 31U};
+  const std::size_t extra =
+      head.info >= 24 && head.info <= 27 ? std::size_t{1} << (head.info - 24) : 0;
+  if (bytes.size() < 1 + extra) return false;
+  if (extra > 0) head.argument = 0;
+  for (std::size_t i = 1; i <= extra; ++i) {
+    head.argument = head.argument << 8U | static_cast<unsigned char>(bytes[i]);
+  }
+  bytes.remove_prefix(1 + extra);
+  return true;
+}
+
+// Returns whether `body` can be given to the CBOR reader, whose stack grows with every array, map
+// and string of indefinite length that contains another. Damage of other kinds is left to it.
+bool NestsLikeARecord(std::string_view body) {
+  constexpr unsigned kBytes = 2, kText = 3, kArray = 4, kMap = 5, kIndefinite = 31;
+  std::vector<std::uint64_t> items_left;  // of each array and map that is open
+  do {
+    while (!items_left.empty() && items_left.back() == 0) items_left.pop_back();
+    CborHead head;
+    if (!TakeHead(body, head)) return true;
+    if (!items_left.empty()) --items_left.back();
+    if (head.major < kBytes || head.major > kMap) continue;
+    if (head.info == kIndefinite) return false;
+    if (head.argument > body.size()) return true;
+    if (head.major == kBytes || head.major == kText) {
+      body.remove_prefix(head.argument);
+    } else {
+      if (items_left.size() == kDepthMax) return false;
+      items_left.push_back(head.major == kArray ? head.argument : 2 * head.argument);
+    }
+  } while (!items_left.empty());
+  return true;
+}
+
 constexpr std::array<std::uint32_t, 256> MakeCrcTable() {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -265,6 +314,12 @@ absl::StatusOr<Record> DecodeRecord(std::string_view bytes) {
   const std::uint32_t computed = Crc32c(body) ^ Crc32c(bytes.substr(0, 4));
   if (stored != computed) {
     return DataLoss("journal record with checksum {:08x}, computed {:08x}", stored, computed);
+  }
+  if (!NestsLikeARecord(body)) {
+    return DataLoss(
+        "journal record of type {} with a bad body: CBOR nested deeper than {}, or of indefinite "
+        "length",
+        static_cast<int>(bytes[3]), kDepthMax);
   }
   try {
     return DecodeBody(static_cast<Type>(bytes[3]), json::from_cbor(body));

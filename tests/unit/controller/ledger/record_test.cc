@@ -116,6 +116,28 @@ TEST(RecordTest, AVersionOfTheFutureIsRefusedByName) {
   EXPECT_THAT(std::string(Message(DecodeRecord(bytes).status())), HasSubstr("version 2"));
 }
 
+// Returns a record of type GangUndoing whose body is `body`, under the right checksum.
+std::string WithChecksum(const std::string& body) {
+  std::string bytes = {'T', 'J', 1, 5};
+  const std::uint32_t checksum = Crc32c(body) ^ Crc32c(bytes);
+  for (unsigned i = 0; i < 4; ++i) bytes += static_cast<char>((checksum >> (8 * i)) & 0xffU);
+  return bytes + body;
+}
+
+// The defect: such a record ended the program by its stack.
+TEST(RecordTest, ABodyNestedThousandsDeepIsRefused) {
+  constexpr std::size_t kDeep = 1'000'000;
+  std::string maps;
+  for (std::size_t i = 0; i < kDeep; ++i) maps += std::string("\xa1\x60", 2);
+  for (const std::string& body :
+       {std::string(kDeep, '\x81') + '\0', std::string(kDeep, '\x9f'), std::string(kDeep, '\x5f'),
+        std::string(kDeep, '\x7f'), maps, std::string(kDeep, '\xc1') + '\0',
+        std::string(10, '\x82') + std::string(kDeep, '\x81')}) {
+    const absl::Status status = DecodeRecord(WithChecksum(body)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  }
+}
+
 TEST(RecordTest, TheChecksumIsCrc32c) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283U);  // the check value of every CRC catalogue
 }
