@@ -79,11 +79,14 @@ std::size_t RequestParser::Take(std::string_view bytes) {
   }
 }
 
-// The next line without its end, when all of it has come; `line_` keeps a part for the next time.
-std::optional<std::string_view> RequestParser::NextLine(std::string_view& bytes) {
+// Returns the next line without its end, when all of it has come; `line_` keeps a part for the next
+// time. Takes `most` bytes at most, so that a line beyond a bound is refused for that and for
+// nothing that comes after it, however the bytes are cut.
+std::optional<std::string_view> RequestParser::NextLine(std::string_view& rest, std::size_t most) {
+  const std::string_view bytes = rest.substr(0, most);
   const std::size_t end = bytes.find('\n');
   std::string_view line = bytes.substr(0, end == std::string_view::npos ? end : end + 1);
-  bytes.remove_prefix(line.size());
+  rest.remove_prefix(line.size());
   if (end == std::string_view::npos || !line_.empty()) line = line_ += line;
   if (end == std::string_view::npos) return std::nullopt;
   if (!line.ends_with("\r\n")) {
@@ -100,9 +103,11 @@ std::size_t RequestParser::TakeHead(std::string_view bytes) {
   }
   while (state_ == State::kHead && !bytes.empty()) {
     const std::size_t before = bytes.size();
-    const std::optional<std::string_view> line = NextLine(bytes);
-    head_bytes_ += before - bytes.size();
     const bool first = request_.method.empty();
+    const std::size_t bound =
+        first ? std::min(kRequestLineBytes, limits_.head_bytes) : limits_.head_bytes;
+    const std::optional<std::string_view> line = NextLine(bytes, bound + 1 - head_bytes_);
+    head_bytes_ += before - bytes.size();
     if (first && head_bytes_ > kRequestLineBytes) {
       Refuse(414, fmt::format("the request line is longer than {} bytes", kRequestLineBytes));
     }
@@ -246,9 +251,10 @@ std::size_t RequestParser::TakeChunks(std::string_view bytes) {
       continue;
     }
     const std::size_t before = bytes.size();
-    const std::optional<std::string_view> line = NextLine(bytes);
+    const std::optional<std::string_view> line =
+        NextLine(bytes, kFramingBytes + 1 - framing_bytes_);
     framing_bytes_ += before - bytes.size();
-    if (line_.size() > kChunkLineBytes || (line && line->size() > kChunkLineBytes)) {
+    if (line_.size() > kChunkLineBytes + 2 || (line && line->size() > kChunkLineBytes)) {
       Refuse(400, fmt::format("the line before a chunk is longer than {} bytes", kChunkLineBytes));
     } else if (framing_bytes_ > kFramingBytes) {
       Refuse(413, "the body is too large; its chunks are too small");

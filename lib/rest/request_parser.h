@@ -74,7 +74,7 @@ class RequestParser {
   std::size_t TakeHead(std::string_view bytes);
   std::size_t TakeBody(std::string_view bytes);
   std::size_t TakeChunks(std::string_view bytes);
-  std::optional<std::string_view> NextLine(std::string_view& bytes);
+  std::optional<std::string_view> NextLine(std::string_view& rest, std::size_t most);
   void TakeRequestLine(std::string_view line);
   void TakeField(std::string_view line);
   void TakeLength(std::string_view value);

@@ -74,6 +74,31 @@ RC_GTEST_PROP(RequestParserTest, DamageIsReadTheSameHoweverItIsCut, ()) {
   RC_ASSERT(Read({text.substr(0, cut), text.substr(cut)}) == whole);
 }
 
+// The defect: a line too long with a bare line feed was 400 when it came whole, 431, 414 or 413 in
+// pieces, and a chunk's line of the longest length was refused in pieces alone.
+TEST(RequestParserTest, TheBoundsAreTheSameHoweverItIsCut) {
+  const std::string get = "GET / HTTP/1.1\r\n";
+  const std::string post = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const RequestParser::Limits limits = {.head_bytes = 2048, .body_bytes = 64 << 10};
+  std::vector<std::string> texts = {"GET /" + std::string(9000, 'a') + "\n"};
+  for (const char* end : {"\n", "\r\n", "\r\n\r\n"}) {
+    for (std::size_t size = 2020; size < 2060; ++size) {
+      texts.push_back(get + "X: " + std::string(size - get.size() - 3, 'a') + end);
+    }
+    for (std::size_t size = 250; size < 262; ++size) {
+      texts.push_back(post + "1;" + std::string(size, 'a') + end + "b\r\n0\r\n\r\n");
+    }
+  }
+  std::string small_chunks = post;
+  for (int i = 0; i < 300; ++i) small_chunks += "1;" + std::string(210, 'a') + "\r\nb\r\n";
+  for (std::size_t size = 0; size < 250; ++size) {
+    texts.push_back(small_chunks + std::string(size, '0') + "\n");
+  }
+  for (const std::string& text : texts) {
+    EXPECT_EQ(Read(Bytewise(text), limits), Read({text}, limits)) << text.size();
+  }
+}
+
 TEST(RequestParserTest, ALengthIsOneNumberInDigits) {
   for (const char* length : {"+5", "-1", "5, 5", "5 5", "0x5", "5a", "", "1e1",
                              "18446744073709551616", "5\r\nContent-Length: 5"}) {
