@@ -28,7 +28,7 @@ absl::Status CheckObject(const json* value, std::string_view where) {
   return InvalidArgument("{} must be a JSON object", where);
 }
 
-// Bytes that are no UTF-8 (a file name, say) must not make a message unsendable.
+// Replaces bytes that are not UTF-8 (in a file name, say), so that every message can be sent.
 std::string Dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -46,25 +46,27 @@ struct NumberedRequest {
 absl::StatusOr<Frame> EncodeRequest(std::uint64_t id, const Request& request);
 absl::StatusOr<NumberedRequest> DecodeRequest(Frame frame);
 absl::StatusOr<Frame> EncodeReply(std::uint64_t id, const absl::StatusOr<Reply>& reply);
-// The reply to call `id`: kInternal when the frame answers another call, otherwise what the server
-// answered.
+// Returns the server's reply or error to call `id`. kInternal when the frame answers another call,
+// kInvalidArgument when it is no reply.
 absl::StatusOr<Reply> DecodeReply(std::uint64_t id, Frame frame);
 
-// One call on a connection that carries only calls, one at a time. After kDeadlineExceeded from
-// here the connection is shut down, because the late reply would be taken for the next one.
+// Makes one call on a connection that carries only calls, one at a time. When no reply comes within
+// `timeout` (kDeadlineExceeded) or the reply is to another call (kInternal), the connection is shut
+// down: a late reply would be taken for that of the next call.
 absl::StatusOr<Reply> Call(Connection& connection, std::uint64_t id, const Request& request,
                            std::chrono::milliseconds timeout);
 
-// Dials when first used and again after a failure.
+// Dials at the first call, and again at the first call after a failure.
 class Client {
  public:
   explicit Client(std::string address) : address_(std::move(address)) {}
 
-  // kUnavailable when the server cannot be reached or went away: the call may have been carried
-  // out. A kept connection that the server has closed meanwhile is replaced before the call.
+  // kUnavailable when the server cannot be reached, or when the connection broke during the call:
+  // the server may then have carried it out. A kept connection that the server has closed in the
+  // meantime is replaced before the call.
   absl::StatusOr<Reply> Call(const Request& request, std::chrono::milliseconds timeout);
 
-  // Makes the running and later calls fail with kUnavailable.
+  // Makes the call that is running and all later ones fail with kUnavailable.
   void Close();
 
   const std::string& address() const { return address_; }

@@ -8,13 +8,12 @@
 //   absl::StatusOr<Watch> watch = ReadMessage<Watch>(text, "watch", kWatch);
 //   // kInvalidArgument: "watch.name has 0 bytes; expected 1 to 64"
 //
-// A required field must be there; an optional one keeps the value that the message has. Lists and
-// objects are optional. Numbers may
-// be integers, durations, times and what has value() and is made of an int. Unknown fields are let
-// pass.
+// A required field must be present; an absent optional field leaves the message's value as it is.
+// Lists and objects are optional. A number may be an integer, a duration, a time, or a type that is
+// constructed from an int and has value(). Unknown fields are ignored.
 //
-// Scope: messages whose fields have a fixed type and bounds. What depends on several fields is
-// checked by Check, which only the reader calls.
+// Scope: messages whose fields have a fixed type and bounds. Rules about several fields go into
+// Check, which only the reader calls.
 //
 // Thread safety: one thread per object; the functions are pure.
 
@@ -39,7 +38,7 @@ namespace tahoma::wire {
 
 enum Need : std::uint8_t { kRequired, kOptional };
 
-// A number as JSON has it.
+// Returns the number as an integer: a duration in its own unit, a time since its clock's epoch.
 template <typename Number>
 std::int64_t ToInt(const Number& number) {
   if constexpr (requires { number.time_since_epoch(); }) return number.time_since_epoch().count();
@@ -59,10 +58,10 @@ Number FromInt(std::int64_t value) {
   }
 }
 
-// Each function is described at the reader; the writer does not look at bounds.
+// Writes a message's fields. FieldReader describes each function; the writer ignores the bounds.
 class FieldWriter {
  public:
-  // Adds to that JSON object, which must outlive this one.
+  // Adds the fields to `object`, which must outlive the writer.
   explicit FieldWriter(Json& object) : object_(object) {}
 
   template <typename Number, typename... Bounds>
@@ -111,7 +110,7 @@ class FieldWriter {
   void Put(std::string_view key, std::int64_t value);
   void PutInts(std::string_view key, const std::vector<std::int64_t>& values);
   Json& PutObject(std::string_view key);
-  // A new object at the end of the list.
+  // Appends an empty object to the list under `key` and returns it.
   Json& Append(std::string_view key);
 
   Json& object_;
@@ -119,7 +118,7 @@ class FieldWriter {
 
 class FieldReader {
  public:
-  // `fields` must outlive the object and keeps the first error.
+  // `fields` must outlive the reader; it keeps the first error.
   explicit FieldReader(Fields& fields) : fields_(fields) {}
 
   template <typename Number>
@@ -130,23 +129,23 @@ class FieldReader {
   void Bool(std::string_view key, bool& value, Need need = kRequired) {
     if (Reads(key, need)) value = fields_.Bool(key);
   }
-  // An optional text that is empty is not written where it may not be empty.
+  // The writer omits an empty optional text when the reader would refuse it (`min_bytes` > 0).
   void String(std::string_view key, std::string& value, std::size_t min_bytes,
               std::size_t max_bytes, Need need = kRequired) {
     if (Reads(key, need)) value = fields_.String(key, min_bytes, max_bytes);
   }
-  // An enumeration by the names of its values, in their order.
+  // Reads an enumerator by its name; `names` lists those of all values, in the order of the values.
   template <typename Enum, typename Names>
   void Name(std::string_view key, Enum& value, const Names& names) {
     value = static_cast<Enum>(NameIndex(key, {names.begin(), names.end()}));
   }
-  // 16 hex digits.
+  // Reads exactly 16 hex digits.
   void Hex(std::string_view key, std::uint64_t& value);
 
-  // Lists are empty when they are absent.
+  // Reads a list of texts of at most `max_bytes` each. An absent list is empty, here and below.
   void Strings(std::string_view key, std::vector<std::string>& values, std::size_t max_count,
                std::size_t max_bytes);
-  // An array must be filled.
+  // Reads a list of numbers from `min` to `max`. A std::array needs exactly `max_count` of them.
   template <typename Range>
   void Ints(std::string_view key, Range& values, std::size_t max_count, std::int64_t min,
             std::int64_t max) {
@@ -162,9 +161,9 @@ class FieldReader {
       std::copy(read.begin(), read.end(), values.begin());
     }
   }
-  // From 0 to `max`, each greater than the one before.
+  // Reads whole numbers from 0 to `max`, each greater than the one before.
   void Ascending(std::string_view key, std::vector<int>& values, int max);
-  // Each begins as `blank`.
+  // Reads a list of objects, each into a copy of `blank`.
   template <typename Element, typename List>
   void Objects(std::string_view key, std::vector<Element>& values, std::size_t max_count,
                const List& fields_of, const Element& blank = Element()) {
@@ -174,7 +173,7 @@ class FieldReader {
       fields_of(list, values.emplace_back(blank));
     });
   }
-  // Optional: into a std::optional, or over the value that is there.
+  // Reads an optional object into a std::optional, or over the value that the message has.
   template <typename Value, typename List>
   void Object(std::string_view key, Value& value, const List& fields_of) {
     IfThere(key, [&](Fields& object) {
@@ -186,14 +185,14 @@ class FieldReader {
       }
     });
   }
-  // `rule(fields)` says by fields.Fail what is wrong. It is not asked after an error.
+  // Calls `rule(fields)`, which reports what is wrong by fields.Fail, unless there was an error.
   template <typename Rule>
   void Check(const Rule& rule) {
     if (fields_.status().ok()) rule(fields_);
   }
 
  private:
-  // Each object of a list, until one is wrong.
+  // Reads each object of a list and stops at the first error.
   void ForEach(std::string_view key, std::size_t max_count, absl::FunctionRef<void(Fields&)> read);
   void IfThere(std::string_view key, absl::FunctionRef<void(Fields&)> read);
   bool Reads(std::string_view key, Need need) { return need == kRequired || fields_.Has(key); }
@@ -204,7 +203,7 @@ class FieldReader {
   Fields& fields_;
 };
 
-// Bytes that are no UTF-8 (a file name, say) are replaced, so that no message is unsendable.
+// Bytes that are not UTF-8 (in a file name, say) are replaced, so that every message can be sent.
 std::string WriteText(absl::FunctionRef<void(FieldWriter&)> write);
 absl::Status ReadText(std::string_view text, std::string_view where,
                       absl::FunctionRef<void(FieldReader&)> read);
@@ -214,7 +213,7 @@ std::string WriteMessage(const Message& message, const List& fields_of) {
   return WriteText([&](FieldWriter& list) { fields_of(list, message); });
 }
 
-// `where` begins the messages of errors. `message` has the values of the optional fields.
+// `where` begins the messages of errors. `message` holds the defaults of the optional fields.
 template <typename Message, typename List>
 absl::StatusOr<Message> ReadMessage(std::string_view text, std::string_view where,
                                     const List& fields_of, Message message = Message()) {

@@ -5,9 +5,9 @@
 //   claim.lnc = static_cast<int>(fields.Int("lnc", 1, 2));
 //   TAHOMA_RETURN_IF_ERROR(fields.status());     // "applyClaim.lnc is 3; expected 1 to 2"
 //
-// After an error every reader answers with its fallback, so that code stays straight.
+// A reader that fails returns a fallback, so the caller checks status() once, at the end.
 //
-// Scope: small objects of known shape. Unknown fields are let pass (a newer peer may send more)
+// Scope: small objects of known shape. Unknown fields are ignored (a newer peer may send more)
 // unless OnlyKnown() is called.
 //
 // Thread safety: one thread per object; the JSON must outlive it.
@@ -26,40 +26,41 @@
 
 namespace tahoma::wire {
 
-// Parses untrusted text. kInvalidArgument: "<where> is not JSON" or nested deeper than 32.
+// Parses untrusted text. kInvalidArgument when it is not valid JSON, or nested deeper than 32
+// levels.
 absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view where);
 
 class Fields {
  public:
-  // `where` begins every message. Anything but an object is an error at once.
+  // `where` begins every error message. A value that is not an object is an error at once.
   Fields(const Json& object, std::string where);
 
-  // Required; the length in bytes must be within the bounds.
+  // Return a required field. A string's length in bytes, or a number, must be within the bounds.
   std::string String(std::string_view key, std::size_t min_bytes, std::size_t max_bytes);
   std::int64_t Int(std::string_view key, std::int64_t min, std::int64_t max);
   bool Bool(std::string_view key);
 
-  // Absent (or null) gives the fallback; present must be right.
+  // Return `fallback` when the field is absent or null; a value that is present must be valid.
   std::string StringOr(std::string_view key, std::size_t max_bytes, std::string fallback);
   std::int64_t IntOr(std::string_view key, std::int64_t min, std::int64_t max,
                      std::int64_t fallback);
   bool BoolOr(std::string_view key, bool fallback);
 
-  // Whether there is a value, of whatever type.
+  // Whether the field has a value of any type but null.
   bool Has(std::string_view key) { return Find(key, /*required=*/false) != nullptr; }
 
-  // The array under `key` with at most `max` elements; an empty array when absent.
+  // Returns the array under `key`, of at most `max` elements; an empty one when it is absent.
   const Json& Array(std::string_view key, std::size_t max);
-  // The object under `key`; nullptr when absent.
+  // Returns the object under `key`; nullptr when it is absent.
   const Json* Object(std::string_view key);
 
-  // Records an error unless one is kept already.
+  // Records an error unless there is one already.
   void Fail(absl::Status status);
-  // Records an error for a key that none of the readers above was asked for.
+  // Records an error when the object has a key that none of the readers above was asked for.
   void OnlyKnown();
 
   const absl::Status& status() const { return status_; }
-  // "where.key", to name a nested object.
+  // Returns "where.key", which names a field or a nested object in messages.
   std::string Path(std::string_view key) const;
 
  private:

@@ -6,7 +6,7 @@
 // Bytes: magic "TAHO", u16 version, u16 reserved (zero), u32 header bytes, u32 payload bytes
 // (little endian), header, payload; see docs/formats/wire.md.
 //
-// Scope: bytes only. socket.h carries frames, call.h gives the headers their meaning.
+// Scope: bytes only. socket.h sends and receives frames, call.h defines their headers.
 //
 // Thread safety: functions are pure.
 
@@ -32,24 +32,25 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// What the first kPrefixBytes of a frame say.
+// The lengths that the first kPrefixBytes of a frame announce.
 struct FramePrefix {
   std::size_t header_bytes = 0;
   std::size_t payload_bytes = 0;
 };
 
-// The prefix of `frame`. kInvalidArgument when the header or the payload is too long.
+// Returns the prefix of `frame`. kInvalidArgument when the header or the payload is too long.
 absl::StatusOr<std::string> EncodePrefix(const Frame& frame);
 
-// `bytes` must hold kPrefixBytes at least. kInvalidArgument names the field that is wrong: magic,
-// version, reserved, or a length over its bound. The connection is then of no further use.
+// Reads a prefix from `bytes`, which must hold at least kPrefixBytes. kInvalidArgument names the
+// field that is wrong: magic, version, reserved, or a length over its bound. The rest of the stream
+// cannot be read then.
 absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes);
 
-// A whole frame in one string, for tests and for files.
+// Returns a whole frame in one string, for tests and for files.
 absl::StatusOr<std::string> EncodeFrame(const Frame& frame);
 
-// `bytes` must be exactly one frame; kOutOfRange when it is cut short, kInvalidArgument when
-// something follows it or the prefix is wrong.
+// Reads exactly one frame. kOutOfRange when `bytes` ends before the frame does, kInvalidArgument
+// when bytes follow it or the prefix is wrong.
 absl::StatusOr<Frame> DecodeFrame(std::string_view bytes);
 
 }  // namespace tahoma::wire

@@ -23,7 +23,7 @@ bool IsUid(std::string_view text) {
          });
 }
 
-// A claim's UID becomes part of file names, so its characters matter.
+// A claim's UID becomes part of file names, so only harmless characters are allowed.
 constexpr auto kUidFields = [](auto& list, auto& uid) {
   list.String("claimUid", uid, 1, kMaxUidBytes);
   list.Check([&](Fields& fields) {
@@ -63,7 +63,7 @@ constexpr auto kChipFields = [](auto& list, auto& chip) {
   });
 };
 
-// A mode by its name, "" for none.
+// Returns a mode's name, "" for none.
 std::string TextOf(hw::UltraServerMode mode) {
   return mode == hw::UltraServerMode::kUnset ? "" : std::string(hw::ModeName(mode));
 }

@@ -1,4 +1,4 @@
-// What sim-node, dra-plugin and workloads say to each other: structs and their JSON.
+// The messages between sim-node, dra-plugin and workloads: structs and their JSON.
 //
 //   absl::StatusOr<Inventory> inventory = DecodeInventory(reply->result);
 //   Request request = {.method = kApplyClaim, .params = EncodeClaimGrant(grant)};
@@ -12,9 +12,9 @@
 //   releaseClaim    {claimUid}                     -> {}; idempotent
 //   listClaims      {}                             -> {claims: [ClaimGrant…]}
 //
-// Calls of workloads carry "token" in their parameters and are the server's to define.
+// Calls of workloads carry "token" in their parameters; sim-node/serve defines them.
 //
-// Decoders take untrusted text: kInvalidArgument names the field. Unknown fields are let pass.
+// Decoders take untrusted text: kInvalidArgument names the field. Unknown fields are ignored.
 //
 // Thread safety: plain values and pure functions.
 
@@ -46,13 +46,13 @@ inline constexpr int kCoresPerChip = 8;         // physical NeuronCores of a Tra
 inline constexpr std::size_t kTokenBytes = 32;  // hex digits
 inline constexpr std::size_t kMaxClaims = 128;  // of one node: one per physical core
 
-// What the nodes of an UltraServer have elected, as this one knows it.
+// The result of an UltraServer election, as this node knows it.
 struct UltraServerElection {
-  bool running = false;                                    // nothing is elected yet, or anew
+  bool running = false;                                    // no result yet, or a new one is due
   std::vector<hw::UltraServerMode> modes = {};             // that may be chosen; X1 always
   hw::UltraServerMode mode = hw::UltraServerMode::kUnset;  // chosen, until all cores are released
-  // Who works together as a pair, and as four: 16 hex digits and the place among them; empty and -1
-  // when nobody does.
+  // The server of two nodes, and that of four, which this node belongs to: an id of 16 hex digits
+  // and the node's place in it; empty and -1 when there is none.
   std::string server_id_2 = {};
   int node_id_2 = -1;
   std::string server_id_4 = {};
@@ -104,7 +104,7 @@ struct ChipCores {
   bool operator==(const ChipCores&) const = default;
 };
 
-// What one claim may use on this node.
+// The chips and cores that one claim may use on this node.
 struct ClaimGrant {
   std::string claim_uid = {};
   std::string name_space = {};  // of the claim
@@ -117,12 +117,13 @@ struct ClaimGrant {
   bool operator==(const ClaimGrant&) const = default;
 };
 
-// Physical cores of each chip, bit c = core c. Logical core k under LNC 2 is cores 2k and 2k+1.
+// The physical cores of each chip: bit c is core c. Logical core k under LNC 2 is cores 2k and
+// 2k+1.
 using CoreMasks = std::array<std::uint8_t, kMaxChips>;
 CoreMasks HeldCores(const ClaimGrant& grant);
 
-// kAlreadyExists naming chip and claim when both grants hold one physical core, or share a chip
-// under different LNCs (a chip has one LNC at a time).
+// Checks that two grants can be held together. kAlreadyExists, naming chip and claim, when both
+// hold one physical core, or share a chip under different LNCs (a chip has one LNC at a time).
 absl::Status CheckDisjoint(const ClaimGrant& held, const ClaimGrant& wanted);
 
 std::string EncodeInventory(const Inventory& inventory);
@@ -131,8 +132,8 @@ absl::StatusOr<Inventory> DecodeInventory(std::string_view json);
 std::string EncodeClaimGrant(const ClaimGrant& grant);
 absl::StatusOr<ClaimGrant> DecodeClaimGrant(std::string_view json);
 
-// A grant and, when sim-node has started again and is told what its claims were, the token that the
-// claim's containers have.
+// A grant. After a restart of sim-node the plugin applies its claims again, each with the token
+// that the claim's containers already have.
 struct ApplyParams {
   ClaimGrant grant = {};
   std::string token = {};  // empty: sim-node chooses one

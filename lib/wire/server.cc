@@ -7,9 +7,9 @@
 namespace tahoma::wire {
 namespace {
 
-// A peer that does not read its reply for this long is dropped.
+// The connection of a peer that does not read its reply for this long is closed.
 constexpr std::chrono::seconds kSendTimeout(30);
-// Out of file descriptors: nothing to do but to try again when some are closed.
+// Pause before accepting again when the process is out of file descriptors or memory.
 constexpr std::chrono::milliseconds kExhaustedPause(50);
 
 }  // namespace

@@ -4,11 +4,12 @@
 //       "unix:/run/tahoma/node.sock", {}, [&](const Request& request) { return node.Serve(request);
 //       });
 //
-// Scope: our own programs' sockets. A connection whose bytes are no frames is closed; one whose
-// header is no request is closed after an error reply with id 0. The others go on.
+// Scope: our own programs' sockets. A connection that sends anything but frames is closed; one that
+// sends a header which is no request gets an error reply with id 0 and is closed. Other connections
+// are not affected.
 //
-// Thread safety: the handler is called from many threads at the same time. Stop may come from any
-// thread but a handler's.
+// Thread safety: the handler is called from many threads at the same time. Stop may be called from
+// any thread but a handler's.
 
 #pragma once
 
@@ -33,10 +34,10 @@ class Server {
   using Handler = std::function<absl::StatusOr<Reply>(const Request&)>;
 
   struct Options {
-    // Further connections are closed at once: a node has at most 128 claims, each with a few
+    // Connections beyond these are closed at once. A node has at most 128 claims, each with a few
     // processes.
     std::size_t max_connections = 512;
-    // On a unix socket: connections of other users than ours and root are closed at once.
+    // On a unix socket, closes connections at once unless they are from our own user or root.
     bool own_user_only = false;
   };
 
@@ -45,8 +46,8 @@ class Server {
                                                        Handler handler);
   ~Server() { Stop(); }
 
-  // Refuses new connections, closes the open ones, waits for the handlers that are running: their
-  // owner must see to it that they end.
+  // Refuses new connections, closes the open ones and waits for the handlers that are running; the
+  // caller must make sure that they end.
   void Stop();
 
   const Address& address() const { return listener_->address(); }

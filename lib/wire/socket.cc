@@ -28,7 +28,7 @@ namespace tahoma::wire {
 namespace {
 
 constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
-// A frame's memory grows with what has arrived, so that a lying length costs the liar.
+// A frame's memory grows as its bytes arrive, so that announcing a large frame costs us nothing.
 constexpr std::size_t kReadChunk = std::size_t{256} << 10U;
 constexpr int kBacklog = 128;
 
@@ -40,7 +40,7 @@ std::chrono::nanoseconds DeadlineAfter(std::chrono::milliseconds timeout) {
 
 std::string ErrorText(int error) { return std::string(strerror(error)); }
 
-// Waits until `fd` is ready for `events` (or in error). kDeadlineExceeded when it is not in time.
+// Waits until `fd` is ready for `events` or in error. kDeadlineExceeded when the deadline passes.
 absl::Status WaitFor(int fd, short events, std::chrono::nanoseconds deadline) {
   while (true) {
     int wait_ms = -1;
@@ -108,7 +108,7 @@ absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds dea
   TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(to.family));
   FileDescriptor fd(raw);
   if (connect(fd.get(), to.get(), to.size) == 0) return fd.Release();
-  // EAGAIN is a unix listener whose backlog is full: there is nothing to wait for.
+  // EAGAIN means that a unix listener's backlog is full; poll(2) cannot wait for that.
   if (errno != EINPROGRESS) {
     return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(errno));
   }
@@ -123,7 +123,7 @@ absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds dea
   return fd.Release();
 }
 
-// Removes a socket file that a dead program left; anything else stays.
+// Removes a socket file that a dead program left; any other file is an error and stays.
 absl::Status RemoveStaleSocket(const Address& address) {
   struct stat found = {};
   if (lstat(address.path.c_str(), &found) != 0) return absl::OkStatus();
@@ -215,7 +215,7 @@ void Connection::Shutdown() {
 
 bool Connection::usable() const {
   char byte = 0;
-  // 0 is the peer's end of stream; waiting bytes or none (EAGAIN) are both fine.
+  // recv returns 0 only at the peer's end of stream; bytes to read, or none yet (EAGAIN), are fine.
   return !broken_ && recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 

@@ -7,18 +7,17 @@
 //   absl::StatusOr<std::unique_ptr<Connection>> dialled = Connection::Dial("127.0.0.1:4242", 1s);
 //   absl::Status sent = (*dialled)->Send({.header = "{}"});
 //
-// Who is at the other end: of a unix socket the kernel knows its user (peer_user), over TCP TLS
-// proves a name (StartTls, Proves).
+// The peer is identified by its user on a unix socket, as the kernel reports it (peer_user), and by
+// the name in its certificate over TCP with TLS (StartTls, Proves).
 //
 // Addresses: "unix:/absolute/path" (or the bare path) or "host:port" ("[::1]:port" for IPv6); port
 // 0 binds any.
 //
-// Scope: the one place that touches sockets of our own protocol (cpp-httplib knows no unix
-// sockets). What the frames mean is call.h.
+// Scope: the one place that touches sockets of our own protocol. call.h says what the frames mean.
 //
 // Thread safety: Send, Receive and Shutdown may be called from different threads at the same time;
 // concurrent Sends are put in some order, and only one thread may be in Receive. Accept belongs to
-// one thread, Close may come from any.
+// one thread, Close may be called from any.
 
 #pragma once
 
@@ -41,7 +40,7 @@
 namespace tahoma::wire {
 
 inline constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
-// sizeof(sockaddr_un::sun_path) less the closing zero, unix(7).
+// sizeof(sockaddr_un::sun_path) less the terminating zero byte, unix(7).
 inline constexpr std::size_t kMaxUnixPathBytes = 107;
 
 // A parsed address.
@@ -54,12 +53,15 @@ struct Address {
   std::string ToString() const;
 };
 
-// kInvalidArgument says what is wrong: no port, port above 65535, a relative or too long path.
+// kInvalidArgument says what is wrong: no port, a port above 65535, a relative path, or a path or
+// host that is too long.
 absl::StatusOr<Address> ParseAddress(std::string_view text);
 
 class Connection {
  public:
-  // kUnavailable when nobody listens, kDeadlineExceeded when `timeout` ran out.
+  // Connects to `address`. kInvalidArgument as ParseAddress, kUnavailable when no program listens
+  // there or the host has no address, kResourceExhausted without file descriptors,
+  // kDeadlineExceeded after `timeout`.
   static absl::StatusOr<std::unique_ptr<Connection>> Dial(std::string_view address,
                                                           std::chrono::milliseconds timeout);
   // Takes ownership of a connected, stream-oriented file descriptor.
@@ -73,20 +75,22 @@ class Connection {
   absl::Status Send(const Frame& frame, std::chrono::milliseconds timeout = kForever);
 
   // Waits for a whole frame. kUnavailable when the peer closed or Shutdown was called;
-  // kInvalidArgument when the peer does not speak our protocol. kDeadlineExceeded leaves the
-  // connection usable only if not a byte of the frame had come; otherwise it is shut down.
+  // kInvalidArgument when the peer does not speak our protocol. After kDeadlineExceeded the
+  // connection stays usable if no byte of the frame had arrived; otherwise, and after any other
+  // failure, it is shut down.
   absl::StatusOr<Frame> Receive(std::chrono::milliseconds timeout = kForever);
 
-  // Before the first frame, and from one thread: both ends show their certificates.
-  // kUnauthenticated when the peer has none that the authority has signed, or speaks no TLS; the
-  // connection is shut down then. A client hears of the server's refusal only when it reads.
+  // Makes the TLS handshake, in which both ends show their certificates; to be called before the
+  // first frame, from one thread. kUnauthenticated when the peer speaks no TLS or has no
+  // certificate that the authority has signed; the connection is shut down then. A client learns
+  // that the server refused its certificate only when it reads.
   absl::Status StartTls(const Tls& tls, TlsRole role, std::chrono::milliseconds timeout);
-  // Whether the peer holds the key of a certificate for that name. False without TLS.
+  // Whether the peer has shown a certificate for that name. False without TLS.
   bool Proves(std::string_view name) const;
-  // Who opened the other end of a unix socket; nothing over TCP.
+  // Returns the user that opened the other end of a unix socket; nullopt over TCP.
   std::optional<uid_t> peer_user() const;
 
-  // Ends both directions and wakes whoever waits. May be called more than once.
+  // Ends both directions and wakes the threads that wait in Send and Receive. May be called again.
   void Shutdown();
 
   // False after a failure, after Shutdown, or once the peer has closed its side.
@@ -94,10 +98,10 @@ class Connection {
   const std::string& peer() const { return peer_; }
 
  private:
-  // As send(2) and recv(2): with EAGAIN they say for what to wait (poll(2)).
+  // Return as send(2) and recv(2); with EAGAIN, `wait_for` is the poll(2) event to wait for.
   ssize_t Write(std::string_view bytes, short& wait_for);
   ssize_t Read(char* bytes, std::size_t most, short& wait_for);
-  // `done` is what a call to OpenSSL returned.
+  // Translates `done`, which a call to OpenSSL returned, into the result of send(2) or recv(2).
   ssize_t TlsResult(int done, short& wait_for) ABSL_EXCLUSIVE_LOCKS_REQUIRED(tls_mutex_);
   absl::Status WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_mutex_);
@@ -105,34 +109,37 @@ class Connection {
 
   const int fd_;
   const std::string peer_;
-  // Held for as long as one call that does not block.
+  // Held for one call to OpenSSL, which does not block.
   mutable Mutex tls_mutex_;
-  // Set before the connection is shared, if at all.
+  // Set by StartTls, before threads share the connection; nullptr without TLS.
   SslSession tls_ ABSL_PT_GUARDED_BY(tls_mutex_);
   Mutex send_mutex_;  // one frame at a time
   std::atomic<bool> broken_ = false;
 };
 
-// Over a unix socket: whether it was opened by this program's user, or by root, who may do what it
-// likes anyway. False over TCP.
+// Whether the other end of a unix socket was opened by this program's user or by root, which no
+// check could stop. False over TCP.
 bool IsOwnUser(const Connection& connection);
 
 class Listener {
  public:
-  // A socket file that nobody answers on is removed first. kAlreadyExists when somebody does;
-  // kFailedPrecondition when the path is no socket (it is left alone).
+  // Listens on `address`. A socket file that no program answers on is removed first. kAlreadyExists
+  // when a program answers there or the port is taken; kFailedPrecondition when the path is a file
+  // that is no socket (it is left alone) or cannot be bound; kUnavailable when the host has no
+  // address; kInvalidArgument as ParseAddress.
   static absl::StatusOr<std::unique_ptr<Listener>> Open(std::string_view address);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // kUnavailable after Close, kDeadlineExceeded when nobody came.
+  // Waits for a connection. kUnavailable after Close, kDeadlineExceeded when none came in time,
+  // kResourceExhausted when the process is out of file descriptors or memory: try again later.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(std::chrono::milliseconds timeout = kForever);
 
-  // Wakes Accept; removes the socket file if it is still the one this listener made.
+  // Wakes Accept and removes the socket file, if it is still the one that this listener made.
   void Close();
 
-  // With the port that was bound.
+  // Returns the address with the port that was bound.
   const Address& address() const { return address_; }
 
  private:

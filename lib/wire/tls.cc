@@ -32,7 +32,7 @@ absl::StatusOr<Tls> Tls::Open(TlsFiles files) {
 
 absl::StatusOr<SslSession> Tls::NewSession(TlsRole role, int fd) const {
   TAHOMA_ASSIGN_OR_RETURN(const SslContext context, MakeContext(files_));
-  SslSession session(SSL_new(context.get()));  // which keeps the context
+  SslSession session(SSL_new(context.get()));  // the session keeps the context alive
   if (!session || SSL_set_fd(session.get(), fd) != 1) {
     return Internal("TLS cannot be set up: {}", LastTlsError());
   }

@@ -1,4 +1,4 @@
-// Who may be at the other end of a TCP connection: TLS in which both ends show a certificate.
+// Mutual TLS between our own programs: both ends of a TCP connection show a certificate.
 //
 //   absl::StatusOr<Tls> tls = Tls::Open({.cert_file = "tls.crt", .key_file = "tls.key",
 //                                        .ca_file = "ca.crt"});
@@ -8,9 +8,9 @@
 // Files are read again for each connection, so that certificates may be renewed while programs run
 // (cert-manager writes new ones into the mounted Secret).
 //
-// Scope: OpenSSL sessions. Moving bytes is socket.h, what a name may do its caller's business.
+// Scope: OpenSSL sessions. socket.h moves the bytes; the caller decides what a name may do.
 //
-// Thread safety: a value; NewSession from any thread.
+// Thread safety: a value; NewSession may be called from any thread.
 
 #pragma once
 
@@ -28,8 +28,8 @@ namespace tahoma::wire {
 
 enum class TlsRole : std::uint8_t { kClient, kServer };
 
-// PEM files. The certificate is its program's own and for clients and servers; the authority's is
-// that of the peers'.
+// PEM files. cert_file is the program's own certificate, which must be valid for clients and
+// servers; ca_file holds the authority that has signed the peers' certificates.
 struct TlsFiles {
   std::string cert_file = {};
   std::string key_file = {};
@@ -43,10 +43,11 @@ using SslSession = std::unique_ptr<ssl_st, FreeSsl>;
 
 class Tls {
  public:
-  // kInvalidArgument names the file that is missing or does not fit.
+  // Checks the files. kInvalidArgument names the one that is missing or does not match the others.
   static absl::StatusOr<Tls> Open(TlsFiles files);
 
-  // Over a connected socket that does not block; TLS 1.3. Fails as Open.
+  // Returns a TLS 1.3 session on `fd`, a connected non-blocking socket. Fails as Open does;
+  // kInternal when OpenSSL cannot make a session.
   absl::StatusOr<SslSession> NewSession(TlsRole role, int fd) const;
 
  private:
@@ -55,8 +56,8 @@ class Tls {
   TlsFiles files_;
 };
 
-// Whether the certificate that the peer has shown is for that DNS name: one of its subject
-// alternative names, without wildcards.
+// Whether the peer's verified certificate is for that DNS name: the name must be one of the subject
+// alternative names; wildcards do not count.
 bool IsCertifiedAs(const ssl_st& ssl, std::string_view name);
 
 }  // namespace tahoma::wire
