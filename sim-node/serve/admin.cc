@@ -25,8 +25,8 @@ absl::StatusOr<int> ChipNumber(std::string_view text) {
   return chip;
 }
 
-// A request's JSON body, which has these members and no others; an error that names what is wrong
-// otherwise.
+// Returns a request's JSON body. kInvalidArgument, naming the member, unless it has all of `keys`
+// and nothing else.
 absl::StatusOr<json> BodyWith(const rest::Request& request,
                               std::initializer_list<std::string_view> keys) {
   json body = json::parse(request.body, nullptr, /*allow_exceptions=*/false);

@@ -1,4 +1,4 @@
-// A sim-node's own REST API, for people and tests who break things on purpose.
+// A sim-node's own REST API, with which people and tests inject faults.
 //
 //   GET  /v1/state                          the instance: chips, links, claims (without tokens)
 //   GET  /v1/links                          how full each link was last (link_counters.h), as text
@@ -14,12 +14,12 @@
 //   POST /v1/ultraserver/elect              an UltraServer election on demand
 //   POST /v1/ultraserver/mode               {"mode": "X2V"}: X4, X2H, X2V or X1
 //
-// Answers are the state after the change, errors RFC 9457 problems; /metrics and /healthz come with
-// lib/rest.
+// A POST answers with the state after the change. Errors are RFC 9457 problems. lib/rest adds
+// /metrics and /healthz.
 //
-// Scope: translation. It serves no claim and no token.
+// Scope: translation between HTTP and LiveInstance. It shows no token and changes no claim.
 //
-// Thread safety: Install before the server starts.
+// Thread safety: InstallAdminRoutes is called before the server starts.
 
 #pragma once
 
@@ -30,12 +30,12 @@
 
 namespace tahoma::sim {
 
-// `live` and `election` must outlive the server and the metrics; without an election its routes say
-// that there is none.
+// `live` and `election` must outlive the server and the metrics. Without an election its routes
+// answer that there is none.
 void InstallAdminRoutes(rest::Server& server, rest::Metrics& metrics, LiveInstance& live,
                         NodeElection* election = nullptr);
 
-// What GET /v1/state answers.
+// Returns the body of GET /v1/state.
 std::string StateJson(const Instance& instance);
 
 }  // namespace tahoma::sim

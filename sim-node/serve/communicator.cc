@@ -11,12 +11,12 @@
 namespace tahoma::sim {
 namespace {
 
-// Openings of one node for groups that this node has not formed yet: of each rank there to each
-// here, in 16 groups.
+// How many openings of one node are kept for groups that this node has not formed yet: one from
+// each of 16 ranks there to each of 16 here, in 16 groups.
 constexpr std::size_t kMaxEarlyOfNode = 4096;
-// What a message holds beside its content.
+// The memory that a message holds besides its content.
 constexpr std::size_t kBytesOfMessage = 512;
-// Joins of one node that are remembered: far more than can be under way.
+// How many joins of one node are remembered: four times as many as may wait by default.
 constexpr std::size_t kMaxJoinsSeen = 4096;
 
 absl::Status Gone(int rank, const Joiner& joiner, std::string_view why) {
@@ -24,7 +24,7 @@ absl::Status Gone(int rank, const Joiner& joiner, std::string_view why) {
                  kNrtExecHwErrCollectives, rank, joiner.Node(), why);
 }
 
-// After these the other ranks cannot know where this one stands.
+// Whether the other ranks cannot know, after this error, how far this rank has come.
 bool EndsGroup(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsDeadlineExceeded(status) || absl::IsInternal(status) ||
          absl::IsUnavailable(status);
@@ -43,7 +43,7 @@ std::size_t BytesOf(const PeerMessage& message) {
   return bytes;
 }
 
-// Only bytes are bounded; each message is a connection of its node's, in the budget's words.
+// Bounds the bytes only. The budget counts each message as a connection of the node that sent it.
 rest::Budget::Limits HeldLimits(const Communicators::Options& options) {
   return {.bytes = options.held_bytes, .bytes_per_client = options.held_bytes_of_peer};
 }
@@ -57,7 +57,7 @@ std::string Joiner::Node() const {
   return node < kFirstEfaNode ? fmt::format("node {}", node) : "node " + place.name;
 }
 
-// One rank's way to the others.
+// Carries one rank's messages to and from the other ranks of its group.
 class Communicators::GroupPeer final : public Peer {
  public:
   GroupPeer(Communicators& owner, std::shared_ptr<Group> group, int self)
@@ -130,7 +130,7 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
     return JoinedTo(*local->group, request.rank);
   }
   const auto refused = refused_.find({comm_id, request.rank});
-  // Its claim was released meanwhile, or this node ends.
+  // The join has ended, neither in a group nor refused: its claim was released, or this node ends.
   if (ended && refused == refused_.end()) {
     return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
   }
@@ -179,7 +179,7 @@ Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
   return joined;
 }
 
-// Why the ranks that wait can never form a group.
+// Says why the ranks that wait can never form a group; OK when they may.
 absl::Status Communicators::Conflict(const std::string& comm_id) const {
   const auto found = waiting_.find(comm_id);
   if (found == waiting_.end() || found->second.empty()) return absl::OkStatus();
@@ -219,7 +219,7 @@ void Communicators::Refuse(const std::string& comm_id, const Waiting& waiting,
   changed_.NotifyAll();
 }
 
-// Nodes that are not reached yet may wait for the rank that is refused here.
+// Keeps the refusal for nodes that we are not connected to yet: their ranks may wait for this one.
 void Communicators::TellLater(const std::string& comm_id, int rank, const wire::Request& refusal) {
   TurnedAway one{.comm_id = comm_id, .rank = rank, .leave = refusal, .untold = {}};
   for (const PeerLink* const link : {link_, efa_}) {
@@ -233,7 +233,7 @@ void Communicators::TellLater(const std::string& comm_id, int rank, const wire::
   turned_away_.push_back(std::move(one));
 }
 
-// Gives the group its key and the fabric of its ranks.
+// Sets the group's key and the fabric that its ranks span. kFailedPrecondition as GangFabric::Of.
 absl::Status Communicators::Span(Group& group) const {
   std::string joins;
   std::vector<NodePlace> places;
@@ -253,7 +253,7 @@ absl::Status Communicators::Span(Group& group) const {
   for (const Joiner& joiner : group.ranks) {
     joins += fmt::format("#{}/{}.{}", joiner.place.Unit(), joiner.place.node_id, joiner.number);
   }
-  group.key = group.comm_id + "#" + Sha256Hex(joins);  // there may be thousands
+  group.key = group.comm_id + "#" + Sha256Hex(joins);  // a digest, as there may be 2,048 ranks
   auto gang = GangFabric::Of(places);
   if (!gang.ok()) {
     return Annotate(gang.status(), fmt::format("communicator \"{}\"", group.comm_id));
@@ -262,7 +262,8 @@ absl::Status Communicators::Span(Group& group) const {
   return absl::OkStatus();
 }
 
-// Makes a group of the ranks that wait, when they are all; sends them away when they never can.
+// Makes a group of the waiting ranks when all have joined; refuses them when they can never form
+// one.
 void Communicators::FormGroup(const std::string& comm_id) {
   const auto found = waiting_.find(comm_id);
   if (found == waiting_.end() || found->second.empty()) return;
@@ -417,7 +418,7 @@ std::optional<wire::Request> Communicators::Forget(const std::string& comm_id, i
                       .refused = absl::IsFailedPrecondition(why)});
 }
 
-// The join is void: nobody waits with it, and whoever waits for it in a group is woken.
+// Ends a join: it no longer waits for a group, and in a group the ranks that wait for it are woken.
 void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
                              const absl::Status& why) {
   if (const auto waiting = waiting_.find(comm_id); waiting != waiting_.end()) {
@@ -454,7 +455,7 @@ absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMess
   }
   PeerLink* const link = LinkTo(node);
   TAHOMA_CHECK(link != nullptr);  // other nodes' ranks are known only through the link
-  // It may have reached us before we reached it.
+  // The peer may have connected to us before we are connected to it.
   const auto deadline = CondVar::In(options_.run_timeout);
   while (!group.gone.contains(to) && !link->Connected(node) &&
          changed_.WaitUntil(mutex_, deadline)) {
@@ -463,7 +464,7 @@ absl::Status Communicators::SendMessage(Group& group, int from, int to, PeerMess
   lock.Unlock();
   const absl::Status sent = link->Send(node, EncodeData(group.key, from, to, std::move(message)));
   if (sent.ok()) return sent;
-  lock.Lock();  // by now it may be known why
+  lock.Lock();  // the reason may be known by now
   return group.gone.contains(to) ? group.gone.at(to) : Gone(to, joiner, Message(sent));
 }
 
@@ -488,11 +489,11 @@ absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from
   return message;
 }
 
-// Who has no connection now is told everything when there is one.
+// A node without a connection misses the message; OnPeerConnected tells it everything later.
 void Communicators::Tell(const wire::Request& message) {
   for (PeerLink* const link : {link_, efa_}) {
     if (link == nullptr) continue;
-    // Links are told only to those who share them.
+    // The state of links concerns only the nodes of the UltraServer.
     if (link == efa_ && message.method == kLinksMethod) continue;
     for (const int node : link->peers()) (void)link->Send(node, message);
   }
@@ -553,7 +554,7 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
     }
   }
   if (way == LostWay::kFromPeer) {
-    // It tells us anew what it still wants, perhaps as a new process that counts from 1.
+    // The peer will announce its joins again, perhaps as a new process that counts from 1.
     joins_seen_.erase(node);
     early_.erase(node);
     views_.erase(node);
@@ -565,8 +566,8 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
   changed_.NotifyAll();
 }
 
-// A message that cannot be read is dropped: its sender's ranks run into their time limits, and
-// nobody else is harmed.
+// A message that cannot be read is dropped: ranks that wait for it run into their time limits, and
+// other groups are not affected.
 absl::Status Communicators::OnPeerMessage(int node, wire::Request message) {
   if (message.method == kJoinMethod) return OnJoin(node, message);
   if (message.method == kLeaveMethod) return OnLeave(node, message);
@@ -578,7 +579,8 @@ absl::Status Communicators::OnPeerMessage(int node, wire::Request message) {
 absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
   TAHOMA_ASSIGN_OR_RETURN(JoinMessage join, DecodeJoin(message));
   if (node < kFirstEfaNode) {
-    // Who shares the UltraServer is where this node is, and an older node does not say.
+    // A node of our UltraServer shares our place but for its number, and an older one does not send
+    // its place at all.
     const NodePlace said = std::move(join.joiner.place);
     join.joiner.place = options_.place;
     join.joiner.place.node_id = node;
@@ -613,7 +615,8 @@ absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
   const MutexLock lock(mutex_);
   NoteJoin(node, leave.number);
   MarkGone(node, leave.comm_id, leave.rank, leave.number, absl::CancelledError(leave.reason));
-  // It has seen all that are in each other's way; here some may have left before others came.
+  // The node that refuses has seen all conflicting joins. Here some may have left before others
+  // arrived, so the refusal is taken over for every rank that waits.
   const auto waiting = waiting_.find(leave.comm_id);
   if (leave.refused && waiting != waiting_.end()) {
     Refuse(leave.comm_id, waiting->second, absl::FailedPreconditionError(leave.reason));
@@ -639,7 +642,7 @@ absl::Status Communicators::OnData(int node, wire::Request message) {
   if (group->gone.contains(data.from)) return absl::OkStatus();
   absl::StatusOr<Held> held = Hold(node, std::move(data.message));
   if (!held.ok()) {
-    // What came after it would be out of order.
+    // The rank's later messages would arrive with a gap, so the rank is out of the group.
     const Joiner& joiner = group->ranks[static_cast<std::size_t>(data.from)];
     MarkGone(node, group->comm_id, data.from, joiner.number, held.status());
     return held.status();
@@ -700,7 +703,8 @@ absl::Status Communicators::CheckSender(const Group& group, int node, int from, 
   return absl::OkStatus();
 }
 
-// All ranks wait for everybody's opening, so nothing else comes before the group is formed here.
+// Keeps an opening until its group is formed here. Every rank waits for the openings of all others,
+// so no other kind of message comes earlier: kNotFound for one that does.
 absl::Status Communicators::KeepEarly(int node, DataMessage data) {
   if (!std::holds_alternative<Opening>(data.message)) {
     return NotFound("node {} sends data of group \"{}\", which is not formed here", node,

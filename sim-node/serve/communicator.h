@@ -1,16 +1,17 @@
-// Communicators over sockets: who takes part, and collectives among them.
+// Communicators over sockets: ranks join them, run collectives and leave.
 //
 //   Communicators communicators({.node_id = 0, .links = links}, ...);
 //   communicators.Join({.comm_id = "gang-uid", .rank = 0, .world_size = 4, .members = chips});
 //   communicators.Run("gang-uid", 0, {.request = {.bytes = 1 << 20}, .check = true});
 //   communicators.Leave("gang-uid", 0);
 //
-// A pod joins its own node's sim-node; nodes tell each other who waits: those of an UltraServer
-// over one link, those of different units over EFA (gang_fabric.h joins them). When all
-// `world_size` ranks wait, every node forms the same group, and the group's members run collectives
-// (sim-node/collective/participants/participant.h). A rank that leaves, or whose node is lost, is
-// gone for good: whoever waits for it gets kAborted with the NRT code that a real job would see. A
-// rank may join again; that is a new group, which begins when all have joined again.
+// A pod joins at its own node's sim-node. Nodes tell each other which ranks wait: nodes of an
+// UltraServer over one link, nodes of different units over EFA (gang_fabric.h joins the units).
+// When all `world_size` ranks wait, every node forms the same group, and the group's members run
+// collectives (sim-node/collective/participants/participant.h). A rank that leaves, or whose node
+// is lost, never returns to that group: calls that wait for it fail with kAborted and the NRT code
+// that a real job would see. A rank may join again; that begins a new group, which is formed when
+// all ranks have joined again.
 //
 // Thread safety: every member may be called from any thread. One rank makes one call at a time.
 
@@ -41,24 +42,25 @@ namespace tahoma::sim {
 
 struct DataMessage;
 
-// Pods: each has a chip of its own in an UltraCluster of 2,048.
+// The most pods of a communicator: each may have a chip of its own in an UltraCluster of 2,048.
 inline constexpr int kMaxWorldSize = 2048;
-// Of a communicator's id: a namespace and what its workloads call it (communicator_of_instance.h).
+// The length of a communicator's id: its namespace and the id that its workloads gave
+// (communicator_of_instance.h).
 inline constexpr std::size_t kMaxFullCommIdBytes = 512;
 
-// Other nodes of the UltraServer have their places as numbers; those that are reached over EFA have
-// numbers from here on, which every node gives for itself.
+// Nodes of this node's UltraServer are numbered by their places. Nodes that are reached over EFA
+// have numbers from here on; every node assigns its own.
 inline constexpr int kFirstEfaNode = hw::kUltraServerNodes;
 
-// A rank that has joined, on whichever node.
+// A rank that has joined, on this node or another.
 struct Joiner {
   int node = 0;
-  std::uint64_t number = 0;     // of the join on its node: tells one join from the next
+  std::uint64_t number = 0;     // counts the joins of its node, so that each join differs
   int world_size = 0;           // pods
-  std::vector<Member> members;  // by their numbers in the node's unit
+  std::vector<Member> members;  // its chips, numbered within the node's unit
   NodePlace place{};
 
-  // "node 2" of an UltraServer, "node n5" over EFA.
+  // Names its node in messages: "node 2" in this UltraServer, "node n5" over EFA.
   std::string Node() const;
 };
 
@@ -66,24 +68,25 @@ class Communicators final : public PeerEvents {
  public:
   struct Options {
     int node_id = 0;
-    // All links of the UltraServer (or of the instance alone), healthy.
+    // All links of the UltraServer (or of the instance alone), as if all were healthy.
     TorusLinks links;
     NodePlace place{};
     // How long a rank waits for the others to join.
     std::chrono::milliseconds join_timeout{120'000};
-    // How long a running collective waits for one message. A hung peer costs this (NRT's own limit
-    // is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
+    // How long a running collective waits for one message of a peer that hangs (NRT's own limit is
+    // 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
     std::chrono::milliseconds run_timeout{30'000};
-    // Joins of one node's pods that may wait, those of 64 communicators with a pod on each
-    // chip: the node refuses what is beyond, and so does whoever is told of it. And those of all
-    // other nodes together, 16 gangs of the largest size.
+    // How many joins of one node's pods may wait: 64 communicators with a pod on each of 16 chips.
+    // The node itself and the nodes that it tells refuse further ones. And how many joins of all
+    // other nodes together may wait: 16 gangs of the largest size.
     std::size_t waiting_of_node = 1024;
     std::size_t waiting_of_others = std::size_t{16} * kMaxWorldSize;
-    // What messages of one peer, and of all, may hold until they are read: what a pod with the
-    // fullest buffers sends before anybody reads fits twice.
+    // Bytes that unread messages of one peer, and of all peers, may hold. A pod with the largest
+    // buffers may send kMaxBufferBytes before any rank reads; that fits twice for one peer.
     std::size_t held_bytes_of_peer = 2 * kMaxBufferBytes;
     std::size_t held_bytes = 4 * kMaxBufferBytes;
-    // Of all collectives; nodes that differ in it refuse to run one together.
+    // The algorithms that every collective may use. Nodes with different modes refuse to run a
+    // collective together.
     PlanMode mode = PlanMode::kBest;
   };
   struct JoinRequest {
@@ -91,8 +94,8 @@ class Communicators final : public PeerEvents {
     int rank = 0;        // of the pod
     int world_size = 1;  // pods
     std::vector<Member> members;
-    // Asked once, under the lock that Leave takes too: false when the rank was sent away before it
-    // came here, which is kAborted. Empty: it was not.
+    // Asked once, under the lock that Leave takes too. False when the rank has left before its join
+    // arrived here: Join is then kAborted. Empty means true.
     std::function<bool()> wanted = nullptr;
   };
   struct Joined {
@@ -101,73 +104,75 @@ class Communicators final : public PeerEvents {
     int first_chip = 0;  // the pod's first chip within the communicator
     int own_chips = 0;
     int chips = 0;  // of all pods
-    // Chips within the communicator that share the pod's memory pool: those of its UltraServer.
+    // The chips within the communicator that share the pod's memory pool: those of its UltraServer.
     std::vector<int> pool{};
   };
 
-  // What an operation of this node's ranks put on their links.
+  // The load that an operation of this node's rank put on links.
   struct Traffic {
-    std::vector<LinkLoad> loads;  // of one time
-    VirtualDuration time{};       // of one time
+    std::vector<LinkLoad> loads;  // of one iteration
+    VirtualDuration time{};       // of one iteration
     std::uint64_t times = 1;
   };
 
   explicit Communicators(Options options);
 
-  // Hears of every operation that has ended well, from the thread of its rank. Only before the
-  // first Join.
+  // Calls `observer` after every operation that succeeded, on the thread of its rank. To be called
+  // before the first Join only.
   void Observe(std::function<void(const Traffic&)> observer) { observer_ = std::move(observer); }
 
-  // Where messages for other nodes go. Called once, before the first Join, unless the node is
-  // alone. `link` must outlive the last call.
+  // Sends messages for the other nodes of the UltraServer over `link`, which must outlive the last
+  // call of this object. To be called once, before the first Join, unless the node is alone.
   void Connect(PeerLink& link);
-  // The same for nodes of other units, whose numbers begin at kFirstEfaNode.
+  // Does the same for nodes of other units, whose numbers begin at kFirstEfaNode.
   void ConnectEfa(PeerLink& link);
 
   // Waits until all ranks have joined. kInvalidArgument for a rank or size out of bounds, or chips
   // that are not of this torus; kResourceExhausted when too many joins of this node wait;
-  // kAlreadyExists when that rank waits already; kDeadlineExceeded
-  // naming the missing ranks; kFailedPrecondition when ranks disagree on the size or share a chip.
+  // kAlreadyExists when that rank waits already; kDeadlineExceeded naming the missing ranks;
+  // kFailedPrecondition when ranks disagree on the size or share a chip, or their units cannot be
+  // joined; kAborted when the rank leaves while it waits.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
   // Runs a collective, in the mode of the options; all ranks of the group must call it with the
   // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
-  // kAborted, kDeadlineExceeded or kInternal the rank is out of the group.
+  // kAborted, kDeadlineExceeded, kInternal or kUnavailable the rank has left the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
-  // Reads and writes chips' memories; all ranks must call it. Errors as Participant::Access and
-  // before and after as Run.
+  // Reads and writes chips' memories; all ranks must call it. Fails as Participant::Access does;
+  // kFailedPrecondition before Join, and the rank leaves the group after the same errors as in Run.
   absl::StatusOr<AccessResult> Access(const std::string& comm_id, int rank, const AccessSpec& spec,
                                       ClaimMemory& memory);
 
-  // The chips of all pods, in the order of their ranks, by their numbers in the group's fabric.
+  // Returns the chips of all pods, in the order of their ranks, numbered within the group's fabric.
   // kFailedPrecondition before Join.
   absl::StatusOr<std::vector<torus::ChipIndex>> Chips(const std::string& comm_id, int rank) const;
 
-  // Forgets the rank; the others are told. Unknown ranks are let pass.
+  // Forgets the rank and tells the other nodes. An unknown rank is ignored.
   void Leave(const std::string& comm_id, int rank);
 
-  // The state of this node's own directed links or chips has changed; collectives that begin later
-  // use it. Chips by their numbers in the torus.
+  // Sets the state of this node's own directed links and chips, which collectives that begin later
+  // use, and tells the nodes of the UltraServer. Chips are numbered within the torus.
   void SetLinks(std::vector<LinkState> unhealthy, std::vector<torus::ChipIndex> dead = {},
                 std::vector<torus::ChipIndex> efa_down = {});
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
-  // What is said for a rank of another node, or would hold more than a peer may, is refused. A rank
-  // whose data is refused for its size is out of its group.
+  // Refuses a message in the name of a rank that is not on `node` (kPermissionDenied), and one with
+  // which unread messages would hold too many bytes (kResourceExhausted). A rank whose data is
+  // refused for its size has left its group.
   absl::Status OnPeerMessage(int node, wire::Request message) override;
   void OnPeerLost(int node, LostWay way, const absl::Status& why) override;
 
  private:
   class GroupPeer;
-  // A message that waits to be read, and what it holds of the bytes of the peer that sent it.
+  // A message that waits to be read, and its share of the bytes that its sender may hold.
   struct Held {
     PeerMessage message;
     std::unique_ptr<rest::Budget::Share> share;  // nullptr: from this node
   };
   struct Group {
     std::string comm_id;
-    std::string key;  // comm id and the join numbers of its ranks: the same on every node
+    std::string key;  // made of comm id and join numbers, so it is the same on every node
     std::vector<Joiner> ranks;
     std::optional<GangFabric> gang;
     std::map<int, absl::Status> gone;  // ranks that left or were lost
@@ -187,7 +192,7 @@ class Communicators final : public PeerEvents {
     Held held;
   };
   using Waiting = std::map<int, Joiner>;  // by rank
-  // A refusal, and the nodes that could not be told of it then.
+  // A rank that was refused, the message that says so, and the nodes that it has not reached yet.
   struct TurnedAway {
     std::string comm_id;
     int rank = 0;
@@ -197,10 +202,11 @@ class Communicators final : public PeerEvents {
 
   absl::Status CheckJoin(const JoinRequest& request, const torus::Shape& torus) const;
   PeerLink* LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
-  // The rank's own part of its group and what is known of the links.
+  // Returns the rank's part in its group, and in `views` the known state of links. Fails with
+  // kFailedPrecondition when the rank has not joined.
   absl::StatusOr<std::shared_ptr<Local>> Enter(const std::string& comm_id, int rank,
                                                std::vector<NodeLinks>& views) const;
-  // Takes the rank out of its group if it cannot go on after `status`.
+  // Takes the rank out of its group when other ranks cannot know its progress after `status`.
   void EndIfLost(const std::string& comm_id, int rank, const std::shared_ptr<Local>& local,
                  const absl::Status& status);
   static Joined JoinedTo(const Group& group, int own);
@@ -217,41 +223,43 @@ class Communicators final : public PeerEvents {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether our join of that number has become a group, was refused or has left.
+  // Whether our join of that number has become part of a group, was refused or has left.
   bool Ended(const std::string& comm_id, int rank, std::uint64_t number) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether it still waits for others.
+  // Whether our join of that number still waits for other ranks.
   bool Waits(const std::string& comm_id, int rank, std::uint64_t number) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Group> FindGroup(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
                 const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Leaves whatever join of that rank there is and says how to tell the others.
+  // Ends this node's join of that rank, whether it waits or is in a group, and returns the message
+  // for the other nodes; nullopt when there is no such join.
   std::optional<wire::Request> Forget(const std::string& comm_id, int rank, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether one more join of that node may wait.
+  // Checks whether one more join of that node may wait; kResourceExhausted when it may not.
   absl::Status CheckRoom(int node, const std::string& comm_id, int rank) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes that the peer has told of the join, or of its end.
+  // Remembers that the peer has announced the join, or its end.
   void NoteJoin(int node, std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether messages of that peer may go from rank to rank of the group.
+  // Checks that rank `from` is on node `node` and rank `to` on this one: kPermissionDenied when
+  // `from` is elsewhere, kInvalidArgument when `to` is or a rank does not exist.
   absl::Status CheckSender(const Group& group, int node, int from, int to) const;
   void Deliver(Group& group, int from, int to, Held held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status KeepEarly(int node, DataMessage data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Held> Hold(int node, PeerMessage message);
-  // These wait.
+  // These three block, so the caller must not hold mutex_.
   void Tell(const wire::Request& message);
   absl::Status SendMessage(Group& group, int from, int to, PeerMessage message);
   absl::StatusOr<PeerMessage> ReceiveMessage(Group& group, int from, int to);
-  // Messages of other nodes.
+  // Handle the messages of other nodes.
   absl::Status OnJoin(int node, const wire::Request& message);
   absl::Status OnLeave(int node, const wire::Request& message);
   absl::Status OnLinks(int node, const wire::Request& message);
   absl::Status OnData(int node, wire::Request message);
 
   const Options options_;
-  rest::Budget held_;         // bytes of messages that wait, by the node that sent them
+  rest::Budget held_;         // bytes of unread messages, by the node that sent them
   PeerLink* link_ = nullptr;  // to the nodes of the UltraServer
   PeerLink* efa_ = nullptr;   // to those of other units
   std::function<void(const Traffic&)> observer_;
@@ -260,16 +268,16 @@ class Communicators final : public PeerEvents {
   CondVar changed_;
   std::uint64_t last_join_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by comm id
-  // By node: what it told twice counts once.
+  // The joins that each node has announced, so that one announced twice counts once.
   std::map<int, std::set<std::uint64_t>> joins_seen_ ABSL_GUARDED_BY(mutex_);
-  // Local ranks that conflict.
+  // Why waiting ranks of this node were refused, by comm id and rank.
   std::map<std::pair<std::string, int>, absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
   // By comm id and rank.
   std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_ ABSL_GUARDED_BY(mutex_);
-  // Nodes that have been told all of this.
+  // The nodes that we are connected to, and that therefore have been told all joins.
   std::set<int> reached_ ABSL_GUARDED_BY(mutex_);
   std::deque<TurnedAway> turned_away_ ABSL_GUARDED_BY(mutex_);
-  // By node: the first words of its ranks to groups that are not formed here yet.
+  // By node: opening messages of its ranks for groups that are not formed here yet.
   std::map<int, std::deque<Early>> early_ ABSL_GUARDED_BY(mutex_);
   std::map<int, NodeLinks> views_ ABSL_GUARDED_BY(mutex_);
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxCores = 512;  // logical cores of an UltraServer under LNC 1
 
-// The first `count` logical cores.
+// Returns the first `count` logical cores of `cores`.
 absl::StatusOr<std::vector<Member>> FirstCores(const std::vector<Member>& cores, int count) {
   std::vector<Member> members;
   int left = count;
@@ -42,7 +42,7 @@ std::vector<Number> ReadNumbers(wire::Fields& fields, std::string_view where, co
   return numbers;
 }
 
-// Lists of ranks.
+// Reads a list of lists of ranks.
 std::vector<std::vector<int>> ReadLists(wire::Fields& fields, std::string_view key) {
   std::vector<std::vector<int>> lists;
   for (const Json& item : fields.Array(key, kMaxRanks)) {
@@ -70,7 +70,7 @@ VariableCounts ReadCounts(wire::Fields& fields, const Json& item) {
   return counts;
 }
 
-// The payload of commRun.
+// Reads the payload of commRun: replica groups, pairs of ranks, and the counts of an alltoallv.
 absl::StatusOr<Division> ReadDivision(const std::string& text) {
   Division division;
   if (text.empty()) return division;
@@ -166,7 +166,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request
   const auto joined = communicators_.Join(std::move(join));
   if (!joined.ok()) {
     const MutexLock lock(mutex_);
-    // Once the claim was released the place may be another's.
+    // After the claim was released another claim may have joined as this rank.
     if (!absl::IsAlreadyExists(joined.status()) && Holds(key, claim)) holders_.erase(key);
     return joined.status();
   }

@@ -1,4 +1,4 @@
-// The calls of a workload about communicators: commJoin, commRun, commLeave.
+// Serves a workload's calls about communicators: commJoin, commRun and commLeave.
 //
 //   CommunicatorCalls calls(communicators);
 //   if (CommunicatorCalls::Serves(request.method)) return calls.Call(request, cores_of_claim);
@@ -6,7 +6,7 @@
 // The server has checked the claim's token and knows the cores behind it; a workload can join with
 // nothing else. docs/formats/wire.md has every field.
 //
-// Thread safety: Call may run on many threads; a call waits for other ranks and so takes a while.
+// Thread safety: Call may run on many threads; it blocks while it waits for other ranks.
 
 #pragma once
 
@@ -34,16 +34,19 @@ class CommunicatorCalls {
 
   static bool Serves(std::string_view method);
 
-  // `claim` names the caller (its token), `cores` are the logical cores it holds: chips of the
-  // torus, ascending, with the number of cores of each. kPermissionDenied when the rank was joined
-  // with another claim.
+  // Carries out a call. `claim` identifies the caller (its token), `cores` are the logical cores
+  // that it holds: chips of the torus, ascending, with the number of cores of each. When the rank
+  // was joined with another claim, commJoin is kAlreadyExists and the others are kPermissionDenied.
+  // Otherwise fails as Communicators' Join, Run and Leave; kUnimplemented for another method.
   absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
                                    const std::vector<Member>& cores);
 
-  // kFailedPrecondition unless that rank was joined, kPermissionDenied unless with that claim.
+  // Checks that the rank was joined with that claim: kFailedPrecondition when it was not joined,
+  // kPermissionDenied when it was joined with another claim.
   absl::Status CheckHolder(const std::pair<std::string, int>& rank_of, const std::string& claim);
 
-  // Leaves every communicator that was joined with the claim: it is released, or its pod is gone.
+  // Leaves every communicator that was joined with the claim, which was released or whose pod
+  // ended.
   void LeaveAll(const std::string& claim);
 
  private:

@@ -17,15 +17,15 @@ using wire::Fields;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxIdBytes = kMaxFullCommIdBytes;
-// A group's key is the communicator's id and a digest.
+// A group's key is the communicator's id followed by its joins or their digest.
 constexpr std::size_t kMaxKeyBytes = 4096;
 constexpr std::size_t kMaxNameBytes = 253;
 constexpr std::size_t kMaxReasonBytes = 4096;
 constexpr int kMaxRanksPerChip = 8;
-// Of a layer, or of a packet.
+// The longest latency of a network layer or of a packet.
 constexpr VirtualDuration kMaxEfaLatency = std::chrono::seconds(1);
 constexpr int kMaxOversubscriptionPermille = 1'000'000;
-// Of one unit, and of all units of a gang.
+// The most nodes of one unit, and of all units of a gang.
 constexpr std::size_t kNodes = hw::kUltraServerNodes;
 constexpr std::int64_t kMaxGangNodes = std::int64_t{kNodes} * kMaxWorldSize;
 
@@ -42,7 +42,7 @@ constexpr auto kLinkFields = [](auto& list, auto& state) {
   list.Check([&](Fields& fields) { fields.Fail(CheckFlapping(state.flapping)); });
 };
 
-// Of a node in a fabric with so many directed links.
+// Returns the fields of a node's view of a fabric with `links` directed links.
 auto NodeLinksFields(LinkId links) {
   return [links](auto& list, auto& view) {
     const auto last_link = static_cast<std::int64_t>(links) - 1;
@@ -72,7 +72,7 @@ constexpr auto kPlaceFields = [](auto& list, auto& place) {
   list.Int("nodeId", place.node_id, 0, kNodes - 1);
   list.String("instanceType", place.instance_type, 0, kMaxNameBytes);
   list.Strings("networkLayers", place.network_layers, kNetworkLayers, kMaxNameBytes);
-  // Of a node that does not know of it, the defaults: it cannot have others.
+  // An older node does not send this; it has the defaults, since it cannot be configured otherwise.
   list.Object("efa", place.efa, kEfaFields);
 };
 
@@ -102,7 +102,8 @@ constexpr auto kLeaveFields = [](auto& list, auto& leave) {
   list.Bool("refused", leave.refused, wire::kOptional);
 };
 
-// Each kind of data after its "kind"; a chunk's bytes are the payload.
+// The kinds of data, in the order of PeerMessage's alternatives, and the fields of each, which
+// follow "kind". A chunk's bytes are the payload.
 constexpr std::array<std::string_view, 3> kKinds = {"opening", "chunk", "closing"};
 constexpr auto kOpeningFields = [](auto& list, auto& opening, LinkId links) {
   list.Int("operation", opening.operation, 0, kMaxInt);
@@ -121,7 +122,7 @@ constexpr auto kClosingFields = [](auto& list, auto& closing) {
   list.Int("wrongElements", closing.wrong_elements, 0, kMaxInt, wire::kOptional);
 };
 
-// `links` is one more than the highest id that can be.
+// Returns the fields of a data message. `links` is one more than the highest link id.
 auto DataFields(LinkId links) {
   return [links](auto& list, auto& data) {
     list.String("group", data.group, 1, kMaxKeyBytes);

@@ -1,10 +1,10 @@
-// What sim-nodes tell each other about communicators, as messages of the wire.
+// The messages between sim-nodes about communicators, as requests of lib/wire.
 //
 //   link.Send(1, EncodeJoin("gang-uid", 0, joiner));
 //   absl::StatusOr<JoinMessage> join = DecodeJoin(message);
 //
-// Scope: bytes and bounds; docs/formats/wire.md describes every field. What they mean is
-// communicator.h. Decoders take untrusted text and refuse it with kInvalidArgument.
+// Scope: bytes and bounds; docs/formats/wire.md describes every field, communicator.h gives them
+// their meaning. Decoders take untrusted text and refuse it with kInvalidArgument.
 //
 // Thread safety: pure functions.
 
@@ -32,7 +32,7 @@ inline constexpr std::string_view kDataMethod = "peerData";
 struct JoinMessage {
   std::string comm_id;
   int rank = 0;
-  Joiner joiner;  // without its node: that is who sent it; place only if it was said
+  Joiner joiner;  // `node` is not sent (the receiver knows the sender); `place` may be absent
 };
 wire::Request EncodeJoin(const std::string& comm_id, int rank, const Joiner& joiner);
 absl::StatusOr<JoinMessage> DecodeJoin(const wire::Request& message);
@@ -48,10 +48,10 @@ wire::Request EncodeLeave(const LeaveMessage& leave);
 absl::StatusOr<LeaveMessage> DecodeLeave(const wire::Request& message);
 
 wire::Request EncodeLinks(const NodeLinks& view);
-// `links` is one more than the highest id that can be.
+// `links` is one more than the highest link id that is allowed.
 absl::StatusOr<NodeLinks> DecodeLinks(const wire::Request& message, LinkId links);
 
-// Ids of links in the largest fabric of a gang: a unit for each pod.
+// The number of link ids in the largest fabric of a gang, which has a unit for each pod.
 inline constexpr LinkId kMaxGangLinks = kMaxWorldSize * 1024;
 
 struct DataMessage {
@@ -63,8 +63,8 @@ struct DataMessage {
 wire::Request EncodeData(const std::string& group, int from, int to, PeerMessage message);
 absl::StatusOr<DataMessage> DecodeData(wire::Request message, LinkId links);
 
-// kInvalidArgument unless there is at least one chip, all are of this torus, none comes twice and
-// each has 1 to 8 ranks.
+// Checks a pod's members. kInvalidArgument unless there is at least one chip, all are of this
+// torus, none comes twice and each has 1 to 8 ranks.
 absl::Status CheckMembers(const std::vector<Member>& members, const torus::Shape& torus);
 
 }  // namespace tahoma::sim

@@ -1,4 +1,4 @@
-// How an instance takes part in communicators: its place in the torus, its links, a claim's cores.
+// Translates an instance for its communicators: its place in the torus, its links, a claim's cores.
 //
 //   Communicators communicators({.node_id = NodeIdOf(node), .links = LinksAround(node)});
 //   CommunicatorCalls calls(communicators);
@@ -27,37 +27,38 @@
 
 namespace tahoma::sim {
 
-// 0 without an UltraServer.
+// Returns the instance's place in its UltraServer; 0 without one.
 int NodeIdOf(const Instance& instance);
 
-// What nodes of other units must know of this one.
+// Describes the instance to nodes of other units.
 NodePlace PlaceOf(const Instance& instance);
 
-// All links of the UltraServer the instance belongs to, or of the instance alone; healthy.
+// Returns all links of the UltraServer the instance belongs to, or of the instance alone, as if all
+// were healthy.
 TorusLinks LinksAround(const Instance& instance);
 
-// The directed links that chips of this instance send on and that are not healthy.
+// Returns the directed links that chips of this instance send on and that are not healthy.
 std::vector<LinkState> UnhealthyLinks(const Instance& instance);
 
-// The chips of this instance that are dead, and those whose network card is down.
+// Return the chips of this instance that are dead, and those whose EFA interface is down.
 std::vector<torus::ChipIndex> DeadChips(const Instance& instance);
 std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance);
 
-// The logical cores of a claim by chip, ascending.
+// Returns the number of logical cores that a claim has on each of its chips, chips ascending.
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);
 
 // The most bytes of a commId that a workload gives.
 inline constexpr std::size_t kMaxCommIdBytes = 256;
 
-// The request with the namespace in front of its commId: "default/job". Communicators of different
-// namespaces never meet, whatever their workloads call them, as nothing else in Kubernetes does; a
-// member could read the memory of the others. kInvalidArgument for params without a commId, or with
-// one that is too long.
+// Returns the request with the namespace in front of its commId: "default/job". Pods of different
+// namespaces can so never join one communicator, in which each could read the others' memory.
+// kInvalidArgument for params without a commId, or with one that is too long.
 absl::StatusOr<wire::Request> InNamespace(const wire::Request& request,
                                           const std::string& name_space);
 
-// Serves commJoin, commRun and commLeave to the bearers of claims' tokens; `called` hears of each
-// token before its call. All must outlive `server`.
+// Serves commJoin, commRun and commLeave to the bearers of claims' tokens, and calls `called` with
+// the token before each call. All must outlive `server`. Calls are kUnimplemented on instance types
+// whose chips are joined by switches.
 void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
                           const std::function<void(const std::string& token)>& called);
 

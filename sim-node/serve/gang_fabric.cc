@@ -10,7 +10,7 @@
 namespace tahoma::sim {
 namespace {
 
-// Numbers for the names of network nodes, layer by layer.
+// Assigns numbers to the names of network nodes, layer by layer.
 class NetworkNames {
  public:
   NetworkPlace Of(const std::vector<std::string>& layers) {
@@ -44,7 +44,8 @@ std::string Text(VirtualDuration duration) {
   return fmt::format("{} us", Nanoseconds(duration) / 1e3);
 }
 
-// The keys are those of sim-node's configuration.
+// Checks that two nodes have the same EFA timings. kFailedPrecondition names the key of sim-node's
+// configuration that differs.
 absl::Status CheckSameEfa(const NodePlace& a, const NodePlace& b) {
   const auto differ = [&](std::string_view key, const std::string& of_a, const std::string& of_b) {
     return FailedPrecondition("node {} has efa.{} {}, node {} has {}; all nodes of a job need one",
@@ -127,7 +128,7 @@ NodeLinks GangFabric::ViewFrom(int rank, NodeLinks view) const {
       state.link =
           fabric_.NicOf(Fabric::ChipOf(unit, 0), NicDirection::kOut) + (state.link - torus_links);
     } else {
-      continue;  // nothing of this gang goes over EFA
+      continue;  // the gang is in one unit and uses no NIC
     }
     known.push_back(state);
   }

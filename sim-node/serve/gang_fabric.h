@@ -1,11 +1,11 @@
-// The fabric that the ranks of one communicator span: the units in which they are, joined by EFA.
+// The fabric that the ranks of one communicator span: their units, joined by EFA.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const GangFabric gang, GangFabric::Of(places));   // one for each rank
 //   gang.ChipsOf(/*rank=*/5, members);          // by their numbers in gang.fabric()
 //   gang.ViewFrom(/*rank=*/5, view);            // what a node of that unit says of its links
 //
-// Units are numbered in the order of ranks. So every node that knows the ranks makes the same
-// fabric, and one of a single UltraServer has that UltraServer's numbers.
+// Units are numbered in the order of ranks, so every node that knows the ranks makes the same
+// fabric. A fabric of a single UltraServer numbers chips and links as that UltraServer does.
 //
 // Thread safety: immutable.
 
@@ -24,40 +24,41 @@
 
 namespace tahoma::sim {
 
-// What nodes of other units must know of a node.
+// A node's place in the network, as nodes of other units need it.
 struct NodePlace {
   std::string name{};                         // of the node
   std::string ultra_server{};                 // empty: in none, the node is a unit of its own
   int node_id = 0;                            // its place in the UltraServer, else 0
   std::string instance_type{};                // of the catalogue
   std::vector<std::string> network_layers{};  // three, top first, or none
-  EfaTiming efa{};                            // what it takes the network for
+  EfaTiming efa{};                            // the EFA timing that it is configured with
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 
-  // The same for all nodes of a unit: "ultraServer us-1" or "node n3".
+  // Names the unit, the same for all nodes of it: "ultraServer us-1" or "node n3".
   std::string Unit() const;
-  // Of the unit. The instance type must be in the catalogue.
+  // Returns the torus of the unit. The instance type must be in the catalogue.
   const torus::Shape& torus() const;
 };
 
 class GangFabric {
  public:
-  // `ranks[r]` is the place of rank r's node; at least one. kFailedPrecondition when chips of
-  // different models would be joined, a network node would be in two places, or two nodes take the
-  // network for different ones: each would work out times of its own.
+  // `ranks[r]` is the place of rank r's node; there must be at least one. kFailedPrecondition when
+  // the chips are of different models, when one network node has two parents, or when two nodes
+  // have different EFA timings: each would compute other times.
   static absl::StatusOr<GangFabric> Of(const std::vector<NodePlace>& ranks);
 
-  // All `ranks` are in one unit with these links.
+  // Returns the fabric of `ranks` ranks that are all in one unit with these links.
   static GangFabric OneUnit(TorusLinks links, std::size_t ranks) {
     return {Fabric(std::move(links)), std::vector<int>(ranks, 0)};
   }
 
   const Fabric& fabric() const { return fabric_; }
   int UnitOf(int rank) const { return units_.at(static_cast<std::size_t>(rank)); }
-  // Members by their numbers in the rank's unit, to their numbers in the fabric.
+  // Renumbers members from the chips of the rank's unit to those of the fabric.
   std::vector<Member> ChipsOf(int rank, std::vector<Member> members) const;
-  // The view of a node in the unit of `rank`, with the numbers of nodes and links in the fabric.
-  // NICs of the unit have ids from the torus's id_count() on: 2 * chip, and 1 more for the way in.
+  // Renumbers the view of a node in the unit of `rank`: its nodes, links and chips get their
+  // numbers in the fabric. In `view`, the NIC of chip c sends as link id_count() + 2c of the torus
+  // and receives as the next one.
   NodeLinks ViewFrom(int rank, NodeLinks view) const;
 
  private:

@@ -1,4 +1,4 @@
-// A node's links in numbers: what each has carried, how long, how full it was last, what it can do.
+// Metrics of a node's links: bytes carried, time busy, utilization and rate of each.
 //
 //   LinkCounters counters(metrics, live);
 //   communicators.Observe([&](const auto& traffic) { counters.Add(traffic); });
@@ -11,8 +11,8 @@
 //   tahoma_link_utilization_ratio            carried in the last operation, of what it could carry
 //   tahoma_link_rate_ratio                   of its full rate: 0 is down
 //
-// Scope: the directed links that this node's chips send on, as far as they carried what its pods'
-// operations sent between the gang's own chips.
+// Scope: the directed links that this node's chips send on, and of their traffic the part that
+// operations of this node's pods reported.
 //
 // Thread safety: all members may be called from any thread.
 
@@ -31,16 +31,16 @@ namespace tahoma::sim {
 
 class LinkCounters {
  public:
-  // Both must outlive the object.
+  // Both arguments must outlive the object.
   LinkCounters(rest::Metrics& metrics, const LiveInstance& live);
 
   void Add(const Communicators::Traffic& traffic);
 
-  // The instance's links have changed.
+  // Sets tahoma_link_rate_ratio from the instance; to be called when its links have changed.
   void ShowStates();
 
-  // The last operation on each link, in per cent of what it could carry; "down", and "-" where
-  // there is no link.
+  // Returns a table of each link's utilization in its last operation, in per cent; "down" for a
+  // link that is down and "-" where there is none.
   std::string HeatMap() const;
 
  private:
@@ -57,7 +57,8 @@ class LinkCounters {
   std::map<LinkId, Link> links_;  // by id in the torus of its communicators
 };
 
-// GET /v1/links answers the heat map as text. `counters` must outlive the server.
+// Serves GET /v1/links, which answers with the heat map as text. `counters` must outlive the
+// server.
 void InstallLinkRoutes(rest::Server& server, const LinkCounters& counters);
 
 }  // namespace tahoma::sim

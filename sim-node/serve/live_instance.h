@@ -5,7 +5,7 @@
 //   live.Read([](const Instance& node) { return node.generation(); });
 //   live.WaitForChange(generation, 60s);     // true: the generation differs now
 //
-// Scope: the lock. Rules are Instance's.
+// Scope: the lock, the listeners and the wait. Instance has the rules.
 //
 // Thread safety: every member may be called from any thread. The functions given to Read and Change
 // run under the lock: they must not block, nor call this object again.
@@ -33,7 +33,8 @@ class LiveInstance {
     return read(std::as_const(instance_));
   }
 
-  // Listeners hear of it after the lock is gone, and may read.
+  // Runs `change` under the lock and returns its result. If the generation differs afterwards,
+  // listeners are called without the lock, so that they may read.
   template <typename Changer>
   auto Change(Changer&& change) {
     MutexLock lock(mutex_);
@@ -45,8 +46,8 @@ class LiveInstance {
     return result;
   }
 
-  // The same for what only those look at who wait for a change: listeners do not hear of it, so
-  // that one of them may show what it makes of the instance.
+  // Runs `change` under the lock and wakes WaitForChange, but does not call the listeners. So a
+  // listener may use it to store in the instance what it has derived from it.
   template <typename Changer>
   void Show(Changer&& change) {
     {
@@ -56,10 +57,12 @@ class LiveInstance {
     changed_.NotifyAll();
   }
 
-  // Called after each change, from the thread that made it. Only before the object is shared.
+  // Adds a listener, which is called after each change on the thread that made it. To be called
+  // before the object is shared only.
   void Listen(std::function<void()> listener) { listeners_.push_back(std::move(listener)); }
 
-  // False when `timeout` passed, or after Close, with the generation still the same.
+  // Waits until the instance's generation differs from `generation` and returns true. False after
+  // `timeout`, or after Close, with the generation still the same.
   bool WaitForChange(std::uint64_t generation, std::chrono::nanoseconds timeout) {
     const auto deadline = CondVar::In(timeout);
     const MutexLock lock(mutex_);

@@ -1,15 +1,15 @@
-// The calls of a workload about its chips' memory: memStore, memLoad and commAccess.
+// Serves a workload's calls about its chips' memory: memStore, memLoad and commAccess.
 //
 //   MemoryCalls memory(communicators, communicator_calls);
 //   AddMemoryCalls(server, live, memory, called);
 //   memory.Drop(token);                         // its claim is released
 //
-// memStore and memLoad are the host's: they put bytes into a chip's memory and take them out, at no
-// virtual time. commAccess is the chips' own DMA, together with the other ranks of a communicator
+// memStore and memLoad are accesses of the host: they write a chip's memory and read it, in no
+// virtual time. commAccess is DMA by the chips, together with the other ranks of a communicator
 // (sim-node/collective/participants/remote_memory.h). docs/formats/wire.md has every field.
 //
-// Scope: translation, and which memory a token opens. Chips are counted as a communicator does: a
-// claim's own from 0, ascending; a gang's through its ranks.
+// Scope: translation, and which memory a token gives access to. Chips are numbered as in a
+// communicator: a claim's own from 0, ascending; a gang's in the order of its ranks.
 //
 // Thread safety: Call and Drop may run on many threads; AddMemoryCalls goes before the server
 // serves.
@@ -38,26 +38,27 @@ inline constexpr std::string_view kMemStore = "memStore";
 inline constexpr std::string_view kMemLoad = "memLoad";
 inline constexpr std::string_view kCommAccess = "commAccess";
 
-// What one memStore or memLoad may carry: half of what a frame may.
+// The most bytes of one memStore or memLoad: half of a frame's payload.
 inline constexpr std::uint64_t kMaxHostBytes = std::uint64_t{32} << 20U;
-// What this process keeps for the memories of all claims.
+// The most host memory that this process uses for the chip memories of all claims.
 inline constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{1} << 30U;
 
 class MemoryCalls {
  public:
-  // Both must outlive the object.
+  // Both arguments must outlive the object.
   MemoryCalls(Communicators& communicators, CommunicatorCalls& ranks)
       : communicators_(communicators), ranks_(ranks), memory_(kMaxMemoryBytes) {}
 
-  // `claim` names the caller (its token), `shares` is the memory that it has of its chips,
-  // ascending.
+  // Carries out a call. `claim` identifies the caller (its token), `shares` are its bytes of the
+  // memory of each of its chips, ascending. Fails as ClaimMemory's functions, commAccess also as
+  // Communicators::Access.
   absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
                                    const std::vector<ClaimMemory::Share>& shares);
 
-  // The claim is released: what it wrote is gone.
+  // Frees the memory of a claim that is released.
   void Drop(const std::string& claim) { memory_.Drop(claim); }
 
-  // What the host keeps for all claims.
+  // Returns the bytes of host memory in use for all claims.
   std::uint64_t resident_bytes() const { return memory_.resident_bytes(); }
 
  private:
@@ -73,11 +74,12 @@ class MemoryCalls {
   NodeMemory memory_;
 };
 
-// A claim's share of the memory of its chips, ascending: as large as its share of their cores.
+// Returns a claim's bytes of the memory of each of its chips, ascending: in proportion to the
+// logical cores that it has of the chip.
 std::vector<ClaimMemory::Share> MemoryOfClaim(const Instance& instance, const HeldClaim& claim);
 
-// Serves the three calls to the bearers of claims' tokens; `called` hears of each token before its
-// call. All must outlive `server`.
+// Serves the three calls to the bearers of claims' tokens, and calls `called` with the token before
+// each call. All must outlive `server`.
 void AddMemoryCalls(NodeServer& server, const LiveInstance& live, MemoryCalls& calls,
                     const std::function<void(const std::string& token)>& called);
 

@@ -69,7 +69,7 @@ std::optional<CableSide> NodeElection::SideOf(int place) const {
   for (const CableSide side : kCableSides) {
     if (PlaceBehind(place_, side) == place) return side;
   }
-  return std::nullopt;  // the diagonal
+  return std::nullopt;  // the node across the ring, to which no cable leads
 }
 
 void NodeElection::Connect(Offer offer) {
@@ -177,19 +177,19 @@ void NodeElection::ReadInstance() {
     }
     return true;
   });
-  // The runtime chooses the mode before it takes cores. The instance has let the claim in, so it is
-  // possible, unless the claim is older than this program; then there is nothing to choose.
+  // The runtime chooses the mode before it takes cores. The instance has admitted the claim, so the
+  // mode is possible, unless the claim is older than this program; then there is nothing to choose.
   if (const UltraServerMode mode = hw::ModeFor(nodes, election_.result().modes);
       mode != UltraServerMode::kUnset) {
     (void)election_.SetMode(mode);
   }
-  // Then whether anything may change.
+  // Cores in use forbid changes, so this comes after the mode.
   election_.SetCoresInUse(Now(), in_use);
   for (const CableSide side : kCableSides) election_.OnCable(Now(), side, up[SideIndex(side)]);
 }
 
-// What the election says now: to the instance, and to the neighbours. A message that is not taken
-// is made up for by the next notice.
+// Passes the election's result to the instance and its notices to the neighbours. A notice that is
+// not taken is not retried: the next one carries the whole state.
 void NodeElection::Flush() {
   ElectionResult result = election_.result();
   if (result != shown_) {

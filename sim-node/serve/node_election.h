@@ -1,4 +1,4 @@
-// Joins a node's UltraServer election to its instance and to the other nodes.
+// Connects a node's UltraServer election to its instance and to the other nodes.
 //
 //   NodeElection election({.peers = {1, 2, 3}, .boot = boot}, live, clock);
 //   election.Connect([&](int node, wire::Request message) { return link.Offer(node, message); });
@@ -7,18 +7,19 @@
 //   election.Elect();                         // on demand, as the driver's control ioctl
 //
 // The instance shows the result (Instance::election). A cable is the Z links of all 16 chips in one
-// direction: it is up when each of them carries something at this end and no chip has a DMA fault,
-// because neighbours are read by DMA over the links of every chip
-// (docs/reference/trainium2.md#ultraserver-election); other faults of a chip do not keep it from
-// that. Cores are in use while a claim is held; the first that asks for a number of nodes chooses
-// the mode (Election::SetMode). The election's virtual time follows the monotonic clock.
+// direction. It is up when none of these links is down or flapping at this end and no chip has a
+// DMA fault, because neighbours are read by DMA over the links of every chip
+// (docs/reference/trainium2.md#ultraserver-election); other faults of a chip do not matter. Cores
+// are in use while a claim is held; the first claim that asks for a number of nodes chooses the
+// mode (Election::SetMode). The election's virtual time follows the monotonic clock.
 //
-// The left cable joins places 0 and 1, and 2 and 3 of the ring; the serial numbers are made of the
-// UltraServer's id and the place, ascending. So the elected ids of a whole server are the places.
+// The left cable joins places 0 and 1, and 2 and 3 of the ring. Serial numbers are made of the
+// UltraServer's id and the place and ascend with the place, so in a whole UltraServer the elected
+// node ids are the places.
 //
-// Scope: wiring. The rules are node/election.h.
+// Scope: wiring. node/election.h has the rules.
 //
-// Thread safety: every member may be called from any thread, Connect and Start once.
+// Thread safety: every member may be called from any thread; Connect and Start once each.
 
 #pragma once
 
@@ -39,12 +40,13 @@
 
 namespace tahoma::sim {
 
-// Of device 0 of the node at that place.
+// Returns the serial number of device 0 of the node at that place.
 std::uint64_t SerialNumber(std::string_view ultra_server_id, int place);
-// Of the place's Z links, those that belong to the cable on that side.
+// Returns the port whose links, on all chips of the node, make up the cable on that side.
 Port PortOfCable(int place, CableSide side);
+// Returns the place at the other end of that cable.
 int PlaceBehind(int place, CableSide side);
-// As far as this node's end goes.
+// Whether the cable is up at this node's end.
 bool IsCableUp(const Instance& instance, CableSide side);
 
 class NodeElection {
@@ -54,7 +56,7 @@ class NodeElection {
     std::uint64_t boot = 1;  // greater than at the node's last start
     VirtualDuration timeout = kElectionTimeout;
   };
-  // False when the message cannot be taken now; it must not wait.
+  // Sends a message without blocking. False when it cannot be taken now.
   using Offer = std::function<bool(int place, wire::Request message)>;
 
   // The instance must have a place in an UltraServer. `live` and `clock` must outlive the object.
@@ -64,17 +66,17 @@ class NodeElection {
   NodeElection& operator=(const NodeElection&) = delete;
 
   void Connect(Offer offer);
-  // The first election begins; a thread ticks until Stop.
+  // Begins the first election, and a thread that calls Tick until Stop.
   void Start();
   // No message is offered afterwards.
   void Stop();
 
-  // Gets the result now and whenever it differs, with this object's lock held: it must not call
-  // this object, nor wait. Null ends it.
+  // Calls `follower` with the result now and after each change, with this object's lock held: it
+  // must neither call this object nor block. nullptr ends this.
   using Follower = std::function<void(const ElectionResult&)>;
   void Follow(Follower follower);
 
-  // As Election's.
+  // Do and fail as Election's functions of these names.
   absl::Status Elect();
   absl::Status SetMode(UltraServerMode mode);
 

@@ -68,7 +68,7 @@ wire::UltraServer UltraServerOf(const Instance& node) {
   return out;
 }
 
-// The logical cores of `chip` that the claim may use.
+// Returns the logical cores of `chip` that the claim may use.
 std::vector<int> CoresOn(const Instance& node, const HeldClaim& claim, int chip) {
   for (const CoresOfChip& part : claim.cores) {
     if (part.chip == chip) return part.cores;
@@ -224,7 +224,7 @@ absl::StatusOr<wire::Reply> NodeServer::ServeWorkload(const wire::Request& reque
   if (params.is_object() && params.contains("token") && params["token"].is_string()) {
     caller.token = params["token"].get<std::string>();
   }
-  // The token first: without one not even the names of the methods are told.
+  // The token is checked first: without one a caller does not even learn which methods there are.
   const absl::Status allowed = live_.Read([&](const Instance& node) {
     const absl::StatusOr<const HeldClaim*> claim = node.FindClaim(caller.token);
     if (claim.ok()) caller.claim = **claim;

@@ -1,4 +1,4 @@
-// What a sim-node answers on its sockets: the plugin's calls, and those of workloads by token.
+// Answers a sim-node's sockets: the plugin's calls, and those of workloads by token.
 //
 //   NodeServer server(live, {.driver_version = "2.26.10.0",
 //                            .workload_socket = "unix:/run/w.sock"});
@@ -10,12 +10,13 @@
 //     return server.ServeWorkload(request);
 //   });
 //
-// There are two sockets because the plugin's calls hand out claims: containers get only the other
-// one, where nothing is answered without the token of a claim that is held.
+// There are two sockets because the plugin's calls hand out claims. Containers get only the other
+// socket, where nothing is answered without the token of a claim that is held.
 //
 // Scope: translation between lib/wire and Instance; see docs/formats/wire.md.
 //
-// Thread safety: the Serve members may be called from any thread; AddWorkloadCall before them.
+// Thread safety: the Serve functions may be called from any thread, once AddWorkloadCall is no
+// longer called.
 
 #pragma once
 
@@ -33,7 +34,7 @@ namespace tahoma::sim {
 
 inline constexpr std::string_view kDevices = "devices";
 
-// Who calls: the claim that the token belongs to, as it was when the call came in.
+// The caller of a workload's call: its token and the token's claim, as it was when the call came.
 struct Caller {
   HeldClaim claim{};
   std::string token{};
@@ -50,15 +51,17 @@ class NodeServer {
 
   NodeServer(LiveInstance& live, Options options);
 
-  // A further method for workloads; its name must be new.
+  // Adds a method for workloads; its name must be new.
   void AddWorkloadCall(std::string method, WorkloadCall call);
 
-  // inventory, watchInventory, applyClaim, releaseClaim, listClaims. kUnimplemented otherwise.
+  // Answers inventory, watchInventory, applyClaim, releaseClaim and listClaims. kUnimplemented for
+  // another method.
   absl::StatusOr<wire::Reply> ServePlugin(const wire::Request& request);
-  // devices, and what was added. kPermissionDenied unless params.token belongs to a claim held now.
+  // Answers devices and the methods that were added. kPermissionDenied unless params.token belongs
+  // to a claim that is held now; kUnimplemented for another method.
   absl::StatusOr<wire::Reply> ServeWorkload(const wire::Request& request);
 
-  // What the plugin publishes.
+  // Returns the node's inventory, which the plugin publishes.
   wire::Inventory MakeInventory() const;
 
  private:
@@ -70,10 +73,10 @@ class NodeServer {
   std::map<std::string, WorkloadCall, std::less<>> calls_;
 };
 
-// What the plugin publishes of an election, and the labels of the node say.
+// Returns the result of an election as the plugin publishes it and the node's labels show it.
 wire::UltraServerElection ElectionOf(const ElectionResult& result);
 
-// The devices of a claim as `devices` answers them and neuron-ls prints them (JSON, an object).
+// Returns the reply to `devices`, from which neuron-ls prints a claim's devices: a JSON object.
 std::string DevicesJson(const Instance& instance, const HeldClaim& claim);
 
 }  // namespace tahoma::sim

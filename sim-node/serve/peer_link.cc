@@ -14,17 +14,17 @@ constexpr std::string_view kRefusedConnection = "a node's connection was refused
 
 constexpr std::string_view kHello = "peerHello";
 constexpr std::string_view kAlive = "peerAlive";
-// How often a peer is heard within the silence that loses it: one late word is no reason yet.
+// Heartbeats within Options::silence, so that a peer is not lost for a single late one.
 constexpr int kBeats = 4;
 constexpr std::int64_t kMaxAliveMs = 3'600'000;
-// Frames waiting for one peer: of 1 MiB at most when they carry data.
+// How many frames may wait for one peer; frames with data have at most 1 MiB.
 constexpr std::size_t kQueuedFrames = 64;
-// Two connections at a time from each peer would do; the rest is for restarts.
+// Accepted connections beyond two for each peer, for peers that restart.
 constexpr std::size_t kSpareIncoming = 26;
 
 }  // namespace
 
-// The connection that we dialled, and what waits for it.
+// The connection that we dialled, and the queue of messages for it.
 struct PeerLink::Outgoing {
   explicit Outgoing(PeerAddress to) : peer(std::move(to)) {}
 
@@ -87,7 +87,7 @@ PeerLink::~PeerLink() {
   }
   for (auto& [node, outgoing] : outgoing_) outgoing->thread.join();
   accept_thread_.join();
-  // Each of them may look at all of them until it ends.
+  // A thread may look at all entries until it ends, so all threads end before any entry goes.
   for (Incoming& incoming : incoming_) incoming.thread.join();
 }
 
@@ -137,7 +137,7 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
   } while (WaitToRedial());
 }
 
-// True when it is time to dial again, false when stopped.
+// Waits until it is time to dial again and returns true; false when stopped.
 bool PeerLink::WaitToRedial() {
   const auto deadline = CondVar::In(options_.redial);
   const MutexLock lock(mutex_);
@@ -164,7 +164,7 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   }
   TAHOMA_RETURN_IF_ERROR(send(id++, {.method = std::string(kHello), .params = hello.dump()}));
   {
-    // Whoever calls Send after this point is queued behind what must be told first.
+    // Messages sent from here on are queued, and go out after those of OnPeerConnected.
     const MutexLock lock(outgoing.mutex);
     outgoing.connection = std::shared_ptr<wire::Connection>(&connection, [](auto*) {});
     outgoing.queue = queue;
@@ -176,7 +176,8 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   });
   absl::Status status;
   {
-    // Whoever stops us ends connections that he sees, and this one is seen only now.
+    // The destructor ends the connections that it sees. It sees this one only from now on, so it
+    // may have run before.
     const MutexLock lock(mutex_);
     if (stopped_) status = Unavailable("this node ends");
   }
@@ -216,7 +217,8 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   incoming_.remove_if([](const Incoming& incoming) { return incoming.done; });
   if (stopped_) return;
   if (incoming_.size() >= 2 * outgoing_.size() + kSpareIncoming) {
-    // The oldest that has not said who it is makes room for the next: peers dial again soon.
+    // Closes the oldest connection that has not greeted, which makes room for the next one; the
+    // peer that is turned away here dials again soon.
     const auto silent = std::ranges::find_if(
         incoming_, [](const Incoming& other) { return other.node < 0 && !other.done; });
     if (silent != incoming_.end()) silent->connection->Shutdown();
@@ -246,7 +248,8 @@ void PeerLink::ReadLoop(Incoming& incoming) {
   if (absl::IsDeadlineExceeded(ended)) HangUp(peer->node);
 }
 
-// Why the connection ended; kDeadlineExceeded when the peer was silent for too long.
+// Passes messages on until the connection ends and returns why; kDeadlineExceeded when the peer was
+// silent for too long.
 absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connection) {
   bool dropped = false;
   while (true) {
@@ -258,7 +261,7 @@ absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connect
     TAHOMA_ASSIGN_OR_RETURN(wire::NumberedRequest message, wire::DecodeRequest(*std::move(frame)));
     if (message.request.method == kAlive) continue;
     const absl::Status taken = events_.OnPeerMessage(peer.node, std::move(message.request));
-    // One line for each connection: a peer that errs may do so as often as it likes.
+    // One line per connection, so that a peer that sends many bad messages cannot fill the log.
     if (!taken.ok() && !std::exchange(dropped, true)) {
       const std::string& name = outgoing_.at(peer.node)->peer.name;
       LogRefusal(fmt::format("a message of node {} was dropped",
@@ -268,8 +271,8 @@ absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connect
   }
 }
 
-// A peer that dialled again has given up what it said before. That must be over, and told as lost,
-// before the first word of the new connection is heard.
+// Ends the peer's former connections, which it has given up by dialling again, and waits until
+// OnPeerLost has been called for them, before a message of the new connection is read.
 void PeerLink::EndFormer(Incoming& incoming, int node) {
   const MutexLock lock(mutex_);
   incoming.node = node;
@@ -288,7 +291,7 @@ bool PeerLink::FormerRuns(const Incoming& incoming, int node) const {
   return false;
 }
 
-// Ends our own connection to the peer, so that nobody waits to send to it; it is dialled again.
+// Ends our own connection to the peer, so that no thread blocks in Send; WriteLoop dials again.
 void PeerLink::HangUp(int node) {
   Outgoing& outgoing = *outgoing_.at(node);
   const MutexLock lock(outgoing.mutex);
@@ -337,12 +340,12 @@ absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection)
   TAHOMA_RETURN_IF_ERROR(fields.status());
   TAHOMA_RETURN_IF_ERROR(node.status());
   TAHOMA_RETURN_IF_ERROR(CheckProof(connection, outgoing_.at(*node)->peer));
-  // A peer that does not say how often it will be heard (an older one) is not waited for.
+  // An older peer does not say how often it sends heartbeats; its silence means nothing.
   if (beat.count() == 0) return Hello{.node = *node, .patience = wire::kForever};
   return Hello{.node = *node, .patience = std::max(options_.silence, kBeats * beat)};
 }
 
-// The number of the peer that greets; kPermissionDenied when it is none of ours.
+// Returns the number of the peer that greets; kPermissionDenied when it is none of our peers.
 absl::StatusOr<int> PeerLink::Recognise(wire::Fields& fields) const {
   if (options_.name.empty()) {
     const int node = static_cast<int>(fields.Int("nodeId", 0, 3));

@@ -7,17 +7,18 @@
 //
 // Every node dials every other, so there are two connections between two nodes: a node writes only
 // on the one it dialled and reads only on the one it accepted. When the first breaks, the peer may
-// miss what was sent last; dialling begins again and OnPeerConnected tells it everything anew. When
-// the second breaks, we may miss something, and the peer does the same. Whoever has nothing to say
-// says that it is alive: a process that is stopped keeps its connections, and only its silence
-// tells. A peer that is silent for too long is lost both ways. The messages are requests without
-// reply in frames of lib/wire (docs/formats/wire.md).
+// miss the last messages; we dial again, and OnPeerConnected repeats everything that still holds.
+// When the second breaks, we may miss messages, and the peer dials again. A node that has nothing
+// to send sends heartbeats: a process that is stopped keeps its connections, and only its silence
+// shows that it hangs. Both connections to a peer that is silent for too long are closed. Messages
+// are requests without reply in frames of lib/wire (docs/formats/wire.md).
 //
-// In an UltraServer nodes greet with their numbers; between units with their names, and the numbers
-// are each node's own. What a node says of itself proves nothing: over TCP with TLS its certificate
-// must be for the name that we know the peer by, both when we dial it and when it greets; over a
-// unix socket it must be a program of our own user. Over TCP without TLS anybody is believed, so
-// that is for tests and for networks that nobody else is in.
+// The first message of a connection, the greeting, says who sends. In an UltraServer it has the
+// node's number; between units it has the node's name, and each node numbers its peers itself. The
+// greeting alone proves nothing. Over TCP with TLS the peer's certificate must be for the name that
+// we know the peer by, both when we dial it and when it greets; over a unix socket the peer must be
+// a program of our own user or root. Over TCP without TLS every greeting is believed, which is for
+// tests and for networks that no other program can reach.
 //
 // Thread safety: every member may be called from any thread; events come from several.
 
@@ -45,16 +46,17 @@
 
 namespace tahoma::sim {
 
-// Which connection to a peer broke.
+// The connection to a peer that broke: the one we dialled, or the one we accepted.
 enum class LostWay : std::uint8_t { kToPeer, kFromPeer };
 
 class PeerEvents {
  public:
   virtual ~PeerEvents() = default;
-  // A connection to the peer stands (Connected is true): what must be told first, before anything
-  // that is sent from now on.
+  // Called when a connection to the peer is ready (Connected is true). Returns the messages that go
+  // out before anything that is sent from now on.
   virtual std::vector<wire::Request> OnPeerConnected(int node) = 0;
-  // A message that is not taken is dropped; the first of a connection is logged with the reason.
+  // Handles a message of the peer. A message that is refused is dropped; the first one of each
+  // connection is logged with the reason.
   virtual absl::Status OnPeerMessage(int node, wire::Request message) = 0;
   virtual void OnPeerLost(int node, LostWay way, const absl::Status& why) = 0;
 };
@@ -62,7 +64,7 @@ class PeerEvents {
 struct PeerAddress {
   int node_id = 0;
   std::string address;
-  // Its node's: with which it greets between units, and for which its certificate must be.
+  // The name of its node, with which it greets between units and for which its certificate must be.
   std::string name = {};
 };
 
@@ -74,38 +76,39 @@ class PeerLink {
     std::string name = {};          // not empty: peers greet with names
     std::string listen_address;
     std::vector<PeerAddress> peers{};
-    // Between two tries to reach a peer; a peer that is not there yet costs one dial each.
+    // The pause between two attempts to dial a peer.
     std::chrono::milliseconds redial{200};
-    // For one frame to be taken by the peer's system, and for its greeting to come.
+    // How long dialling, sending one frame, the TLS handshake and waiting for a greeting may take.
     std::chrono::milliseconds io_timeout{30'000};
-    // A peer of which nothing is heard for so long is lost. We are heard four times as often.
+    // A peer that sends nothing for this long is lost. We send a heartbeat four times as often.
     std::chrono::milliseconds silence{10'000};
-    // Of all TCP connections, when set; every peer must have a name then.
+    // Secures all TCP connections, when set; every peer must have a name then.
     std::optional<wire::Tls> tls{};
-    // Hears why a connection or a message was refused, each reason once until another comes.
+    // Called with a line that says why a connection or a message was refused; not again while the
+    // line is the same.
     std::function<void(const std::string& line)> log = nullptr;
   };
 
   // Listens and begins to dial. Fails as wire::Listener::Open does, and with kInvalidArgument for a
-  // peer with our own number or name or one twice, or without a name for its certificate. `events`
-  // must outlive the object.
+  // peer that has our own number or name, that is listed twice, or that has no name for its
+  // certificate. `events` must outlive the object.
   static absl::StatusOr<std::unique_ptr<PeerLink>> Start(Options options, PeerEvents& events);
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  // Hands the message to the peer's sender; waits while many are in front. kUnavailable when there
-  // is no connection, kInvalidArgument for a node that is no peer.
+  // Queues the message for the peer and blocks while the queue is full. kUnavailable when there is
+  // no connection, kInvalidArgument for a node that is no peer.
   absl::Status Send(int node, wire::Request message);
 
-  // As Send, but never waits: false when there is no connection or no room.
+  // Queues the message as Send does, but never blocks: false without a connection or room.
   bool Offer(int node, wire::Request message);
 
-  // Whether a message for the peer would be taken now.
+  // Whether there is a connection to the peer, so that Send would queue a message.
   bool Connected(int node) const;
 
   std::vector<int> peers() const;
-  // Where we listen, with the port that was bound.
+  // Returns the address that we listen on, with the port that was bound.
   const wire::Address& address() const { return listener_->address(); }
 
  private:
@@ -114,8 +117,8 @@ class PeerLink {
   struct Incoming {
     std::shared_ptr<wire::Connection> connection;
     std::jthread thread;
-    // The link's mutex_ guards the two.
-    int node = -1;  // once it has greeted
+    // PeerLink::mutex_ guards the next two.
+    int node = -1;  // set when it has greeted
     bool done = false;
   };
   struct Hello {
@@ -125,15 +128,16 @@ class PeerLink {
 
   PeerLink(Options options, PeerEvents& events, std::unique_ptr<wire::Listener> listener);
 
-  // Of the connection to that peer; nullptr without one.
+  // Returns the queue of the connection to that peer; nullptr without one.
   std::shared_ptr<Queue> QueueOf(int node) const;
   void AcceptLoop();
   void Admit(std::shared_ptr<wire::Connection> connection);
   void ReadLoop(Incoming& incoming);
   absl::Status ReadMessages(const Hello& peer, wire::Connection& connection);
-  // Whether the connection may be talked to at all, before anything is said.
+  // Makes the TLS handshake, or checks the user of a unix socket, before the first message.
   absl::Status Secure(wire::Connection& connection, wire::TlsRole role) const;
-  // Whether what is at the other end is the peer of that name.
+  // Checks that the other end's certificate is for `peer`, when there is TLS; kPermissionDenied if
+  // not.
   absl::Status CheckProof(const wire::Connection& connection, const PeerAddress& peer) const;
   absl::StatusOr<Hello> Greeting(wire::Connection& connection);
   void LogRefusal(std::string_view what, const absl::Status& why);
