@@ -175,7 +175,8 @@ std::map<QualifiedName, SlotValues> ValuesByName(const std::vector<Device>& devi
       by_name[attribute.name].push_back(attribute.value);
     }
   }
-  for (auto& [name, values] : by_name) {
+  for (auto& entry : by_name) {
+    SlotValues& values = entry.second;
     const bool same = std::all_of(values.begin(), values.end(),
                                   [&](const AttributeValue& one) { return one == values.front(); });
     if (same) values.resize(1);
