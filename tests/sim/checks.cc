@@ -115,18 +115,36 @@ bool Checks::IsAllocated(const std::string& ns, const std::string& claim) const 
   return object != nullptr && !At(*object->body, "/status/allocation").is_null();
 }
 
-// Pool and name of each; of a claim that was allocated before, those that the API knows.
-std::vector<std::pair<std::string, std::string>> Checks::Devices(
-    const std::string& ns, const controller::DecidedClaim& claim) const {
-  std::vector<std::pair<std::string, std::string>> devices;
-  for (const auto& result : claim.allocation.results) {
-    devices.emplace_back(result.pool, result.device);
+// The devices of the decision's claims; of those that were allocated before, the devices that the
+// API knows. A gang that was taken over as it is published leaves the claims of other runs out:
+// those that the API has reserved for its pods are added.
+std::vector<Checks::PlacedDevice> Checks::PlacedDevices(
+    const controller::GangDecision& decision) const {
+  std::vector<PlacedDevice> devices;
+  const auto add_published = [&](std::uint32_t slice, const json& claim) {
+    for (const json& result : At(claim, "/status/allocation/devices/results")) {
+      devices.push_back({slice, result.at("pool"), result.at("device")});
+    }
+  };
+  std::set<std::string> decided;
+  for (const auto& claim : decision.claims) {
+    decided.insert(claim.name);
+    const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
+    for (const auto& result : claim.allocation.results) {
+      devices.push_back({slice, result.pool, result.device});
+    }
+    if (!claim.allocated_before) continue;
+    world_.Meet("decided around a claim");
+    const auto object =
+        api_.objects().Get(kClaims, controller::apiserver::ObjectKey(decision.key.ns, claim.name));
+    if (object != nullptr) add_published(slice, *object->body);
   }
-  if (!claim.allocated_before) return devices;
-  const auto object = api_.objects().Get(kClaims, controller::apiserver::ObjectKey(ns, claim.name));
-  if (object == nullptr) return devices;
-  for (const json& result : At(*object->body, "/status/allocation/devices/results")) {
-    devices.emplace_back(result.at("pool"), result.at("device"));
+  for (const auto& object : api_.objects().List(kClaims, decision.key.ns + "/").objects) {
+    const json& claim = *object->body;
+    if (decided.contains(claim.at("metadata").at("name").get<std::string>())) continue;
+    for (const auto& pod : decision.pods) {
+      if (ReservedFor(claim, pod.uid)) add_published(pod.slice, claim);
+    }
   }
   return devices;
 }
@@ -173,24 +191,22 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   std::map<std::uint32_t, std::set<Position>> slices;
   std::map<std::uint32_t, std::set<std::string>> units;
   Position torus = {4, 4, 1};
-  for (const auto& claim : decision.claims) {
-    if (claim.allocated_before) world_.Meet("decided around a claim");
-    const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
-    for (const auto& [pool, device] : Devices(decision.key.ns, claim)) {
-      const VirtualNode* node = NodeOf(pool);
-      if (node == nullptr) return world_.Fail("a device of node {} was given away", pool);
-      const bool ultra = !node->plan().ultra_server.empty();
-      torus = ultra ? Position{4, 4, 4} : node->chip_count() == 1 ? Position{1, 1, 1} : torus;
-      units[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);
-      for (const int core : CoresOf(device, node->chip_count())) {
-        slices[slice].insert({core / 8 % 4, core / 8 / 4, ultra ? node->plan().z : 0});
-      }
+  for (const auto& [slice, pool, device] : PlacedDevices(decision)) {
+    const VirtualNode* node = NodeOf(pool);
+    if (node == nullptr) return world_.Fail("a device of node {} was given away", pool);
+    const bool ultra = !node->plan().ultra_server.empty();
+    torus = ultra ? Position{4, 4, 4} : node->chip_count() == 1 ? Position{1, 1, 1} : torus;
+    units[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);
+    for (const int core : CoresOf(device, node->chip_count())) {
+      slices[slice].insert({core / 8 % 4, core / 8 / 4, ultra ? node->plan().z : 0});
     }
   }
   for (const auto& [slice, chips] : slices) {
     if (units[slice].size() != 1 || !IsBox(chips, torus, *shape)) {
-      return world_.Fail("slice {} of gang {} is no {} box", slice, decision.key.name,
-                         text.get<std::string>());
+      std::string found;
+      for (const Position& chip : chips) found += fmt::format(" {}", fmt::join(chip, ","));
+      return world_.Fail("slice {} of gang {} is no {} box on {}:{}", slice, decision.key.name,
+                         text.get<std::string>(), fmt::join(units[slice], ", "), found);
     }
   }
 }

@@ -45,7 +45,12 @@ class Checks final : public DecisionWatcher {
 
  private:
   using Core = std::pair<std::string, int>;  // node, chip * 8 + physical core
-  struct Run {                               // as the journal has it
+  struct PlacedDevice {
+    std::uint32_t slice = 0;  // of the gang
+    std::string pool;
+    std::string device;
+  };
+  struct Run {  // as the journal has it
     std::shared_ptr<const controller::GangDecision> decision;
     bool bound = false;
     bool undoing = false;
@@ -57,8 +62,7 @@ class Checks final : public DecisionWatcher {
   const VirtualNode* NodeOf(const std::string& name) const;
   void CheckChips(const controller::GangDecision& decision, const controller::ClusterState& view);
   bool IsAllocated(const std::string& ns, const std::string& claim) const;
-  std::vector<std::pair<std::string, std::string>> Devices(
-      const std::string& ns, const controller::DecidedClaim& claim) const;
+  std::vector<PlacedDevice> PlacedDevices(const controller::GangDecision& decision) const;
   void CheckShape(const controller::GangDecision& decision);
 
   // checks_at_rest.cc
