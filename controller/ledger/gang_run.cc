@@ -124,14 +124,12 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
 
 void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>& fact) {
   ClaimTrack& track = claims_[index];
-  const DecidedClaim& claim = decision_->claims[index];
   // The watch may lag behind what our own writes were answered; devices that an old word frees are
   // still allocated.
   if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
-  // An allocation that only pods of others use is theirs: it is held as it is published.
-  track.live = fact != nullptr && fact->allocation != nullptr &&
-               (claim.allocated_before || SameDevices(*fact->allocation, claim.allocation)) &&
-               AnyConsumerReserved(index, *fact);
+  track.live = fact != nullptr && HoldsOurs(index, *fact);
+  track.told_gone = fact == nullptr;
+  if (fact != nullptr) track.told = fact->resource_version;
   if (fact == nullptr) {
     if (track.in_flight == 0) track.gone = true;
   } else if (track.seen == nullptr && track.in_flight == 0 && phase_ == RunPhase::kPrepared &&
@@ -180,6 +178,10 @@ void GangRun::OnClaimResult(ClaimTrack& track, const ApiResult& result, Monotoni
     case WriteOutcome::kDone:
       track.seen = result.claim;
       if (result.claim != nullptr) track.answered = result.claim->resource_version;
+      if (result.kind == WriteKind::kReadClaim) {
+        track.told.clear();  // nothing is newer than what the API server says now
+        track.told_gone = false;
+      }
       track.failures = 0;
       return;
     case WriteOutcome::kConflict:
@@ -244,7 +246,7 @@ void GangRun::OnPodRead(std::size_t index, PodTrack& track, const ApiResult& res
     track.lost = true;
     track.lost_why = fmt::format("pod {} has scheduling gates", decision_->pods[index].name);
   } else if (pod.alive() && pod.node.empty()) {
-    if (track.bound && phase_ == RunPhase::kBound) RepairClaimsOf(index);
+    if (track.bound && phase_ == RunPhase::kBound) RepairClaims();
     track.bound = false;  // not, or not any more: the bind is sent again
     if (phase_ != RunPhase::kBound) Retry(track, now);
   } else {
@@ -253,16 +255,12 @@ void GangRun::OnPodRead(std::size_t index, PodTrack& track, const ApiResult& res
 }
 
 // The API lost what we wrote (it was restored from an older backup): the decision stands and is
-// published again.
-void GangRun::RepairClaimsOf(std::size_t pod) {
-  for (std::size_t i = 0; i < claims_.size(); ++i) {
-    const auto& consumers = decision_->claims[i].consumers;
-    if (claims_[i].released ||
-        std::find(consumers.begin(), consumers.end(), pod) == consumers.end()) {
-      continue;
-    }
-    claims_[i].settled = false;
-    claims_[i].seen = nullptr;
+// published again, every claim of it before any pod is bound.
+void GangRun::RepairClaims() {
+  for (ClaimTrack& claim : claims_) {
+    if (claim.released) continue;
+    claim.settled = false;
+    claim.seen = nullptr;
   }
 }
 
@@ -404,6 +402,8 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
     return std::nullopt;
   }
   const ClaimFact& seen = *track.seen;
+  // Its pods ran and have ended while no controller looked: devices would be given to nobody.
+  if (ConsumersDead(index)) return Settle(index);
   if (seen.allocation == nullptr && claim.allocated_before) {
     Fail(fmt::format("claim {} was de-allocated by someone else", claim.name));
     return std::nullopt;
@@ -417,10 +417,19 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
     return std::nullopt;
   }
   if (!ConsumersReserved(index, seen)) return WriteKind::kAllocate;
-  // What a watch told may be old, and no write of ours would meet a conflict.
-  if (seen.resource_version != track.answered) return WriteKind::kReadClaim;
+  return Settle(index);
+}
+
+std::optional<WriteKind> GangRun::Settle(std::size_t index) {
+  ClaimTrack& track = claims_[index];
+  // What a watch told may be old, and no write of ours would meet a conflict. An answer may be old,
+  // too: the watch can overtake it, and then has nothing more to tell.
+  if (track.seen->resource_version != track.answered || track.told_gone ||
+      IsOlder(track.answered, track.told)) {
+    return WriteKind::kReadClaim;
+  }
   track.settled = true;
-  track.live = true;
+  track.live = HoldsOurs(index, *track.seen);
   return std::nullopt;
 }
 
@@ -444,6 +453,15 @@ std::optional<WriteKind> GangRun::TowardsClear(std::size_t index) {
   }
   track.settled = true;
   return std::nullopt;
+}
+
+// Whether the claim has the devices of this run, and a pod of it uses them. An allocation that only
+// pods of others use is theirs: it is held as it is published.
+bool GangRun::HoldsOurs(std::size_t index, const ClaimFact& fact) const {
+  const DecidedClaim& claim = decision_->claims[index];
+  return fact.allocation != nullptr &&
+         (claim.allocated_before || SameDevices(*fact.allocation, claim.allocation)) &&
+         AnyConsumerReserved(index, fact);
 }
 
 bool GangRun::ConsumersReserved(std::size_t claim, const ClaimFact& fact) const {

@@ -97,6 +97,8 @@ class GangRun {
   struct ClaimTrack : Track {
     std::shared_ptr<const ClaimFact> seen;  // the newest we know; nullptr: must be read
     std::string answered;                   // the resourceVersion that an answer told last
+    std::string told;                       // the resourceVersion that the watch told last
+    bool told_gone = false;                 // the watch told, since the last read, that it is gone
     bool gone = false;
     bool settled = false;   // as this phase wants it
     bool live = true;       // Bound: still has our allocation, for a pod of ours
@@ -124,10 +126,13 @@ class GangRun {
   // The next write of the claim, or nullopt when it is settled or has failed (failure_ is set).
   std::optional<WriteKind> TowardsAllocated(std::size_t claim);
   std::optional<WriteKind> TowardsClear(std::size_t claim);
+  // Settles what the claim is by the newest word of it; kReadClaim when that may be newer still.
+  std::optional<WriteKind> Settle(std::size_t claim);
+  bool HoldsOurs(std::size_t claim, const ClaimFact& fact) const;
   bool ConsumersReserved(std::size_t claim, const ClaimFact& fact) const;
   bool AnyConsumerReserved(std::size_t claim, const ClaimFact& fact) const;
   bool ConsumersDead(std::size_t claim) const;
-  void RepairClaimsOf(std::size_t pod);
+  void RepairClaims();
   void Fail(std::string reason);
   void OnClaimResult(ClaimTrack& track, const ApiResult& result, MonotonicTime now);
   void OnBindResult(PodTrack& track, const ApiResult& result, MonotonicTime now);

@@ -314,6 +314,68 @@ TEST_F(GangRunTest, ClaimsOfABoundGangAreReleasedOneByOneAsTheirPodsEnd) {
   EXPECT_THAT(Next(), ElementsAre("Released 0", "Released"));
 }
 
+TEST_F(GangRunTest, AnAnswerOlderThanWhatTheWatchToldIsNotTheLastWord) {
+  GoOn("protect 1");
+  Answer();
+  ASSERT_THAT(Next(), ElementsAre("allocate 0", "allocate 1"));
+  std::vector<ApiResult> answers;
+  for (const ApiWrite& write : std::exchange(sent_, {})) answers.push_back(api_.Execute(write));
+  api_.RemoveClaim("train-1-chips");
+  Hear();
+  for (const ApiResult& answer : answers) run_->OnResult(answer, now_);
+  EXPECT_THAT(Next(), ElementsAre("read claim 1")) << "it was allocated, and is so no more";
+  Answer(WriteOutcome::kGone);
+  EXPECT_THAT(Next(), ::testing::Contains("Undoing: claim train-1-chips was deleted"));
+}
+
+TEST_F(GangRunTest, AClaimWhosePodsHaveEndedIsNotAllocatedAgainByALaterProcess) {
+  GoOn("Bound");
+  api_.FinishPod("train-0", true);
+  api_.RunControllers();
+  run_ = std::make_unique<GangRun>(17, decision_);
+  run_->MarkRestored();
+  run_->Apply(GangAllocated{17});
+  Hear();
+  EXPECT_THAT(Next(), ElementsAre("read claim 0", "read claim 1"));
+  Answer();
+  EXPECT_THAT(Next(), ElementsAre("Bound", "Released 0"));
+  EXPECT_EQ(Claim(0).allocation, nullptr);
+}
+
+TEST_F(GangRunTest, AClaimWhosePodsHaveEndedKeepsItsDevicesUntilTheApiFreesThem) {
+  GoOn("Bound");
+  api_.FinishPod("train-0", true);
+  run_ = std::make_unique<GangRun>(17, decision_);
+  run_->MarkRestored();
+  run_->Apply(GangAllocated{17});
+  Hear();
+  Next();
+  Answer();
+  EXPECT_THAT(Next(), ElementsAre("Bound"));
+  api_.RunControllers();
+  Hear();
+  EXPECT_THAT(Next(), ElementsAre("Released 0"));
+}
+
+TEST_F(GangRunTest, AGangOfARestoredApiIsBoundAgainOnlyWhenEachOfItsClaimsIs) {
+  const FakeApi::Backup backup = api_.Save();
+  GoOn("Bound");
+  api_.Restore(backup);
+  Hear();
+  ASSERT_THAT(Next(), ElementsAre("read pod 0", "read pod 1"));
+  const ApiWrite late = sent_.back();
+  sent_.pop_back();
+  Answer();
+  EXPECT_THAT(Next(), ElementsAre("read claim 0", "read claim 1"));
+  GoOn("bind 0");
+  EXPECT_TRUE(Claim(0).ReservedFor(Pod(0).uid) && Claim(1).ReservedFor(Pod(1).uid));
+  EXPECT_EQ(sent_.back().kind, WriteKind::kBind);
+  run_->OnResult(api_.Execute(late), now_);
+  GoOn();
+  EXPECT_EQ(Pod(0).node, decision_->pods[0].node);
+  EXPECT_EQ(Pod(1).node, decision_->pods[1].node);
+}
+
 TEST_F(GangRunTest, ARecordFollowsOnlyWhereTheLifeOfARunHasIt) {
   const std::vector<Record> records = {
       GangPrepared{decision_}, GangAllocated{17}, GangBound{17},       ClaimReleased{17, 1},
