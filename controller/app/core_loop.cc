@@ -53,6 +53,12 @@ absl::Status CoreLoop::Start() {
     started_ = true;
   }
   ingest_->Start();
+  topology_ = std::make_unique<TopologyPublisher>(
+      transport_, clock_,
+      TopologyPublisherOptions{.snapshot = [this] { return snapshot(); },
+                               .may_send = options_.publisher.may_send,
+                               .log = options_.log});
+  topology_->Start();
   return absl::OkStatus();
 }
 
@@ -65,6 +71,7 @@ void CoreLoop::Stop() {
   changed_.NotifyAll();
   sleeper_.Interrupt();
   queue_.Close();
+  topology_.reset();
   if (thread_.joinable()) thread_.join();
   if (ingest_ != nullptr) ingest_->Stop();
   publisher_.reset();

@@ -11,8 +11,8 @@
 // decisions again, as after a restart (cluster_loop.h).
 //
 // Threads: one for the core, which drains commands, plans, journals, applies and publishes
-// (docs/design/0013-decisions.md#one-thread-decides), and those of Ingest and Publisher, which only
-// pass values to it and from it.
+// (docs/design/0013-decisions.md#one-thread-decides), those of Ingest and Publisher, which only
+// pass values to it and from it, and that of TopologyPublisher, which reads snapshots.
 //
 // Thread safety: Start and Stop from one thread; the rest from any.
 
@@ -34,6 +34,7 @@
 #include "controller/ledger/snapshot.h"
 #include "controller/plan/planner.h"
 #include "controller/publish/publisher.h"
+#include "controller/publish/topology_publisher.h"
 #include "lib/base/bounded_queue.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -101,6 +102,7 @@ class CoreLoop {
   std::unique_ptr<Publisher> publisher_;
   kube::InterruptibleSleeper sleeper_;
   std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<TopologyPublisher> topology_;
   std::thread thread_;
 };
 

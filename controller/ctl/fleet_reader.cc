@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ingest/fleet_join.h"
 #include "controller/ingest/parse.h"
-#include "controller/ledger/roster.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/client.h"
@@ -84,11 +82,12 @@ std::string WhyPod(const json& pod) {
 }  // namespace
 
 absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
-                     const std::function<void(const json& object)>& each) {
+                     const std::function<void(const json& object)>& each,
+                     kube::ListOptions options) {
   kube::InterruptibleSleeper sleeper;
   absl::flat_hash_set<std::string> given;  // uids: a list that expired begins anew
   const absl::Status read = kube::Client(transport, sleeper, Rng(0), kOnce)
-                                .ForEach(resource, {}, [&](const json& object) {
+                                .ForEach(resource, std::move(options), [&](const json& object) {
                                   const std::string_view uid = kube::UidOf(object);
                                   if (uid.empty() || given.emplace(uid).second) each(object);
                                   return absl::OkStatus();
@@ -97,49 +96,16 @@ absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
 }
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
-  Fleet fleet;
-  FleetJoin join;
-  const auto put = [&](const std::optional<Command>& command) {
-    if (!command) return;
-    if (const auto* seen = std::get_if<NodeSeen>(&*command)) fleet.cluster.PutNode(*seen->node);
-  };
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kNodes, [&](const json& object) {
-    if (auto node = ParseNode(object); node.ok()) put(join.OnNode(*std::move(node)));
-  }));
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceSlices, [&](const json& object) {
-    if (auto slice = ParseSlice(object); slice.ok()) put(join.OnSlice(*std::move(slice)));
-  }));
-  std::map<std::string, std::string> holder_of_pod;  // by uid
-  std::map<std::string, std::vector<std::string>> pods_of_holder;
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kPods, [&](const json& object) {
-    const auto pod = ParsePod(object);
-    if (!pod.ok()) return;
-    const std::string holder = Describe(GangOf(**pod));
-    holder_of_pod[(*pod)->uid] = holder;
-    std::string& note = fleet.notes[holder];
-    if (note.empty()) note = (*pod)->bound_placement;
-    pods_of_holder[holder].push_back((*pod)->key.name);
-  }));
-  for (auto& [holder, pods] : pods_of_holder) {
-    std::sort(pods.begin(), pods.end(), NaturalLess);
-    fleet.notes[holder] +=
-        fmt::format("{}pods {}", fleet.notes[holder].empty() ? "" : "  ", fmt::join(pods, ", "));
-  }
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceClaims, [&](const json& object) {
-    const auto claim = ParseClaimState(object);
-    if (!claim.ok() || (*claim)->allocation == nullptr) return;
-    auto holding = std::make_shared<Holding>();
-    holding->claim = (*claim)->key;
-    holding->claim_uid = (*claim)->uid;
-    holding->holder = "claim " + ToString((*claim)->key);
-    for (const Reservation& held : (*claim)->reserved_for) {
-      const auto holder = holder_of_pod.find(held.uid);
-      if (holder != holder_of_pod.end()) holding->holder = holder->second;
-    }
-    holding->devices = HeldDevices(*(*claim)->allocation);
-    fleet.cluster.Hold(std::move(holding));
-  }));
-  return fleet;
+  FleetBuilder fleet;
+  TAHOMA_RETURN_IF_ERROR(
+      ReadAll(transport, kube::kNodes, [&](const json& object) { fleet.AddNode(object); }));
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceSlices,
+                                 [&](const json& object) { fleet.AddSlice(object); }));
+  TAHOMA_RETURN_IF_ERROR(
+      ReadAll(transport, kube::kPods, [&](const json& object) { fleet.AddPod(object); }));
+  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceClaims,
+                                 [&](const json& object) { fleet.AddClaim(object); }));
+  return std::move(fleet).Take();
 }
 
 absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {

@@ -14,22 +14,19 @@
 #include <functional>
 #include <string>
 
-#include "controller/ctl/draw.h"
-#include "controller/model/cluster.h"
+#include "controller/ctl/fleet_builder.h"
 #include "lib/base/json_fwd.h"
+#include "lib/kube/requests.h"
 #include "lib/kube/resource.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
 
-struct Fleet {
-  ClusterState cluster;
-  HolderNotes notes;
-};
-
-// Gives every object of a kind to `each`, once, in pages. The error names the path.
+// Gives every object of a kind that the options select to `each`, once, in pages. The error names
+// the path.
 absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
-                     const std::function<void(const Json& object)>& each);
+                     const std::function<void(const Json& object)>& each,
+                     kube::ListOptions options = {});
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport);
 

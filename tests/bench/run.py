@@ -108,6 +108,22 @@ def watch_fanout():
         return float(output(BENCH / "watch_fanout", ground.address, 1000, 5))
 
 
+def topology_summary_ms():
+    """Median of five runs of `kubectl tahoma topology` on 62,500 nodes, once the controller has published them."""
+    nodes = 62500
+    times = []
+    with Controller() as ground:
+        output(BENCH / "standalone_load", ground.server, "fleet", nodes)
+        command = [BIN / "kubectl-tahoma", "topology", "--kubeconfig", ground.kubeconfig]
+        while not re.search(rf"^all +{nodes} ", output(*command), re.MULTILINE):
+            time.sleep(1)
+        for _ in range(5):
+            begin = time.monotonic()
+            output(*command)
+            times.append((time.monotonic() - begin) * 1000)
+    return sorted(times)[2]
+
+
 def controller_start_ms():
     """Median of five starts on an empty folder, from exec to /readyz."""
     times = []
@@ -182,6 +198,7 @@ ROWS = [
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("strategic_merge_533kb_ms", "ms", 200, "lower", google_benchmark("api_server_bench", None)),
+    ("topology_summary_62500_nodes_ms", "ms", 1000, "lower", lambda _: topology_summary_ms()),
     ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),
     ("controller_restart_to_leading_ms", "ms", 500, "lower", lambda _: controller_restart_to_leading_ms()),
     ("controller_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("controller")),

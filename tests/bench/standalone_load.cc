@@ -3,10 +3,12 @@
 //
 //   standalone_load SERVER pods 8000       one line: pods bound per second
 //   standalone_load SERVER gangs 1000      gangs (four pods and four claims each) bound per second
+//   standalone_load SERVER fleet 62500     nothing: makes that many nodes in UltraServers, each of
+//                                          which publishes itself as one device
 //
-// The fleet is made first: Ready nodes of trn2.48xlarge with one ResourceSlice of 16 chips each. No
-// kubelet takes part: bound is where scheduling ends. Load generator and controller share the
-// machine.
+// For pods and gangs the fleet is made first: Ready nodes of trn2.48xlarge with one ResourceSlice
+// of 16 chips each. No kubelet takes part: bound is where scheduling ends. Load generator and
+// controller share the machine.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -67,8 +69,8 @@ Json Post(kube::Transport& api, const std::string& target, const Json& body,
 
 std::string NodeName(int index) { return "node-" + std::to_string(index); }
 
-void MakeNode(kube::Transport& api, int index) {
-  const hw::InstanceType& type = *hw::FindInstanceType("trn2.48xlarge");
+wire::Inventory InventoryOf(int index, const std::string& instance_type) {
+  const hw::InstanceType& type = *hw::FindInstanceType(instance_type);
   wire::Inventory inventory;
   inventory.node_name = NodeName(index);
   inventory.instance_type = type.name;
@@ -76,14 +78,21 @@ void MakeNode(kube::Transport& api, int index) {
   for (int chip = 0; chip < type.chip_count(); ++chip) {
     inventory.chips.push_back({.index = chip, .healthy = true, .lnc = 2});
   }
+  return inventory;
+}
+
+void MakeNode(kube::Transport& api, const wire::Inventory& inventory, const dra::Publish& publish) {
+  const std::string& name = inventory.node_name;
+  Json metadata = {{"name", name}};
+  if (inventory.ultra_server) {
+    metadata["labels"] = {{"topology.k8s.aws/ultraserver-id", inventory.ultra_server->id}};
+  }
   const Json ready = {{{"type", "Ready"}, {"status", "True"}}};
   const Json node =
-      Post(api, "/api/v1/nodes",
-           {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", NodeName(index)}}}});
-  Post(api, "/api/v1/nodes/" + NodeName(index) + "/status", {{"status", {{"conditions", ready}}}},
-       "PATCH", "application/merge-patch+json");
-  const dra::PoolOptions chips = {.publish = {.lnc1 = false, .lnc2 = false, .node = false}};
-  const auto slices = dra::CutIntoSlices(*dra::BuildPool(inventory, chips));
+      Post(api, "/api/v1/nodes", {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}});
+  Post(api, "/api/v1/nodes/" + name + "/status", {{"status", {{"conditions", ready}}}}, "PATCH",
+       "application/merge-patch+json");
+  const auto slices = dra::CutIntoSlices(*dra::BuildPool(inventory, {.publish = publish}));
   for (std::size_t i = 0; i < slices.size(); ++i) {
     Post(api, "/apis/resource.k8s.io/v1/resourceslices",
          dra::SliceObject({inventory.node_name, node["metadata"]["uid"]},
@@ -275,12 +284,27 @@ void InParallel(int count, const F& f) {
   }
 }
 
+// Nodes in UltraServers, 512 of them below each of the lowest network layers.
+int RunFleet(const std::string& server, int count) {
+  auto api = kube::HttpTransport::Create({.server = server});
+  TAHOMA_CHECK_OK(api.status());
+  InParallel(count, [&](int i) {
+    wire::Inventory inventory = InventoryOf(i, "trn2u.48xlarge");
+    inventory.ultra_server = {.id = fmt::format("us-{}", i / kMembers), .node_id = i % kMembers};
+    inventory.network_layers = {fmt::format("nn-{}", i / 16384), fmt::format("nn-b{}", i / 2048),
+                                fmt::format("nn-c{}", i / 512)};
+    MakeNode(**api, inventory, {.chips = false, .lnc1 = false, .lnc2 = false});
+  });
+  return 0;
+}
+
 int Run(const std::string& server, bool gangs, int count) {
   auto api = kube::HttpTransport::Create({.server = server});
   TAHOMA_CHECK_OK(api.status());
   kube::Transport& transport = **api;
   const int nodes = gangs ? count : (count + kChipsPerNode - 1) / kChipsPerNode;
-  InParallel(nodes, [&](int i) { MakeNode(transport, i); });
+  const dra::Publish chips = {.lnc1 = false, .lnc2 = false, .node = false};
+  InParallel(nodes, [&](int i) { MakeNode(transport, InventoryOf(i, "trn2.48xlarge"), chips); });
   MakeTemplate(transport, gangs ? kChipsPerNode / kMembers : 1);
 
   BoundPods bound;
@@ -303,9 +327,10 @@ int Run(const std::string& server, bool gangs, int count) {
 int main(int argc, char** argv) {
   const std::string mode = argc == 4 ? argv[2] : "";
   const int count = argc == 4 ? std::atoi(argv[3]) : 0;
-  if ((mode != "pods" && mode != "gangs") || count < 1) {
-    std::fprintf(stderr, "usage: standalone_load SERVER pods|gangs COUNT\n");
+  if ((mode != "pods" && mode != "gangs" && mode != "fleet") || count < 1) {
+    std::fprintf(stderr, "usage: standalone_load SERVER pods|gangs|fleet COUNT\n");
     return 2;
   }
+  if (mode == "fleet") return tahoma::RunFleet(argv[1], count);
   return tahoma::Run(argv[1], mode == "gangs", count);
 }

@@ -9,8 +9,12 @@
 #include <string>
 #include <utility>
 
+#include "controller/ctl/draw.h"
 #include "controller/ctl/fleet_reader.h"
+#include "controller/ctl/published_summary.h"
 #include "controller/ctl/summary.h"
+#include "controller/ctl/unit_reader.h"
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/config/spec.h"
@@ -42,6 +46,13 @@ std::string KubeconfigPaths(const CtlOptions& options) {
 
 void Warn(const std::string& line) { fmt::print(stderr, "kubectl-tahoma: {}\n", line); }
 
+absl::StatusOr<std::string> DrawNamed(kube::Transport& transport, const std::string& name) {
+  TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadUnit(transport, name));
+  std::optional<std::string> unit = DrawUnit(fleet.cluster, fleet.notes, name);
+  if (!unit) return NotFound("no UltraServer, instance or node {} with devices", name);
+  return *std::move(unit);
+}
+
 absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
                           kube::LoadKubeconfig(KubeconfigPaths(options), options.context));
@@ -50,12 +61,14 @@ absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {
                           kube::HttpTransport::Create(std::move(access), {}, Warn));
   if (options.command == "gangs") return ReadGangs(*transport);
   if (options.command == "why") return ReadWhy(*transport, ns, options.name);
+  if (!options.name.empty()) return DrawNamed(*transport, options.name);
+  if (!options.all) {
+    absl::StatusOr<std::string> text = ReadPublishedSummary(*transport, SystemClock().WallNow());
+    if (text.ok()) return text;
+    Warn(fmt::format("reading the whole fleet: {}", Message(text.status())));
+  }
   TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadFleet(*transport));
-  if (options.all) return DrawTopology(fleet.cluster, fleet.notes);
-  if (options.name.empty()) return SummarizeTopology(fleet.cluster);
-  std::optional<std::string> unit = DrawUnit(fleet.cluster, fleet.notes, options.name);
-  if (!unit) return NotFound("no UltraServer, instance or node {} with devices", options.name);
-  return *std::move(unit);
+  return options.all ? DrawTopology(fleet.cluster, fleet.notes) : SummarizeTopology(fleet.cluster);
 }
 
 // What is wrong with the words of the command line; empty when nothing is.

@@ -1,0 +1,64 @@
+#include "controller/ctl/fleet_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "controller/ingest/parse.h"
+#include "controller/ledger/facts.h"
+#include "controller/ledger/roster.h"
+#include "lib/base/json.h"
+
+namespace tahoma::controller {
+
+void FleetBuilder::Put(const std::optional<Command>& command) {
+  if (!command) return;
+  if (const auto* seen = std::get_if<NodeSeen>(&*command)) fleet_.cluster.PutNode(*seen->node);
+}
+
+void FleetBuilder::AddNode(const Json& object) {
+  if (auto node = ParseNode(object); node.ok()) Put(join_.OnNode(*std::move(node)));
+}
+
+void FleetBuilder::AddSlice(const Json& object) {
+  if (auto slice = ParseSlice(object); slice.ok()) Put(join_.OnSlice(*std::move(slice)));
+}
+
+void FleetBuilder::AddPod(const Json& object) {
+  const auto pod = ParsePod(object);
+  if (!pod.ok()) return;
+  const std::string holder = Describe(GangOf(**pod));
+  holder_of_pod_[(*pod)->uid] = holder;
+  std::string& note = fleet_.notes[holder];
+  if (note.empty()) note = (*pod)->bound_placement;
+  pods_of_holder_[holder].push_back((*pod)->key.name);
+}
+
+void FleetBuilder::AddClaim(const Json& object) {
+  const auto claim = ParseClaimState(object);
+  if (!claim.ok() || (*claim)->allocation == nullptr) return;
+  auto holding = std::make_shared<Holding>();
+  holding->claim = (*claim)->key;
+  holding->claim_uid = (*claim)->uid;
+  holding->holder = "claim " + ToString((*claim)->key);
+  for (const Reservation& held : (*claim)->reserved_for) {
+    const auto holder = holder_of_pod_.find(held.uid);
+    if (holder != holder_of_pod_.end()) holding->holder = holder->second;
+  }
+  holding->devices = HeldDevices(*(*claim)->allocation);
+  fleet_.cluster.Hold(std::move(holding));
+}
+
+Fleet FleetBuilder::Take() && {
+  for (auto& [holder, pods] : pods_of_holder_) {
+    std::sort(pods.begin(), pods.end(), NaturalLess);
+    std::string& note = fleet_.notes[holder];
+    note += fmt::format("{}pods {}", note.empty() ? "" : "  ", fmt::join(pods, ", "));
+  }
+  return std::move(fleet_);
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,43 @@
+#include "controller/ctl/published_summary.h"
+
+#include <fmt/format.h>
+
+#include "controller/ctl/summary.h"
+#include "controller/model/fleet_summary_object.h"
+#include "lib/base/json.h"
+#include "lib/base/rng.h"
+#include "lib/base/status.h"
+#include "lib/kube/client.h"
+#include "lib/kube/resource.h"
+
+namespace tahoma::controller {
+namespace {
+
+std::string AgeText(std::chrono::seconds age) {
+  const auto seconds = age.count();
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
+  return fmt::format("{} h", seconds / 3600);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadPublishedSummary(kube::Transport& transport, WallTime now) {
+  const kube::ObjectKey key{kSummaryNamespace, kSummaryName};
+  kube::InterruptibleSleeper sleeper;
+  kube::Client client(transport, sleeper, Rng(0), {.attempts = 1});
+  const auto place = [&](const absl::Status& status) {
+    return Annotate(status, kube::kConfigMaps.ObjectPath(key));
+  };
+  const absl::StatusOr<Json> object = client.Get(kube::kConfigMaps, key);
+  if (!object.ok()) return place(object.status());
+  const absl::StatusOr<PublishedSummary> published = ParseFleetSummaryObject(*object);
+  if (!published.ok()) return place(published.status());
+  std::string text = SummaryText(published->summary);
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - published->made);
+  if (age <= kSummaryFresh) return text;
+  return text + fmt::format("\nThis was so {} ago, at {}; no controller has renewed it since.\n",
+                            AgeText(age), FormatTime(published->made));
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,95 @@
+#include "controller/model/fleet_summary.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::array<std::string_view, 3> kLayers = {"networkNodeLayer1", "networkNodeLayer2",
+                                                     "networkNodeLayer3"};
+using Path = std::vector<std::string>;
+
+// The names of the layers above the node, the top first; "-" where it names none.
+Path PathOf(const Node& node) {
+  Path path;
+  for (const std::string_view layer : kLayers) {
+    const AttributeValue* value = node.Lookup(0, kNeuronDriver, layer);
+    const auto* name = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    if (name == nullptr) break;
+    path.push_back(*name);
+  }
+  if (path.empty()) path.emplace_back("-");
+  return path;
+}
+
+LayerCounts CountUnit(const ClusterState& cluster, const UnitState& unit) {
+  LayerCounts counts;
+  counts.ultra_servers = unit.ultra ? 1 : 0;
+  counts.free = std::popcount(unit.free);
+  for (const NodeId id : unit.nodes) {
+    if (!id.valid() || cluster.node(id).node == nullptr) continue;
+    const NodeState& node = cluster.node(id);
+    const NodeTemplate& devices = *node.node->family->devices;
+    ++counts.nodes;
+    counts.not_ready += node.node->schedulable() ? 0 : 1;
+    counts.chips += std::popcount(devices.chip_mask);
+    counts.broken +=
+        std::popcount(static_cast<std::uint16_t>(devices.chip_mask & ~devices.healthy_mask));
+    counts.held += std::popcount(static_cast<std::uint16_t>(devices.chip_mask & node.BusyChips()));
+  }
+  counts.whole_units = counts.chips > 0 && counts.free == counts.chips ? 1 : 0;
+  return counts;
+}
+
+}  // namespace
+
+void LayerCounts::Add(const LayerCounts& other) {
+  nodes += other.nodes;
+  not_ready += other.not_ready;
+  ultra_servers += other.ultra_servers;
+  chips += other.chips;
+  free += other.free;
+  held += other.held;
+  broken += other.broken;
+  whole_units += other.whole_units;
+}
+
+FleetSummary SummarizeFleet(const ClusterState& cluster) {
+  FleetSummary summary;
+  std::map<Path, LayerCounts> lowest;
+  for (std::size_t i = 0; i < cluster.unit_count(); ++i) {
+    const UnitState& unit = cluster.unit(UnitId(i));
+    const auto first = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) {
+      return id.valid() && cluster.node(id).node != nullptr;
+    });
+    if (first == unit.nodes.end()) continue;
+    const LayerCounts counts = CountUnit(cluster, unit);
+    summary.all.Add(counts);
+    lowest[PathOf(*cluster.node(*first).node)].Add(counts);
+  }
+  // Rows of a layer with those below it, as deep as they are few.
+  std::map<Path, LayerCounts> rows;
+  for (std::size_t depth = 1; depth <= kLayers.size(); ++depth) {
+    std::map<Path, LayerCounts> deeper = rows;
+    for (const auto& [path, counts] : lowest) {
+      const auto end = path.begin() + static_cast<std::ptrdiff_t>(std::min(depth, path.size()));
+      if (path.size() >= depth) deeper[Path(path.begin(), end)].Add(counts);
+    }
+    if (depth > 1 && deeper.size() > kSummaryRowsMax) break;
+    rows = std::move(deeper);
+  }
+  for (auto& [path, counts] : rows) {
+    if (summary.rows.size() == kSummaryRowsMax) break;
+    summary.rows.push_back({.layers = path, .counts = counts});
+  }
+  summary.rows_left_out = rows.size() - summary.rows.size();
+  return summary;
+}
+
+}  // namespace tahoma::controller
