@@ -37,8 +37,11 @@ class FakeServer final : public kube::Transport {
     std::unique_lock lock(mutex_);
     const std::string path = request.target.substr(0, request.target.find('?'));
     const json body = json::parse(request.Text(), nullptr, false);
-    if (request.method == "PATCH" && path.ends_with("/status") && std::exchange(slow_, false)) {
-      changed_.wait_for(lock, std::chrono::milliseconds(300));  // time for a newer status
+    if (request.method == "PATCH" && path.ends_with("/status") && before_status_) {
+      const auto call = std::exchange(before_status_, nullptr);
+      lock.unlock();
+      call();
+      lock.lock();
     }
     if (request.method == "GET") {
       const auto found = objects_.find(path);
@@ -83,10 +86,10 @@ class FakeServer final : public kube::Transport {
     return Unimplemented("no streams here");
   }
 
-  // The next status of a pod or node takes a while to be written.
-  void BeSlowOnce() {
+  // Called once, before the next status of a pod or node is written.
+  void BeforeStatus(std::function<void()> call) {
     const std::lock_guard lock(mutex_);
-    slow_ = true;
+    before_status_ = std::move(call);
   }
   // From now on no status of that pod can be written; "" ends it.
   void RefuseStatusOf(const std::string& pod) {
@@ -190,7 +193,7 @@ class FakeServer final : public kube::Transport {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool slow_ = false;
+  std::function<void()> before_status_;
   std::string refused_;
   int refusals_ = 0;
   std::map<std::string, json> objects_;
@@ -291,14 +294,8 @@ class FakePlugin final : public v1::DRAPlugin::Service,
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return held_ >= count; }));
   }
-  int prepared() {
-    const std::lock_guard lock(mutex_);
-    return prepared_;
-  }
-  int unprepared() {
-    const std::lock_guard lock(mutex_);
-    return unprepared_;
-  }
+  int prepared() const { return prepared_; }
+  int unprepared() const { return unprepared_; }
 
   std::string type = "DRAPlugin";
   std::vector<std::string> versions = {"v1.DRAPlugin"};
@@ -314,8 +311,8 @@ class FakePlugin final : public v1::DRAPlugin::Service,
   std::jthread cutting_;
   bool hold_ = false;
   int held_ = 0;
-  int prepared_ = 0;
-  int unprepared_ = 0;
+  std::atomic<int> prepared_ = 0;
+  std::atomic<int> unprepared_ = 0;
 };
 
 // Takes connections and says nothing.
@@ -461,10 +458,15 @@ TEST_F(PodRunnerTest, APodRunsToItsEnd) {
   EXPECT_EQ(Log("a"), "hi a\n");
 }
 
-// The defect: a newer status waited as long as one that could not be written.
+// The defect: a newer status waited as long as one that could not be written. Here the first one is
+// written when the pod has ended already.
 TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestAtOnce) {
-  server_.BeSlowOnce();
-  runner_->OnPod(Pod("a", "exit 0"));
+  FakePlugin plugin(folder_);
+  EXPECT_EQ(plugin.AwaitVerdict(), "");
+  server_.BeforeStatus([&] {
+    while (plugin.unprepared() == 0) std::this_thread::yield();
+  });
+  runner_->OnPod(WithClaim(Pod("a", "exit 0"), "one"));
   server_.AwaitPhase("a", "Succeeded");
 }
 
