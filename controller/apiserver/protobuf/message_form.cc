@@ -71,17 +71,22 @@ Type TypeOf(const pb::FieldDescriptor& field) {
   return Type::kString;
 }
 
+// The descriptors are several times as large as the forms, and are not kept.
 class Forms {
  public:
   Forms() {
+    pb::DescriptorPool pool;
     pb::FileDescriptorSet set;
     const std::string_view bytes = ProtobufDescriptors();
     TAHOMA_CHECK(set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
     std::vector<const pb::FileDescriptor*> files;
     for (const pb::FileDescriptorProto& file : set.file()) {
-      files.push_back(pool_.BuildFile(file));
+      files.push_back(pool.BuildFile(file));
       TAHOMA_CHECK(files.back() != nullptr);
     }
+    always_ = pool.FindExtensionByName("tahoma.always")->number();
+    kept_ = pool.FindExtensionByName("tahoma.kept")->number();
+    inline_ = pool.FindExtensionByName("tahoma.inline")->number();
     for (const pb::FileDescriptor* file : files) {
       if (!file->package().starts_with("k8s.io.")) continue;  // protobuf's own, and our options
       for (int i = 0; i < file->message_type_count(); ++i) FormOf(*file->message_type(i));
@@ -94,12 +99,11 @@ class Forms {
   }
 
  private:
-  bool Has(const pb::FieldDescriptor& field, const char* option) const {
-    // The program has no class of our options, so it finds them among the unknown ones.
-    const int number = pool_.FindExtensionByName(option)->number();
+  // The program has no class of our options, so it finds them among the unknown ones.
+  static bool Has(const pb::FieldDescriptor& field, int option) {
     const pb::UnknownFieldSet& options = field.options().unknown_fields();
     for (int i = 0; i < options.field_count(); ++i) {
-      if (options.field(i).number() == number) return options.field(i).varint() != 0;
+      if (options.field(i).number() == option) return options.field(i).varint() != 0;
     }
     return false;
   }
@@ -111,9 +115,9 @@ class Forms {
     form.map = field.is_map();
     form.repeated = field.is_repeated() && !form.map;
     form.optional = field.has_optional_keyword();
-    form.always = Has(field, "tahoma.always");
-    form.kept = Has(field, "tahoma.kept");
-    form.inlined = Has(field, "tahoma.inline");
+    form.always = Has(field, always_);
+    form.kept = Has(field, kept_);
+    form.inlined = Has(field, inline_);
     form.name = field.json_name();
     if (form.type == Type::kMessage) form.message = FormOf(*field.message_type());
     return form;
@@ -137,7 +141,9 @@ class Forms {
     return &made;
   }
 
-  pb::DescriptorPool pool_;
+  int always_ = 0;  // the numbers of our options of fields
+  int kept_ = 0;
+  int inline_ = 0;
   std::map<std::string, std::unique_ptr<MessageForm>, std::less<>> forms_;
 };
 
