@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t kMaxEarlyOfNode = 4096;
 // The memory that a message holds besides its content.
 constexpr std::size_t kBytesOfMessage = 512;
-// How many joins of one node are remembered: four times as many as may wait by default.
-constexpr std::size_t kMaxJoinsSeen = 4096;
 
 absl::Status Gone(int rank, const Joiner& joiner, std::string_view why) {
   return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): rank {} on {} is gone: {}",
@@ -51,11 +49,10 @@ rest::Budget::Limits HeldLimits(const Communicators::Options& options) {
 }  // namespace
 
 Communicators::Communicators(Options options)
-    : options_(std::move(options)), held_(HeldLimits(options_)) {}
-
-std::string Joiner::Node() const {
-  return node < kFirstEfaNode ? fmt::format("node {}", node) : "node " + place.name;
-}
+    : options_(std::move(options)),
+      held_(HeldLimits(options_)),
+      waiting_(options_.node_id,
+               {.of_node = options_.waiting_of_node, .of_others = options_.waiting_of_others}) {}
 
 // Carries one rank's messages to and from the other ranks of its group.
 class Communicators::GroupPeer final : public Peer {
@@ -101,18 +98,17 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
   if (request.wanted && !request.wanted()) {
     return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
   }
-  const auto others = waiting_.find(comm_id);
-  if (others != waiting_.end() && others->second.contains(request.rank)) {
+  if (waiting_.Holders(comm_id).contains(request.rank)) {
     return AlreadyExists("rank {} waits for communicator \"{}\" already", request.rank, comm_id);
   }
-  TAHOMA_RETURN_IF_ERROR(CheckRoom(options_.node_id, comm_id, request.rank));
+  TAHOMA_RETURN_IF_ERROR(waiting_.CheckRoom(options_.node_id, comm_id, request.rank));
   const auto left = Forget(comm_id, request.rank, absl::CancelledError("it joined again"));
   const Joiner joiner{.node = options_.node_id,
                       .number = ++last_join_,
                       .world_size = request.world_size,
                       .members = request.members,
                       .place = options_.place};
-  waiting_[comm_id][request.rank] = joiner;
+  TAHOMA_CHECK(waiting_.Add(comm_id, request.rank, joiner).ok());
   refused_.erase({comm_id, request.rank});
   std::erase_if(turned_away_, [&](const TurnedAway& one) {
     return one.comm_id == comm_id && one.rank == request.rank;
@@ -140,7 +136,9 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
                                Missing(comm_id, request.world_size), request.world_size,
                                options_.join_timeout.count());
   const auto leave = Forget(comm_id, request.rank, why);
-  if (leave && absl::IsFailedPrecondition(why)) TellLater(comm_id, request.rank, *leave);
+  if (leave && absl::IsFailedPrecondition(why)) {
+    TellLater(comm_id, request.rank, joiner, *leave);
+  }
   refused_.erase({comm_id, request.rank});
   lock.Unlock();
   if (leave) Tell(*leave);
@@ -153,11 +151,8 @@ bool Communicators::Ended(const std::string& comm_id, int rank, std::uint64_t nu
 }
 
 bool Communicators::Waits(const std::string& comm_id, int rank, std::uint64_t number) const {
-  const auto waiting = waiting_.find(comm_id);
-  if (waiting == waiting_.end()) return false;
-  const auto found = waiting->second.find(rank);
-  return found != waiting->second.end() && found->second.node == options_.node_id &&
-         found->second.number == number;
+  return waiting_.Of(comm_id, rank, {.node = options_.node_id, .number = number}) ==
+         WaitingRanks::Standing::kHolds;
 }
 
 Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
@@ -181,11 +176,11 @@ Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
 
 // Says why the ranks that wait can never form a group; OK when they may.
 absl::Status Communicators::Conflict(const std::string& comm_id) const {
-  const auto found = waiting_.find(comm_id);
-  if (found == waiting_.end() || found->second.empty()) return absl::OkStatus();
-  const auto& [first_rank, first] = *found->second.begin();
+  const Waiting& waiting = waiting_.Holders(comm_id);
+  if (waiting.empty()) return absl::OkStatus();
+  const auto& [first_rank, first] = *waiting.begin();
   std::map<std::pair<std::string, torus::ChipIndex>, int> holder;  // by unit and chip
-  for (const auto& [rank, joiner] : found->second) {
+  for (const auto& [rank, joiner] : waiting) {
     if (joiner.world_size != first.world_size) {
       return FailedPrecondition("communicator \"{}\": rank {} has world size {}, rank {} has {}",
                                 comm_id, first_rank, first.world_size, rank, joiner.world_size);
@@ -203,9 +198,8 @@ absl::Status Communicators::Conflict(const std::string& comm_id) const {
 std::string Communicators::Missing(const std::string& comm_id, int world_size) const {
   std::string list;
   int count = 0;
-  const auto found = waiting_.find(comm_id);
   for (int rank = 0; rank < world_size; ++rank) {
-    if (found != waiting_.end() && found->second.contains(rank)) continue;
+    if (waiting_.Holders(comm_id).contains(rank)) continue;
     list += fmt::format("{}{}", count++ == 0 ? "" : ", ", rank);
   }
   return fmt::format("{} {}", count == 1 ? "rank" : "ranks", list);
@@ -220,8 +214,13 @@ void Communicators::Refuse(const std::string& comm_id, const Waiting& waiting,
 }
 
 // Keeps the refusal for nodes that we are not connected to yet: their ranks may wait for this one.
-void Communicators::TellLater(const std::string& comm_id, int rank, const wire::Request& refusal) {
-  TurnedAway one{.comm_id = comm_id, .rank = rank, .leave = refusal, .untold = {}};
+void Communicators::TellLater(const std::string& comm_id, int rank, const Joiner& joiner,
+                              const wire::Request& refusal) {
+  TurnedAway one{.comm_id = comm_id,
+                 .rank = rank,
+                 .join = EncodeJoin(comm_id, rank, joiner),
+                 .leave = refusal,
+                 .untold = {}};
   for (const PeerLink* const link : {link_, efa_}) {
     if (link == nullptr) continue;
     for (const int node : link->peers()) {
@@ -265,9 +264,8 @@ absl::Status Communicators::Span(Group& group) const {
 // Makes a group of the waiting ranks when all have joined; refuses them when they can never form
 // one.
 void Communicators::FormGroup(const std::string& comm_id) {
-  const auto found = waiting_.find(comm_id);
-  if (found == waiting_.end() || found->second.empty()) return;
-  const Waiting& waiting = found->second;
+  const Waiting& waiting = waiting_.Holders(comm_id);
+  if (waiting.empty()) return;
   if (const absl::Status conflict = Conflict(comm_id); !conflict.ok()) {
     return Refuse(comm_id, waiting, conflict);
   }
@@ -279,7 +277,7 @@ void Communicators::FormGroup(const std::string& comm_id) {
   if (const absl::Status spanned = Span(*group); !spanned.ok()) {
     return Refuse(comm_id, waiting, spanned);
   }
-  waiting_.erase(found);
+  waiting_.Take(comm_id);
   for (std::size_t rank = 0; rank < world_size; ++rank) {
     if (group->ranks[rank].node == options_.node_id) {
       AddLocal(comm_id, static_cast<int>(rank), group);
@@ -293,6 +291,7 @@ void Communicators::FormGroup(const std::string& comm_id) {
     }
     std::erase_if(early, [&](const Early& one) { return one.group == group->key; });
   }
+  FormGroup(comm_id);  // of those that waited behind these ranks
   changed_.NotifyAll();
 }
 
@@ -404,9 +403,10 @@ std::optional<wire::Request> Communicators::Forget(const std::string& comm_id, i
   std::optional<Joiner> joiner;
   if (const auto found = local_.find({comm_id, rank}); found != local_.end()) {
     joiner = found->second->group->ranks[static_cast<std::size_t>(rank)];
-  } else if (const auto waiting = waiting_.find(comm_id); waiting != waiting_.end()) {
-    const auto own = waiting->second.find(rank);
-    if (own != waiting->second.end() && own->second.node == options_.node_id) joiner = own->second;
+  } else {
+    const Waiting& waiting = waiting_.Holders(comm_id);
+    const auto own = waiting.find(rank);
+    if (own != waiting.end() && own->second.node == options_.node_id) joiner = own->second;
   }
   if (!joiner) return std::nullopt;
   MarkGone(options_.node_id, comm_id, rank, joiner->number, why);
@@ -421,14 +421,7 @@ std::optional<wire::Request> Communicators::Forget(const std::string& comm_id, i
 // Ends a join: it no longer waits for a group, and in a group the ranks that wait for it are woken.
 void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
                              const absl::Status& why) {
-  if (const auto waiting = waiting_.find(comm_id); waiting != waiting_.end()) {
-    const auto found = waiting->second.find(rank);
-    if (found != waiting->second.end() && found->second.node == node &&
-        found->second.number == number) {
-      waiting->second.erase(found);
-    }
-    if (waiting->second.empty()) waiting_.erase(waiting);
-  }
+  const bool replaced = waiting_.End(comm_id, rank, {.node = node, .number = number});
   for (const auto& [id, local] : local_) {
     Group& group = *local->group;
     if (group.comm_id != comm_id || static_cast<std::size_t>(rank) >= group.ranks.size()) continue;
@@ -437,6 +430,7 @@ void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std
       group.gone.try_emplace(rank, Gone(rank, joiner, Message(why)));
     }
   }
+  if (replaced) FormGroup(comm_id);
   changed_.NotifyAll();
 }
 
@@ -527,6 +521,7 @@ std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
   }
   for (TurnedAway& one : turned_away_) {
     if (one.untold.erase(node) == 0) continue;
+    all.push_back(one.join);
     all.push_back(one.leave);
   }
   std::erase_if(turned_away_, [](const TurnedAway& one) { return one.untold.empty(); });
@@ -534,7 +529,7 @@ std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
     all.push_back(
         EncodeJoin(id.first, id.second, local->group->ranks[static_cast<std::size_t>(id.second)]));
   }
-  for (const auto& [comm_id, waiting] : waiting_) {
+  for (const auto& [comm_id, waiting] : waiting_.all()) {
     for (const auto& [rank, joiner] : waiting) {
       if (joiner.node == options_.node_id) all.push_back(EncodeJoin(comm_id, rank, joiner));
     }
@@ -555,13 +550,9 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
   }
   if (way == LostWay::kFromPeer) {
     // The peer will announce its joins again, perhaps as a new process that counts from 1.
-    joins_seen_.erase(node);
     early_.erase(node);
     views_.erase(node);
-    for (auto& [comm_id, waiting] : waiting_) {
-      std::erase_if(waiting, [node](const auto& entry) { return entry.second.node == node; });
-    }
-    std::erase_if(waiting_, [](const auto& entry) { return entry.second.empty(); });
+    for (const std::string& comm_id : waiting_.EndAllOf(node)) FormGroup(comm_id);
   }
   changed_.NotifyAll();
 }
@@ -600,27 +591,40 @@ absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
                  .members = join.joiner.members},
                 node < kFirstEfaNode ? options_.links.torus() : join.joiner.place.torus()));
   join.joiner.node = node;
+  const WaitingRanks::JoinId id{.node = node, .number = join.joiner.number};
+  const PeerLink* const link = LinkTo(node);
+  const std::string proven = link == nullptr ? "" : link->NameOf(node);
   const MutexLock lock(mutex_);
-  if (joins_seen_[node].contains(join.joiner.number)) return absl::OkStatus();
-  TAHOMA_RETURN_IF_ERROR(CheckRoom(node, join.comm_id, join.rank));
-  NoteJoin(node, join.joiner.number);
-  waiting_[join.comm_id].insert_or_assign(join.rank, std::move(join.joiner));
+  if (waiting_.Noted(id)) return absl::OkStatus();
+  TAHOMA_RETURN_IF_ERROR(
+      Annotate(waiting_.CheckHome(join.joiner, proven),
+               fmt::format("rank {} of communicator \"{}\"", join.rank, join.comm_id)));
+  TAHOMA_RETURN_IF_ERROR(waiting_.CheckRoom(node, join.comm_id, join.rank));
+  waiting_.Note(id);
+  TAHOMA_RETURN_IF_ERROR(waiting_.Add(join.comm_id, join.rank, std::move(join.joiner)));
   FormGroup(join.comm_id);
   changed_.NotifyAll();
   return absl::OkStatus();
 }
 
 absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
+  using Standing = WaitingRanks::Standing;
   TAHOMA_ASSIGN_OR_RETURN(const LeaveMessage leave, DecodeLeave(message));
   const MutexLock lock(mutex_);
-  NoteJoin(node, leave.number);
+  const WaitingRanks::JoinId id{.node = node, .number = leave.number};
+  const Standing standing = waiting_.Of(leave.comm_id, leave.rank, id);
+  waiting_.Note(id);
   MarkGone(node, leave.comm_id, leave.rank, leave.number, absl::CancelledError(leave.reason));
+  if (!leave.refused || standing == Standing::kEnded) return absl::OkStatus();
+  if (standing != Standing::kHolds) {
+    return PermissionDenied(
+        "communicator \"{}\": node {} refuses it for rank {}, which {}", leave.comm_id, node,
+        leave.rank, standing == Standing::kBehind ? "is of another node" : "it has not joined");
+  }
   // The node that refuses has seen all conflicting joins. Here some may have left before others
   // arrived, so the refusal is taken over for every rank that waits.
-  const auto waiting = waiting_.find(leave.comm_id);
-  if (leave.refused && waiting != waiting_.end()) {
-    Refuse(leave.comm_id, waiting->second, absl::FailedPreconditionError(leave.reason));
-  }
+  Refuse(leave.comm_id, waiting_.Holders(leave.comm_id),
+         absl::FailedPreconditionError(leave.reason));
   return absl::OkStatus();
 }
 
@@ -628,8 +632,26 @@ absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
   if (node >= kFirstEfaNode) return InvalidArgument("links of another unit");
   TAHOMA_ASSIGN_OR_RETURN(NodeLinks view, DecodeLinks(message, options_.links.id_count()));
   view.node = node;
+  TAHOMA_RETURN_IF_ERROR(CheckView(node, view));
   const MutexLock lock(mutex_);
   views_[node] = std::move(view);
+  return absl::OkStatus();
+}
+
+absl::Status Communicators::CheckView(int node, const NodeLinks& view) const {
+  const int chips = torus::kInstanceShape.chip_count();
+  for (const LinkState& state : view.unhealthy) {
+    if (static_cast<int>(state.link / kPorts) / chips == node) continue;
+    return PermissionDenied("node {} tells the state of {}, which is not its own", node,
+                            TorusLinks::Name(state.link));
+  }
+  for (const std::vector<torus::ChipIndex>* const list : {&view.dead, &view.efa_down}) {
+    for (const torus::ChipIndex chip : *list) {
+      if (chip.value() / chips == node) continue;
+      return PermissionDenied("node {} tells the state of chip {}, which is not its own", node,
+                              chip.value());
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -649,37 +671,6 @@ absl::Status Communicators::OnData(int node, wire::Request message) {
   }
   Deliver(*group, data.from, data.to, *std::move(held));
   return absl::OkStatus();
-}
-
-absl::Status Communicators::CheckRoom(int node, const std::string& comm_id, int rank) const {
-  std::size_t own = 0;
-  std::size_t others = 0;
-  for (const auto& [id, waiting] : waiting_) {
-    for (const auto& [other, joiner] : waiting) {
-      if (joiner.node == node && id == comm_id && other == rank) return absl::OkStatus();  // anew
-      if (joiner.node == node) ++own;
-      if (joiner.node != options_.node_id) ++others;
-    }
-  }
-  if (own >= options_.waiting_of_node) {
-    return ResourceExhausted(
-        "rank {} of communicator \"{}\": pods of node {} wait for others in {} places already, and "
-        "more may not",
-        rank, comm_id, node, own);
-  }
-  if (node != options_.node_id && others >= options_.waiting_of_others) {
-    return ResourceExhausted(
-        "rank {} of communicator \"{}\": pods of other nodes wait in {} places already, and more "
-        "may not",
-        rank, comm_id, others);
-  }
-  return absl::OkStatus();
-}
-
-void Communicators::NoteJoin(int node, std::uint64_t number) {
-  std::set<std::uint64_t>& seen = joins_seen_[node];
-  seen.insert(number);
-  if (seen.size() > kMaxJoinsSeen) seen.erase(seen.begin());
 }
 
 absl::Status Communicators::CheckSender(const Group& group, int node, int from, int to) const {

@@ -13,6 +13,10 @@
 // that a real job would see. A rank may join again; that begins a new group, which is formed when
 // all ranks have joined again.
 //
+// Of other nodes only that is believed whose home they are: their joins, ends and refusals by
+// waiting_ranks.h, their data for a rank of theirs, the state of links and chips of their own. The
+// rest is refused with the communicator, the rank and the node, which the log says.
+//
 // Thread safety: every member may be called from any thread. One rank makes one call at a time.
 
 #pragma once
@@ -37,6 +41,7 @@
 #include "sim-node/link/torus_links.h"
 #include "sim-node/serve/gang_fabric.h"
 #include "sim-node/serve/peer_link.h"
+#include "sim-node/serve/waiting_ranks.h"
 
 namespace tahoma::sim {
 
@@ -47,22 +52,6 @@ inline constexpr int kMaxWorldSize = 2048;
 // The length of a communicator's id: its namespace and the id that its workloads gave
 // (communicator_of_instance.h).
 inline constexpr std::size_t kMaxFullCommIdBytes = 512;
-
-// Nodes of this node's UltraServer are numbered by their places. Nodes that are reached over EFA
-// have numbers from here on; every node assigns its own.
-inline constexpr int kFirstEfaNode = hw::kUltraServerNodes;
-
-// A rank that has joined, on this node or another.
-struct Joiner {
-  int node = 0;
-  std::uint64_t number = 0;     // counts the joins of its node, so that each join differs
-  int world_size = 0;           // pods
-  std::vector<Member> members;  // its chips, numbered within the node's unit
-  NodePlace place{};
-
-  // Names its node in messages: "node 2" in this UltraServer, "node n5" over EFA.
-  std::string Node() const;
-};
 
 class Communicators final : public PeerEvents {
  public:
@@ -157,9 +146,9 @@ class Communicators final : public PeerEvents {
                 std::vector<torus::ChipIndex> efa_down = {});
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
-  // Refuses a message in the name of a rank that is not on `node` (kPermissionDenied), and one with
-  // which unread messages would hold too many bytes (kResourceExhausted). A rank whose data is
-  // refused for its size has left its group.
+  // Refuses a message about what `node` is not the home of (kPermissionDenied), and one with which
+  // unread messages would hold too many bytes (kResourceExhausted). A rank whose data is refused
+  // for its size has left its group.
   absl::Status OnPeerMessage(int node, wire::Request message) override;
   void OnPeerLost(int node, LostWay way, const absl::Status& why) override;
 
@@ -191,11 +180,12 @@ class Communicators final : public PeerEvents {
     int to = 0;
     Held held;
   };
-  using Waiting = std::map<int, Joiner>;  // by rank
-  // A rank that was refused, the message that says so, and the nodes that it has not reached yet.
+  using Waiting = WaitingRanks::Ranks;
+  // A rank that was refused, the messages that say so, and the nodes that they have not reached.
   struct TurnedAway {
     std::string comm_id;
     int rank = 0;
+    wire::Request join;  // goes first: only a node that has joined may refuse
     wire::Request leave;
     std::set<int> untold;
   };
@@ -217,8 +207,8 @@ class Communicators final : public PeerEvents {
   absl::Status Span(Group& group) const;
   void Refuse(const std::string& comm_id, const Waiting& waiting, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellLater(const std::string& comm_id, int rank, const wire::Request& refusal)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellLater(const std::string& comm_id, int rank, const Joiner& joiner,
+                 const wire::Request& refusal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLocal(const std::string& comm_id, int rank, std::shared_ptr<Group> group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const
@@ -237,11 +227,6 @@ class Communicators final : public PeerEvents {
   // for the other nodes; nullopt when there is no such join.
   std::optional<wire::Request> Forget(const std::string& comm_id, int rank, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Checks whether one more join of that node may wait; kResourceExhausted when it may not.
-  absl::Status CheckRoom(int node, const std::string& comm_id, int rank) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Remembers that the peer has announced the join, or its end.
-  void NoteJoin(int node, std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Checks that rank `from` is on node `node` and rank `to` on this one: kPermissionDenied when
   // `from` is elsewhere, kInvalidArgument when `to` is or a rank does not exist.
   absl::Status CheckSender(const Group& group, int node, int from, int to) const;
@@ -252,6 +237,8 @@ class Communicators final : public PeerEvents {
   void Tell(const wire::Request& message);
   absl::Status SendMessage(Group& group, int from, int to, PeerMessage message);
   absl::StatusOr<PeerMessage> ReceiveMessage(Group& group, int from, int to);
+  // Checks that a node's view is of its own links and chips.
+  absl::Status CheckView(int node, const NodeLinks& view) const;
   // Handle the messages of other nodes.
   absl::Status OnJoin(int node, const wire::Request& message);
   absl::Status OnLeave(int node, const wire::Request& message);
@@ -267,9 +254,7 @@ class Communicators final : public PeerEvents {
   mutable Mutex mutex_;  // guards `gone` and `inbox` of every Group, too
   CondVar changed_;
   std::uint64_t last_join_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by comm id
-  // The joins that each node has announced, so that one announced twice counts once.
-  std::map<int, std::set<std::uint64_t>> joins_seen_ ABSL_GUARDED_BY(mutex_);
+  WaitingRanks waiting_ ABSL_GUARDED_BY(mutex_);
   // Why waiting ranks of this node were refused, by comm id and rank.
   std::map<std::pair<std::string, int>, absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
   // By comm id and rank.

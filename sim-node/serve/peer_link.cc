@@ -97,6 +97,11 @@ std::vector<int> PeerLink::peers() const {
   return nodes;
 }
 
+std::string PeerLink::NameOf(int node) const {
+  const auto found = outgoing_.find(node);
+  return found == outgoing_.end() ? "" : found->second->peer.name;
+}
+
 absl::Status PeerLink::Send(int node, wire::Request message) {
   const auto found = outgoing_.find(node);
   if (found == outgoing_.end()) return InvalidArgument("node {} is no peer", node);

@@ -108,6 +108,8 @@ class PeerLink {
   bool Connected(int node) const;
 
   std::vector<int> peers() const;
+  // Returns the name that the peer is known by and its certificate is for; empty without one.
+  std::string NameOf(int node) const;
   // Returns the address that we listen on, with the port that was bound.
   const wire::Address& address() const { return listener_->address(); }
 

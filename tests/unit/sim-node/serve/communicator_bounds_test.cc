@@ -7,6 +7,7 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -72,6 +73,15 @@ class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
     return node_
         ->Join({.comm_id = id, .rank = rank, .world_size = world_size, .members = ChipOf(0)})
         .status();
+  }
+  // Runs `work` while rank 2 of 3 of "job" waits here; returns the end of its join.
+  absl::Status WhileRankWaits(const std::function<void()>& work) {
+    absl::Status told;
+    std::jthread rank([&] { told = JoinHere("job", 2); });
+    while (node_->OnPeerConnected(1).empty()) std::this_thread::yield();
+    work();
+    rank.join();
+    return told;
   }
   // Ranks 0, 1 and 2 are on nodes 1, 2 and 0, with these numbers of their joins.
   std::string Form(const std::string& id, std::uint64_t of_1, std::uint64_t of_2,
@@ -255,6 +265,149 @@ TEST_F(CommunicatorBoundsTest, AllPeersTogetherHoldABoundedNumberOfBytes) {
   const absl::Status refused = SayData(2, group, 1, 2, ChunkOf(60'000));
   EXPECT_EQ(Message(refused),
             "messages of all nodes that nobody has read would hold more than 102400 bytes");
+}
+
+// ---- A thief: a peer that says what others are the home of --------------------------------------
+
+TEST_F(CommunicatorBoundsTest, AStrangersRefusalSendsNobodyAway) {
+  ASSERT_TRUE(SayJoin(1, "job", 0, 1).ok());
+  const absl::Status told = WhileRankWaits([&] {
+    const absl::Status stranger = Say(3, EncodeLeave({"job", 1, 7, "go away", true}));
+    EXPECT_EQ(stranger.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(Message(stranger),
+              "communicator \"job\": node 3 refuses it for rank 1, which it has not joined");
+    // Nor in the name of a join of others: not of node 1, not of this node.
+    EXPECT_TRUE(absl::IsPermissionDenied(Say(3, EncodeLeave({"job", 0, 1, "go away", true}))));
+    EXPECT_TRUE(absl::IsPermissionDenied(Say(3, EncodeLeave({"job", 2, 2, "go away", true}))));
+    // With a join elsewhere it is a stranger here.
+    ASSERT_TRUE(SayJoin(3, "other", 1, 20).ok());
+    EXPECT_TRUE(absl::IsPermissionDenied(Say(3, EncodeLeave({"job", 1, 21, "go away", true}))));
+    EXPECT_TRUE(SayJoin(2, "job", 1, 1).ok());
+  });
+  EXPECT_TRUE(told.ok()) << told;
+}
+
+TEST_F(CommunicatorBoundsTest, ARankThatWaitsHereKeepsItsPlaceFromOtherNodes) {
+  const absl::Status told = WhileRankWaits([&] {
+    const absl::Status thief = SayJoin(3, "job", 2, 1);
+    EXPECT_EQ(thief.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(Message(thief),
+              "communicator \"job\": node 3 joins as rank 2, whose place node 0 has; it waits "
+              "until that is free");
+    const absl::Status refusal = Say(3, EncodeLeave({"job", 2, 1, "go away", true}));
+    EXPECT_EQ(Message(refusal),
+              "communicator \"job\": node 3 refuses it for rank 2, which is of another node");
+    // A world of another size behind a place that is held sends nobody away.
+    EXPECT_TRUE(absl::IsPermissionDenied(SayJoin(3, "job", 2, 2, 5)));
+    EXPECT_TRUE(SayJoin(1, "job", 0, 1).ok());
+    EXPECT_TRUE(absl::IsPermissionDenied(SayJoin(3, "job", 0, 3))) << "node 1 waits";
+    EXPECT_TRUE(SayJoin(2, "job", 1, 1).ok());
+  });
+  EXPECT_TRUE(told.ok()) << told;
+  const std::string group = GroupKey("job", 1, 1, 1);
+  EXPECT_TRUE(SayData(1, group, 0, 2, Right()).ok()) << "rank 0 is node 1's";
+  EXPECT_TRUE(absl::IsPermissionDenied(SayData(3, group, 0, 2, Right())));
+}
+
+// A pod was moved from node 1 to node 3, and the news of its end comes late.
+TEST_F(CommunicatorBoundsTest, WhoWaitsBehindARankHasItsPlaceWhenThatOneLeavesOrIsLost) {
+  for (const bool lost : {false, true}) {
+    SCOPED_TRACE(lost);
+    const std::uint64_t number = lost ? 2 : 1;
+    ASSERT_TRUE(SayJoin(1, "job", 0, number).ok());
+    EXPECT_TRUE(absl::IsPermissionDenied(SayJoin(3, "job", 0, number)));
+    ASSERT_TRUE(SayJoin(2, "job", 1, number).ok());
+    if (lost) {
+      node_->OnPeerLost(1, LostWay::kFromPeer, absl::AbortedError("it left"));
+    } else {
+      ASSERT_TRUE(Say(1, EncodeLeave({"job", 0, number, "it left"})).ok());
+    }
+    ASSERT_TRUE(JoinHere("job", 2).ok());
+    const std::string group = fmt::format("job#3.{0}#2.{0}#0.{0}", number);
+    EXPECT_TRUE(SayData(3, group, 0, 2, Right()).ok());
+    EXPECT_TRUE(absl::IsPermissionDenied(SayData(1, group, 0, 2, Right())));
+  }
+}
+
+TEST_F(CommunicatorBoundsTest, PlacesBehindOthersAreBoundedToo) {
+  for (std::uint64_t i = 1; i <= kWaitingOfNode; ++i) {
+    const std::string id = fmt::format("job-{}", i);
+    if (i % 2 == 0) {
+      EXPECT_TRUE(SayJoin(1, id, 0, i).ok());
+    }
+    EXPECT_EQ(SayJoin(3, id, 0, i).ok(), i % 2 == 1);
+  }
+  EXPECT_EQ(Message(SayJoin(3, "one-more", 0, 100)),
+            "rank 0 of communicator \"one-more\": pods of node 3 wait for others in 8 places "
+            "already, and more may not");
+}
+
+TEST_F(CommunicatorBoundsTest, ANodeTellsOfItsOwnChipsAndLinksOnly) {
+  const auto say = [&](NodeLinks view) { return Say(1, EncodeLinks(view)); };
+  const LinkId own = TorusLinks::IdOf(ChipIndex(31), torus::Axis::kX, torus::Direction::kPlus);
+  EXPECT_TRUE(
+      say({.node = 1, .epoch = 1, .unhealthy = {{own, 500}}, .dead = {ChipIndex(16)}}).ok());
+  const absl::Status dead = say({.node = 1, .epoch = 2, .dead = {ChipIndex(16), ChipIndex(3)}});
+  EXPECT_EQ(dead.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Message(dead), "node 1 tells the state of chip 3, which is not its own");
+  EXPECT_TRUE(absl::IsPermissionDenied(say({.epoch = 2, .efa_down = {ChipIndex(32)}})));
+  const LinkId others = TorusLinks::IdOf(ChipIndex(0), torus::Axis::kY, torus::Direction::kMinus);
+  EXPECT_EQ(
+      Message(say({.node = 0, .epoch = 2, .unhealthy = {{others, 0}}})),
+      fmt::format("node 1 tells the state of {}, which is not its own", TorusLinks::Name(others)));
+}
+
+TEST_F(CommunicatorBoundsTest, ANodeJoinsWithItsOwnChipsOnly) {
+  const absl::Status stolen =
+      Say(2, EncodeJoin("job", 0, {.number = 1, .world_size = 3, .members = ChipOf(1)}));
+  EXPECT_EQ(stolen.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Message(stolen),
+            "rank 0 of communicator \"job\": node 2 joins with chip 16, which is not its own");
+}
+
+// Without TLS, on loopback, a peer is whoever it says it is. As that one it has no more rights.
+TEST(UnprovenPeerTest, WhoeverConnectsOverLoopbackIsBoundByMembershipToo) {
+  std::vector<std::string> lines;
+  Mutex mutex;
+  Communicators node({.links = {torus::kUltraServerShape, hw::kTrainium2.links},
+                      .join_timeout = milliseconds(20'000)});
+  const auto link = *PeerLink::Start({.node_id = 0,
+                                      .ultra_server = "us-0",
+                                      .listen_address = "127.0.0.1:0",
+                                      .peers = {{1, "unix:/nowhere/1"}, {2, "unix:/nowhere/2"}},
+                                      .log =
+                                          [&](const std::string& line) {
+                                            const MutexLock lock(mutex);
+                                            lines.push_back(line);
+                                          }},
+                                     node);
+  node.Connect(*link);
+  const auto say = [](wire::Connection& to, std::uint64_t id, const wire::Request& message) {
+    ASSERT_TRUE(to.Send(*wire::EncodeRequest(id, message)).ok());
+  };
+  const auto greet = [&](int as) {
+    auto to = *wire::Connection::Dial(link->address().ToString(), milliseconds(20'000));
+    say(*to, 0,
+        {.method = "peerHello",
+         .params = fmt::format(R"({{"nodeId": {}, "ultraServer": "us-0", "aliveMs": 0}})", as)});
+    return to;
+  };
+  absl::Status told;
+  std::jthread rank([&] {
+    told = node.Join({.comm_id = "job", .rank = 2, .world_size = 3, .members = ChipOf(0)}).status();
+  });
+  while (node.OnPeerConnected(1).empty()) std::this_thread::yield();
+  const auto thief = greet(2);
+  say(*thief, 1, EncodeLeave({"job", 1, 7, "go away", true}));
+  say(*thief, 2, EncodeJoin("job", 2, {.number = 8, .world_size = 3, .members = ChipOf(2)}));
+  say(*thief, 3, EncodeJoin("job", 1, {.number = 9, .world_size = 3, .members = ChipOf(2)}));
+  const auto other = greet(1);
+  say(*other, 1, EncodeJoin("job", 0, {.number = 1, .world_size = 3, .members = ChipOf(1)}));
+  rank.join();
+  EXPECT_TRUE(told.ok()) << told;
+  const MutexLock lock(mutex);
+  EXPECT_THAT(lines, ::testing::Contains("a message of node 2 was dropped: communicator \"job\": "
+                                         "node 2 refuses it for rank 1, which it has not joined"));
 }
 
 }  // namespace

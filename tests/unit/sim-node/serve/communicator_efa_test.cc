@@ -395,9 +395,14 @@ TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) 
   EXPECT_EQ(Message(joined.status()),
             "communicator \"job\": rank 0 has world size 3, rank 1 has 2");
   const std::vector<wire::Request> told = (*node).OnPeerConnected(other);
-  ASSERT_EQ(told.size(), 1U);
-  const auto leave = DecodeLeave(told[0]);
+  // The join goes first: a refusal is believed of a node that has joined.
+  ASSERT_EQ(told.size(), 2U);
+  const auto join = DecodeJoin(told[0]);
+  ASSERT_TRUE(join.ok()) << join.status();
+  const auto leave = DecodeLeave(told[1]);
   ASSERT_TRUE(leave.ok()) << leave.status();
+  EXPECT_EQ(join->rank, 1);
+  EXPECT_EQ(join->joiner.number, leave->number);
   EXPECT_EQ(leave->rank, 1);
   EXPECT_TRUE(leave->refused);
   EXPECT_EQ(leave->reason, Message(joined.status()));
@@ -416,12 +421,43 @@ TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
   // Until the rank waits the refusal has nobody to reach.
   const auto waits = [&] { return !(*node).OnPeerConnected(kFirstEfaNode).empty(); };
   while (!waits()) std::this_thread::yield();
+  const Joiner first{
+      .number = 1, .world_size = 3, .members = ChipsOf(PlaceOfRank(0)), .place = PlaceOfRank(0)};
+  ASSERT_TRUE((*node).OnPeerMessage(kFirstEfaNode, EncodeJoin("job", 0, first)).ok());
   const wire::Request refusal = EncodeLeave(
       {.comm_id = "job", .rank = 0, .number = 1, .reason = "two networks", .refused = true});
   ASSERT_TRUE((*node).OnPeerMessage(kFirstEfaNode, refusal).ok());
   waiter.join();
   EXPECT_EQ(joined->status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(joined->status()), "two networks");
+}
+
+// The link proves a peer's name; the rest of its place is its own word, so long as nobody else
+// has said the same.
+TEST_F(CommunicatorEfaTest, APeerJoinsFromItsOwnPlaceAndNoOther) {
+  nodes_.clear();
+  Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
+  const auto join = [&](int peer, const NodePlace& place, int chips_of, std::uint64_t number) {
+    const Joiner joiner{.number = number,
+                        .world_size = 3,
+                        .members = ChipsOf(PlaceOfRank(chips_of)),
+                        .place = place};
+    return std::string(
+        Message((*node).OnPeerMessage(kFirstEfaNode + peer, EncodeJoin("job", peer, joiner))));
+  };
+  EXPECT_EQ(join(0, PlaceOfRank(1), 1, 1),
+            "rank 0 of communicator \"job\": a0 joins in the name of node \"a1\"");
+  EXPECT_EQ(join(0, PlaceOfRank(0), 1, 2),
+            "rank 0 of communicator \"job\": node a0 joins with chip 16, which is not its own");
+  EXPECT_EQ(join(0, PlaceOfRank(0), 0, 3), "");
+  EXPECT_EQ(join(1, PlaceOf("a1", "us-a", 0), 0, 1),
+            "rank 1 of communicator \"job\": node a1 joins from place 0 of ultraServer us-a, where "
+            "another peer is");
+  EXPECT_EQ(join(0, PlaceOf("a0", "us-b", 0), 0, 4),
+            "rank 0 of communicator \"job\": node a0 joins from place 0 of ultraServer us-b, and "
+            "was elsewhere before");
+  (*node).OnPeerLost(kFirstEfaNode, LostWay::kFromPeer, absl::AbortedError("it ended"));
+  EXPECT_EQ(join(0, PlaceOf("a0", "us-b", 0), 0, 5), "") << "it was built anew";
 }
 
 TEST(GangFabricTest, UnitsAreNumberedInTheOrderOfRanks) {
