@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Starts or stops a real Kubernetes control plane on free loopback ports.
+"""Starts or stops a real Kubernetes control plane on free loopback ports, or restores it from a backup.
 
-    control_plane.py up DIR      prints the path of an administrator's KUBECONFIG
+    control_plane.py up DIR             prints the path of an administrator's KUBECONFIG
+    control_plane.py save DIR FILE      writes a backup of etcd
+    control_plane.py restore DIR FILE   stops everything, puts the backup in etcd's place, and starts it again
     control_plane.py down DIR
 
 etcd, kube-apiserver and kube-controller-manager come from build_tools.sh (folder in $KUBERNETES_BIN).
@@ -9,9 +11,13 @@ There is no kube-scheduler and no kubelet: Tahoma's controller and pod runner ar
 """
 
 import base64
+import json
 import os
 import pathlib
 import secrets
+import select
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +27,7 @@ import ssl
 
 HERE = pathlib.Path(__file__).resolve().parent
 READY_TIMEOUT_SECONDS = 120
+STOP_TIMEOUT_SECONDS = 60
 SERVICE_NETWORK = "10.96.0.0/16"
 
 
@@ -29,10 +36,12 @@ def run(*command, **options):
 
 
 class Keys:
-    """A certificate authority of our own and what it signs, in a folder."""
+    """A certificate authority of our own and what it signs, in a folder; one that exists is used again."""
 
     def __init__(self, folder):
         self.folder = folder
+        if folder.exists():
+            return
         folder.mkdir(parents=True, exist_ok=True)
         run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             "-days", "30", "-keyout", folder / "ca.key", "-out", folder / "ca.crt", "-subj", "/CN=test-ca",
@@ -81,13 +90,30 @@ def free_ports(count):
 
 
 def start(directory, name, *command):
-    for sub in ("log", "pids"):
+    """Starts a program, and keeps its command line so that it can be started again."""
+    for sub in ("log", "pids", "commands"):
         (directory / sub).mkdir(exist_ok=True)
+    (directory / "commands" / name).write_text(json.dumps([str(c) for c in command]))
     with open(directory / "log" / f"{name}.log", "ab") as log:
         child = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log,
                                  stderr=log, start_new_session=True)
     (directory / "pids" / name).write_text(f"{child.pid}\n")
     return child
+
+
+def start_again(directory, name):
+    return start(directory, name, *json.loads((directory / "commands" / name).read_text()))
+
+
+def stop(directory, name):
+    """Kills a program that another run of this script has started: kube-apiserver waits a minute for watches to end."""
+    file = directory / "pids" / name
+    ended = os.pidfd_open(int(file.read_text()))
+    signal.pidfd_send_signal(ended, signal.SIGKILL)
+    if not select.select([ended], [], [], STOP_TIMEOUT_SECONDS)[0]:
+        sys.exit(f"{name} did not end within {STOP_TIMEOUT_SECONDS} s")
+    os.close(ended)
+    file.unlink()
 
 
 def wait_for(url, keys, child, log):
@@ -146,11 +172,44 @@ def up(directory):
     print(admin)
 
 
+def etcd_options(directory):
+    """The options of etcd's command line, by name."""
+    command = json.loads((directory / "commands" / "etcd").read_text())
+    return {name: value for name, value in zip(command, command[1:]) if name.startswith("--")}
+
+
+def save(directory, file):
+    run(pathlib.Path(os.environ["KUBERNETES_BIN"]) / "etcdctl", "--endpoints",
+        etcd_options(directory)["--advertise-client-urls"], "snapshot", "save", file, stdout=subprocess.DEVNULL)
+
+
+def restore(directory, file):
+    """The addresses stay as they were. Versions of objects go back to those of the backup."""
+    for name in ("kube-controller-manager", "kube-apiserver", "etcd"):
+        stop(directory, name)
+    options = etcd_options(directory)
+    shutil.rmtree(directory / "etcd")
+    run(pathlib.Path(os.environ["KUBERNETES_BIN"]) / "etcdutl", "snapshot", "restore", file,
+        "--data-dir", directory / "etcd", "--initial-cluster", options["--initial-cluster"],
+        "--initial-advertise-peer-urls", options["--initial-advertise-peer-urls"], stdout=subprocess.DEVNULL)
+    start_again(directory, "etcd")
+    server = start_again(directory, "kube-apiserver")
+    port = json.loads((directory / "commands" / "kube-apiserver").read_text())
+    port = port[port.index("--secure-port") + 1]
+    wait_for(f"https://127.0.0.1:{port}/readyz", Keys(directory / "pki"), server,
+             directory / "log" / "kube-apiserver.log")
+    start_again(directory, "kube-controller-manager")
+
+
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("up", "down"):
+    arguments = {"up": 3, "down": 3, "save": 4, "restore": 4}
+    if len(sys.argv) < 2 or arguments.get(sys.argv[1]) != len(sys.argv):
         print(__doc__, file=sys.stderr)
         return 2
     directory = pathlib.Path(sys.argv[2]).resolve()
+    if sys.argv[1] in ("save", "restore"):
+        {"save": save, "restore": restore}[sys.argv[1]](directory, pathlib.Path(sys.argv[3]).resolve())
+        return 0
     if sys.argv[1] == "down":
         return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", directory])
     up(directory)
