@@ -55,12 +55,40 @@ Attributes AdminAttributes(const rest::Request& head) {
 
 std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
   const auto table = access_->table();
-  head.identity = table->Authenticate(head);
-  if (head.identity == nullptr) return rest::TokenRefusal(head);
-  if (table->open()) return std::nullopt;
+  const bool open = table->open();
+  // An open table knows everybody, and says nothing about those that the cluster knows.
+  if (!open || cluster_ == nullptr) head.identity = table->Authenticate(head);
+  if (head.identity == nullptr) {
+    return cluster_ == nullptr ? rest::TokenRefusal(head) : AdmitByCluster(head);
+  }
+  if (open) return std::nullopt;
   const Attributes wanted = AdminAttributes(head);
   if (table->Authorize(*head.identity, wanted, NoObjects()).allowed) return std::nullopt;
-  rest::Response refusal = rest::Response::Problem(403, DenialOf(*head.identity, wanted));
+  return Forbid(head, wanted);
+}
+
+std::optional<rest::Response> AdminAccess::AdmitByCluster(rest::Request& head) {
+  const std::optional<std::string_view> token = rest::BearerToken(head.header("Authorization"));
+  if (!token || token->empty()) return rest::TokenRefusal(head);
+  const Attributes wanted = PathAttributes(head.method, head.path);
+  ClusterAccess::Verdict verdict = cluster_->Ask(*token, wanted);
+  head.identity = std::move(verdict.identity);
+  switch (verdict.answer) {
+    case ClusterAccess::Answer::kAllowed:
+      return std::nullopt;
+    case ClusterAccess::Answer::kForbidden:
+      return Forbid(head, wanted);
+    case ClusterAccess::Answer::kUnknownToken:
+      return rest::TokenRefusal(head);
+    case ClusterAccess::Answer::kNoAnswer:
+      break;
+  }
+  return rest::Response::Problem(503, verdict.reason);
+}
+
+rest::Response AdminAccess::Forbid(const rest::Request& head, const Attributes& denied) {
+  rest::Response refusal = rest::Response::Problem(403, DenialOf(*head.identity, denied));
+  const Attributes wanted = AdminAttributes(head);
   if (LeavesALine(wanted)) auditor_.Record(head, wanted, {}, refusal, auditor_.Now());
   return refusal;
 }

@@ -7,6 +7,10 @@
 // suffices, in its own namespaces. Every other path but /metrics is for role admin only, and in the
 // audit: refusals by Admit, calls by the Audited handler of the route.
 //
+// With ClusterAccess a token that the identities do not know is the cluster's affair: the API
+// server says whose it is, and whether he may get the path as it was sent ("/v1/gangs/a/b").
+// Nothing is open then, and without its answer the request is answered 503.
+//
 // Thread safety: any thread.
 
 #pragma once
@@ -18,6 +22,7 @@
 #include "controller/access/access_control.h"
 #include "controller/access/attributes.h"
 #include "controller/access/audit.h"
+#include "controller/access/cluster_access.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
 #include "lib/rest/server.h"
@@ -30,12 +35,12 @@ Attributes AdminAttributes(const rest::Request& head);
 
 class AdminAccess {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive it, and so must `cluster`; null: nobody asks the cluster.
   AdminAccess(std::shared_ptr<const AccessControl> access, AuditSink audit, const Clock& clock,
-              std::uint64_t seed)
-      : access_(std::move(access)), auditor_(std::move(audit), clock, seed) {}
+              std::uint64_t seed, ClusterAccess* cluster = nullptr)
+      : access_(std::move(access)), auditor_(std::move(audit), clock, seed), cluster_(cluster) {}
 
-  // Notes who calls; a problem (401, 403) for whoever may not.
+  // Notes who calls; a problem (401, 403, 503) for whoever may not.
   std::optional<rest::Response> Admit(rest::Request& head);
   // `handler`, with a line in the audit about each call: for every route that is for admin only.
   // A stream's line has the status with which it begins. 503 while a required line cannot be
@@ -43,8 +48,12 @@ class AdminAccess {
   rest::Handler Audited(rest::Handler handler);
 
  private:
+  std::optional<rest::Response> AdmitByCluster(rest::Request& head);
+  rest::Response Forbid(const rest::Request& head, const Attributes& denied);
+
   const std::shared_ptr<const AccessControl> access_;
   Auditor auditor_;
+  ClusterAccess* const cluster_;
 };
 
 }  // namespace tahoma::controller

@@ -50,6 +50,10 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("identityFile", &options.identity_file,
               "who else may call, and as what (docs/formats/identities.md); read again when it "
               "changes");
+  spec.Bool(
+      "adminAsksCluster", &options.admin_asks_cluster,
+      "a cluster's: its API server says whose other tokens are, and what of the admin API they "
+      "may read (docs/formats/config.md)");
   spec.String("auditFile", &options.audit_file,
               "file that receives a line about every change; empty: the log");
   spec.Bool("auditRequired", &options.audit_required,
@@ -90,6 +94,11 @@ absl::Status CheckOptions(const Options& options) {
   if (options.standalone && options.listen_address == options.admin_address &&
       !options.listen_address.ends_with(":0")) {
     return InvalidArgument("listenAddress and adminAddress are both {}", options.admin_address);
+  }
+  if (options.standalone && options.admin_asks_cluster) {
+    return InvalidArgument(
+        "adminAsksCluster is for a cluster: standalone has an identityFile "
+        "(docs/formats/identities.md)");
   }
   if (!options.standalone && !options.write_kubeconfig.empty()) {
     return InvalidArgument("writeKubeconfig is for standalone: a cluster has its own kubeconfig");

@@ -26,6 +26,7 @@ struct Options {
   std::string token_file;
   std::string node_token_file;  // standalone; empty: none
   std::string identity_file;
+  bool admin_asks_cluster = false;  // not standalone
   std::string audit_file;
   bool audit_required = false;
   std::string tls_cert_file;

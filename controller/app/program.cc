@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,10 @@ namespace {
 
 // Each thread has at most one request at the API server.
 constexpr int kClusterPublishers = 32;
+// A caller of the admin API waits for two reviews, and so may the end of this program: less than
+// kEndingMost.
+constexpr kube::HttpLimits kReviewLimits{.connect_timeout = std::chrono::seconds(2),
+                                         .request_timeout = std::chrono::seconds(2)};
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
 void Warn(const std::string& line) { spdlog::warn("{}", line); }
@@ -216,6 +221,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   // given up after they have ended.
   TAHOMA_ASSIGN_OR_RETURN(const auto lease_transport,
                           kube::HttpTransport::Create(access, {}, Warn));
+  TAHOMA_ASSIGN_OR_RETURN(const auto review_transport,
+                          kube::HttpTransport::Create(access, kReviewLimits));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
   RocksJournal journal(*store);
   std::unique_ptr<Leadership> leadership;
@@ -227,7 +234,10 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
   Admin admin([&loop] { return loop.snapshot(); });
-  AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
+  std::optional<ClusterAccess> cluster;
+  if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
+  AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
+                           cluster ? &*cluster : nullptr);
   const auto probes = std::make_shared<rest::Probes>();
   rest::Server server(AdminOptions(options, probes), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
@@ -277,7 +287,7 @@ absl::Status RunProgram(const Options& options) {
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(options, metrics, Log));
-  if (callers->open() && !IsLoopback(options.admin_address)) {
+  if (callers->open() && !options.admin_asks_cluster && !IsLoopback(options.admin_address)) {
     return PermissionDenied(
         "adminAddress {} can be reached from outside: give a tokenFile or an identityFile, or a "
         "loopback address",

@@ -65,7 +65,7 @@ LAYERS = {
     "controller/store": ["controller/ledger"],
     "controller/ingest": ["controller/ledger", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel"],
     "controller/publish": ["controller/ledger", "controller/model", "lib/kube"],
-    "controller/access": ["lib/config", "lib/rest"],
+    "controller/access": ["lib/config", "lib/kube", "lib/rest"],
     "controller/admin": ["controller/access", "controller/ledger", "controller/model", "controller/plan", "lib/rest"],
     "controller/apiserver/schema": ["lib/kube"],
     "controller/apiserver/validation": ["controller/apiserver/schema", "controller/model", "lib/kube"],

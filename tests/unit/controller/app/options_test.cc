@@ -122,6 +122,10 @@ TEST(OptionsTest, CombinationsThatMakeNoSenseAreRefusedWithTheReason) {
          o.listen_address = o.admin_address = "127.0.0.1:0";
        },
        ""},
+      {[](Options& o) { o.admin_asks_cluster = true; }, ""},
+      {[](Options& o) { o.standalone = o.admin_asks_cluster = true; },
+       "adminAsksCluster is for a cluster: standalone has an identityFile "
+       "(docs/formats/identities.md)"},
       {[](Options& o) { o.write_kubeconfig = "w"; },
        "writeKubeconfig is for standalone: a cluster has its own kubeconfig"},
       {[](Options& o) {

@@ -1,0 +1,140 @@
+#include "controller/access/cluster_access.h"
+
+#include <absl/cleanup/cleanup.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/ascii.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+#include "lib/kube/answer.h"
+
+namespace tahoma::controller {
+namespace {
+
+const Json& MemberOf(const Json& object, std::string_view key) {
+  static const Json kNone;
+  if (!object.is_object()) return kNone;
+  const auto found = object.find(key);
+  return found == object.end() ? kNone : *found;
+}
+
+bool IsTrue(const Json& object, std::string_view key) {
+  const Json& value = MemberOf(object, key);
+  return value.is_boolean() && value.get<bool>();
+}
+
+std::string TextOf(const Json& object, std::string_view key) {
+  const Json& value = MemberOf(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+}  // namespace
+
+ClusterAccess::Verdict ClusterAccess::Ask(std::string_view token, const Attributes& wanted) {
+  const auto no_answer = [](const absl::Status& why) {
+    return Verdict{.reason = fmt::format(
+                       "the cluster cannot be asked who calls and what he may: {}", Message(why))};
+  };
+  const absl::StatusOr<UserOrNobody> user = UserOf(token);
+  if (!user.ok()) return no_answer(user.status());
+  if (*user == nullptr) return {.answer = Answer::kUnknownToken};
+  const absl::StatusOr<bool> allowed = MayDo(**user, wanted);
+  if (!allowed.ok()) return no_answer(allowed.status());
+  return {.answer = *allowed ? Answer::kAllowed : Answer::kForbidden,
+          .identity = (*user)->identity};
+}
+
+absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_view token) {
+  const Sha256Digest key = Sha256(token);
+  if (auto kept = Kept(users_, key)) return *std::move(kept);
+  TAHOMA_ASSIGN_OR_RETURN(const Json status, Review("authentication.k8s.io", "TokenReview",
+                                                    {{"token", std::string(token)}}));
+  const Json& said = MemberOf(status, "user");
+  rest::Identity identity{.name = TextOf(said, "username")};
+  if (!IsTrue(status, "authenticated") || identity.name.empty()) {
+    Keep<UserOrNobody>(users_, key, nullptr, false);
+    return nullptr;
+  }
+  Json subject = {{"user", identity.name}};
+  for (const char* name : {"uid", "groups", "extra"}) {
+    if (const Json& value = MemberOf(said, name); !value.is_null()) subject[name] = value;
+  }
+  if (const Json& groups = MemberOf(said, "groups"); groups.is_array()) {
+    for (const Json& group : groups) {
+      if (group.is_string()) identity.groups.push_back(group.get<std::string>());
+    }
+  }
+  UserOrNobody user = std::make_shared<const User>(
+      User{.identity = std::make_shared<const rest::Identity>(std::move(identity)),
+           .subject = subject.dump()});
+  Keep(users_, key, user, true);
+  return user;
+}
+
+absl::StatusOr<bool> ClusterAccess::MayDo(const User& user, const Attributes& wanted) {
+  Json spec = Json::parse(user.subject);
+  spec["nonResourceAttributes"] = {{"path", wanted.path}, {"verb", wanted.verb}};
+  const Sha256Digest key = Sha256(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (const auto kept = Kept(allowed_, key)) return *kept;
+  TAHOMA_ASSIGN_OR_RETURN(const Json status,
+                          Review("authorization.k8s.io", "SubjectAccessReview", std::move(spec)));
+  const bool allowed = IsTrue(status, "allowed") && !IsTrue(status, "denied");
+  Keep(allowed_, key, allowed, allowed);
+  return allowed;
+}
+
+absl::StatusOr<Json> ClusterAccess::Review(const std::string& group, const std::string& kind,
+                                           Json spec) {
+  {
+    const MutexLock lock(mutex_);
+    if (asking_ >= kAskingMost) return Unavailable("{} callers wait for its answer", asking_);
+    ++asking_;
+  }
+  const absl::Cleanup done = [this] {
+    const MutexLock lock(mutex_);
+    --asking_;
+  };
+  std::string plural = kind + "s";
+  std::ranges::transform(plural, plural.begin(), AsciiLower);
+  const Json review = {{"apiVersion", group + "/v1"}, {"kind", kind}, {"spec", std::move(spec)}};
+  const absl::StatusOr<kube::Response> answer =
+      api_.Send({.method = "POST",
+                 .target = "/apis/" + group + "/v1/" + plural,
+                 .headers = {{"Content-Type", "application/json"}},
+                 .body = review.dump(-1, ' ', false, Json::error_handler_t::replace)});
+  if (const absl::Status status = kube::StatusOf(answer); !status.ok()) {
+    return Annotate(status, kind);
+  }
+  const std::shared_ptr<const Json> said = answer->Json();
+  const Json& status = MemberOf(*said, "status");
+  if (!status.is_object()) return Unavailable("{}: the answer has no status", kind);
+  return status;
+}
+
+template <typename T>
+std::optional<T> ClusterAccess::Kept(const Cache<T>& cache, const Sha256Digest& key) const {
+  const MutexLock lock(mutex_);
+  const auto found = cache.find(key);
+  if (found == cache.end() || found->second.until <= clock_.MonotonicNow()) return std::nullopt;
+  return found->second.value;
+}
+
+// Makes room by forgetting what has ended, or else what would end first: refusals, mostly.
+template <typename T>
+void ClusterAccess::Keep(Cache<T>& cache, const Sha256Digest& key, T value, bool granted) {
+  const MutexLock lock(mutex_);
+  const MonotonicTime now = clock_.MonotonicNow();
+  if (cache.size() >= kEntriesMost && !cache.contains(key)) {
+    absl::erase_if(cache, [&](const auto& entry) { return entry.second.until <= now; });
+  }
+  if (cache.size() >= kEntriesMost && !cache.contains(key)) {
+    cache.erase(
+        std::ranges::min_element(cache, {}, [](const auto& entry) { return entry.second.until; }));
+  }
+  cache.insert_or_assign(key, Entry<T>{.value = std::move(value),
+                                       .until = now + (granted ? kGrantedFor : kRefusedFor)});
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,92 @@
+// Asks the cluster's API server who the bearer of a token is, and what he may.
+//
+//   ClusterAccess cluster(transport, clock);
+//   const ClusterAccess::Verdict verdict = cluster.Ask(token, PathAttributes("GET", "/metrics"));
+//   if (verdict.answer == ClusterAccess::Answer::kNoAnswer) return Problem(503, verdict.reason);
+//
+// It posts a TokenReview, and a SubjectAccessReview of the path with the user, uid, groups and
+// extra that the first one named, as Kubernetes' own components do for theirs (k8s.io/apiserver
+// pkg/authentication/authenticatorfactory and pkg/authorization/authorizerfactory). Answers are
+// kept for a while, so a token that was taken back, or a right that was withdrawn, may still count
+// for kGrantedFor each, and a new right is seen after kRefusedFor. Of tokens only hashes are kept.
+// Without an answer nobody is let in, and that is not kept.
+//
+// Thread safety: any thread. Ask waits for the API server, with kAskingMost callers at once.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/access/attributes.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/json_fwd.h"
+#include "lib/base/mutex.h"
+#include "lib/kube/transport.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller {
+
+class ClusterAccess {
+ public:
+  static constexpr std::chrono::seconds kGrantedFor{60};
+  static constexpr std::chrono::seconds kRefusedFor{10};
+  static constexpr std::size_t kEntriesMost = 1024;  // of tokens, and as many of permissions
+  static constexpr int kAskingMost = 8;
+
+  enum class Answer : std::uint8_t { kAllowed, kForbidden, kUnknownToken, kNoAnswer };
+  struct Verdict {
+    Answer answer = Answer::kNoAnswer;
+    std::shared_ptr<const rest::Identity> identity = {};  // unless the token is not known
+    std::string reason = {};                              // of kNoAnswer: for the caller
+  };
+
+  // Both must outlive it.
+  ClusterAccess(kube::Transport& api, const Clock& clock) : api_(api), clock_(clock) {}
+
+  // Decides about a request for a path (PathAttributes).
+  Verdict Ask(std::string_view token, const Attributes& wanted);
+
+ private:
+  // The user of a TokenReview, with the parts of a SubjectAccessReview that say who he is.
+  struct User {
+    std::shared_ptr<const rest::Identity> identity;
+    std::string subject;  // JSON: the beginning of the review's spec
+  };
+  template <typename T>
+  struct Entry {
+    T value;
+    MonotonicTime until;
+  };
+  template <typename T>
+  using Cache = absl::flat_hash_map<Sha256Digest, Entry<T>>;
+  using UserOrNobody = std::shared_ptr<const User>;
+
+  // Return an answer that is still kept, or ask. Null: the token is nobody's.
+  absl::StatusOr<UserOrNobody> UserOf(std::string_view token);
+  absl::StatusOr<bool> MayDo(const User& user, const Attributes& wanted);
+  // Posts a review and returns its status.
+  absl::StatusOr<Json> Review(const std::string& group, const std::string& kind, Json spec);
+
+  template <typename T>
+  std::optional<T> Kept(const Cache<T>& cache, const Sha256Digest& key) const;
+  template <typename T>
+  void Keep(Cache<T>& cache, const Sha256Digest& key, T value, bool granted);
+
+  kube::Transport& api_;
+  const Clock& clock_;
+  mutable Mutex mutex_;
+  Cache<UserOrNobody> users_ ABSL_GUARDED_BY(mutex_);  // by the token's hash
+  Cache<bool> allowed_ ABSL_GUARDED_BY(mutex_);        // by the hash of user and question
+  int asking_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tahoma::controller
