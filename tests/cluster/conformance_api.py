@@ -29,6 +29,13 @@ def widget(name, **spec):
     return {"apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
+def group_crd(group, approval):
+    """A CRD of a group of Kubernetes itself."""
+    annotations = {"api-approved.kubernetes.io": approval} if approval else {}
+    return {**CRD, "metadata": {"name": f"gadgets.{group}", "annotations": annotations},
+            "spec": {**CRD["spec"], "group": group, "names": {"plural": "gadgets", "kind": "Gadget"}}}
+
+
 def labelled(name):
     return {**CONFIG, "metadata": {"name": name, "labels": {"set": "pages"}}}
 
@@ -150,6 +157,15 @@ CASES = [
          {**CRD, "metadata": {"name": "wodgets.conformance.example.com"},
           "spec": {**CRD["spec"], "names": {"plural": "wodgets", "kind": "Wodget"},
                    "versions": [{"name": "v1", "served": True, "storage": True}]}}),
+    case("a CRD of a group of Kubernetes without an approval", "POST", CRDS, group_crd("conformance.k8s.io", None)),
+    case("with one that is no URL", "POST", CRDS, group_crd("conformance.k8s.io", "yes")),
+    case("a CRD of a group of Kubernetes that is not approved", "POST", CRDS,
+         group_crd("conformance.k8s.io", "unapproved, a test"), only=["metadata.name", "spec"]),
+    case("a condition says so", "GET", f"{CRDS}/gadgets.conformance.k8s.io", until=("status.conditions", 3),
+         only=["status.acceptedNames"]),
+    case("an approval is taken away", "PATCH", f"{CRDS}/gadgets.conformance.k8s.io",
+         {"metadata": {"annotations": {"api-approved.kubernetes.io": None}}}, headers=MERGE),
+    case("delete that CRD", "DELETE", f"{CRDS}/gadgets.conformance.k8s.io", only=["code"]),
     case("it is established", "GET", f"{CRDS}/widgets.conformance.example.com", until=("status.conditions", 2),
          only=["status.acceptedNames", "status.storedVersions"]),
     case("its kind is served", "GET", WIDGETS, until=("kind", 1)),

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "controller/apiserver/schema/api_approval.h"
 #include "controller/apiserver/schema/crd.h"
 #include "controller/apiserver/validation/parts.h"
 #include "lib/base/json.h"
@@ -58,7 +59,10 @@ struct Checks {
   // `object` is asked again only when spec has changed, as kube-apiserver asks the rules of a
   // CustomResourceDefinition (KEP-4008): an object from before a rule can still be labelled.
   bool only_new_spec = false;
+  std::function<void(const Json& object, Causes&)> create = {};
 };
+
+void CheckNewApproval(const Json& crd, Causes& causes) { CheckApproval(nullptr, crd, causes); }
 
 void CheckTemplate(const Json& object, Causes& causes) {
   CheckClaimSpec(ValueAt(object, {"spec", "spec"}), "spec.spec", causes);
@@ -85,7 +89,8 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"secrets", {CheckConfigMap, SameContent, {}}},
       {"events", {CheckEvent, {}, {}}},
       {"leases.coordination.k8s.io", {CheckLease, {}, {}}},
-      {"customresourcedefinitions.apiextensions.k8s.io", {CheckCrd, {}, {}}},
+      {"customresourcedefinitions.apiextensions.k8s.io",
+       {CheckCrd, CheckApproval, {}, /*only_new_spec=*/false, CheckNewApproval}},
       {"gangs.tahoma.dev", {CheckGang, {}, {}, /*only_new_spec=*/true}},
       {"resourceclaims.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckClaimSpec(ValueAt(o, {"spec"}), "spec", causes); },
@@ -151,8 +156,9 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
   causes.insert(causes.end(), structure.begin(), structure.end());
   CheckScalePath(kind, object, causes);
   // Meaning is looked at only where the structure holds; else one mistake is told twice.
-  if (const Checks& checks = ChecksOf(kind); structure.empty() && checks.object) {
-    checks.object(object, causes);
+  if (const Checks& checks = ChecksOf(kind); structure.empty()) {
+    if (checks.object) checks.object(object, causes);
+    if (checks.create) checks.create(object, causes);
   }
   return Bounded(std::move(causes));
 }

@@ -7,6 +7,7 @@
 #include "controller/apiserver/protobuf/protobuf.h"
 #include "controller/apiserver/request/decode_body.h"
 #include "controller/apiserver/request/status_error.h"
+#include "controller/apiserver/schema/api_approval.h"
 #include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/crd.h"
 #include "controller/apiserver/schema/fields.h"
@@ -276,7 +277,10 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
     return InvalidError(kind.group, kind.kind, TextAt(object["metadata"], "name"), causes);
   }
   TAHOMA_RETURN_IF_ERROR(CheckCrd(write, object));
-  if (IsCrd(kind)) object["status"] = EstablishedStatus(object, write.now);
+  if (IsCrd(kind)) {
+    object["status"] = EstablishedStatus(object, write.now);
+    SetApprovalCondition(write.now, object);
+  }
   if (!write.apply) {
     TrackUpdate(kind, json(nullptr), object,
                 {.field_manager = write.field_manager,
@@ -323,6 +327,7 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
     TAHOMA_RETURN_IF_ERROR(CheckCrd(write, object));
     object["status"] = EstablishedStatus(object, write.now);
   }
+  if (IsCrd(kind) && subresource.empty()) SetApprovalCondition(write.now, object);
   if (!write.apply) {
     TrackUpdate(kind, old_object, object,
                 {.field_manager = write.field_manager,

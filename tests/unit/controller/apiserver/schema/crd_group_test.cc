@@ -63,6 +63,82 @@ TEST_F(CrdGroupTest, NoneIsMadeForWhatIsBuiltIn) {
   EXPECT_EQ(Call("GET", claims + "/c").status, 200);
 }
 
+constexpr const char* kWantsApproval =
+    "protected groups must have approval annotation \"api-approved.kubernetes.io\", see "
+    "https://github.com/kubernetes/enhancements/pull/1111";
+constexpr const char* kApproval = "api-approved.kubernetes.io";
+
+// As apiextensions-apiserver: a group that looks like Kubernetes' own must say who approved it.
+TEST_F(CrdGroupTest, AGroupOfKubernetesMustSayWhereItWasApproved) {
+  for (const char* group : {"k8s.io", "x.k8s.io", "kubernetes.io", "a.b.kubernetes.io"}) {
+    const Answer refused = Call("POST", kCrds, CrdOf(group, "things", "Thing"));
+    EXPECT_EQ(refused.status, 422) << group;
+    EXPECT_EQ(refused.message(),
+              fmt::format("CustomResourceDefinition.apiextensions.k8s.io \"things.{}\" is invalid: "
+                          "metadata.annotations[api-approved.kubernetes.io]: Required value: {}",
+                          group, kWantsApproval));
+  }
+  for (const char* group : {"xk8s.io", "k8s.io.example.com", "x.kubernetes.io.example.com"}) {
+    const Answer made = Call("POST", kCrds, CrdOf(group, "things", "Thing"));
+    EXPECT_EQ(made.status, 201) << made.text;
+    EXPECT_EQ(made.body.at("status").at("conditions").size(), 2U);
+  }
+}
+
+TEST_F(CrdGroupTest, TheConditionSaysHowAGroupOfKubernetesWasApproved) {
+  const auto approved_by = [&](const std::string& text) {
+    Json crd = CrdOf("x.k8s.io", "things", "Thing");
+    crd["metadata"]["annotations"] = {{kApproval, text}};
+    const Answer made = Call("POST", kCrds, crd);
+    if (made.status != 201) return made.message();
+    EXPECT_EQ(Call("DELETE", kCrds + "/things.x.k8s.io").status, 200);
+    const Json& condition = made.body.at("status").at("conditions").at(2);
+    EXPECT_EQ(condition.at("type"), "KubernetesAPIApprovalPolicyConformant");
+    return condition.at("status").get<std::string>() + " " +
+           condition.at("reason").get<std::string>() + ": " +
+           condition.at("message").get<std::string>();
+  };
+  const std::string url = "https://github.com/kubernetes/enhancements/pull/1111";
+  EXPECT_EQ(approved_by(url), "True ApprovedAnnotation: approved in " + url);
+  EXPECT_EQ(approved_by("http://[::1]:80/a b"),
+            "True ApprovedAnnotation: approved in http://[::1]:80/a b");
+  EXPECT_EQ(approved_by("unapproved, experimental-only"),
+            "False UnapprovedAnnotation: not approved: \"unapproved, experimental-only\"");
+  for (const char* wrong : {"yes", "github.com/x", "/a/path", "https://", "mailto:a@b.c",
+                            "http://a b/", "http://a/%zz", "http://a:port/"}) {
+    EXPECT_THAT(approved_by(wrong),
+                HasSubstr(fmt::format("metadata.annotations[api-approved.kubernetes.io]: Invalid "
+                                      "value: \"{}\": protected groups must have approval "
+                                      "annotation \"api-approved.kubernetes.io\" with either a URL "
+                                      "or a reason starting with \"unapproved\"",
+                                      wrong)));
+  }
+}
+
+TEST_F(CrdGroupTest, AnApprovalMayChangeButNotBeLost) {
+  Json crd = CrdOf("x.k8s.io", "things", "Thing");
+  crd["metadata"]["annotations"] = {{kApproval, "unapproved"}};
+  ASSERT_EQ(Call("POST", kCrds, crd).status, 201);
+  const auto annotate = [&](const Json& value) {
+    return Patch(kCrds + "/things.x.k8s.io", "merge-patch+json",
+                 {{"metadata", {{"annotations", {{kApproval, value}}}}}});
+  };
+  const auto since = [](const Answer& answer) {
+    return answer.body.at("status").at("conditions").at(2).at("lastTransitionTime");
+  };
+  clock_.Advance(std::chrono::seconds(10));
+  const Answer still = annotate("unapproved, still");
+  EXPECT_EQ(still.body.at("status").at("conditions").at(2).at("message"),
+            "not approved: \"unapproved, still\"");
+  EXPECT_EQ(since(still), still.body.at("metadata").at("creationTimestamp"));
+  const Answer approved = annotate("https://example.com/1");
+  EXPECT_EQ(approved.body.at("status").at("conditions").at(2).at("status"), "True");
+  EXPECT_NE(since(approved), since(still));
+  EXPECT_EQ(annotate(nullptr).status, 422);
+  EXPECT_EQ(annotate("yes").status, 422);
+  EXPECT_EQ(Call("GET", kCrds + "/things.x.k8s.io").body.at("status"), approved.body.at("status"));
+}
+
 // A version is a part of paths, of keys and of apiVersion: with a slash it would be another's.
 TEST_F(CrdGroupTest, NamesAndVersionsAreLabelsThatBeginWithALetter) {
   struct Case {
