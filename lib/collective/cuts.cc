@@ -82,7 +82,7 @@ class Flow {
   std::uint64_t Fill(int sink, std::uint64_t wanted) {
     std::uint64_t got = 0;
     while (got < wanted) {
-      const int begin = FindWay(sink);
+      const int begin = FindGiver(sink);
       if (begin < 0) break;
       got += Push(begin, sink, wanted - got);
     }
@@ -99,7 +99,7 @@ class Flow {
   }
 
   // Backwards from the sink to a chip that has something to give; -1 if there is none.
-  int FindWay(int sink) {
+  int FindGiver(int sink) {
     seen_ = Bit(sink);
     for (ChipMask frontier = seen_; frontier != 0;) {
       if (const ChipMask giving = frontier & (sources_ | fed_); giving != 0) return Lowest(giving);

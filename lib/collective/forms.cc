@@ -108,9 +108,9 @@ Form DirectBroadcast(const torus::Shape& size) {
   const UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
   for (const torus::Box& box : torus::BoxTable::Of(links.torus()).Rotations(size)) {
     if (box.size != size) continue;
-    Crowd crowd(links, box.mask);
-    TAHOMA_CHECK(crowd.Add(std::countr_zero(box.mask), box.mask));
-    Form form = Of(1, crowd.longest(), crowd.fullest().messages, crowd.fullest().rate);
+    MessageLoad load(links, box.mask);
+    TAHOMA_CHECK(load.Add(std::countr_zero(box.mask), box.mask));
+    Form form = Of(1, load.longest(), load.fullest().messages, load.fullest().rate);
     form.waits = CommandWaits(CubeOf(size).chips() - 1);
     return form;
   }
@@ -164,7 +164,7 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
   // Beside fast links, the emulator's trees of one root leave an eighth of the rate unused.
   const std::uint64_t rate = cube.mixed() ? BroadcastRate(cube) * 7 / 8 : BroadcastRate(cube);
   std::vector<Form> forms = {DirectBroadcast(size), Twice(Halving(cube))};
-  forms.back().phases = 0;  // not sliced
+  forms.back().phases = 0;  // not striped
   for (const TreeCourse& course : trees) {
     forms.push_back(course.Broadcast({.blocks = cube.chips(), .rate = rate}, cube.dimensions()));
   }
@@ -197,7 +197,7 @@ namespace {
 
 // Two buffer stripes alternate: each needs its own last step to have ended and the links to be
 // free.
-double SlicedTime(const Form& form, double on_links, const LinkCosts& costs) {
+double StripedTime(const Form& form, double on_links, const LinkCosts& costs) {
   const auto step_cost = static_cast<double>(costs.step.count());
   const auto hop = static_cast<double>(costs.hop.count());
   const std::int64_t steps = form.steps / form.phases;
@@ -226,8 +226,8 @@ Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {
   const Picoseconds whole =
       costs.step * steps + costs.hop * hops + costs.command * waits + on_links;
   if (phases == 0 || steps == 1) return whole;
-  const double sliced = SlicedTime(*this, static_cast<double>(on_links.count()), costs);
-  return std::min(whole, Picoseconds(static_cast<Picoseconds::rep>(std::ceil(sliced))));
+  const double striped = StripedTime(*this, static_cast<double>(on_links.count()), costs);
+  return std::min(whole, Picoseconds(static_cast<Picoseconds::rep>(std::ceil(striped))));
 }
 
 Picoseconds LeastTime(std::span<const Form> forms, std::uint64_t bytes, const LinkCosts& costs) {

@@ -11,8 +11,8 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
+#include "lib/collective/route_search.h"
 #include "lib/collective/routes.h"
-#include "lib/collective/ways.h"
 
 namespace tahoma::collective {
 namespace {
@@ -97,12 +97,12 @@ const absl::flat_hash_map<ChipMask, KnownBox>& KnownBoxes() {
       KnownBox& entry = made[box.mask];
       entry.box = &box;
       if (box.size.chip_count() == 1) continue;
-      Crowd crowd(links, box.mask);
-      TAHOMA_CHECK(crowd.AddShift(Ascending(box.mask)));
+      MessageLoad load(links, box.mask);
+      TAHOMA_CHECK(load.AddShift(Ascending(box.mask)));
       entry.shift = {.steps = 1,
-                     .hops = static_cast<std::int64_t>(crowd.longest()),
-                     .numerator = crowd.fullest().messages,
-                     .denominator = crowd.fullest().rate};
+                     .hops = static_cast<std::int64_t>(load.longest()),
+                     .numerator = load.fullest().messages,
+                     .denominator = load.fullest().rate};
     }
     return made;
   }();
@@ -179,9 +179,9 @@ class AnySet {
 
   // Everybody sends a block to everybody, so many times.
   Picoseconds Mesh(int phases) const {
-    Crowd crowd(links_, through_);
-    if (!crowd.AddAllPairs(chips_)) return Picoseconds::max();
-    return (links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_)) * phases;
+    MessageLoad load(links_, through_);
+    if (!load.AddAllPairs(chips_)) return Picoseconds::max();
+    return (links_.costs().step + CommandWaits() + load.Time(bytes_, count_)) * phases;
   }
 
   // Whether the emulator sends every message of an exchange on one route.
@@ -193,8 +193,8 @@ class AnySet {
   // An exchange on routes of its own, of so many messages and `sends` of one chip: as the emulator
   // chooses the number of parts. The fullest link is 1 % fuller than the bound says, in whole
   // parts; it is one of the slow links where there are some.
-  Picoseconds OnBestWays(const Cut& bound, std::uint64_t denominator, std::uint64_t messages,
-                         std::uint64_t sends, std::size_t hops) const {
+  Picoseconds OnBestRoutes(const Cut& bound, std::uint64_t denominator, std::uint64_t messages,
+                           std::uint64_t sends, std::size_t hops) const {
     Picoseconds best = Picoseconds::max();
     for (const std::uint32_t parts : kPartsOfMessage) {
       if (parts > 1 && messages * parts > kPartsMax) break;
@@ -214,23 +214,23 @@ class AnySet {
   }
 
   Picoseconds AllToAll() const {
-    Crowd crowd(links_, through_);
-    if (!crowd.AddAllPairs(chips_)) return Picoseconds::max();
-    const Picoseconds direct = links_.costs().step + CommandWaits() + crowd.Time(bytes_, count_);
+    MessageLoad load(links_, through_);
+    if (!load.AddAllPairs(chips_)) return Picoseconds::max();
+    const Picoseconds direct = links_.costs().step + CommandWaits() + load.Time(bytes_, count_);
     if (HasDirectExchanges()) return direct;
     const Cut bound = WorstExchangeCut(links_, chips_, through_);
     return std::min(direct,
-                    OnBestWays(bound, count_, count_ * (count_ - 1), count_ - 1, crowd.longest()));
+                    OnBestRoutes(bound, count_, count_ * (count_ - 1), count_ - 1, load.longest()));
   }
 
   // The time of messages from each chip of the order to the next.
   Picoseconds Shift(const std::vector<std::uint8_t>& order) const {
-    Crowd crowd(links_, through_);
-    if (!crowd.AddShift(order)) return Picoseconds::max();
-    const Picoseconds direct = links_.costs().step + crowd.Time(bytes_, 1);
+    MessageLoad load(links_, through_);
+    if (!load.AddShift(order)) return Picoseconds::max();
+    const Picoseconds direct = links_.costs().step + load.Time(bytes_, 1);
     if (HasDirectExchanges()) return direct;
     const Cut goal = ShiftGoal(links_, order, through_);
-    return std::min(direct, OnBestWays(goal, 1, count_, 1, crowd.longest()));
+    return std::min(direct, OnBestRoutes(goal, 1, count_, 1, load.longest()));
   }
 
   // A lower bound for a mesh: a chip's share must come in over its links.
@@ -292,22 +292,22 @@ class AnySet {
 
   // Blocks go round in both directions, so many times.
   Picoseconds Ring(int phases) const {
-    Crowd crowd(links_, through_);
+    MessageLoad load(links_, through_);
     std::vector<std::uint8_t> order = DepthFirst(chips_, links_);
-    if (!crowd.AddShift(order)) return Picoseconds::max();
+    if (!load.AddShift(order)) return Picoseconds::max();
     std::reverse(order.begin(), order.end());
-    if (!crowd.AddShift(order)) return Picoseconds::max();
+    if (!load.AddShift(order)) return Picoseconds::max();
     const auto steps = static_cast<Picoseconds::rep>(count_ - 1) * phases;
-    return (links_.costs().step + crowd.Time(bytes_, 2 * count_)) * steps;
+    return (links_.costs().step + load.Time(bytes_, 2 * count_)) * steps;
   }
 
   Picoseconds Broadcast() const {
     const int root = Lowest(chips_);
-    Crowd crowd(links_, through_);
-    if (!crowd.Add(root, chips_)) return Picoseconds::max();
-    const Picoseconds direct = links_.costs().step + CommandWaits() + crowd.Time(bytes_, 1);
+    MessageLoad load(links_, through_);
+    if (!load.Add(root, chips_)) return Picoseconds::max();
+    const Picoseconds direct = links_.costs().step + CommandWaits() + load.Time(bytes_, 1);
     if (through_ != chips_) {
-      const Picoseconds scatter = links_.costs().step + crowd.Time(bytes_, count_);
+      const Picoseconds scatter = links_.costs().step + load.Time(bytes_, count_);
       return std::min(direct, scatter + Ring(1));
     }
     const Cut worst = WorstBroadcastCut(links_, chips_, through_, root);
@@ -315,7 +315,7 @@ class AnySet {
     for (const std::uint64_t parts : kTreeParts) {
       if (parts > 1 && count_ * parts > kTreePiecesMax) break;
       const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
-      best = std::min(best, TimeOf(course.Broadcast(worst, crowd.longest())));
+      best = std::min(best, TimeOf(course.Broadcast(worst, load.longest())));
     }
     return best;
   }

@@ -14,36 +14,38 @@ using torus::ChipMask;
 ChipMask Bit(int chip) { return ChipMask{1} << chip; }
 
 // Making one takes longer than using it, so those of a Trainium2 are made once.
-const RouteTable* SharedTable(const torus::Shape& torus) {
-  static const RouteTable ultra_server(torus::kUltraServerShape);
-  static const RouteTable instance(torus::kInstanceShape);
+const DimensionOrderRoutes* SharedTable(const torus::Shape& torus) {
+  static const DimensionOrderRoutes ultra_server(torus::kUltraServerShape);
+  static const DimensionOrderRoutes instance(torus::kInstanceShape);
   if (torus == torus::kUltraServerShape) return &ultra_server;
   return torus == torus::kInstanceShape ? &instance : nullptr;
 }
 
 }  // namespace
 
-RouteTable::RouteTable(const torus::Shape& torus) : chips_(torus.chip_count()), begin_{0} {
+DimensionOrderRoutes::DimensionOrderRoutes(const torus::Shape& torus)
+    : chips_(torus.chip_count()), begin_{0} {
   for (int from = 0; from < chips_; ++from) {
     for (int to = 0; to < chips_; ++to) {
-      ChipMask on_way = Bit(from);
+      ChipMask chips = Bit(from);
       for (const torus::Hop& hop : torus::Route(torus, ChipIndex(from), ChipIndex(to))) {
         arcs_.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
-        on_way |= MaskOf(hop.to);
+        chips |= MaskOf(hop.to);
       }
-      on_way_.push_back(on_way);
+      chips_on_.push_back(chips);
       begin_.push_back(static_cast<std::uint32_t>(arcs_.size()));
     }
   }
 }
 
-Crowd::Crowd(const UnitLinks& links, ChipMask through)
-    : Crowd(links, through, SharedTable(links.torus())) {}
+MessageLoad::MessageLoad(const UnitLinks& links, ChipMask through)
+    : MessageLoad(links, through, SharedTable(links.torus())) {}
 
-Crowd::Crowd(const UnitLinks& links, ChipMask through, const RouteTable* shared)
+MessageLoad::MessageLoad(const UnitLinks& links, ChipMask through,
+                         const DimensionOrderRoutes* shared)
     : links_(links),
       through_(through),
-      own_(shared == nullptr ? std::optional<RouteTable>(links.torus()) : std::nullopt),
+      own_(shared == nullptr ? std::optional<DimensionOrderRoutes>(links.torus()) : std::nullopt),
       table_(shared == nullptr ? *own_ : *shared) {
   for (ChipMask left = through; left != 0; left &= left - 1) {
     const int chip = std::countr_zero(left);
@@ -60,7 +62,7 @@ Crowd::Crowd(const UnitLinks& links, ChipMask through, const RouteTable* shared)
   }
 }
 
-bool Crowd::Search(int from, ChipMask to) {
+bool MessageLoad::Search(int from, ChipMask to) {
   found_count_ = 0;
   found_[found_count_++] = static_cast<std::uint8_t>(from);
   ChipMask open = through_ & ~Bit(from);
@@ -80,7 +82,7 @@ bool Crowd::Search(int from, ChipMask to) {
   return (to & open) == 0;
 }
 
-bool Crowd::CountDirect(int from, int to) {
+bool MessageLoad::CountDirect(int from, int to) {
   if ((table_.Chips(from, to) & ~through_) != 0) return false;
   const std::span<const Arc> direct = table_.Route(from, to);
   if (broken_ &&
@@ -93,7 +95,7 @@ bool Crowd::CountDirect(int from, int to) {
 }
 
 // The routes form a tree: messages that cross an arc of it go to the chips beyond.
-bool Crowd::CountDetours(int from, ChipMask to) {
+bool MessageLoad::CountDetours(int from, ChipMask to) {
   if (to == 0) return true;
   if (!Search(from, to)) return false;
   std::array<std::uint8_t, kChipsMax> beyond{};
@@ -112,7 +114,7 @@ bool Crowd::CountDetours(int from, ChipMask to) {
   return true;
 }
 
-bool Crowd::Add(int from, ChipMask to) {
+bool MessageLoad::Add(int from, ChipMask to) {
   ChipMask detours = 0;
   for (ChipMask left = to & ~Bit(from); left != 0; left &= left - 1) {
     if (!CountDirect(from, std::countr_zero(left))) detours |= left & (~left + 1);
@@ -120,21 +122,21 @@ bool Crowd::Add(int from, ChipMask to) {
   return CountDetours(from, detours);
 }
 
-bool Crowd::AddAllPairs(ChipMask members) {
+bool MessageLoad::AddAllPairs(ChipMask members) {
   for (ChipMask from = members; from != 0; from &= from - 1) {
     if (!Add(std::countr_zero(from), members)) return false;
   }
   return true;
 }
 
-bool Crowd::AddShift(std::span<const std::uint8_t> order) {
+bool MessageLoad::AddShift(std::span<const std::uint8_t> order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (!Add(order[i], Bit(order[(i + 1) % order.size()]))) return false;
   }
   return true;
 }
 
-Crowd::Fullest Crowd::fullest() const {
+MessageLoad::Fullest MessageLoad::fullest() const {
   Fullest found;
   for (int arc = 0; arc < links_.arc_count(); ++arc) {
     const std::uint64_t messages = messages_[static_cast<std::size_t>(arc)];
@@ -146,7 +148,7 @@ Crowd::Fullest Crowd::fullest() const {
   return found;
 }
 
-Picoseconds Crowd::Time(Wide numerator, std::uint64_t denominator) const {
+Picoseconds MessageLoad::Time(Wide numerator, std::uint64_t denominator) const {
   const Fullest full = fullest();
   return TimeAtMost(numerator * full.messages, denominator, full.rate) +
          links_.costs().hop * static_cast<Picoseconds::rep>(longest_);

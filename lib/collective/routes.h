@@ -1,8 +1,8 @@
 // The load of links that messages between many chips share.
 //
-//   Crowd crowd(links, through);
-//   if (!crowd.AddAllPairs(members)) …         // links that are down cut somebody off
-//   crowd.Time(bytes, 1);                      // until the last of the messages has arrived
+//   MessageLoad load(links, through);
+//   if (!load.AddAllPairs(members)) …          // links that are down cut somebody off
+//   load.Time(bytes, 1);                       // until the last of the messages has arrived
 //
 // Messages go by dimension order, as torus::Route says; where that route is broken or leaves the
 // chips that may be crossed, over the first shortest route that is whole: the emulator's rules.
@@ -24,16 +24,16 @@
 namespace tahoma::collective {
 
 // The dimension-order routes between all chips of a torus.
-class RouteTable {
+class DimensionOrderRoutes {
  public:
-  explicit RouteTable(const torus::Shape& torus);
+  explicit DimensionOrderRoutes(const torus::Shape& torus);
 
   std::span<const Arc> Route(int from, int to) const {
     const std::size_t at = Place(from, to);
     return std::span(arcs_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
   }
   // The chips on the route, both ends included.
-  torus::ChipMask Chips(int from, int to) const { return on_way_[Place(from, to)]; }
+  torus::ChipMask Chips(int from, int to) const { return chips_on_[Place(from, to)]; }
 
  private:
   std::size_t Place(int from, int to) const {
@@ -44,16 +44,16 @@ class RouteTable {
   int chips_;
   std::vector<std::uint32_t> begin_;  // by from * chips + to, into arcs_
   std::vector<Arc> arcs_;
-  std::vector<torus::ChipMask> on_way_;
+  std::vector<torus::ChipMask> chips_on_;
 };
 
-class Crowd {
+class MessageLoad {
  public:
   // `links` must outlive it. Detours cross only chips of `through`.
-  Crowd(const UnitLinks& links, torus::ChipMask through);
+  MessageLoad(const UnitLinks& links, torus::ChipMask through);
 
   // One message more from the chip to each of the others. False when there is no route to one of
-  // them; then the crowd is of no more use.
+  // them; then the load is of no more use.
   bool Add(int from, torus::ChipMask to);
   // One from each of these chips to each other.
   bool AddAllPairs(torus::ChipMask members);
@@ -74,7 +74,7 @@ class Crowd {
   Fullest fullest() const;
 
  private:
-  Crowd(const UnitLinks& links, torus::ChipMask through, const RouteTable* shared);
+  MessageLoad(const UnitLinks& links, torus::ChipMask through, const DimensionOrderRoutes* shared);
   bool CountDirect(int from, int to);
   bool CountDetours(int from, torus::ChipMask to);
   // Finds the arc by which each of the chips is reached first, breadth first from `from`.
@@ -82,8 +82,8 @@ class Crowd {
 
   const UnitLinks& links_;
   const torus::ChipMask through_;
-  std::optional<RouteTable> own_;  // for a torus that has no shared table
-  const RouteTable& table_;
+  std::optional<DimensionOrderRoutes> own_;  // for a torus that has no shared table
+  const DimensionOrderRoutes& table_;
   bool broken_ = false;  // some link between chips of through_ is down
   std::array<std::array<Arc, kPortsPerChip>, kChipsMax> usable_{};  // arcs, in order
   std::array<std::uint8_t, kChipsMax> usable_count_{};

@@ -174,7 +174,7 @@ std::vector<collective::Demand> DemandsOf(const Step& step) {
 }
 
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
-               const collective::Ways& ways, std::uint64_t element_bytes, WayTable& table) {
+               const collective::Routes& ways, std::uint64_t element_bytes, WayTable& table) {
   const std::uint32_t parts = ways.parts();
   TAHOMA_CHECK(parts > 0);
   struct Lanes {

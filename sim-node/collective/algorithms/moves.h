@@ -11,9 +11,10 @@
 // The first three are one step of messages on their dimension-order routes: on every box with sides
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
 // (docs/reference/collectives.md#lower-bounds). On other sets and around damage it does not: there
-// messages are cut into parts with routes of their own (lib/collective/ways.h). A broadcast is one
-// step to everybody (mesh), or each chip gets a block, directly (ring) or by halving (rdh), and an
-// all-gather spreads them: twice the bound. Trees (trees.h) need only start-up more than the bound.
+// messages are cut into parts with routes of their own (lib/collective/route_search.h). A broadcast
+// is one step to everybody (mesh), or each chip gets a block, directly (ring) or by halving (rdh),
+// and an all-gather spreads them: twice the bound. Trees (trees.h) need only start-up more than the
+// bound.
 //
 // Thread safety: pure functions.
 
@@ -23,7 +24,7 @@
 
 #include <vector>
 
-#include "lib/collective/ways.h"
+#include "lib/collective/route_search.h"
 #include "sim-node/collective/algorithms/algorithms.h"
 #include "sim-node/collective/algorithms/chip_set.h"
 #include "sim-node/collective/schedule/request.h"
@@ -60,7 +61,7 @@ std::vector<collective::Demand> DemandsOf(const Step& step);
 // of its own that is added to `table`. Whole sends are dealt out where their number allows it;
 // otherwise every send is cut, into whole elements.
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
-               const collective::Ways& ways, std::uint64_t element_bytes, WayTable& table);
+               const collective::Routes& ways, std::uint64_t element_bytes, WayTable& table);
 
 // Returns the steps of a broadcast from the first chip of the set to all. kRdh needs set.box().
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,

@@ -9,7 +9,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
-#include "lib/collective/ways.h"
+#include "lib/collective/route_search.h"
 #include "sim-node/collective/algorithms/bucket.h"
 #include "sim-node/collective/algorithms/moves.h"
 #include "sim-node/collective/algorithms/trees.h"
@@ -257,18 +257,18 @@ class ExchangeWays {
           asked_.links.FindRoute(ChipIndex(demand.from), ChipIndex(demand.to), through_));
       routes.emplace_back(route.begin(), route.end());
     }
-    return TimeOf(collective::Ways(links_, demands_, 1, std::move(routes)));
+    return TimeOf(collective::Routes(links_, demands_, 1, std::move(routes)));
   }
 
-  std::pair<collective::Ways, VirtualDuration> BestWays() const {
-    std::optional<collective::Ways> ways;
-    std::optional<collective::Ways> best;
+  std::pair<collective::Routes, VirtualDuration> BestWays() const {
+    std::optional<collective::Routes> ways;
+    std::optional<collective::Routes> best;
     VirtualDuration least = VirtualDuration::max();
     for (const std::uint32_t parts : collective::kPartsOfMessage) {
       const bool many = demands_.size() * parts > collective::kPartsMax ||
                         parts > block_ / Size(asked_.request.type);
       if (parts > 1 && (many || least <= LeastTime(parts))) break;
-      ways = collective::FindWays(
+      ways = collective::FindRoutes(
           links_, through_ & links_.chips(), demands_,
           {.parts = parts, .goal = goal_, .begin = ways.has_value() ? &*ways : nullptr});
       TAHOMA_CHECK(ways.has_value());  // as there are routes
@@ -282,7 +282,7 @@ class ExchangeWays {
     return {*std::move(best), least};
   }
 
-  Plan Split(const collective::Ways& ways) const {
+  Plan Split(const collective::Routes& ways) const {
     Plan plan = PlanOfOneStep(asked_, exchange_, ways.parts());
     plan.schedule.steps.push_back(
         SplitOver(exchange_.step, demands_, ways, Size(asked_.request.type), plan.schedule.ways));
@@ -299,7 +299,7 @@ class ExchangeWays {
     return timing.step + work.start + std::max(flight, work.memory);
   }
   VirtualDuration LeastTime(std::uint32_t parts) const { return TimeFor(goal_, parts, 1); }
-  VirtualDuration TimeOf(const collective::Ways& ways) const {
+  VirtualDuration TimeOf(const collective::Routes& ways) const {
     Cut fullest = ways.fullest();
     fullest.rate *= ways.parts();
     return TimeFor(fullest, ways.parts(), ways.longest());

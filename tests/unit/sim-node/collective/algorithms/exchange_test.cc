@@ -11,7 +11,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
-#include "lib/collective/ways.h"
+#include "lib/collective/route_search.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/link_loads.h"
 #include "sim-node/collective/plan/plan.h"

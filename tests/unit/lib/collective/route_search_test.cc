@@ -1,6 +1,6 @@
-// Ways against cuts, a search through all parts of a torus, and the fractional optimum.
+// Routes against cuts, a search through all parts of a torus, and the fractional optimum.
 
-#include "lib/collective/ways.h"
+#include "lib/collective/route_search.h"
 
 #include <gtest/gtest.h>
 
@@ -88,9 +88,9 @@ void Damage(UnitLinks& links, Rng& rng, int chips, std::uint64_t axes) {
 }
 
 // The optimum when messages may be cut at will, from both sides: links have lengths that grow with
-// what they carry, every message takes a shortest way each time, and the mean of these ways tends
-// to the optimum (multiplicative weights). With any lengths no ways are faster than what the
-// messages are long, for all links' rates times their lengths.
+// what they carry, every message takes a shortest route each time, and the mean of these routes
+// tends to the optimum (multiplicative weights). With any lengths no routes are faster than what
+// the messages are long, for all links' rates times their lengths.
 struct Fractional {
   double at_least = 0;
   double at_most = std::numeric_limits<double>::infinity();
@@ -201,7 +201,7 @@ double WorstOfAllParts(const UnitLinks& links, const std::vector<Demand>& demand
   return worst;
 }
 
-TEST(WaysTest, EveryPartGoesFromItsChipToTheOtherOverLinksThatAreUp) {
+TEST(RouteSearchTest, EveryPartGoesFromItsChipToTheOtherOverLinksThatAreUp) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
     UnitLinks links = UltraServer();
@@ -209,15 +209,15 @@ TEST(WaysTest, EveryPartGoesFromItsChipToTheOtherOverLinksThatAreUp) {
     const ChipMask chips = rng.Next() & rng.Next();
     const ChipMask through = ThroughOf(links, chips);
     const std::vector<Demand> demands = AllPairsOf(chips);
-    const auto ways = FindWays(links, through, demands,
-                               {.parts = 4, .goal = WorstExchangeCut(links, chips, through)});
-    ASSERT_TRUE(ways.has_value());
+    const auto routes = FindRoutes(links, through, demands,
+                                   {.parts = 4, .goal = WorstExchangeCut(links, chips, through)});
+    ASSERT_TRUE(routes.has_value());
     std::vector<std::uint64_t> carried(static_cast<std::size_t>(links.arc_count()));
     std::size_t longest = 0;
     for (std::size_t i = 0; i < demands.size(); ++i) {
       for (std::uint32_t part = 0; part < 4; ++part) {
         int at = demands[i].from;
-        for (const Arc arc : ways->Way(i, part)) {
+        for (const Arc arc : routes->Route(i, part)) {
           ASSERT_EQ(arc / kPortsPerChip, at);
           ASSERT_NE(links.rate(arc), 0u);
           at = links.to(arc);
@@ -225,21 +225,21 @@ TEST(WaysTest, EveryPartGoesFromItsChipToTheOtherOverLinksThatAreUp) {
           ++carried[arc];
         }
         ASSERT_EQ(at, demands[i].to);
-        longest = std::max(longest, ways->Way(i, part).size());
+        longest = std::max(longest, routes->Route(i, part).size());
       }
     }
-    EXPECT_EQ(ways->longest(), longest);
+    EXPECT_EQ(routes->longest(), longest);
     double fullest = 0;
     for (std::size_t arc = 0; arc < carried.size(); ++arc) {
       if (carried[arc] == 0) continue;
       fullest = std::max(
           fullest, Seconds({.blocks = carried[arc], .rate = links.rate(static_cast<Arc>(arc))}));
     }
-    EXPECT_DOUBLE_EQ(Seconds(ways->fullest()), fullest);
+    EXPECT_DOUBLE_EQ(Seconds(routes->fullest()), fullest);
   }
 }
 
-TEST(WaysTest, OneCableLessCostsAnAllToAllWhatTheWorstCutSays) {
+TEST(RouteSearchTest, OneCableLessCostsAnAllToAllWhatTheWorstCutSays) {
   struct Case {
     ChipMask chips;
     std::vector<Cable> removed;
@@ -264,17 +264,17 @@ TEST(WaysTest, OneCableLessCostsAnAllToAllWhatTheWorstCutSays) {
     for (const Cable& cable : of.removed) Remove(links, cable);
     const Cut cut = WorstExchangeCut(links, of.chips, of.chips);
     EXPECT_NEAR(Seconds(cut) / whole, of.cost, 1e-9) << of.chips;
-    const auto ways =
-        FindWays(links, of.chips, AllPairsOf(of.chips), {.parts = of.parts, .goal = cut});
-    ASSERT_TRUE(ways.has_value());
-    EXPECT_GE(Seconds(ways->fullest(), of.parts), Seconds(cut) * (1 - 1e-9));
-    EXPECT_LE(Seconds(ways->fullest(), of.parts), Seconds(cut) * 1.02)
+    const auto routes =
+        FindRoutes(links, of.chips, AllPairsOf(of.chips), {.parts = of.parts, .goal = cut});
+    ASSERT_TRUE(routes.has_value());
+    EXPECT_GE(Seconds(routes->fullest(), of.parts), Seconds(cut) * (1 - 1e-9));
+    EXPECT_LE(Seconds(routes->fullest(), of.parts), Seconds(cut) * 1.02)
         << std::popcount(of.chips) << " without " << of.removed.size() << " from "
         << of.removed[0].chip;
   }
 }
 
-TEST(WaysTest, CuttingAtWillIsHardlyFaster) {
+TEST(RouteSearchTest, CuttingAtWillIsHardlyFaster) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed <= 12; ++seed) {
     Rng rng(seed);
@@ -289,18 +289,19 @@ TEST(WaysTest, CuttingAtWillIsHardlyFaster) {
     // No routes beat the cut, and cutting at will comes close to it: they are both the optimum.
     EXPECT_GE(optimum.at_most, std::max(optimum.at_least, Seconds(cut)) * (1 - 1e-9)) << seed;
     EXPECT_LE(optimum.at_most, Seconds(cut) * 1.05) << seed;
-    const auto few = FindWays(links, chips, demands, {.parts = 4, .goal = cut});
+    const auto few = FindRoutes(links, chips, demands, {.parts = 4, .goal = cut});
     ASSERT_TRUE(few.has_value());
-    const auto ways = FindWays(links, chips, demands, {.parts = 16, .goal = cut, .begin = &*few});
-    ASSERT_TRUE(ways.has_value());
-    EXPECT_GE(Seconds(ways->fullest(), 16), optimum.at_least * (1 - 1e-9)) << seed;
-    EXPECT_LE(Seconds(ways->fullest(), 16), optimum.at_most * 1.05) << seed;
-    sum += Seconds(ways->fullest(), 16) / optimum.at_most;
+    const auto routes =
+        FindRoutes(links, chips, demands, {.parts = 16, .goal = cut, .begin = &*few});
+    ASSERT_TRUE(routes.has_value());
+    EXPECT_GE(Seconds(routes->fullest(), 16), optimum.at_least * (1 - 1e-9)) << seed;
+    EXPECT_LE(Seconds(routes->fullest(), 16), optimum.at_most * 1.05) << seed;
+    sum += Seconds(routes->fullest(), 16) / optimum.at_most;
   }
   EXPECT_LE(sum / 13, 1.02);
 }
 
-TEST(WaysTest, MorePartsAreNeverFullerAndManyComeCloseToTheCut) {
+TEST(RouteSearchTest, MorePartsAreNeverFullerAndManyComeCloseToTheCut) {
   double sum = 0;
   constexpr int kSeeds = 20;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -311,13 +312,13 @@ TEST(WaysTest, MorePartsAreNeverFullerAndManyComeCloseToTheCut) {
     const ChipMask through = ThroughOf(links, chips);
     const Cut cut = WorstExchangeCut(links, chips, through);
     const std::vector<Demand> demands = AllPairsOf(chips);
-    std::optional<Ways> ways;
+    std::optional<Routes> routes;
     double least = std::numeric_limits<double>::infinity();
     for (const std::uint32_t parts : {1U, 2U, 4U, 8U, 16U}) {
-      ways = FindWays(links, through, demands,
-                      {.parts = parts, .goal = cut, .begin = ways ? &*ways : nullptr});
-      ASSERT_TRUE(ways.has_value());
-      const double now = Seconds(ways->fullest(), parts);
+      routes = FindRoutes(links, through, demands,
+                          {.parts = parts, .goal = cut, .begin = routes ? &*routes : nullptr});
+      ASSERT_TRUE(routes.has_value());
+      const double now = Seconds(routes->fullest(), parts);
       EXPECT_GE(now, Seconds(cut) * (1 - 1e-9)) << seed;
       EXPECT_LE(now, least * (1 + 1e-9)) << seed;
       least = now;
@@ -328,41 +329,43 @@ TEST(WaysTest, MorePartsAreNeverFullerAndManyComeCloseToTheCut) {
   EXPECT_LE(sum / kSeeds, 1.06);
 }
 
-TEST(WaysTest, WhatIsNoFullerThanTheGoalStaysOnItsRoutes) {
+TEST(RouteSearchTest, WhatIsNoFullerThanTheGoalStaysOnItsRoutes) {
   const UnitLinks links = UltraServer();
   const std::vector<Demand> demands = AllPairsOf(kAll);
-  const auto ways = FindWays(links, kAll, demands, {.goal = WorstExchangeCut(links, kAll, kAll)});
-  ASSERT_TRUE(ways.has_value());
-  const RouteTable routes(torus::kUltraServerShape);
+  const auto routes =
+      FindRoutes(links, kAll, demands, {.goal = WorstExchangeCut(links, kAll, kAll)});
+  ASSERT_TRUE(routes.has_value());
+  const DimensionOrderRoutes direct(torus::kUltraServerShape);
   for (std::size_t i = 0; i < demands.size(); ++i) {
-    EXPECT_TRUE(std::ranges::equal(ways->Way(i, 0), routes.Route(demands[i].from, demands[i].to)));
+    EXPECT_TRUE(
+        std::ranges::equal(routes->Route(i, 0), direct.Route(demands[i].from, demands[i].to)));
   }
 }
 
-TEST(WaysTest, LargeMessagesCountForWhatTheyAre) {
+TEST(RouteSearchTest, LargeMessagesCountForWhatTheyAre) {
   UnitLinks links = Instance();
   Remove(links, {.chip = 5, .axis = Axis::kX});
   // Three blocks from 5 to 6 and one on each of two routes round it.
   const std::vector<Demand> demands = {
       {.from = 5, .to = 6, .blocks = 3}, {.from = 1, .to = 2}, {.from = 9, .to = 10}};
-  const auto ways = FindWays(links, 0xffff, demands,
-                             {.parts = 3, .goal = {.blocks = 1, .rate = 128'000'000'000}});
-  ASSERT_TRUE(ways.has_value());
+  const auto routes = FindRoutes(links, 0xffff, demands,
+                                 {.parts = 3, .goal = {.blocks = 1, .rate = 128'000'000'000}});
+  ASSERT_TRUE(routes.has_value());
   // 5 has three cables left for its three blocks.
-  EXPECT_NEAR(Seconds(ways->fullest(), 3) * 128e9, 1.0, 1e-9);
+  EXPECT_NEAR(Seconds(routes->fullest(), 3) * 128e9, 1.0, 1e-9);
 }
 
-TEST(WaysTest, ThereIsNothingForWhoIsCutOff) {
+TEST(RouteSearchTest, ThereIsNothingForWhoIsCutOff) {
   UnitLinks links = Instance();
   links.Kill(1);
   const std::vector<Demand> demands = {{.from = 1, .to = 2}, {.from = 3, .to = 0}};
-  EXPECT_FALSE(FindWays(links, 0xffff, demands, {.goal = {.blocks = 1, .rate = 1}}).has_value());
+  EXPECT_FALSE(FindRoutes(links, 0xffff, demands, {.goal = {.blocks = 1, .rate = 1}}).has_value());
   EXPECT_TRUE(
-      FindWays(links, 0xffff, std::span(demands).first(1), {.goal = {.blocks = 1, .rate = 1}})
+      FindRoutes(links, 0xffff, std::span(demands).first(1), {.goal = {.blocks = 1, .rate = 1}})
           .has_value());
 }
 
-TEST(WaysTest, TheWorstPartOfAnInstanceIsFoundWithoutLookingAtAll) {
+TEST(RouteSearchTest, TheWorstPartOfAnInstanceIsFoundWithoutLookingAtAll) {
   int exact = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);
@@ -381,19 +384,20 @@ TEST(WaysTest, TheWorstPartOfAnInstanceIsFoundWithoutLookingAtAll) {
   EXPECT_GE(exact, 10);
 }
 
-TEST(WaysTest, AShiftNeedNotBeFasterThanOnTheWholeTorusButMayHaveToBeSlower) {
+TEST(RouteSearchTest, AShiftNeedNotBeFasterThanOnTheWholeTorusButMayHaveToBeSlower) {
   UnitLinks links = Instance();
   const std::vector<std::uint8_t> all = Ascending(0xffff);
   const double whole = Seconds(ShiftGoal(links, all, 0xffff));
-  Crowd crowd(links, 0xffff);
-  ASSERT_TRUE(crowd.AddShift(all));
-  EXPECT_DOUBLE_EQ(whole, static_cast<double>(crowd.fullest().messages) /
-                              static_cast<double>(crowd.fullest().rate));
+  MessageLoad load(links, 0xffff);
+  ASSERT_TRUE(load.AddShift(all));
+  EXPECT_DOUBLE_EQ(whole, static_cast<double>(load.fullest().messages) /
+                              static_cast<double>(load.fullest().rate));
   Remove(links, {.chip = 5, .axis = Axis::kX});
   EXPECT_DOUBLE_EQ(Seconds(ShiftGoal(links, all, 0xffff)), whole);
-  const auto ways = FindWays(links, 0xffff, ShiftOf(all), {.goal = ShiftGoal(links, all, 0xffff)});
-  ASSERT_TRUE(ways.has_value());
-  EXPECT_DOUBLE_EQ(Seconds(ways->fullest()), whole) << "the detour has links to itself";
+  const auto routes =
+      FindRoutes(links, 0xffff, ShiftOf(all), {.goal = ShiftGoal(links, all, 0xffff)});
+  ASSERT_TRUE(routes.has_value());
+  EXPECT_DOUBLE_EQ(Seconds(routes->fullest()), whole) << "the detour has links to itself";
   // A square without a cable is a row: two of its four messages cross the middle in each direction.
   const std::vector<std::uint8_t> square = {5, 6, 9, 10};
   EXPECT_DOUBLE_EQ(Seconds(ShiftGoal(links, square, 0x660)) * 128e9, 2.0);

@@ -1,4 +1,4 @@
-#include "lib/collective/ways.h"
+#include "lib/collective/route_search.h"
 
 #include <algorithm>
 #include <array>
@@ -63,8 +63,8 @@ class Prices {
   }
 
   bool IsUsable(Arc arc) const { return unit_[arc] != 0; }
-  bool HasRoom(std::span<const Arc> way) const {
-    return std::ranges::none_of(way, [&](Arc arc) { return price_[arc] == kNoRoom; });
+  bool HasRoom(std::span<const Arc> route) const {
+    return std::ranges::none_of(route, [&](Arc arc) { return price_[arc] == kNoRoom; });
   }
   // The load of links that are as full as the cut, measured as load() is.
   std::uint64_t LoadOf(const Cut& cut, std::uint32_t parts) const {
@@ -87,17 +87,17 @@ class Prices {
     doublings_ = doublings;
     for (int arc = 0; arc < links_.arc_count(); ++arc) Reprice(static_cast<Arc>(arc));
   }
-  void Put(std::span<const Arc> way, std::uint64_t blocks) {
-    for (const Arc arc : way) blocks_[arc] += blocks;
-    for (const Arc arc : way) Reprice(arc);
+  void Put(std::span<const Arc> route, std::uint64_t blocks) {
+    for (const Arc arc : route) blocks_[arc] += blocks;
+    for (const Arc arc : route) Reprice(arc);
   }
-  void Take(std::span<const Arc> way, std::uint64_t blocks) {
-    for (const Arc arc : way) blocks_[arc] -= blocks;
-    for (const Arc arc : way) Reprice(arc);
+  void Take(std::span<const Arc> route, std::uint64_t blocks) {
+    for (const Arc arc : route) blocks_[arc] -= blocks;
+    for (const Arc arc : route) Reprice(arc);
   }
 
   // Finds the route of least price; the same among equals every time. False when there is none.
-  bool Cheapest(int from, int to, std::vector<Arc>& way) {
+  bool Cheapest(int from, int to, std::vector<Arc>& route) {
     std::array<std::uint64_t, kChipsMax> price{};
     std::array<Arc, kChipsMax> came_by{};
     price.fill(~std::uint64_t{0});
@@ -121,11 +121,11 @@ class Prices {
       }
     }
     if (price[static_cast<std::size_t>(to)] == ~std::uint64_t{0}) return false;
-    way.clear();
-    for (int at = to; at != from; at = way.back() / kPortsPerChip) {
-      way.push_back(came_by[static_cast<std::size_t>(at)]);
+    route.clear();
+    for (int at = to; at != from; at = route.back() / kPortsPerChip) {
+      route.push_back(came_by[static_cast<std::size_t>(at)]);
     }
-    std::ranges::reverse(way);
+    std::ranges::reverse(route);
     return true;
   }
 
@@ -162,30 +162,30 @@ std::uint64_t LargestOf(std::span<const Demand> demands) {
   return most;
 }
 
-class WayFinder {
+class RouteFinder {
  public:
-  WayFinder(const UnitLinks& links, ChipMask through, std::span<const Demand> demands,
-            const WaySearch& search)
+  RouteFinder(const UnitLinks& links, ChipMask through, std::span<const Demand> demands,
+              const RouteSearch& search)
       : links_(links),
         demands_(demands),
         search_(search),
         prices_(links, through, LargestOf(demands)),
-        ways_(demands.size() * search.parts) {}
+        routes_(demands.size() * search.parts) {}
 
   // False when some message has no route.
   bool Begin() {
     prices_.Set(1, 0);
     for (std::size_t demand = 0; demand < demands_.size(); ++demand) {
-      std::vector<Arc> way;
-      if (search_.begin == nullptr && !FirstWay(demands_[demand], way)) return false;
+      std::vector<Arc> route;
+      if (search_.begin == nullptr && !FirstRoute(demands_[demand], route)) return false;
       for (std::uint32_t part = 0; part < search_.parts; ++part) {
         if (search_.begin != nullptr) {
           const std::uint32_t whole = part * search_.begin->parts() / search_.parts;
-          const std::span<const Arc> known = search_.begin->Way(demand, whole);
-          way.assign(known.begin(), known.end());
+          const std::span<const Arc> known = search_.begin->Route(demand, whole);
+          route.assign(known.begin(), known.end());
         }
-        ways_[demand * search_.parts + part] = way;
-        prices_.Put(way, demands_[demand].blocks);
+        routes_[demand * search_.parts + part] = route;
+        prices_.Put(route, demands_[demand].blocks);
       }
     }
     return true;
@@ -209,11 +209,11 @@ class WayFinder {
       }
     }
     for (; !since_least_.empty(); since_least_.pop_back()) {
-      auto& [at, way] = since_least_.back();
+      auto& [at, route] = since_least_.back();
       const std::uint64_t blocks = demands_[at / search_.parts].blocks;
-      prices_.Take(ways_[at], blocks);
-      prices_.Put(way, blocks);
-      ways_[at] = std::move(way);
+      prices_.Take(routes_[at], blocks);
+      prices_.Put(route, blocks);
+      routes_[at] = std::move(route);
     }
   }
 
@@ -221,81 +221,81 @@ class WayFinder {
   void Shorten() {
     prices_.Set(prices_.FullestLoad(), 0);
     std::vector<std::vector<std::size_t>> by_length;
-    for (std::size_t at = 0; at < ways_.size(); ++at) {
-      by_length.resize(std::max(by_length.size(), ways_[at].size() + 1));
-      by_length[ways_[at].size()].push_back(at);
+    for (std::size_t at = 0; at < routes_.size(); ++at) {
+      by_length.resize(std::max(by_length.size(), routes_[at].size() + 1));
+      by_length[routes_[at].size()].push_back(at);
     }
     for (std::size_t length = by_length.size(); length-- > 2;) {
       for (const std::size_t at : by_length[length]) {
         if (!Shorten(at)) return;
-        by_length[ways_[at].size()].push_back(at);
+        by_length[routes_[at].size()].push_back(at);
       }
     }
   }
 
-  Ways Take() { return {links_, demands_, search_.parts, std::move(ways_)}; }
+  Routes Take() { return {links_, demands_, search_.parts, std::move(routes_)}; }
 
  private:
-  bool FirstWay(const Demand& demand, std::vector<Arc>& way) {
+  bool FirstRoute(const Demand& demand, std::vector<Arc>& route) {
     bool whole = true;
     for (const torus::Hop& hop :
          torus::Route(links_.torus(), ChipIndex(demand.from), ChipIndex(demand.to))) {
-      way.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
-      whole = whole && prices_.IsUsable(way.back());
+      route.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
+      whole = whole && prices_.IsUsable(route.back());
     }
-    return whole || prices_.Cheapest(demand.from, demand.to, way);
+    return whole || prices_.Cheapest(demand.from, demand.to, route);
   }
 
   // Moves every part that crosses a link with more than that load to the cheapest route.
   void MoveParts(std::uint64_t load) {
-    std::vector<Arc> way;
-    for (std::size_t i = 0; i < ways_.size() && moves_ < search_.moves; ++i) {
-      const std::size_t at = i * kStride % ways_.size();
+    std::vector<Arc> route;
+    for (std::size_t i = 0; i < routes_.size() && moves_ < search_.moves; ++i) {
+      const std::size_t at = i * kStride % routes_.size();
       const bool full =
-          std::ranges::any_of(ways_[at], [&](Arc arc) { return prices_.load(arc) > load; });
+          std::ranges::any_of(routes_[at], [&](Arc arc) { return prices_.load(arc) > load; });
       if (!full) continue;
       ++moves_;
       const Demand& demand = demands_[at / search_.parts];
-      prices_.Take(ways_[at], demand.blocks);
-      TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, way));
-      prices_.Put(way, demand.blocks);
-      if (way == ways_[at]) continue;
-      std::swap(ways_[at], way);
-      since_least_.emplace_back(at, way);
+      prices_.Take(routes_[at], demand.blocks);
+      TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, route));
+      prices_.Put(route, demand.blocks);
+      if (route == routes_[at]) continue;
+      std::swap(routes_[at], route);
+      since_least_.emplace_back(at, route);
     }
   }
 
   bool Shorten(std::size_t at) {
     const Demand& demand = demands_[at / search_.parts];
-    std::vector<Arc> way;
-    prices_.Take(ways_[at], demand.blocks);
-    TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, way));
-    const bool shorter = way.size() < ways_[at].size() && prices_.HasRoom(way);
-    if (shorter) ways_[at] = std::move(way);
-    prices_.Put(ways_[at], demand.blocks);
+    std::vector<Arc> route;
+    prices_.Take(routes_[at], demand.blocks);
+    TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, route));
+    const bool shorter = route.size() < routes_[at].size() && prices_.HasRoom(route);
+    if (shorter) routes_[at] = std::move(route);
+    prices_.Put(routes_[at], demand.blocks);
     return shorter;
   }
 
   const UnitLinks& links_;
   const std::span<const Demand> demands_;
-  const WaySearch search_;
+  const RouteSearch search_;
   Prices prices_;
-  std::vector<std::vector<Arc>> ways_;
-  // Ways that were left since the fullest link had the least load, in order.
+  std::vector<std::vector<Arc>> routes_;
+  // Routes that were left since the fullest link had the least load, in order.
   std::vector<std::pair<std::size_t, std::vector<Arc>>> since_least_;
   std::uint32_t moves_ = 0;
 };
 
 }  // namespace
 
-Ways::Ways(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
-           std::vector<std::vector<Arc>> ways)
-    : parts_(parts), ways_(std::move(ways)) {
-  TAHOMA_CHECK(ways_.size() == demands.size() * parts);
+Routes::Routes(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
+               std::vector<std::vector<Arc>> routes)
+    : parts_(parts), routes_(std::move(routes)) {
+  TAHOMA_CHECK(routes_.size() == demands.size() * parts);
   std::array<std::uint64_t, std::size_t{kChipsMax} * kPortsPerChip> blocks{};
-  for (std::size_t i = 0; i < ways_.size(); ++i) {
-    for (const Arc arc : ways_[i]) blocks.at(arc) += demands[i / parts].blocks;
-    longest_ = std::max(longest_, ways_[i].size());
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    for (const Arc arc : routes_[i]) blocks.at(arc) += demands[i / parts].blocks;
+    longest_ = std::max(longest_, routes_[i].size());
   }
   for (int arc = 0; arc < links.arc_count(); ++arc) {
     const Cut load{.blocks = blocks.at(static_cast<std::size_t>(arc)),
@@ -306,17 +306,17 @@ Ways::Ways(const UnitLinks& links, std::span<const Demand> demands, std::uint32_
 
 Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
   const UnitLinks whole = links.Repaired();
-  Crowd crowd(whole, whole.chips());
-  TAHOMA_CHECK(crowd.AddShift(order));
-  const Cut routes{.blocks = crowd.fullest().messages, .rate = crowd.fullest().rate};
+  MessageLoad load(whole, whole.chips());
+  TAHOMA_CHECK(load.AddShift(order));
+  const Cut routes{.blocks = load.fullest().messages, .rate = load.fullest().rate};
   const Cut worst = WorstShiftCut(links, order, through);
   return worst.WorseThan(routes) ? worst : routes;
 }
 
-std::optional<Ways> FindWays(const UnitLinks& links, ChipMask through,
-                             std::span<const Demand> demands, const WaySearch& search) {
+std::optional<Routes> FindRoutes(const UnitLinks& links, ChipMask through,
+                                 std::span<const Demand> demands, const RouteSearch& search) {
   TAHOMA_CHECK(search.parts > 0 && search.goal.rate > 0);
-  WayFinder finder(links, through, demands, search);
+  RouteFinder finder(links, through, demands, search);
   if (!finder.Begin()) return std::nullopt;
   finder.Improve();
   finder.Shorten();

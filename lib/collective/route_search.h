@@ -1,9 +1,9 @@
-// Finds routes ("ways") for many messages at once that keep the load of the fullest link minimal.
+// Finds routes for many messages at once that keep the load of the fullest link minimal.
 //
 //   const std::vector<Demand> demands = {{.from = 5, .to = 6}, {.from = 4, .to = 7}};
-//   const auto ways = FindWays(links, through, demands, {.parts = 4, .goal = cut});
-//   ways->Way(/*demand=*/0, /*part=*/3);       // the links over which its last quarter goes
-//   ways->fullest();                           // no link has more to carry for its rate
+//   const auto routes = FindRoutes(links, through, demands, {.parts = 4, .goal = cut});
+//   routes->Route(/*demand=*/0, /*part=*/3);   // the links over which its last quarter goes
+//   routes->fullest();                         // no link has more to carry for its rate
 //
 // Every message is cut into parts of one size, each with a route of its own. When links are shared
 // fairly, equal parts that cross the fullest link are the last to end, and that link is never idle:
@@ -19,7 +19,7 @@
 //
 // Scope: loads. The emulator's planner decides which number of parts is worth its start-up.
 //
-// Thread safety: pure functions; Ways are values.
+// Thread safety: pure functions; Routes are values.
 
 #pragma once
 
@@ -42,7 +42,7 @@ inline constexpr std::uint64_t kPartsMax = 8192;
 // Whether the time is at most 3 % more than the other: then more parts are not worth their search.
 inline bool IsClose(Picoseconds time, Picoseconds least) { return time - least <= least / 32; }
 
-class Ways;
+class Routes;
 
 // A message between two different chips.
 struct Demand {
@@ -52,26 +52,26 @@ struct Demand {
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
-struct WaySearch {
+struct RouteSearch {
   std::uint32_t parts = 1;  // of each message
   // A link with no more load than this is not relieved: no routes can beat it, or none need to.
   Cut goal{};
   // Where the search begins, if given: routes of the same messages in fewer parts, of which `parts`
   // is a multiple. The result is then at most as full.
-  const Ways* begin = nullptr;
+  const Routes* begin = nullptr;
   // The number of parts that may change their route before the search ends.
   std::uint32_t moves = 10'000;
 };
 
-class Ways {
+class Routes {
  public:
-  // `ways` by message, then part.
-  Ways(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
-       std::vector<std::vector<Arc>> ways);
+  // `routes` by message, then part.
+  Routes(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
+         std::vector<std::vector<Arc>> routes);
 
   std::uint32_t parts() const { return parts_; }
-  std::span<const Arc> Way(std::size_t demand, std::uint32_t part) const {
-    return ways_[demand * parts_ + part];
+  std::span<const Arc> Route(std::size_t demand, std::uint32_t part) const {
+    return routes_[demand * parts_ + part];
   }
   // The load of the fullest link for its rate, in parts of blocks: parts() of them are a block.
   Cut fullest() const { return fullest_; }
@@ -79,7 +79,7 @@ class Ways {
 
  private:
   std::uint32_t parts_;
-  std::vector<std::vector<Arc>> ways_;
+  std::vector<std::vector<Arc>> routes_;
   Cut fullest_;
   std::size_t longest_ = 0;
 };
@@ -91,7 +91,7 @@ Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, torus
 
 // Finds routes that cross only chips of `through`; nothing when links that are down leave some
 // message without a route. The goal must have a rate.
-std::optional<Ways> FindWays(const UnitLinks& links, torus::ChipMask through,
-                             std::span<const Demand> demands, const WaySearch& search);
+std::optional<Routes> FindRoutes(const UnitLinks& links, torus::ChipMask through,
+                                 std::span<const Demand> demands, const RouteSearch& search);
 
 }  // namespace tahoma::collective
