@@ -28,9 +28,9 @@ class NodeCommunicators::Events final : public PeerEvents {
     if (election_ != nullptr) election_->OnPeerMessage(node, message);
     return absl::OkStatus();
   }
-  void OnPeerLost(int node, LostWay way, const absl::Status& why) override {
-    if (election_ != nullptr && way == LostWay::kFromPeer) election_->OnPeerLost(node);
-    communicators_.OnPeerLost(node, way, why);
+  void OnPeerLost(int node, LostConnection lost, const absl::Status& why) override {
+    if (election_ != nullptr && lost == LostConnection::kFromPeer) election_->OnPeerLost(node);
+    communicators_.OnPeerLost(node, lost, why);
   }
 
  private:

@@ -104,9 +104,9 @@ absl::StatusOr<Fidelity> ParseFidelity(std::string_view name) {
 }
 
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links) {
-  if (schedule.ways.last() != 0) {
+  if (schedule.routes.last() != 0) {
     return InvalidArgument("flits go by dimension order; this schedule has {} routes of its own",
-                           schedule.ways.last());
+                           schedule.routes.last());
   }
   TAHOMA_ASSIGN_OR_RETURN(const FlitConfig config, FlitConfig::Of(links));
   return FlitRun(schedule, links, config).Run();
@@ -119,11 +119,11 @@ namespace {
 absl::StatusOr<VirtualDuration> OneSliceFlitTime(const Plan& plan, const Request& request,
                                                  const std::vector<Member>& members,
                                                  const TorusLinks& links, PlanOptions options) {
-  if (plan.schedule.slices == 1 && plan.schedule.ways.last() == 0) {
+  if (plan.schedule.slices == 1 && plan.schedule.routes.last() == 0) {
     return FlitTimeOf(plan.schedule, links);
   }
   options.slices = 1;
-  options.one_way = true;
+  options.one_route = true;
   TAHOMA_ASSIGN_OR_RETURN(const Plan whole,
                           PlanWith(plan.algorithm, request, members, links, options));
   return FlitTimeOf(whole.schedule, links);

@@ -16,9 +16,9 @@ LoadResult RunUniformLoad(const torus::Shape& torus, const FlitConfig& config,
   const auto size = static_cast<std::uint64_t>(config.packet_flits);
   const std::uint64_t end = load.warmup_cycles + load.measured_cycles;
   LoadResult result;
-  std::uint64_t under_way = 0;
+  std::uint64_t in_flight = 0;
   std::uint64_t ejected_before = 0;
-  while (network.cycle() < end || (under_way != 0 && network.cycle() < end + load.drain_cycles)) {
+  while (network.cycle() < end || (in_flight != 0 && network.cycle() < end + load.drain_cycles)) {
     const bool measured = network.cycle() >= load.warmup_cycles && network.cycle() < end;
     if (network.cycle() == load.warmup_cycles) ejected_before = network.flits_ejected();
     for (int chip = 0; chip < torus.chip_count(); ++chip) {
@@ -28,12 +28,12 @@ LoadResult RunUniformLoad(const torus::Shape& torus, const FlitConfig& config,
                     .to = torus::ChipIndex(to),
                     .flits = size,
                     .tag = measured ? kMeasured : 0});
-      if (measured) ++under_way;
+      if (measured) ++in_flight;
     }
     const std::uint64_t now = network.cycle();
     for (const FlitNetwork::Arrival& packet : network.Step()) {
       if (packet.tag != kMeasured) continue;
-      --under_way;
+      --in_flight;
       ++result.packets;
       result.latency_cycles += now - packet.sent;
       result.hops += static_cast<std::uint64_t>(packet.hops);
@@ -41,7 +41,7 @@ LoadResult RunUniformLoad(const torus::Shape& torus, const FlitConfig& config,
     if (network.cycle() == end) result.ejected_flits = network.flits_ejected() - ejected_before;
     if (network.deadlock()) break;
   }
-  result.drained = under_way == 0 && network.cycle() >= end;
+  result.drained = in_flight == 0 && network.cycle() >= end;
   result.trace_hash = network.trace_hash();
   result.deadlock = network.deadlock();
   return result;

@@ -117,7 +117,7 @@ class TorusLinks {
   std::span<const std::uint64_t> capacities() const { return capacity_; }
 
   // Whether all of these links are up.
-  bool IsUp(std::span<const LinkId> way) const;
+  bool IsUp(std::span<const LinkId> route) const;
 
   // The latency of the first byte over the link, repetitions included.
   VirtualDuration latency(LinkId link) const;

@@ -30,8 +30,8 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
   const UnitChip from = Fabric::Split(flow.from);
   const UnitChip to = Fabric::Split(flow.to);
   if (from.unit != to.unit) return fabric_.efa().FindRoute(from, to);
-  if (!flow.way.empty() && fabric_.unit(from.unit).IsUp(flow.way)) {
-    return std::vector<LinkId>(flow.way.begin(), flow.way.end());
+  if (!flow.explicit_route.empty() && fabric_.unit(from.unit).IsUp(flow.explicit_route)) {
+    return std::vector<LinkId>(flow.explicit_route.begin(), flow.explicit_route.end());
   }
   auto route = fabric_.unit(from.unit).FindRoute(Fabric::LocalOf(flow.from),
                                                  Fabric::LocalOf(flow.to), flow.through);

@@ -41,7 +41,7 @@ struct Flow {
   // The explicit route: links of the domain, from chip to chip, to take as long as all of them are
   // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
   // transfer.
-  std::span<const LinkId> way = {};
+  std::span<const LinkId> explicit_route = {};
 };
 
 class Transfer {

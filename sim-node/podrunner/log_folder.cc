@@ -131,10 +131,10 @@ absl::Status LogFolder::MakeFolders(const PodRef& pod, const std::string& contai
   std::filesystem::create_directories(folder, error);
   if (error) return Unavailable("{}: {}", folder.string(), error.message());
   if (user) {
-    for (const auto& way : {state_, state_ / "pods", folder.parent_path(), folder}) {
-      std::filesystem::permissions(way, fs::perms::group_exec | fs::perms::others_exec,
+    for (const auto& path : {state_, state_ / "pods", folder.parent_path(), folder}) {
+      std::filesystem::permissions(path, fs::perms::group_exec | fs::perms::others_exec,
                                    fs::perm_options::add, error);
-      if (error) return Unavailable("{}: {}", way.string(), error.message());
+      if (error) return Unavailable("{}: {}", path.string(), error.message());
     }
   }
   for (const auto& own : {WorkFolder(pod, container), TemporaryFolder(pod, container)}) {

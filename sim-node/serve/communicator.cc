@@ -537,9 +537,9 @@ std::vector<wire::Request> Communicators::OnPeerConnected(int node) {
   return all;
 }
 
-void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
+void Communicators::OnPeerLost(int node, LostConnection lost, const absl::Status& why) {
   const MutexLock lock(mutex_);
-  if (way == LostWay::kToPeer) reached_.erase(node);
+  if (lost == LostConnection::kToPeer) reached_.erase(node);
   for (const auto& [id, local] : local_) {
     Group& group = *local->group;
     for (std::size_t rank = 0; rank < group.ranks.size(); ++rank) {
@@ -548,7 +548,7 @@ void Communicators::OnPeerLost(int node, LostWay way, const absl::Status& why) {
       group.gone.try_emplace(number, Gone(number, group.ranks[rank], Message(why)));
     }
   }
-  if (way == LostWay::kFromPeer) {
+  if (lost == LostConnection::kFromPeer) {
     // The peer will announce its joins again, perhaps as a new process that counts from 1.
     early_.erase(node);
     views_.erase(node);

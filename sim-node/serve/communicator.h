@@ -150,7 +150,7 @@ class Communicators final : public PeerEvents {
   // unread messages would hold too many bytes (kResourceExhausted). A rank whose data is refused
   // for its size has left its group.
   absl::Status OnPeerMessage(int node, wire::Request message) override;
-  void OnPeerLost(int node, LostWay way, const absl::Status& why) override;
+  void OnPeerLost(int node, LostConnection lost, const absl::Status& why) override;
 
  private:
   class GroupPeer;

@@ -138,7 +138,7 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
       continue;
     }
     const absl::Status ended = Converse(outgoing, *connection);
-    events_.OnPeerLost(outgoing.peer.node_id, LostWay::kToPeer, ended);
+    events_.OnPeerLost(outgoing.peer.node_id, LostConnection::kToPeer, ended);
   } while (WaitToRedial());
 }
 
@@ -249,7 +249,7 @@ void PeerLink::ReadLoop(Incoming& incoming) {
   EndFormer(incoming, peer->node);
   const absl::Status ended = ReadMessages(*peer, connection);
   connection.Shutdown();
-  events_.OnPeerLost(peer->node, LostWay::kFromPeer, ended);
+  events_.OnPeerLost(peer->node, LostConnection::kFromPeer, ended);
   if (absl::IsDeadlineExceeded(ended)) HangUp(peer->node);
 }
 

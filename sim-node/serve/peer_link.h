@@ -47,7 +47,7 @@
 namespace tahoma::sim {
 
 // The connection to a peer that broke: the one we dialled, or the one we accepted.
-enum class LostWay : std::uint8_t { kToPeer, kFromPeer };
+enum class LostConnection : std::uint8_t { kToPeer, kFromPeer };
 
 class PeerEvents {
  public:
@@ -58,7 +58,7 @@ class PeerEvents {
   // Handles a message of the peer. A message that is refused is dropped; the first one of each
   // connection is logged with the reason.
   virtual absl::Status OnPeerMessage(int node, wire::Request message) = 0;
-  virtual void OnPeerLost(int node, LostWay way, const absl::Status& why) = 0;
+  virtual void OnPeerLost(int node, LostConnection lost, const absl::Status& why) = 0;
 };
 
 struct PeerAddress {

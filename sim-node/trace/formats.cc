@@ -32,9 +32,9 @@ LinkId LinkOf(const Fabric& fabric, ChipIndex chip, Port port) {
 
 bool HasEfa(const Fabric& fabric) { return fabric.efa().id_count() > 0; }
 
-constexpr std::array kWays = {NicDirection::kOut, NicDirection::kIn};
-std::string_view NicName(NicDirection way) {
-  return way == NicDirection::kOut ? "efa out" : "efa in";
+constexpr std::array kNicDirections = {NicDirection::kOut, NicDirection::kIn};
+std::string_view NicName(NicDirection direction) {
+  return direction == NicDirection::kOut ? "efa out" : "efa in";
 }
 
 // A node of the network layers, by the domain with the lowest number below it.
@@ -142,10 +142,11 @@ void AppendLinks(const Occupancy& use, const Fabric& fabric, ChipIndex chip, int
     }
   }
   if (!HasEfa(fabric)) return;
-  for (const NicDirection way : kWays) {
-    const LinkId nic = fabric.NicOf(chip, way);
+  for (const NicDirection direction : kNicDirections) {
+    const LinkId nic = fabric.NicOf(chip, direction);
     AppendBox(use, fabric, nic, fabric.Name(nic),
-              way == NicDirection::kOut ? x + kChip + 3 : x - kChip - 3 - kBox, y + kChip + 3, svg);
+              direction == NicDirection::kOut ? x + kChip + 3 : x - kChip - 3 - kBox, y + kChip + 3,
+              svg);
   }
 }
 
@@ -242,9 +243,10 @@ std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
         if (!Exists(fabric, chip, port)) continue;
         add(LinkOf(fabric, chip, port), {chip.value(), PortIndex(port)}, PortName(port));
       }
-      for (std::size_t way = 0; HasEfa(fabric) && way < kWays.size(); ++way) {
-        add(fabric.NicOf(chip, kWays.at(way)), {chip.value(), kPorts + way},
-            NicName(kWays.at(way)));
+      for (std::size_t direction = 0; HasEfa(fabric) && direction < kNicDirections.size();
+           ++direction) {
+        add(fabric.NicOf(chip, kNicDirections.at(direction)), {chip.value(), kPorts + direction},
+            NicName(kNicDirections.at(direction)));
       }
     }
   }
@@ -274,8 +276,8 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int unit,
       fmt::format_to(out, "{}{}plane z={}\n{:>6}", text.empty() ? "" : "\n",
                      HasEfa(fabric) ? fmt::format("unit {} ", unit) : "", at.z, "chip");
       for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
-      for (const NicDirection way : kWays) {
-        if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", NicName(way));
+      for (const NicDirection direction : kNicDirections) {
+        if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", NicName(direction));
       }
       text += '\n';
     }
@@ -286,8 +288,9 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int unit,
           out, "{:>7}",
           Exists(fabric, chip, port) ? Cell(use, fabric, LinkOf(fabric, chip, port)) : "-");
     }
-    for (const NicDirection way : kWays) {
-      if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", Cell(use, fabric, fabric.NicOf(chip, way)));
+    for (const NicDirection direction : kNicDirections) {
+      if (HasEfa(fabric))
+        fmt::format_to(out, "{:>9}", Cell(use, fabric, fabric.NicOf(chip, direction)));
     }
     text += '\n';
   }
@@ -305,8 +308,8 @@ std::set<ChipIndex> BusyChips(const Occupancy& use, const Fabric& fabric) {
       for (const Port port : kAllPorts) {
         used = used || (Exists(fabric, chip, port) && links.contains(LinkOf(fabric, chip, port)));
       }
-      for (const NicDirection way : kWays) {
-        used = used || (HasEfa(fabric) && links.contains(fabric.NicOf(chip, way)));
+      for (const NicDirection direction : kNicDirections) {
+        used = used || (HasEfa(fabric) && links.contains(fabric.NicOf(chip, direction)));
       }
       if (used) busy.insert(chip);
     }
@@ -369,10 +372,10 @@ std::string HeatMapSvg(const Occupancy& use, const Fabric& fabric, std::string_v
   int x = kMargin;
   for (const NetworkNode& node : nodes) {
     rows += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x, height + kBox, node.name);
-    for (const NicDirection way : kWays) {
-      const LinkId uplink = fabric.UplinkOf(node.unit, node.layer, way);
+    for (const NicDirection direction : kNicDirections) {
+      const LinkId uplink = fabric.UplinkOf(node.unit, node.layer, direction);
       AppendBox(use, fabric, uplink, fabric.Name(uplink),
-                way == NicDirection::kOut ? x : x + 2 * kBox, height + 2 * kBox, rows);
+                direction == NicDirection::kOut ? x : x + 2 * kBox, height + 2 * kBox, rows);
     }
     x += kNode;
   }

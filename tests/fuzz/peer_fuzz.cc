@@ -112,7 +112,7 @@ class NoEvents final : public PeerEvents {
  public:
   std::vector<wire::Request> OnPeerConnected(int) override { return {}; }
   absl::Status OnPeerMessage(int, wire::Request) override { return absl::OkStatus(); }
-  void OnPeerLost(int, LostWay, const absl::Status&) override {}
+  void OnPeerLost(int, LostConnection, const absl::Status&) override {}
 };
 
 // A link to peers that are never there.
@@ -155,7 +155,9 @@ class Node {
     }
   }
 
-  void Lose(int node) { communicators_.OnPeerLost(node, LostWay::kFromPeer, Aborted("it left")); }
+  void Lose(int node) {
+    communicators_.OnPeerLost(node, LostConnection::kFromPeer, Aborted("it left"));
+  }
 
  private:
   void OnNotice(std::uint64_t from, const wire::Request& request) {

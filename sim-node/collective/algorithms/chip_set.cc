@@ -62,7 +62,7 @@ class CycleSearch {
     }
     std::sort(found.begin(), found.end());
     std::vector<ChipIndex> order;
-    for (const auto& [ways, chip] : found) order.push_back(chip);
+    for (const auto& [neighbours, chip] : found) order.push_back(chip);
     return order;
   }
 

@@ -174,8 +174,8 @@ std::vector<collective::Demand> DemandsOf(const Step& step) {
 }
 
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
-               const collective::Routes& ways, std::uint64_t element_bytes, WayTable& table) {
-  const std::uint32_t parts = ways.parts();
+               const collective::Routes& routes, std::uint64_t element_bytes, RouteTable& table) {
+  const std::uint32_t parts = routes.parts();
   TAHOMA_CHECK(parts > 0);
   struct Lanes {
     std::uint32_t blocks = 0;
@@ -187,15 +187,15 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
     const auto& [from, to, blocks] = demands[demand];
     lanes[std::size_t{from} * kUnitChips + to] = {.blocks = blocks, .first = table.last() + 1};
     for (std::uint32_t part = 0; part < parts; ++part) {
-      const std::span<const collective::Arc> way = ways.Way(demand, part);
-      table.Add(std::vector<LinkId>(way.begin(), way.end()));  // arcs have the numbers of links
+      const std::span<const collective::Arc> route = routes.Route(demand, part);
+      table.Add(std::vector<LinkId>(route.begin(), route.end()));  // arcs have the numbers of links
     }
   }
   Step split;
   for (Send send : step) {
     Lanes& own = lanes[PairOf(send)];
     if (own.blocks % parts == 0) {  // within a chip too: it has none
-      if (own.blocks != 0) send.way = own.first + own.dealt++ % parts;
+      if (own.blocks != 0) send.route = own.first + own.dealt++ % parts;
       split.push_back(send);
       continue;
     }
@@ -208,7 +208,7 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
       piece.offset += begin;
       piece.to_offset += begin;
       piece.bytes = end - begin;
-      piece.way = own.first + part;
+      piece.route = own.first + part;
       split.push_back(piece);
     }
   }

@@ -57,11 +57,11 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
 // as sends, all of which have the same size.
 std::vector<collective::Demand> DemandsOf(const Step& step);
 
-// Returns the step with each demand cut into as many equal parts as `ways` has, each with a route
+// Returns the step with each demand cut into as many equal parts as `routes` has, each with a route
 // of its own that is added to `table`. Whole sends are dealt out where their number allows it;
 // otherwise every send is cut, into whole elements.
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
-               const collective::Routes& ways, std::uint64_t element_bytes, WayTable& table);
+               const collective::Routes& routes, std::uint64_t element_bytes, RouteTable& table);
 
 // Returns the steps of a broadcast from the first chip of the set to all. kRdh needs set.box().
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,

@@ -224,9 +224,9 @@ absl::StatusOr<Plan> DirectPlan(const Question& asked, const Exchange& exchange)
 }
 
 // An exchange whose messages go whole on one route each, or in parts on routes of their own.
-class ExchangeWays {
+class RoutedExchange {
  public:
-  ExchangeWays(const Question& asked, const Exchange& exchange)
+  RoutedExchange(const Question& asked, const Exchange& exchange)
       : asked_(asked),
         exchange_(exchange),
         block_(exchange.step[0].bytes),
@@ -238,8 +238,8 @@ class ExchangeWays {
   absl::StatusOr<Plan> Fastest() const {
     TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration direct, DirectTime());
     if (collective::IsClose(direct, LeastTime(1))) return DirectPlan(asked_, exchange_);
-    const auto [ways, time] = BestWays();
-    TAHOMA_ASSIGN_OR_RETURN(Plan split, Timed(Split(ways), asked_.links));
+    const auto [routes, time] = BestRoutes();
+    TAHOMA_ASSIGN_OR_RETURN(Plan split, Timed(Split(routes), asked_.links));
     if (collective::IsClose(time, direct)) {  // the times of a formula say no more
       TAHOMA_ASSIGN_OR_RETURN(Plan whole, DirectPlan(asked_, exchange_));
       if (whole.times.end <= split.times.end) return whole;
@@ -260,32 +260,32 @@ class ExchangeWays {
     return TimeOf(collective::Routes(links_, demands_, 1, std::move(routes)));
   }
 
-  std::pair<collective::Routes, VirtualDuration> BestWays() const {
-    std::optional<collective::Routes> ways;
+  std::pair<collective::Routes, VirtualDuration> BestRoutes() const {
+    std::optional<collective::Routes> routes;
     std::optional<collective::Routes> best;
     VirtualDuration least = VirtualDuration::max();
     for (const std::uint32_t parts : collective::kPartsOfMessage) {
       const bool many = demands_.size() * parts > collective::kPartsMax ||
                         parts > block_ / Size(asked_.request.type);
       if (parts > 1 && (many || least <= LeastTime(parts))) break;
-      ways = collective::FindRoutes(
+      routes = collective::FindRoutes(
           links_, through_ & links_.chips(), demands_,
-          {.parts = parts, .goal = goal_, .begin = ways.has_value() ? &*ways : nullptr});
-      TAHOMA_CHECK(ways.has_value());  // as there are routes
-      const VirtualDuration time = TimeOf(*ways);
+          {.parts = parts, .goal = goal_, .begin = routes.has_value() ? &*routes : nullptr});
+      TAHOMA_CHECK(routes.has_value());  // as there are routes
+      const VirtualDuration time = TimeOf(*routes);
       if (time < least) {
         least = time;
-        best = ways;
+        best = routes;
       }
       if (collective::IsClose(least, LeastTime(parts))) break;
     }
     return {*std::move(best), least};
   }
 
-  Plan Split(const collective::Routes& ways) const {
-    Plan plan = PlanOfOneStep(asked_, exchange_, ways.parts());
-    plan.schedule.steps.push_back(
-        SplitOver(exchange_.step, demands_, ways, Size(asked_.request.type), plan.schedule.ways));
+  Plan Split(const collective::Routes& routes) const {
+    Plan plan = PlanOfOneStep(asked_, exchange_, routes.parts());
+    plan.schedule.steps.push_back(SplitOver(exchange_.step, demands_, routes,
+                                            Size(asked_.request.type), plan.schedule.routes));
     return plan;
   }
 
@@ -299,10 +299,10 @@ class ExchangeWays {
     return timing.step + work.start + std::max(flight, work.memory);
   }
   VirtualDuration LeastTime(std::uint32_t parts) const { return TimeFor(goal_, parts, 1); }
-  VirtualDuration TimeOf(const collective::Routes& ways) const {
-    Cut fullest = ways.fullest();
-    fullest.rate *= ways.parts();
-    return TimeFor(fullest, ways.parts(), ways.longest());
+  VirtualDuration TimeOf(const collective::Routes& routes) const {
+    Cut fullest = routes.fullest();
+    fullest.rate *= routes.parts();
+    return TimeFor(fullest, routes.parts(), routes.longest());
   }
 
   const Question& asked_;
@@ -320,9 +320,9 @@ absl::StatusOr<Plan> PlanExchange(const Question& asked) {
   const bool healthy_box =
       asked.set.box() != nullptr && !asked.links.IsDamaged(asked.set.through());
   // Listed blocks differ in size: equal parts of them would not end together.
-  const bool direct = healthy_box || asked.set.size() == 1 || asked.options.one_way ||
+  const bool direct = healthy_box || asked.set.size() == 1 || asked.options.one_route ||
                       asked.request.blocks != nullptr || asked.options.mode == PlanMode::kAws;
-  return direct ? DirectPlan(asked, exchange) : ExchangeWays(asked, exchange).Fastest();
+  return direct ? DirectPlan(asked, exchange) : RoutedExchange(asked, exchange).Fastest();
 }
 
 // The fastest cut into parts.

@@ -49,7 +49,7 @@ struct PlanOptions {
   // rdh with few channels even where more are faster (6 % on 4x4x4): a quarter of the messages.
   bool few_lanes = false;
   // Every message of an exchange takes one route, around damage too, as Neuron's are assumed to.
-  bool one_way = false;
+  bool one_route = false;
 };
 
 }  // namespace tahoma::sim

@@ -8,7 +8,7 @@ using torus::ChipIndex;
 
 absl::StatusOr<const std::vector<LinkId>*> MessageRoutes::Of(const Send& send,
                                                              torus::ChipMask through) {
-  const auto [route, added] = routes_.try_emplace({send.from, send.to, through, send.way});
+  const auto [route, added] = routes_.try_emplace({send.from, send.to, through, send.route});
   if (!added) return &route->second;
   TAHOMA_ASSIGN_OR_RETURN(route->second, Fabric::UnitOf(send.from) == Fabric::UnitOf(send.to)
                                              ? Inside(send, through)

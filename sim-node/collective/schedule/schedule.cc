@@ -7,16 +7,16 @@
 
 namespace tahoma::sim {
 
-std::uint32_t WayTable::Add(std::span<const LinkId> way) {
-  links_.insert(links_.end(), way.begin(), way.end());
+std::uint32_t RouteTable::Add(std::span<const LinkId> route) {
+  links_.insert(links_.end(), route.begin(), route.end());
   ends_.push_back(static_cast<std::uint32_t>(links_.size()));
   return last();
 }
 
 absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
                                             torus::ChipMask through, const TorusLinks& links) {
-  const std::span<const LinkId> way = schedule.ways.Of(send.way);
-  if (!way.empty() && links.IsUp(way)) return std::vector<LinkId>(way.begin(), way.end());
+  const std::span<const LinkId> route = schedule.routes.Of(send.route);
+  if (!route.empty() && links.IsUp(route)) return std::vector<LinkId>(route.begin(), route.end());
   return links.FindRoute(send.from, send.to, through);
 }
 

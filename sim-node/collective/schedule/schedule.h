@@ -40,28 +40,29 @@ struct Send {
   std::uint64_t to_offset = 0;
   std::uint64_t bytes = 0;
   Action action = Action::kCopy;
-  std::uint32_t way = 0;  // of Schedule::ways; 0 = the route that TorusLinks::FindRoute finds
+  std::uint32_t route = 0;  // of Schedule::routes; 0 = the route that TorusLinks::FindRoute finds
   friend bool operator==(const Send&, const Send&) = default;
 };
 
 using Step = std::vector<Send>;
 
-// Explicit routes ("ways") over the links of a topology domain, numbered from 1. Sends of a step
-// with the same number are one message; with different ones they are several, even on the same
-// links.
-class WayTable {
+// Explicit routes over the links of a topology domain, numbered from 1. Sends of a step with the
+// same number are one message; with different ones they are several, even on the same links.
+class RouteTable {
  public:
-  std::uint32_t Add(std::span<const LinkId> way);
+  std::uint32_t Add(std::span<const LinkId> route);
   // Empty for 0.
-  std::span<const LinkId> Of(std::uint32_t way) const {
-    return std::span(links_).subspan(ends_[way == 0 ? 0 : way - 1], Length(way));
+  std::span<const LinkId> Of(std::uint32_t route) const {
+    return std::span(links_).subspan(ends_[route == 0 ? 0 : route - 1], Length(route));
   }
   // The highest number.
   std::uint32_t last() const { return static_cast<std::uint32_t>(ends_.size() - 1); }
-  friend bool operator==(const WayTable&, const WayTable&) = default;
+  friend bool operator==(const RouteTable&, const RouteTable&) = default;
 
  private:
-  std::size_t Length(std::uint32_t way) const { return way == 0 ? 0 : ends_[way] - ends_[way - 1]; }
+  std::size_t Length(std::uint32_t route) const {
+    return route == 0 ? 0 : ends_[route] - ends_[route - 1];
+  }
   std::vector<LinkId> links_;
   std::vector<std::uint32_t> ends_ = {0};  // of each route in links_
 };
@@ -110,7 +111,7 @@ struct Schedule {
   VirtualDuration after{};
   // Chips that routes may use, unless `turns` is given.
   torus::ChipMask through = ~torus::ChipMask{0};
-  WayTable ways = {};
+  RouteTable routes = {};
   // The bytes of each chip's memory behind ChipBufferBytes in which it keeps data that it relays.
   std::uint64_t relay_bytes = 0;
 

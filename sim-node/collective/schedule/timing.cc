@@ -20,7 +20,7 @@ namespace {
 // The sends of a step, joined by their two chips and their route.
 struct Joined {
   std::vector<Flow> flows;
-  std::vector<std::uint32_t> way_of_flow;
+  std::vector<std::uint32_t> route_of_flow;
   std::vector<std::uint32_t> flow_of_send;
 };
 
@@ -33,7 +33,7 @@ std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
 // others that have it.
 class FlowsBetween {
  public:
-  FlowsBetween(const Step& step, std::uint32_t last_way) : of_way_(last_way + 1, kNone) {
+  FlowsBetween(const Step& step, std::uint32_t last_route) : of_route_(last_route + 1, kNone) {
     const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
       return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerUnit;
     });
@@ -42,9 +42,9 @@ class FlowsBetween {
   // The flow of the pair, which is `next` if there was none.
   std::uint32_t Of(const Send& send, std::size_t next) {
     const auto fresh = static_cast<std::uint32_t>(next);
-    if (send.way != 0) {
-      if (of_way_[send.way] == kNone) of_way_[send.way] = fresh;
-      return of_way_[send.way];
+    if (send.route != 0) {
+      if (of_route_[send.route] == kNone) of_route_[send.route] = fresh;
+      return of_route_[send.route];
     }
     if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
     std::uint32_t& flow =
@@ -58,18 +58,19 @@ class FlowsBetween {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::vector<std::uint32_t> table_;
   std::unordered_map<std::uint64_t, std::uint32_t> hash_;
-  std::vector<std::uint32_t> of_way_;
+  std::vector<std::uint32_t> of_route_;
 };
 
-Joined Join(const Step& step, const WayTable& ways) {
+Joined Join(const Step& step, const RouteTable& routes) {
   Joined joined;
-  FlowsBetween between(step, ways.last());
+  FlowsBetween between(step, routes.last());
   joined.flow_of_send.reserve(step.size());
   for (const Send& send : step) {
     const std::uint32_t flow = between.Of(send, joined.flows.size());
     if (flow == joined.flows.size()) {
-      joined.flows.push_back({.from = send.from, .to = send.to, .way = ways.Of(send.way)});
-      joined.way_of_flow.push_back(send.way);
+      joined.flows.push_back(
+          {.from = send.from, .to = send.to, .explicit_route = routes.Of(send.route)});
+      joined.route_of_flow.push_back(send.route);
     }
     joined.flows[flow].bytes += send.bytes;
     joined.flow_of_send.push_back(flow);
@@ -111,7 +112,7 @@ Play PlayOf(const Schedule& schedule) {
             .steps = {},
             .then = {}};
   play.work.resize(schedule.steps.size());
-  for (const Step& step : schedule.steps) play.steps.push_back(Join(step, schedule.ways));
+  for (const Step& step : schedule.steps) play.steps.push_back(Join(step, schedule.routes));
   for (std::size_t step = 0; play.in_order && step < schedule.steps.size(); ++step) {
     Turn& turn = play.turns.emplace_back();
     turn.step = static_cast<std::uint32_t>(step);
@@ -321,9 +322,10 @@ class Progress {
         flow.bytes *= made.times;
         flow.through = turn.through;
         const auto [entry, added] =
-            places.size() == 1 ? std::pair(flow_between.end(), true)
-                               : flow_between.try_emplace(
-                                     {Pair(flow.from, flow.to), one.way_of_flow[i]}, flows.size());
+            places.size() == 1
+                ? std::pair(flow_between.end(), true)
+                : flow_between.try_emplace({Pair(flow.from, flow.to), one.route_of_flow[i]},
+                                           flows.size());
         if (added) {
           flows.push_back(flow);
         } else {

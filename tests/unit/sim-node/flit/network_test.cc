@@ -197,7 +197,7 @@ TEST(FlitNetwork, MessagesOfOneSourceTakeTurnsPacketByPacket) {
   EXPECT_THAT(order, ElementsAre(1, 2, 1, 2, 1, 2));
 }
 
-TEST(FlitNetwork, ABufferShorterThanTheWayOfItsCreditsLimitsTheRate) {
+TEST(FlitNetwork, ABufferShorterThanTheRoundTripOfItsCreditsLimitsTheRate) {
   // A place is free again 7 cycles after its flit got the switch: 1 of the crossbar, 3 of the link,
   // 3 of the credit.
   for (const auto& [buffer, flits_in_seven] : {std::pair{4, 4u}, {6, 6u}, {7, 7u}, {16, 7u}}) {
@@ -427,7 +427,7 @@ TEST(FlitNetwork, RandomTrafficAtFullLoadDeadlocksInSomeSeedWithoutADateline) {
   }
 }
 
-TEST(FlitNetwork, ARingOfFourDeadlocksWithoutADatelineWhenAllTiesFallOneWay) {
+TEST(FlitNetwork, ARingOfFourDeadlocksWithoutADatelineWhenAllTiesFallInOneDirection) {
   int deadlocks = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     FlitConfig config = Narrow(Dateline::kOff);

@@ -337,7 +337,7 @@ TEST(EfaTest, AnUplinkThatDegradesHalfwaySlowsRunningMessages) {
   EXPECT_EQ(end, VirtualTime(half + TransferTime(kMiB, 8'000'000'000) + Microseconds(14)));
 }
 
-TEST(EfaTest, ABatchThatLosesItsWayInOneUnitEndsInAllAndLeavesOthers) {
+TEST(EfaTest, ABatchThatLosesItsRouteInOneUnitEndsInAllAndLeavesOthers) {
   Fabric fabric = Mixed();
   EventQueue queue;
   Transfer transfer(queue, fabric);

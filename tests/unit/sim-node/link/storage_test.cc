@@ -29,7 +29,7 @@ std::vector<VirtualDuration> Write(const StorageSystem& system,
   return times;
 }
 
-TEST(StorageTest, OneNodeIsAsFastAsTheSlowestOnItsWay) {
+TEST(StorageTest, OneNodeIsAsFastAsTheSlowestOnItsPath) {
   StorageSystem system = Plain(40 * kGB);
   EXPECT_EQ(Write(system, {{.bytes = kGiB, .nic_rate = 10 * kGB}})[0],
             TransferTime(kGiB, 10 * kGB));

@@ -103,7 +103,7 @@ TEST_F(TransferTest, ALinkThatBreaksHalfwaySendsTheRestAround) {
   EXPECT_TRUE(status_.ok());
 }
 
-TEST_F(TransferTest, APairThatLosesItsLastWayEndsThereWithTheChipsNamed) {
+TEST_F(TransferTest, APairThatLosesItsLastRouteEndsThereWithTheChipsNamed) {
   BreakAt(Microseconds(2), TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 0);
   Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB, .through = 0b11}});
   EXPECT_EQ(end_, VirtualTime(Microseconds(2)));
@@ -128,7 +128,7 @@ TEST_F(TransferTest, TwoBatchesShareALinkOnlyWhileBothRun) {
   EXPECT_EQ(ends[1], VirtualTime(4 * alone + Microseconds(0.5)));
 }
 
-TEST_F(TransferTest, ABatchThatLosesItsWayDoesNotEndTheOther) {
+TEST_F(TransferTest, ABatchThatLosesItsRouteDoesNotEndTheOther) {
   absl::Status first, second = absl::UnknownError("");
   BreakAt(Microseconds(1), TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 0);
   transfer_.Start({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB, .through = 0b11}},

@@ -306,8 +306,8 @@ TEST(ElectionTest, ACableBrokenAtOneEndIsBrokenForBoth) {
     Rng rng(broken);
     Ring ring(rng.Next(), ShuffledSerials(rng));
     ring.StartAll();
-    const bool under_way = rng.Chance(1, 2);
-    ring.Run(under_way ? milliseconds(rng.Below(900)) : seconds(10));
+    const bool running = rng.Chance(1, 2);
+    ring.Run(running ? milliseconds(rng.Below(900)) : seconds(10));
     unsigned cables = 0;
     for (int place = 0; place < kNodes; ++place) {
       for (const CableSide side : kCableSides) {

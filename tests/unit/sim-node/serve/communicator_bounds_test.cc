@@ -115,7 +115,7 @@ class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
  private:
   std::vector<wire::Request> OnPeerConnected(int) override { return {}; }
   absl::Status OnPeerMessage(int, wire::Request) override { return absl::OkStatus(); }
-  void OnPeerLost(int, LostWay, const absl::Status&) override {}
+  void OnPeerLost(int, LostConnection, const absl::Status&) override {}
 
   void Start(int id) {
     PeerLink::Options options{.node_id = id,
@@ -161,7 +161,7 @@ TEST_F(CommunicatorBoundsTest, AllPeersTogetherWaitInBoundedlyManyPlaces) {
   EXPECT_EQ(Message(SayJoin(3, "one-more", 0, 1)),
             "rank 0 of communicator \"one-more\": pods of other nodes wait in 12 places already, "
             "and more may not");
-  node_->OnPeerLost(1, LostWay::kFromPeer, absl::AbortedError("it left"));
+  node_->OnPeerLost(1, LostConnection::kFromPeer, absl::AbortedError("it left"));
   EXPECT_TRUE(SayJoin(3, "one-more", 0, 2).ok());
 }
 

@@ -33,8 +33,8 @@ class Recorder final : public PeerEvents {
     if (message.method == "wrong") return PermissionDenied("not its to say: {}", message.payload);
     return absl::OkStatus();
   }
-  void OnPeerLost(int node, LostWay way, const absl::Status&) override {
-    Note((way == LostWay::kToPeer ? "lost to " : "lost from ") + std::to_string(node));
+  void OnPeerLost(int node, LostConnection lost, const absl::Status&) override {
+    Note((lost == LostConnection::kToPeer ? "lost to " : "lost from ") + std::to_string(node));
   }
   bool WaitFor(const std::string& what) {
     std::unique_lock lock(mutex_);
@@ -144,7 +144,7 @@ TEST_F(PeerLinkTest, AnOfferIsDroppedWhereSendWouldWaitOrFail) {
   at_b_.Release();
 }
 
-TEST_F(PeerLinkTest, APeerThatDiesIsLostBothWaysAndFoundAgainWhenItIsBack) {
+TEST_F(PeerLinkTest, APeerThatDiesIsLostInBothDirectionsAndFoundAgainWhenItIsBack) {
   a_ = Start(0, at_a_);
   b_ = Start(1, at_b_);
   ASSERT_TRUE(at_a_.WaitFor("connected 1"));
@@ -461,7 +461,7 @@ TEST_F(SilenceTest, WhoHasNothingToSaySaysThatItIsAlive) {
   EXPECT_EQ(method, "word");
 }
 
-TEST_F(SilenceTest, APeerThatIsSilentIsLostBothWaysAndDialledAgain) {
+TEST_F(SilenceTest, APeerThatIsSilentIsLostInBothDirectionsAndDialledAgain) {
   const auto former = Accept();
   ByHand hung(Address(0), 10);
   hung.Say("last");

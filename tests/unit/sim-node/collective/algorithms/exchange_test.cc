@@ -144,7 +144,7 @@ TEST(ExchangeTest, AnAllToAllWithoutCablesOrChipsComesWithinSevenPercentOfItsBou
       EXPECT_LE(Ratio(time, bound), 1.07)
           << bytes << " on " << std::popcount(of.chips) << " without " << of.removed.size();
       EXPECT_LE(time,
-                TimeOf(PlanOf(Operation::kAllToAll, of.chips, bytes, links, {.one_way = true})));
+                TimeOf(PlanOf(Operation::kAllToAll, of.chips, bytes, links, {.one_route = true})));
     }
   }
 }
@@ -188,17 +188,17 @@ TEST(ExchangeTest, AShiftThatMustShareLinksTakesWhatItsCutSays) {
 TEST(ExchangeTest, WholeBoxesAndNeuronsModeHaveOneRouteForEachMessage) {
   for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).all()) {
     for (const Operation operation : kExchanges) {
-      EXPECT_EQ(PlanOf(operation, box.mask, kMiB, UltraServer())->schedule.ways.last(), 0u);
+      EXPECT_EQ(PlanOf(operation, box.mask, kMiB, UltraServer())->schedule.routes.last(), 0u);
     }
   }
   const TorusLinks broken = Without({{5, Axis::kX}});
   const auto aws = PlanOf(Operation::kAllToAll, 0xffff, kGiB, broken, {.mode = PlanMode::kAws});
   const auto best = PlanOf(Operation::kAllToAll, 0xffff, kGiB, broken);
-  EXPECT_EQ(aws->schedule.ways.last(), 0u);
-  EXPECT_GT(best->schedule.ways.last(), 0u);
+  EXPECT_EQ(aws->schedule.routes.last(), 0u);
+  EXPECT_GT(best->schedule.routes.last(), 0u);
   EXPECT_GT(Ratio(TimeOf(aws), TimeOf(best)), 1.3);
   // Faults elsewhere do not matter.
-  EXPECT_EQ(PlanOf(Operation::kAllToAll, 0xff00, kGiB, broken)->schedule.ways.last(), 0u);
+  EXPECT_EQ(PlanOf(Operation::kAllToAll, 0xff00, kGiB, broken)->schedule.routes.last(), 0u);
 }
 
 TEST(ExchangeTest, ABrokenCableMakesNothingFasterAtAnySize) {
@@ -220,25 +220,25 @@ TEST(ExchangeTest, SmallMessagesStayWhole) {
 }
 
 // Each rank of a chip sends its blocks over all routes, whole where they can be dealt out.
-TEST(ExchangeTest, RanksShareTheWaysOfTheirChips) {
+TEST(ExchangeTest, RanksShareTheRoutesOfTheirChips) {
   const TorusLinks links = Without({{5, Axis::kX}});
   const std::vector<Member> members = MembersOf(0xffff, 2);
   const auto plan =
       PlanCollective({.operation = Operation::kAllToAll, .bytes = kGiB}, members, links);
   ASSERT_TRUE(plan.ok());
-  const WayTable& ways = plan->schedule.ways;
-  ASSERT_EQ(ways.last() % (16 * 15), 0u);
+  const RouteTable& routes = plan->schedule.routes;
+  ASSERT_EQ(routes.last() % (16 * 15), 0u);
   EXPECT_EQ(plan->schedule.steps[0].size(), 32u * 32u) << "4 messages, 4 parts";
   std::map<std::uint32_t, std::uint64_t> bytes;
   for (const Send& send : plan->schedule.steps[0]) {
-    EXPECT_EQ(send.way == 0, send.from == send.to);
-    bytes[send.way] += send.bytes;
+    EXPECT_EQ(send.route == 0, send.from == send.to);
+    bytes[send.route] += send.bytes;
   }
   bytes.erase(0);
-  for (const auto& [way, sum] : bytes) EXPECT_EQ(sum, bytes.begin()->second);
+  for (const auto& [route, sum] : bytes) EXPECT_EQ(sum, bytes.begin()->second);
 }
 
-TEST(ExchangeTest, LinksCarryWhatTheirWaysSay) {
+TEST(ExchangeTest, LinksCarryWhatTheRoutesSay) {
   const TorusLinks links = Without({{5, Axis::kX}});
   const auto plan = PlanOf(Operation::kAllToAll, 0xffff, 64 * kMiB, links);
   ASSERT_TRUE(plan.ok());
@@ -246,7 +246,7 @@ TEST(ExchangeTest, LinksCarryWhatTheirWaysSay) {
   ASSERT_TRUE(loads.ok());
   std::map<LinkId, std::uint64_t> carried;
   for (const Send& send : plan->schedule.steps[0]) {
-    for (const LinkId link : plan->schedule.ways.Of(send.way)) carried[link] += send.bytes;
+    for (const LinkId link : plan->schedule.routes.Of(send.route)) carried[link] += send.bytes;
   }
   ASSERT_EQ(loads->size(), carried.size());
   std::uint64_t most = 0;
@@ -260,7 +260,7 @@ TEST(ExchangeTest, LinksCarryWhatTheirWaysSay) {
   EXPECT_GE(TransferTime(most, 128'000'000'000) + 8 * LinkTiming{}.hop, flight);
 }
 
-TEST(ExchangeTest, AWayThatLosesALinkUnderWayIsLeftForARoute) {
+TEST(ExchangeTest, AnExplicitRouteThatLosesALinkMeanwhileIsLeftForAnother) {
   const TorusLinks links = Without({{5, Axis::kX}});
   const auto plan = PlanOf(Operation::kAllToAll, 0xffff, 64 * kMiB, links);
   ASSERT_TRUE(plan.ok());
@@ -279,7 +279,7 @@ TEST(ExchangeTest, TheSamePlanComesOutEveryTime) {
   const auto other = PlanOf(Operation::kAllToAll, kHalf, 16 * kMiB, links);
   ASSERT_TRUE(one.ok());
   EXPECT_EQ(one->schedule.steps, other->schedule.steps);
-  EXPECT_EQ(one->schedule.ways, other->schedule.ways);
+  EXPECT_EQ(one->schedule.routes, other->schedule.routes);
   EXPECT_EQ(one->times.end, other->times.end);
 }
 
@@ -297,15 +297,15 @@ TEST(ExchangeTest, WhoIsCutOffIsNamed) {
   }
 }
 
-TEST(WayTableTest, WaysAreNumberedFromOneAndZeroIsNone) {
-  WayTable ways;
-  EXPECT_EQ(ways.last(), 0u);
-  EXPECT_TRUE(ways.Of(0).empty());
-  EXPECT_EQ(ways.Add(std::vector<LinkId>{3, 9}), 1u);
-  EXPECT_EQ(ways.Add(std::vector<LinkId>{7}), 2u);
-  EXPECT_TRUE(std::ranges::equal(ways.Of(1), std::vector<LinkId>{3, 9}));
-  EXPECT_TRUE(std::ranges::equal(ways.Of(2), std::vector<LinkId>{7}));
-  EXPECT_TRUE(ways.Of(0).empty());
+TEST(RouteTableTest, RoutesAreNumberedFromOneAndZeroIsNone) {
+  RouteTable routes;
+  EXPECT_EQ(routes.last(), 0u);
+  EXPECT_TRUE(routes.Of(0).empty());
+  EXPECT_EQ(routes.Add(std::vector<LinkId>{3, 9}), 1u);
+  EXPECT_EQ(routes.Add(std::vector<LinkId>{7}), 2u);
+  EXPECT_TRUE(std::ranges::equal(routes.Of(1), std::vector<LinkId>{3, 9}));
+  EXPECT_TRUE(std::ranges::equal(routes.Of(2), std::vector<LinkId>{7}));
+  EXPECT_TRUE(routes.Of(0).empty());
 }
 
 }  // namespace

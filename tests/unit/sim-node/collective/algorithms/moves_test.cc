@@ -204,7 +204,7 @@ TEST(MovesTest, APermuteTakesOneStepAndABufferOnOneLink) {
   EXPECT_NEAR(MicrosecondsOf(*plan), 1.5 + 128.0 * kMiB / 128 / kGB * 1e6, 0.001);
 }
 
-TEST(MovesTest, ABroadcastTakesTheFastestWay) {
+TEST(MovesTest, ABroadcastTakesTheFastestAlgorithm) {
   const TorusLinks links = Instance();
   const Request small{.operation = Operation::kBroadcast, .bytes = 4096};
   const Request large{.operation = Operation::kBroadcast, .bytes = 64 * kMiB};
@@ -248,7 +248,7 @@ TEST(MovesTest, WhatCannotBeMovedIsRefusedPrecisely) {
             "rdh is no algorithm of all_to_all; expected mesh");
 }
 
-TEST(MovesTest, ABrokenLinkOfTheRingLeadsThePermuteAnotherWayRound) {
+TEST(MovesTest, ABrokenLinkOfTheRingLeadsThePermuteAroundIt) {
   TorusLinks links = Instance();
   const auto cable = TorusLinks::IdOf(ChipIndex(0), torus::Axis::kX, torus::Direction::kPlus);
   ASSERT_TRUE(links.SetCablePermille(cable, 0).ok());
@@ -264,7 +264,7 @@ TEST(MovesTest, ABrokenLinkOfTheRingLeadsThePermuteAnotherWayRound) {
   EXPECT_NEAR(time(0b0011'0011, 128 * kMiB), 1.5 + 128.0 * kMiB / 128 / kGB * 1e6, 0.001);
 }
 
-TEST(MovesTest, ChipsThatNoRingJoinsPermuteOnTheWayRoundThem) {
+TEST(MovesTest, ChipsThatNoRingJoinsPermuteOnAPathRoundThem) {
   const TorusLinks links = Instance();
   for (const ChipMask mask : {ChipMask{0b111}, ChipMask{0xfffe}, ChipMask{0b1010'0101}}) {
     const std::vector<Member> members = MembersOf(mask, 2);

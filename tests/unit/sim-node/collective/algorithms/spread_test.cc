@@ -118,13 +118,13 @@ TEST(SpreadTest, RandomNetworksOfRandomSpeedsObeyTheRules) {
   }
 }
 
-TEST(SpreadTest, WhereNoWayLeadsThereIsNoAnswer) {
-  const std::vector<Channel> one_way = {{0, 1, 1}, {1, 2, 1}};
-  EXPECT_TRUE(Spread({0}, one_way, 3).has_value());
-  EXPECT_FALSE(Spread({1}, one_way, 3).has_value());
-  EXPECT_FALSE(Spread({0, 1, 2}, one_way, 3).has_value());
+TEST(SpreadTest, WhereNoPathLeadsThereIsNoAnswer) {
+  const std::vector<Channel> directed = {{0, 1, 1}, {1, 2, 1}};
+  EXPECT_TRUE(Spread({0}, directed, 3).has_value());
+  EXPECT_FALSE(Spread({1}, directed, 3).has_value());
+  EXPECT_FALSE(Spread({0, 1, 2}, directed, 3).has_value());
   EXPECT_TRUE(Spread({0, 0}, {}, 1)->empty());
-  EXPECT_TRUE(Spread({}, one_way, 3)->empty());
+  EXPECT_TRUE(Spread({}, directed, 3)->empty());
 }
 
 TEST(SpreadTest, TheSameQuestionHasTheSameAnswer) {

@@ -99,7 +99,7 @@ TEST(ParticipantTest, WhatOneNodeKnowsOfItsBrokenLinkAllTakeIntoAccount) {
   }
 }
 
-TEST(ParticipantTest, ExchangesAroundDamageGoTheSameWaysInAllProcesses) {
+TEST(ParticipantTest, ExchangesAroundDamageTakeTheSameRoutesInAllProcesses) {
   const Pods pods = WholeUltraServer(4);
   TorusLinks damaged = UltraServer();
   const LinkId broken =
@@ -116,7 +116,7 @@ TEST(ParticipantTest, ExchangesAroundDamageGoTheSameWaysInAllProcesses) {
     const auto alone = PlanCollective(specs[i].request, MembersOf(kAllChips, 4), damaged);
     ASSERT_TRUE(alone.ok());
     if (i == 0) {
-      EXPECT_GT(alone->schedule.ways.last(), 0u);
+      EXPECT_GT(alone->schedule.routes.last(), 0u);
     }
     for (const auto& of_rank : results) {
       ASSERT_TRUE(of_rank[i].ok()) << of_rank[i].status();
@@ -209,7 +209,7 @@ TEST(ParticipantTest, AParticipantThatDiesInTheMiddleEndsItForAll) {
   for (const auto& of_rank : results) EXPECT_FALSE(of_rank[0].ok());
 }
 
-TEST(ParticipantTest, AWrongBitOnTheWayIsCountedByEverybody) {
+TEST(ParticipantTest, AWrongBitInTransitIsCountedByEverybody) {
   const Pods pods = WholeUltraServer(1);
   Exchange exchange;
   bool done = false;

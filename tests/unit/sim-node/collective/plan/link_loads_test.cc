@@ -20,7 +20,7 @@ constexpr Operation kAll[] = {Operation::kAllReduce,     Operation::kAllGather,
                               Operation::kReduceScatter, Operation::kAllToAll,
                               Operation::kBroadcast,     Operation::kSendReceive};
 
-TEST(LinkLoadsTest, ARingOfTwoStepsOnTwoChipsLoadsOneLinkEachWay) {
+TEST(LinkLoadsTest, ARingOfTwoStepsOnTwoChipsLoadsOneLinkInEachDirection) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0b11), links);
   ASSERT_TRUE(plan.ok()) << plan.status();
