@@ -31,28 +31,28 @@ std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layou
 
 std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
                             const Layout& layout, Slice slice) {
-  std::vector<std::vector<ChipIndex>> lanes;
+  std::vector<std::vector<ChipIndex>> channels;
   for (auto& ring : set.Rings(links)) {
-    lanes.push_back(ring);
+    channels.push_back(ring);
     std::reverse(ring.begin(), ring.end());
-    lanes.push_back(std::move(ring));
+    channels.push_back(std::move(ring));
   }
   const std::size_t n = set.size();
-  const Cutter cutter(layout, std::vector<std::uint32_t>(lanes.size(), 1), slice);
+  const Cutter cutter(layout, std::vector<std::uint32_t>(channels.size(), 1), slice);
   std::vector<std::size_t> place(64);
   for (const ChipIndex chip : set.chips()) {
     place[static_cast<std::size_t>(chip.value())] = set.PlaceOf(chip);
   }
   std::vector<Step> steps(n - 1);
   for (std::size_t t = 0; t + 1 < n; ++t) {
-    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    for (std::size_t channel = 0; channel < channels.size(); ++channel) {
       for (std::size_t i = 0; i < n; ++i) {
         // The owner of the block that place i passes on: in all-gather it starts with its own, in
         // reduce-scatter it ends with receiving its own.
         const std::size_t behind = phase == Phase::kReduceScatter ? t + 1 : t;
-        const ChipIndex owner = lanes[lane][(i + n - behind) % n];
-        cutter.Append(steps[t], lanes[lane][i], lanes[lane][(i + 1) % n],
-                      place[static_cast<std::size_t>(owner.value())], lane, ActionOf(phase));
+        const ChipIndex owner = channels[channel][(i + n - behind) % n];
+        cutter.Append(steps[t], channels[channel][i], channels[channel][(i + 1) % n],
+                      place[static_cast<std::size_t>(owner.value())], channel, ActionOf(phase));
       }
     }
   }
@@ -139,20 +139,20 @@ namespace {
 
 // One swap of halving: over the dimension `across`, after those of `before`.
 struct Swap {
-  std::size_t lane;
+  std::size_t channel;
   std::size_t step;
   std::size_t before;
   std::size_t across;
 };
 
-std::vector<Swap> SwapsOf(const std::vector<Lane>& lanes) {
+std::vector<Swap> SwapsOf(const std::vector<Channel>& channels) {
   std::vector<Swap> swaps;
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+  for (std::size_t channel = 0; channel < channels.size(); ++channel) {
     std::size_t before = 0;
-    for (std::size_t depth = 0; depth < lanes[lane].order.size(); ++depth) {
-      const std::size_t across = std::size_t{1} << lanes[lane].order[depth];
-      swaps.push_back({.lane = lane,
-                       .step = static_cast<std::size_t>(lanes[lane].step[depth]),
+    for (std::size_t depth = 0; depth < channels[channel].order.size(); ++depth) {
+      const std::size_t across = std::size_t{1} << channels[channel].order[depth];
+      swaps.push_back({.channel = channel,
+                       .step = static_cast<std::size_t>(channels[channel].step[depth]),
                        .before = before,
                        .across = across});
       before |= across;
@@ -161,9 +161,9 @@ std::vector<Swap> SwapsOf(const std::vector<Lane>& lanes) {
   return swaps;
 }
 
-std::vector<std::uint32_t> WeightsOf(const std::vector<Lane>& lanes) {
+std::vector<std::uint32_t> WeightsOf(const std::vector<Channel>& channels) {
   std::vector<std::uint32_t> weights;
-  for (const Lane& lane : lanes) weights.push_back(lane.weight);
+  for (const Channel& channel : channels) weights.push_back(channel.weight);
   return weights;
 }
 
@@ -188,27 +188,27 @@ namespace {
 
 // The channels of `layout` if no chip's block is fixed: each channel has a part of the buffer to
 // itself, cut such that the data of one exchange is contiguous.
-class LaneRanges {
+class ChannelRanges {
  public:
-  LaneRanges(const Layout& layout, const std::vector<Lane>& lanes, Slice slice)
-      : lanes_(lanes),
+  ChannelRanges(const Layout& layout, const std::vector<Channel>& channels, Slice slice)
+      : channels_(channels),
         // The whole buffer is one block, cut into stripes and channels as blocks are.
-        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(lanes),
+        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(channels),
               slice),
         element_bytes_(layout.element_bytes) {}
 
   // Returns the message with all blocks that the chip with address `to` is to have after the
   // exchange: those whose addresses equal its own in the dimensions so far.
   Send Message(const Swap& swap, std::size_t depth, std::size_t to) const {
-    const std::vector<int>& order = lanes_[swap.lane].order;
+    const std::vector<int>& order = channels_[swap.channel].order;
     std::uint64_t prefix = 0;
     for (std::size_t d = 0; d <= depth; ++d) {
       prefix = prefix << 1U | (to >> static_cast<std::size_t>(order[d]) & 1U);
     }
-    const auto [first, last] = ends_.Range(0, swap.lane);
-    const auto at = [&, lane_first = first, lane_last = last](std::uint64_t part) {
-      const Wide whole = static_cast<Wide>(lane_last - lane_first) * part;
-      return lane_first + static_cast<std::uint64_t>(whole >> (depth + 1));
+    const auto [first, last] = ends_.Range(0, swap.channel);
+    const auto at = [&, channel_first = first, channel_last = last](std::uint64_t part) {
+      const Wide whole = static_cast<Wide>(channel_last - channel_first) * part;
+      return channel_first + static_cast<std::uint64_t>(whole >> (depth + 1));
     };
     const std::uint64_t begin = at(prefix) * element_bytes_;
     return {.from = ChipIndex(0),
@@ -220,7 +220,7 @@ class LaneRanges {
   }
 
  private:
-  const std::vector<Lane>& lanes_;
+  const std::vector<Channel>& channels_;
   Cutter ends_;
   std::uint64_t element_bytes_;
 };
@@ -228,11 +228,12 @@ class LaneRanges {
 }  // namespace
 
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Lane>& lanes, Slice slice) {
+                               const Layout& layout, const std::vector<Channel>& channels,
+                               Slice slice) {
   const std::vector<std::size_t> places = PlacesOf(set, torus);
-  const std::vector<Swap> swaps = SwapsOf(lanes);
-  const Cutter cutter(layout, WeightsOf(lanes), slice);
-  const LaneRanges ranges(layout, lanes, slice);
+  const std::vector<Swap> swaps = SwapsOf(channels);
+  const Cutter cutter(layout, WeightsOf(channels), slice);
+  const ChannelRanges ranges(layout, channels, slice);
   // All-gather undoes reduce-scatter: last exchange first.
   const bool gathers = phase == Phase::kAllGather;
   std::vector<Step> steps(StepCount(swaps));
@@ -264,7 +265,7 @@ std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Sha
       }
       for (std::size_t block = 0; block < places.size(); ++block) {
         if (((block ^ side) & fixed) != 0) continue;
-        cutter.Append(step, sender, receiver, places[block], swap.lane, ActionOf(phase));
+        cutter.Append(step, sender, receiver, places[block], swap.channel, ActionOf(phase));
       }
     }
   }
@@ -272,12 +273,12 @@ std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Sha
 }
 
 std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
-                               const std::vector<Lane>& lanes) {
+                               const std::vector<Channel>& channels) {
   const std::vector<std::size_t> places = PlacesOf(set, torus);
   const auto root = static_cast<std::size_t>(
       std::find(places.begin(), places.end(), std::size_t{0}) - places.begin());
-  const std::vector<Swap> swaps = SwapsOf(lanes);
-  const Cutter cutter(layout, WeightsOf(lanes));
+  const std::vector<Swap> swaps = SwapsOf(channels);
+  const Cutter cutter(layout, WeightsOf(channels));
   std::vector<Step> steps(StepCount(swaps));
   for (const Swap& swap : swaps) {
     const std::size_t fixed = swap.before | swap.across;
@@ -287,7 +288,7 @@ std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, co
       for (std::size_t block = 0; block < places.size(); ++block) {
         if (((block ^ to) & fixed) != 0) continue;
         cutter.Append(steps[swap.step], set.chips()[places[from]], set.chips()[places[to]],
-                      places[block], swap.lane, Action::kCopy);
+                      places[block], swap.channel, Action::kCopy);
       }
     }
   }
@@ -305,7 +306,7 @@ std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
     case Algorithm::kRdh:
       TAHOMA_CHECK(set.box() != nullptr);
       return HalvingSteps(phase, set, links.torus(), layout,
-                          BalancedLanes(*set.box(), links.torus()), slice);
+                          BalancedChannels(*set.box(), links.torus()), slice);
     default:
       TAHOMA_CHECK(algorithm == Algorithm::kRing || algorithm == Algorithm::kKangaRing);
       return RingSteps(phase, set, links, layout, slice);

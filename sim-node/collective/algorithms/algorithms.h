@@ -9,7 +9,7 @@
 //
 // mesh       every chip sends to every other directly, one step; the hardware forwards
 // rdh        recursive halving and doubling over the dimensions of the hypercube that a box is, one
-//            link per step; lanes.h says how channels fill all links
+//            link per step; channels.h says how channels fill all links
 // ring       round Hamiltonian cycles in both directions, n - 1 steps
 //            (docs/reference/collectives.md#cycles-of-an-instance, #cycles-of-an-ultraserver)
 // kangaring  the same cycles; two and two ranks of a chip act as one (chip_cost.h). For chips with
@@ -30,8 +30,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim-node/collective/algorithms/channels.h"
 #include "sim-node/collective/algorithms/chip_set.h"
-#include "sim-node/collective/algorithms/lanes.h"
 #include "sim-node/collective/schedule/schedule.h"
 #include "sim-node/link/torus_links.h"
 
@@ -88,19 +88,19 @@ class Cutter {
   std::vector<std::uint64_t> bounds_;  // in bytes, parts_ + 1 for each block
 };
 
-// Returns the steps of mesh, of rdh with BalancedLanes (needs set.box()), or of ring (kangaring is
-// the same). Steps may be empty when a block has fewer elements than parts.
+// Returns the steps of mesh, of rdh with BalancedChannels (needs set.box()), or of ring (kangaring
+// is the same). Steps may be empty when a block has fewer elements than parts.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
                         const TorusLinks& links, const Layout& layout, Slice slice = {});
 
 // Returns the steps of rdh with these channels.
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Lane>& lanes,
+                               const Layout& layout, const std::vector<Channel>& channels,
                                Slice slice = {});
 
 // Returns the steps that bring each block of the first chip's buffer to its owner: halving, in
 // which only chips that have received data send. Needs set.box().
 std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
-                               const std::vector<Lane>& lanes);
+                               const std::vector<Channel>& channels);
 
 }  // namespace tahoma::sim

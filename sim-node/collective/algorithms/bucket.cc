@@ -43,12 +43,13 @@ ChipIndex Moved(const torus::Shape& torus, ChipIndex chip, Axis axis, int by) {
   return torus.IndexOf(at);
 }
 
-void AppendLeg(const Sends& sends, const Cutter& cutter, std::size_t part, const BucketLane& lane,
-               std::size_t leg_number, std::size_t delay, std::vector<Step>& steps) {
-  const BucketLeg& leg = lane.legs[leg_number];
-  const int sign = lane.direction == Direction::kPlus ? 1 : -1;
+void AppendLeg(const Sends& sends, const Cutter& cutter, std::size_t part,
+               const BucketChannel& channel, std::size_t leg_number, std::size_t delay,
+               std::vector<Step>& steps) {
+  const BucketLeg& leg = channel.legs[leg_number];
+  const int sign = channel.direction == Direction::kPlus ? 1 : -1;
   std::vector<Axis> before;
-  for (std::size_t i = 0; i < leg_number; ++i) before.push_back(lane.legs[i].axis);
+  for (std::size_t i = 0; i < leg_number; ++i) before.push_back(channel.legs[i].axis);
   for (const ChipIndex from : sends.set.chips()) {
     const int at = sends.torus.CoordOf(from).along(leg.axis);
     for (int t = 0; t < kSide - 1; ++t) {
@@ -62,41 +63,42 @@ void AppendLeg(const Sends& sends, const Cutter& cutter, std::size_t part, const
   }
 }
 
-BucketLane Ringed(const std::vector<Axis>& axes, std::size_t first_step, Direction direction,
-                  std::uint32_t weight) {
-  BucketLane lane{.legs = {}, .direction = direction, .weight = weight};
+BucketChannel Ringed(const std::vector<Axis>& axes, std::size_t first_step, Direction direction,
+                     std::uint32_t weight) {
+  BucketChannel channel{.legs = {}, .direction = direction, .weight = weight};
   for (const Axis axis : axes) {
-    lane.legs.push_back({.axis = axis, .first_step = first_step});
+    channel.legs.push_back({.axis = axis, .first_step = first_step});
     first_step += kRingSteps;
   }
-  return lane;
+  return channel;
 }
 
 }  // namespace
 
-std::vector<BucketLane> BucketLanes(bool pipelined) {
-  std::vector<BucketLane> lanes;
+std::vector<BucketChannel> BucketChannels(bool pipelined) {
+  std::vector<BucketChannel> channels;
   for (const Direction direction : torus::kDirections) {
     for (const auto& [one, other] :
          {std::pair(Axis::kX, Axis::kY), std::pair(Axis::kY, Axis::kX)}) {
       if (pipelined) {
-        lanes.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 59));
-        lanes.push_back(Ringed({Axis::kZ, one, other}, 0, direction, 16));
+        channels.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 59));
+        channels.push_back(Ringed({Axis::kZ, one, other}, 0, direction, 16));
         continue;
       }
-      lanes.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 80));
+      channels.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 80));
       // These steps run beside the first class's first three, and beside the next, in which it
       // sends a quarter.
       for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
-        BucketLane lane = Ringed({Axis::kZ}, turn * kRingSteps, direction, turn == 0 ? 20 : 5);
-        lane.legs.push_back({.axis = one, .first_step = 2 * kRingSteps + turn, .direct = true});
-        lane.legs.push_back(
+        BucketChannel channel =
+            Ringed({Axis::kZ}, turn * kRingSteps, direction, turn == 0 ? 20 : 5);
+        channel.legs.push_back({.axis = one, .first_step = 2 * kRingSteps + turn, .direct = true});
+        channel.legs.push_back(
             {.axis = other, .first_step = 2 * kRingSteps + turn + 1, .direct = true});
-        lanes.push_back(std::move(lane));
+        channels.push_back(std::move(channel));
       }
     }
   }
-  return lanes;
+  return channels;
 }
 
 std::vector<Step> BucketSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
@@ -106,15 +108,15 @@ std::vector<Step> BucketSteps(Phase phase, const ChipSet& set, const torus::Shap
   for (std::size_t chip = 0; chip < set.size(); ++chip) {
     sends.places.push_back(set.PlaceOf(ChipIndex(static_cast<int>(chip))));
   }
-  const std::vector<BucketLane> lanes = BucketLanes(slices > 1);
+  const std::vector<BucketChannel> channels = BucketChannels(slices > 1);
   std::vector<std::uint32_t> weights;
-  for (const BucketLane& lane : lanes) weights.push_back(lane.weight);
+  for (const BucketChannel& channel : channels) weights.push_back(channel.weight);
   std::vector<Step> steps(3 * kRingSteps + slices - 1);
   for (std::size_t slice = 0; slice < slices; ++slice) {
     const Cutter cutter(layout, weights, {.index = slice, .count = slices});
-    for (std::size_t part = 0; part < lanes.size(); ++part) {
-      for (std::size_t leg = 0; leg < lanes[part].legs.size(); ++leg) {
-        AppendLeg(sends, cutter, part, lanes[part], leg, slice, steps);
+    for (std::size_t part = 0; part < channels.size(); ++part) {
+      for (std::size_t leg = 0; leg < channels[part].legs.size(); ++leg) {
+        AppendLeg(sends, cutter, part, channels[part], leg, slice, steps);
       }
     }
   }

@@ -32,13 +32,13 @@ struct BucketLeg {
 };
 
 // A channel: a part of each buffer stripe with a route of its own.
-struct BucketLane {
+struct BucketChannel {
   std::vector<BucketLeg> legs;
   torus::Direction direction = torus::Direction::kPlus;  // round the rings
   std::uint32_t weight = 1;
 };
 
-std::vector<BucketLane> BucketLanes(bool pipelined);
+std::vector<BucketChannel> BucketChannels(bool pipelined);
 
 // The set must be a whole UltraServer.
 std::vector<Step> BucketSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,

@@ -3,10 +3,9 @@
 //
 //   for (const std::vector<torus::ChipIndex>& cycle : UltraServerCycles()) ...   // 64 chips each
 //
-// An X/Y link is two lanes of 64 GB/s, a Z link one. The cycles use every lane once: each X/Y link
-// is in two of them, each Z link in one (docs/reference/collectives.md#cycles-of-an-ultraserver).
-// Used in both directions, with a tenth of the data each, they carry the 640 GB/s that a chip's
-// links do.
+// An X/Y link has a rate of twice 64 GB/s, a Z link of once. So each X/Y link is in two of the
+// cycles, each Z link in one (docs/reference/collectives.md#cycles-of-an-ultraserver). Used in both
+// directions, with a tenth of the data each, they carry the 640 GB/s that a chip's links do.
 //
 // Thread safety: pure functions.
 

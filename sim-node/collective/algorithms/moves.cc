@@ -177,15 +177,15 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
                const collective::Routes& routes, std::uint64_t element_bytes, RouteTable& table) {
   const std::uint32_t parts = routes.parts();
   TAHOMA_CHECK(parts > 0);
-  struct Lanes {
+  struct PairRoutes {
     std::uint32_t blocks = 0;
     std::uint32_t first = 0;  // number of the first part's route
     std::uint32_t dealt = 0;
   };
-  std::vector<Lanes> lanes(std::size_t{kUnitChips} * kUnitChips);
+  std::vector<PairRoutes> of_pair(std::size_t{kUnitChips} * kUnitChips);
   for (std::size_t demand = 0; demand < demands.size(); ++demand) {
     const auto& [from, to, blocks] = demands[demand];
-    lanes[std::size_t{from} * kUnitChips + to] = {.blocks = blocks, .first = table.last() + 1};
+    of_pair[std::size_t{from} * kUnitChips + to] = {.blocks = blocks, .first = table.last() + 1};
     for (std::uint32_t part = 0; part < parts; ++part) {
       const std::span<const collective::Arc> route = routes.Route(demand, part);
       table.Add(std::vector<LinkId>(route.begin(), route.end()));  // arcs have the numbers of links
@@ -193,7 +193,7 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
   }
   Step split;
   for (Send send : step) {
-    Lanes& own = lanes[PairOf(send)];
+    PairRoutes& own = of_pair[PairOf(send)];
     if (own.blocks % parts == 0) {  // within a chip too: it has none
       if (own.blocks != 0) send.route = own.first + own.dealt++ % parts;
       split.push_back(send);
@@ -221,7 +221,7 @@ std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const 
   if (algorithm == Algorithm::kMesh) return DirectSteps(set, layout, /*whole=*/true);
   std::vector<Step> steps =
       algorithm == Algorithm::kRdh
-          ? ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()))
+          ? ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()))
           : DirectSteps(set, layout, /*whole=*/false);
   std::vector<Step> spread = Steps(algorithm, Phase::kAllGather, set, links, layout);
   std::move(spread.begin(), spread.end(), std::back_inserter(steps));

@@ -23,13 +23,12 @@ class Pieces {
 
 class Greedy {
  public:
-  Greedy(const std::vector<std::size_t>& owners, const std::vector<Channel>& channels,
-         std::size_t chips)
-      : channels_(channels),
+  Greedy(const std::vector<std::size_t>& owners, const std::vector<Edge>& edges, std::size_t chips)
+      : edges_(edges),
         has_(chips, Pieces(owners.size())),
         promised_(chips, Pieces(owners.size())),
         copies_(owners.size(), 1),
-        free_at_(channels.size(), 0),
+        free_at_(edges.size(), 0),
         missing_((chips - 1) * owners.size()) {
     for (std::size_t piece = 0; piece < owners.size(); ++piece) {
       has_[owners[piece]].Add(piece);
@@ -37,39 +36,39 @@ class Greedy {
     }
   }
 
-  std::optional<std::vector<Carriage>> Run() {
+  std::optional<std::vector<PieceSend>> Run() {
     while (missing_ > 0) {
       Land();
       const bool started = Start();
       if (!started && flying_.empty() && missing_ > 0) return std::nullopt;
       ++now_;
     }
-    return std::move(carriages_);
+    return std::move(sends_);
   }
 
  private:
   // Pieces that have arrived by the beginning of this step can be sent on.
   void Land() {
-    std::erase_if(flying_, [this](const Carriage& one) {
-      const Channel& channel = channels_[one.channel];
-      if (one.begin + channel.steps > now_) return false;
-      has_[channel.to].Add(one.piece);
+    std::erase_if(flying_, [this](const PieceSend& one) {
+      const Edge& edge = edges_[one.edge];
+      if (one.begin + edge.steps > now_) return false;
+      has_[edge.to].Add(one.piece);
       return true;
     });
   }
 
-  // Pieces that the channel's sender has and that nobody has promised its receiver, of one word.
-  std::uint64_t Choice(const Channel& channel, std::size_t word) const {
-    return has_[channel.from].word(word) & ~promised_[channel.to].word(word);
+  // Pieces that the edge's sender has and that nobody has promised its receiver, of one word.
+  std::uint64_t Choice(const Edge& edge, std::size_t word) const {
+    return has_[edge.from].word(word) & ~promised_[edge.to].word(word);
   }
 
   bool Start() {
-    std::vector<std::pair<int, std::size_t>> idle;  // choice, channel
-    for (std::size_t i = 0; i < channels_.size(); ++i) {
+    std::vector<std::pair<int, std::size_t>> idle;  // choice, edge
+    for (std::size_t i = 0; i < edges_.size(); ++i) {
       if (free_at_[i] > now_) continue;
       int choice = 0;
       for (std::size_t word = 0; word < words(); ++word) {
-        choice += std::popcount(Choice(channels_[i], word));
+        choice += std::popcount(Choice(edges_[i], word));
       }
       if (choice > 0) idle.emplace_back(choice, i);
     }
@@ -82,11 +81,11 @@ class Greedy {
   }
 
   bool Carry(std::size_t i) {
-    const Channel& channel = channels_[i];
+    const Edge& edge = edges_[i];
     std::size_t rarest = copies_.size();
     std::uint64_t ties = 0;
     for (std::size_t word = 0; word < words(); ++word) {
-      for (std::uint64_t left = Choice(channel, word); left != 0; left &= left - 1) {
+      for (std::uint64_t left = Choice(edge, word); left != 0; left &= left - 1) {
         const std::size_t piece = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
         if (rarest == copies_.size() || copies_[piece] < copies_[rarest]) {
           rarest = piece;
@@ -96,36 +95,35 @@ class Greedy {
         }
       }
     }
-    if (rarest == copies_.size()) return false;  // another channel has just promised it
-    promised_[channel.to].Add(rarest);
+    if (rarest == copies_.size()) return false;  // another edge has just promised it
+    promised_[edge.to].Add(rarest);
     ++copies_[rarest];
     --missing_;
-    free_at_[i] = now_ + channel.steps;
-    flying_.push_back({.piece = rarest, .channel = i, .begin = now_});
-    carriages_.push_back(flying_.back());
+    free_at_[i] = now_ + edge.steps;
+    flying_.push_back({.piece = rarest, .edge = i, .begin = now_});
+    sends_.push_back(flying_.back());
     return true;
   }
 
   std::size_t words() const { return has_.front().word_count(); }
 
-  const std::vector<Channel>& channels_;
+  const std::vector<Edge>& edges_;
   std::vector<Pieces> has_;
   std::vector<Pieces> promised_;      // what a chip has or is being sent
   std::vector<std::size_t> copies_;   // of each piece, promised ones included
-  std::vector<std::size_t> free_at_;  // step, by channel
+  std::vector<std::size_t> free_at_;  // step, by edge
   std::size_t missing_;               // promises that are still to be made
   std::size_t now_ = 0;
-  std::vector<Carriage> flying_;
-  std::vector<Carriage> carriages_;
+  std::vector<PieceSend> flying_;
+  std::vector<PieceSend> sends_;
   Rng rng_{1};  // breaks ties; any number does
 };
 
 }  // namespace
 
-std::optional<std::vector<Carriage>> Spread(const std::vector<std::size_t>& owners,
-                                            const std::vector<Channel>& channels,
-                                            std::size_t chips) {
-  return Greedy(owners, channels, chips).Run();
+std::optional<std::vector<PieceSend>> Spread(const std::vector<std::size_t>& owners,
+                                             const std::vector<Edge>& edges, std::size_t chips) {
+  return Greedy(owners, edges, chips).Run();
 }
 
 }  // namespace tahoma::sim

@@ -59,24 +59,25 @@ std::vector<StepOutline> MeshOutline(const torus::Box& box, const TorusLinks& li
   return {step};
 }
 
-std::vector<StepOutline> HalvingOutline(const std::vector<Lane>& lanes, const torus::Box& box,
+std::vector<StepOutline> HalvingOutline(const std::vector<Channel>& channels, const torus::Box& box,
                                         const TorusLinks& links, std::uint64_t bytes) {
   const std::vector<Axis> axes = AxesOf(box, links.torus());
   std::uint64_t total = 0;
   std::size_t count = 0;
-  for (const Lane& lane : lanes) {
-    total += lane.weight;
-    if (!lane.step.empty()) {
-      count = std::max(count, static_cast<std::size_t>(lane.step.back()) + 1);
+  for (const Channel& channel : channels) {
+    total += channel.weight;
+    if (!channel.step.empty()) {
+      count = std::max(count, static_cast<std::size_t>(channel.step.back()) + 1);
     }
   }
   // Weights that go over each dimension, in 2^-64ths: depth d sends 2^-(d + 1) of the buffer.
   constexpr int kMaxDepth = 6;
   std::vector<std::array<std::uint64_t, kMaxDepth>> weights(count);
-  for (const Lane& lane : lanes) {
-    for (std::size_t depth = 0; depth < lane.order.size(); ++depth) {
-      weights[static_cast<std::size_t>(lane.step[depth])].at(static_cast<std::size_t>(
-          lane.order[depth])) += static_cast<std::uint64_t>(lane.weight) << (kMaxDepth - depth - 1);
+  for (const Channel& channel : channels) {
+    for (std::size_t depth = 0; depth < channel.order.size(); ++depth) {
+      weights[static_cast<std::size_t>(channel.step[depth])].at(
+          static_cast<std::size_t>(channel.order[depth])) +=
+          static_cast<std::uint64_t>(channel.weight) << (kMaxDepth - depth - 1);
     }
   }
   std::vector<StepOutline> steps;
@@ -122,18 +123,18 @@ std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links
 std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t bytes,
                                        std::size_t slices) {
   constexpr std::uint64_t kSide = 4;
-  const std::vector<BucketLane> lanes = BucketLanes(slices > 1);
+  const std::vector<BucketChannel> channels = BucketChannels(slices > 1);
   std::uint64_t total = 0;
-  for (const BucketLane& lane : lanes) total += lane.weight;
+  for (const BucketChannel& channel : channels) total += channel.weight;
   struct Load {
     std::array<double, kAxisCount> part{};  // of the buffer, on one link of the axis
     double sent = 0;
     int links = 1;
   };
   std::vector<Load> loads(3 * (kSide - 1) + slices - 1);
-  for (const BucketLane& lane : lanes) {
-    double left = static_cast<double>(lane.weight) / static_cast<double>(total * slices);
-    for (const BucketLeg& leg : lane.legs) {
+  for (const BucketChannel& channel : channels) {
+    double left = static_cast<double>(channel.weight) / static_cast<double>(total * slices);
+    for (const BucketLeg& leg : channel.legs) {
       for (std::size_t slice = 0; slice < slices; ++slice) {
         for (std::size_t t = 0; t < (leg.direct ? 1 : kSide - 1); ++t) {
           Load& load = loads[leg.first_step + slice + t];

@@ -1,7 +1,7 @@
 // Estimates how long a plan will take on a healthy box, without making its messages: by closed
 // forms, in microseconds of the host rather than milliseconds.
 //
-//   const std::vector<StepOutline> phase = HalvingOutline(lanes, box, links, bytes);
+//   const std::vector<StepOutline> phase = HalvingOutline(channels, box, links, bytes);
 //   const VirtualDuration time = EstimateTime({.steps = ..., .slices = 2}, links.timing());
 //
 // The choice between algorithms rests on it; what is chosen is then timed message by message. The
@@ -17,8 +17,8 @@
 
 #include "lib/torus/box.h"
 #include "sim-node/collective/algorithms/bucket.h"
+#include "sim-node/collective/algorithms/channels.h"
 #include "sim-node/collective/algorithms/chip_set.h"
-#include "sim-node/collective/algorithms/lanes.h"
 #include "sim-node/collective/schedule/schedule.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/torus_links.h"
@@ -36,7 +36,7 @@ struct StepOutline {
 // backwards.
 std::vector<StepOutline> MeshOutline(const torus::Box& box, const TorusLinks& links,
                                      std::uint64_t bytes);
-std::vector<StepOutline> HalvingOutline(const std::vector<Lane>& lanes, const torus::Box& box,
+std::vector<StepOutline> HalvingOutline(const std::vector<Channel>& channels, const torus::Box& box,
                                         const TorusLinks& links, std::uint64_t bytes);
 std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links,
                                      std::uint64_t bytes);

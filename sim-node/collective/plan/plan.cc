@@ -72,8 +72,8 @@ std::vector<Phase> PhasesOf(Operation operation) {
 struct Variant {
   Algorithm algorithm = Algorithm::kMesh;
   std::size_t slices = 1;
-  std::vector<Lane> lanes = {};  // of rdh
-  std::size_t buckets = 1;       // stripes of bucket that follow one another
+  std::vector<Channel> channels = {};  // of rdh
+  std::size_t buckets = 1;             // stripes of bucket that follow one another
 };
 
 // The facts that all plans of one request share.
@@ -363,7 +363,7 @@ absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) 
     for (const Phase phase : PhasesOf(asked.request.operation)) {
       std::vector<Step> steps =
           variant.algorithm == Algorithm::kRdh
-              ? HalvingSteps(phase, asked.set, torus, layout, variant.lanes, slice)
+              ? HalvingSteps(phase, asked.set, torus, layout, variant.channels, slice)
           : variant.algorithm == Algorithm::kBucket
               ? BucketSteps(phase, asked.set, torus, layout, variant.buckets)
               : Steps(variant.algorithm, phase, asked.set, asked.links, layout, slice);
@@ -379,7 +379,7 @@ std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant
     case Algorithm::kMesh:
       return MeshOutline(*asked.set.box(), asked.links, bytes);
     case Algorithm::kRdh:
-      return HalvingOutline(variant.lanes, *asked.set.box(), asked.links, bytes);
+      return HalvingOutline(variant.channels, *asked.set.box(), asked.links, bytes);
     case Algorithm::kBucket:
       return BucketOutline(asked.links, bytes, variant.buckets);
     default:
@@ -421,10 +421,10 @@ std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
   }
   if (algorithm == Algorithm::kRdh) {
     const bool aws = asked.options.mode == PlanMode::kAws;
-    variants[0].lanes = aws ? SlowLastLanes(*box, torus) : BalancedLanes(*box, torus);
-    std::vector<Lane> staggered = StaggeredLanes(*box, torus);
-    if (!aws && !asked.options.few_lanes && !staggered.empty()) {
-      variants.push_back({.algorithm = algorithm, .lanes = std::move(staggered)});
+    variants[0].channels = aws ? SlowLastChannels(*box, torus) : BalancedChannels(*box, torus);
+    std::vector<Channel> staggered = StaggeredChannels(*box, torus);
+    if (!aws && !asked.options.few_channels && !staggered.empty()) {
+      variants.push_back({.algorithm = algorithm, .channels = std::move(staggered)});
     }
   }
   // A single step has nothing to overlap with, and Neuron's algorithms are taken as described.

@@ -47,7 +47,7 @@ struct PlanOptions {
   ChipCosts costs{};
   int slices = 0;  // 1 to kMaxSlices; 0 = what is fastest
   // rdh with few channels even where more are faster (6 % on 4x4x4): a quarter of the messages.
-  bool few_lanes = false;
+  bool few_channels = false;
   // Every message of an exchange takes one route, around damage too, as Neuron's are assumed to.
   bool one_route = false;
 };

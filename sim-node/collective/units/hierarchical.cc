@@ -80,7 +80,7 @@ class PaddedSteps {
                   .type = request_.type};
     PlanOptions options = choice_.options;
     options.slices = 1;
-    options.few_lanes = true;  // the schedules of five chunk counts are made and timed
+    options.few_channels = true;  // the schedules of five chunk counts are made and timed
     std::optional<Algorithm> algorithm = choice_.inside;
     if (!algorithm) {
       TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
@@ -109,14 +109,14 @@ class PaddedSteps {
     }
     AddWork(straight, set, links);
     if (set.box() == nullptr) return Worked(std::move(straight));
-    Schedule lanes;
-    lanes.steps =
-        ScatterSteps(set, links.torus(), layout, BalancedLanes(*set.box(), links.torus()));
-    AddWork(lanes, set, links);
+    Schedule channels;
+    channels.steps =
+        ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
+    AddWork(channels, set, links);
     TAHOMA_ASSIGN_OR_RETURN(const auto straight_times, TimeSchedules({&straight}, links));
-    TAHOMA_ASSIGN_OR_RETURN(const auto lanes_times, TimeSchedules({&lanes}, links));
-    return Worked(straight_times[0].end < lanes_times[0].end ? std::move(straight)
-                                                             : std::move(lanes));
+    TAHOMA_ASSIGN_OR_RETURN(const auto channels_times, TimeSchedules({&channels}, links));
+    return Worked(straight_times[0].end < channels_times[0].end ? std::move(straight)
+                                                                : std::move(channels));
   }
 
   void AddWork(Schedule& schedule, const ChipSet& set, const TorusLinks& links) const {

@@ -63,11 +63,12 @@ TEST(EstimateTest, OutlinesHaveTheTimesAndBytesOfTheStepsOnEveryBoxAtTheCorner) 
                links, "mesh" + at);
     ExpectSame(RingOutline(set, links, kGiB), Steps(Algorithm::kRing, phase, set, links, layout),
                links, "ring" + at);
-    for (const auto& lanes : {BalancedLanes(box, links.torus()), StaggeredLanes(box, links.torus()),
-                              SlowLastLanes(box, links.torus())}) {
-      if (lanes.empty()) continue;
-      ExpectSame(HalvingOutline(lanes, box, links, kGiB),
-                 HalvingSteps(phase, set, links.torus(), layout, lanes), links, "rdh" + at);
+    for (const auto& channels :
+         {BalancedChannels(box, links.torus()), StaggeredChannels(box, links.torus()),
+          SlowLastChannels(box, links.torus())}) {
+      if (channels.empty()) continue;
+      ExpectSame(HalvingOutline(channels, box, links, kGiB),
+                 HalvingSteps(phase, set, links.torus(), layout, channels), links, "rdh" + at);
     }
   }
   EXPECT_EQ(boxes, 26);

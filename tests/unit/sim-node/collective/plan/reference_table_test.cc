@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sim-node/collective/algorithms/bucket.h"
-#include "sim-node/collective/algorithms/lanes.h"
+#include "sim-node/collective/algorithms/channels.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
@@ -85,17 +85,18 @@ TEST(ReferenceTableTest, AnUltraServersRdhBucketAndFiveCyclesTakeTheirClosedForm
     const auto time = [&](const StepsOf& steps_of) {
       return AllReduceUs(steps_of, kAllChips, links, row.bytes);
     };
-    const auto halving = [&](auto lanes_of) {
-      return time([&, lanes_of](Phase phase, const ChipSet& set, const Layout& layout) {
-        return HalvingSteps(phase, set, links.torus(), layout, lanes_of(*set.box(), links.torus()));
+    const auto halving = [&](auto channels_of) {
+      return time([&, channels_of](Phase phase, const ChipSet& set, const Layout& layout) {
+        return HalvingSteps(phase, set, links.torus(), layout,
+                            channels_of(*set.box(), links.torus()));
       });
     };
     const double bound = Bound(row.bytes, 64, 640e9);
     const std::string what = std::to_string(row.bytes) + " bytes";
     // The last step goes over Z links only, at a fifth of the rate: 1/64 / 128 instead of / 640.
-    ExpectCell(halving(BalancedLanes), 12 * kStep + (1 + 4.0 / 63) * bound, row.rdh,
+    ExpectCell(halving(BalancedChannels), 12 * kStep + (1 + 4.0 / 63) * bound, row.rdh,
                "rdh, " + what);
-    ExpectCell(halving(SlowLastLanes), 12 * kStep + bound / 0.7, row.planes_first,
+    ExpectCell(halving(SlowLastChannels), 12 * kStep + bound / 0.7, row.planes_first,
                "rdh, X and Y first, " + what);
     ExpectCell(time([&](Phase phase, const ChipSet& set, const Layout& layout) {
                  return BucketSteps(phase, set, links.torus(), layout, 1);
@@ -128,7 +129,7 @@ TEST(ReferenceTableTest, APipelinedBucketComesToTheBoundAsItsSlicesGrowFiner) {
 }
 
 // Step times of staggered channels as multiples of the bound, as the linear programme has them.
-TEST(ReferenceTableTest, StaggeredLanesComeAsCloseToTheBoundAsTheirLinearProgramme) {
+TEST(ReferenceTableTest, StaggeredChannelsComeAsCloseToTheBoundAsTheirLinearProgramme) {
   const TorusLinks links = UltraServer({.step = {}, .hop = {}});
   struct Case {
     const char* box;
@@ -144,7 +145,7 @@ TEST(ReferenceTableTest, StaggeredLanesComeAsCloseToTheBoundAsTheirLinearProgram
       const double time = AllReduceUs(
           [&](Phase phase, const ChipSet& set, const Layout& layout) {
             return HalvingSteps(phase, set, links.torus(), layout,
-                                StaggeredLanes(box, links.torus()));
+                                StaggeredChannels(box, links.torus()));
           },
           box.mask, links, kGiB);
       EXPECT_NEAR(time / Bound(kGiB, box.size.chip_count(), one.ingress * 1e9), one.ratio, 1e-3)

@@ -346,12 +346,12 @@ TEST(ScheduleTest, HalvingAndDoublingUsesOneLinkInsideTheBoxForEverySend) {
 
 // Whatever the channels, their weights and pauses: every contribution reaches its block exactly
 // once.
-TEST(ScheduleTest, StaggeredLanesGiveTheSumToo) {
+TEST(ScheduleTest, StaggeredChannelsGiveTheSumToo) {
   const TorusLinks links = UltraServer();
   int tried = 0;
   for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
-    const std::vector<Lane> lanes = StaggeredLanes(box, links.torus());
-    if (lanes.empty() || box.origin.x + box.origin.y > 0) continue;
+    const std::vector<Channel> channels = StaggeredChannels(box, links.torus());
+    if (channels.empty() || box.origin.x + box.origin.y > 0) continue;
     ++tried;
     const auto members = MembersOf(box.mask);
     const Request request{.bytes = 4 * 5000};
@@ -359,7 +359,7 @@ TEST(ScheduleTest, StaggeredLanesGiveTheSumToo) {
     const Layout layout = Layout::Weighted(std::vector<int>(set.size(), 1), 5000, 4);
     Plan plan;
     for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
-      for (Step& step : HalvingSteps(phase, set, links.torus(), layout, lanes)) {
+      for (Step& step : HalvingSteps(phase, set, links.torus(), layout, channels)) {
         plan.schedule.steps.push_back(std::move(step));
       }
     }
@@ -368,18 +368,19 @@ TEST(ScheduleTest, StaggeredLanesGiveTheSumToo) {
   EXPECT_GT(tried, 4);
 }
 
-TEST(ScheduleTest, ALaneUsesEveryDimensionOnceInAscendingSteps) {
+TEST(ScheduleTest, AChannelUsesEveryDimensionOnceInAscendingSteps) {
   const torus::Shape& torus = torus::kUltraServerShape;
   for (const torus::Box& box : torus::BoxTable::Of(torus).all()) {
-    auto lanes = BalancedLanes(box, torus);
-    for (Lane& lane : StaggeredLanes(box, torus)) lanes.push_back(std::move(lane));
-    for (const Lane& lane : lanes) {
-      EXPECT_EQ(std::set<int>(lane.order.begin(), lane.order.end()).size(), lane.order.size());
-      EXPECT_EQ(std::size_t{1} << lane.order.size(),
+    auto channels = BalancedChannels(box, torus);
+    for (Channel& channel : StaggeredChannels(box, torus)) channels.push_back(std::move(channel));
+    for (const Channel& channel : channels) {
+      EXPECT_EQ(std::set<int>(channel.order.begin(), channel.order.end()).size(),
+                channel.order.size());
+      EXPECT_EQ(std::size_t{1} << channel.order.size(),
                 static_cast<std::size_t>(box.size.chip_count()));
-      ASSERT_EQ(lane.step.size(), lane.order.size());
-      EXPECT_TRUE(std::adjacent_find(lane.step.begin(), lane.step.end(), std::greater_equal<>()) ==
-                  lane.step.end());
+      ASSERT_EQ(channel.step.size(), channel.order.size());
+      EXPECT_TRUE(std::adjacent_find(channel.step.begin(), channel.step.end(),
+                                     std::greater_equal<>()) == channel.step.end());
     }
   }
 }

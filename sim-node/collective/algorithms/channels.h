@@ -1,8 +1,8 @@
-// Channels ("lanes") for recursive halving and doubling: how it spreads a buffer over the
-// dimensions of a box.
+// Channels for recursive halving and doubling: how it spreads a buffer over the dimensions of a
+// box.
 //
-//   for (const Lane& lane : BalancedLanes(box, torus)) ...   // as many steps as dimensions
-//   for (const Lane& lane : StaggeredLanes(box, torus)) ...  // more steps, fuller links
+//   for (const Channel& one : BalancedChannels(box, torus)) ...   // as many steps as dimensions
+//   for (const Channel& one : StaggeredChannels(box, torus)) ...  // more steps, fuller links
 //
 // A box with sides 1, 2 and 4 is a hypercube. Halving goes through its dimensions one after the
 // other and sends half of what is left each time, so one order alone would use one dimension's
@@ -30,7 +30,7 @@
 
 namespace tahoma::sim {
 
-struct Lane {
+struct Channel {
   // Dimensions in the order in which halving uses them: bits of the address in torus::BoxChips.
   std::vector<int> order;
   // The step in which each is used, ascending from 0. Doubling counts from the end.
@@ -40,12 +40,12 @@ struct Lane {
 };
 
 // Returns one channel without dimensions for a box of one chip.
-std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus);
+std::vector<Channel> BalancedChannels(const torus::Box& box, const torus::Shape& torus);
 
 // Returns none where staggering gains nothing, that is unless the box has dimensions of both kinds.
-std::vector<Lane> StaggeredLanes(const torus::Box& box, const torus::Shape& torus);
+std::vector<Channel> StaggeredChannels(const torus::Box& box, const torus::Shape& torus);
 
 // X/Y dimensions in rotated orders first, then those of Z: what Neuron does.
-std::vector<Lane> SlowLastLanes(const torus::Box& box, const torus::Shape& torus);
+std::vector<Channel> SlowLastChannels(const torus::Box& box, const torus::Shape& torus);
 
 }  // namespace tahoma::sim

@@ -1,4 +1,4 @@
-#include "sim-node/collective/algorithms/lanes.h"
+#include "sim-node/collective/algorithms/channels.h"
 
 #include <algorithm>
 #include <bit>
@@ -35,14 +35,14 @@ std::vector<int> Rotated(std::vector<int> list, std::size_t by) {
 }
 
 // Returns a channel that uses a dimension in each step.
-Lane WithoutPause(std::vector<int> order) {
+Channel WithoutPause(std::vector<int> order) {
   std::vector<int> step(order.size());
   std::iota(step.begin(), step.end(), 0);
   return {.order = std::move(order), .step = std::move(step)};
 }
 
-// Lanes of one kind: which of their exchanges, from the first (bit 0), are over slow dimensions, in
-// which steps they are (bit 0: the first), and their share in 1024ths.
+// Channels of one kind: which of their exchanges, from the first (bit 0), are over slow dimensions,
+// in which steps they are (bit 0: the first), and their share in 1024ths.
 struct Pattern {
   std::uint32_t slow;
   std::uint32_t steps;
@@ -98,29 +98,31 @@ std::span<const Pattern> PatternsOf(std::size_t fast, std::size_t slow) {
   return slow == 1 ? kOneSlow[fast - 1] : kTwoSlow[fast - 1];
 }
 
-Lane LaneOf(const Pattern& pattern, const std::vector<int>& fast, const std::vector<int>& slow) {
-  Lane lane;
-  lane.weight = pattern.share;
+Channel ChannelOf(const Pattern& pattern, const std::vector<int>& fast,
+                  const std::vector<int>& slow) {
+  Channel channel;
+  channel.weight = pattern.share;
   auto next_fast = fast.begin();
   auto next_slow = slow.begin();
   for (std::uint32_t steps = pattern.steps; steps != 0; steps &= steps - 1) {
-    const bool is_slow = (pattern.slow >> lane.order.size() & 1U) != 0;
-    lane.order.push_back(is_slow ? *next_slow++ : *next_fast++);
-    lane.step.push_back(std::countr_zero(steps));
+    const bool is_slow = (pattern.slow >> channel.order.size() & 1U) != 0;
+    channel.order.push_back(is_slow ? *next_slow++ : *next_fast++);
+    channel.step.push_back(std::countr_zero(steps));
   }
-  return lane;
+  return channel;
 }
 
 }  // namespace
 
-std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus) {
+std::vector<Channel> BalancedChannels(const torus::Box& box, const torus::Shape& torus) {
   const auto [fast, slow] = DimensionsOf(box, torus);
-  std::vector<Lane> lanes;
+  std::vector<Channel> channels;
   if (fast.empty() || slow.empty()) {
     const std::vector<int>& only = fast.empty() ? slow : fast;
-    for (std::size_t r = 0; r < only.size(); ++r) lanes.push_back(WithoutPause(Rotated(only, r)));
-    if (lanes.empty()) lanes.emplace_back();
-    return lanes;
+    for (std::size_t r = 0; r < only.size(); ++r)
+      channels.push_back(WithoutPause(Rotated(only, r)));
+    if (channels.empty()) channels.emplace_back();
+    return channels;
   }
   // Row i of the Latin square has the first slow dimension in step i and each fast one once.
   const std::size_t n = fast.size() + 1;
@@ -133,7 +135,7 @@ std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus
         order.push_back(symbol == 0 ? slow_order[0] : fast[symbol - 1]);
       }
       order.insert(order.end(), slow_order.begin() + 1, slow_order.end());
-      lanes.push_back(WithoutPause(std::move(order)));
+      channels.push_back(WithoutPause(std::move(order)));
     }
   }
   // A Z link has half the rate of an X/Y link. Two Z dimensions together carry what one X/Y
@@ -142,35 +144,35 @@ std::vector<Lane> BalancedLanes(const torus::Box& box, const torus::Shape& torus
   for (std::size_t r = 0; slow.size() == 1 && r < fast.size(); ++r) {
     std::vector<int> order = Rotated(fast, r);
     order.push_back(slow[0]);
-    lanes.push_back(WithoutPause(std::move(order)));
+    channels.push_back(WithoutPause(std::move(order)));
   }
-  return lanes;
+  return channels;
 }
 
-std::vector<Lane> StaggeredLanes(const torus::Box& box, const torus::Shape& torus) {
+std::vector<Channel> StaggeredChannels(const torus::Box& box, const torus::Shape& torus) {
   const auto [fast, slow] = DimensionsOf(box, torus);
-  std::vector<Lane> lanes;
+  std::vector<Channel> channels;
   for (const Pattern& pattern : PatternsOf(fast.size(), slow.size())) {
     // Every dimension comes first, second, ... among its like equally often.
     for (std::size_t r = 0; r < std::lcm(fast.size(), slow.size()); ++r) {
-      lanes.push_back(
-          LaneOf(pattern, Rotated(fast, r % fast.size()), Rotated(slow, r % slow.size())));
+      channels.push_back(
+          ChannelOf(pattern, Rotated(fast, r % fast.size()), Rotated(slow, r % slow.size())));
     }
   }
-  return lanes;
+  return channels;
 }
 
-std::vector<Lane> SlowLastLanes(const torus::Box& box, const torus::Shape& torus) {
+std::vector<Channel> SlowLastChannels(const torus::Box& box, const torus::Shape& torus) {
   const auto [fast, slow] = DimensionsOf(box, torus);
-  std::vector<Lane> lanes;
+  std::vector<Channel> channels;
   const std::size_t count =
       std::lcm(std::max<std::size_t>(fast.size(), 1), std::max<std::size_t>(slow.size(), 1));
   for (std::size_t r = 0; r < count; ++r) {
     std::vector<int> order = fast.empty() ? fast : Rotated(fast, r % fast.size());
     for (std::size_t i = 0; i < slow.size(); ++i) order.push_back(slow[(i + r) % slow.size()]);
-    lanes.push_back(WithoutPause(std::move(order)));
+    channels.push_back(WithoutPause(std::move(order)));
   }
-  return lanes;
+  return channels;
 }
 
 }  // namespace tahoma::sim
