@@ -177,8 +177,8 @@ bool FlitNetwork::BeginPacket(int chip, Source& source) {
     if (source.credits.at(Index(vc)) > 0) open |= BitOf(vc);
   }
   if (open == 0) return false;
-  source.vc = source.turn.Pick(open);
-  source.turn.MoveOver(source.vc);
+  source.vc = source.arbiter.Pick(open);
+  source.arbiter.MoveOver(source.vc);
   Waiting next = source.messages.front();
   source.messages.pop_front();
   const std::uint64_t size =
@@ -290,17 +290,17 @@ void FlitNetwork::PickChannels(Router& router) {
     for (int vc = 0; vc < config_.vcs; ++vc) {
       const std::uint64_t asking = requests.at(Index(port)).at(Index(vc));
       if (asking == 0) continue;
-      const int bit = router.outputs.at(Index(port)).vc_turns.at(Index(vc)).Pick(asking);
+      const int bit = router.outputs.at(Index(port)).vc_arbiters.at(Index(vc)).Pick(asking);
       granted.at(Index(bit)) |= static_cast<std::uint8_t>(BitOf(vc));
       inputs |= BitOf(bit);
     }
   });
   ForEachBit(inputs, [&](int bit) {
-    RoundRobin& turn = router.grant_turns.at(Index(bit));
-    const int vc = turn.Pick(granted.at(Index(bit)));
-    turn.MoveOver(vc);
+    RoundRobin& arbiter = router.grant_arbiters.at(Index(bit));
+    const int vc = arbiter.Pick(granted.at(Index(bit)));
+    arbiter.MoveOver(vc);
     const int port = router.inputs.at(Index(bit)).out_port;
-    router.outputs.at(Index(port)).vc_turns.at(Index(vc)).MoveOver(bit);
+    router.outputs.at(Index(port)).vc_arbiters.at(Index(vc)).MoveOver(bit);
     channel_grants_.push_back({.input = bit, .vc = vc});
   });
 }
@@ -334,7 +334,7 @@ void FlitNetwork::AllocateSwitch(int chip) {
       by_output.at(input.out_port) |= static_cast<std::uint8_t>(BitOf(vc));
     });
     ForEachBit(outputs, [&](int output) {
-      const int vc = router.vc_turns.at(Index(port)).Pick(by_output.at(Index(output)));
+      const int vc = router.vc_arbiters.at(Index(port)).Pick(by_output.at(Index(output)));
       chosen.at(Index(output)).at(Index(port)) = static_cast<std::uint8_t>(vc);
       requests.at(Index(output)) |= BitOf(port);
     });
@@ -342,16 +342,16 @@ void FlitNetwork::AllocateSwitch(int chip) {
   std::array<std::uint64_t, kPortsMax> granted{};  // by input port: outputs
   for (int output = 0; output < ports; ++output) {
     if (requests.at(Index(output)) == 0) continue;
-    const int port = router.outputs.at(Index(output)).turn.Pick(requests.at(Index(output)));
+    const int port = router.outputs.at(Index(output)).arbiter.Pick(requests.at(Index(output)));
     granted.at(Index(port)) |= BitOf(output);
   }
   for (int port = 0; port < ports; ++port) {
     if (granted.at(Index(port)) == 0) continue;
-    const int output = router.output_turns.at(Index(port)).Pick(granted.at(Index(port)));
+    const int output = router.output_arbiters.at(Index(port)).Pick(granted.at(Index(port)));
     const int vc = chosen.at(Index(output)).at(Index(port));
-    router.output_turns.at(Index(port)).MoveOver(output);
-    router.outputs.at(Index(output)).turn.MoveOver(port);
-    router.vc_turns.at(Index(port)).MoveOver(vc);
+    router.output_arbiters.at(Index(port)).MoveOver(output);
+    router.outputs.at(Index(output)).arbiter.MoveOver(port);
+    router.vc_arbiters.at(Index(port)).MoveOver(vc);
     Transmit(chip, Bit(port, vc));
   }
 }

@@ -156,18 +156,18 @@ class FlitNetwork {
   struct Output {
     std::uint8_t free_vcs = 0;  // held by no packet
     std::array<std::int32_t, kVcsMax> credits{};
-    std::uint64_t accepts_at = 0;              // first cycle in which the link takes a flit
-    RoundRobin turn;                           // of the input ports
-    std::array<RoundRobin, kVcsMax> vc_turns;  // of the inputs that want that channel
+    std::uint64_t accepts_at = 0;                 // first cycle in which the link takes a flit
+    RoundRobin arbiter;                           // of the input ports
+    std::array<RoundRobin, kVcsMax> vc_arbiters;  // of the inputs that want that channel
   };
   struct Router {
     std::array<Input, 64> inputs;  // by port * vcs + vc, which is also their bit in words
     std::uint64_t wanting = 0;     // inputs that want a channel
     std::uint64_t sending = 0;     // inputs that have one, and a flit
     std::array<Output, kPortsMax> outputs;
-    std::array<RoundRobin, kPortsMax> vc_turns;      // of each input port's channels
-    std::array<RoundRobin, kPortsMax> output_turns;  // of the outputs that grant an input port
-    std::array<RoundRobin, 64> grant_turns;          // of the channels that are granted to an input
+    std::array<RoundRobin, kPortsMax> vc_arbiters;      // of each input port's channels
+    std::array<RoundRobin, kPortsMax> output_arbiters;  // of the outputs that grant an input port
+    std::array<RoundRobin, 64> grant_arbiters;  // of the channels that are granted to an input
   };
   struct Waiting {
     Message message;
@@ -180,7 +180,7 @@ class FlitNetwork {
     std::optional<Flit> next;  // of the current packet
     std::uint32_t last = 0;    // index of its tail
     int vc = 0;
-    RoundRobin turn;
+    RoundRobin arbiter;
     std::array<std::int32_t, kVcsMax> credits{};
   };
   // The flits and credits that reach the end of a link in one cycle.

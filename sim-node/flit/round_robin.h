@@ -1,8 +1,8 @@
 // Round-robin arbiters over the bits of a word.
 //
-//   RoundRobin turn;
-//   const int winner = turn.Pick(requests);    // requests != 0
-//   turn.MoveOver(winner);                     // it is last in the next round
+//   RoundRobin arbiter;
+//   const int winner = arbiter.Pick(requests);    // requests != 0
+//   arbiter.MoveOver(winner);                     // it is last in the next round
 //
 // Thread safety: values.
 

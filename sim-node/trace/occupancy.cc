@@ -13,16 +13,16 @@ namespace {
 using torus::ChipIndex;
 
 // Returns the uses of one scheduled step, by link.
-absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t turn,
+absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t index,
                                                  MessageRoutes& routes) {
   const Schedule& schedule = plan.schedule;
-  const StepTimes& times = plan.times.steps[turn];
+  const StepTimes& times = plan.times.steps[index];
   const torus::ChipMask through =
-      schedule.turns.empty() ? schedule.through : schedule.turns[turn].through;
+      schedule.scheduled.empty() ? schedule.through : schedule.scheduled[index].through;
   std::map<LinkId, LinkUse> uses;
   absl::Status status;
   std::size_t place = 0;
-  ForEachSend(schedule, turn, [&](const Send& send) {
+  ForEachSend(schedule, index, [&](const Send& send) {
     const VirtualTime arrival = times.ArrivalOf(place++);
     const auto route = routes.Of(send, through);
     status.Update(route.status());
@@ -30,7 +30,7 @@ absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t t
     for (const LinkId link : **route) {
       LinkUse& use = uses[link];
       use.link = link;
-      use.step = turn;
+      use.step = index;
       use.begin = times.departure;
       use.end = std::max(use.end, arrival);
       use.bytes += send.bytes;
@@ -61,25 +61,25 @@ std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
 }
 
 // Returns the number of parts of the buffers that a scheduled step works on in each chip.
-VirtualDuration::rep PartsOf(const Turn& turn) {
-  return std::ranges::count(turn.copies, turn.copies.front().chips, &Copy::chips);
+VirtualDuration::rep PartsOf(const ScheduledStep& scheduled) {
+  return std::ranges::count(scheduled.copies, scheduled.copies.front().chips, &Copy::chips);
 }
 
 // Scheduled steps start up right before they depart, as in timing.cc; in each domain their work in
 // memory is done in the order in which they depart.
-std::vector<ChipWork> WorkOfTurns(const Plan& plan, const LinkTiming& timing) {
+std::vector<ChipWork> WorkOfScheduledSteps(const Plan& plan, const LinkTiming& timing) {
   const Schedule& schedule = plan.schedule;
-  std::vector<std::size_t> order(schedule.turns.size());
+  std::vector<std::size_t> order(schedule.scheduled.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {},
-                           [&](std::size_t turn) { return plan.times.steps[turn].departure; });
+                           [&](std::size_t index) { return plan.times.steps[index].departure; });
   std::vector<ChipWork> all(order.size());
   std::vector<VirtualTime> row_free;
   std::map<int, VirtualTime> memory_free;
   for (const std::size_t number : order) {
-    const Turn& turn = schedule.turns[number];
-    const Step& step = schedule.steps[turn.step];
-    const StepWork work = schedule.work.empty() ? StepWork{} : schedule.work[turn.step];
+    const ScheduledStep& scheduled = schedule.scheduled[number];
+    const Step& step = schedule.steps[scheduled.step];
+    const StepWork work = schedule.work.empty() ? StepWork{} : schedule.work[scheduled.step];
     ChipWork& one = all[number];
     one.step = number;
     one.start_end = plan.times.steps[number].departure;
@@ -90,11 +90,11 @@ std::vector<ChipWork> WorkOfTurns(const Plan& plan, const LinkTiming& timing) {
     if (row == row_free.end()) row_free.emplace_back();
     row_free[one.slice] = one.start_end;
     if (!step.empty()) {
-      one.unit = Fabric::UnitOf(ChipIndex(step[0].from.value() + turn.copies.front().chips));
+      one.unit = Fabric::UnitOf(ChipIndex(step[0].from.value() + scheduled.copies.front().chips));
     }
     VirtualTime& free = memory_free.try_emplace(one.unit, one.start_end).first->second;
     one.memory_begin = std::max(free, one.start_end);
-    one.memory_end = one.memory_begin + work.memory * PartsOf(turn);
+    one.memory_end = one.memory_begin + work.memory * PartsOf(scheduled);
     free = one.memory_end;
   }
   return all;
@@ -117,17 +117,17 @@ void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
 }  // namespace
 
 absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric) {
-  const bool turns = !plan.schedule.turns.empty();
-  Occupancy occupancy{
-      .start = plan.times.start,
-      .end = plan.times.end,
-      .work = turns ? WorkOfTurns(plan, fabric.timing()) : WorkOfSteps(plan, fabric.timing()),
-      .uses = {},
-      .utilisation = std::vector<double>(fabric.id_count())};
+  const bool scheduled = !plan.schedule.scheduled.empty();
+  Occupancy occupancy{.start = plan.times.start,
+                      .end = plan.times.end,
+                      .work = scheduled ? WorkOfScheduledSteps(plan, fabric.timing())
+                                        : WorkOfSteps(plan, fabric.timing()),
+                      .uses = {},
+                      .utilisation = std::vector<double>(fabric.id_count())};
   std::vector<std::uint64_t> bytes(fabric.id_count());
   MessageRoutes routes(plan.schedule, fabric);
-  for (std::size_t turn = 0; turn < plan.schedule.turn_count(); ++turn) {
-    TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, turn, routes));
+  for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
+    TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, index, routes));
     if (occupancy.uses.size() + uses.size() > kMaxUses) {
       return ResourceExhausted("the links are used more than {} times; take fewer units or bytes",
                                kMaxUses);

@@ -37,7 +37,7 @@ struct LinkUse {
 // or less.
 struct ChipWork {
   std::size_t step = 0;
-  // The buffer stripe; with turns, a number that no other has at the same time.
+  // The buffer stripe; with scheduled steps, a number that no other has at the same time.
   std::size_t slice = 0;
   // CC-cores give the commands and DMA engines start; then the step may wait for the links.
   VirtualTime start_begin;

@@ -171,18 +171,18 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const PlanOptions& plan
 absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& plan,
                                       const Request& request, const std::vector<Member>& members,
                                       const Fabric& fabric, const PlanOptions& how) {
-  const std::size_t turns = plan.schedule.turn_count();
+  const std::size_t steps = plan.schedule.scheduled_count();
   TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
   if (options.units > 1) {
     return fmt::format("{:.2f} us by {}, {} steps",
-                       Nanoseconds(plan.times.end - plan.times.start) / 1e3, Name(level), turns);
+                       Nanoseconds(plan.times.end - plan.times.start) / 1e3, Name(level), steps);
   }
   const TorusLinks& links = fabric.unit(0);
   TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
                           TimeOf(level, plan, request, members, links, how));
   return fmt::format(
       "{:.2f} us by {}, {} steps; the links allow {:.2f} us", Nanoseconds(at_level) / 1e3,
-      Name(level), turns,
+      Name(level), steps,
       Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) /
           1e3);
 }

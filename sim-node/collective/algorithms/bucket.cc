@@ -88,12 +88,12 @@ std::vector<BucketChannel> BucketChannels(bool pipelined) {
       channels.push_back(Ringed({one, other, Axis::kZ}, 0, direction, 80));
       // These steps run beside the first class's first three, and beside the next, in which it
       // sends a quarter.
-      for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
+      for (const std::size_t round : {std::size_t{0}, std::size_t{1}}) {
         BucketChannel channel =
-            Ringed({Axis::kZ}, turn * kRingSteps, direction, turn == 0 ? 20 : 5);
-        channel.legs.push_back({.axis = one, .first_step = 2 * kRingSteps + turn, .direct = true});
+            Ringed({Axis::kZ}, round * kRingSteps, direction, round == 0 ? 20 : 5);
+        channel.legs.push_back({.axis = one, .first_step = 2 * kRingSteps + round, .direct = true});
         channel.legs.push_back(
-            {.axis = other, .first_step = 2 * kRingSteps + turn + 1, .direct = true});
+            {.axis = other, .first_step = 2 * kRingSteps + round + 1, .direct = true});
         channels.push_back(std::move(channel));
       }
     }

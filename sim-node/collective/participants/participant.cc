@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<Participant::PlannedPart>> Participant::PlanParts(
     TAHOMA_ASSIGN_OR_RETURN(one.plan,
                             PlanOnFabric(one.part.request, one.part.members, outlook.fabric(),
                                          {.options = {.mode = spec.mode}}));
-    first_step += one.plan.schedule.turn_count();
+    first_step += one.plan.schedule.scheduled_count();
     schedules.push_back(&one.plan.schedule);
   }
   if (planned.size() == 1 && outlook.IsSteady()) return planned;
@@ -231,7 +231,7 @@ absl::StatusOr<std::uint64_t> Participant::MoveData(const RunSpec& spec,
     buffers.of_chip.at(static_cast<std::size_t>(member.chip.value())) = memory;
     pattern.FillChip(range, std::span(memory).first(bytes));
   }
-  for (std::size_t step = 0; step < plan.schedule.turn_count(); ++step) {
+  for (std::size_t step = 0; step < plan.schedule.scheduled_count(); ++step) {
     TAHOMA_RETURN_IF_ERROR(RunStep(planned, step, spec, buffers));
   }
   const std::vector<std::byte> expected = pattern.Expected();
@@ -319,10 +319,10 @@ absl::StatusOr<Chunk> Participant::ReceiveChunk(int rank) {
 }
 
 absl::StatusOr<std::string> Participant::ReceiveFrom(int rank, const PlannedPart& planned,
-                                                     std::size_t turn, std::uint64_t bytes,
+                                                     std::size_t index, std::uint64_t bytes,
                                                      VirtualTime arrival) {
-  const std::size_t step = planned.first_step + turn;
-  const VirtualTime departs = now_ + planned.plan.times.steps[turn].departure.time_since_epoch();
+  const std::size_t step = planned.first_step + index;
+  const VirtualTime departs = now_ + planned.plan.times.steps[index].departure.time_since_epoch();
   const VirtualTime arrives = now_ + arrival.time_since_epoch();
   std::string received;
   while (received.size() < bytes) {

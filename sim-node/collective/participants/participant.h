@@ -182,7 +182,7 @@ class Participant {
   absl::Status RunStep(const PlannedPart& planned, std::size_t step, const RunSpec& spec,
                        Buffers& buffers);
   absl::Status SendStep(const PlannedPart& planned, std::size_t step, const Buffers& buffers);
-  absl::StatusOr<std::string> ReceiveFrom(int rank, const PlannedPart& planned, std::size_t turn,
+  absl::StatusOr<std::string> ReceiveFrom(int rank, const PlannedPart& planned, std::size_t index,
                                           std::uint64_t bytes, VirtualTime arrival);
   // Bytes of buffers that the pod with the most of them holds for a checked part; each chip keeps
   // `relayed` bytes for others.

@@ -12,11 +12,11 @@ namespace {
 
 std::uint64_t SendCount(const Schedule& schedule) {
   std::uint64_t count = 0;
-  if (schedule.turns.empty()) {
+  if (schedule.scheduled.empty()) {
     for (const Step& step : schedule.steps) count += step.size();
   }
-  for (const Turn& turn : schedule.turns) {
-    count += turn.copies.size() * schedule.steps[turn.step].size();
+  for (const ScheduledStep& scheduled : schedule.scheduled) {
+    count += scheduled.copies.size() * schedule.steps[scheduled.step].size();
   }
   return count;
 }
@@ -54,13 +54,13 @@ class Loads {
     const Schedule& schedule = plan.schedule;
     MessageRoutes routes(schedule, fabric_);
     absl::Status status;
-    for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
-      const StepTimes& times = plan.times.steps[turn];
+    for (std::size_t index = 0; index < schedule.scheduled_count(); ++index) {
+      const StepTimes& times = plan.times.steps[index];
       const torus::ChipMask through =
-          schedule.turns.empty() ? schedule.through : schedule.turns[turn].through;
+          schedule.scheduled.empty() ? schedule.through : schedule.scheduled[index].through;
       std::vector<LinkId> used;
       std::size_t place = 0;
-      ForEachSend(schedule, turn, [&](const Send& send) {
+      ForEachSend(schedule, index, [&](const Send& send) {
         const VirtualTime arrival = times.ArrivalOf(place++);
         if (Fabric::UnitOf(send.from) != Fabric::UnitOf(send.to)) return;  // no NeuronLink
         const auto route = routes.Of(send, through);

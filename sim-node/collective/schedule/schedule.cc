@@ -44,18 +44,18 @@ void Execute(const Schedule& schedule, ElementType type, ReduceOp op,
     TAHOMA_CHECK(send.offset + send.bytes <= from.size());
     return from.subspan(send.offset, send.bytes);
   };
-  for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+  for (std::size_t index = 0; index < schedule.scheduled_count(); ++index) {
     std::vector<std::byte> snapshot;
-    if (schedule.TakesSnapshot(turn)) {
-      ForEachSend(schedule, turn, [&](const Send& send) {
+    if (schedule.TakesSnapshot(index)) {
+      ForEachSend(schedule, index, [&](const Send& send) {
         const auto sent = sent_by(send);
         snapshot.insert(snapshot.end(), sent.begin(), sent.end());
       });
     }
     std::size_t used = 0;
-    ForEachSend(schedule, turn, [&](const Send& send) {
+    ForEachSend(schedule, index, [&](const Send& send) {
       auto sent = sent_by(send);
-      if (schedule.TakesSnapshot(turn)) sent = std::span(snapshot).subspan(used, send.bytes);
+      if (schedule.TakesSnapshot(index)) sent = std::span(snapshot).subspan(used, send.bytes);
       used += send.bytes;
       Receive(send, type, op, of_chip.at(static_cast<std::size_t>(send.to.value())), sent);
     });

@@ -84,9 +84,9 @@ struct Copy {
 // A scheduled step: a step that is executed in several places of a fabric and on several parts of
 // the buffers at once, after the scheduled steps that it depends on. Work that many topology
 // domains, chips or parts have in common is kept once.
-struct Turn {
+struct ScheduledStep {
   std::uint32_t step = 0;                 // of Schedule::steps
-  std::vector<std::uint32_t> after = {};  // turns that must end first; all stand earlier
+  std::vector<std::uint32_t> after = {};  // scheduled steps that must end first; all stand earlier
   std::vector<Copy> copies = {{}};
   torus::ChipMask through = ~torus::ChipMask{0};  // of each domain, for routes
   // Chips send bytes that the same scheduled step writes: all that is sent is taken before anything
@@ -105,30 +105,34 @@ struct Schedule {
   std::size_t slices = 1;
   // Empty: every step once, each after the one before it. Scheduled steps that may run at the same
   // time touch different bytes.
-  std::vector<Turn> turns;
+  std::vector<ScheduledStep> scheduled;
   // On-chip work of the ranks that share a chip, before the first and after the last step.
   VirtualDuration before{};
   VirtualDuration after{};
-  // Chips that routes may use, unless `turns` is given.
+  // Chips that routes may use, unless `scheduled` is given.
   torus::ChipMask through = ~torus::ChipMask{0};
   RouteTable routes = {};
   // The bytes of each chip's memory behind ChipBufferBytes in which it keeps data that it relays.
   std::uint64_t relay_bytes = 0;
 
-  bool TakesSnapshot(std::size_t turn) const { return !turns.empty() && turns[turn].snapshot; }
-  std::size_t turn_count() const { return turns.empty() ? steps.size() : turns.size(); }
+  bool TakesSnapshot(std::size_t index) const {
+    return !scheduled.empty() && scheduled[index].snapshot;
+  }
+  std::size_t scheduled_count() const {
+    return scheduled.empty() ? steps.size() : scheduled.size();
+  }
 };
 
 // Calls visit(send) for every send of a scheduled step, in the order in which receipts are applied.
 template <typename Visit>
-void ForEachSend(const Schedule& schedule, std::size_t turn, const Visit& visit) {
-  if (schedule.turns.empty()) {
-    for (const Send& send : schedule.steps[turn]) visit(send);
+void ForEachSend(const Schedule& schedule, std::size_t index, const Visit& visit) {
+  if (schedule.scheduled.empty()) {
+    for (const Send& send : schedule.steps[index]) visit(send);
     return;
   }
-  const Turn& made = schedule.turns[turn];
-  for (const Copy& copy : made.copies) {
-    for (Send send : schedule.steps[made.step]) {
+  const ScheduledStep& scheduled = schedule.scheduled[index];
+  for (const Copy& copy : scheduled.copies) {
+    for (Send send : schedule.steps[scheduled.step]) {
       send.from = torus::ChipIndex(send.from.value() + copy.chips);
       send.to = torus::ChipIndex(send.to.value() + copy.chips);
       send.offset += copy.bytes;

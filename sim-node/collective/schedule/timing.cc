@@ -18,7 +18,7 @@ namespace tahoma::sim {
 namespace {
 
 // The sends of a step, joined by their two chips and their route.
-struct Joined {
+struct StepFlows {
   std::vector<Flow> flows;
   std::vector<std::uint32_t> route_of_flow;
   std::vector<std::uint32_t> flow_of_send;
@@ -61,8 +61,8 @@ class FlowsBetween {
   std::vector<std::uint32_t> of_route_;
 };
 
-Joined Join(const Step& step, const RouteTable& routes) {
-  Joined joined;
+StepFlows JoinSends(const Step& step, const RouteTable& routes) {
+  StepFlows joined;
   FlowsBetween between(step, routes.last());
   joined.flow_of_send.reserve(step.size());
   for (const Send& send : step) {
@@ -79,57 +79,57 @@ Joined Join(const Step& step, const RouteTable& routes) {
 }
 
 // A step at one place: how often its bytes go there.
-struct Made {
+struct Place {
   int chips = 0;
   std::uint64_t times = 0;
 };
 
 // A schedule with the dependencies of its scheduled steps, each step joined once.
-struct Play {
+struct StepGraph {
   const Schedule* schedule = nullptr;
-  std::vector<Turn> turns;
-  std::vector<StepWork> work;           // by step
-  bool in_order = false;                // each leaves when the links are free of the one before
-  std::vector<std::vector<Made>> made;  // by scheduled step
-  std::vector<Joined> steps;
-  std::vector<std::vector<std::uint32_t>> then;  // those that wait for each
+  std::vector<ScheduledStep> scheduled;
+  std::vector<StepWork> work;              // by step
+  bool in_order = false;                   // each leaves when the links are free of the one before
+  std::vector<std::vector<Place>> places;  // by scheduled step
+  std::vector<StepFlows> steps;
+  std::vector<std::vector<std::uint32_t>> followers;  // those that wait for each
 };
 
-std::vector<Made> PlacesOf(const Turn& turn) {
+std::vector<Place> PlacesOf(const ScheduledStep& scheduled) {
   std::map<int, std::uint64_t> times;
-  for (const Copy& copy : turn.copies) ++times[copy.chips];
-  std::vector<Made> made;
-  for (const auto& [chips, count] : times) made.push_back({.chips = chips, .times = count});
-  return made;
+  for (const Copy& copy : scheduled.copies) ++times[copy.chips];
+  std::vector<Place> places;
+  for (const auto& [chips, count] : times) places.push_back({.chips = chips, .times = count});
+  return places;
 }
 
-Play PlayOf(const Schedule& schedule) {
-  Play play{.schedule = &schedule,
-            .turns = schedule.turns,
-            .work = schedule.work,
-            .in_order = schedule.turns.empty(),
-            .made = {},
-            .steps = {},
-            .then = {}};
-  play.work.resize(schedule.steps.size());
-  for (const Step& step : schedule.steps) play.steps.push_back(Join(step, schedule.routes));
-  for (std::size_t step = 0; play.in_order && step < schedule.steps.size(); ++step) {
-    Turn& turn = play.turns.emplace_back();
-    turn.step = static_cast<std::uint32_t>(step);
-    turn.through = schedule.through;
+StepGraph GraphOf(const Schedule& schedule) {
+  StepGraph graph{.schedule = &schedule,
+                  .scheduled = schedule.scheduled,
+                  .work = schedule.work,
+                  .in_order = schedule.scheduled.empty(),
+                  .places = {},
+                  .steps = {},
+                  .followers = {}};
+  graph.work.resize(schedule.steps.size());
+  for (const Step& step : schedule.steps) graph.steps.push_back(JoinSends(step, schedule.routes));
+  for (std::size_t step = 0; graph.in_order && step < schedule.steps.size(); ++step) {
+    ScheduledStep& scheduled = graph.scheduled.emplace_back();
+    scheduled.step = static_cast<std::uint32_t>(step);
+    scheduled.through = schedule.through;
     if (step >= schedule.slices) {
-      turn.after = {static_cast<std::uint32_t>(step - schedule.slices)};
+      scheduled.after = {static_cast<std::uint32_t>(step - schedule.slices)};
     }
   }
-  play.then.resize(play.turns.size());
-  for (std::uint32_t turn = 0; turn < play.turns.size(); ++turn) {
-    play.made.push_back(PlacesOf(play.turns[turn]));
-    for (const std::uint32_t before : play.turns[turn].after) {
-      TAHOMA_CHECK(before < turn);
-      play.then[before].push_back(turn);
+  graph.followers.resize(graph.scheduled.size());
+  for (std::uint32_t index = 0; index < graph.scheduled.size(); ++index) {
+    graph.places.push_back(PlacesOf(graph.scheduled[index]));
+    for (const std::uint32_t before : graph.scheduled[index].after) {
+      TAHOMA_CHECK(before < index);
+      graph.followers[before].push_back(index);
     }
   }
-  return play;
+  return graph;
 }
 
 // Finds places that do the same at the same times. The traffic on the links of a topology domain
@@ -138,53 +138,53 @@ Play PlayOf(const Schedule& schedule) {
 // scheduled steps that use NICs are reduced all or none.
 class Symmetry {
  public:
-  Symmetry(const std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults)
+  Symmetry(const std::vector<StepGraph>& graphs, const Fabric& fabric, const FaultPlan& faults)
       : fabric_(fabric) {
     for (const Fault& fault : faults.faults()) {
       const auto place = fabric.Find(fault.target);
       if (place.ok()) faulty_.insert(place->island);
     }
     std::uint64_t number = 0;
-    for (const Play& play : plays) {
-      for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
+    for (const StepGraph& graph : graphs) {
+      for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
         ++number;
-        for (const Use& use : UsesOf(play, turn)) {
-          for (const Made& made : play.made[turn]) {
-            work_[use.At(made)].push_back({number, made.times, use.chip});
+        for (const Use& use : UsesOf(graph, index)) {
+          for (const Place& place : graph.places[index]) {
+            work_[use.At(place)].push_back({number, place.times, use.chip});
           }
         }
       }
     }
     nics_reduce_ = !faulty_.contains(fabric.unit_count()) && !fabric.efa().UplinksLimit();
-    for (const Play& play : plays) {
-      for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
-        const std::set<Use> uses = UsesOf(play, turn);
-        const std::vector<Made>& made = play.made[turn];
+    for (const StepGraph& graph : graphs) {
+      for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
+        const std::set<Use> uses = UsesOf(graph, index);
+        const std::vector<Place>& places = graph.places[index];
         if (!UseNics(uses)) continue;
-        if (Overlap(uses, made) || !AllAlike(uses, made)) nics_reduce_ = false;
+        if (Overlap(uses, places) || !AllAlike(uses, places)) nics_reduce_ = false;
       }
     }
   }
 
   // Leaves each scheduled step one place of every kind.
-  void Reduce(Play& play) const {
-    for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
-      std::vector<Made>& made = play.made[turn];
-      const std::set<Use> uses = UsesOf(play, turn);
-      if (made.size() == 1 || Overlap(uses, made)) continue;
+  void Reduce(StepGraph& graph) const {
+    for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
+      std::vector<Place>& places = graph.places[index];
+      const std::set<Use> uses = UsesOf(graph, index);
+      if (places.size() == 1 || Overlap(uses, places)) continue;
       if (UseNics(uses)) {
-        if (AllAlike(uses, made)) made.resize(1);
+        if (AllAlike(uses, places)) places.resize(1);
         continue;
       }
-      std::vector<Made> kept;
-      for (const Made& next : made) {
-        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Made& one) {
+      std::vector<Place> kept;
+      for (const Place& next : places) {
+        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Place& one) {
           return std::all_of(uses.begin(), uses.end(),
                              [&](const Use& use) { return Alike(use, one, next); });
         });
         if (!known) kept.push_back(next);
       }
-      made = std::move(kept);
+      places = std::move(kept);
     }
   }
 
@@ -192,15 +192,15 @@ class Symmetry {
   struct Use {
     bool nic = false;  // the chip's NIC; otherwise the NeuronLinks of the domain it is the first of
     int chip = 0;
-    Use At(const Made& made) const { return {.nic = nic, .chip = chip + made.chips}; }
+    Use At(const Place& place) const { return {.nic = nic, .chip = chip + place.chips}; }
     friend auto operator<=>(const Use&, const Use&) = default;
   };
   using Work = std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>;  // step, times, chip
 
   // Returns the uses of the step at the place where it is written.
-  static std::set<Use> UsesOf(const Play& play, std::size_t turn) {
+  static std::set<Use> UsesOf(const StepGraph& graph, std::size_t index) {
     std::set<Use> uses;
-    for (const Flow& flow : play.steps[play.turns[turn].step].flows) {
+    for (const Flow& flow : graph.steps[graph.scheduled[index].step].flows) {
       if (Fabric::UnitOf(flow.from) == Fabric::UnitOf(flow.to)) {
         uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::UnitOf(flow.from), 0).value()});
       } else {
@@ -214,22 +214,22 @@ class Symmetry {
   static bool UseNics(const std::set<Use>& uses) {
     return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.nic; });
   }
-  static bool Overlap(const std::set<Use>& uses, const std::vector<Made>& made) {
+  static bool Overlap(const std::set<Use>& uses, const std::vector<Place>& places) {
     std::set<Use> all;
-    for (const Made& one : made) {
+    for (const Place& one : places) {
       for (const Use& use : uses) {
         if (!all.insert(use.At(one)).second) return true;
       }
     }
     return false;
   }
-  bool AllAlike(const std::set<Use>& uses, const std::vector<Made>& made) const {
-    return std::all_of(made.begin(), made.end(), [&](const Made& other) {
+  bool AllAlike(const std::set<Use>& uses, const std::vector<Place>& places) const {
+    return std::all_of(places.begin(), places.end(), [&](const Place& other) {
       return std::all_of(uses.begin(), uses.end(),
-                         [&](const Use& use) { return Alike(use, made.front(), other); });
+                         [&](const Use& use) { return Alike(use, places.front(), other); });
     });
   }
-  bool Alike(const Use& use, const Made& one, const Made& other) const {
+  bool Alike(const Use& use, const Place& one, const Place& other) const {
     const Use a = use.At(one);
     const Use b = use.At(other);
     if (one.times != other.times || work_.at(a) != work_.at(b)) return false;
@@ -257,36 +257,37 @@ class Symmetry {
   bool nics_reduce_ = false;
 };
 
-void ReduceToOneOfAKind(std::vector<Play>& plays, const Fabric& fabric, const FaultPlan& faults) {
-  const bool copies = std::any_of(plays.begin(), plays.end(), [](const Play& play) {
-    return std::any_of(play.made.begin(), play.made.end(),
-                       [](auto& made) { return made.size() > 1; });
+void ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
+                        const FaultPlan& faults) {
+  const bool copies = std::any_of(graphs.begin(), graphs.end(), [](const StepGraph& graph) {
+    return std::any_of(graph.places.begin(), graph.places.end(),
+                       [](auto& places) { return places.size() > 1; });
   });
   if (!copies) return;
-  const Symmetry symmetry(plays, fabric, faults);
-  for (Play& play : plays) symmetry.Reduce(play);
+  const Symmetry symmetry(graphs, fabric, faults);
+  for (StepGraph& graph : graphs) symmetry.Reduce(graph);
 }
 
 // The progress of one schedule through the queue.
 class Progress {
  public:
-  Progress(const Play& play, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
-      : play_(play), queue_(queue), transfer_(transfer), timing_(timing) {
-    times_.steps.resize(play.turns.size());
-    ready_.resize(play.turns.size());
-    for (std::size_t turn = 0; turn < play.turns.size(); ++turn) {
-      const bool follows = play.in_order && turn > 0;
-      waits_for_.push_back(play.turns[turn].after.size() + (follows ? 1 : 0));
+  Progress(const StepGraph& graph, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
+      : graph_(graph), queue_(queue), transfer_(transfer), timing_(timing) {
+    times_.steps.resize(graph.scheduled.size());
+    ready_.resize(graph.scheduled.size());
+    for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
+      const bool follows = graph.in_order && index > 0;
+      waits_for_.push_back(graph.scheduled[index].after.size() + (follows ? 1 : 0));
     }
   }
 
   void Start(VirtualTime at) {
     times_.start = at;
-    first_ = at + play_.schedule->before;
-    times_.end = first_ + play_.schedule->after;
+    first_ = at + graph_.schedule->before;
+    times_.end = first_ + graph_.schedule->after;
     std::fill(ready_.begin(), ready_.end(), first_);
-    for (std::uint32_t turn = 0; turn < waits_for_.size(); ++turn) {
-      if (waits_for_[turn] == 0) Begin(turn);
+    for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
+      if (waits_for_[index] == 0) Begin(index);
     }
   }
 
@@ -294,33 +295,35 @@ class Progress {
   const absl::Status& status() const { return status_; }
 
  private:
-  const StepWork& WorkOf(std::uint32_t turn) const { return play_.work[play_.turns[turn].step]; }
+  const StepWork& WorkOf(std::uint32_t index) const {
+    return graph_.work[graph_.scheduled[index].step];
+  }
 
   // Begins a scheduled step whose data has arrived, or will have arrived by ready_.
-  void Begin(std::uint32_t turn) {
-    const VirtualTime departure = ready_[turn] + timing_.step + WorkOf(turn).start;
+  void Begin(std::uint32_t index) {
+    const VirtualTime departure = ready_[index] + timing_.step + WorkOf(index).start;
     queue_.Schedule(std::max(departure, queue_.now()), EventPriority::kStart,
-                    [this, turn] { Depart(turn); });
+                    [this, index] { Depart(index); });
   }
-  void Release(std::uint32_t turn) {
-    if (--waits_for_[turn] == 0) Begin(turn);
+  void Release(std::uint32_t index) {
+    if (--waits_for_[index] == 0) Begin(index);
   }
 
-  std::vector<Flow> FlowsOf(std::uint32_t number) const {
-    const Turn& turn = play_.turns[number];
-    const std::vector<Made>& places = play_.made[number];
-    const Joined& one = play_.steps[turn.step];
+  std::vector<Flow> FlowsOf(std::uint32_t index) const {
+    const ScheduledStep& scheduled = graph_.scheduled[index];
+    const std::vector<Place>& places = graph_.places[index];
+    const StepFlows& one = graph_.steps[scheduled.step];
     std::vector<Flow> flows;
     flows.reserve(one.flows.size() * places.size());
     // Copies may have pairs in common.
     absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> flow_between;
-    for (const Made& made : places) {
+    for (const Place& place : places) {
       for (std::size_t i = 0; i < one.flows.size(); ++i) {
         Flow flow = one.flows[i];
-        flow.from = torus::ChipIndex(flow.from.value() + made.chips);
-        flow.to = torus::ChipIndex(flow.to.value() + made.chips);
-        flow.bytes *= made.times;
-        flow.through = turn.through;
+        flow.from = torus::ChipIndex(flow.from.value() + place.chips);
+        flow.to = torus::ChipIndex(flow.to.value() + place.chips);
+        flow.bytes *= place.times;
+        flow.through = scheduled.through;
         const auto [entry, added] =
             places.size() == 1
                 ? std::pair(flow_between.end(), true)
@@ -338,49 +341,49 @@ class Progress {
 
   // Returns when the chips have done the step's work in memory, which they do one step after the
   // other.
-  VirtualTime MemoryFree(std::uint32_t number) {
-    const VirtualDuration work =
-        WorkOf(number).memory * static_cast<VirtualDuration::rep>(play_.made[number].front().times);
-    const std::vector<Flow>& flows = play_.steps[play_.turns[number].step].flows;
+  VirtualTime MemoryFree(std::uint32_t index) {
+    const VirtualDuration work = WorkOf(index).memory * static_cast<VirtualDuration::rep>(
+                                                            graph_.places[index].front().times);
+    const std::vector<Flow>& flows = graph_.steps[graph_.scheduled[index].step].flows;
     if (work == VirtualDuration(0) || flows.empty()) return queue_.now();
-    const torus::ChipIndex chip(flows[0].from.value() + play_.made[number].front().chips);
+    const torus::ChipIndex chip(flows[0].from.value() + graph_.places[index].front().chips);
     VirtualTime& free = memory_free_.try_emplace(Fabric::UnitOf(chip), first_).first->second;
     free = std::max(free, queue_.now()) + work;
     return free;
   }
 
-  void Depart(std::uint32_t number) {
-    times_.steps[number].departure = queue_.now();
-    const VirtualTime memory_free = MemoryFree(number);
+  void Depart(std::uint32_t index) {
+    times_.steps[index].departure = queue_.now();
+    const VirtualTime memory_free = MemoryFree(index);
     transfer_.Start(
-        FlowsOf(number),
-        [this, number, memory_free](const absl::Status& status,
-                                    const std::vector<VirtualTime>& arrivals) {
+        FlowsOf(index),
+        [this, index, memory_free](const absl::Status& status,
+                                   const std::vector<VirtualTime>& arrivals) {
           status_.Update(status);
-          if (status.ok()) Arrive(number, arrivals, memory_free);
+          if (status.ok()) Arrive(index, arrivals, memory_free);
         },
-        [this, number] {
-          if (play_.in_order && number + 1 < play_.turns.size()) Release(number + 1);
+        [this, index] {
+          if (graph_.in_order && index + 1 < graph_.scheduled.size()) Release(index + 1);
         });
   }
 
-  void Arrive(std::uint32_t number, const std::vector<VirtualTime>& arrivals,
+  void Arrive(std::uint32_t index, const std::vector<VirtualTime>& arrivals,
               VirtualTime memory_free) {
-    StepTimes& step = times_.steps[number];
+    StepTimes& step = times_.steps[index];
     step.end = std::max(queue_.now(), memory_free);
-    if (play_.schedule->turns.empty()) {
-      const std::vector<std::uint32_t>& flow_of_send = play_.steps[number].flow_of_send;
+    if (graph_.schedule->scheduled.empty()) {
+      const std::vector<std::uint32_t>& flow_of_send = graph_.steps[index].flow_of_send;
       step.arrivals.reserve(flow_of_send.size());
       for (const std::uint32_t flow : flow_of_send) step.arrivals.push_back(arrivals[flow]);
     }
-    times_.end = std::max(times_.end, step.end + play_.schedule->after);
-    for (const std::uint32_t next : play_.then[number]) {
+    times_.end = std::max(times_.end, step.end + graph_.schedule->after);
+    for (const std::uint32_t next : graph_.followers[index]) {
       ready_[next] = std::max(ready_[next], step.end);
       Release(next);
     }
   }
 
-  const Play& play_;
+  const StepGraph& graph_;
   EventQueue& queue_;
   Transfer& transfer_;
   const LinkTiming& timing_;
@@ -406,13 +409,13 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
       if (!set.ok()) fault_status = set;
     });
   }
-  std::vector<Play> plays;
-  for (const Schedule* schedule : schedules) plays.push_back(PlayOf(*schedule));
-  ReduceToOneOfAKind(plays, fabric, faults);
+  std::vector<StepGraph> graphs;
+  for (const Schedule* schedule : schedules) graphs.push_back(GraphOf(*schedule));
+  ReduceToOneOfAKind(graphs, fabric, faults);
   const LinkTiming timing = fabric.timing();  // outlives changes of the fabric
   std::vector<std::unique_ptr<Progress>> running;
-  for (const Play& play : plays) {
-    running.push_back(std::make_unique<Progress>(play, queue, transfer, timing));
+  for (const StepGraph& graph : graphs) {
+    running.push_back(std::make_unique<Progress>(graph, queue, transfer, timing));
     running.back()->Start(start);
   }
   queue.RunUntilIdle();

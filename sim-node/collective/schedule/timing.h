@@ -3,14 +3,14 @@
 //   auto times = TimeSchedules({&schedule}, fabric);
 //   (*times)[0].end - (*times)[0].start;
 //
-// A scheduled step (schedule.h: a Turn, or a step if there are none) begins when all messages of
-// the ones that it depends on have arrived. It costs LinkTiming::step of software and the StepWork,
-// then all its sends flow at once (sends between the same two chips are one flow). It ends when the
-// last has arrived and the chips have done its work in memory, which they do one step after the
-// other. A step that is executed in many places is computed for one of them if all have the same
-// links, the same work and no faults to come: the others do the same at the same times. The result
-// is a pure function of its arguments, so processes that share the work need not agree on times:
-// each computes all of them.
+// A scheduled step (schedule.h: a ScheduledStep, or a step if there are none) begins when all
+// messages of the ones that it depends on have arrived. It costs LinkTiming::step of software and
+// the StepWork, then all its sends flow at once (sends between the same two chips are one flow). It
+// ends when the last has arrived and the chips have done its work in memory, which they do one step
+// after the other. A step that is executed in many places is computed for one of them if all have
+// the same links, the same work and no faults to come: the others do the same at the same times.
+// The result is a pure function of its arguments, so processes that share the work need not agree
+// on times: each computes all of them.
 //
 // Thread safety: pure functions.
 
@@ -30,12 +30,12 @@ namespace tahoma::sim {
 
 struct StepTimes {
   VirtualTime departure;  // the sends leave
-  // The arrival of each send, in the step's order; empty for schedules with turns.
+  // The arrival of each send, in the step's order; empty for schedules with scheduled steps.
   std::vector<VirtualTime> arrivals;
   VirtualTime end;  // the last arrival, or the end of the work in memory
 
-  // Returns the arrival of a send, by its place in the step. In a schedule with turns none is used
-  // before the end.
+  // Returns the arrival of a send, by its place in the step. In a schedule with scheduled steps
+  // none is used before the end.
   VirtualTime ArrivalOf(std::size_t send) const { return arrivals.empty() ? end : arrivals[send]; }
 };
 

@@ -54,7 +54,7 @@ struct WorkedSteps {
 };
 
 WorkedSteps Worked(Schedule schedule) {
-  TAHOMA_CHECK(schedule.turns.empty() && schedule.slices == 1);
+  TAHOMA_CHECK(schedule.scheduled.empty() && schedule.slices == 1);
   schedule.work.resize(schedule.steps.size());
   return {.steps = std::move(schedule.steps),
           .work = std::move(schedule.work),
@@ -178,14 +178,15 @@ class Composer {
     std::vector<Ends> gathered(set_.kinds().size());
     std::vector<Ends> sent;  // between the domains, by chunk
     for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
-      const std::vector<Homed> regions = RegionsOf(chunk);
+      const std::vector<HomedRegion> regions = RegionsOf(chunk);
       if (regions.empty()) continue;
       Ends ready;
       for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
         const bool roots = request_.operation == Operation::kBroadcast && kind == KindOfRoot();
         if (!reduces && !roots) continue;
         const Inside inside = reduces ? Inside::kReduceScatter : Inside::kScatter;
-        TAHOMA_ASSIGN_OR_RETURN(reduced[kind], InsideTurns(inside, kind, regions, reduced[kind]));
+        TAHOMA_ASSIGN_OR_RETURN(reduced[kind],
+                                ScheduleInside(inside, kind, regions, reduced[kind]));
         ready.insert(ready.end(), reduced[kind].begin(), reduced[kind].end());
       }
       const bool first = request_.operation == Operation::kAllGather;
@@ -194,15 +195,15 @@ class Composer {
         const Ends& before = sent[sent.size() - window];
         ready.insert(ready.end(), before.begin(), before.end());
       }
-      if (first) ready = HomeTurns(regions, ready);
-      ready = BetweenTurns(regions, ready);
+      if (first) ready = ScheduleOwnerMoves(regions, ready);
+      ready = ScheduleBetween(regions, ready);
       sent.push_back(ready);
-      if (request_.operation == Operation::kReduceScatter) HomeTurns(regions, ready);
+      if (request_.operation == Operation::kReduceScatter) ScheduleOwnerMoves(regions, ready);
       for (std::size_t kind = 0; gathers && kind < set_.kinds().size(); ++kind) {
         Ends after = ready;
         after.insert(after.end(), gathered[kind].begin(), gathered[kind].end());
         TAHOMA_ASSIGN_OR_RETURN(gathered[kind],
-                                InsideTurns(Inside::kAllGather, kind, regions, after));
+                                ScheduleInside(Inside::kAllGather, kind, regions, after));
       }
     }
     return std::move(schedule_);
@@ -210,7 +211,7 @@ class Composer {
 
  private:
   // A region whose parts belong to the members of one group in the end, or (-1) to nobody.
-  struct Homed {
+  struct HomedRegion {
     Region region;
     int home = -1;
   };
@@ -239,12 +240,12 @@ class Composer {
 
   // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
   // buffer.
-  std::vector<Homed> RegionsOf(std::uint64_t chunk) const {
+  std::vector<HomedRegion> RegionsOf(std::uint64_t chunk) const {
     const auto part = [&](const Extent& whole) {
       return Extent{.begin = whole.begin + ElementsBefore(chunk, whole.size()),
                     .end = whole.begin + ElementsBefore(chunk + 1, whole.size())};
     };
-    std::vector<Homed> regions;
+    std::vector<HomedRegion> regions;
     if (!HasHomes()) {
       regions.push_back({.region = Region({part({.begin = 0, .end = layout_.bounds.back()})})});
     }
@@ -256,12 +257,12 @@ class Composer {
       }
       regions.push_back({.region = Region(std::move(pieces)), .home = static_cast<int>(group)});
     }
-    std::erase_if(regions, [](const Homed& homed) { return homed.region.size() == 0; });
+    std::erase_if(regions, [](const HomedRegion& homed) { return homed.region.size() == 0; });
     return regions;
   }
 
   // Returns the bounds of the parts of the region for which the places of the group answer.
-  std::vector<std::uint64_t> BoundsOf(const Homed& homed, std::size_t group) const {
+  std::vector<std::uint64_t> BoundsOf(const HomedRegion& homed, std::size_t group) const {
     if (homed.home >= 0 && set_.even()) return homed.region.bounds();
     return CutBy(set_.groups()[group].answers, homed.region.size());
   }
@@ -296,11 +297,11 @@ class Composer {
   }
 
   // Regions that are the same but for where they begin go together.
-  absl::StatusOr<Ends> InsideTurns(Inside inside, std::size_t kind,
-                                   const std::vector<Homed>& regions, const Ends& after) {
+  absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
+                                      const std::vector<HomedRegion>& regions, const Ends& after) {
     const UnitSet::Kind& groups = set_.kinds()[kind];
     std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
-    for (const Homed& homed : regions) {
+    for (const HomedRegion& homed : regions) {
       TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
                               StepsInside(inside, kind, homed.region.Normal(),
                                           BoundsOf(homed, groups.front()), regions.size()));
@@ -333,19 +334,19 @@ class Composer {
   Ends Chain(const Ends& steps, const std::vector<Copy>& copies, torus::ChipMask through,
              Ends after) {
     for (const std::uint32_t step : steps) {
-      const auto turn = static_cast<std::uint32_t>(schedule_.turns.size());
-      schedule_.turns.push_back(
+      const auto index = static_cast<std::uint32_t>(schedule_.scheduled.size());
+      schedule_.scheduled.push_back(
           {.step = step, .after = std::move(after), .copies = copies, .through = through});
-      after = {turn};
+      after = {index};
     }
     return after;
   }
 
   // Moves parts inside a group to their owners where other places answer for them.
-  Ends HomeTurns(const std::vector<Homed>& regions, const Ends& after) {
+  Ends ScheduleOwnerMoves(const std::vector<HomedRegion>& regions, const Ends& after) {
     if (set_.even()) return after;
     Ends ends = after;
-    for (const Homed& homed : regions) {
+    for (const HomedRegion& homed : regions) {
       const auto group = static_cast<std::size_t>(homed.home);
       const std::vector<std::uint64_t>& owned = homed.region.bounds();
       const std::vector<std::uint64_t> answered = BoundsOf(homed, group);
@@ -378,7 +379,7 @@ class Composer {
     Extent elements;                  // of the region
     std::vector<std::size_t> places;  // by group
   };
-  std::vector<Segment> SegmentsOf(const Homed& homed) const {
+  std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
     std::set<std::uint64_t> cuts;
     std::vector<std::vector<std::uint64_t>> bounds;
     for (std::size_t group = 0; group < set_.size(); ++group) {
@@ -420,8 +421,8 @@ class Composer {
     return moves;
   }
 
-  void AppendMoves(const Homed& homed, const Segment& segment, const Extent& elements, int home,
-                   std::vector<Step>& steps) const {
+  void AppendMoves(const HomedRegion& homed, const Segment& segment, const Extent& elements,
+                   int home, std::vector<Step>& steps) const {
     for (const auto& [move, action] : MovesOf(home)) {
       const auto from = static_cast<std::size_t>(move.from);
       const auto to = static_cast<std::size_t>(move.to);
@@ -436,7 +437,7 @@ class Composer {
 
   // Every group's chip sends all it has to all others, in one step. All combine in the order of the
   // groups, what they had themselves at its place: a sum that rounds has the same bits everywhere.
-  void AppendSingleStep(const Homed& homed, const Segment& segment,
+  void AppendSingleStep(const HomedRegion& homed, const Segment& segment,
                         std::vector<Step>& steps) const {
     steps.resize(std::max<std::size_t>(steps.size(), 1));
     for (std::size_t to = 0; to < set_.size(); ++to) {
@@ -451,7 +452,8 @@ class Composer {
     }
   }
 
-  void AppendSegment(const Homed& homed, const Segment& segment, std::vector<Step>& steps) const {
+  void AppendSegment(const HomedRegion& homed, const Segment& segment,
+                     std::vector<Step>& steps) const {
     if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
     const bool direct =
         between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kBroadcast;
@@ -470,14 +472,14 @@ class Composer {
 
   // Places of all groups do the same, each on a block of its own: then the first place's steps are
   // made at all of them. Nothing when they do not.
-  std::vector<Copy> CopiesOf(const std::vector<Homed>& regions) const {
+  std::vector<Copy> CopiesOf(const std::vector<HomedRegion>& regions) const {
     if (set_.kinds().size() != 1 || !set_.even()) return {};
     const std::vector<Member>& local = set_.groups()[0].local;
     std::vector<Copy> copies;
     for (std::size_t place = 0; place < local.size(); ++place) {
       Copy& copy = copies.emplace_back();
       copy.chips = local[place].chip.value() - local[0].chip.value();
-      for (const Homed& homed : regions) {
+      for (const HomedRegion& homed : regions) {
         const std::vector<std::uint64_t> bounds = BoundsOf(homed, 0);
         const auto first = homed.region.RealOf(bounds[0], bounds[1]);
         const auto block = homed.region.RealOf(bounds[place], bounds[place + 1]);
@@ -491,11 +493,11 @@ class Composer {
   }
 
   // Schedules the steps between the domains, all regions in the same steps.
-  Ends BetweenTurns(const std::vector<Homed>& regions, const Ends& after) {
+  Ends ScheduleBetween(const std::vector<HomedRegion>& regions, const Ends& after) {
     std::vector<Copy> copies = CopiesOf(regions);
     const std::uint64_t begin = regions.front().region.begin();
     std::vector<std::vector<Extent>> key;
-    for (const Homed& homed : regions) {
+    for (const HomedRegion& homed : regions) {
       std::vector<Extent>& pieces = key.emplace_back(homed.region.pieces());
       for (Extent& piece : pieces) {
         piece.begin -= begin;
@@ -507,7 +509,7 @@ class Composer {
       between_begin_ = begin;
       between_steps_.clear();
       std::vector<Step> steps;
-      for (const Homed& homed : regions) {
+      for (const HomedRegion& homed : regions) {
         const std::vector<Segment> segments = SegmentsOf(homed);
         const std::size_t made = copies.empty() ? segments.size() : 1;
         for (std::size_t i = 0; i < made; ++i) AppendSegment(homed, segments[i], steps);
@@ -519,7 +521,7 @@ class Composer {
     if (copies.empty()) copies = {{}};
     for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
     Ends ends = Chain(between_steps_, copies, kAllChips, after);
-    if (HasSingleStep() && !between_steps_.empty()) schedule_.turns.back().snapshot = true;
+    if (HasSingleStep() && !between_steps_.empty()) schedule_.scheduled.back().snapshot = true;
     return ends;
   }
 
@@ -649,7 +651,8 @@ std::vector<torus::ChipIndex> RingOf(const UnitSet& set, const Fabric& fabric) {
 }
 
 // Schedules the messages inside each domain, all at once. Returns those between the domains.
-Step PlayInside(const Step& all, const StepWork& work, const UnitSet& set, Schedule& schedule) {
+Step ScheduleInsideMessages(const Step& all, const StepWork& work, const UnitSet& set,
+                            Schedule& schedule) {
   std::vector<Step> steps(set.size() + 1);
   for (const Send& send : all) {
     const bool inside = Fabric::UnitOf(send.from) == Fabric::UnitOf(send.to);
@@ -657,8 +660,8 @@ Step PlayInside(const Step& all, const StepWork& work, const UnitSet& set, Sched
   }
   for (std::size_t i = 0; i < set.size(); ++i) {
     if (steps[i].empty()) continue;
-    schedule.turns.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
-                              .through = set.groups()[i].through});
+    schedule.scheduled.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
+                                  .through = set.groups()[i].through});
     schedule.steps.push_back(std::move(steps[i]));
     schedule.work.push_back(
         {.start = work.start, .memory = i == 0 ? work.memory : VirtualDuration(0)});
@@ -674,14 +677,14 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
   const ChipCosts& costs = asked.choice.options.costs;
   // Ranks on one chip copy beside the messages; memory serves all of them at once.
   const StepWork work = WorkOf(exchange.step, {}, costs, asked.fabric.timing());
-  const Step between = PlayInside(exchange.step, work, asked.set, plan.schedule);
+  const Step between = ScheduleInsideMessages(exchange.step, work, asked.set, plan.schedule);
   std::map<torus::ChipIndex, std::uint64_t> free;
   for (const Member& member : asked.members) {
     free.emplace(member.chip, ChipBufferBytes(asked.request, member.ranks));
   }
   TAHOMA_ASSIGN_OR_RETURN(Relay relay, RelayOf(between, asked.set, asked.fabric, free, chunks));
   plan.schedule.relay_bytes = relay.bytes;
-  AddTurns(std::move(relay), asked.set, work, costs, asked.fabric.timing(), plan.schedule);
+  AppendRelay(std::move(relay), asked.set, work, costs, asked.fabric.timing(), plan.schedule);
   plan.sources = exchange.sources;
   return Timed(std::move(plan), asked.fabric);
 }

@@ -191,16 +191,16 @@ absl::StatusOr<Relay> RelayOf(const Step& sends, const UnitSet& set, const Fabri
   return maker.Take();
 }
 
-void AddTurns(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
-              const LinkTiming& timing, Schedule& schedule) {
+void AppendRelay(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
+                 const LinkTiming& timing, Schedule& schedule) {
   using Ends = std::vector<std::uint32_t>;
   const auto add = [&](Step step, const StepWork& of_step, torus::ChipMask through, Ends after) {
-    schedule.turns.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
-                              .after = std::move(after),
-                              .through = through});
+    schedule.scheduled.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
+                                  .after = std::move(after),
+                                  .through = through});
     schedule.steps.push_back(std::move(step));
     schedule.work.push_back(of_step);
-    return static_cast<std::uint32_t>(schedule.turns.size() - 1);
+    return static_cast<std::uint32_t>(schedule.scheduled.size() - 1);
   };
   // Schedules the handing of one chunk and group, after that of the chunk before.
   const auto hand = [&](Step& step, std::size_t group, Ends& last, Ends after) {

@@ -2,7 +2,7 @@
 // same domain.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(Relay relay, RelayOf(sends, set, fabric, free, /*chunks=*/8));
-//   AddTurns(std::move(relay), set, work, costs, timing, schedule);
+//   AppendRelay(std::move(relay), set, work, costs, timing, schedule);
 //
 // A chip whose NIC cannot send hands the bytes that leave its domain to chips whose NICs can; bytes
 // for a chip whose NIC cannot receive go to others, which hand them on. Messages are dealt out such
@@ -52,7 +52,7 @@ absl::StatusOr<Relay> RelayOf(const Step& sends, const UnitSet& set, const Fabri
                               std::uint64_t chunks);
 
 // Appends the scheduled steps; messages between domains start up as `work` says.
-void AddTurns(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
-              const LinkTiming& timing, Schedule& schedule);
+void AppendRelay(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
+                 const LinkTiming& timing, Schedule& schedule);
 
 }  // namespace tahoma::sim

@@ -526,7 +526,7 @@ TEST(ElectionTest, ModesAreThoseOfTheResultAndStayWhileCoresAreInUse) {
 void ExchangeAll(
     std::vector<Election>& nodes,
     const std::function<std::pair<std::size_t, CableSide>(std::size_t, CableSide)>& to) {
-  for (int turn = 0; turn < 40; ++turn) {
+  for (int round = 0; round < 40; ++round) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (const Election::Outgoing& out : nodes[i].Take()) {
         const auto [other, side] = to(i, out.side);

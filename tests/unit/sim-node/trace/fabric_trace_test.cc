@@ -51,8 +51,8 @@ TEST(FabricOccupancyTest, WhatLeavesAUnitIsOnItsNicsAndWhatCrossesALayerOnItsUpl
         PlanOnFabric({.operation = operation, .bytes = 4 << 20}, AllOf(fabric), fabric);
     ASSERT_TRUE(plan.ok()) << plan.status();
     std::map<LinkId, std::uint64_t> expected;
-    for (std::size_t turn = 0; turn < plan->schedule.turn_count(); ++turn) {
-      ForEachSend(plan->schedule, turn, [&](const Send& send) {
+    for (std::size_t index = 0; index < plan->schedule.scheduled_count(); ++index) {
+      ForEachSend(plan->schedule, index, [&](const Send& send) {
         const int from = Fabric::UnitOf(send.from);
         const int to = Fabric::UnitOf(send.to);
         if (from == to) return;
@@ -96,18 +96,18 @@ TEST(FabricOccupancyTest, NoLinkIsFullerThanItCanBe) {
   }
 }
 
-TEST(FabricOccupancyTest, TheWorkOfATurnLiesWhereItsTimesSay) {
+TEST(FabricOccupancyTest, TheWorkOfAScheduledStepLiesWhereItsTimesSay) {
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 64 << 20}, AllOf(fabric), fabric);
   const auto use = OccupancyOf(*plan, fabric);
-  ASSERT_EQ(use->work.size(), plan->schedule.turns.size());
+  ASSERT_EQ(use->work.size(), plan->schedule.scheduled.size());
   std::map<int, std::vector<const ChipWork*>> by_unit;
-  for (std::size_t turn = 0; turn < use->work.size(); ++turn) {
-    const ChipWork& one = use->work[turn];
-    EXPECT_EQ(one.step, turn);
-    EXPECT_EQ(one.start_end, plan->times.steps[turn].departure);
+  for (std::size_t index = 0; index < use->work.size(); ++index) {
+    const ChipWork& one = use->work[index];
+    EXPECT_EQ(one.step, index);
+    EXPECT_EQ(one.start_end, plan->times.steps[index].departure);
     EXPECT_GE(one.start_begin, plan->times.start);
-    EXPECT_LE(one.memory_end, plan->times.steps[turn].end) << turn;
+    EXPECT_LE(one.memory_end, plan->times.steps[index].end) << index;
     by_unit[one.unit].push_back(&one);
   }
   for (auto& [unit, works] : by_unit) {

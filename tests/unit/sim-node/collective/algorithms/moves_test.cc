@@ -140,15 +140,15 @@ TEST(MovesTest, APermuteGoesOnceAroundTheChipsOverSingleLinks) {
     Ground ground(request, members, 7);
     ground.Run(*plan, request.type);
     std::size_t at = 0;
-    std::size_t turns = 0;
+    std::size_t visited = 0;
     do {  // a single cycle visits rank 0 of every chip
       const auto source = static_cast<std::size_t>(plan->sources[at]);
       EXPECT_EQ(ground.result(at), ground.buffer(source));
       EXPECT_EQ(ground.result(at + 1), ground.buffer(source + 1));
       at = source;
-      ++turns;
-    } while (at != 0 && turns <= members.size());
-    EXPECT_EQ(turns, members.size());
+      ++visited;
+    } while (at != 0 && visited <= members.size());
+    EXPECT_EQ(visited, members.size());
   }
 }
 

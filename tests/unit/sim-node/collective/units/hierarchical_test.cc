@@ -283,7 +283,7 @@ TEST(HierarchicalTest, AWrongStepWouldBeSeen) {
   const Request request{.bytes = 4096, .type = ElementType::kInt32};
   auto plan = PlanOnFabric(request, members, fabric);
   ASSERT_TRUE(plan.ok());
-  plan->schedule.turns[1].copies.pop_back();
+  plan->schedule.scheduled[1].copies.pop_back();
   EXPECT_GT(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
 }
 
@@ -609,7 +609,7 @@ TEST(HierarchicalTest, ASmallBroadcastIsScatteredInOneStep) {
                                  Everywhere(fabric), fabric);
   ASSERT_TRUE(plan.ok()) << plan.status();
   // To all chips of the domain, to the other domain, and among the chips of both.
-  EXPECT_EQ(plan->schedule.turn_count(), 3U);
+  EXPECT_EQ(plan->schedule.scheduled_count(), 3U);
 }
 
 // A sum of floats depends on its order. A training job goes wrong when its ranks disagree.

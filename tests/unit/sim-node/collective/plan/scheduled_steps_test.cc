@@ -1,5 +1,5 @@
-// Turns: when they start, that copies really are made, and that working out one of many equal
-// places gives exactly the times that working out all of them does.
+// Scheduled steps: when they start, that copies really are made, and that working out one of many
+// equal places gives exactly the times that working out all of them does.
 
 #include <gtest/gtest.h>
 
@@ -34,17 +34,17 @@ Schedule WrittenOut(const Schedule& schedule) {
   Schedule full = schedule;
   full.steps.clear();
   full.work.clear();
-  for (std::size_t turn = 0; turn < schedule.turn_count(); ++turn) {
+  for (std::size_t index = 0; index < schedule.scheduled_count(); ++index) {
     Step& step = full.steps.emplace_back();
-    ForEachSend(schedule, turn, [&](const Send& send) { step.push_back(send); });
+    ForEachSend(schedule, index, [&](const Send& send) { step.push_back(send); });
     if (!schedule.work.empty()) {
       std::map<int, int> times;  // at each place
-      for (const Copy& copy : schedule.turns[turn].copies) ++times[copy.chips];
-      full.work.push_back(schedule.work[schedule.turns[turn].step]);
+      for (const Copy& copy : schedule.scheduled[index].copies) ++times[copy.chips];
+      full.work.push_back(schedule.work[schedule.scheduled[index].step]);
       full.work.back().memory *= times.begin()->second;
     }
-    full.turns[turn].step = static_cast<std::uint32_t>(turn);
-    full.turns[turn].copies = {{}};
+    full.scheduled[index].step = static_cast<std::uint32_t>(index);
+    full.scheduled[index].copies = {{}};
   }
   return full;
 }
@@ -67,33 +67,34 @@ std::pair<std::uint64_t, std::uint64_t> ExpectSameTimes(const std::vector<Schedu
   EXPECT_TRUE(once.ok() && all.ok());
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     EXPECT_EQ((*once)[i].end, (*all)[i].end);
-    for (std::size_t turn = 0; turn < schedules[i].turns.size(); ++turn) {
-      EXPECT_EQ((*once)[i].steps[turn].departure, (*all)[i].steps[turn].departure) << turn;
-      EXPECT_EQ((*once)[i].steps[turn].end, (*all)[i].steps[turn].end) << turn;
+    for (std::size_t index = 0; index < schedules[i].scheduled.size(); ++index) {
+      EXPECT_EQ((*once)[i].steps[index].departure, (*all)[i].steps[index].departure) << index;
+      EXPECT_EQ((*once)[i].steps[index].end, (*all)[i].steps[index].end) << index;
     }
   }
   return {once->front().flows, all->front().flows};
 }
 
-TEST(TurnsTest, ATurnStartsWhenAllThatItComesAfterHaveEnded) {
+TEST(ScheduledStepsTest, AStepStartsWhenAllThatItComesAfterHaveEnded) {
   Schedule schedule;
   schedule.steps = {{Message(0, 1)}, {Message(4, 5, 3 * kMiB)}, {Message(8, 9)}};
-  schedule.turns = {{.step = 0}, {.step = 1}, {.step = 2, .after = {0, 1}}, {.step = 0}};
+  schedule.scheduled = {{.step = 0}, {.step = 1}, {.step = 2, .after = {0, 1}}, {.step = 0}};
   const auto times = TimeSchedules({&schedule}, Units(1));
   ASSERT_TRUE(times.ok());
-  const std::vector<StepTimes>& turns = (*times)[0].steps;
-  EXPECT_EQ(turns[0].departure, turns[1].departure);
-  EXPECT_LT(turns[0].end, turns[1].end);
-  EXPECT_EQ(turns[2].departure, turns[1].end + LinkTiming{}.step);
-  EXPECT_EQ(turns[3].end, turns[0].end);  // shares its link
-  EXPECT_EQ((*times)[0].end, turns[2].end);
+  const std::vector<StepTimes>& steps = (*times)[0].steps;
+  EXPECT_EQ(steps[0].departure, steps[1].departure);
+  EXPECT_LT(steps[0].end, steps[1].end);
+  EXPECT_EQ(steps[2].departure, steps[1].end + LinkTiming{}.step);
+  EXPECT_EQ(steps[3].end, steps[0].end);  // shares its link
+  EXPECT_EQ((*times)[0].end, steps[2].end);
 }
 
-TEST(TurnsTest, ACopyIsMadeAtItsChipsAndItsBytes) {
+TEST(ScheduledStepsTest, ACopyIsMadeAtItsChipsAndItsBytes) {
   Schedule schedule;
   schedule.steps = {
       {{.from = ChipIndex(0), .to = ChipIndex(1), .offset = 0, .to_offset = 0, .bytes = 1}}};
-  schedule.turns = {{.step = 0, .copies = {{.chips = 64, .bytes = 2}, {.chips = 2, .bytes = 1}}}};
+  schedule.scheduled = {
+      {.step = 0, .copies = {{.chips = 64, .bytes = 2}, {.chips = 2, .bytes = 1}}}};
   std::map<int, std::vector<std::byte>> memory;
   std::vector<ChipBuffer> buffers;
   for (const int chip : {0, 1, 2, 3, 64, 65}) {
@@ -111,20 +112,20 @@ TEST(TurnsTest, ACopyIsMadeAtItsChipsAndItsBytes) {
   EXPECT_EQ(memory[65], bytes({65, 65, 64, 65}));
 }
 
-TEST(TurnsTest, UnitsThatAreAlikeAreWorkedOutOnce) {
+TEST(ScheduledStepsTest, UnitsThatAreAlikeAreWorkedOutOnce) {
   Schedule schedule;
   schedule.steps = {{Message(0, 1), Message(5, 10)}};
-  schedule.turns = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}, {.chips = 64}}}};
+  schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}, {.chips = 64}}}};
   // Unit 1 makes it twice: not like the others.
   EXPECT_EQ(ExpectSameTimes({schedule}, Units(3)), std::pair(4ul, 6ul));
-  schedule.turns[0].copies.pop_back();
+  schedule.scheduled[0].copies.pop_back();
   EXPECT_EQ(ExpectSameTimes({schedule}, Units(3)), std::pair(2ul, 6ul));
 }
 
-TEST(TurnsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
+TEST(ScheduledStepsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
   Schedule schedule;
   schedule.steps = {{Message(0, 1)}};
-  schedule.turns = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}}}};
+  schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}}}};
   Fabric damaged = Units(3);
   const LinkId link =
       damaged.LinkOf(Fabric::ChipOf(1, 0), torus::Axis::kX, torus::Direction::kPlus);
@@ -132,17 +133,17 @@ TEST(TurnsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
   EXPECT_EQ(ExpectSameTimes({schedule}, damaged), std::pair(2ul, 3ul));
   Schedule tenant;
   tenant.steps = {{Message(64, 65)}};
-  tenant.turns = {{.step = 0}};
+  tenant.scheduled = {{.step = 0}};
   EXPECT_EQ(ExpectSameTimes({schedule, tenant}, Units(3)), std::pair(3ul, 4ul));
   const FaultPlan faults({{.at = VirtualTime(Microseconds(3)), .target = link, .permille = 100}});
   EXPECT_EQ(ExpectSameTimes({schedule}, Units(3), faults), std::pair(2ul, 3ul));
 }
 
-TEST(TurnsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThemApart) {
+TEST(ScheduledStepsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThemApart) {
   Schedule schedule;  // a ring over three domains at chips 0, 1 and 2
   schedule.steps = {{Message(0, 64), Message(64, 128), Message(128, 0)}};
-  schedule.turns = {{.step = 0, .copies = {{}, {.chips = 1}, {.chips = 2}}},
-                    {.step = 0, .after = {0}, .copies = {{}, {.chips = 1}, {.chips = 2}}}};
+  schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 1}, {.chips = 2}}},
+                        {.step = 0, .after = {0}, .copies = {{}, {.chips = 1}, {.chips = 2}}}};
   const Fabric fabric = Units(3);
   EXPECT_EQ(ExpectSameTimes({schedule}, fabric), std::pair(6ul, 18ul));
   Fabric degraded = fabric;
@@ -151,16 +152,16 @@ TEST(TurnsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThemApart) {
   EXPECT_EQ(ExpectSameTimes({schedule}, degraded), std::pair(18ul, 18ul));
   Schedule tenant;
   tenant.steps = {{Message(65, 10)}};
-  tenant.turns = {{.step = 0}};
+  tenant.scheduled = {{.step = 0}};
   EXPECT_EQ(ExpectSameTimes({schedule, tenant}, fabric), std::pair(19ul, 19ul));
   EXPECT_EQ(ExpectSameTimes({schedule}, Units(3, {.oversubscription_permille = {1, 1, 2000}})),
             std::pair(18ul, 18ul));
   Schedule overlapping = schedule;  // the copies meet at NICs
-  overlapping.turns[0].copies = {{}, {.chips = 64}};
+  overlapping.scheduled[0].copies = {{}, {.chips = 64}};
   ExpectSameTimes({overlapping}, Units(4));
 }
 
-TEST(TurnsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecond) {
+TEST(ScheduledStepsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecond) {
   Rng rng(3);
   const auto pick = [&](std::uint64_t below) { return static_cast<int>(rng.Below(below)); };
   for (int round = 0; round < 60; ++round) {
@@ -176,18 +177,18 @@ TEST(TurnsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecond) {
         }
       }
       for (std::uint32_t i = 0; i < 8; ++i) {
-        Turn turn{.step = static_cast<std::uint32_t>(rng.Below(4)), .copies = {}};
-        if (i > 0 && rng.Chance(2, 3)) turn.after = {static_cast<std::uint32_t>(rng.Below(i))};
+        ScheduledStep scheduled{.step = static_cast<std::uint32_t>(rng.Below(4)), .copies = {}};
+        if (i > 0 && rng.Chance(2, 3)) scheduled.after = {static_cast<std::uint32_t>(rng.Below(i))};
         const int stride = rng.Chance(1, 2) ? 64 : 4;
-        for (int copy = 0; copy < 3; ++copy) turn.copies.push_back({.chips = stride * copy});
-        schedule.turns.push_back(turn);
+        for (int copy = 0; copy < 3; ++copy) scheduled.copies.push_back({.chips = stride * copy});
+        schedule.scheduled.push_back(scheduled);
       }
     }
     ExpectSameTimes(schedules, Units(6));
   }
 }
 
-TEST(TurnsTest, PlansOverUnitsTakeTheSameTimesWrittenOut) {
+TEST(ScheduledStepsTest, PlansOverUnitsTakeTheSameTimesWrittenOut) {
   for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
                                     Operation::kReduceScatter, Operation::kBroadcast}) {
     const Fabric fabric = Units(4);
