@@ -116,13 +116,13 @@ namespace {
 
 // Alternating buffer stripes and chosen routes exist for flows only; flits take the same algorithm
 // step after step, by dimension order.
-absl::StatusOr<VirtualDuration> OneSliceFlitTime(const Plan& plan, const Request& request,
-                                                 const std::vector<Member>& members,
-                                                 const TorusLinks& links, PlanOptions options) {
-  if (plan.schedule.slices == 1 && plan.schedule.routes.last() == 0) {
+absl::StatusOr<VirtualDuration> OneStripeFlitTime(const Plan& plan, const Request& request,
+                                                  const std::vector<Member>& members,
+                                                  const TorusLinks& links, PlanOptions options) {
+  if (plan.schedule.stripes == 1 && plan.schedule.routes.last() == 0) {
     return FlitTimeOf(plan.schedule, links);
   }
-  options.slices = 1;
+  options.stripes = 1;
   options.one_route = true;
   TAHOMA_ASSIGN_OR_RETURN(const Plan whole,
                           PlanWith(plan.algorithm, request, members, links, options));
@@ -144,7 +144,7 @@ absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const R
         return InvalidArgument("flits are for at most {} bytes; this collective has {}",
                                kFlitBytesMax, request.bytes);
       }
-      return OneSliceFlitTime(plan, request, members, links, options);
+      return OneStripeFlitTime(plan, request, members, links, options);
   }
   return plan.times.end - plan.times.start;
 }

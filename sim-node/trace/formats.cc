@@ -175,7 +175,7 @@ Json NameEvent(std::string_view what, int chip, std::size_t port, std::string na
           {"args", {{"name", std::move(name)}}}};
 }
 
-Json SliceEvent(std::string_view category, std::size_t step, int process, std::size_t thread,
+Json TimedEvent(std::string_view category, std::size_t step, int process, std::size_t thread,
                 VirtualTime begin, VirtualTime end) {
   return {{"ph", "X"},
           {"cat", category},
@@ -189,29 +189,29 @@ Json SliceEvent(std::string_view category, std::size_t step, int process, std::s
 // A process of its own, after all others: what all chips do at the same times.
 void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
   if (work.empty()) return;
-  std::size_t slices = 0;
+  std::size_t rows = 0;
   std::set<int> units;
   for (const ChipWork& one : work) {
-    slices = std::max(slices, one.slice + 1);
+    rows = std::max(rows, one.row + 1);
     units.insert(one.unit);
   }
-  const auto memory_thread = [slices](int unit) {
-    return unit == 0 ? 0 : slices + static_cast<std::size_t>(unit);
+  const auto memory_thread = [rows](int unit) {
+    return unit == 0 ? 0 : rows + static_cast<std::size_t>(unit);
   };
   events.push_back(NameEvent("process_name", process, 0, "in every chip"));
   for (const int unit : units) {
     events.push_back(NameEvent("thread_name", process, memory_thread(unit),
                                units.size() == 1 ? "HBM" : fmt::format("HBM, unit {}", unit)));
   }
-  for (std::size_t slice = 0; slice < slices; ++slice) {
-    events.push_back(NameEvent("thread_name", process, 1 + slice,
-                               fmt::format("CC-cores and DMA start, slice {}", slice)));
+  for (std::size_t row = 0; row < rows; ++row) {
+    events.push_back(NameEvent("thread_name", process, 1 + row,
+                               fmt::format("CC-cores and DMA start, slice {}", row)));
   }
   for (const ChipWork& one : work) {
     events.push_back(
-        SliceEvent("start", one.step, process, 1 + one.slice, one.start_begin, one.start_end));
+        TimedEvent("start", one.step, process, 1 + one.row, one.start_begin, one.start_end));
     if (one.memory_end > one.memory_begin) {
-      events.push_back(SliceEvent("memory", one.step, process, memory_thread(one.unit),
+      events.push_back(TimedEvent("memory", one.step, process, memory_thread(one.unit),
                                   one.memory_begin, one.memory_end));
     }
   }
@@ -326,7 +326,7 @@ std::string ChromeTrace(const Occupancy& use, const Fabric& fabric, std::string_
   for (const auto& [link, track] : tracks) last = std::max(last, track.process);
   for (const LinkUse& one : use.uses) {
     const Track& track = tracks.at(one.link);
-    events.push_back(SliceEvent("link", one.step, track.process, track.thread, one.begin, one.end));
+    events.push_back(TimedEvent("link", one.step, track.process, track.thread, one.begin, one.end));
     events.back()["args"] = {{"bytes", one.bytes}};
   }
   AppendWork(use.work, last + 1, events);

@@ -48,9 +48,9 @@ std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
     const StepWork work = schedule.work.empty() ? StepWork{} : schedule.work[step];
     ChipWork one;
     one.step = step;
-    one.slice = step % schedule.slices;
-    one.start_begin = step < schedule.slices ? plan.times.start + schedule.before
-                                             : plan.times.steps[step - schedule.slices].end;
+    one.row = step % schedule.stripes;
+    one.start_begin = step < schedule.stripes ? plan.times.start + schedule.before
+                                              : plan.times.steps[step - schedule.stripes].end;
     one.start_end = one.start_begin + timing.step + work.start;
     one.memory_begin = std::max(plan.times.steps[step].departure, memory_free);
     one.memory_end = one.memory_begin + work.memory;
@@ -86,9 +86,9 @@ std::vector<ChipWork> WorkOfScheduledSteps(const Plan& plan, const LinkTiming& t
     one.start_begin = one.start_end - timing.step - work.start;
     const auto row =
         std::ranges::find_if(row_free, [&](VirtualTime free) { return free <= one.start_begin; });
-    one.slice = static_cast<std::size_t>(row - row_free.begin());
+    one.row = static_cast<std::size_t>(row - row_free.begin());
     if (row == row_free.end()) row_free.emplace_back();
-    row_free[one.slice] = one.start_end;
+    row_free[one.row] = one.start_end;
     if (!step.empty()) {
       one.unit = Fabric::UnitOf(ChipIndex(step[0].from.value() + scheduled.copies.front().chips));
     }

@@ -37,8 +37,8 @@ struct LinkUse {
 // or less.
 struct ChipWork {
   std::size_t step = 0;
-  // The buffer stripe; with scheduled steps, a number that no other has at the same time.
-  std::size_t slice = 0;
+  // The row to show it in: the buffer stripe; with scheduled steps, one that is free then.
+  std::size_t row = 0;
   // CC-cores give the commands and DMA engines start; then the step may wait for the links.
   VirtualTime start_begin;
   VirtualTime start_end;

@@ -116,7 +116,7 @@ absl::Status CheckUnits(const TraceOptions& options) {
     return InvalidArgument("level: several units are timed by flows; \"{}\" is for one",
                            options.level);
   }
-  if (options.slices != 0) {
+  if (options.stripes != 0) {
     return InvalidArgument("slices: buffers over several units are cut into chunks instead");
   }
   return absl::OkStatus();
@@ -133,7 +133,7 @@ absl::StatusOr<InterAlgorithm> ParseBetween(std::string_view name) {
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
   PlanOptions plan{
-      .mode = PlanMode::kBest, .costs = {}, .slices = static_cast<int>(options.slices)};
+      .mode = PlanMode::kBest, .costs = {}, .stripes = static_cast<int>(options.stripes)};
   TAHOMA_ASSIGN_OR_RETURN(plan.mode, ParsePlanMode(options.mode));
   for (const std::string& cost : options.without) {
     if (cost == "memory") {
@@ -221,7 +221,7 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("level", &options.level, "level of detail: closed-form, flows or flits");
   spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring, kangaring, bucket or tree");
   spec.String("mode", &options.mode, "best, or aws: as Neuron's documents describe its algorithms");
-  spec.Int("slices", &options.slices, {.max = kMaxSlices},
+  spec.Int("slices", &options.stripes, {.max = kMaxStripes},
            "stripes of a buffer: one starts up while the other is sent; 0: the faster");
   spec.Strings("without", &options.without,
                "costs of the chips not to count: memory, dma-start, cc-cores");

@@ -32,7 +32,7 @@ struct TraceOptions {
   std::string algorithm = "auto";
   std::string level = "flows";
   std::string mode = "best";
-  std::int64_t slices = 0;
+  std::int64_t stripes = 0;
   std::vector<std::string> without{};
   std::string box = "4x4x4";
   std::string at = "0,0,0";

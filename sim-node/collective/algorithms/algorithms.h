@@ -64,7 +64,7 @@ struct Layout {
 };
 
 // A buffer stripe: one of several equal parts of every block.
-struct Slice {
+struct Stripe {
   std::size_t index = 0;
   std::size_t count = 1;
 };
@@ -73,7 +73,7 @@ struct Slice {
 // of them.
 class Cutter {
  public:
-  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, Slice slice = {});
+  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, Stripe stripe = {});
 
   // The first byte of the part and the one after its last.
   std::pair<std::uint64_t, std::uint64_t> Range(std::size_t block, std::size_t part) const {
@@ -91,12 +91,12 @@ class Cutter {
 // Returns the steps of mesh, of rdh with BalancedChannels (needs set.box()), or of ring (kangaring
 // is the same). Steps may be empty when a block has fewer elements than parts.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
-                        const TorusLinks& links, const Layout& layout, Slice slice = {});
+                        const TorusLinks& links, const Layout& layout, Stripe stripe = {});
 
 // Returns the steps of rdh with these channels.
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
                                const Layout& layout, const std::vector<Channel>& channels,
-                               Slice slice = {});
+                               Stripe stripe = {});
 
 // Returns the steps that bring each block of the first chip's buffer to its owner: halving, in
 // which only chips that have received data send. Needs set.box().

@@ -102,21 +102,21 @@ std::vector<BucketChannel> BucketChannels(bool pipelined) {
 }
 
 std::vector<Step> BucketSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                              const Layout& layout, std::size_t slices) {
+                              const Layout& layout, std::size_t stripes) {
   TAHOMA_CHECK(set.size() == static_cast<std::size_t>(kSide * kSide * kSide));
   Sends sends{.set = set, .torus = torus};
   for (std::size_t chip = 0; chip < set.size(); ++chip) {
     sends.places.push_back(set.PlaceOf(ChipIndex(static_cast<int>(chip))));
   }
-  const std::vector<BucketChannel> channels = BucketChannels(slices > 1);
+  const std::vector<BucketChannel> channels = BucketChannels(stripes > 1);
   std::vector<std::uint32_t> weights;
   for (const BucketChannel& channel : channels) weights.push_back(channel.weight);
-  std::vector<Step> steps(3 * kRingSteps + slices - 1);
-  for (std::size_t slice = 0; slice < slices; ++slice) {
-    const Cutter cutter(layout, weights, {.index = slice, .count = slices});
+  std::vector<Step> steps(3 * kRingSteps + stripes - 1);
+  for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
+    const Cutter cutter(layout, weights, {.index = stripe, .count = stripes});
     for (std::size_t part = 0; part < channels.size(); ++part) {
       for (std::size_t leg = 0; leg < channels[part].legs.size(); ++leg) {
-        AppendLeg(sends, cutter, part, channels[part], leg, slice, steps);
+        AppendLeg(sends, cutter, part, channels[part], leg, stripe, steps);
       }
     }
   }

@@ -1,6 +1,6 @@
 // The bucket algorithm of an UltraServer: axis by axis, round the rings of 4 chips.
 //
-//   auto steps = BucketSteps(Phase::kReduceScatter, set, torus, layout, /*slices=*/16);
+//   auto steps = BucketSteps(Phase::kReduceScatter, set, torus, layout, /*stripes=*/16);
 //
 // Z links have half the rate of X/Y links, so data that went through the axes in one order alone
 // would leave some links idle. It goes in two classes: one over X and Y first, then over Z, the
@@ -42,6 +42,6 @@ std::vector<BucketChannel> BucketChannels(bool pipelined);
 
 // The set must be a whole UltraServer.
 std::vector<Step> BucketSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                              const Layout& layout, std::size_t slices);
+                              const Layout& layout, std::size_t stripes);
 
 }  // namespace tahoma::sim

@@ -121,9 +121,9 @@ std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links
 }
 
 std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t bytes,
-                                       std::size_t slices) {
+                                       std::size_t stripes) {
   constexpr std::uint64_t kSide = 4;
-  const std::vector<BucketChannel> channels = BucketChannels(slices > 1);
+  const std::vector<BucketChannel> channels = BucketChannels(stripes > 1);
   std::uint64_t total = 0;
   for (const BucketChannel& channel : channels) total += channel.weight;
   struct Load {
@@ -131,13 +131,13 @@ std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t by
     double sent = 0;
     int links = 1;
   };
-  std::vector<Load> loads(3 * (kSide - 1) + slices - 1);
+  std::vector<Load> loads(3 * (kSide - 1) + stripes - 1);
   for (const BucketChannel& channel : channels) {
-    double left = static_cast<double>(channel.weight) / static_cast<double>(total * slices);
+    double left = static_cast<double>(channel.weight) / static_cast<double>(total * stripes);
     for (const BucketLeg& leg : channel.legs) {
-      for (std::size_t slice = 0; slice < slices; ++slice) {
+      for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
         for (std::size_t t = 0; t < (leg.direct ? 1 : kSide - 1); ++t) {
-          Load& load = loads[leg.first_step + slice + t];
+          Load& load = loads[leg.first_step + stripe + t];
           // A ring's channels are in two directions, half of them on each link. Data that goes
           // directly crosses one link on average, and has two to choose from.
           load.part.at(IndexOf(leg.axis)) += (leg.direct ? left : left / kSide) / 2;
@@ -164,16 +164,16 @@ std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t by
   return steps;
 }
 
-VirtualDuration EstimateTime(const std::vector<PlannedStep>& steps, std::size_t slices,
+VirtualDuration EstimateTime(const std::vector<PlannedStep>& steps, std::size_t stripes,
                              const LinkTiming& timing) {
-  const auto parts = static_cast<VirtualDuration::rep>(slices);
+  const auto parts = static_cast<VirtualDuration::rep>(stripes);
   std::vector<VirtualDuration> ends;
   VirtualDuration sent(0);
   VirtualDuration memory_free(0);
   for (const PlannedStep& step : steps) {
-    for (std::size_t slice = 0; slice < slices; ++slice) {
+    for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
       const VirtualDuration ready =
-          ends.size() < slices ? VirtualDuration(0) : ends[ends.size() - slices];
+          ends.size() < stripes ? VirtualDuration(0) : ends[ends.size() - stripes];
       const VirtualDuration departure = std::max(ready + timing.step + step.work.start, sent);
       sent = departure + step.outline.link / parts;
       memory_free = std::max(memory_free, departure) + step.work.memory;

@@ -2,7 +2,7 @@
 // forms, in microseconds of the host rather than milliseconds.
 //
 //   const std::vector<StepOutline> phase = HalvingOutline(channels, box, links, bytes);
-//   const VirtualDuration time = EstimateTime({.steps = ..., .slices = 2}, links.timing());
+//   const VirtualDuration time = EstimateTime({.steps = ..., .stripes = 2}, links.timing());
 //
 // The choice between algorithms rests on it; what is chosen is then timed message by message. The
 // two differ by what rounding to whole elements does.
@@ -40,9 +40,9 @@ std::vector<StepOutline> HalvingOutline(const std::vector<Channel>& channels, co
                                         const TorusLinks& links, std::uint64_t bytes);
 std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links,
                                      std::uint64_t bytes);
-// `slices` is the number of buffer stripes, as in BucketSteps.
+// `stripes` is the number of buffer stripes, as in BucketSteps.
 std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t bytes,
-                                       std::size_t slices);
+                                       std::size_t stripes);
 
 // A step of a whole collective: of all its buffer stripes together.
 struct PlannedStep {
@@ -50,8 +50,8 @@ struct PlannedStep {
   StepWork work;  // of one stripe
 };
 
-// Times steps that `slices` stripes of the buffers take one after the other, as a Schedule does.
-VirtualDuration EstimateTime(const std::vector<PlannedStep>& steps, std::size_t slices,
+// Times steps that each of `stripes` buffer stripes takes in order, as a Schedule does.
+VirtualDuration EstimateTime(const std::vector<PlannedStep>& steps, std::size_t stripes,
                              const LinkTiming& timing);
 
 }  // namespace tahoma::sim

@@ -71,7 +71,7 @@ std::vector<Phase> PhasesOf(Operation operation) {
 // An algorithm with its parameters.
 struct Variant {
   Algorithm algorithm = Algorithm::kMesh;
-  std::size_t slices = 1;
+  std::size_t stripes = 1;
   std::vector<Channel> channels = {};  // of rdh
   std::size_t buckets = 1;             // stripes of bucket that follow one another
 };
@@ -143,29 +143,29 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
 }
 
 // Returns the steps of all stripes, interleaved; a step that is empty in all of them is left out.
-std::vector<Step> Interleaved(std::vector<std::vector<Step>> slices) {
+std::vector<Step> Interleaved(std::vector<std::vector<Step>> stripes) {
   std::vector<Step> steps;
-  for (std::size_t i = 0; i < slices[0].size(); ++i) {
-    const bool empty = std::all_of(slices.begin(), slices.end(),
-                                   [i](const auto& slice) { return slice[i].empty(); });
-    for (auto& slice : slices) {
-      if (!empty) steps.push_back(std::move(slice[i]));
+  for (std::size_t i = 0; i < stripes[0].size(); ++i) {
+    const bool empty = std::all_of(stripes.begin(), stripes.end(),
+                                   [i](const auto& stripe) { return stripe[i].empty(); });
+    for (auto& stripe : stripes) {
+      if (!empty) steps.push_back(std::move(stripe[i]));
     }
   }
   return steps;
 }
 
 absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
-                            std::vector<std::vector<Step>> slices) {
+                            std::vector<std::vector<Step>> stripes) {
   Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
-  plan.schedule.slices = slices.size();
-  plan.schedule.steps = Interleaved(std::move(slices));
+  plan.schedule.stripes = stripes.size();
+  plan.schedule.steps = Interleaved(std::move(stripes));
   plan.schedule.through = asked.set.through();
   const AllStages stages = StagesOf(asked, algorithm);
   plan.schedule.before = stages.before;
   plan.schedule.after = stages.after;
   bool reduced = false;
-  std::size_t waiting = plan.schedule.slices;  // of which the first copying step is still to come
+  std::size_t waiting = plan.schedule.stripes;  // of which the first copying step is still to come
   for (const Step& step : plan.schedule.steps) {
     const Phase phase = PhaseOf(step);
     StepWork work =
@@ -352,25 +352,25 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
 absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
   const Layout layout = LayoutOf(asked.request, asked.members);
   const torus::Shape& torus = asked.links.torus();
-  std::vector<std::vector<Step>> slices(variant.slices);
-  if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(slices));
+  std::vector<std::vector<Step>> stripes(variant.stripes);
+  if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(stripes));
   if (asked.request.operation == Operation::kBroadcast) {
     return Finish(asked, variant.algorithm,
                   {BroadcastSteps(variant.algorithm, asked.set, asked.links, layout)});
   }
-  for (std::size_t index = 0; index < variant.slices; ++index) {
-    const Slice slice{.index = index, .count = variant.slices};
+  for (std::size_t index = 0; index < variant.stripes; ++index) {
+    const Stripe stripe{.index = index, .count = variant.stripes};
     for (const Phase phase : PhasesOf(asked.request.operation)) {
       std::vector<Step> steps =
           variant.algorithm == Algorithm::kRdh
-              ? HalvingSteps(phase, asked.set, torus, layout, variant.channels, slice)
+              ? HalvingSteps(phase, asked.set, torus, layout, variant.channels, stripe)
           : variant.algorithm == Algorithm::kBucket
               ? BucketSteps(phase, asked.set, torus, layout, variant.buckets)
-              : Steps(variant.algorithm, phase, asked.set, asked.links, layout, slice);
-      std::move(steps.begin(), steps.end(), std::back_inserter(slices[index]));
+              : Steps(variant.algorithm, phase, asked.set, asked.links, layout, stripe);
+      std::move(steps.begin(), steps.end(), std::back_inserter(stripes[index]));
     }
   }
-  return Finish(asked, variant.algorithm, std::move(slices));
+  return Finish(asked, variant.algorithm, std::move(stripes));
 }
 
 std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant) {
@@ -399,14 +399,14 @@ VirtualDuration Estimate(const Question& asked, const Variant& variant) {
     if (phase == Phase::kAllGather) std::reverse(outline.begin(), outline.end());
     const std::size_t first = steps.size();
     for (const StepOutline& step : outline) {
-      const std::uint64_t touched = step.bytes / variant.slices * touches;
+      const std::uint64_t touched = step.bytes / variant.stripes * touches;
       steps.push_back({.outline = step,
                        .work = WorkOf(touched, step.destinations, use, asked.options.costs,
                                       asked.links.timing())});
     }
     if (first > 0) steps[first].work.start += stages.between;
   }
-  return stages.before + EstimateTime(steps, variant.slices, asked.links.timing()) + stages.after;
+  return stages.before + EstimateTime(steps, variant.stripes, asked.links.timing()) + stages.after;
 }
 
 std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
@@ -428,15 +428,15 @@ std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
     }
   }
   // A single step has nothing to overlap with, and Neuron's algorithms are taken as described.
-  const bool sliced = algorithm != Algorithm::kMesh && asked.options.mode == PlanMode::kBest &&
-                      asked.request.operation != Operation::kBroadcast;
-  if (!sliced || asked.options.slices == 1) return variants;
-  const bool both = asked.options.slices == 0;
+  const bool striped = algorithm != Algorithm::kMesh && asked.options.mode == PlanMode::kBest &&
+                       asked.request.operation != Operation::kBroadcast;
+  if (!striped || asked.options.stripes == 1) return variants;
+  const bool both = asked.options.stripes == 0;
   if (both && !asked.regular()) return variants;
   const std::size_t single = variants.size();
   for (std::size_t i = 0; i < single; ++i) {
     variants.push_back(variants[i]);
-    variants.back().slices = kMaxSlices;
+    variants.back().stripes = kMaxStripes;
   }
   if (!both)
     variants.erase(variants.begin(), variants.begin() + static_cast<std::ptrdiff_t>(single));
@@ -452,7 +452,7 @@ struct Chosen {
   void Consider(const Question& asked, Variant other) {
     const VirtualDuration estimate = Estimate(asked, other);
     // Twice the messages must be worth it.
-    const VirtualDuration gain = other.slices > variant.slices
+    const VirtualDuration gain = other.stripes > variant.stripes
                                      ? std::min<VirtualDuration>(time / 100, Microseconds(1))
                                      : time / 1000;
     if (estimate >= time - gain) return;
@@ -588,8 +588,8 @@ absl::StatusOr<Plan> FastestOf(const Question& asked) {
 }
 
 absl::Status CheckOptions(const PlanOptions& options) {
-  if (options.slices >= 0 && options.slices <= kMaxSlices) return absl::OkStatus();
-  return InvalidArgument("{} slices; expected 0 to {}", options.slices, kMaxSlices);
+  if (options.stripes >= 0 && options.stripes <= kMaxStripes) return absl::OkStatus();
+  return InvalidArgument("{} slices; expected 0 to {}", options.stripes, kMaxStripes);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ struct Plan {
 };
 
 // kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, a size
-// that is no multiple of the element's, a number of stripes outside 0 .. kMaxSlices, or what
+// that is no multiple of the element's, a number of stripes outside 0 .. kMaxStripes, or what
 // moves.h says. kFailedPrecondition when links that are down cut members off. An exchange is always
 // "mesh".
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,

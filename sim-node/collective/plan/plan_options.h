@@ -40,12 +40,12 @@ inline constexpr ChipCosts kNoChipCosts = {.memory = false, .dma_start = false, 
 
 // The most stripes into which a buffer is cut, such that one stripe's messages are in flight while
 // the other's next step starts up (schedule.h).
-inline constexpr int kMaxSlices = 2;
+inline constexpr int kMaxStripes = 2;
 
 struct PlanOptions {
   PlanMode mode = PlanMode::kBest;
   ChipCosts costs{};
-  int slices = 0;  // 1 to kMaxSlices; 0 = what is fastest
+  int stripes = 0;  // 1 to kMaxStripes; 0 = what is fastest
   // rdh with few channels even where more are faster (6 % on 4x4x4): a quarter of the messages.
   bool few_channels = false;
   // Every message of an exchange takes one route, around damage too, as Neuron's are assumed to.

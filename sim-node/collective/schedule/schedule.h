@@ -98,11 +98,11 @@ struct Schedule {
   std::vector<Step> steps;
   // The work of each step; empty = none.
   std::vector<StepWork> work;
-  // The number of buffer stripes: a step needs the data that the step `slices` before it has
+  // The number of buffer stripes: a step needs the data that the step `stripes` before it has
   // brought. With 2, even and odd steps move different stripes: one starts up while the other's
   // messages are in flight. They leave in order, each as soon as the links are free of the one
   // before.
-  std::size_t slices = 1;
+  std::size_t stripes = 1;
   // Empty: every step once, each after the one before it. Scheduled steps that may run at the same
   // time touch different bytes.
   std::vector<ScheduledStep> scheduled;

@@ -117,8 +117,8 @@ StepGraph GraphOf(const Schedule& schedule) {
     ScheduledStep& scheduled = graph.scheduled.emplace_back();
     scheduled.step = static_cast<std::uint32_t>(step);
     scheduled.through = schedule.through;
-    if (step >= schedule.slices) {
-      scheduled.after = {static_cast<std::uint32_t>(step - schedule.slices)};
+    if (step >= schedule.stripes) {
+      scheduled.after = {static_cast<std::uint32_t>(step - schedule.stripes)};
     }
   }
   graph.followers.resize(graph.scheduled.size());

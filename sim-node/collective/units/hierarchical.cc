@@ -54,7 +54,7 @@ struct WorkedSteps {
 };
 
 WorkedSteps Worked(Schedule schedule) {
-  TAHOMA_CHECK(schedule.scheduled.empty() && schedule.slices == 1);
+  TAHOMA_CHECK(schedule.scheduled.empty() && schedule.stripes == 1);
   schedule.work.resize(schedule.steps.size());
   return {.steps = std::move(schedule.steps),
           .work = std::move(schedule.work),
@@ -79,7 +79,7 @@ class PaddedSteps {
                   .bytes = BytesOf(request_, block * group.local.size() * times),
                   .type = request_.type};
     PlanOptions options = choice_.options;
-    options.slices = 1;
+    options.stripes = 1;
     options.few_channels = true;  // the schedules of five chunk counts are made and timed
     std::optional<Algorithm> algorithm = choice_.inside;
     if (!algorithm) {

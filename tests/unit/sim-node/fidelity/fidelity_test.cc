@@ -89,8 +89,8 @@ TEST(FidelityTest, FlitsAddOnlyTheFillOfTheRoutersWhereMessagesShareNoLink) {
   const TorusLinks links = Instance();
   for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).all()) {
     if (box.size.chip_count() < 2 || box.origin != torus::Coord{}) continue;
-    const auto plan =
-        PlanWith(Algorithm::kRdh, {.bytes = 512 * kKiB}, MembersOf(box.mask), links, {.slices = 1});
+    const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 512 * kKiB}, MembersOf(box.mask), links,
+                               {.stripes = 1});
     ASSERT_TRUE(plan.ok());
     const auto flits = FlitTimeOf(plan->schedule, links);
     ASSERT_TRUE(flits.ok()) << flits.status();

@@ -118,14 +118,14 @@ TEST(FabricOccupancyTest, TheWorkOfAScheduledStepLiesWhereItsTimesSay) {
   }
 }
 
-TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseSlicesDoNotOverlap) {
+TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseEventsDoNotOverlap) {
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
   const auto use = OccupancyOf(*plan, fabric);
   const Json trace = Json::parse(ChromeTrace(*use, fabric, "t"));
   std::map<int, std::string> processes;
   std::map<std::pair<int, int>, std::string> threads;
-  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> slices;
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> events;
   std::size_t links = 0;
   for (const Json& event : trace.at("traceEvents")) {
     const std::pair<int, int> track(event.at("pid"), event.at("tid"));
@@ -140,7 +140,7 @@ TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseSlicesDoNotOver
     }
     links += event.at("cat") == "link" ? 1U : 0U;
     const double begin = event.at("ts");
-    slices[track].emplace_back(begin, begin + event.at("dur").get<double>());
+    events[track].emplace_back(begin, begin + event.at("dur").get<double>());
   }
   EXPECT_EQ(links, use->uses.size());
   EXPECT_EQ(processes.at(0), "unit 0 chip 0 (0,0,0)");
@@ -151,7 +151,7 @@ TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseSlicesDoNotOver
   EXPECT_EQ(processes.at(257), "network layer 3 node 1");
   EXPECT_EQ(threads.at({257, 0}), "up");
   EXPECT_EQ(processes.at(260), "in every chip");
-  for (auto& [track, list] : slices) {
+  for (auto& [track, list] : events) {
     EXPECT_TRUE(threads.contains(track)) << track.first << " " << track.second;
     std::ranges::sort(list);
     for (std::size_t i = 1; i < list.size(); ++i) {
@@ -250,7 +250,7 @@ TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
             "unit-torus: \"8x8\" is no unit; expected 4x4x4 (UltraServer) or 4x4");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.level = "flits"; }),
             "level: several units are timed by flows; \"flits\" is for one");
-  EXPECT_EQ(message(2, [](TraceOptions& o) { o.slices = 2; }),
+  EXPECT_EQ(message(2, [](TraceOptions& o) { o.stripes = 2; }),
             "slices: buffers over several units are cut into chunks instead");
   EXPECT_EQ(message(1, [](TraceOptions& o) { o.chunks = 2; }),
             "between and chunks need several units; here is one");

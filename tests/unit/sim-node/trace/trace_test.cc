@@ -66,7 +66,7 @@ TEST(OccupancyTest, NoLinkCarriesMoreThanItsRateInAnyStepOrOverall) {
 TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff),
-                             links, {.mode = PlanMode::kBest, .costs = {}, .slices = 1});
+                             links, {.mode = PlanMode::kBest, .costs = {}, .stripes = 1});
   const auto use = OccupancyOf(*plan, Fabric(links));
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.Exists(link)) {
@@ -77,10 +77,10 @@ TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
   }
 }
 
-TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenSlicesFollowOneAnother) {
+TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenStripesFollowOneAnother) {
   const TorusLinks links = Instance(LinkTiming{});
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff), links,
-                             {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+                             {.mode = PlanMode::kBest, .costs = {}, .stripes = 2});
   const auto use = OccupancyOf(*plan, Fabric(links));
   std::map<LinkId, VirtualTime> free;
   for (const LinkUse& one : use->uses) {
@@ -98,13 +98,13 @@ TEST(OccupancyTest, OneChipUsesNoLink) {
   EXPECT_TRUE(use->uses.empty());
 }
 
-TEST(FormatsTest, TheTimelineHasASliceForEveryUseAndANameForEveryLink) {
+TEST(FormatsTest, TheTimelineHasAnEventForEveryUseAndANameForEveryLink) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xff), links);
   const auto use = OccupancyOf(*plan, Fabric(links));
   const Json trace = Json::parse(ChromeTrace(*use, Fabric(links), "a \"title\""));
   EXPECT_EQ(trace.at("otherData").at("title"), "a \"title\"");
-  std::size_t slices = 0;
+  std::size_t events = 0;
   std::map<std::string, int> names;
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "M") {
@@ -112,14 +112,14 @@ TEST(FormatsTest, TheTimelineHasASliceForEveryUseAndANameForEveryLink) {
       continue;
     }
     if (event.at("cat") != "link") continue;
-    const LinkUse& one = use->uses.at(slices++);
+    const LinkUse& one = use->uses.at(events++);
     EXPECT_EQ(event.at("pid").get<LinkId>() * 6 + event.at("tid").get<LinkId>(), one.link);
     EXPECT_EQ(event.at("args").at("bytes"), one.bytes);
     EXPECT_NEAR(event.at("ts").get<double>() * 1e3, Nanoseconds(one.begin.time_since_epoch()),
                 1e-3);
     EXPECT_GT(event.at("dur").get<double>(), 0);
   }
-  EXPECT_EQ(slices, use->uses.size());
+  EXPECT_EQ(events, use->uses.size());
   EXPECT_EQ(names.at("process_name"), 16);
   EXPECT_EQ(names.at("thread_name"), 64);
 }
@@ -164,7 +164,7 @@ TEST(FormatsTest, ThePictureIsWellFormedAndEscapesItsTitle) {
 TEST(FormatsTest, TheTimelineShowsWhatTheChipsDoInEveryStep) {
   const TorusLinks links = Instance(LinkTiming{});
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff, 4), links,
-                             {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+                             {.mode = PlanMode::kBest, .costs = {}, .stripes = 2});
   const auto use = OccupancyOf(*plan, Fabric(links));
   ASSERT_EQ(use->work.size(), plan->schedule.steps.size());
   std::map<int, double> free;  // us, by thread
@@ -249,7 +249,7 @@ TEST(TraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
   EXPECT_THAT(message([](TraceOptions& o) { o.bytes = 3; }), HasSubstr("3 bytes are not"));
 }
 
-TEST(TraceOptionsTest, ModeSlicesAndCostsChangeThePlan) {
+TEST(TraceOptionsTest, ModeStripesAndCostsChangeThePlan) {
   const auto end = [](auto set) {
     TraceOptions options;
     options.box = "4x4";
@@ -260,7 +260,7 @@ TEST(TraceOptionsTest, ModeSlicesAndCostsChangeThePlan) {
     return traced->use.end;
   };
   const VirtualTime best = end([](TraceOptions&) {});
-  EXPECT_GT(end([](TraceOptions& o) { o.slices = 1; }), best);
+  EXPECT_GT(end([](TraceOptions& o) { o.stripes = 1; }), best);
   const VirtualTime aws = end([](TraceOptions& o) { o.mode = "aws"; });
   EXPECT_GT(aws, best);
   for (const std::string cost : {"memory", "dma-start"}) {

@@ -78,30 +78,30 @@ TEST(EstimateTest, ABucketsOutlineHasTheTimesAndBytesOfItsSteps) {
   const TorusLinks links = UltraServer({.step = {}, .hop = {}});
   const ChipSet set = SetOf(MembersOf(kAllChips), links);
   const Layout layout = Layout::Weighted(std::vector<int>(64, 1), kGiB, 1);
-  for (const std::size_t slices : {std::size_t{1}, std::size_t{4}}) {
-    ExpectSame(BucketOutline(links, kGiB, slices),
-               BucketSteps(Phase::kReduceScatter, set, links.torus(), layout, slices), links,
+  for (const std::size_t stripes : {std::size_t{1}, std::size_t{4}}) {
+    ExpectSame(BucketOutline(links, kGiB, stripes),
+               BucketSteps(Phase::kReduceScatter, set, links.torus(), layout, stripes), links,
                "bucket");
   }
 }
 
 // The recurrence against the event-driven one, with random steps and work.
-TEST(EstimateTest, TheTimeOfSlicedStepsIsThatOfTheirSchedule) {
+TEST(EstimateTest, TheTimeOfStripedStepsIsThatOfTheirSchedule) {
   const TorusLinks links = UltraServer(LinkTiming{});
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Rng rng(seed);
-    const std::size_t slices = 1 + rng.Below(2);
+    const std::size_t stripes = 1 + rng.Below(2);
     std::vector<PlannedStep> outline;
     Schedule schedule;
-    schedule.slices = slices;
+    schedule.stripes = stripes;
     for (std::size_t step = 0; step < 1 + rng.Below(8); ++step) {
       const std::uint64_t bytes = 128 * (1 + rng.Below(4000));
       const StepWork work{
           .start = VirtualDuration(static_cast<std::int64_t>(rng.Below(500'000))),
           .memory = VirtualDuration(static_cast<std::int64_t>(rng.Below(3'000'000)))};
       outline.push_back(
-          {.outline = {.link = TransferTime(bytes * slices, 128'000'000'000)}, .work = work});
-      for (std::size_t slice = 0; slice < slices; ++slice) {
+          {.outline = {.link = TransferTime(bytes * stripes, 128'000'000'000)}, .work = work});
+      for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
         schedule.steps.push_back(
             {{.from = torus::ChipIndex(0), .to = torus::ChipIndex(1), .bytes = bytes}});
         schedule.work.push_back(work);
@@ -109,7 +109,7 @@ TEST(EstimateTest, TheTimeOfSlicedStepsIsThatOfTheirSchedule) {
     }
     const auto times = TimeSchedules({&schedule}, links);
     ASSERT_TRUE(times.ok());
-    EXPECT_EQ(EstimateTime(outline, slices, links.timing()), (*times)[0].end - (*times)[0].start)
+    EXPECT_EQ(EstimateTime(outline, stripes, links.timing()), (*times)[0].end - (*times)[0].start)
         << "seed " << seed;
   }
 }

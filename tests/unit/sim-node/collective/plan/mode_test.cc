@@ -130,7 +130,7 @@ TEST(ModeTest, WhatAModeDoesNotOfferIsRefusedWithTheReason) {
                     MembersOf(kAllChips), PlanMode::kBest),
             "bucket is no algorithm of broadcast; expected mesh, rdh, ring or tree");
   EXPECT_EQ(Message(PlanCollective({.bytes = 64}, MembersOf(0b11), links,
-                                   {.mode = PlanMode::kBest, .costs = {}, .slices = 3})
+                                   {.mode = PlanMode::kBest, .costs = {}, .stripes = 3})
                         .status()),
             "3 slices; expected 0 to 2");
   EXPECT_EQ(Message(ParsePlanMode("fast").status()), "unknown mode \"fast\"; expected best or aws");

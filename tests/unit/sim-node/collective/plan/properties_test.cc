@@ -319,7 +319,7 @@ TEST(ClosedFormTest, AnAllReduceIsAReduceScatterAndThenAnAllGather) {
       const auto time = [&](Operation operation) {
         // With two stripes the phases overlap, and an all-reduce may take less than both.
         const auto plan = PlanWith(algorithm, {.operation = operation, .bytes = 4 * kMiB},
-                                   MembersOf(box.mask), Instance(), {.slices = 1});
+                                   MembersOf(box.mask), Instance(), {.stripes = 1});
         EXPECT_TRUE(plan.ok()) << plan.status();
         return static_cast<double>((plan.ok() ? TimeOf(*plan) : VirtualDuration{}).count());
       };

@@ -110,19 +110,19 @@ TEST(ReferenceTableTest, AnUltraServersRdhBucketAndFiveCyclesTakeTheirClosedForm
 }
 
 // docs/reference/collectives.md#two-classes: 1.538 ms for each GB of a reduce-scatter.
-TEST(ReferenceTableTest, APipelinedBucketComesToTheBoundAsItsSlicesGrowFiner) {
+TEST(ReferenceTableTest, APipelinedBucketComesToTheBoundAsItsStripesGrowFiner) {
   const TorusLinks links = UltraServer({.step = {}, .hop = {}});
   const double bound = Bound(kGiB, 64, 640e9);
   double last = 1.3;
-  for (const std::size_t slices : {std::size_t{4}, std::size_t{16}, std::size_t{64}}) {
+  for (const std::size_t stripes : {std::size_t{4}, std::size_t{16}, std::size_t{64}}) {
     const double ratio = AllReduceUs(
                              [&](Phase phase, const ChipSet& set, const Layout& layout) {
-                               return BucketSteps(phase, set, links.torus(), layout, slices);
+                               return BucketSteps(phase, set, links.torus(), layout, stripes);
                              },
                              kAllChips, links, kGiB) /
                          bound;
     EXPECT_GT(ratio, 1.0);
-    EXPECT_LT(ratio - 1, (last - 1) / 2) << slices;
+    EXPECT_LT(ratio - 1, (last - 1) / 2) << stripes;
     last = ratio;
   }
   EXPECT_LT(last, 1.02);

@@ -26,7 +26,7 @@ using torus::ChipMask;
 
 constexpr Algorithm kAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
                                      Algorithm::kTree};
-constexpr PlanOptions kOneSlice = {.mode = PlanMode::kBest, .costs = {}, .slices = 1};
+constexpr PlanOptions kOneStripe = {.mode = PlanMode::kBest, .costs = {}, .stripes = 1};
 
 class Buffers {
  public:
@@ -108,7 +108,7 @@ TEST(ScheduleTest, EveryOperationTypeAndReductionIsRightOn64ChipsWithFourRanksEa
 }
 
 // Sums of all types, by every algorithm in one and two stripes; sizes leave some parts empty.
-TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryTypeInAnyNumberOfSlices) {
+TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryTypeInAnyNumberOfStripes) {
   const TorusLinks links = UltraServer();
   for (const ChipMask mask : {kAllChips, ChipMask{0xffff}, ChipMask{0x000f'000f}}) {
     const auto members = MembersOf(mask, 4);
@@ -116,13 +116,13 @@ TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryTypeInAnyNumberOfSlices) {
       if (algorithm == Algorithm::kBucket && mask != kAllChips) continue;
       for (const ElementType type : kTypes) {
         const Operation operation = static_cast<Operation>(static_cast<int>(type) % 3);
-        for (const int slices : {1, 2}) {
+        for (const int stripes : {1, 2}) {
           const Request request{.operation = operation, .bytes = 4 * 333, .type = type};
           const auto plan = PlanWith(algorithm, request, members, links,
-                                     {.mode = PlanMode::kBest, .costs = {}, .slices = slices});
+                                     {.mode = PlanMode::kBest, .costs = {}, .stripes = stripes});
           ASSERT_TRUE(plan.ok()) << plan.status();
           EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
-              << Name(algorithm) << " " << Name(operation) << " " << Name(type) << " " << slices;
+              << Name(algorithm) << " " << Name(operation) << " " << Name(type) << " " << stripes;
         }
       }
     }
@@ -303,14 +303,14 @@ TEST(ScheduleTest, NoStepSendsWhatItWrites) {
 }
 
 // With two stripes a step leaves before the one before it has arrived.
-TEST(ScheduleTest, NoStepSendsWhatTheOtherSlicesLastStepBrings) {
+TEST(ScheduleTest, NoStepSendsWhatTheOtherStripesLastStepBrings) {
   const TorusLinks links = UltraServer();
   for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing}) {
     const auto plan =
         PlanWith(algorithm, {.bytes = 64 * 1024, .type = ElementType::kUint8}, MembersOf(kAllChips),
-                 links, {.mode = PlanMode::kBest, .costs = {}, .slices = 2});
+                 links, {.mode = PlanMode::kBest, .costs = {}, .stripes = 2});
     ASSERT_TRUE(plan.ok());
-    ASSERT_EQ(plan->schedule.slices, 2u);
+    ASSERT_EQ(plan->schedule.stripes, 2u);
     for (std::size_t step = 1; step < plan->schedule.steps.size(); ++step) {
       std::map<int, std::set<std::uint64_t>> brought;  // first bytes, by chip
       for (const Send& send : plan->schedule.steps[step - 1]) {
@@ -397,7 +397,7 @@ std::map<LinkId, std::uint64_t> LinkLoads(const TorusLinks& links, const Step& s
 TEST(ScheduleTest, HalvingAndDoublingLoadsAll64LinksOfAnInstanceEquallyInEveryStep) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 64 * 1024, .type = ElementType::kUint8},
-                             MembersOf(0xffff), links, kOneSlice);
+                             MembersOf(0xffff), links, kOneStripe);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->schedule.steps.size(), 8u);
   const std::uint64_t blocks[] = {8, 4, 2, 1, 1, 2, 4, 8};  // of D / 64
@@ -427,7 +427,7 @@ TEST(ScheduleTest, On64ChipsEveryLinkIsLoadedInProportionToItsRateInTheFirstFive
 TEST(ScheduleTest, ARingPassesOnEveryBlockOnceAroundAndLoadsItsLinksEqually) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 16 * 4 * 10, .type = ElementType::kUint8},
-                             MembersOf(0xffff), links, kOneSlice);
+                             MembersOf(0xffff), links, kOneStripe);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->schedule.steps.size(), 30u);
   for (const Step& step : plan->schedule.steps) {

@@ -98,7 +98,7 @@ TEST_P(TableOf24, SerialRdhTakesWhatTheReferenceSays) {
                                  {.inside = Algorithm::kRdh,
                                   .between = InterAlgorithm::kRdh,
                                   .chunks = 1,
-                                  .options = {.costs = kNoChipCosts, .slices = 1}});
+                                  .options = {.costs = kNoChipCosts, .stripes = 1}});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(Name(plan->algorithm), "hier");
   EXPECT_NEAR(MicrosecondsOf(*plan) / cell.serial_us, 1, 0.02);
