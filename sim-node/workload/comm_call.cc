@@ -7,7 +7,8 @@
 namespace tahoma::sim {
 namespace {
 
-// Longer than sim-node itself waits for the other ranks, so that its message is the one we print.
+// This is longer than sim-node itself waits for the other ranks, so its message is the one we
+// print.
 constexpr std::chrono::seconds kJoinTimeout{300};
 constexpr std::chrono::seconds kLeaveTimeout{10};
 constexpr std::int64_t kMaxChips = 131'072;  // of 2,048 pods in UltraServers of their own

@@ -24,14 +24,14 @@
 
 namespace tahoma::sim {
 
-// Where this pod stands, from its environment.
+// The place of this pod in its gang, as its environment says.
 struct CommPlace {
   std::string comm_id{};
   int rank = 0;
   int world_size = 1;
 };
 
-// Chips are counted through all pods.
+// The sim-node's answer to a join. Chips are counted through all pods.
 struct CommJoined {
   int ranks = 0;  // logical cores of all pods
   int chips = 0;  // of all pods
@@ -45,16 +45,16 @@ class CommCall {
   CommCall(std::string address, std::string token)
       : client_(std::move(address)), token_(std::move(token)) {}
 
-  // Waits for the other pods, at most as long as the sim-node does. `cores` = 0 means all of the
-  // claim.
+  // Joins and waits for the other pods, at most as long as the sim-node does. `cores` = 0 means all
+  // of the claim.
   absl::StatusOr<CommJoined> Join(const CommPlace& place, int cores);
-  // `params` is an object; token, commId and rank are added to it.
+  // Calls for this rank. `params` is an object; token, commId and rank are added to it.
   absl::StatusOr<wire::Reply> OfRank(std::string_view method, const CommPlace& place, Json params,
                                      std::chrono::seconds timeout, std::string payload = "");
-  // The same of the claim alone: only the token is added.
+  // Calls for the claim alone: only the token is added to `params`.
   absl::StatusOr<wire::Reply> OfClaim(std::string_view method, Json params,
                                       std::chrono::seconds timeout, std::string payload = "");
-  // When it fails the node notices that the claim is released.
+  // Leaves. A failure is ignored: the node notices when the claim is released.
   void Leave(const CommPlace& place);
 
  private:

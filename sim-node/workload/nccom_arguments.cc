@@ -94,14 +94,14 @@ constexpr std::array kRefused = {
     Refused{"streams-json", 0, "operations run one after the other"},
 };
 
-// For getopt_long, ended by an empty one.
+// Returns the options for getopt_long, ended by an empty one.
 std::vector<option> AllLongOptions() {
   std::vector<option> all(kLongOptions.begin(), kLongOptions.end());
   for (std::size_t i = 0; i < kIdle.size(); ++i) {
     all.push_back(kIdle[i]);
     all.back().val = kFirstIdleOption + static_cast<int>(i);
   }
-  // Whether it would have an argument is of no interest.
+  // It does not matter whether the option would have an argument.
   for (std::size_t i = 0; i < kRefused.size(); ++i) {
     all.push_back(
         {kRefused[i].name, optional_argument, nullptr, kFirstRefusedOption + static_cast<int>(i)});
@@ -136,13 +136,13 @@ absl::StatusOr<std::uint64_t> ReadSize(std::string_view name, std::string_view t
   return bytes.ok() ? bytes : Annotate(bytes.status(), name);
 }
 
-// "avg", "p0" to "p100".
+// Accepts "avg", and "p0" to "p100".
 bool IsStat(std::string_view text) {
   if (text == "avg") return true;
   return text.starts_with('p') && ParseCount("", text.substr(1), 0, 100).ok();
 }
 
-// "avg,p50", after those that `stats` has.
+// Appends the statistics of a list such as "avg,p50" to `stats`.
 absl::StatusOr<std::vector<std::string>> ParseStats(std::string_view text,
                                                     std::vector<std::string> stats) {
   while (true) {
@@ -255,7 +255,7 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
   }
 }
 
-// Options that need or exclude one another.
+// Refuses options that exclude one another, or that lack one that they need.
 absl::Status CheckTogether(const NccomOptions& options) {
   const std::string& operation = options.operation;
   if (operation == "all_gatherv" || operation == "allgv") {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxRanks = 8 * 131'072;  // of the largest gang
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
-// Whole numbers from 0 on.
+// Reads a list of whole numbers from 0 on.
 template <typename Number>
 absl::StatusOr<std::vector<Number>> ReadNumbers(const Json& list, std::string_view where,
                                                 std::int64_t max) {
@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<Number>> ReadNumbers(const Json& list, std::string_vi
   return numbers;
 }
 
-// The only entry of the list under `key`: a list of lists of ranks.
+// Returns the only entry of the list under `key`: a list of lists of ranks.
 absl::StatusOr<RankGroups> ReadLists(std::string_view text, std::string_view file,
                                      std::string_view key) {
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(text, file));

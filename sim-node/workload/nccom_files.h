@@ -27,7 +27,7 @@ namespace tahoma::sim {
 using RankGroups = std::vector<std::vector<int>>;
 using RankPairs = std::vector<std::pair<int, int>>;  // from, to
 
-// In elements, by the rank at the other end.
+// One rank's counts and offsets, in elements, by the rank at the other end.
 struct CountsEntry {
   std::vector<std::uint64_t> send_counts{};
   std::vector<std::uint64_t> send_displs{};
@@ -35,14 +35,15 @@ struct CountsEntry {
   std::vector<std::uint64_t> recv_displs{};
 };
 
-// kInvalidArgument says where the text is wrong and what is expected.
+// The three parsers fail with kInvalidArgument, which says where the text is wrong and what is
+// expected.
 absl::StatusOr<RankGroups> ParseReplicaGroups(std::string_view text);
 absl::StatusOr<RankPairs> ParseSourceTargetPairs(std::string_view text);
 absl::StatusOr<std::vector<CountsEntry>> ParseCounts(std::string_view text);
 
-// Groups of `size` ranks with equal distances, as --data-parallel-dimension asks: of 8 ranks in
-// groups of 2 ranks 0 and 4, 1 and 5, ... So with as many nodes as `size` each group has one rank
-// on each. kInvalidArgument unless `size` divides `ranks`.
+// Returns groups of `size` ranks with equal distances, as --data-parallel-dimension asks: 8 ranks
+// in groups of 2 are 0 and 4, 1 and 5, ... With as many nodes as `size`, each group has one rank on
+// each node. kInvalidArgument unless `size` divides `ranks`.
 absl::StatusOr<RankGroups> DataParallelGroups(int ranks, int size);
 
 }  // namespace tahoma::sim

@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::seconds kRunTimeout{1800};
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 
-// JSON; empty when all ranks do the same in one group.
+// Returns the division as JSON; empty when all ranks do the same in one group.
 std::string DivisionText(const NccomDivision& division) {
   if (division.groups.empty() && division.pairs.empty() && division.counts.empty()) return "";
   Json counts = Json::array();

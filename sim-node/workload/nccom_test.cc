@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-// Bytes on the busiest rank's wire per byte of the buffer (NCCL tests' "bus bandwidth", which
-// nccom-test takes over).
+// Returns the bytes on the busiest rank's wire per byte of the buffer (NCCL tests' "bus bandwidth",
+// which nccom-test takes over).
 double BusFactor(std::string_view operation, int ranks) {
   for (const std::string_view whole : {"sendrecv", "permute", "broadcast"}) {
     if (operation == whole) return 1;
@@ -37,7 +37,7 @@ struct Row {
   std::uint64_t wrong = 0;
 };
 
-// What a rank puts into an operation on `bytes` and gets out of it.
+// Returns the bytes that a rank puts into an operation on `bytes`, and those that it gets out.
 std::pair<std::uint64_t, std::uint64_t> InAndOut(std::string_view operation, std::uint64_t bytes,
                                                  int ranks) {
   const std::uint64_t share = bytes / static_cast<std::uint64_t>(ranks);
@@ -66,7 +66,7 @@ struct Column {
   Json value;  // a number with a fraction is printed with two digits of it
 };
 
-// Of AWS's tool, in its order.
+// Returns the columns of AWS's tool, in its order.
 std::vector<Column> ColumnsOf(const NccomOptions& options, const Row& row) {
   std::vector<Column> columns = {{"size(B)", 16, row.bytes}, {"count(elems)", 16, row.count}};
   if (options.show_sizes) {
@@ -125,7 +125,7 @@ absl::Status WriteReport(const NccomOptions& options, const std::vector<Row>& ro
   return absl::OkStatus();
 }
 
-// Cores of this pod, when a total was asked for.
+// Returns this pod's share of the cores when a total was asked for.
 absl::StatusOr<int> CoresOfPod(const NccomOptions& options, const CommPlace& place) {
   if (options.nodes != 0 && options.nodes != place.world_size) {
     return InvalidArgument("--nnodes is {}, but the gang has {} pods", options.nodes,
@@ -145,7 +145,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// Reads a file that may not be asked for.
+// Reads the file if one was asked for.
 template <typename Parse, typename Into>
 absl::Status ReadInto(const std::string& path, const Parse& parse, Into& into) {
   if (path.empty()) return absl::OkStatus();

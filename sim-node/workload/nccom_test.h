@@ -56,11 +56,11 @@ struct NccomOptions {
   bool help = false;
 
   int MeasuredRuns() const { return runs == 0 ? 1 : runs; }
-  // Operations before and between those that are measured, of all runs.
+  // Returns the operations of all runs before and between those that are measured.
   std::int64_t WarmupOperations() const;
 };
 
-// What the files of the options say, and the groups of --data-parallel-dimension.
+// The contents of the options' files, and the groups of --data-parallel-dimension.
 struct NccomDivision {
   RankGroups groups{};
   RankPairs pairs{};
@@ -69,15 +69,15 @@ struct NccomDivision {
 // Reads the files. kInvalidArgument for one that is wrong, kUnavailable for one that is not there.
 absl::StatusOr<NccomDivision> ReadDivision(const NccomOptions& options);
 
-// Arguments without the program's name. kInvalidArgument says which option is wrong and how.
+// Reads arguments without the program's name. kInvalidArgument says which option is wrong and how.
 absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments);
 std::string NccomHelp();
 
-// Of a type by its name: "bf16" has 2. Unknown ones have 4.
+// Returns the bytes of an element of the type with this name: 2 for "bf16", 4 for unknown types.
 std::size_t ElementBytes(std::string_view type);
 
-// Sizes to run, ascending; at most kMaxSizes of them.
 inline constexpr std::size_t kMaxSizes = 1000;
+// Returns the sizes to run, ascending; at most kMaxSizes of them.
 absl::StatusOr<std::vector<std::uint64_t>> NccomSizes(const NccomOptions& options);
 
 struct NccomRun {
@@ -90,7 +90,7 @@ struct NccomRun {
 class NccomNode {
  public:
   virtual ~NccomNode() = default;
-  // `cores` = 0 means all of the claim.
+  // Joins with so many logical cores; 0 means all of the claim.
   virtual absl::StatusOr<CommJoined> Join(const CommPlace& place, int cores) = 0;
   virtual absl::StatusOr<NccomRun> Run(const CommPlace& place, const NccomOptions& options,
                                        const NccomDivision& division, std::uint64_t bytes) = 0;

@@ -14,7 +14,7 @@ using Row = std::vector<std::string>;
 
 constexpr int kGridSide = 4;  // devices of an instance stand in 4 rows and 4 columns
 
-// A table as neuron-ls draws it: titles of two lines, centred; cells to the left.
+// Draws a table as neuron-ls does: titles of two lines, centred; cells to the left.
 std::string Table(const Row& upper, const Row& lower, const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < upper.size(); ++i) {
@@ -45,7 +45,7 @@ std::string Table(const Row& upper, const Row& lower, const std::vector<Row>& ro
   return out + rule;
 }
 
-// "0-3", "0-1,3".
+// Returns the numbers as ranges: "0-3", "0-1,3".
 std::string Ranges(const std::vector<int>& numbers) {
   std::string out;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -67,7 +67,7 @@ std::string Connected(const ListedDevice& device) {
   return fmt::format("{}", fmt::join(device.connected, ", "));
 }
 
-// "cc:00.0": the PCI domain is always 0000 on these hosts.
+// Returns "cc:00.0" of "0000:cc:00.0": the PCI domain is always 0000 on these hosts.
 std::string ShortBdf(const ListedDevice& device) {
   return device.bdf.starts_with("0000:") ? device.bdf.substr(5) : device.bdf;
 }
@@ -95,7 +95,7 @@ std::string WideTable(const DeviceList& list) {
                {"DEVICE", "CORES", "MEMORY", "DEVICES", "BDF", "", "", "VERSION"}, rows);
 }
 
-// The grid of the instance, with the devices of this claim; a star marks a link that wraps around.
+// Draws the instance's grid with the devices of this claim; a star marks a link that wraps around.
 std::string Grid(const DeviceList& list) {
   std::vector<bool> held(kGridSide * kGridSide, false);
   for (const ListedDevice& device : list.devices) {

@@ -1,4 +1,4 @@
-// What neuron-ls prints: the Neuron devices of this pod's claim, in AWS's columns and JSON.
+// Prints what neuron-ls prints: the Neuron devices of this pod's claim, in AWS's columns and JSON.
 //
 //   absl::StatusOr<DeviceList> devices = ParseDevices(reply.result);
 //   std::cout << PrintDevices(*devices, {.view = NeuronLsView::kDefault});

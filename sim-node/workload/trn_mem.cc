@@ -29,7 +29,7 @@ constexpr std::array kLongOptions = {
 constexpr std::uint64_t kMaxChips = 131'072;  // of the largest gang
 constexpr int kMaxPool = 64;                  // chips of an UltraServer
 
-// Where things lie in every chip's memory: each place has room for the largest access.
+// The places of the data in every chip's memory: each has room for the largest access.
 constexpr std::uint64_t kPattern = 0, kArrived = kMaxMemBytes, kReadBack = 2 * kMaxMemBytes;
 
 absl::Status ReadNumber(std::string_view name, std::string_view text, std::uint64_t min,
@@ -89,7 +89,7 @@ std::string Pattern(int chip, int remote, std::uint64_t bytes) {
   return pattern;
 }
 
-// One round: chips that ask, each with the chip it reaches.
+// A chip that asks, with the chip that it reaches.
 struct Pair {
   int chip = 0;
   int remote = 0;
@@ -101,13 +101,13 @@ class Rounds {
          std::ostream& out)
       : options_(options), place_(place), joined_(joined), node_(node), out_(out) {}
 
-  // How many bytes came back wrong.
+  // Returns the number of bytes that came back wrong.
   absl::StatusOr<std::uint64_t> Run() {
     std::uint64_t wrong = 0;
     bool titled = false;
     for (std::uint64_t bytes = options_.min_bytes; bytes <= options_.max_bytes;
          bytes *= options_.step_factor) {
-      // As many rounds on all pods, also where an UltraServer has fewer chips of the gang.
+      // All pods make as many rounds, also where an UltraServer has fewer chips of the gang.
       const auto rounds = static_cast<std::size_t>(std::min(joined_.chips, kMaxPool));
       for (std::size_t round = options_.all ? 1 : 0; round < rounds; ++round) {
         const std::vector<Pair> pairs = PairsOf(round);
@@ -125,7 +125,8 @@ class Rounds {
     return chip >= joined_.first_chip && chip < joined_.first_chip + joined_.own_chips;
   }
 
-  // Of this pod's chips; nothing when all of their UltraServer have had their turn.
+  // Returns the pairs of this pod's chips in this round; none when all chips of their UltraServer
+  // have been reached.
   std::vector<Pair> PairsOf(std::size_t round) const {
     const std::vector<int>& pool = joined_.pool;
     std::vector<Pair> pairs;

@@ -1,11 +1,12 @@
-// trn-mem: writes other chips' memory by DMA, reads it back, checks it and says what it took.
+// trn-mem: writes other chips' memory by DMA, reads it back, checks it and prints the times.
 //
 //   auto options = ParseMemArguments({"-b", "64K", "-e", "16M", "-f", "16", "--from", "3"});
 //   const int status = RunTrnMem(*options, place, node, std::cout, std::cerr);
 //
 // Every pod of the gang runs it with the same options. One chip reaches every chip of the gang in
-// its UltraServer in turn, alone; with --all every chip reaches the one that is so many places
-// further there, all at once.
+// its UltraServer, one after the other; with --all every chip reaches the one that is so many
+// places further there, all at once.
+//
 // Bytes really move: the host puts a pattern into the chip's memory, the chip writes it to the
 // other and reads it back to another place, and the host compares. Times are the emulator's.
 //
@@ -26,9 +27,9 @@
 
 namespace tahoma::sim {
 
-// What moves when it is checked: one call of the host carries no more.
+// The most bytes that move when they are checked: one call of the host carries no more.
 inline constexpr std::uint64_t kMaxCheckedBytes = std::uint64_t{32} << 20U;
-// What one access may move at all.
+// The most bytes that one access may move.
 inline constexpr std::uint64_t kMaxMemBytes = std::uint64_t{1} << 30U;
 
 struct MemOptions {
@@ -41,7 +42,7 @@ struct MemOptions {
   bool help = false;
 };
 
-// Arguments without the program's name. kInvalidArgument says which option is wrong and how.
+// Reads arguments without the program's name. kInvalidArgument says which option is wrong and how.
 absl::StatusOr<MemOptions> ParseMemArguments(const std::vector<std::string>& arguments);
 std::string MemHelp();
 
@@ -63,11 +64,11 @@ class MemNode {
  public:
   virtual ~MemNode() = default;
   virtual absl::StatusOr<CommJoined> Join(const CommPlace& place) = 0;
-  // Of the pod's own chip `chip`, counted from 0.
+  // Store and Load are the host's access to the pod's own chip `chip`, counted from 0.
   virtual absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) = 0;
   virtual absl::StatusOr<std::string> Load(int chip, std::uint64_t address,
                                            std::uint64_t bytes) = 0;
-  // All pods must call it; what each access took, in order.
+  // Returns what each access took, in order. All pods must call it.
   virtual absl::StatusOr<std::vector<MemTaken>> Access(const CommPlace& place,
                                                        const std::vector<MemAccess>& accesses,
                                                        bool move) = 0;

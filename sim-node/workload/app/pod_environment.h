@@ -1,4 +1,4 @@
-// What a pod's environment says about its claim and its place in the gang.
+// Reads from a pod's environment its claim and its place in the gang.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const PodEnvironment pod, PodEnvironment::Read());
 //   SocketNode node(pod.socket, pod.token);
@@ -20,9 +20,9 @@ struct PodEnvironment {
   std::string token;
   CommPlace place;
 
-  // TAHOMA_NODE_SOCKET, TAHOMA_CLAIM_TOKEN, TAHOMA_RANK, TAHOMA_WORLD_SIZE, and TAHOMA_COMM_ID or
-  // NEURON_RT_ROOT_COMM_ID. kFailedPrecondition without a claim, kInvalidArgument for a wrong
-  // place.
+  // Reads TAHOMA_NODE_SOCKET, TAHOMA_CLAIM_TOKEN, TAHOMA_RANK, TAHOMA_WORLD_SIZE, and
+  // TAHOMA_COMM_ID or NEURON_RT_ROOT_COMM_ID. kFailedPrecondition without a claim, kInvalidArgument
+  // for a wrong place.
   static absl::StatusOr<PodEnvironment> Read();
 };
 
