@@ -85,7 +85,7 @@ const json& DevicesOf(const json& object) {
   return devices == spec->end() || !devices->is_array() ? none : *devices;
 }
 
-// What makes two taints of one device the same.
+// Two taints of one device are the same when their keys agree.
 using TaintKey = std::tuple<std::string, std::string, std::string, std::string>;
 TaintKey KeyOf(const json& device, const json& taint) {
   return {device.value("name", ""), taint.value("key", ""), taint.value("value", ""),

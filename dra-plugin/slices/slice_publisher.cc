@@ -26,7 +26,7 @@ std::int64_t Number(const json& object, const json::json_pointer& at) {
 const json::json_pointer kGeneration("/spec/pool/generation");
 const json::json_pointer kCount("/spec/pool/resourceSliceCount");
 
-// What must become of the slices that exist.
+// The slices that exist, sorted: the obsolete ones go, the others are updated in their place.
 struct Plan {
   std::vector<json> obsolete;
   std::vector<std::optional<json>> existing;  // by index

@@ -1,5 +1,5 @@
 // Kubernetes' protobuf. The input is a body as clients send it, or a JSON object that becomes one.
-// What decodes is a message to libprotobuf, too; it can be written, and read again it is the same.
+// An input that decodes is a message to libprotobuf, too; written and read again it is the same.
 // Some objects are also given many times over: messages that come in pieces are merged, and the
 // work must not grow with the square of their number.
 

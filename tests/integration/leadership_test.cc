@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-// Who holds the controllers' lease; "nobody" when there is none.
+// Returns the holder of the controllers' lease; "nobody" when there is none.
 std::string Holder(kube::Transport& api) {
   const Json leases = List(api, kLeases);
   if (leases.size() != 1) return "nobody";

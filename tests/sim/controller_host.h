@@ -33,7 +33,7 @@
 
 namespace tahoma::simulation {
 
-// Who is told what the controller decides and what it writes.
+// Is told what the controller decides and what it writes.
 class DecisionWatcher {
  public:
   virtual ~DecisionWatcher() = default;

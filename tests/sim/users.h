@@ -5,7 +5,7 @@
 //   users.DeleteSomething();
 //   users.DeleteAll();        // at the end
 //
-// What was asked for is written in annotations, so that the checks know it without the planner.
+// Requests are written in annotations, so that the checks know them without the planner.
 //
 // Thread safety: one thread.
 

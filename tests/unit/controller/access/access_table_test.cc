@@ -1,5 +1,5 @@
-// Who is known and what each role may do. The decisions are checked against a table written out
-// by hand, and against what the listed rules say, read slowly.
+// The callers that are known, and the rights of each role. The decisions are checked against a
+// table written out by hand, and against the listed rules, read slowly.
 
 #include "controller/access/access_table.h"
 

@@ -1,4 +1,4 @@
-// Who may call the admin API: reading needs view, in its namespaces; everything else is for admin,
+// Access to the admin API: reading needs view, in its namespaces; everything else is for admin,
 // and has a line in the audit.
 
 #include "controller/admin/admin_access.h"

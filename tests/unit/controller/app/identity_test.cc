@@ -1,4 +1,4 @@
-// Who holds the lease: the same after a restart on the same folder, and nobody else.
+// The holder of the lease is the same after a restart on the same folder, and nobody else.
 
 #include "controller/app/identity.h"
 

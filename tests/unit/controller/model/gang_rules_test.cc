@@ -1,4 +1,4 @@
-// What a valid Gang is, and the boxes that it asks for.
+// The rules of a valid Gang, and the boxes that it asks for.
 
 #include "controller/model/gang_rules.h"
 

@@ -1,4 +1,5 @@
-// Who a browser may let call: names, origins, and what a page can send without asking.
+// The callers that a browser may let through: names, origins, and requests that a page can send
+// without asking.
 
 #include "lib/rest/site_check.h"
 

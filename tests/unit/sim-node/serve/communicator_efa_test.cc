@@ -279,7 +279,8 @@ TEST_F(CommunicatorEfaTest, ALostNodeEndsAllRanksWithItsName) {
     EXPECT_TRUE(absl::IsAborted(status)) << status;
     EXPECT_THAT(Message(status), HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"));
   }
-  // Who hears it from the node itself names it; the others may hear first of a rank that ended.
+  // A rank that hears it from the node itself names it; the others may hear of a rank that ended
+  // first.
   EXPECT_THAT(Message(results[2]), HasSubstr("is gone"));
 }
 
@@ -409,7 +410,8 @@ TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) 
   EXPECT_TRUE((*node).OnPeerConnected(other).empty()) << "once";
 }
 
-// Another node has seen who is in whose way; here the first may be gone before the last has come.
+// A node that refuses has seen every conflicting communicator. Here the first may be gone before
+// the last has come, so the refusal counts for this node, too.
 TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
   nodes_.clear();
   Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
