@@ -70,8 +70,8 @@ inline constexpr ChipModel kTrainium2 = {
 };
 
 // D trn1-arch.rst, trainium.rst: 2 NeuronCore-v2, 32 GiB; four NeuronLink-v2 of which both
-// directions add up to 384 GB/s, so 48 GB/s each way (C). Two HBM banks (A). EFA 800 Gb/s for 16
-// chips. LNC does not exist (D logical-neuroncore-config.rst).
+// directions add up to 384 GB/s, so 48 GB/s in each direction (C). Two HBM banks (A). EFA 800 Gb/s
+// for 16 chips. LNC does not exist (D logical-neuroncore-config.rst).
 inline constexpr ChipModel kTrainium1 = {
     .name = "trainium",
     .core_version = "v2",
@@ -96,7 +96,7 @@ inline constexpr ChipModel kTrainium1N =
             {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 12'500'000'000});
 
 // D inf2-arch.rst, inferentia2.rst: the cores and memory of a Trainium; two NeuronLink-v2 of which
-// both directions add up to 192 GB/s, so 48 GB/s each way (C). No EFA.
+// both directions add up to 192 GB/s, so 48 GB/s in each direction (C). No EFA.
 inline constexpr ChipModel kInferentia2 = Variant(
     kTrainium1, "inferentia2", {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 0});
 

@@ -1,4 +1,4 @@
-// Calls over the wire: one frame each way with the same id.
+// Calls over the wire: one frame in each direction with the same id.
 //
 //   Client client("unix:/run/tahoma/node.sock");
 //   absl::StatusOr<Reply> reply = client.Call({.method = "devices", .params = params}, 5s);

@@ -137,8 +137,8 @@ class PodMachine {
   PodActions OnDeletion(std::chrono::seconds grace, WallTime now);
   // A complete list of the API server has the pod, although it was to be removed, or no longer has
   // its deletion: the server was restored from a backup. The removal is asked for again. Without
-  // the deletion the pod ends as it was about to and stays there (kubelet: termination is one-way,
-  // and only what is being deleted is removed).
+  // the deletion the pod ends as it was about to and stays there (a kubelet never takes a
+  // termination back, and removes only what is being deleted).
   PodActions OnListed(bool deleting, WallTime now);
   // The object is gone from the API server: everything ends at once, nothing is removed there.
   PodActions OnGone(WallTime now);

@@ -11,8 +11,8 @@
 namespace tahoma::sim {
 namespace {
 
-// How many openings of one node are kept for groups that this node has not formed yet: one from
-// each of 16 ranks there to each of 16 here, in 16 groups.
+// The most openings of one node that are kept for groups that this node has not formed yet: one
+// from each of 16 ranks there to each of 16 here, in 16 groups.
 constexpr std::size_t kMaxEarlyOfNode = 4096;
 // The memory that a message holds besides its content.
 constexpr std::size_t kBytesOfMessage = 512;

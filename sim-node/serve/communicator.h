@@ -60,15 +60,15 @@ class Communicators final : public PeerEvents {
     // All links of the UltraServer (or of the instance alone), as if all were healthy.
     TorusLinks links;
     NodePlace place{};
-    // How long a rank waits for the others to join.
+    // The time that a rank waits for the others to join.
     std::chrono::milliseconds join_timeout{120'000};
-    // How long a running collective waits for one message of a peer that hangs (NRT's own limit is
-    // 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
+    // The time that a running collective waits for one message of a peer that hangs (NRT's own
+    // limit is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
     std::chrono::milliseconds run_timeout{30'000};
-    // How many joins of one node's pods may wait: 64 communicators with a pod on each of 16 chips.
-    // The node itself and the nodes that it tells refuse further ones. And how many joins of all
-    // other nodes together may wait: 16 gangs of the largest size.
+    // The most joins of one node's pods that wait: 64 communicators with a pod on each of 16 chips.
+    // The node itself and the nodes that it tells refuse further ones.
     std::size_t waiting_of_node = 1024;
+    // The most joins of all other nodes together that wait: 16 gangs of the largest size.
     std::size_t waiting_of_others = std::size_t{16} * kMaxWorldSize;
     // Bytes that unread messages of one peer, and of all peers, may hold. A pod with the largest
     // buffers may send kMaxBufferBytes before any rank reads; that fits twice for one peer.

@@ -17,7 +17,7 @@ constexpr std::string_view kAlive = "peerAlive";
 // Heartbeats within Options::silence, so that a peer is not lost for a single late one.
 constexpr int kBeats = 4;
 constexpr std::int64_t kMaxAliveMs = 3'600'000;
-// How many frames may wait for one peer; frames with data have at most 1 MiB.
+// The most frames that wait for one peer; frames with data have at most 1 MiB.
 constexpr std::size_t kQueuedFrames = 64;
 // Accepted connections beyond two for each peer, for peers that restart.
 constexpr std::size_t kSpareIncoming = 26;

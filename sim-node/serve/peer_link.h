@@ -78,7 +78,7 @@ class PeerLink {
     std::vector<PeerAddress> peers{};
     // The pause between two attempts to dial a peer.
     std::chrono::milliseconds redial{200};
-    // How long dialling, sending one frame, the TLS handshake and waiting for a greeting may take.
+    // The time that dialling, one frame, the TLS handshake and waiting for a greeting may take.
     std::chrono::milliseconds io_timeout{30'000};
     // A peer that sends nothing for this long is lost. We send a heartbeat four times as often.
     std::chrono::milliseconds silence{10'000};

@@ -1,5 +1,5 @@
-// How fast the flit level runs: flits over links per second of wall time, on the loaded UltraServer
-// that the curve of docs/design/0005-flit-level.md is about.
+// Measures the speed of the flit level: flits over links per second of wall time, on the loaded
+// UltraServer that the curve of docs/design/0005-flit-level.md is about.
 
 #include <benchmark/benchmark.h>
 

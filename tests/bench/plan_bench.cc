@@ -172,7 +172,7 @@ BENCHMARK_CAPTURE(PlaceUniqueDevices, any, false)
     ->UseManualTime()
     ->Iterations(2000)
     ->Unit(benchmark::kMicrosecond);
-// How it grows, by hand.
+// Shows the growth, when run by hand.
 BENCHMARK_CAPTURE(PlaceUniqueDevices, growth, false)
     ->Name("unique_devices_growth_us")
     ->Arg(4000)

@@ -1,4 +1,4 @@
-// How long a prediction takes, which the planner asks for among candidate placements.
+// Times a prediction, which the planner asks for among candidate placements.
 
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,4 @@
-// How many synced commits the store carries: many threads, and one thread without waiting.
+// Counts the synced commits that the store carries: many threads, and one thread without waiting.
 
 #include <benchmark/benchmark.h>
 

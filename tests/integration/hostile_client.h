@@ -43,7 +43,7 @@ class HostileClient {
   void AskPlainly();
 
   std::uint64_t acts() const { return acts_; }
-  // How often each HTTP status was answered.
+  // Returns the number of answers with each HTTP status.
   const std::map<int, std::uint64_t>& statuses() const { return statuses_; }
   // Complaints about answers that no client may get: 500 and its like, or none to a plain request.
   const std::vector<std::string>& complaints() const { return complaints_; }

@@ -39,7 +39,7 @@ class Disk {
   void Close(bool power_cut);
   // A new disk in the place of this one; must be closed.
   void Replace();
-  // How often it was replaced.
+  // Returns the number of times that it was replaced.
   int number() const { return number_; }
 
   // A copy of what is on it now, and a disk with that copy in the place of this one, which must be
@@ -87,7 +87,7 @@ class ApiHost {
 
   const controller::apiserver::ObjectStore& objects() const { return server_->objects(); }
   std::int64_t version() const { return up() ? objects().version() : 0; }
-  // How often the server has been started.
+  // Returns the number of times that the server has been started.
   int life() const { return life_; }
   // In the place of Stop: it will start with its disk as it was in the backup. Requests that are in
   // transit do not arrive: their connections have ended.

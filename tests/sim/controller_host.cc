@@ -13,7 +13,7 @@ using controller::WriteKind;
 
 namespace {
 
-// How long after its time-out a late request may still be carried out.
+// The time after its time-out in which a late request may still be carried out.
 constexpr std::chrono::seconds kLateMost{30};
 constexpr std::chrono::seconds kRequestTimeout{10};
 

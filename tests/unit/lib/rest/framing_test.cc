@@ -1,5 +1,5 @@
-// Where one request ends and the next begins: whoever lets a client decide that in two ways lets
-// it smuggle requests past what stands before the server.
+// The border between one request and the next. If a client could set it by two rules at once, it
+// could smuggle requests past what stands before the server.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,5 +1,4 @@
-// Requests from bytes: the same whatever way they are cut, and refused when they could mean two
-// things.
+// Requests are the same however their bytes are cut, and refused when they could mean two things.
 
 #include "lib/rest/request_parser.h"
 

@@ -1,4 +1,4 @@
-// How a server ends: what Stop waits for, what it cuts, and what it leaves behind.
+// Tests the end of a server: what Stop waits for, what it cuts, and what it leaves behind.
 
 #include <gtest/gtest.h>
 

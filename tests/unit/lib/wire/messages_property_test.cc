@@ -91,7 +91,7 @@ RC_GTEST_PROP(MessagesPropertyTest, GrantsComeBackAsTheyWere, ()) {
   RC_LOG() << back.status().message();
   RC_ASSERT(back.ok());
   RC_ASSERT(*back == made);
-  // A claim is in nobody's way but its own and those of its cores.
+  // A claim conflicts only with itself and with those that hold its cores.
   bool holds_any = false;
   for (const std::uint8_t mask : HeldCores(made)) holds_any = holds_any || mask != 0;
   RC_ASSERT(CheckDisjoint(made, made).ok() == !holds_any);
@@ -144,11 +144,11 @@ std::vector<Message> Messages() {
   };
 }
 
-// The last name on the way to a value: of "/chips/0/linksDown/0" it is linksDown.
+// Returns the last name on the path to a value: of "/chips/0/linksDown/0" it is linksDown.
 std::string FieldOf(const json::json_pointer& at) {
-  json::json_pointer way = at;
-  while (way.back().find_first_not_of("0123456789") == std::string::npos) way.pop_back();
-  return way.back();
+  json::json_pointer path = at;
+  while (path.back().find_first_not_of("0123456789") == std::string::npos) path.pop_back();
+  return path.back();
 }
 
 TEST(MessagesPropertyTest, AFieldOfAnotherTypeIsRefusedByItsName) {

@@ -1,4 +1,4 @@
-// How a pod's life looks from outside when its runner starts again, and what holds for every life.
+// The life of a pod as seen from outside when its runner starts again, and the rules of every life.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,5 +1,5 @@
-// The command line and the table with a node made up for the purpose; then the whole way over a
-// socket to communicators that really reduce.
+// Tests the command line and the table with a node made up for the purpose; then the whole path
+// over a socket to communicators that really reduce.
 
 #include "sim-node/workload/nccom_test.h"
 
