@@ -14,14 +14,15 @@ class Packing {
  public:
   Packing(int box_chips, int enough) : box_chips_(box_chips), enough_(enough) {}
 
-  // `boxes` lie in `free`; `count` are placed already.
+  // Searches on with the `boxes` that lie in `free`, when `count` are placed already.
   void Search(const std::vector<torus::ChipMask>& boxes, torus::ChipMask free, int count) {
     best_ = std::max(best_, count);
     torus::ChipMask covered = 0;
     for (const torus::ChipMask box : boxes) covered |= box;
     free &= covered;
     if (count + std::popcount(free) / box_chips_ <= best_ || ++steps_ > kStepsMost) return;
-    // A chip is in one of the boxes or in none: the lowest has the fewest neighbours left.
+    // The lowest free chip is in one of the boxes or in none. It has the fewest neighbours left, so
+    // it branches least.
     const torus::ChipMask chip = free & (~free + 1);
     for (const torus::ChipMask box : boxes) {
       if ((box & chip) == 0) continue;

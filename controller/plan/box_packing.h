@@ -1,9 +1,9 @@
-// How many boxes fit side by side.
+// Counts how many boxes fit side by side.
 //
 //   MostBoxes(masks, unit.free, 3);   // 0 to 3
 //
-// Who takes one box after the other where each looks best may leave no room for the last. A box
-// that is one of the most that fit leaves room for the others.
+// Placing boxes one after the other where each looks best may leave no room for the last. A box
+// that belongs to a largest set of disjoint boxes leaves room for the others.
 //
 // Scope: arithmetic on chip masks.
 //
@@ -17,8 +17,9 @@
 
 namespace tahoma::controller {
 
-// The most of `boxes` that are disjoint and lie in `free`, but at most `enough`. Exact for up to
-// some thousand steps of a search, more than 16 chips ever need; beyond, what was found by then.
+// Returns how many of `boxes` can be disjoint and lie in `free`, counted up to `enough`. The search
+// is exact for some thousand steps, more than 16 chips ever need; after that it returns the best
+// count found.
 int MostBoxes(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int enough);
 
 }  // namespace tahoma::controller

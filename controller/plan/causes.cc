@@ -9,14 +9,14 @@
 namespace tahoma::controller {
 namespace {
 
-// The taints that Kubernetes puts on nodes that are not ready (k8s.io/api core/v1,
-// well_known_taints.go: TaintNodeNotReady, TaintNodeUnreachable).
+// Returns whether the taint is one that Kubernetes puts on nodes that are not ready (k8s.io/api
+// core/v1, well_known_taints.go: TaintNodeNotReady, TaintNodeUnreachable).
 bool GoesWhenReady(const Taint& taint) {
   return taint.key == "node.kubernetes.io/not-ready" ||
          taint.key == "node.kubernetes.io/unreachable";
 }
 
-// The first taint of the node that keeps the pods away and stays when the node is ready again.
+// Returns the node's first taint that keeps the pods away and stays when the node is ready again.
 const Taint* LastingTaint(const NodeDemand& demand, const Node& node) {
   const auto found = std::find_if(node.taints.begin(), node.taints.end(), [&](const Taint& taint) {
     return !GoesWhenReady(taint) && demand.IsKeptAwayBy(taint);

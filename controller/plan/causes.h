@@ -1,10 +1,10 @@
-// Why nodes do not take a pod, each node counted once.
+// Counts the reasons why nodes do not take a pod, each node once.
 //
 //   Causes causes;
 //   causes.Add(CauseOf(demand, node));
 //   causes.ToString();                     // "0/640 nodes: 600 not ready, 40 cordoned"
 //
-// Scope: the Node object and its words. What its devices lack is counted by why.cc.
+// Scope: the Node object and its words. why.cc counts what a node's devices lack.
 //
 // Thread safety: values.
 
@@ -20,12 +20,12 @@ namespace tahoma::controller {
 
 class Causes {
  public:
-  // Of one node.
+  // Counts one node under `cause`.
   void Add(const std::string& cause) {
     ++nodes_[cause];
     ++count_;
   }
-  // Most nodes first; beyond kCausesMax causes the rest is counted together.
+  // Lists the causes with most nodes first; beyond kCausesMax causes the rest is counted together.
   static constexpr std::size_t kCausesMax = 8;
   std::string ToString() const;
 
@@ -34,13 +34,14 @@ class Causes {
   std::size_t count_ = 0;
 };
 
-// Why the node does not admit the pod, by the first that applies: "cordoned", "with taint team=red
-// not tolerated", "not matching the node selector", "not matching node affinity", "not ready".
-// Empty when it does. "not ready" comes last: such a node admits the pod once it is ready.
+// Returns the first reason that applies for which the node does not admit the pod: "cordoned",
+// "with taint team=red not tolerated", "not matching the node selector", "not matching node
+// affinity", "not ready". Returns "" when it admits the pod. "not ready" comes last: such a node
+// admits the pod once it is ready.
 std::string CauseOf(const NodeDemand& demand, const Node& node);
 
-// Whether the node admits the pod, or would once it is ready: the taints that Kubernetes puts on
-// nodes that are not go with it. A cordon does not.
+// Returns whether the node admits the pod now or would once it is ready: the taints that Kubernetes
+// puts on a node that is not ready are then gone. A cordoned node does not.
 bool AdmitsWhenReady(const NodeDemand& demand, const Node& node);
 
 }  // namespace tahoma::controller

@@ -8,13 +8,13 @@
 namespace tahoma::controller {
 namespace {
 
-// Shares of requests of 1, 2, 4, 8 and 16 chips, in percent
+// The shares of requests for 1, 2, 4, 8 and 16 chips, in percent
 // (docs/reference/torus.md#mix-of-requests).
 constexpr std::array kShares = {35, 15, 20, 15, 15};
 
 std::uint16_t Chips(const torus::Box& box) { return static_cast<std::uint16_t>(box.mask); }
 
-// The chips that each one has a working link to.
+// For each chip, the chips that it has a working link to.
 using Neighbours = std::array<std::uint16_t, 16>;
 
 Neighbours NeighboursOf(const torus::LinkMask& down) {
@@ -30,8 +30,8 @@ Neighbours NeighboursOf(const torus::LinkMask& down) {
   return near;
 }
 
-// Grows from one chip, each time by the chip with the most links into the set. Nullopt when the
-// piece around `seed` is too small.
+// Grows a set from one chip, each time by the chip with the most links into the set. Returns
+// nullopt when fewer than `count` chips are connected to `seed`.
 std::optional<std::uint16_t> Grow(const Neighbours& near, std::uint16_t free, int count, int seed) {
   auto set = static_cast<std::uint16_t>(1U << seed);
   while (std::popcount(set) < count) {
@@ -63,8 +63,8 @@ std::uint16_t Lowest(std::uint16_t free, int count) {
   return taken;
 }
 
-// Chips side by side on a ring, from the shortest run of free ones that is long enough, so that
-// long runs stay. Nullopt when no run is: AWS's scheduler extension gives contiguous sets only
+// Returns neighbouring chips on a ring, from the shortest free run that is long enough, so that
+// long runs stay. nullopt when none is: AWS's scheduler extension gives contiguous sets only
 // (aws-neuron-sdk deploy/infrastructure/scheduler.rst).
 std::optional<std::uint16_t> ChooseOnRing(std::uint16_t free, int count,
                                           const torus::LinkMask& down, int chips) {
@@ -81,7 +81,7 @@ std::optional<std::uint16_t> ChooseOnRing(std::uint16_t free, int count,
       ++run;
       if ((cut >> chip & 1) != 0) break;
     }
-    // A run counts from its begin, unless all of the ring is one.
+    // A run is counted from its first chip, unless the whole ring is one run.
     if (run < count || (!begins && run < chips)) continue;
     if (best && run >= best_run) continue;
     best = set;
@@ -126,7 +126,7 @@ std::optional<std::uint16_t> ChipChoice::BestBox(std::uint16_t free, int count,
   return best ? std::optional(best->second) : std::nullopt;
 }
 
-// Sets that hang together over links that work, and boxes in which some do not.
+// Returns the best connected set over working links, or a box in which some links are down.
 std::optional<std::uint16_t> ChipChoice::BestOther(std::uint16_t free, int count,
                                                    const torus::LinkMask& down) const {
   std::vector<std::uint16_t> candidates;

@@ -1,15 +1,15 @@
-// Which chips of one node to take.
+// Chooses which chips of one node to take.
 //
 //   ChipChoice choice;
 //   choice.Choose(0x00ff, 4, {}, torus::kInstanceShape);    // a row or a square, least fragmenting
 //
 // Boxes whose links work come first, by the predicted time of an all-reduce (score.h), then by how
-// little they hurt later requests. Other counts, and what broken links leave, get a set that hangs
-// together, again the one with the least predicted time; when nothing like it is free any chips do,
-// because Kubernetes promises a count and no shape.
+// little they hurt later requests. For other counts, or when links are down, it takes the connected
+// set with the least predicted time. When no connected set is free it takes any chips, because
+// Kubernetes promises a count and no shape.
 //
-// On a ring of chips (Inf2) only a run of neighbours will do; elsewhere without a torus, behind a
-// switch, all chips are equal and the lowest are taken.
+// On a ring of chips (Inf2) only a run of neighbours will do. On other instances without a torus
+// the chips are behind a switch and equal: the lowest are taken.
 //
 // Scope: arithmetic on 16 bits.
 //
@@ -30,13 +30,14 @@ class ChipChoice {
  public:
   ChipChoice();
 
-  // `count` chips of `free`; nullopt when there are fewer, and on a ring when no such run is free.
-  // Links in `down` are avoided where something else is free that is faster; on a ring always.
+  // Returns `count` chips of `free`; nullopt when there are fewer and, on a ring, when no run of
+  // that length is free. Links in `down` are avoided where a faster choice is free, on a ring
+  // always.
   std::optional<std::uint16_t> Choose(std::uint16_t free, int count, const torus::LinkMask& down,
                                       const torus::Shape& shape) const;
 
-  // How much the free chips of an instance are in pieces: expected unusable chips over a usual mix
-  // of requests, times 100 (docs/reference/torus.md#order-of-places).
+  // Returns how fragmented the free chips of an instance are: the expected number of unusable chips
+  // over a usual mix of requests, times 100 (docs/reference/torus.md#order-of-places).
   int Fragmentation(std::uint16_t free) const;
 
  private:

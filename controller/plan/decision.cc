@@ -54,7 +54,7 @@ std::vector<std::shared_ptr<const Holding>> Placement::Holdings(const GangSpec& 
 }
 
 void CheckNobodyHolds(const ClusterState& state, const Holding& holding) {
-  const NodeState* node = nullptr;  // devices of one node stand together
+  const NodeState* node = nullptr;  // carried over: devices of one node come together
   for (const Holding::HeldDevice& device : holding.devices) {
     if (device.admin_access) continue;
     if (node == nullptr || node->node->name != device.node) {

@@ -1,4 +1,4 @@
-// What the planner decides about one gang: a placement of all its members, or why it waits.
+// The planner's decision about one gang: a placement of all its members, or why it waits.
 //
 //   for (const Decision& decision : planner.Plan(view, queue, now)) {
 //     if (decision.placement) Commit(*decision.placement);
@@ -26,8 +26,8 @@
 
 namespace tahoma::controller {
 
-// When something that starts now ends at the latest; the end of time when that is farther away than
-// can be said. `now` is not before 1970.
+// Returns the latest end of something that starts now: the end of time when the sum cannot be
+// represented. `now` is not before 1970.
 WallTime EndOf(WallTime now, std::chrono::seconds runtime);
 
 struct ClaimPlacement {
@@ -45,13 +45,13 @@ struct MemberPlacement {
   std::vector<ClaimPlacement> claims;  // claims allocated by this decision; each claim once a gang
 };
 
-// One slice on the torus. Slices of gangs without a shape have none of these.
+// One slice on the torus. A gang without a shape has none.
 struct SlicePlacement {
   std::string unit;
   torus::Box box;
   std::vector<std::string> nodes;  // in torus order, ascending z from the box's origin
 
-  // "us-0123456789abcdef 4x4x2+0,0,2", the tahoma.dev/placement annotation.
+  // Returns "us-0123456789abcdef 4x4x2+0,0,2", the tahoma.dev/placement annotation.
   std::string ToString() const;
 };
 
@@ -59,13 +59,14 @@ struct Placement {
   std::vector<MemberPlacement> members;  // in the order of their ranks
   std::vector<SlicePlacement> slices;
 
-  // All slices, "; " between them; for gangs without boxes the nodes, ", " between them.
+  // Returns all slices joined by "; ", or for a gang without boxes the nodes joined by ", ".
   std::string ToString() const;
-  // What the ledger gives to ClusterState::Hold, one per claim.
+  // Returns the holdings, one per claim, that the ledger gives to ClusterState::Hold.
   std::vector<std::shared_ptr<const Holding>> Holdings(const GangSpec& gang, WallTime now) const;
 };
 
-// A core is in at most one claim: what a plan gives out, nobody holds. Aborts otherwise.
+// Aborts when a core of `holding` is already held in `state`: a core is in at most one claim, so a
+// plan gives out only cores that nobody holds.
 void CheckNobodyHolds(const ClusterState& state, const Holding& holding);
 
 enum class BlockedReason : std::uint8_t {
@@ -76,7 +77,7 @@ enum class BlockedReason : std::uint8_t {
   kInvalid,           // the request contradicts itself or is not supported: has to be changed
 };
 
-// CamelCase, for conditions and events: "WaitsForCapacity", "WaitsForRepair", …
+// Returns the CamelCase text of conditions and events: "WaitsForCapacity", "WaitsForRepair", …
 std::string_view ToString(BlockedReason reason);
 
 struct Blocked {

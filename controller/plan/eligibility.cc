@@ -17,7 +17,7 @@ std::optional<kube::CelValue> ToCel(const AttributeValue* value) {
   if (const auto* number = std::get_if<std::int64_t>(value)) return kube::CelValue(*number);
   if (const auto* text = std::get_if<std::string>(value)) return kube::CelValue(*text);
   auto version = kube::Semver::Parse(std::get<Version>(*value).text);
-  // The API server admits only semantic versions; another one is as good as none.
+  // The API server admits only semantic versions; any other text counts as no value.
   return version.ok() ? std::optional(kube::CelValue(*std::move(version))) : std::nullopt;
 }
 
@@ -77,7 +77,7 @@ absl::StatusOr<bool> Selects(const SelectorSet& set, const Node& node, std::uint
   return true;
 }
 
-// Whether a selector requires a value that none of the node's devices has, in a slot of its own.
+// Returns whether a selector requires a value that none of the node's devices has in an own slot.
 bool LacksPin(const SelectorSet& set, const std::vector<std::uint16_t>& own, const Node& node) {
   return std::any_of(set.pins.begin(), set.pins.end(), [&](const SelectorSet::Pin& pin) {
     return std::any_of(own.begin(), own.end(), [&](std::uint16_t slot) {

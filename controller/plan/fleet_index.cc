@@ -9,7 +9,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr torus::ChipMask kInstance = 0xffff;
-// Forgotten when there are more distinct states than this.
+// The cache is emptied when it holds more distinct states than this.
 constexpr std::size_t kBoxStatesMax = 1 << 16;
 
 std::size_t SideIndex(int side) {
@@ -17,7 +17,7 @@ std::size_t SideIndex(int side) {
   return side == 1 ? 0 : side == 2 ? 1 : 2;
 }
 
-// Whether `taken` takes some of `part`, which is wholly free, but not all of it.
+// Returns whether `part` is wholly free and `taken` takes some of it but not all.
 bool Breaks(torus::ChipMask free, torus::ChipMask part, torus::ChipMask taken) {
   return (free & part) == part && (taken & part) != 0 && (taken & part) != part;
 }
@@ -71,7 +71,7 @@ void FleetIndex::Sync(const ClusterState& state) {
   ClusterState::ForEachChangedUnit(synced_, state, [&](UnitId id) {
     if (id.value() < state.unit_count()) Update(state, id);
   });
-  // A state with fewer units than before is another one altogether, as after a new start.
+  // A state with fewer units than before is unrelated to the last one, as after a new start.
   for (std::size_t i = state.unit_count(); i < units_.size(); ++i) {
     if (units_[i].in == nullptr) continue;
     for (std::size_t key = 0; key < kKeys; ++key) {
@@ -158,7 +158,7 @@ FleetIndex::Costs FleetIndex::CostsOf(const ClusterState& state, const UnitState
     const torus::ChipMask node_free = unit.free & (kInstance << (16 * z));
     const int free = torus::ChipCount(node_free);
     for (int chips = 1; chips <= free; ++chips) {
-      // Any chips of a node break the same, unless they are all of it.
+      // Any choice of chips on a node breaks the same, unless it is the whole node.
       const torus::ChipMask some = chips == free ? node_free : node_free & (~node_free + 1);
       Improve(costs[ChipKey(chips)], BreakCost(unit, some));
     }
@@ -169,7 +169,8 @@ FleetIndex::Costs FleetIndex::CostsOf(const ClusterState& state, const UnitState
       const int lnc = node.lnc[chip];
       const int cores = (kCoresPerChip - std::popcount(node.busy_cores[chip])) / lnc;
       for (int n = 1; n <= cores; ++n) {
-        // The fullest chip that fits first.
+        // A higher cost makes chips with more cores left come later: the fullest chip that fits is
+        // first.
         Improve(costs[CoreKey(lnc, n)], cores - n);
       }
     }

@@ -5,8 +5,9 @@
 //   index.Visit({BoxKey(size)}, accepts_class, [&](UnitId unit) { return Try(unit); });
 //
 // For each unit and each of kKeys kinds of room (a free box of that oriented size, n free chips on
-// one node, n free logical cores in a started chip) the index knows what taking it would break:
-// whole UltraServers, pairs of instances and instances (docs/reference/torus.md#order-of-places).
+// one node, n free logical cores in a started chip) the index knows the break cost of taking it:
+// whether it breaks a whole UltraServer, pairs of instances or instances
+// (docs/reference/torus.md#order-of-places).
 // Units are kept in classes by the families of their nodes, so that hardware that a request does
 // not select is never visited.
 //
@@ -31,10 +32,11 @@
 
 namespace tahoma::controller {
 
-// What a placement breaks, in order of weight: 100 for a whole UltraServer, 10 for each pair that
-// it could use ({0,1} and {2,3} as X2V, where these were not elected {1,2} and {3,0} as X2H), 1 for
-// each whole instance; 0 when it breaks nothing, which includes taking it whole. What is free but
-// was not elected cannot be broken: a pair costs nothing where four nodes do not work together.
+// Returns the cost of what a placement breaks: 100 for a whole UltraServer, 10 for each pair that
+// it could use ({0,1} and {2,3} as X2V, or {1,2} and {3,0} as X2H where the first two were not
+// elected), 1 for each whole instance. Taking something whole breaks nothing and costs 0. A
+// combination that is free but was not elected cannot be broken: a pair costs nothing where four
+// nodes do not work together.
 int BreakCost(const UnitState& unit, torus::ChipMask taken);
 
 class FleetIndex {
@@ -46,30 +48,32 @@ class FleetIndex {
   static constexpr std::uint8_t kNoRoom = 0xff;  // above every cost
 
   static std::size_t BoxKey(const torus::Shape& size);
-  // n chips free on one node, 1 <= n <= 16.
+  // The key of n chips free on one node, 1 <= n <= 16.
   static std::size_t ChipKey(int chips);
-  // n logical cores free in one started chip.
+  // The key of n logical cores free in one started chip.
   static std::size_t CoreKey(int lnc, int cores);
 
-  // One node of each family that a unit's nodes have, by z; nullptr where it has none.
+  // By z, one node that represents the family of the unit's node there; nullptr where there is
+  // none.
   using Class = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
 
   void Sync(const ClusterState& state);
 
-  // Visits units that have one of the kinds of room, in classes that are accepted, in ascending
-  // order of (what is broken, unit), until `visit` returns true. Returns whether it did. `visit`
-  // gets the cost too and must not change the index.
+  // Visits units that have one of the kinds of room, in accepted classes, in ascending order of
+  // (break cost, unit), until `visit` returns true. Returns whether it did. `visit` also gets the
+  // cost and must not change the index.
   using AcceptsClass = std::function<bool(const Class&)>;
   using VisitUnit = std::function<bool(UnitId, int cost)>;
   bool Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
              const VisitUnit& visit) const;
 
-  // The same among these units only, whatever their class.
+  // Does the same among these units only, whatever their class.
   bool VisitAmong(std::span<const UnitId> units, std::span<const std::size_t> keys,
                   const VisitUnit& visit) const;
-  // Whether nodes of one family differ in that attribute, in some class.
+  // Returns whether, in some class, nodes of one family differ in that attribute.
   bool IsOwn(const QualifiedName& attribute) const;
-  // Units on which some device has one of the values; nullopt when no index knows (value_index.h).
+  // Returns the units on which some device has one of the values; nullopt when the attribute is not
+  // indexed (value_index.h).
   std::optional<std::vector<UnitId>> UnitsWith(const QualifiedName& attribute,
                                                std::span<const AttributeValue> values);
 
@@ -93,7 +97,7 @@ class FleetIndex {
     Costs costs;
   };
   using ClassKey = std::array<const NodeFamily*, hw::kUltraServerNodes>;
-  // All that box costs depend on.
+  // Everything that the box costs depend on.
   struct BoxState {
     std::uint64_t free;
     std::array<std::uint64_t, 3> down;
@@ -116,7 +120,7 @@ class FleetIndex {
   std::vector<UnitEntry> units_;
   absl::flat_hash_map<ClassKey, std::unique_ptr<ClassEntry>> classes_;
   absl::flat_hash_map<BoxState, BoxCosts> box_costs_;
-  ValueIndex values_;  // synced when it is asked
+  ValueIndex values_;  // synced when it is asked for
 };
 
 }  // namespace tahoma::controller

@@ -17,7 +17,7 @@ constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
 std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
 
-// Taints of a device that the request does not tolerate; ours is tolerated by who we are.
+// Returns whether the request tolerates the device's taints. Our own taint always is.
 bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired) {
   return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {
     if (repaired && taint.key == kUnhealthyTaint) return true;
@@ -27,7 +27,7 @@ bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired
   });
 }
 
-// Whether a chip behind the device is unhealthy and only the chip says so.
+// Returns whether a chip behind the device is unhealthy and only the chip says so.
 bool IsQuietlyUnhealthy(const Room& room, const Device& device, const DeviceRole& role) {
   const bool core = role.kind == DeviceKind::kCore && (room.unhealthy & BitOf(role.chip)) != 0;
   const bool node = role.kind == DeviceKind::kNode && room.unhealthy != 0;
@@ -38,7 +38,7 @@ bool IsQuietlyUnhealthy(const Room& room, const Device& device, const DeviceRole
   return (core || node) && !says_so;
 }
 
-// The mode changes only while all cores of the node are idle.
+// Returns Room::server_sizes. The mode can change only while all cores of the node are idle.
 std::uint8_t ServerSizes(const NodeState& state) {
   if (!state.node->elected) return Room().server_sizes;
   const ElectedModes& elected = *state.node->elected;
@@ -95,7 +95,7 @@ std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const R
     requests += claim.requests.size();
     rules += claim.constraints.size();
   }
-  // One request under one rule was tried in every way.
+  // With one request and one rule every assignment has been tried already.
   return requests > 1 || rules > 1 ? FitExactly(member, room) : std::nullopt;
 }
 
@@ -137,7 +137,8 @@ std::optional<MemberFitter::Pick> MemberFitter::Open(const CompiledRequest& requ
   return pick;
 }
 
-// Requests in order, alternatives of each in order: the first combination that fits.
+// Tries requests in order and the alternatives of each in order; takes the first combination that
+// fits.
 bool MemberFitter::ChooseAlternatives(const CompiledMember& member, std::size_t index,
                                       const Room& room, std::vector<Pick>& picks, MemberFit& into) {
   const CompiledClaim& claim = member.claims[index];
@@ -196,7 +197,7 @@ bool MemberFitter::Constrain(const CompiledMember& member, std::size_t index, co
   return false;
 }
 
-// distinctAttribute: one candidate per value, and none whose value another request of the
+// Keeps for distinctAttribute one candidate per value, and none whose value another request of the
 // constraint has taken.
 void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks,
                                    Pick& pick, const Room& room) const {
@@ -212,7 +213,7 @@ void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector
       for (const std::uint16_t device : other.taken) used.push_back(*value_of(device));
     }
     std::erase_if(pick.devices, [&](std::uint16_t device) {
-      // What another request of the claim took must not stand for its value.
+      // A device that another request of the claim took must not be the one kept for its value.
       if (!any && !IsFree(room, room.node->role(device))) return true;
       const AttributeValue* value = value_of(device);
       if (value == nullptr || std::find(used.begin(), used.end(), *value) != used.end()) {
@@ -227,7 +228,7 @@ void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector
 bool MemberFitter::TakeAll(const CompiledClaim& claim, std::vector<Pick>& picks, Room& room) const {
   std::vector<std::size_t> order(picks.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  // The least flexible first: All, then many devices before few.
+  // The least flexible requests take first: mode All, then larger counts.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const DeviceRequest& left = *picks[a].alternative->spec;
     const DeviceRequest& right = *picks[b].alternative->spec;
@@ -301,8 +302,8 @@ bool MemberFitter::TakeNode(Pick& pick, Room& room) const {
   return true;
 }
 
-// One logical core size for the request; started chips before whole ones, and of those the fullest
-// that still fits everything.
+// Takes cores of one logical size for the request: from started chips before whole ones, and of
+// those from the fullest that still fits everything.
 bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
   const bool all = IsAll(*pick.alternative->spec);
   const std::size_t count =
@@ -323,7 +324,8 @@ bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
       const auto rank = [&](std::size_t chip) {
         const bool whole = room.busy_cores[chip] == 0;
         const bool enough = by_chip[chip].size() >= count;
-        // Started and enough: fewest left first. Otherwise most first, started before whole.
+        // Chips with enough cores come first, and started before whole ones. Then the fewest cores
+        // come first where they are enough, the most where they are not.
         const auto size = static_cast<int>(by_chip[chip].size());
         return std::tuple(!enough, whole, enough ? size : -size);
       };
@@ -369,7 +371,7 @@ ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector
                                          .tolerations = tolerations});
     }
   }
-  // The API server admits no more; both ways to take devices count them.
+  // The API server admits no more results. Both ways to take devices count them.
   TAHOMA_CHECK(made.allocation.results.size() <= static_cast<std::size_t>(kResultsMax));
   // Class configs of alternatives that were not chosen do not apply.
   for (const DeviceConfig& config : claim.spec->configs) {

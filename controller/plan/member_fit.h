@@ -4,10 +4,10 @@
 //   Room room = RoomOf(state, unit);
 //   if (auto fit = fitter.Fit(member, room)) fit->claims;    // complete allocations
 //
-// First each request takes the chips that hurt others least, one after the other; every combination
-// of attribute values and of alternatives is tried so, up to kTriesMax. Where requests compete for
-// devices that may fail though the pod fits: then every assignment is tried, as kube-scheduler
-// does, up to kStepsMax.
+// First each request takes, one after the other, the chips that hurt others least; this is tried
+// for every combination of attribute values and of alternatives, up to kTriesMax. Where requests
+// compete for devices this may fail although the pod fits: then every assignment is tried, as
+// kube-scheduler does, up to kStepsMax.
 //
 // Thread safety: one thread.
 
@@ -26,16 +26,17 @@
 
 namespace tahoma::controller {
 
-// What is free on a node.
+// The free devices of a node.
 struct Room {
   const Node* node = nullptr;
   std::uint16_t chips = 0;      // wholly free, and those with taints that some request may tolerate
-  std::uint16_t unhealthy = 0;  // of them, those that carry taints
+  std::uint16_t unhealthy = 0;  // those of `chips` that carry taints
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};
   std::array<std::uint8_t, kChipsPerNode> lnc{};
   torus::LinkMask down;  // in the node's own 4x4
-  // How many nodes of its UltraServer may work with it for a claim that says so (1, 2 and 4 as
-  // bits): those that were elected or, on a node that is in use, those of the mode that was chosen.
+  // How many nodes of its UltraServer may work with it for a claim that asks for an UltraServer
+  // mode (1, 2 and 4 as bits): the elected sizes or, on a node that is in use, those of the chosen
+  // mode.
   std::uint8_t server_sizes = 0b111;
   bool repaired = false;  // as if the node were ready and its chips were not tainted as unhealthy
 };
@@ -49,37 +50,39 @@ struct MemberFit {
 
 class MemberFitter {
  public:
-  // Combinations tried before it gives up on a node; far above what 16 values an attribute make
-  // of usual claims.
+  // How many combinations are tried before it gives up on a node: far more than usual claims make
+  // of 16 values per attribute.
   static constexpr int kTriesMax = 2000;
-  // Devices that are tried one by one, on one node and for one gang.
+  // How many devices are tried one by one, on one node and for one gang.
   static constexpr int kStepsMax = 5000;
   static constexpr int kStepsPerDecision = 100000;
 
   MemberFitter(Eligibility& eligibility, const ChipChoice& choice)
       : eligibility_(eligibility), choice_(choice) {}
 
-  // Of a repaired room the caller has seen that the node would admit the pod.
+  // Returns the member's claims on that room, or nullopt. For a repaired room the caller has
+  // checked that the node would admit the pod.
   std::optional<MemberFit> Fit(const CompiledMember& member, const Room& room);
-  // The steps of the gangs before are forgotten.
+  // Starts a gang's own count of steps.
   void StartDecision() { steps_left_ = kStepsPerDecision; }
 
-  // What the member takes on such a node when everything is free; nullopt when its requests do not
-  // select enough there. `error` receives a selector's error.
+  // A member's demand on a node on which everything is free.
   struct Demand {
-    int chips = 0;                    // whole ones
-    int cores = 0;                    // logical cores of the largest request for cores
+    int chips = 0;                    // whole chips
+    int cores = 0;                    // logical cores, of the largest request for cores
     bool lnc1 = false, lnc2 = false;  // sizes of logical cores that are selected
 
     friend auto operator<=>(const Demand&, const Demand&) = default;
   };
+  // Returns the member's demand on such a node; nullopt when its requests do not select enough
+  // there. `error` receives a selector's error.
   std::optional<Demand> DemandOn(const CompiledMember& member, const Node& node,
                                  absl::Status& error);
-  // Whether that may be another on other nodes of the same family.
+  // Returns whether the demand may be another one on other nodes of the same family.
   bool ReadsOwn(const CompiledMember& member, const Node& node);
 
  private:
-  // A request on its way: which alternative, and the devices still open to it.
+  // A request that is being fitted: its alternative, and the devices that it may still take.
   struct Pick {
     const CompiledRequest* request;
     const CompiledAlternative* alternative;
@@ -107,7 +110,7 @@ class MemberFitter {
   static ClaimPlacement Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
                               const Node& node);
 
-  // Every assignment; in member_fit_exact.cc.
+  // Tries every assignment; in member_fit_exact.cc.
   struct Exact;
   std::optional<MemberFit> FitExactly(const CompiledMember& member, const Room& room);
   bool Prepare(Exact& exact);
@@ -124,8 +127,8 @@ class MemberFitter {
 };
 
 bool IsAll(const DeviceRequest& request);
-// Whether nobody holds what the device stands for; for a core, whether its size fits its chip's
-// too.
+// Returns whether nobody holds the hardware that the device stands for and, for a logical core,
+// whether its size fits the size in use on its chip.
 bool IsFree(const Room& room, const DeviceRole& role);
 
 }  // namespace tahoma::controller

@@ -11,17 +11,17 @@ namespace {
 
 std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
 
-// Chips that a request needs, and those that it may have.
+// The chips that a request needs, and those that it may have.
 struct Need {
   int count = 0;
   std::uint16_t chips = 0;
 };
 
-// More requests than this are not looked at together.
+// Requests beyond this number are not looked at together.
 constexpr std::size_t kTogether = 6;
 
-// Hall's condition for the needs from `first` on, of which the first has `taken` already: together
-// any of them may have at least as many chips as they need.
+// Checks Hall's condition for the needs from `first` on, of which the first has taken `taken` chips
+// already: any set of them may have at least as many chips as it needs.
 bool EnoughFor(const std::vector<Need>& needs, std::size_t first, int taken, std::uint16_t free) {
   const std::size_t count = std::min(needs.size() - first, kTogether);
   for (unsigned some = 1; some < 1U << count; ++some) {
@@ -58,7 +58,7 @@ void Occupy(const DeviceRole& role, Room& room) {
 }  // namespace
 
 struct MemberFitter::Exact {
-  // A request on its way, of which claim it is and what it needs.
+  // A request that is being given devices: its claim, and whether it takes chips.
   struct Turn {
     std::size_t claim;
     std::size_t request;
@@ -67,7 +67,7 @@ struct MemberFitter::Exact {
 
   const CompiledMember& member;
   Room room;
-  std::vector<Turn> turns;  // those for chips before those for cores, which find room anywhere
+  std::vector<Turn> turns;  // requests for chips before those for cores, which find room anywhere
   std::vector<Need> needs;  // by turn
   std::vector<std::vector<std::optional<Pick>>> picks;  // by claim and request
   int steps = 0;
@@ -77,12 +77,12 @@ struct MemberFitter::Exact {
     return IsAll(spec) ? pick.selected : static_cast<std::size_t>(spec.count);
   }
 
-  // Whether the device may be the next of its request.
+  // Returns whether the device may be the request's next one.
   bool Allows(std::size_t claim, const Pick& pick, std::uint16_t device) const {
     const DeviceRole& role = room.node->role(device);
     if (!pick.alternative->spec->admin_access) {
       if (!IsFree(room, role)) return false;
-      // Logical cores of one size for a request.
+      // A request gets logical cores of one size.
       if (!pick.taken.empty() && room.node->role(pick.taken.front()).lnc != role.lnc) return false;
     }
     const auto& rules = member.claims[claim].constraints;
@@ -108,7 +108,7 @@ struct MemberFitter::Exact {
   }
 };
 
-// Whether each request has devices of its own; fills turns and needs.
+// Returns whether each request has devices of its own; fills turns and needs.
 bool MemberFitter::Prepare(Exact& exact) {
   for (std::size_t c = 0; c < exact.member.claims.size(); ++c) {
     const auto& requests = exact.member.claims[c].requests;
@@ -181,7 +181,7 @@ bool MemberFitter::NextRequest(Exact& exact, std::size_t turn) {
   return false;
 }
 
-// The next device of the request, from that of its candidates on.
+// Gives the request its next device, from its candidates at `from` and behind.
 bool MemberFitter::NextDevice(Exact& exact, std::size_t turn, std::size_t from) {
   const std::size_t claim = exact.turns[turn].claim;
   Pick& pick = *exact.picks[claim][exact.turns[turn].request];

@@ -15,7 +15,7 @@
 
 namespace tahoma::controller {
 
-// What is kept between calls. None of it changes an answer.
+// State kept between calls. None of it changes an answer.
 struct Planner::Memory {
   Compiler compiler;
   Eligibility eligibility;
@@ -41,7 +41,7 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
   Search search(memory_->index, memory_->choice, memory_->eligibility, state);
   MemberFitter fitter(memory_->eligibility, memory_->choice);
   std::vector<Decision> decisions;
-  // Within one call nothing becomes free, so what did not fit once does not fit again.
+  // Nothing becomes free within one call, so a request that did not fit once does not fit again.
   absl::flat_hash_map<std::string, Blocked> blocked;
   for (const auto& spec : ordered) {
     Decision& decision = decisions.emplace_back();
@@ -51,7 +51,7 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       decision.blocked = ExplainInvalid(gang->valid);
       continue;
     }
-    // Who has something already is not like others that ask for the same.
+    // A gang that holds devices already differs from others with the same request.
     const bool holds_some = search.HoldsSome(*gang);
     const auto known = holds_some ? blocked.end() : blocked.find(gang->signature);
     if (known != blocked.end()) {

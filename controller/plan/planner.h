@@ -8,8 +8,9 @@
 // each other or what the view says is held.
 //
 // Order: priority (higher first), then creation, then key. A gang that cannot be placed does not
-// stop those behind it; it is answered with the reason. Choice of a place: the shape whose
-// predicted all-reduce is fastest (score.h), then as docs/reference/torus.md#order-of-places says.
+// stop those behind it; it is answered with the reason. Among places it takes the shape whose
+// predicted all-reduce is fastest (score.h), then the order of
+// docs/reference/torus.md#order-of-places.
 //
 // Scope: decisions. Nothing here writes, waits or tells the time.
 //
@@ -34,8 +35,8 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
 
-  // One decision for each gang of the queue, in the order in which they were considered. Every gang
-  // must be complete: as many MemberSpecs as members.
+  // Returns one decision for each gang of the queue, in the order in which they were considered.
+  // Every gang must be complete: as many MemberSpecs as members.
   std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now);
 
  private:

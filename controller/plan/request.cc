@@ -16,7 +16,7 @@
 namespace tahoma::controller {
 namespace {
 
-// Bounds of what is remembered between calls; beyond them it is made again.
+// Bounds on the caches between calls; a cache that reaches its bound is emptied.
 constexpr std::size_t kSelectorsMax = 8192;
 constexpr std::size_t kGangsMax = 1 << 17;
 
@@ -42,7 +42,7 @@ absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
   return absl::OkStatus();
 }
 
-// Separates what texts are made of: no name or value contains it.
+// Separates the parts of a text: no name or value contains it.
 constexpr char kMark = '\x1f';
 
 std::string TolerationText(const Toleration& t) {
@@ -84,7 +84,7 @@ std::string ClaimText(const ClaimSpec& claim) {
   return text + "}";
 }
 
-// What a member asks for, without the names of its pod and claims.
+// Returns a member's request as text, without the names of its pod and claims.
 std::string MemberText(const CompiledMember& member) {
   std::string text = DemandText(member.spec->node) + kMark + member.pinned_node + kMark;
   text += fmt::format("{}", fmt::join(member.beside, ","));
@@ -92,7 +92,8 @@ std::string MemberText(const CompiledMember& member) {
   return text;
 }
 
-// A claim that an earlier member has too is asked for once; the later member follows that one.
+// Compiles a claim that members share once, with the first of them; later members are placed where
+// that one is.
 absl::Status ShareClaims(CompiledGang& gang) {
   absl::flat_hash_map<std::string, std::size_t> owners;
   const std::size_t per_box = gang.shapes.empty() ? gang.members.size() : gang.members_per_box();
@@ -116,7 +117,7 @@ absl::Status ShareClaims(CompiledGang& gang) {
   return absl::OkStatus();
 }
 
-// The fewest devices that the claim can be given; All takes at least one.
+// Returns the fewest devices that the claim can be given; All takes at least one.
 std::int64_t FewestDevices(const ClaimSpec& claim) {
   std::int64_t sum = 0;
   for (const ClaimRequest& request : claim.requests) {

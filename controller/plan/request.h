@@ -1,4 +1,4 @@
-// A gang's request, checked and compiled: what does not depend on the fleet.
+// A gang's request, checked and compiled as far as it does not depend on the fleet.
 //
 //   Compiler compiler;
 //   std::shared_ptr<const CompiledGang> gang = compiler.Compile(spec);
@@ -26,10 +26,10 @@
 
 namespace tahoma::controller {
 
-// resource/v1 types.go: AllocationResultsMaxSize.
+// The most devices of one claim (resource/v1 types.go: AllocationResultsMaxSize).
 inline constexpr std::int64_t kResultsMax = 32;
 
-// The selectors of one request, compiled. Equal ones are shared: the pointer identifies them.
+// The compiled selectors of one request. Equal sets are shared, so the pointer identifies them.
 struct SelectorSet {
   std::vector<std::shared_ptr<const kube::DeviceSelector>> selectors;  // class's first
   // An attribute that has one of these values on every device that is selected.
@@ -39,7 +39,7 @@ struct SelectorSet {
   };
   std::vector<Pin> pins;
 
-  // Whether what is selected may depend on an attribute with that id.
+  // Returns whether the selection may depend on an attribute with that id.
   bool MayRead(std::string_view id) const;
 };
 
@@ -48,7 +48,7 @@ struct CompiledAlternative {
   std::string name;  // "r" or "r/sub"
   std::shared_ptr<const SelectorSet> selectors;
   int lnc = 0;    // from a NeuronConfig that applies: 1 or 2; 0 when there is none
-  int nodes = 0;  // of an UltraServer, from an UltraServerConfig: 1, 2 or 4; 0 when there is none
+  int nodes = 0;  // UltraServer size from an UltraServerConfig: 1, 2 or 4; 0 when there is none
 };
 
 struct CompiledRequest {
@@ -60,7 +60,7 @@ struct CompiledConstraint {
   QualifiedName attribute;
   bool distinct = false;
   const Constraint* spec = nullptr;
-  // Whether it speaks of a result of that name.
+  // Returns whether the constraint applies to a result of that name.
   bool Covers(const std::string& request, const std::string& result) const;
 };
 
@@ -73,10 +73,10 @@ struct CompiledClaim {
 struct CompiledMember {
   const MemberSpec* spec = nullptr;
   std::vector<CompiledClaim> claims;  // those that are not allocated yet
-  // Uids of claims that are allocated already; what an earlier member has too is only there.
+  // Uids of claims that are allocated already. A claim that members share is listed at the first.
   std::vector<std::string> kept;
-  std::string pinned_node;          // where they are; empty when there are none
-  std::vector<std::size_t> beside;  // earlier members that share a claim, which only they ask for
+  std::string pinned_node;          // the node of those claims; empty when there are none
+  std::vector<std::size_t> beside;  // earlier members at which a shared claim is listed
   std::size_t alike = 0;            // the first member of the gang that asks for the same
   bool tolerates = false;           // some request tolerates taints of devices
   bool chooses = false;             // some request has several alternatives

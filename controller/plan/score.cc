@@ -17,7 +17,7 @@ using collective::Operation;
 using collective::Picoseconds;
 using torus::Axis;
 
-// Forgotten when there are more.
+// The cache is emptied when it holds more.
 constexpr std::size_t kKnownMax = 1 << 16;
 
 std::size_t SideIndex(int side) {
@@ -29,7 +29,7 @@ std::size_t SizeIndex(const torus::Shape& size) {
          SideIndex(size.extent(Axis::kZ));
 }
 
-// Both directions of the links in a torus of that shape.
+// Returns both directions of the links that are down, in a torus of that shape.
 std::vector<collective::LinkFault> FaultsOf(const torus::LinkMask& down,
                                             const torus::Shape& shape) {
   std::vector<collective::LinkFault> faults;

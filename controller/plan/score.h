@@ -1,4 +1,4 @@
-// The first term of every choice of a place: how fast the chips will talk to each other.
+// Predicts how fast chips will talk to each other: the first criterion in the choice of a place.
 //
 //   AllReduceTime(torus::Shape::Of<4, 2, 1>());      // 1.225 ms
 //   PlaceScores scores;
@@ -29,28 +29,29 @@ namespace tahoma::controller {
 
 inline constexpr std::uint64_t kScoredBytes = std::uint64_t{256} << 20;
 
-// Of a box of that size as placed, with sides of 1, 2 and 4 and healthy links. From a table.
+// Returns the time for a box of that size as placed, with sides of 1, 2 and 4 and healthy links. It
+// is read from a table.
 collective::Picoseconds AllReduceTime(const torus::Shape& size);
 
 class PlaceScores {
  public:
-  // Of any chips of an instance while links are down; Picoseconds::max() when they are cut off.
-  // Some microseconds when asked for the first time.
+  // Returns the time for any chips of an instance while links are down; Picoseconds::max() when
+  // they are cut off from each other. The first call for a set takes some microseconds.
   collective::Picoseconds AllReduceTime(std::uint16_t chips, const torus::LinkMask& down) const;
 
  private:
-  // Chips, and the links between chips of the instance that are down.
+  // The chips, and the links between chips of the instance that are down.
   using Asked = std::pair<std::uint16_t, std::array<std::uint16_t, 2>>;
   mutable absl::flat_hash_map<Asked, collective::Picoseconds> known_;
 };
 
-// Of the chips that these claims hold together, over EFA where they are in several units, with
-// the links as they are. A logical core counts as its chip. nullopt when they have fewer than two
-// chips, when a node is not known, or when what is down cuts chips off.
+// Returns the time for all chips that these claims hold together, over EFA where they are in
+// several units, with the links as they are. A logical core counts as its chip. nullopt when there
+// are fewer than two chips, when a node is not known, or when links that are down cut chips off.
 std::optional<collective::Picoseconds> PredictAllReduce(const ClusterState& state,
                                                         std::span<const Holding* const> holdings);
 
-// "627.2us", "1.273ms", "2.000s".
+// Formats a time: "627.2us", "1.273ms", "2.000s".
 std::string TimeText(collective::Picoseconds time);
 
 }  // namespace tahoma::controller

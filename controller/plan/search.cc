@@ -14,10 +14,10 @@ namespace tahoma::controller {
 namespace {
 
 constexpr torus::ChipMask kInstance = 0xffff;
-// Units of equal rank whose end times are compared.
+// How many units of equal rank have their end times compared.
 constexpr std::size_t kEndCandidates = 32;
 
-// All distinct orders of a shape's sides.
+// Returns all distinct orders of a shape's sides.
 std::vector<torus::Shape> Rotations(const torus::Shape& shape) {
   std::array<int, 3> sides = {shape.extent(torus::Axis::kX), shape.extent(torus::Axis::kY),
                               shape.extent(torus::Axis::kZ)};
@@ -33,14 +33,15 @@ int LayerChips(const torus::Shape& size) {
   return size.extent(torus::Axis::kX) * size.extent(torus::Axis::kY);
 }
 
-// How much later the unit becomes wholly free if something that runs until `end` is put there.
+// Returns how much later the unit becomes wholly free if something that runs until `end` is put
+// there.
 std::chrono::nanoseconds Extension(const UnitState& unit, WallTime now, WallTime end) {
   if (unit.end_unknown) return std::chrono::nanoseconds(0);
   const WallTime free_at = std::max(now, unit.end.value_or(now));
   return std::max(std::chrono::nanoseconds(0), end - free_at);
 }
 
-// Whether the box lies in `open`, works, and is of one of the sizes.
+// Returns whether the box lies in `open`, works, and is of one of the sizes.
 bool Allows(const UnitState& unit, torus::ChipMask open, const std::vector<torus::Shape>& sizes,
             const torus::Box& place) {
   return (place.mask & ~open) == 0 && !unit.down.Intersects(place.links) &&
@@ -48,8 +49,8 @@ bool Allows(const UnitState& unit, torus::ChipMask open, const std::vector<torus
          std::find(sizes.begin(), sizes.end(), place.size) != sizes.end();
 }
 
-// How many of `others` boxes may stay free when one of `places` is taken: the most that leave room
-// for one more at all or, where only these places will do, the most that one of them leaves.
+// Returns how many of `others` boxes can stay free when one of `places` is taken. When the box is
+// not `tied` to the places, any box may be taken, and the answer is the best packing less one.
 int MostBeside(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int others, bool tied,
                std::span<const torus::Box* const> places) {
   if (!tied) return MostBoxes(boxes, free, others + 1) - 1;
@@ -126,8 +127,8 @@ void Search::CountKept(const CompiledGang& gang) {
   }
 }
 
-// Claims that this state knows to be held belong to their members already, and pin them. Fails when
-// one member is pinned to two nodes.
+// Drops claims that are allocated in this state from the members and pins the members to their
+// nodes. Fails when one member is pinned to two nodes.
 absl::Status Search::Resolve(const CompiledGang& gang) {
   members_ = gang.members;
   const auto pin = [](CompiledMember& member, const std::string& node) {
@@ -373,7 +374,7 @@ bool Search::PlaceBoxes(const CompiledGang& gang, const ClusterState& before, Wa
 }
 
 bool Search::PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement) {
-  // Those that are tied to a place by what they hold come first.
+  // Boxes that are tied to a place by what their pods hold come first.
   std::vector<int> order(static_cast<std::size_t>(gang.boxes));
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(),
@@ -422,7 +423,8 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
     for (const torus::Shape& size : sizes) {
       if (AllReduceTime(size) == time) keys.push_back(FleetIndex::BoxKey(size));
     }
-    // Selectors that read what differs between nodes of a family are asked in TryUnit.
+    // Selectors that read attributes which differ between nodes of a family are evaluated in
+    // TryUnit.
     among.classes = [&](const FleetIndex::Class& nodes) {
       return BoxReadsOwn(gang, box, nodes) ||
              AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
@@ -477,7 +479,7 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
                                                   collective::Picoseconds time) {
   const torus::ChipMask kept = KeptOf(box).chips;
   const torus::ChipMask open = unit.free | (kept & unit.present);
-  // What it breaks, then how much it fragments, then the lowest place.
+  // Ordered by break cost, then fragmentation, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
   std::vector<Candidate> candidates;
   for (const torus::Shape& shape : gang.shapes) {
@@ -551,7 +553,7 @@ std::optional<std::size_t> Search::LayerOf(const CompiledMember& member, std::si
   const auto is_full = [](const Layer& one) { return one.room.chips == 0 && one.kept == 0; };
   if (chips > 0 && is_full(layers[layer]) && ++layer == layers.size()) return std::nullopt;
   std::size_t its = layer;
-  // Without chips of its own it goes where its claim is.
+  // A member that takes no chips goes where the claim that it shares is.
   if (chips == 0 && !member.beside.empty()) its = of_members[member.beside.front() - first];
   const std::string& pinned = member.pinned_node;
   for (std::size_t i = 0; chips == 0 && !pinned.empty() && i < layers.size(); ++i) {
@@ -601,8 +603,8 @@ bool Search::PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_
   return true;
 }
 
-// Those that are tied to nodes, then those that take most; who shares a claim comes after the one
-// that asks for it.
+// Returns members tied to nodes first, then those that take most; a member that shares a claim
+// comes after the one that asks for it.
 std::vector<std::size_t> Search::HardestFirst() {
   std::vector<std::tuple<bool, bool, int, int, std::size_t>> ranked;
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -673,7 +675,7 @@ bool Search::HasDemand(const CompiledMember& member, UnitId id, const Demand& de
   });
 }
 
-// Kinds of room that may do, best first.
+// Returns the kinds of room that may do, best first.
 std::vector<Search::Keys> Search::KeysFor(const Demand& demand) {
   std::vector<Keys> groups;
   if (demand.cores == 0) {
@@ -718,7 +720,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
   Among among{.units = own ? PinnedUnits(member) : std::nullopt, .classes = {}};
   for (const Demand& demand : DemandsOf(member)) {
     for (const Keys& keys : KeysFor(demand)) {
-      // Of a class whose nodes differ in what is selected, each unit is asked.
+      // Each unit of a class whose nodes differ in what is selected is tried.
       among.classes = [&](const FleetIndex::Class& nodes) {
         return AnyNode(nodes, [&](const Node& node) {
           return fitter_.ReadsOwn(member, node) || DemandOf(member, node) == demand;
@@ -734,8 +736,8 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
     }
     scan = scan || demand.cores > 1 || demand.chips == 0;
   }
-  // What the index does not know: pods without devices, cores spread over started chips, devices
-  // whose taints are tolerated, alternatives after the first.
+  // The index does not know pods without devices, cores spread over started chips, devices whose
+  // taints are tolerated, and alternatives after the first: for these every node is tried.
   for (std::size_t i = 0; scan && i < state_.node_count(); ++i) {
     if (state_.node(NodeId(i)).node == nullptr) continue;
     if ((found = TryNode(member, NodeId(i)))) return found;
@@ -757,7 +759,7 @@ std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, Un
                                                 std::span<const std::size_t> keys) {
   const UnitState& unit = state_.unit(id);
   ++obstacle_.units_tried;
-  // A node that is in use before one that is whole, whole ones in pairs last.
+  // A node that is in use comes before a whole one, and whole ones that form a pair come last.
   std::vector<std::tuple<int, int, NodeId>> order;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
     const NodeId node = unit.nodes[static_cast<std::size_t>(z)];

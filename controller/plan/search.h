@@ -4,8 +4,8 @@
 //   if (auto placement = search.Place(gang, now)) …      // `state` holds it now
 //   else search.obstacle();                              // what was in the way
 //
-// All or nothing: `state` and the index are as before when no placement is found. What claims of
-// the gang hold already is kept: it is part of the box, or there is none.
+// All or nothing: `state` and the index are as before when no placement is found. Devices that
+// claims of the gang hold already stay where they are: a box is found around them, or none is.
 //
 // Thread safety: one thread.
 
@@ -29,24 +29,24 @@
 
 namespace tahoma::controller {
 
-// What stood in the way, for the reason that users get.
+// The obstacle that kept a gang from being placed; users get it as the reason.
 struct Obstacle {
-  std::size_t units_tried = 0;  // looked at closely
-  std::size_t member = 0;       // the first that found no place; of a box, that no node can serve
-  int box = 0;                  // the first that found no place, of gangs with boxes
-  int boxes_found = 0;          // before it
-  absl::Status contradiction;   // of what the gang holds already: no fleet would cure it
-  absl::Status selector_error;  // of a CEL selector on some device
+  std::size_t units_tried = 0;  // units that were looked at closely
+  std::size_t member = 0;       // the first without a place; in a box, that no node can serve
+  int box = 0;                  // in a gang with boxes: the first that found no place
+  int boxes_found = 0;          // before that one
+  absl::Status contradiction;   // set when the gang's own holdings exclude any place, in any fleet
+  absl::Status selector_error;  // a CEL selector's error on some device
   // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
   std::optional<std::pair<int, int>> chips_mismatch;
   bool spans_nodes = false;  // no rotation leaves each pod within one node
 };
 
-// What allocated claims of pods hold already.
+// The devices that allocated claims of some pods hold already.
 struct Kept {
   UnitId unit;                // where the pods must run; invalid when nothing is held
-  torus::ChipMask chips = 0;  // of that unit
-  bool boxable = true;        // no logical cores, and nothing of another unit
+  torus::ChipMask chips = 0;  // held chips of that unit
+  bool boxable = true;        // false: logical cores, or devices of another unit, are held too
 };
 
 class Search {
@@ -56,26 +56,26 @@ class Search {
 
   std::optional<Placement> Place(const CompiledGang& gang, WallTime now);
   const Obstacle& obstacle() const { return obstacle_; }
-  // The gang's members as the last Place saw them: without the claims that are held by now.
+  // The gang's members as the last Place saw them: without the claims that are allocated by now.
   const std::vector<CompiledMember>& members() const { return members_; }
-  // Whether a claim of the gang is held already.
+  // Returns whether some claim of the gang is allocated already.
   bool HoldsSome(const CompiledGang& gang) const;
-  // By the pods of a box, as the last Place of a gang with boxes saw them.
+  // Returns what the pods of a box hold, as the last Place of a gang with boxes saw it.
   const Kept& KeptOf(int box) const { return kept_of_box_[static_cast<std::size_t>(box)]; }
 
-  // The sizes, as placed, of the gang's boxes that leave each pod of that box within one node, on
-  // nodes like this one; whether they are free does not matter. Fastest first (score.h).
+  // Returns the sizes, as placed, of the gang's boxes that leave each pod of that box within one
+  // node, on nodes like this one; whether they are free does not matter. Fastest first (score.h).
   std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
-  // Whether each pod that holds chips already has them in the layer that is its own at that place.
+  // Returns whether each pod that holds chips has them in the layer that is its own at that place.
   bool Contains(const CompiledGang& gang, int box, const UnitState& unit, const torus::Box& place);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
-  // The only units that have devices with the values that selectors require, where these are nodes'
-  // own; nullopt when any unit may.
+  // Returns the only units that have devices with the values that selectors require, where these
+  // values are nodes' own; nullopt when any unit may.
   std::optional<std::vector<UnitId>> PinnedUnits(const CompiledMember& member);
-  // Whether nodes of one family, all free, may differ in whether the member fits.
+  // Returns whether nodes of one family, all of them free, may differ in whether the member fits.
   bool FitReadsOwn(const CompiledMember& member, const Node& node);
-  // Whether nodes of some kind could take the pods of the box, were everything free. If not,
-  // obstacle() says why, for this box and whatever the search has met before.
+  // Returns whether nodes of some kind could take the pods of the box if everything were free. If
+  // not, obstacle() says why, for this box and whatever the search has met before.
   bool BoxIsPossible(const CompiledGang& gang, int box);
 
  private:
@@ -85,30 +85,32 @@ class Search {
     SlicePlacement slice;
     std::vector<MemberPlacement> members;
   };
-  // One node's part of a box.
+  // The part of a box that lies on one node.
   struct Layer {
-    Room room;                 // what is free of it
-    torus::ChipMask kept = 0;  // chips of the unit that are held by pods which are yet to come
+    Room room;                 // the free devices of that part
+    torus::ChipMask kept = 0;  // chips of the unit that are held by pods of later ranks
   };
 
   absl::Status Resolve(const CompiledGang& gang);
-  // What each pod of the box takes or holds; nullopt when a request selects nothing there.
+  // Returns how many chips each pod of the box takes or holds; nullopt when a request selects
+  // nothing there.
   std::optional<std::vector<int>> ChipsOn(const CompiledGang& gang, int box, const Node& node);
   Kept KeptOf(const CompiledMember& member) const;
   void CountKept(const CompiledGang& gang);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
-  // Each box where it looks best and, if the last find no room, where it leaves most room.
+  // Places each box where it looks best and, if the last ones find no room, where it leaves most
+  // room.
   bool PlaceBoxes(const CompiledGang& gang, const ClusterState& before, WallTime now,
                   Placement& placement);
   bool PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement);
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
   std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
                                 collective::Picoseconds time);
-  // All places of such a box in the unit that are free.
+  // Returns the free places of such a box in the unit.
   static std::vector<torus::ChipMask> FreeBoxes(const CompiledGang& gang, const UnitState& unit,
                                                 const std::vector<torus::Shape>& sizes);
-  // Places of the box in the unit that may be taken, best first.
+  // Returns the places of the box in the unit that may be taken, best first.
   std::vector<const torus::Box*> Candidates(const CompiledGang& gang, int box,
                                             const UnitState& unit,
                                             const std::vector<torus::Shape>& sizes,
@@ -116,13 +118,14 @@ class Search {
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
                                const torus::Box& place);
 
-  // Each member on some node: in the order of ranks and, if that fails, the hardest first.
+  // Places each member on some node, in the order of ranks and, if that fails, the hardest first.
   bool PlaceMembers(const CompiledGang& gang, const ClusterState& before, WallTime now,
                     Placement& placement);
   bool PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_t>& order, WallTime now,
                     Placement& placement);
   std::vector<std::size_t> HardestFirst();
-  // The layer of the box that the member goes to, of those that the members before it have.
+  // Returns the layer of the box that the member goes to, given the layers of the members before
+  // it.
   static std::optional<std::size_t> LayerOf(const CompiledMember& member, std::size_t first,
                                             int chips, const std::vector<Layer>& layers,
                                             std::size_t& layer,
@@ -130,17 +133,17 @@ class Search {
   std::optional<MemberPlacement> FindNode(const CompiledGang& gang, const CompiledMember& member,
                                           WallTime now);
   std::vector<Demand> DemandsOf(const CompiledMember& member);
-  // Whether nodes of one family may differ in what the member's selectors select, anywhere in the
-  // fleet; on some node of the class, for a member of the box.
+  // Returns whether nodes of one family may differ in what selectors select: a member's selectors
+  // on any node of the fleet, or those of a box's members on some node of the class.
   bool ReadsOwn(const CompiledMember& member);
   bool BoxReadsOwn(const CompiledGang& gang, int box, const FleetIndex::Class& nodes);
-  // Whether some node of the unit would give the member that much, were everything free.
+  // Returns whether some node of the unit would meet the member's demand if everything were free.
   bool HasDemand(const CompiledMember& member, UnitId unit, const Demand& demand);
   static std::vector<Keys> KeysFor(const Demand& demand);
   std::optional<MemberPlacement> TryNode(const CompiledMember& member, NodeId node);
   std::optional<MemberPlacement> TryNodes(const CompiledMember& member, UnitId unit,
                                           std::span<const std::size_t> keys);
-  // Whether one of the nodes that stand for a class meets the condition.
+  // Returns whether one of the nodes that represent a class meets the condition.
   template <typename F>
   static bool AnyNode(const FleetIndex::Class& nodes, F&& condition) {
     return std::any_of(nodes.begin(), nodes.end(),
@@ -148,18 +151,18 @@ class Search {
   }
   bool HasRoom(const NodeState& node, std::span<const std::size_t> keys) const;
 
-  // Where to look: among these units or, without them, in accepted classes.
+  // The units to visit: these or, without them, those of accepted classes.
   struct Among {
     std::optional<std::vector<UnitId>> units;
     FleetIndex::AcceptsClass classes;
   };
-  // Units with such room, in the order in which they should be tried.
+  // Visits units with such room in the order in which they should be tried.
   template <typename Try>
   bool Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
              WallTime now, const Try& attempt);
-  // The same for all members of the box together.
+  // Does the same for all members of the box together.
   std::optional<std::vector<UnitId>> PinnedUnits(const CompiledGang& gang, int box);
-  // Of these units, or of the whole fleet.
+  // Calls f for the nodes of these units or, without them, of the whole fleet.
   template <typename F>
   void ForEachNode(const std::optional<std::vector<UnitId>>& units, F&& f) const;
   void Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now);
@@ -169,15 +172,15 @@ class Search {
   MemberFitter fitter_;
   ClusterState& state_;
   Obstacle obstacle_;
-  std::vector<CompiledMember> members_;  // as they are now, see Resolve
-  std::vector<Kept> kept_;               // by each of them, of a gang with boxes
-  std::vector<Kept> kept_of_box_;        // together
-  bool sparing_ = false;  // only boxes that leave room for as many others as possible
+  std::vector<CompiledMember> members_;  // as the last Place saw them, see Resolve
+  std::vector<Kept> kept_;               // in a gang with boxes: by each member
+  std::vector<Kept> kept_of_box_;        // in a gang with boxes: by the pods of each box together
+  bool sparing_ = false;  // take only boxes that leave room for as many others as possible
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };
 
-// Layers of a box, each `per_layer` chips of one node, filled by members in order: the layer of
-// each member, or nullopt when a member would span two or chips would be left over.
+// Fills the layers of a box, each `per_layer` chips of one node, with the members in order. Returns
+// the layer of each member, or nullopt when a member would span two or chips would be left over.
 std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int layers, int per_layer);
 
 }  // namespace tahoma::controller

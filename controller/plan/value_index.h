@@ -3,8 +3,8 @@
 //   ValueIndex index;
 //   index.Sync(state);                             // looks only at units that changed
 //   index.UnitsWith({"example.com", "serial"}, {"A7"});
-//
-// An attribute is indexed when it is asked for first, which looks at every node once; at most
+// An attribute is indexed at the first question for it, which looks at every node once; at most
+// kAttributesMax are.
 // kAttributesMax are.
 //
 // Thread safety: one thread.
@@ -31,8 +31,8 @@ class ValueIndex {
 
   void Sync(const ClusterState& state);
 
-  // Ascending. Nodes that wait for a place in their unit do not count. nullopt when the attribute
-  // is not indexed and no more may be.
+  // Returns the units in ascending order. Nodes that wait for a place in their unit do not count.
+  // nullopt when the attribute is not indexed and no more may be.
   std::optional<std::vector<UnitId>> UnitsWith(const QualifiedName& attribute,
                                                std::span<const AttributeValue> values);
 
@@ -47,7 +47,7 @@ class ValueIndex {
   void Update(const ClusterState& state, UnitId id);
 
   ClusterState synced_;
-  std::vector<Nodes> units_;  // as they are indexed
+  std::vector<Nodes> units_;  // as they are in the index
   absl::flat_hash_map<QualifiedName, ByValue> attributes_;
 };
 

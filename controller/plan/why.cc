@@ -17,7 +17,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr torus::ChipMask kInstance = 0xffff;
-// Units whose boxes are compared to find the nearest miss.
+// How many units have their boxes compared to find the nearest miss.
 constexpr std::size_t kUnitsCompared = 512;
 constexpr std::size_t kBlockersMax = 5;
 
@@ -25,7 +25,7 @@ std::string Plural(std::size_t count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-// Chips of `mask` by who holds them, most first.
+// Lists who holds chips of `mask`, and how many, most chips first.
 std::vector<std::string> Blockers(const ClusterState& state, const UnitState& unit,
                                   torus::ChipMask mask) {
   std::map<std::string, torus::ChipMask> chips;
@@ -53,7 +53,7 @@ std::vector<std::string> Blockers(const ClusterState& state, const UnitState& un
   return texts;
 }
 
-// The free box with the most chips.
+// Returns the free box with the most chips.
 const torus::Box* LargestFree(const UnitState& unit) {
   const torus::Box* largest = nullptr;
   for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
@@ -66,7 +66,7 @@ const torus::Box* LargestFree(const UnitState& unit) {
   return largest;
 }
 
-// Without names: gangs that ask for the same share the text.
+// Names the pod by its rank, not by its name: gangs that ask for the same share the text.
 std::string PodText(const CompiledGang& gang, std::size_t member) {
   if (gang.members.size() == 1) return "the pod";
   return fmt::format("the pod of rank {}", member);
@@ -74,8 +74,8 @@ std::string PodText(const CompiledGang& gang, std::size_t member) {
 
 struct Miss {
   UnitId unit;
-  torus::ChipMask mask = 0;  // what the gang would take there
-  int busy = 65;             // of these, chips that are not free
+  torus::ChipMask mask = 0;  // the chips that the gang would take there
+  int busy = 65;             // those of them that are not free
 };
 
 void Finish(const ClusterState& state, const std::optional<Miss>& miss, Blocked& why) {
@@ -94,7 +94,7 @@ Blocked Refused(BlockedReason reason, std::string message) {
   return why;
 }
 
-// The error of a selector on the first node that has one.
+// Returns the error of a selector on the first node that has one.
 absl::Status SelectorError(const CompiledMember& member, MemberFitter& fitter,
                            const ClusterState& state) {
   absl::Status error;
@@ -105,7 +105,7 @@ absl::Status SelectorError(const CompiledMember& member, MemberFitter& fitter,
   return error;
 }
 
-// Nothing has what the claims select, however free it is.
+// Explains a gang whose claims select nothing on any node, however free it is.
 Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Obstacle& obstacle,
                           MemberFitter& fitter, const ClusterState& state) {
   if (!obstacle.selector_error.ok()) {
@@ -135,7 +135,8 @@ Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Ob
                              PodText(gang, member), asked, Plural(state.Count().nodes, "node")));
 }
 
-// No unit has nodes on which the members fill a box, however free they are.
+// Explains a gang for which no unit has nodes on which the members fill a box, however free they
+// are.
 Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle, MemberFitter& fitter,
                       const ClusterState& state) {
   if (obstacle.chips_mismatch) {
@@ -153,21 +154,21 @@ Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle, Member
   return ExplainNoHardware(gang, obstacle.member, obstacle, fitter, state);
 }
 
-// What the units that have the box's devices could do with it.
+// Counts what the units that have the box's devices could do with the box.
 struct BoxSurvey {
   std::size_t units = 0;    // that have the devices
   std::size_t known = 0;    // of them, those whose links are known
   std::size_t large = 0;    // of them, those in which the shape fits
   std::size_t working = 0;  // of them, those with such a box that works
   std::size_t able = 0;     // of them, those that the pods may use, were everything free
-  // Of the large ones, those where only the UltraServer's mode is against it, and of these, those
-  // where it would be another one once the election is over or cores are released.
+  // The large ones that only the UltraServer's mode excludes, and those of them that another mode
+  // could serve once the election is over or cores are released.
   std::size_t other_mode = 0;
   std::size_t mode_may_change = 0;
   UnitId mode_unit;       // one of them
-  std::size_t boxes = 0;  // that the large ones have room for at most, were everything free
-  // Of the large ones, those with such a box that the pods may use, were everything repaired, and
-  // the boxes that these have room for at most.
+  std::size_t boxes = 0;  // how many the large ones hold at most, were everything free
+  // The large ones with such a box that the pods may use if everything is repaired, and how many
+  // boxes these hold at most.
   std::size_t repairable = 0;
   std::size_t boxes_repaired = 0;
   std::optional<Miss> miss;  // the nearest
@@ -175,7 +176,7 @@ struct BoxSurvey {
   UnitId largest_unit;
 };
 
-// Of pods that ask for the same one stands for all.
+// Returns the node demands of the box's pods. Pods with equal requests are listed once.
 std::vector<const NodeDemand*> DemandsOf(const CompiledGang& gang, int box) {
   std::vector<const NodeDemand*> demands;
   std::set<std::size_t> seen;
@@ -186,7 +187,7 @@ std::vector<const NodeDemand*> DemandsOf(const CompiledGang& gang, int box) {
   return demands;
 }
 
-// Chips of the unit that work, and those of them on nodes that some pod of the box may use.
+// Returns the unit's working chips, and those of them on nodes that some pod of the box may use.
 std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeDemand*>& demands,
                                                    const UnitState& unit,
                                                    const ClusterState& state) {
@@ -205,7 +206,7 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeD
   return {working, open};
 }
 
-// Chips on nodes that some pod of the box may use, were all of them repaired.
+// Returns the chips on nodes that some pod of the box may use if all nodes were repaired.
 torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands,
                                    const UnitState& unit, const ClusterState& state) {
   torus::ChipMask chips = 0;
@@ -220,8 +221,8 @@ torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands
   return chips;
 }
 
-// Whether the box, which the modes do not serve now, may be served without another election: after
-// the one that runs, or by what was elected once the mode that is chosen is given up.
+// Returns whether a box that the modes do not serve now may be served without another election:
+// when the running one ends, or by an elected mode once the chosen one is given up.
 bool MayServe(const UnitState& unit, const torus::Box& place, const ClusterState& state) {
   if (unit.down.Intersects(place.links)) return false;
   UnitModes idle;
@@ -236,7 +237,7 @@ bool MayServe(const UnitState& unit, const torus::Box& place, const ClusterState
   return idle.Serve(place);
 }
 
-// "us-0 (z=0,1 elected X2V, X1; z=2,3 electing)".
+// Returns "us-0 (z=0,1 elected X2V, X1; z=2,3 electing)".
 std::string ModesText(const UnitState& unit, const ClusterState& state) {
   std::map<std::string, std::vector<int>> nodes;
   for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
@@ -331,7 +332,7 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
   return survey;
 }
 
-// Why each node is in no such box. One that some pod of the box may use is not kept away.
+// Counts why each node is in no such box. A node that some pod of the box may use has no cause.
 Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
   const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
   Causes causes;
@@ -352,7 +353,7 @@ Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
   return causes;
 }
 
-// Why no unit could hold the box even with nothing running; empty when one could.
+// Explains why no unit could hold the box even with nothing running; empty when one could.
 std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& survey,
                          const ClusterState& state) {
   const std::string have =
@@ -383,7 +384,7 @@ std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& sur
   return "";
 }
 
-// Why there is no box around what its pods' allocated claims hold.
+// Explains why there is no box around the chips that its pods' allocated claims hold.
 Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Kept& kept,
                     Search& search, const ClusterState& state) {
   std::string needs = fmt::format("needs {}", gang.Describe());
@@ -426,7 +427,7 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
 Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                      const ClusterState& state) {
   const Obstacle obstacle = search.obstacle();
-  // What no free room would cure is said first, and the same however busy the fleet is.
+  // A reason that no free room would remove comes first, and is the same however busy the fleet is.
   for (int box = 0; box < gang.boxes; ++box) {
     if (!search.BoxIsPossible(gang, box)) {
       return ExplainNoUnit(gang, search.obstacle(), fitter, state);
@@ -471,14 +472,14 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   return why;
 }
 
-// The same node with nothing held.
+// Returns the node's room with nothing held.
 Room EmptyRoom(const NodeState& node) {
   NodeState empty;
   empty.node = node.node;
   return RoomOf(empty);
 }
 
-// The same if the node were ready and all its chips and links worked.
+// Returns the node's room if it were ready and all its chips and links worked.
 Room RepairedRoom(const NodeState& node) {
   Room room = EmptyRoom(node);
   room.chips = node.node->family->devices->chip_mask;
@@ -488,23 +489,23 @@ Room RepairedRoom(const NodeState& node) {
   return room;
 }
 
-// What the nodes could do with a member.
+// Counts what the nodes could do with a member.
 struct NodeSurvey {
   std::size_t eligible = 0;       // nodes that have its devices
   std::size_t admitted = 0;       // of them, those that it may use
   std::size_t able = 0;           // of them, those that it fits, were everything free
-  std::size_t other_mode = 0;     // of the admitted, those that elected no UltraServer of its size
-  std::size_t pods = 0;           // such members that these hold at most, were everything free
-  std::size_t pods_repaired = 0;  // the same were everything repaired too
-  Causes causes;                  // of the nodes, one each
-  bool closed = false;            // the Node objects of some keep the pod away
-  int most_free = -1;             // chips
-  std::string most_free_node;     // of those that it fits
-  int nearest_free = -1;          // chips of those where too few are free
+  std::size_t other_mode = 0;     // of the admitted, those that elected no mode of its size
+  std::size_t pods = 0;           // how many such pods these hold at most, were everything free
+  std::size_t pods_repaired = 0;  // the same, were everything repaired too
+  Causes causes;                  // one per node
+  bool closed = false;            // some Node objects keep the pod away
+  int most_free = -1;             // free chips
+  std::string most_free_node;     // of the nodes that it fits
+  int nearest_free = -1;          // chips, where too few are free
   std::optional<Miss> miss;
 };
 
-// How many such members these chips of the node hold at most when everything is free.
+// Returns how many such members these chips of the node hold at most when everything is free.
 std::size_t PodsOn(const Node& node, std::uint16_t mask, const MemberFitter::Demand& demand) {
   const int chips = std::popcount(mask);
   const hw::InstanceType* type = node.family->type;
@@ -528,7 +529,8 @@ void SurveyNode(const CompiledMember& member, std::size_t before, const NodeStat
     survey.most_free_node = node.node->name;
     if (survey.nearest_free < 0) survey.miss = miss;
   }
-  // Pods before it may have the nodes that are free now: others are in the way where too few are.
+  // Earlier pods of the gang may have taken the chips that are free here: where free chips are too
+  // few, others hold them.
   if (before == 0 || member.tolerates || free >= demand.chips || free <= survey.nearest_free)
     return;
   survey.nearest_free = free;
@@ -590,7 +592,7 @@ std::string AmountOf(const MemberFitter::Demand& demand) {
                           : Plural(static_cast<std::size_t>(demand.chips), "chip");
 }
 
-// Why such members never fit, all of them; empty when they might.
+// Explains why such members, all of them, never fit; empty when they might.
 std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeSurvey& survey) {
   const int nodes = gang.members[rank].nodes;
   const std::string pod = PodText(gang, rank);
@@ -623,7 +625,7 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   const CompiledMember& member = search.members()[rank];
   const NodeSurvey survey = Survey(gang, rank, search, fitter, state);
   if (survey.eligible == 0) return ExplainNoHardware(gang, rank, obstacle, fitter, state);
-  // When so many such pods do not fit, were everything free.
+  // Gives the reason when so many such pods do not fit although everything were free.
   const auto reason_without = [&](std::size_t pods) {
     return survey.pods_repaired >= pods ? BlockedReason::kWaitsForRepair
                                         : BlockedReason::kNeverFits;

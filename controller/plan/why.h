@@ -1,4 +1,4 @@
-// Why a gang waits, in words.
+// Explains in words why a gang waits.
 //
 //   Blocked why = Explain(gang, search, index, fitter, state);
 //   why.message;   // "needs 4x4x4 = 64 chips of one unit; 1 unit could hold it; the largest free
@@ -18,11 +18,11 @@
 
 namespace tahoma::controller {
 
-// `search` has just failed to place the gang in `state`.
+// Explains why `search`, which has just failed, did not place the gang in `state`.
 Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                 const ClusterState& state);
 
-// For gangs whose request is wrong in itself.
+// Explains a gang whose request is wrong in itself.
 Blocked ExplainInvalid(const absl::Status& status);
 
 }  // namespace tahoma::controller
