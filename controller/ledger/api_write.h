@@ -1,12 +1,12 @@
-// One write (or read) of the Kubernetes API that the core wants done, and what came of it.
+// One write (or read) of the Kubernetes API that the core asks for, and its result.
 //
 //   ApiWrite write{.run = 17, .kind = WriteKind::kBind, .index = 0, .attempt = 1, …};
 //   ApiResult result = publisher.Execute(write);      // somewhere else, some time later
 //   core.Step({result}, now);
 //
-// A write carries what it needs to be rendered as an HTTP request elsewhere; the core itself never
-// touches JSON. Every write is answered by exactly one result in the end; a result that comes
-// twice is recognised by its attempt and ignored.
+// A write carries everything that is needed to render it as an HTTP request; the core itself never
+// touches JSON. Every write is answered by exactly one result in the end; a result that comes twice
+// is recognised by its attempt and ignored.
 //
 // Scope: values.
 //
@@ -28,30 +28,30 @@
 namespace tahoma::controller {
 
 enum class WriteKind : std::uint8_t {
-  // On claim `index` of the decision; all but the read with `base`'s resourceVersion as
+  // Writes to claim `index` of the decision. All but the read have `base`'s resourceVersion as
   // precondition.
   kReadClaim,
   kAddFinalizer,
   kAllocate,    // allocation and reservedFor in one status write
-  kDeallocate,  // takes back what kAllocate wrote, other pods' reservations stay
+  kDeallocate,  // takes back what kAllocate wrote; other pods' reservations stay
   kRemoveFinalizer,
-  // On pod `index` of the decision.
+  // Writes to pod `index` of the decision.
   kReadPod,
   kBind,       // with the pod's uid as precondition
   kDeletePod,  // with the pod's uid as precondition
-  // Told to people; nothing depends on it.
+  // Messages to people; nothing depends on them.
   kGangStatus,
   kPodCondition,
   kEvent,
 };
 
-// Whether a write is about claim `index` of its decision, about pod `index`, or is told to people.
+// The target of a write: claim `index` of its decision, pod `index`, or the people who read it.
 enum class WriteTarget : std::uint8_t { kClaim, kPod, kPeople };
 WriteTarget TargetOf(WriteKind kind);
 
 // A core/v1 Event.
 struct EventNote {
-  bool about_gang = false;  // else about a pod
+  bool about_gang = false;  // otherwise it is about a pod
   std::string ns;
   std::string name;
   std::string uid;
@@ -67,8 +67,8 @@ struct ApiWrite {
   std::uint32_t index = 0;
   std::uint64_t attempt = 0;  // unique within the core's life
   std::shared_ptr<const GangDecision> decision;
-  std::shared_ptr<const ClaimFact> base;  // the state of the claim that the write is made for
-  // kGangStatus: the gang. kPodCondition: the pod.
+  std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
+  // The object of a write for people: the Gang of kGangStatus, the pod of kPodCondition.
   std::string ns;
   std::string name;
   std::string uid;
@@ -91,15 +91,15 @@ struct ApiResult {
   WriteKind kind = WriteKind::kReadClaim;
   std::uint32_t index = 0;
   std::uint64_t attempt = 0;
-  std::string ns;  // of kGangStatus and kPodCondition
+  std::string ns;  // set for kGangStatus and kPodCondition
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
-  std::string message;                     // why not, when the outcome is not kDone
-  std::shared_ptr<const ClaimFact> claim;  // as answered; without spec
+  std::string message;                     // the reason, when the outcome is not kDone
+  std::shared_ptr<const ClaimFact> claim;  // as answered, without its spec
   std::shared_ptr<const PodFact> pod;      // as answered by kReadPod
 };
 
-// The result of `write`, with whatever says whose it is; done, until its outcome is set.
+// Returns the result of `write` with all that identifies it; its outcome is kDone until it is set.
 ApiResult ResultOf(const ApiWrite& write);
 
 }  // namespace tahoma::controller

@@ -1,10 +1,10 @@
-// What the core thread is fed: facts seen by watches, results of API writes, requests.
+// The input of the core thread: facts seen by watches, results of API writes, requests.
 //
 //   queue.Push(PodSeen{pod});
 //   queue.Push(PodGone{{"default", "train-0"}, uid});
 //
-// Facts may come in any order. A watch that begins again gives everything again and then reports
-// what vanished meanwhile; seeing a fact twice changes nothing.
+// Facts may come in any order. A watch that begins again reports everything again and then what
+// vanished meanwhile; seeing a fact twice changes nothing.
 //
 // Scope: values.
 //
@@ -43,7 +43,7 @@ struct GangGone {
   GangKey key;
   std::string uid;
 };
-// A node with the devices of its pool, joined; the whole of both each time.
+// A node joined with the devices of its pool; each command carries both as a whole.
 struct NodeSeen {
   std::shared_ptr<const NodeFacts> node;
 };
@@ -56,8 +56,8 @@ struct ClassSeen {
 struct ClassGone {
   std::string name;
 };
-// Every watch has given everything that existed when it began. Until then the core decides
-// nothing and writes nothing.
+// Says that every watch has reported everything that existed when it began. Until then the core
+// decides nothing and writes nothing.
 struct WatchesSynced {};
 
 using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,

@@ -45,7 +45,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
 void Core::Take(const PodSeen& command) {
   const PodFact& pod = *command.pod;
   if (const auto before = facts_.pods.Find(pod.key); before != nullptr && before->uid != pod.uid) {
-    Take(PodGone{pod.key, before->uid});  // deleted and made again between two looks
+    Take(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
   }
   facts_.pods.Put(command.pod);
   roster_.OnPod(pod);
@@ -126,7 +126,7 @@ void Core::Take(const ApiResult& command) {
   }
 }
 
-// Those that wait for a claim may be ready now, or not any more.
+// Lets the gangs that use the claim be assessed: they may have become ready, or unready.
 void Core::TouchConsumers(const ClaimKey& key) {
   for (const PodKey& pod : roster_.PodsUsing(key)) {
     if (runs_.HasPod(pod)) continue;
@@ -155,7 +155,7 @@ void Core::TakeNews() {
   }
 }
 
-// Finds anew whether the gang has a run, waits, or is gone.
+// Finds again whether the gang has a run, waits, or is gone.
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
     queue_.Remove(ref);

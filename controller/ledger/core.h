@@ -1,4 +1,4 @@
-// The controller's mind: facts in; decisions, API writes and a new snapshot out.
+// The controller's decisions: takes facts; gives decisions, API writes and a new snapshot.
 //
 //   Core core(PlanWith(planner));
 //   TAHOMA_RETURN_IF_ERROR(journal.Load([&](Sequence sequence, std::string_view bytes) {
@@ -10,11 +10,10 @@
 //     publish(out.writes);                                  // … and only then
 //   }
 //
-// Everything that is decided is in `journal`; nothing of `writes` may be issued before it is
-// durable. After a failed journal write the core must not be stepped again. A restart finds the
-// journal and the API in any mixture of old and new: each gang is rolled forward or back until it
-// is whole or absent. Gangs that the journal does not know (a lost disk) are taken over from what
-// is published.
+// Every decision is in `journal`; no write of `writes` may be issued before it is durable. After a
+// failed journal write the core must not be stepped again. A restart finds the journal and the API
+// in any mixture of old and new: each gang is rolled forward or back until it is whole or absent.
+// Gangs that the journal does not know (a lost disk) are taken over as they are published.
 //
 // It owns the parts and passes news between them; each can be used alone:
 //
@@ -54,24 +53,25 @@
 namespace tahoma::controller {
 
 struct CoreOptions {
-  // The journal is on the disk of the API server, in its process (standalone mode): neither is lost
-  // without the other, and no write outlives the process that sent it. Needed where claims are made
-  // with their finalizer (apiserver::ControllerOptions::protect_claims): else every such gang is
-  // undone at a start.
+  // Set in standalone mode, where the journal is on the disk of the API server and in its process:
+  // neither is lost without the other, and no write outlives the process that sent it. It must be
+  // set where claims are made with their finalizer (apiserver::ControllerOptions::protect_claims);
+  // otherwise every such gang is undone at a start.
   bool journal_beside_api = false;
 };
 
 struct StepOutput {
   JournalBatch journal;
   std::vector<ApiWrite> writes;
-  // When Step has something to do without any command; nullopt: only a command can move it.
+  // The time at which Step has something to do without any command; nullopt when only a command can
+  // move it.
   std::optional<MonotonicTime> wake;
 };
 
 class Core {
  public:
   explicit Core(PlanFunction plan, CoreOptions options = {});
-  // Its parts refer to each other.
+  // Not copyable: its parts refer to each other.
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -115,7 +115,7 @@ class Core {
   bool just_synced_ = false;
   bool capacity_freed_ = false;
   std::uint64_t attempts_ = 0;
-  Now now_;  // of the step under way
+  Now now_;  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;
 };

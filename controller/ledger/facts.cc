@@ -9,7 +9,7 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The run of digits at `at` without leading zeros; moves `at` behind it.
+// Returns the run of digits at `at` without leading zeros, and moves `at` behind it.
 std::string_view TakeNumber(std::string_view text, std::size_t& at) {
   while (at < text.size() && text[at] == '0') ++at;
   const std::size_t first = at;

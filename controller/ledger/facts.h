@@ -1,4 +1,4 @@
-// What the controller has seen in the Kubernetes API, compact and without JSON.
+// The controller's knowledge of the Kubernetes API, compact and without JSON.
 //
 //   Facts facts;
 //   facts.pods.Put(pod);                              // from a watch
@@ -57,7 +57,7 @@ struct PodFact {
   std::uint32_t bound_rank = 0;
   std::uint32_t bound_slice = 0;
   std::string bound_placement;
-  // Message of its condition PodScheduled=False, so that it is not written twice.
+  // The message of its condition PodScheduled=False, so that it is not written twice.
   std::string unschedulable_message;
 
   bool alive() const { return !deleting && !finished; }
@@ -82,7 +82,7 @@ struct ClaimFact {
   std::vector<std::string> other_finalizers;
   std::vector<Reservation> reserved_for;
   std::shared_ptr<const Allocation> allocation;  // nullptr when not allocated
-  // With the classes' selectors and configs left out; nullptr in answers to writes.
+  // Without the selectors and configs of the classes; nullptr in answers to writes.
   std::shared_ptr<const ClaimSpec> spec;
   std::string spec_error;  // why `spec` cannot be read; empty when it can
 
@@ -116,7 +116,7 @@ template <typename Fact, typename KeyType>
 class FactTable {
  public:
   void Put(std::shared_ptr<const Fact> fact) { facts_[fact->key] = std::move(fact); }
-  // Removes the fact; when `uid` is not empty, only if it is of that uid.
+  // Removes the fact, when `uid` is not empty only if it is of that uid. Returns whether it did.
   bool Remove(const KeyType& key, const std::string& uid) {
     const auto found = facts_.find(key);
     if (found == facts_.end() || (!uid.empty() && found->second->uid != uid)) return false;
@@ -145,7 +145,7 @@ struct Facts {
   std::map<std::string, std::shared_ptr<const ClassFact>> classes;
 };
 
-// "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.
+// Orders "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.
 bool NaturalLess(const std::string& a, const std::string& b);
 
 }  // namespace tahoma::controller

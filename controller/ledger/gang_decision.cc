@@ -61,7 +61,7 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
       if (consumers.empty() || consumers.back() != index) consumers.push_back(index);
     }
   }
-  // A claim that nobody uses would count as given back at once, and its chips as free.
+  // A claim without consumers would count as given back at once, and its chips as free.
   for (const DecidedClaim& claim : decision.claims) TAHOMA_CHECK(!claim.consumers.empty());
   return decision;
 }

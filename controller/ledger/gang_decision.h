@@ -1,14 +1,14 @@
-// What the controller decided for one gang: which pod goes where and which devices each claim gets.
+// The controller's decision for one gang: which pod goes where, and which devices each claim gets.
 //
 //   GangDecision decision{.key = {"default", "train"}, .uid = gang_uid};
 //   decision.pods.push_back({.name = "train-0", .uid = pod_uid, .node = "node-a"});
 //   decision.claims.push_back({.name = "train-0-chips", .uid = claim_uid, .consumers = {0},
 //                              .allocation = std::move(allocation)});
 //
-// A decision is complete: everything that is written to the API for the gang is in it, so that it
+// A decision is complete: it holds everything that is written to the API for the gang, so that it
 // can be written again after a crash without planning anew.
 //
-// Scope: names as Kubernetes knows them; nothing that means something only in memory.
+// Scope: names as Kubernetes knows them; no index or pointer that has a meaning only in memory.
 //
 // Thread safety: values.
 
@@ -34,8 +34,8 @@ struct DecidedClaim {
   std::string uid;
   std::vector<std::uint32_t> consumers;  // indexes into GangDecision::pods
   Allocation allocation;
-  // The claim was allocated before this decision, for other pods; only reservations are added,
-  // and `allocation` holds nothing but the node.
+  // The claim was allocated before this decision, for other pods: only reservations are added, and
+  // `allocation` holds nothing but the node.
   bool allocated_before = false;
 
   friend bool operator==(const DecidedClaim&, const DecidedClaim&) = default;
@@ -52,8 +52,8 @@ struct DecidedPod {
 };
 
 struct DecidedSlice {
-  std::string unit;   // UltraServer or node that holds the slice; empty: no chips, or several units
-  std::string shape;  // as placed, "4x4x2"; empty when the chips form no box
+  std::string unit;    // UltraServer or node with the slice; empty: no chips, or several units
+  std::string shape;   // as placed, "4x4x2"; empty when the chips form no box
   std::string origin;  // "0,0,2"
   std::vector<std::string> nodes;
 
@@ -64,7 +64,7 @@ struct GangDecision {
   GangKey key;                  // of the Gang, or of the pod when it is a gang of one
   std::string uid;              // likewise
   bool single = false;          // a pod without a Gang
-  std::optional<WallTime> end;  // when it has ended at the latest, if that is known
+  std::optional<WallTime> end;  // the latest time at which it has ended, if that is known
   std::vector<DecidedPod> pods;
   std::vector<DecidedClaim> claims;
   std::vector<DecidedSlice> slices;
@@ -72,15 +72,15 @@ struct GangDecision {
   friend bool operator==(const GangDecision&, const GangDecision&) = default;
 };
 
-// What the planner's placement of the gang means for its pods and claims. `now` is the time of the
-// decision, from which the gang may run for its maxRuntimeSeconds.
+// Returns the decision that carries out the planner's placement of the gang. `now` is the time of
+// the decision, from which the gang may run for its maxRuntimeSeconds.
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now);
 
-// "us-0 4x4x2+0,0,2"; just the unit without a shape, "" without a unit
+// Returns "us-0 4x4x2+0,0,2"; just the unit without a shape, "" without a unit
 // (docs/design/0001-seams.md, annotation tahoma.dev/placement).
 std::string PlacementText(const DecidedSlice& slice);
-// Unit, shape and origin of such a text, without the nodes, which it does not say. What has another
-// form is taken for a unit: anybody may write the annotation.
+// Reads unit, shape and origin from such a text, which does not name nodes. A text of another form
+// is taken for a unit: anybody may write the annotation.
 DecidedSlice ParsePlacement(std::string_view text);
 
 }  // namespace tahoma::controller

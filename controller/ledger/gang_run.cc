@@ -10,8 +10,8 @@
 namespace tahoma::controller {
 namespace {
 
-// Whether a resourceVersion is of a state before another's. Those of one kind compare as numbers
-// (Kubernetes: KEP-5504); of what is no number nothing is said.
+// Returns whether a resourceVersion is of a state before another's. Those of one kind compare as
+// numbers (Kubernetes: KEP-5504); a version that is no number is never older.
 bool IsOlder(std::string_view version, std::string_view than) {
   const auto number = [](std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -70,7 +70,7 @@ void GangRun::Apply(const Record& record) {
   deadline_.reset();
   if (std::holds_alternative<GangAllocated>(record)) {
     phase_ = RunPhase::kAllocated;
-    // From here on binds are sent. What an earlier process has sent may arrive at any time.
+    // Binds are sent from here on. Those that an earlier process has sent may arrive at any time.
     for (PodTrack& pod : pods_) pod.bind_unknown = restored_;
   } else if (std::holds_alternative<GangBound>(record)) {
     phase_ = RunPhase::kBound;
@@ -105,13 +105,14 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
     return;
   }
   if (fact != nullptr && fact->alive() && fact->node.empty()) {
-    // An event from before our bind, or an API server whose state was restored: a read tells.
+    // The fact is an event from before our bind, or the API server was restored: a read tells
+    // which.
     if (phase_ == RunPhase::kBound) track.must_read = true;
     return;
   }
-  if (track.bound) return;  // it ran, and ended
+  if (track.bound) return;  // the pod ran, and has ended
   track.lost = true;
-  track.bind_unknown = false;  // a bind that comes now is refused
+  track.bind_unknown = false;  // a bind that arrives now is refused
   if (fact == nullptr) {
     track.lost_why = fmt::format("pod {} was deleted", pod.name);
   } else if (!fact->alive()) {
@@ -124,8 +125,8 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
 
 void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>& fact) {
   ClaimTrack& track = claims_[index];
-  // The watch may lag behind what our own writes were answered; devices that an old word frees are
-  // still allocated.
+  // The watch may lag behind the answers to our own writes: devices that an old fact shows as free
+  // are still allocated.
   if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
   track.live = fact != nullptr && HoldsOurs(index, *fact);
   track.told_gone = fact == nullptr;
@@ -134,7 +135,7 @@ void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>&
     if (track.in_flight == 0) track.gone = true;
   } else if (track.seen == nullptr && track.in_flight == 0 && phase_ == RunPhase::kPrepared &&
              track.failures == 0 && !restored_) {
-    track.seen = fact;  // the first word of it, as good as a read: a stale one meets a conflict
+    track.seen = fact;  // the first fact is as good as a read: a stale one meets a conflict
   }
 }
 
@@ -152,7 +153,7 @@ void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
   const bool about_claim = TargetOf(result.kind) == WriteTarget::kClaim;
   if (result.index >= (about_claim ? claims_.size() : pods_.size())) return;
   Track& track = about_claim ? static_cast<Track&>(claims_[result.index]) : pods_[result.index];
-  if (track.in_flight == 0 || track.in_flight != result.attempt) return;  // answered before
+  if (track.in_flight == 0 || track.in_flight != result.attempt) return;  // it was answered before
   track.in_flight = 0;
   if (about_claim) {
     OnClaimResult(claims_[result.index], result, now);
@@ -165,7 +166,7 @@ void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
     OnPodRead(result.index, pod, result, now);
   } else if (result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone ||
              result.outcome == WriteOutcome::kConflict) {
-    pod.evicted = true;  // a conflict says that the name belongs to another pod by now
+    pod.evicted = true;  // on a conflict the name belongs to another pod by now
     if (result.outcome != WriteOutcome::kDone) pod.dead = true;
   } else {
     Retry(pod, now);
@@ -185,7 +186,7 @@ void GangRun::OnClaimResult(ClaimTrack& track, const ApiResult& result, Monotoni
       track.failures = 0;
       return;
     case WriteOutcome::kConflict:
-      return;  // read again at once
+      return;  // the claim is read again at once
     case WriteOutcome::kGone:
       track.gone = true;
       return;
@@ -247,15 +248,15 @@ void GangRun::OnPodRead(std::size_t index, PodTrack& track, const ApiResult& res
     track.lost_why = fmt::format("pod {} has scheduling gates", decision_->pods[index].name);
   } else if (pod.alive() && pod.node.empty()) {
     if (track.bound && phase_ == RunPhase::kBound) RepairClaims();
-    track.bound = false;  // not, or not any more: the bind is sent again
+    track.bound = false;  // it is not, or not any more: the bind is sent again
     if (phase_ != RunPhase::kBound) Retry(track, now);
   } else {
     OnPod(index, &pod);
   }
 }
 
-// The API lost what we wrote (it was restored from an older backup): the decision stands and is
-// published again, every claim of it before any pod is bound.
+// Publishes the decision again, as the API lost what we wrote (it was restored from an older
+// backup): every claim of it before any pod is bound.
 void GangRun::RepairClaims() {
   for (ClaimTrack& claim : claims_) {
     if (claim.released) continue;
@@ -346,7 +347,7 @@ std::optional<Record> GangRun::NextUndoing(MonotonicTime now) {
   return std::nullopt;
 }
 
-// Whether every claim is as decided.
+// Issues the next write of each claim. Returns whether every claim is as decided.
 bool GangRun::AllocateAll(MonotonicTime now) {
   bool all = true;
   for (std::size_t i = 0; i < claims_.size() && failure_.empty(); ++i) {
@@ -363,7 +364,7 @@ bool GangRun::AllocateAll(MonotonicTime now) {
 }
 
 bool GangRun::BindAll(MonotonicTime now) {
-  // No pod is bound before it is on disk that all claims are allocated.
+  // No pod is bound before the record that all claims are allocated is on disk.
   TAHOMA_CHECK(phase_ == RunPhase::kAllocated || phase_ == RunPhase::kBound);
   bool all = true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -381,7 +382,7 @@ bool GangRun::BindAll(MonotonicTime now) {
   return all;
 }
 
-// Whether no pod of the gang runs or may come to run.
+// Deletes the pods that may be bound. Returns whether no pod of the gang runs or may come to run.
 bool GangRun::EvictAll(MonotonicTime now) {
   bool all = true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -422,8 +423,8 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
 
 std::optional<WriteKind> GangRun::Settle(std::size_t index) {
   ClaimTrack& track = claims_[index];
-  // What a watch told may be old, and no write of ours would meet a conflict. An answer may be old,
-  // too: the watch can overtake it, and then has nothing more to tell.
+  // A fact from a watch may be old, and here no write of ours follows that would meet a conflict. An
+  // answer may be old, too: the watch can overtake it, and then has nothing more to tell.
   if (track.seen->resource_version != track.answered || track.told_gone ||
       IsOlder(track.answered, track.told)) {
     return WriteKind::kReadClaim;
@@ -447,8 +448,8 @@ std::optional<WriteKind> GangRun::TowardsClear(std::size_t index) {
       return WriteKind::kDeallocate;
     }
   } else if (seen.protected_by_finalizer && seen.reserved_for.empty() && !claim.allocated_before) {
-    // Also a fence: it changes the resourceVersion, so that an allocation of ours that got no
-    // answer and is still on its way is refused.
+    // The write is a fence, too: it changes the resourceVersion, so that an allocation of ours that
+    // got no answer and has not arrived yet is refused.
     return WriteKind::kRemoveFinalizer;
   }
   track.settled = true;
@@ -494,7 +495,7 @@ void GangRun::Retry(Track& track, MonotonicTime now) {
       now + std::min<std::chrono::milliseconds>(kRetryFirst * (1 << doublings), kRetryMost);
 }
 
-// Whether a write may be issued; arranges to be woken when it may later.
+// Returns whether a write may be issued; if it may only later, sets the time to wake up.
 bool GangRun::Ready(const Track& track, MonotonicTime now) {
   if (track.in_flight != 0) return false;
   if (track.retry_at <= now) return true;
@@ -510,7 +511,7 @@ void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
                     std::shared_ptr<const ClaimFact> base) {
   TAHOMA_CHECK(track.in_flight ==
                0);  // the answer to a second write would be taken for the first's
-  // Without the state it was made for, a write could undo what somebody else has done since.
+  // Without the state that it was made for, a write could undo what somebody else has done since.
   TAHOMA_CHECK(base != nullptr || kind == WriteKind::kReadClaim ||
                TargetOf(kind) == WriteTarget::kPod);
   track.in_flight = ++*attempts_;

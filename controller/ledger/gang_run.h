@@ -1,4 +1,4 @@
-// One gang's way through the API: all of it or nothing.
+// The commit sequence of one gang through the API: all of it or nothing.
 //
 //   GangRun run(17, decision);
 //   while (std::optional<Record> record = run.Next(now, attempts, writes)) {
@@ -15,7 +15,7 @@
 // arrive. Every write has a precondition (resourceVersion or uid), so repeating is safe and a late
 // one is refused.
 //
-// A run that a restart finds half done goes on from what a fresh read of each object says.
+// A run that a restart finds half done continues from a fresh read of each object.
 //
 // Scope: the protocol. It plans nothing, holds no devices and never touches the network.
 //
@@ -40,13 +40,13 @@ enum class RunPhase : std::uint8_t { kPrepared, kAllocated, kBound, kUndoing, kR
 
 class GangRun {
  public:
-  // How long the claims of a gang, and then its pods, may take before everything is undone. Longer
+  // The claims of a gang, and then its pods, may take this long before everything is undone: longer
   // than a rolling restart of an API server, shorter than a person's patience.
   static constexpr std::chrono::seconds kCommitTimeout{60};
   // A write that fails waits this long, doubled with every failure in a row.
   static constexpr std::chrono::milliseconds kRetryFirst{50};
   static constexpr std::chrono::milliseconds kRetryMost{5000};
-  // The API server says "no" to the same step this often before we believe it.
+  // The API server refuses the same step this often before the run believes it and fails.
   static constexpr int kRefusalsMost = 3;
 
   GangRun(RunId run, std::shared_ptr<const GangDecision> decision);
@@ -57,33 +57,34 @@ class GangRun {
   const std::shared_ptr<const GangDecision>& shared_decision() const { return decision_; }
   const std::string& undo_reason() const { return failure_; }
   bool claim_released(std::size_t claim) const { return claims_[claim].released; }
-  // How many pods are known to be bound to their nodes.
+  // Returns how many pods are known to be bound to their nodes.
   int bound_pods() const;
-  // When Next() has something to do without any news; nullopt: only news can move it.
+  // The time at which Next() has something to do without any news; nullopt: only news can move it.
   std::optional<MonotonicTime> wake() const { return wake_; }
 
-  // Whether a record may follow those that were applied (docs/formats/ledger.md, life of a run).
+  // Returns whether a record may follow those that were applied (docs/formats/ledger.md, life of a
+  // run).
   bool MayApply(const Record& record) const;
-  // The one place where a record of this run takes effect. It may be applied.
+  // Makes a record take effect, the only place where one of this run does. It may be applied.
   void Apply(const Record& record);
 
-  // The run was begun by an earlier process, whose writes may have come later than the facts were
-  // listed: every claim in flight is read first, and every pod may have been sent a bind. To be
-  // called before any other record of the run is applied.
+  // Marks a run that an earlier process has begun, whose writes may have come later than the facts
+  // were listed: every claim in flight is read first, and every pod may have been sent a bind. Must
+  // be called before any other record of the run is applied.
   void MarkRestored() { restored_ = true; }
 
-  // News. `fact` is nullptr when the object does not exist, or has another uid.
+  // Take news. `fact` is nullptr when the object does not exist, or has another uid.
   void OnPod(std::size_t pod, const PodFact* fact);
   void OnClaim(std::size_t claim, const std::shared_ptr<const ClaimFact>& fact);
   void OnNodeGone(const std::string& node);
   void OnResult(const ApiResult& result, MonotonicTime now);
-  // While other claims have devices of this run in the API, which was restored from a backup, none
-  // of its claims is allocated.
+  // Allocates none of its claims while `held_back`: other claims have devices of this run in the
+  // API, which was restored from a backup.
   void HoldBack(bool held_back) { held_back_ = held_back; }
 
   // Appends the writes that can be issued now, and returns the record that must be journalled
-  // before them, if any. To be called again after Apply() of that record; nullopt means no more
-  // until there is news. `attempts` numbers the writes.
+  // before them, if any. Must be called again after Apply() of that record, until it returns
+  // nullopt: then the run waits for news. `attempts` numbers the writes.
   std::optional<Record> Next(MonotonicTime now, std::uint64_t& attempts,
                              std::vector<ApiWrite>& writes);
 
@@ -95,17 +96,17 @@ class GangRun {
     MonotonicTime retry_at{};
   };
   struct ClaimTrack : Track {
-    std::shared_ptr<const ClaimFact> seen;  // the newest we know; nullptr: must be read
-    std::string answered;                   // the resourceVersion that an answer told last
+    std::shared_ptr<const ClaimFact> seen;  // the newest state we know; nullptr: must be read
+    std::string answered;                   // the resourceVersion of the last answer
     std::string told;                       // the resourceVersion that the watch told last
     bool told_gone = false;                 // the watch told, since the last read, that it is gone
     bool gone = false;
-    bool settled = false;   // as this phase wants it
+    bool settled = false;   // as this phase needs it
     bool live = true;       // Bound: still has our allocation, for a pod of ours
     bool released = false;  // Bound: its devices were given back
   };
   struct PodTrack : Track {
-    bool bound = false;         // to the decided node
+    bool bound = false;         // bound to the decided node
     bool bind_sent = false;     // a bind is in flight
     bool bind_unknown = false;  // a bind without an answer may yet arrive
     bool must_read = false;
@@ -123,10 +124,11 @@ class GangRun {
   bool BindAll(MonotonicTime now);
   bool EvictAll(MonotonicTime now);
 
-  // The next write of the claim, or nullopt when it is settled or has failed (failure_ is set).
+  // Returns the next write of the claim, or nullopt when it is settled or has failed (failure_ is
+  // set).
   std::optional<WriteKind> TowardsAllocated(std::size_t claim);
   std::optional<WriteKind> TowardsClear(std::size_t claim);
-  // Settles what the claim is by the newest word of it; kReadClaim when that may be newer still.
+  // Settles the claim as it is now, or returns kReadClaim when there may be newer news of it.
   std::optional<WriteKind> Settle(std::size_t claim);
   bool HoldsOurs(std::size_t claim, const ClaimFact& fact) const;
   bool ConsumersReserved(std::size_t claim, const ClaimFact& fact) const;
@@ -153,12 +155,12 @@ class GangRun {
   std::optional<MonotonicTime> wake_;
   std::vector<ClaimTrack> claims_;
   std::vector<PodTrack> pods_;
-  // Only while Next() runs.
+  // Set while Next() runs.
   std::uint64_t* attempts_ = nullptr;
   std::vector<ApiWrite>* writes_ = nullptr;
 };
 
-// Whether both give the same devices to the same requests.
+// Returns whether both give the same devices to the same requests.
 bool SameDevices(const Allocation& a, const Allocation& b);
 
 }  // namespace tahoma::controller

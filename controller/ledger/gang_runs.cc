@@ -8,7 +8,7 @@
 namespace tahoma::controller {
 namespace {
 
-// 0 for the record that begins a run.
+// Returns the record's run; 0 for the record that begins a run.
 RunId RunOf(const Record& record) {
   struct Visitor {
     RunId operator()(const GangPrepared&) const { return 0; }
@@ -21,7 +21,7 @@ RunId RunOf(const Record& record) {
   return std::visit(Visitor{}, record);
 }
 
-// What the claim of a decision occupies.
+// Returns the holding of a decision's claim.
 std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const DecidedClaim& claim) {
   auto holding = std::make_shared<Holding>();
   holding->claim = {decision.key.ns, claim.name};
@@ -126,7 +126,7 @@ void GangRuns::OnSynced() {
     const GangDecision& decision = entry.run.decision();
     for (const DecidedPod& pod : decision.pods) {
       OnPod({decision.key.ns, pod.name});
-      // No OnNodeGone told of a node that went while no controller ran.
+      // No OnNodeGone was called for a node that went while no controller ran.
       const std::optional<NodeId> node = cluster_.FindNode(pod.node);
       if (!node || cluster_.node(*node).node == nullptr) entry.run.OnNodeGone(pod.node);
     }
@@ -135,7 +135,7 @@ void GangRuns::OnSynced() {
   }
 }
 
-// Gives the run what is known of its pods and claims.
+// Tells the run everything that is known of its pods and claims.
 void GangRuns::TellAll(RunId id) {
   const auto decision = At(id).run.shared_decision();
   for (const DecidedPod& pod : decision->pods) OnPod({decision->key.ns, pod.name});
@@ -168,7 +168,7 @@ void GangRuns::Commit(const Record& record) {
   Apply(sequence, record);
 }
 
-// The one place where a record takes effect, whether it was just decided or read at a start.
+// Makes a record take effect, whether it was just decided or read at a start. No other place does.
 void GangRuns::Apply(Sequence sequence, const Record& record) {
   if (const auto* prepared = std::get_if<GangPrepared>(&record)) {
     ApplyPrepared(sequence, *prepared);
@@ -249,7 +249,7 @@ void GangRuns::ApplyReleased(RunId id) {
   news_.push_back({.kind = RunNews::Kind::kMoved, .gang = ref, .decision = decision, .reason = ""});
 }
 
-// Takes the run out of the indexes. A name may belong to a later run by now.
+// Takes the run out of the indexes, except where a name belongs to a later run by now.
 void GangRuns::ForgetMembers(RunId id, const GangDecision& decision) {
   const auto of_gang = run_of_gang_.find(GangRef{decision.key, decision.single});
   if (of_gang != run_of_gang_.end() && of_gang->second == id) run_of_gang_.erase(of_gang);
@@ -267,7 +267,7 @@ void GangRuns::ForgetMembers(RunId id, const GangDecision& decision) {
 
 JournalBatch GangRuns::TakeJournal() {
   JournalBatch batch = std::exchange(journal_, {});
-  // A record that is already obsolete is not written at all.
+  // A record that is obsolete already is not written at all.
   std::erase_if(batch.put, [&](const JournalEntry& entry) {
     return std::find(batch.drop.begin(), batch.drop.end(), entry.sequence) != batch.drop.end();
   });
@@ -309,7 +309,7 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
   if (entry.wake) wakes_.insert({*entry.wake, id});
 }
 
-// Of a record that is about to be committed: the run is as it was before.
+// Adds the news of a record that is about to be committed: the run is as it was before.
 void GangRuns::AddNews(const Entry& entry, const Record& record) {
   RunNews news{.kind = RunNews::Kind::kMoved,
                .gang = entry.gang,
@@ -332,8 +332,8 @@ std::optional<MonotonicTime> GangRuns::wake() const {
   return wakes_.begin()->first;
 }
 
-// Whether devices that the journal gave to the run are in claims of others, in an API that was
-// restored from a backup.
+// Returns whether devices that the journal gave to the run are in claims of others, in an API that
+// was restored from a backup.
 bool GangRuns::IsHeldBack(const Entry& entry) const {
   return entry.run.phase() != RunPhase::kUndoing && HoldsWhatOthersHave(entry.run.decision());
 }
@@ -348,8 +348,8 @@ bool GangRuns::HoldsWhatOthersHave(const GangDecision& decision) const {
 
 // ---- What is held ------------------------------------------------------------------------------
 
-// Whether a run has decided the claim's devices and not given them back. Runs that found the claim
-// allocated do not: such a claim holds what the API says.
+// Returns whether a run has decided the claim's devices and not given them back. A run that found
+// the claim allocated has not decided them: such a claim holds what the API says.
 bool GangRuns::IsDecided(const ClaimKey& key) const {
   const auto found = runs_of_claim_.find(key);
   if (found == runs_of_claim_.end()) return false;
@@ -402,8 +402,8 @@ std::string GangRuns::BusyClaim(const ClaimKey& claim) const {
 // ---- Taking over -------------------------------------------------------------------------------
 
 void GangRuns::TakeOverPublished() {
-  // What a restored backup brought back the records cannot say: they are dropped, and the gang is
-  // taken over as it is published, or decided anew.
+  // The records cannot describe what a restored backup brought back: they are dropped, and the gang
+  // is taken over as it is published, or decided anew.
   std::vector<RunId> back;
   for (const auto& [id, entry] : runs_) {
     if (CameBack(entry.run, facts_)) back.push_back(id);
@@ -440,8 +440,8 @@ void GangRuns::TakeOverSuccessors(const Roster& roster) {
   }
 }
 
-// Whatever is wholly or partly bound is rolled forward, whatever is only partly allocated is rolled
-// back.
+// Rolls forward a gang that is wholly or partly bound, and rolls back one that is only partly
+// allocated.
 void GangRuns::TakeOver(const GangRef& ref,
                         const std::vector<std::shared_ptr<const PodFact>>& pods) {
   const std::optional<PublishedGang> gang = ReadPublished(
@@ -453,14 +453,14 @@ void GangRuns::TakeOver(const GangRef& ref,
   At(run).run.MarkRestored();
   At(run).restored = true;
   TellAll(run);
-  // Binds are sent when all claims are held: one may still be on its way.
+  // Binds are sent when all claims are held, so one may still arrive.
   if (gang->any_bound || gang->all_held) Commit(GangAllocated{run});
   const auto undo = [&](const char* why) {
     const GangUndoing record{run, why};
     AddNews(At(run), record);
     Commit(record);
   };
-  // The journal wins over a gang that had ended and that only a restored backup knows.
+  // The journal wins over a gang that had ended and that only a restored backup shows.
   if (HoldsWhatOthersHave(*gang->decision)) {
     undo("its devices were given to others before the API was restored");
   } else if (!gang->any_bound || !gang->all_held || !gang->all_placed) {

@@ -1,4 +1,4 @@
-// The gangs that have a place: the commit protocol of all of them, from the decision until nothing
+// The gangs that have a place: the commit protocol of all of them, from the decision until no trace
 // of it is left.
 //
 //   GangRuns runs(facts, cluster, {});
@@ -7,15 +7,16 @@
 //   TAHOMA_RETURN_IF_ERROR(journal.Write(runs.TakeJournal()));     // before `writes` are sent
 //   for (const RunNews& news : runs.TakeNews()) Tell(news);        // kBound: all pods are
 //
-// Each run is a GangRun (gang_run.h); here are all of them: which one a pod, a claim or an answer
-// belongs to, when each has something to do, its records in the journal, and the devices that it
-// holds in the ClusterState. A claim that no run has decided holds what the API shows. A restart
-// restores the runs; a gang that is published and that the journal does not know is taken over
-// (published_gang.h).
+// Each run is a GangRun (gang_run.h). GangRuns knows all of them: which run a pod, a claim or an
+// answer belongs to, when each has something to do, its records in the journal, and the devices
+// that it holds in the ClusterState. A claim that no run has decided holds what the API shows. A
+// restart restores the runs; a gang that is published and that the journal does not know is taken
+// over (published_gang.h).
 //
 // Scope: carrying decisions out. Which gang gets a place, and when, is decided elsewhere
-// (scheduling_queue.h): Begin() takes any decision, TakeNews() says what became of it, and no order
-// of service, queue or priority is known here. What people are told is in status_reporter.h.
+// (scheduling_queue.h): Begin() takes any decision, TakeNews() reports what became of it, and no
+// order of service, queue or priority is known here. Messages to people are made in
+// status_reporter.h.
 //
 // Thread safety: belongs to one thread.
 
@@ -46,7 +47,7 @@
 
 namespace tahoma::controller {
 
-// What became of a gang's run.
+// A change in the run of a gang.
 struct RunNews {
   enum class Kind : std::uint8_t {
     kMoved,    // some step further; it may have ended
@@ -62,10 +63,11 @@ struct RunNews {
 
 class GangRuns {
  public:
-  // Runs between their decision and their last bind. Bounds what a slow API server can pile up.
+  // The most runs between their decision and their last bind. Bounds what a slow API server can
+  // pile up.
   static constexpr std::size_t kInFlightMost = 1024;
 
-  // Both outlive the runs; who changes `facts` says so with On…() afterwards.
+  // Both outlive the runs. After a change of `facts` its owner calls the matching On…().
   GangRuns(const Facts& facts, ClusterState& cluster, ReadPublishedOptions options)
       : facts_(facts), cluster_(cluster), options_(options) {}
 
@@ -73,48 +75,50 @@ class GangRuns {
   // cannot be read or that contradicts the ones before.
   absl::Status Restore(Sequence sequence, std::string_view bytes);
 
-  // News, which the facts say already.
+  // Take news. The facts contain it already.
   void OnPod(const PodKey& key);
   void OnClaim(const ClaimKey& key);
   void OnClaimGone(const ClaimFact& claim);
   void OnNodeGone(const std::string& node);
   void OnResult(const ApiResult& result, MonotonicTime now);
-  // Facts and cluster are complete. What the API shows of each run is looked at once more: it may
-  // have gone while no controller ran.
+  // Says that facts and cluster are complete. Each run compares its pods, claims and nodes with
+  // them once more: they may have gone while no controller ran.
   void OnSynced();
 
-  // Begins to carry out a decision, of a gang without a run; there is room().
+  // Begins to carry out a decision. The gang has no run, and there is room().
   void Begin(std::shared_ptr<const GangDecision> decision);
-  // Takes over every gang that is published and has no run. Once, when the facts are complete.
+  // Takes over every gang that is published and has no run. Called once, when the facts are
+  // complete.
   void TakeOverPublished();
-  // Takes over pods that bear the names of an ended run's, but were bound for a run that the
-  // journal has dropped: the API was restored to before the gang was made anew.
+  // Takes over pods that have the names of an ended run's pods but were bound for a run that the
+  // journal has dropped: the API was restored to a time before the gang was made anew.
   void TakeOverSuccessors(const Roster& roster);
 
-  // Moves every run that has news, or whose time has come. `attempts` numbers the writes.
+  // Advances every run that has news, or whose time has come. `attempts` numbers the writes.
   void Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
 
-  // What was recorded since the last call; to be durable before any write of that time is sent.
+  // Returns the records since the last call. They must be durable before any write of that time is
+  // sent.
   JournalBatch TakeJournal();
   std::vector<RunNews> TakeNews() { return std::exchange(news_, {}); }
-  // Whether devices have become free since the last call.
+  // Returns whether devices have become free since the last call.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
-  // How many records were made, also those that were obsolete before they were written.
+  // Counts the records, also those that were obsolete before they were written.
   std::uint64_t records() const { return records_; }
 
-  // nullptr without one.
+  // Returns the gang's run; nullptr without one.
   const GangRun* Find(const GangRef& ref) const;
-  // Whether this very pod, not another of its name, has a place.
+  // Returns whether this very pod, not another of its name, has a place.
   bool HasPlace(const PodFact& pod) const;
-  // Whether some pod of that name has one.
+  // Returns whether some pod of that name has one.
   bool HasPod(const PodKey& key) const { return run_of_pod_.contains(key); }
-  // Why a pod must wait for the claim: another run holds it back. "" when none does.
+  // Explains why a pod must wait for the claim: another run holds it back. "" when none does.
   std::string BusyClaim(const ClaimKey& claim) const;
 
   std::size_t in_flight() const { return in_flight_; }
-  // How many runs may begin now.
+  // Returns how many runs may begin now.
   std::size_t room() const { return in_flight_ < kInFlightMost ? kInFlightMost - in_flight_ : 0; }
-  // When Advance has something to do without any news.
+  // The time at which Advance has something to do without any news.
   std::optional<MonotonicTime> wake() const;
 
  private:
@@ -125,7 +129,7 @@ class GangRuns {
     std::optional<MonotonicTime> wake;
     bool restored = false;  // begun by an earlier process, or taken over
   };
-  using Member = std::pair<RunId, std::uint32_t>;  // and the index in its decision
+  using Member = std::pair<RunId, std::uint32_t>;  // the second is the index in the run's decision
 
   Entry& At(RunId run);
   void Commit(const Record& record);
@@ -156,7 +160,7 @@ class GangRuns {
   absl::flat_hash_map<ClaimKey, std::vector<Member>> runs_of_claim_;
   std::set<RunId> touched_;
   std::set<RunId> held_back_;
-  // Whose run has ended while pods of theirs are bound that it did not have.
+  // Gangs whose run has ended while pods of theirs are bound that it did not have.
   std::set<GangRef> left_behind_;
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
   std::size_t in_flight_ = 0;

@@ -1,4 +1,4 @@
-// How a gang stands, in the words that people read: its phase, the reason for it, conditions.
+// The state of a gang in the words that people read: its phase, the reason for it, conditions.
 //
 //   GangStatus status;
 //   status.phase = GangPhase::kPending;
@@ -8,7 +8,7 @@
 // Inside the controller these are enumerators; ToString() is called where they leave it (publish,
 // admin) and nothing reads its text back. The numbers of the enumerators mean nothing.
 //
-// Scope: the words. Which of them holds is found in status_reporter.h.
+// Scope: the words. status_reporter.h finds which of them holds.
 //
 // Thread safety: values.
 
@@ -26,7 +26,7 @@ namespace tahoma::controller {
 
 enum class GangPhase : std::uint8_t { kPending, kPlaced, kRunning, kFinished, kFailed };
 
-// Why a gang is in its phase, or why a condition is as it is.
+// The reason for a gang's phase, or for a condition.
 enum class GangReason : std::uint8_t {
   kNone,  // ready, and the planner has not answered yet
   // Not ready to be planned (roster.h).
@@ -39,14 +39,14 @@ enum class GangReason : std::uint8_t {
   kWaitsForCapacity,
   kWaitsForRepair,
   kNeverFits,
-  kInvalid,  // also of a spec that cannot be read
-  // It has a run (gang_run.h), or had one.
+  kInvalid,  // or a spec that cannot be read
+  // The gang has a run (gang_run.h), or had one.
   kCommitting,
   kBound,
   kUndone,
   kPodFailed,
   kPodsEnded,
-  // Of conditions alone.
+  // Reasons of conditions alone.
   kAllPodsExist,
   kPodsNotReady,
   kPlaced,
@@ -66,7 +66,7 @@ enum class EventReason : std::uint8_t {
 enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound };
 enum class ConditionStatus : std::uint8_t { kFalse, kTrue };
 
-// As Kubernetes objects have them: CamelCase; "" for GangReason::kNone.
+// Returns the text that Kubernetes objects have: CamelCase; "" for GangReason::kNone.
 std::string_view ToString(GangPhase phase);
 std::string_view ToString(GangReason reason);
 std::string_view ToString(EventReason reason);

@@ -1,4 +1,4 @@
-// Where the controller's decisions are kept before anything acts on them.
+// Keeps the controller's decisions before anything acts on them.
 //
 //   JournalBatch batch;
 //   batch.put.push_back({.sequence = 17, .bytes = EncodeRecord(prepared)});
@@ -6,11 +6,11 @@
 //   TAHOMA_RETURN_IF_ERROR(journal.Write(batch));         // on disk now, all of it or none
 //
 // An entry is opaque bytes (docs/formats/ledger.md) under a sequence number that its writer
-// chooses, always larger than every number that is in the journal. Entries that no longer matter
-// are dropped one by one in the batch that makes them so; the journal is therefore bounded by what
-// is alive, and needs neither a snapshot nor a compaction of its own.
+// chooses, always larger than every number that is in the journal. Entries are dropped one by one
+// in the batch that makes them obsolete; the journal is therefore bounded by the gangs that are
+// alive, and needs neither a snapshot nor a compaction of its own.
 //
-// Scope: durability. What the bytes mean is known to record.h alone.
+// Scope: durability. Only record.h knows what the bytes mean.
 //
 // Thread safety: one thread at a time; the controller's core thread is the only user.
 
@@ -46,7 +46,7 @@ class Journal {
   virtual ~Journal() = default;
 
   // Makes the whole batch durable (synced) before it returns OK. After a failure the batch may or
-  // may not be there, but never a part of it; the caller must not go on and reads again with
+  // may not be there, but never a part of it; the caller must not go on, and reads again with
   // Load() after a restart. An empty batch is OK and writes nothing.
   virtual absl::Status Write(const JournalBatch& batch) = 0;
 

@@ -5,7 +5,7 @@
 namespace tahoma::controller {
 namespace {
 
-// A condition keeps its time while its status stays.
+// Sets the conditions' times: a condition keeps its time while its status stays.
 void KeepTimes(const GangStatus* before, GangStatus& after, WallTime now) {
   for (GangCondition& condition : after.conditions) {
     condition.since = now;
@@ -124,7 +124,7 @@ void Notices::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrit
   events_.clear();
 }
 
-// The write that tells what the entry wants, from now on in flight.
+// Returns the write of what the entry wants, which is in flight from now on.
 template <typename OneEntry>
 ApiWrite Notices::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
                         std::uint64_t& attempts) {
@@ -143,7 +143,7 @@ ApiWrite Notices::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, con
 void Notices::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
                         std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
   entry.scheduled = false;
-  if (entry.in_flight != 0) return;  // its result schedules the next
+  if (entry.in_flight != 0) return;  // its result schedules the next write
   if (entry.written != nullptr && *entry.written == *entry.wanted) return;
   ApiWrite write = Begin(WriteKind::kGangStatus, key, entry, now, attempts);
   write.status = entry.wanted;
@@ -174,7 +174,7 @@ std::optional<MonotonicTime> Notices::wake() const {
 
 void Notices::Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when) {
   if (entry.scheduled) {
-    if (entry.due <= when) return;  // the earlier time tells the newest
+    if (entry.due <= when) return;  // the earlier write will carry the newest
     due_.erase({entry.due, {gang, key}});
   }
   entry.due = when;

@@ -1,15 +1,15 @@
-// What people are told: the status of Gangs, the condition of waiting pods, events.
+// Writes the messages to people: the status of Gangs, the condition of waiting pods, events.
 //
 //   Notices notices;
 //   notices.SetGang(*gang, status, now);           // as often as one likes
 //   notices.Flush(now, attempts, writes);          // writes only what changed, when it is time
 //   notices.OnResult(result, now);
 //
-// A notice that will be replaced soon is not worth a write: bad news waits a moment, because a gang
-// whose last pod is just being created is not waiting for anything; changing messages are written
-// at most every few seconds. One write per object is under way at a time.
+// A message that will be replaced soon is not worth a write. Bad news waits a moment, because a
+// gang whose last pod is just being created does not really wait; changing messages are written at
+// most every few seconds. One write per object is under way at a time.
 //
-// Scope: nothing in the commit protocol depends on a notice.
+// Scope: nothing in the commit protocol depends on these writes.
 //
 // Thread safety: belongs to one thread.
 
@@ -33,7 +33,7 @@
 
 namespace tahoma::controller {
 
-// Both times of one moment.
+// Both clocks at one moment.
 struct Now {
   WallTime wall;
   MonotonicTime monotonic;
@@ -41,19 +41,20 @@ struct Now {
 
 class Notices {
  public:
-  // Bad news younger than this is not told.
+  // Bad news waits this long before it is written, in case it does not last.
   static constexpr std::chrono::milliseconds kGrace{500};
-  // The least time between two messages about the same object that say no.
+  // The least time between two messages of bad news about the same object.
   static constexpr std::chrono::seconds kRepeat{5};
   static constexpr std::chrono::seconds kRetry{2};
 
-  // `status` without the times of its conditions: they are kept while a condition stays.
+  // Sets the status to write, without the times of its conditions: a condition keeps its time while
+  // its status stays.
   void SetGang(const GangFact& gang, GangStatus status, const Now& now);
   void ForgetGang(const GangKey& gang);
-  // What was set last; nullptr when nothing was.
+  // Returns the status that was set last; nullptr when none was.
   std::shared_ptr<const GangStatus> GangStatusOf(const GangKey& gang) const;
 
-  // Why the pod waits; "" when it waits no more.
+  // Sets the reason why the pod waits; "" when it waits no more.
   void SetPod(const PodFact& pod, const std::string& message, const Now& now);
   void ForgetPod(const PodKey& pod);
 
@@ -61,7 +62,7 @@ class Notices {
 
   void OnResult(const ApiResult& result, const Now& now);
   void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
-  // When Flush has something to do without any news.
+  // The time at which Flush has something to do without any news.
   std::optional<MonotonicTime> wake() const;
 
  private:
@@ -95,7 +96,7 @@ class Notices {
                 std::vector<ApiWrite>& writes);
 
   absl::flat_hash_map<GangKey, GangEntry> gangs_;
-  absl::flat_hash_map<GangKey, PodEntry> pods_;  // by the pod's own name
+  absl::flat_hash_map<GangKey, PodEntry> pods_;  // the key is the pod's
   std::set<Due> due_;
   std::vector<EventNote> events_;
 };

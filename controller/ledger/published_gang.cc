@@ -25,7 +25,7 @@ void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) 
   }
 }
 
-// Where the slices lie, from the annotations of the pods that are bound.
+// Reads where the slices lie from the annotations of the bound pods.
 void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
                      const std::vector<bool>& bound, GangDecision& decision) {
   for (std::size_t i = 0; i < pods.size(); ++i) {
@@ -70,7 +70,8 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
       const bool allocated = claim != nullptr && claim->allocation != nullptr;
       const bool ours = allocated && claim->ReservedFor(pod->uid);
       gang.all_held = gang.all_held && (ours || entry.none);
-      // The first write to a claim is its finalizer; what came no further is cleared too.
+      // The first write to a claim adds its finalizer; a commit that came no further is cleared,
+      // too.
       const bool begun = !options.journal_beside_api && claim != nullptr && !allocated &&
                          claim->protected_by_finalizer;
       if ((!ours && !begun) || in_run(claim->key)) continue;

@@ -5,7 +5,7 @@
 //   if (gang && gang->all_bound) Keep(gang->decision);         // all of it is published
 //   if (gang && !gang->all_bound) TakeBack(gang->decision);    // only a part is
 //
-// Scope: reading; what is done with it is decided in gang_runs.h. Pure functions.
+// Scope: reading; gang_runs.h decides what is done with it. Pure functions.
 //
 // Thread safety: any thread, while nobody changes the facts.
 
@@ -26,27 +26,27 @@ namespace tahoma::controller {
 struct PublishedGang {
   std::shared_ptr<const GangDecision> decision;  // as far as the API shows it
   bool any_bound = false;                        // some pod is bound by us
-  bool all_bound = false;                        // each is
+  bool all_bound = false;                        // each pod is
   bool all_held = false;    // every claim is allocated and reserved for its pod
-  bool all_placed = false;  // of every pod the node is known
+  bool all_placed = false;  // the node of every pod is known
 };
 
 struct ReadPublishedOptions {
-  // With the journal beside the API no commit is unknown, and claims are made with their finalizer:
-  // then a finalizer alone is no trace of a commit.
+  // Set when the journal is beside the API. Then no commit is unknown, and claims are made with
+  // their finalizer, so that a finalizer alone is no trace of a commit.
   bool journal_beside_api = false;
 };
 
-// `pods` are the gang's, in the order of their names, at least one. Claims that are `in_run`
-// already are left out. nullopt when nothing of ours is published.
+// Returns the gang as it is published. `pods` are the gang's, in the order of their names, at least
+// one. Claims that are `in_run` already are left out. nullopt when nothing of ours is published.
 std::optional<PublishedGang> ReadPublished(const GangRef& ref,
                                            const std::vector<std::shared_ptr<const PodFact>>& pods,
                                            const Facts& facts,
                                            const std::function<bool(const ClaimKey&)>& in_run,
                                            const ReadPublishedOptions& options);
 
-// Whether the API shows a claim that the bound run has released in use by one of its pods, or such
-// a pod unbound: the API was restored from a backup of before.
+// Returns whether the API shows that it was restored from an older backup: a claim that the bound
+// run has released is in use by one of its pods, or such a pod is unbound.
 bool CameBack(const GangRun& run, const Facts& facts);
 
 }  // namespace tahoma::controller

@@ -15,7 +15,8 @@ namespace {
 
 using json = Json;
 
-// docs/formats/ledger.md: 'T' 'J' version type, CRC-32C little endian, CBOR body.
+// The header of docs/formats/ledger.md: 'T' 'J' version type, CRC-32C little endian, then a CBOR
+// body.
 constexpr std::size_t kHeaderBytes = 8;
 constexpr char kVersion = 1;
 
@@ -30,7 +31,7 @@ enum class Type : char {
 // The deepest record that is written nests about a dozen arrays and maps.
 constexpr std::size_t kDepthMax = 64;
 
-// One data item's head in CBOR: RFC 8949, section 3.
+// The head of one data item in CBOR: RFC 8949, section 3.
 struct CborHead {
   unsigned major = 0;
   unsigned info = 0;
@@ -54,7 +55,7 @@ bool TakeHead(std::string_view& bytes, CborHead& head) {
 }
 
 // Returns whether `body` can be given to the CBOR reader, whose stack grows with every array, map
-// and string of indefinite length that contains another. Damage of other kinds is left to it.
+// and string of indefinite length that contains another. The reader detects damage of other kinds.
 bool NestsLikeARecord(std::string_view body) {
   constexpr unsigned kBytes = 2, kText = 3, kArray = 4, kMap = 5, kIndefinite = 31;
   std::vector<std::uint64_t> items_left;  // of each array and map that is open
@@ -87,8 +88,8 @@ constexpr std::array<std::uint32_t, 256> MakeCrcTable() {
 }
 constexpr std::array<std::uint32_t, 256> kCrcTable = MakeCrcTable();
 
-// The numbers under which enumerators are stored (docs/formats/ledger.md), whatever the compiler
-// gives them.
+// The numbers under which enumerators are stored (docs/formats/ledger.md), independent of the
+// compiler's.
 template <typename Enum, std::size_t n>
 using Numbers = std::array<std::pair<int, Enum>, n>;
 

@@ -1,4 +1,4 @@
-// What the controller writes into its journal: one record per step of a gang's commit.
+// The records that the controller writes into its journal: one per step of a gang's commit.
 //
 //   GangPrepared   the decision; its journal sequence number is the run's id from here on
 //   GangAllocated  every claim is allocated and reserved; pods may be bound
@@ -56,14 +56,14 @@ struct GangReleased {
 using Record =
     std::variant<GangPrepared, GangAllocated, GangBound, ClaimReleased, GangUndoing, GangReleased>;
 
-// GangReleased has no stored form: handing it in is a mistake of ours.
+// Encodes a record. GangReleased has no stored form: handing it in is a mistake of ours.
 std::string EncodeRecord(const Record& record);
 
-// kDataLoss for bytes that were not written by EncodeRecord of this or an earlier version, and
-// for a checksum that does not match; the message says which.
+// Decodes a record. kDataLoss for bytes that EncodeRecord of this or an earlier version did not
+// write, and for a checksum that does not match; the message says which.
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
 
-// CRC-32C (Castagnoli), as RFC 3720 appendix B.4 defines it.
+// Returns the CRC-32C (Castagnoli), as RFC 3720 appendix B.4 defines it.
 std::uint32_t Crc32c(std::string_view bytes);
 
 }  // namespace tahoma::controller

@@ -16,8 +16,8 @@ Readiness Waits(GangReason reason, std::string message) {
   return readiness;
 }
 
-// Selectors and configs of the classes, as they apply at the time of allocation. Class configs
-// come first (docs/reference/kubernetes-dra.md#allocation).
+// Copies the selectors and configs of the classes into the claim, as they apply at the time of
+// allocation. Class configs come first (docs/reference/kubernetes-dra.md#allocation).
 void ResolveClasses(ClaimSpec& spec, const Facts& facts) {
   std::vector<DeviceConfig> configs;
   for (ClaimRequest& request : spec.requests) {

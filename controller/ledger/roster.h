@@ -1,5 +1,5 @@
-// Which pods belong to which gang and use which claim, and whether a gang is complete and may be
-// planned.
+// Gang membership: which pods make up which gang and use which claim, and whether a gang is
+// complete and may be planned.
 //
 //   Roster roster;
 //   roster.OnPod(*pod);
@@ -7,9 +7,9 @@
 //   if (ready.spec != nullptr) queue.push_back(ready.spec);
 //   else Say(ready.reason, ready.message);            // kWaitingForPods, "3 of 4 pods exist"
 //
-// Pods, claims and gangs may become known in any order; a gang is ready when all of it is.
+// Pods, claims and gangs may become known in any order; a gang is ready when all of them are known.
 //
-// Scope: facts to GangSpec. Where a gang can go is the planner's.
+// Scope: facts to GangSpec. The planner finds where a gang can go.
 //
 // Thread safety: belongs to one thread.
 
@@ -45,7 +45,7 @@ struct GangRef {
 };
 
 GangRef GangOf(const PodFact& pod);
-// "gang default/train" or "pod default/p".
+// Returns "gang default/train" or "pod default/p".
 std::string Describe(const GangRef& ref);
 
 struct Readiness {
@@ -61,12 +61,13 @@ class Roster {
   // Remembers the pod's gang and claims.
   void OnPod(const PodFact& pod);
   void OnPodGone(const PodFact& pod);
-  // Names of the pods that carry the gang's label.
+  // Returns the names of the pods that carry the gang's label.
   const std::set<std::string>& PodsOf(const GangKey& gang) const;
-  // The pods that name the claim, so that news of it reach them.
+  // Returns the pods that name the claim, so that news of it reach them.
   const std::set<PodKey>& PodsUsing(const ClaimKey& claim) const;
 
-  // What another run holds back: the text says why a pod must wait for this claim, or is empty.
+  // Explains why a pod must wait for the claim, because another run holds it back; "" when none
+  // does.
   using ClaimBusy = std::function<std::string(const ClaimKey& claim)>;
 
   Readiness Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const;

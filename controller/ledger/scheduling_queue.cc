@@ -90,7 +90,7 @@ void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now) {
 void SchedulingQueue::OnCapacityFreed() {
   for (const GangRef& ref : blocked_) {
     const WaitingGang* gang = Find(ref);
-    // A blocked gang that cannot be planned would wait for ever without a word.
+    // A blocked gang that cannot be planned would wait for ever without a reason.
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
     active_.insert(PlaceOf(ref, *gang->spec));
   }
@@ -101,7 +101,7 @@ Queue SchedulingQueue::TakeActive(std::size_t most) {
   Queue queue;
   while (!active_.empty() && queue.size() < most) {
     const WaitingGang* gang = Find(active_.begin()->gang);
-    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // only what waits and is ready
+    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // a gang that waits and is ready
     queue.push_back(gang->spec);
     active_.erase(active_.begin());
   }
@@ -114,15 +114,15 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
   if (queue.empty()) return {};
   plans_ += queue.size();
   std::vector<Decision> decisions = plan_(cluster, queue, now);
-  // A gang without an answer would be neither active nor blocked, and never planned again.
+  // A gang without a decision would be neither active nor blocked, and never planned again.
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;
-  absl::flat_hash_set<std::string> taken;  // claims given away by this very plan
+  absl::flat_hash_set<std::string> taken;  // claims given away by this call
   for (Decision& decision : decisions) {
     TAHOMA_CHECK(decision.placement.has_value() != decision.blocked.has_value());
     const GangRef ref{decision.gang->key, decision.gang->single_pod};
     if (AnyClaimOf(*decision.gang, taken)) {
-      Touch(ref);  // assessed again: it now waits for that claim
+      Touch(ref);  // it is assessed again: it waits for that claim now
     } else if (decision.placement) {
       for (const MemberPlacement& member : decision.placement->members) {
         for (const ClaimPlacement& claim : member.claims) taken.insert(claim.uid);
@@ -137,7 +137,7 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
   return all;
 }
 
-// Whether the reason is another than before.
+// Records why the gang is blocked. Returns whether the reason is another than before.
 bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
   const auto found = waiting_.find(ref);
   TAHOMA_CHECK(found != waiting_.end() && found->second.spec != nullptr);

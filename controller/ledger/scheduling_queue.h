@@ -14,7 +14,7 @@
 // Scope: everything between "all of its pods and claims exist" (roster.h) and "it has a place". A
 // new order of service belongs here: queues and their shares, Capacity Blocks and backfill decide
 // which gang Plan() takes next; within one call the planner serves by the same order (planner.h).
-// What carries a placement out (gang_runs.h) knows nothing of it, and this class knows nothing of
+// GangRuns, which carries a placement out, knows nothing of it, and this class knows nothing of
 // records, API writes and their answers.
 //
 // Thread safety: belongs to one thread.
@@ -43,7 +43,7 @@
 
 namespace tahoma::controller {
 
-// Answers every gang of the queue once, in any order.
+// Returns one decision for every gang of the queue, in any order.
 using PlanFunction =
     std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
 
@@ -56,7 +56,7 @@ struct WaitingGang {
   bool succeeded = false;  // … each with success
 };
 
-// Where a gang stands in the order of service: higher priority first, then older, then by name.
+// A gang's place in the order of service: higher priority first, then older, then by name.
 struct ServicePlace {
   std::int64_t behind = 0;  // the priority, negated
   WallTime created;
@@ -66,49 +66,49 @@ struct ServicePlace {
 };
 ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec);
 
-// What came of planning one gang.
+// The result of planning one gang.
 struct Planned {
   std::shared_ptr<const GangSpec> gang;
   std::optional<Placement> placement;  // nullopt: it is blocked
-  bool news = false;                   // it is blocked for another reason than was said last
+  bool news = false;                   // it is blocked for another reason than last time
 };
 
 class SchedulingQueue {
  public:
-  // Gangs planned by one call: a step answers new facts, however long the queue is.
+  // The most gangs that one call plans: a step answers new facts, however long the queue is.
   static constexpr std::size_t kPlansMost = 256;
   // A gang that was undone waits this long before it is planned again.
   static constexpr std::chrono::seconds kBackoff{2};
 
   explicit SchedulingQueue(PlanFunction plan) : plan_(std::move(plan)) {}
 
-  // Something of the gang has changed: it comes with the next TakeTouched, to be assessed.
+  // Marks a gang that has changed: the next TakeTouched returns it, to be assessed.
   void Touch(const GangRef& ref) { touched_.insert(ref); }
   void TouchAllWaiting();
-  // Gangs to be assessed: those that were touched and those whose backing off is over.
+  // Takes the gangs to be assessed: those that were touched and those whose backing off is over.
   std::set<GangRef> TakeTouched(MonotonicTime now);
 
-  // The gang waits as was found. A message of the planner stays while the gang stays ready.
+  // Lets the gang wait as assessed. The planner's message stays while the gang stays ready.
   void Put(const GangRef& ref, const Readiness& ready);
-  // It waits no more: it has a run, or exists no longer. Unknown gangs are ignored.
+  // Ends the gang's waiting: it has a run, or exists no longer. Unknown gangs are ignored.
   void Remove(const GangRef& ref);
-  // From now on it is not planned for kBackoff.
+  // Keeps the gang from being planned for kBackoff from now on.
   void BackOff(const GangRef& ref, MonotonicTime now);
-  // Blocked gangs are active again.
+  // Makes blocked gangs active again.
   void OnCapacityFreed();
 
   // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
 
-  // nullptr when the gang does not wait.
+  // Returns nullptr when the gang does not wait.
   const WaitingGang* Find(const GangRef& ref) const;
   std::size_t size() const { return waiting_.size(); }
-  // Whether Plan() has something to do.
+  // Returns whether Plan() has something to do.
   bool has_active() const { return !active_.empty(); }
-  // When TakeTouched has something without any news.
+  // The time at which TakeTouched has something without any news.
   std::optional<MonotonicTime> wake() const;
-  // How many gangs the planner has been asked about.
+  // Counts the gangs that the planner has been asked about.
   std::uint64_t plans() const { return plans_; }
 
  private:

@@ -1,4 +1,4 @@
-// What readers are shown: one moment of the controller's state, immutable.
+// One moment of the controller's state, immutable, as readers see it.
 //
 //   std::shared_ptr<const Snapshot> now = snapshots.Take();
 //   const auto* gang = now->gangs.Find(GangRef{{"default", "train"}, false});
@@ -25,7 +25,7 @@ struct GangView {
   GangRef ref;
   GangPhase phase = GangPhase::kPending;
   GangReason reason = GangReason::kNone;
-  std::string message;  // the reason as a sentence; for a gang that waits, all that is known
+  std::string message;  // the reason as a sentence; for a gang that waits, everything that is known
   std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
   int bound_pods = 0;
   std::string predicted_all_reduce;  // as in GangStatus

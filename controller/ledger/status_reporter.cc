@@ -32,7 +32,7 @@ std::string PlacementOf(const GangDecision& decision) {
   return slices.empty() ? JoinNodes(decision) : fmt::format("{}", fmt::join(slices, "; "));
 }
 
-// What a pod waits for that is not one of those for which its gang was placed.
+// Explains why a replacement pod waits: its gang is running with the pods it was placed for.
 std::string BecauseOthersRun(const GangRef& ref) {
   if (ref.single) return "a pod of this name that was placed before still has its claims";
   return fmt::format("{} runs with other pods; it is placed again when they have ended",
@@ -47,7 +47,7 @@ GangCondition Condition(ConditionType type, bool holds, GangReason reason, std::
           .since = {}};
 }
 
-// An event of which only the object is still to be said.
+// Makes an event that lacks only its object.
 EventNote Note(EventReason reason, std::string message, WallTime when) {
   EventNote note;
   note.warning = reason == EventReason::kGangUndone || reason == EventReason::kGangBlocked;
@@ -59,7 +59,7 @@ EventNote Note(EventReason reason, std::string message, WallTime when) {
 
 }  // namespace
 
-// Where a gang stands. It has a run, or it waits.
+// The state of a gang, which has a run or waits.
 struct StatusReporter::Standing {
   GangPhase phase = GangPhase::kPending;
   GangReason reason = GangReason::kNone;
@@ -156,7 +156,7 @@ void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, co
   for (const std::string& name : from_.roster.PodsOf(ref.key)) show({ref.key.ns, name});
 }
 
-// Of a gang whose pods have ended and whose run is over: whether all of them had been bound.
+// Returns whether all pods of a gang that has ended had been bound. Its run is over.
 bool StatusReporter::EndedBound(const GangRef& ref) const {
   const auto& names = from_.roster.PodsOf(ref.key);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -184,7 +184,7 @@ GangStatus StatusReporter::StatusOf(const GangRef& ref, const Standing& standing
     status.conditions.push_back(Condition(type, holds, reason, std::move(message)));
   };
   if (standing.run == nullptr && standing.waiting->finished) {
-    const bool bound = EndedBound(ref);  // the conditions say what was true of its pods
+    const bool bound = EndedBound(ref);  // the conditions describe the pods as they were
     add(ConditionType::kPodsReady, true, standing.reason, standing.message);
     add(ConditionType::kPlaced, bound, standing.reason, standing.message);
     add(ConditionType::kBound, bound, standing.reason, standing.message);

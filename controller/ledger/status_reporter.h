@@ -1,15 +1,15 @@
-// What people are shown of the gangs: phases, conditions, reasons, events, the admin API's views.
+// Shows people the gangs: phases, conditions, reasons, events, the admin API's views.
 //
 //   StatusReporter reporter({facts, roster, cluster, runs, queue});
 //   reporter.Show(ref, now);                      // after anything of the gang has changed
 //   reporter.Flush(now, attempts, writes);        // writes what changed, when it is time
 //   snapshot.gangs = reporter.views();
 //
-// Where a gang stands is found once (its Standing) and shown everywhere: in its view, the status of
-// the Gang, the conditions of its pods. Words are in gang_status.h, times in notices.h.
+// A gang's state is found once (its Standing) and shown everywhere: in its view, the status of the
+// Gang, the conditions of its pods. gang_status.h has the words, notices.h the times.
 //
-// Scope: showing. It reads facts, runs and queue, and changes none of them; nothing that is decided
-// depends on it.
+// Scope: showing. It reads facts, runs and queue, and changes none of them; no decision depends on
+// it.
 //
 // Thread safety: belongs to one thread; the views are immutable.
 
@@ -36,7 +36,7 @@ namespace tahoma::controller {
 
 class StatusReporter {
  public:
-  // All of it outlives the reporter.
+  // All of these outlive the reporter.
   struct Sources {
     const Facts& facts;
     const Roster& roster;
@@ -48,25 +48,25 @@ class StatusReporter {
 
   explicit StatusReporter(const Sources& sources) : from_(sources) {}
 
-  // Brings the gang's view, status and pod conditions up to date. It has a run or waits.
+  // Brings the gang's view, status and pod conditions up to date. The gang has a run or waits.
   void Show(const GangRef& ref, const Now& now);
-  // It has no run and waits no more.
+  // Removes the view of a gang that has no run and waits no more.
   void Forget(const GangRef& ref);
-  // The object exists no more: nothing is written to it.
+  // Ends all writes to an object that exists no more.
   void ForgetGang(const GangKey& key) { notices_.ForgetGang(key); }
   void ForgetPod(const PodKey& key) { notices_.ForgetPod(key); }
 
-  // Events.
+  // Queue events.
   void TellRun(const RunNews& news, WallTime now);
   void TellPlaced(const GangDecision& decision, WallTime now);
   void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
 
-  // The answer to a write of Flush().
+  // Takes the answer to a write of Flush().
   void OnResult(const ApiResult& result, const Now& now) { notices_.OnResult(result, now); }
   void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
     notices_.Flush(now, attempts, writes);
   }
-  // When Flush has something to do without any news.
+  // The time at which Flush has something to do without any news.
   std::optional<MonotonicTime> wake() const { return notices_.wake(); }
   const Views& views() const { return views_; }
 
