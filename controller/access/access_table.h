@@ -58,8 +58,8 @@ class AccessTable {
                                           bool certificates);
 
   bool open() const { return open_; }
-  // Who calls, by the certificate or else the bearer token; a certificate comes before a token, as
-  // in Kubernetes. Null: neither is known here. An open table knows everybody.
+  // Returns the caller, by the certificate or else the bearer token; a certificate comes before a
+  // token, as in Kubernetes. Null when neither is known here. An open table knows everybody.
   std::shared_ptr<const rest::Identity> Authenticate(const rest::Request& head) const;
   std::shared_ptr<const rest::Identity> Authenticate(
       std::optional<std::string_view> token,

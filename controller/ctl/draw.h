@@ -25,13 +25,13 @@
 
 namespace tahoma::controller {
 
-// What the legend says behind a holder's name ("gang default/train").
+// By holder ("gang default/train"): the note that the legend shows behind its name.
 using HolderNotes = std::map<std::string, std::string>;
 
 std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes);
 
-// The UltraServer or lone instance of that name, or the one that a node of that name is in; nullopt
-// when there is none.
+// Draws the UltraServer or lone instance of that name, or the one that a node of that name is in;
+// nullopt when there is none.
 std::optional<std::string> DrawUnit(const ClusterState& cluster, const HolderNotes& notes,
                                     const std::string& name);
 

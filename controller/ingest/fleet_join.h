@@ -4,11 +4,12 @@
 //   std::optional<Command> command = join.OnSlice(slice);    // NodeSeen, NodeGone or nothing
 //
 // A node is known when its Node object exists. Its devices are those of the newest complete
-// generation of its pool; while a newer one is being published the devices before it stay (what is
-// prepared on the node does not vanish by publishing). Seeing the same again gives nothing.
+// generation of its pool. While a newer generation is being published the earlier devices stay,
+// because devices that are prepared on the node do not vanish by publishing. Seeing the same again
+// gives nothing.
 //
-// Thread safety: one thread at a time. Who joins from several must hand the commands on in the
-// order of the calls.
+// Thread safety: one thread at a time. A caller with several threads must hand the commands on in
+// the order of the calls.
 
 #pragma once
 
@@ -30,14 +31,14 @@ class FleetJoin {
  public:
   std::optional<Command> OnNode(NodeObject node);
   std::optional<Command> OnNodeGone(const std::string& name);
-  // Slices of other drivers and of no single node are ignored.
+  // Slices of other drivers, and slices that are not of a single node, are ignored.
   std::optional<Command> OnSlice(SliceObject slice);
   std::optional<Command> OnSliceGone(const std::string& name);
 
  private:
   struct Entry {
     std::optional<NodeObject> node;
-    std::map<std::string, SliceObject> slices;  // by name: the order of devices
+    std::map<std::string, SliceObject> slices;  // by name, which is the order of their devices
     std::string pool;
     std::vector<Device> devices;  // of the newest complete generation
   };

@@ -14,8 +14,8 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr std::size_t kNameMost = 512;  // of an object's name in the log
-// The scheduler of a whole fleet is back sooner than a node's follower need be.
+constexpr std::size_t kNameMost = 512;  // an object's name in the log is cut to this
+// The scheduler of a whole fleet must be back sooner than a node's follower.
 constexpr kube::RetryOptions kBackoff{
     .attempts = 0, .first = std::chrono::milliseconds(100), .longest = std::chrono::seconds(10)};
 
@@ -150,10 +150,10 @@ void Ingest::FollowGangs() {
 }
 
 void Ingest::FollowPods() {
-  // One name is selected by the server: a fleet has many pods that are not ours. A field selector
-  // cannot say "or", and news of one pod name on two watches could overtake each other (a pod that
-  // is deleted and made again under another scheduler's name): with more names all pods come on one
-  // watch, and the others are passed over here.
+  // With one name the server selects the pods: a fleet has many that are not ours. A field selector
+  // cannot say "or", and two watches for two names could overtake each other (a pod that is deleted
+  // and made again under another scheduler's name): with more names all pods come on one watch, and
+  // the others are passed over here.
   const bool one = scheduler_names_.size() == 1;
   Follow(
       kube::kPods, one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : "",

@@ -6,12 +6,12 @@
 //
 // One thread per kind: nodes, slices, device classes, claims, gangs, pods. When each has given its
 // first list, WatchesSynced is pushed. Objects that cannot be read are left out; one line says
-// which and why, not again with every list. Of the pods, those for a scheduler of one of the given
-// names (pod.spec.schedulerName) are followed.
+// which and why, not again with every list. Only the pods for a scheduler of one of the given names
+// (pod.spec.schedulerName) are followed.
 //
-// When the API server turns out to have lost its history (it was restored from a backup), what was
-// pushed before is of no use: `history_lost` is told, and whoever gets the commands begins anew
-// with another Ingest.
+// When the API server turns out to have lost its history (it was restored from a backup), the
+// commands that were pushed before are void: `history_lost` is called, and the receiver of the
+// commands begins anew with another Ingest.
 //
 // Thread safety: Start and Stop from one thread; the sink is called from many.
 
@@ -41,7 +41,7 @@ class Ingest {
   using Sink = std::function<void(Command)>;
   using Log = std::function<void(const std::string& line)>;
 
-  // Told by a watch before it gives what it now knows (watch_cache.h). May be empty.
+  // Called by a watch before it gives the restored state (watch_cache.h). May be empty.
   using HistoryLost = std::function<void(const std::string& why)>;
 
   // `transport` and `sleeper` must outlive it.
@@ -52,10 +52,11 @@ class Ingest {
   Ingest& operator=(const Ingest&) = delete;
 
   void Start();
-  // In the place of Start, for the simulator: no threads, the caller takes the turns of each watch.
+  // Prepares stepping instead of Start, for the simulator: there are no threads, and the caller
+  // steps each watch.
   std::size_t StartStepping();           // how many watches there are
   absl::Status Step(std::size_t watch);  // as kube::Reflector::Step
-  // The transport's streams must be ended, and the sleeper be interrupted, by the owner first.
+  // Ends the threads. The owner must end the transport's streams and interrupt the sleeper first.
   void Stop();
 
  private:
@@ -66,7 +67,7 @@ class Ingest {
 
   void Follow(const kube::Resource& resource, std::string field_selector, Seen seen, Gone gone,
               Wanted wanted = nullptr);
-  // Pushes what `join` answers, in the order in which the joins happened: nodes and slices come on
+  // Pushes what `join` returns, in the order in which the joins happened: nodes and slices come on
   // two threads, and an older fact of a node must never overtake a newer one.
   template <typename Join>
   void PushJoined(Join&& join);

@@ -1,4 +1,4 @@
-// Kubernetes objects into facts.
+// Parses Kubernetes objects into facts.
 //
 //   absl::StatusOr<std::shared_ptr<const PodFact>> pod = ParsePod(object);
 //   if (!pod.ok()) log("{}", pod.status());       // and go on: one bad object harms no other
@@ -28,7 +28,7 @@ inline constexpr std::string_view kProtectionFinalizer = "resource.kubernetes.io
 
 inline const kube::Resource kGangs{.group = "tahoma.dev", .version = "v1alpha1", .plural = "gangs"};
 
-// What a Node object says.
+// The content of a Node object.
 struct NodeObject {
   std::string name;
   Labels labels;
@@ -39,7 +39,7 @@ struct NodeObject {
   friend bool operator==(const NodeObject&, const NodeObject&) = default;
 };
 
-// What a ResourceSlice says.
+// The content of a ResourceSlice.
 struct SliceObject {
   std::string name;
   std::string driver;

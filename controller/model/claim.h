@@ -1,4 +1,4 @@
-// What pods ask for, and what they were given: resource.k8s.io/v1 without JSON.
+// The requests of pods and what they were given: resource.k8s.io/v1 without JSON.
 //
 //   ClaimSpec claim{.key = {"default", "pod0-neurons"}, .uid = "…"};
 //   claim.requests.push_back({.name = "neurons", .alternatives = {{.count = 4, .selectors = …}}});

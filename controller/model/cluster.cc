@@ -32,7 +32,8 @@ void Occupy(const Node& node, const Holding& holding, NodeState& state) {
   }
 }
 
-// Whether both hold a core of the node; of one that is gone only names are known.
+// Returns whether both hold a core of the node. Without the node only the devices' names are
+// compared.
 bool Overlap(const NodeState& state, const Holding& a, const Holding& b) {
   if (state.node == nullptr) {
     return std::any_of(a.devices.begin(), a.devices.end(), [&](const Holding::HeldDevice& held) {
@@ -57,8 +58,8 @@ bool BelongsToUltraServer(const Node& node) {
          node.family->type->ultra_server;
 }
 
-// Whether the node stays where it is when it is seen as `next`: leaving first would give the place
-// to a node that waits for it.
+// Returns whether the node stays where it is when it is seen as `next`: if it left first, its place
+// would go to a node that waits for it.
 bool KeepsPlace(const NodeState& state, const Node& next) {
   return state.unit.valid() && BelongsToUltraServer(*state.node) && BelongsToUltraServer(next) &&
          next.family->devices->chip_mask != 0 &&
@@ -80,7 +81,7 @@ void AddNode(const NodeState& state, UnitState& unit) {
   for (const torus::Axis axis : torus::kAxes) {
     unit.down.along(axis) |= place(devices.down.along(axis));
   }
-  // A link that goes down towards the previous node is that node's chip's link in plus direction.
+  // A link that is down towards the previous node is that node's chip's link in plus direction.
   const int previous = (state.z + hw::kUltraServerNodes - 1) % hw::kUltraServerNodes;
   unit.down.along(torus::Axis::kZ) |= std::uint64_t{devices.down_z_minus} << (16 * previous);
 }
@@ -201,8 +202,8 @@ void ClusterState::JoinUnit(NodeId id) {
       RecountNode(id);
       return;
     }
-    // Its place is taken, as when a node is replaced before the old one is deleted: until then it
-    // stands alone.
+    // The node's place is taken, as when a node is replaced before the old one is deleted: until it
+    // is free the node stands alone.
     unit.waiting.push_back(id);
   }
   const UnitId unit_id = UnitIdOf(node.name, false);

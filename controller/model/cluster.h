@@ -1,4 +1,4 @@
-// The fleet as the controller sees it: nodes, the units that they form, and who holds what.
+// The controller's view of the fleet: nodes, the units that they form, and who holds what.
 //
 //   ClusterState state;
 //   state.PutNode(std::move(facts));                       // a node and its devices
@@ -34,7 +34,7 @@
 
 namespace tahoma::controller {
 
-// A claim that has devices.
+// The devices that one claim holds.
 struct Holding {
   struct HeldDevice {
     std::string node;
@@ -46,36 +46,38 @@ struct Holding {
   std::string claim_uid;
   std::string holder;  // for people: "gang default/train" or "pod default/p"
   std::vector<HeldDevice> devices;
-  std::optional<WallTime> end;  // when it ends at the latest, if that is known
+  std::optional<WallTime> end;  // the latest time at which it ends, if that is known
 };
 
-// The devices of our driver that an allocation gives.
+// Returns the devices of our driver that an allocation gives.
 std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);
 
-// What a ClusterState knows of one node beside its inventory.
+// The state of one node, beside its inventory.
 struct NodeState {
-  std::shared_ptr<const Node> node;  // nullptr when only holdings speak of it, or the id is unused
+  std::shared_ptr<const Node> node;  // nullptr when only holdings name it, or the id is unused
   UnitId unit;                       // invalid without devices
   std::uint8_t z = 0;                // place in the unit
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
-  std::array<std::uint8_t, kChipsPerNode> lnc{};         // of the partitions held: 0 none, 1 or 2
+  std::array<std::uint8_t, kChipsPerNode> lnc{};  // the logical core size in use: 0 none, 1 or 2
   std::vector<std::shared_ptr<const Holding>> holdings;
 
-  std::uint16_t BusyChips() const;  // chips with any core held
+  std::uint16_t BusyChips() const;  // the chips with any core held
 };
 
-// How the nodes of an UltraServer may work together now: by what they have elected, and by the mode
-// that is chosen on some. Nodes that take part in no election may do anything.
+// The ways in which the nodes of an UltraServer may work together now, by what they have elected
+// and by the mode that is chosen on some. Nodes that take part in no election may do anything.
 struct UnitModes {
   bool four = true;             // all of them, as X4
   std::uint8_t pairs = 0b1111;  // bit z: nodes z and z + 1, as X2V (z even) or X2H
   bool elected = false;         // some node says what it has elected
   std::uint8_t chosen = 0;      // bit z: a mode is chosen on node z
 
-  // Whether a box lies in nodes that may work together: any on one node, a pair's or all four's.
+  // Returns whether the box lies in nodes that may work together: any on one node, a pair's or all
+  // four's.
   bool Serve(const torus::Box& box) const;
-  // 1 when a mode is yet to be chosen on some node for a box that they serve; 0 when its nodes are
-  // in its mode already, when it lies on one node, and where nothing was elected.
+  // Returns 1 when a mode is yet to be chosen on some node for a box that the modes serve; 0 when
+  // the nodes are in its mode already, when the box lies on one node, and where nothing was
+  // elected.
   int ChangeCost(const torus::Box& box) const;
 
   friend bool operator==(const UnitModes&, const UnitModes&) = default;
@@ -85,7 +87,7 @@ struct UnitModes {
   }
 };
 
-// Narrows `modes` to what the node at that place has elected. A chosen mode is the only one.
+// Narrows `modes` to those that the node at that place has elected. A chosen mode is the only one.
 void AddModes(int z, const ElectedModes& elected, UnitModes& modes);
 
 struct UnitState {
@@ -102,9 +104,9 @@ struct UnitState {
   bool end_unknown = false;     // something held here has no known end
 
   bool single_chip = false;
-  std::vector<NodeId> waiting;  // members whose place another node still has
+  std::vector<NodeId> waiting;  // nodes whose place in the unit another node still has
 
-  // The torus: 4x4x4, 4x4x1 or 1x1x1.
+  // Returns the torus: 4x4x4, 4x4x1 or 1x1x1.
   const torus::Shape& shape() const;
 };
 
@@ -112,14 +114,14 @@ class ClusterState {
  public:
   ClusterState() : inventory_(std::make_shared<Inventory>()) {}
 
-  // Adds the node, or replaces what was known of it.
+  // Adds the node, or replaces its earlier state.
   NodeId PutNode(NodeFacts facts);
   // Forgets the node; holdings on it are kept for its return. Unknown names are ignored.
   void RemoveNode(const std::string& name);
 
   // Occupies the devices of an allocated claim; replaces what the same claim uid held before.
   void Hold(std::shared_ptr<const Holding> holding);
-  // Frees them. Unknown uids are ignored.
+  // Frees the claim's devices. Unknown uids are ignored.
   void Release(const std::string& claim_uid);
 
   // Ids run from 0 to count - 1; some may be unused (no node, empty name).
@@ -129,12 +131,12 @@ class ClusterState {
   const UnitState& unit(UnitId id) const { return units_[id.value()]; }
 
   std::optional<NodeId> FindNode(const std::string& name) const;
-  // The UltraServer of that name, else the lone instance.
+  // Returns the UltraServer of that name, else the lone instance.
   std::optional<UnitId> FindUnit(const std::string& name) const;
-  // nullptr when that claim holds nothing.
+  // Returns nullptr when that claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
-  // Whether another claim holds a core that this one holds. No plan does that; an API server that
-  // was restored from a backup can show it.
+  // Returns whether another claim holds a core that this one holds. No plan makes that; an API
+  // server that was restored from a backup can show it.
   bool IsSharedWithOthers(const Holding& holding) const;
   std::size_t holding_count() const { return holdings_.size(); }
 
@@ -143,7 +145,7 @@ class ClusterState {
     holdings_.ForEach([&](const std::string&, const auto& holding) { f(*holding); });
   }
 
-  // Chips of the fleet, for reports: O(units).
+  // Counts the chips of the fleet, for reports: O(units).
   struct Totals {
     std::size_t nodes = 0, ultra_servers = 0, chips = 0, free = 0, broken = 0;
   };
@@ -168,7 +170,7 @@ class ClusterState {
   void RecountNode(NodeId id);
   void RecountUnit(UnitId id);
 
-  std::shared_ptr<Inventory> inventory_;  // shared by copies, used only by the one that changes
+  std::shared_ptr<Inventory> inventory_;  // shared by copies, used only by the copy that is changed
   PersistentVector<NodeState> nodes_;
   PersistentVector<UnitState> units_;
   PersistentMap<std::string, NodeId> node_ids_;

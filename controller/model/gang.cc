@@ -15,7 +15,8 @@ std::optional<std::int64_t> ToInteger(const std::string& text) {
   return value;
 }
 
-// Kubernetes: NotIn and DoesNotExist hold for a label that is absent; Gt and Lt compare integers.
+// Applies Kubernetes' operators: NotIn and DoesNotExist hold for a label that is absent; Gt and Lt
+// compare integers.
 bool Meets(const NodeRequirement& requirement, const std::string* value) {
   const auto& wanted = requirement.values;
   const bool in =

@@ -28,7 +28,7 @@ namespace tahoma::controller {
 
 enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
 
-// One requirement of a pod on its node. `key` "metadata.name" with `field` set is the node's name.
+// A pod's requirement on its node. `key` "metadata.name" with `field` set is the node's name.
 struct NodeRequirement {
   std::string key;
   NodeOperator op = NodeOperator::kIn;
@@ -36,16 +36,16 @@ struct NodeRequirement {
   bool field = false;
 };
 
-// spec.nodeSelector and required node affinity of a pod: all of `all`, and one of `any_term` (each
-// all of its requirements) unless that is empty.
+// A pod's spec.nodeSelector and required node affinity. A node must meet every requirement in `all`
+// and, unless `any_term` is empty, every requirement of one of its terms.
 struct NodeDemand {
   std::vector<NodeRequirement> all;
   std::vector<std::vector<NodeRequirement>> any_term;
-  std::vector<Toleration> tolerations;  // of the pod, against taints of the Node
+  std::vector<Toleration> tolerations;  // the pod's, against taints of the Node
 
-  // Whether the node's labels, name and taints meet it.
+  // Returns whether the node's labels, name and taints meet the demand.
   bool Admits(const Node& node) const;
-  // The same by its parts.
+  // Check the parts of the demand.
   bool IsKeptAwayBy(const Taint& taint) const;  // it has an effect, and is not tolerated
   bool SelectorAdmits(const Node& node) const;  // `all`
   bool AffinityAdmits(const Node& node) const;  // `any_term`
@@ -59,12 +59,12 @@ struct MemberSpec {
 };
 
 struct GangSpec {
-  // As the user knows it: the Gang's key, or the pod's own for a pod without a gang.
+  // The key that the user knows: the Gang's, or the pod's own for a pod without a gang.
   GangKey key;
-  std::string uid;  // of the Gang, or of the pod
+  std::string uid;  // uid of the Gang, or of the pod
   bool single_pod = false;
-  std::string shape_text;             // as written; empty when none
-  std::optional<std::int64_t> chips;  // of one slice
+  std::string shape_text;             // as the user wrote it; empty when there is none
+  std::optional<std::int64_t> chips;  // chips of one slice
   int slices = 1;
   std::string queue = "default";
   std::int32_t priority = 0;
@@ -72,7 +72,7 @@ struct GangSpec {
   WallTime created;
   std::vector<MemberSpec> members;  // all of them, in the order of their ranks
 
-  // "gang default/train" or "pod default/p".
+  // Returns "gang default/train" or "pod default/p".
   std::string Describe() const;
 };
 

@@ -12,7 +12,7 @@
 namespace tahoma::controller {
 namespace {
 
-// Bounds of the CustomResourceDefinition (charts/tahoma/crds).
+// The bounds of the CustomResourceDefinition (charts/tahoma/crds).
 constexpr std::int64_t kMembersMax = 4096;
 constexpr std::int64_t kSlicesMax = 1024;
 constexpr std::int64_t kChipsMax = 65536;
@@ -33,7 +33,7 @@ std::int64_t BoxesPerSlice(std::int64_t chips) {
   return std::max<std::int64_t>(1, chips / kUnitChips);
 }
 
-// How the members are divided among slices, and among the boxes of a slice that has several.
+// Checks how the members are divided among slices, and among the boxes of a slice that has several.
 void CheckDivision(const GangRequest& request, std::vector<GangFault>& faults) {
   if (request.members % request.slices != 0) {
     faults.push_back({"slices", fmt::format("{}", request.slices),

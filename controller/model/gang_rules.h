@@ -1,4 +1,4 @@
-// What makes a Gang valid, and the boxes that a valid one asks for.
+// The rules that a valid Gang meets, and the boxes that it asks for.
 //
 //   const GangRequest request{.members = 4, .shape = "3x5x2"};
 //   const std::vector<GangFault> faults = FaultsOf(request);
@@ -6,12 +6,12 @@
 //
 //   BoxesOf({.members = 4, .chips = 128}).per_slice;   // 2, of 64 chips each
 //
-// The standalone API server refuses a Gang by these rules, the controller does not place one, and
-// the CustomResourceDefinition says the same for a real cluster, in its schema and in CEL
-// (charts/tahoma/crds). The test GangRulesTest holds that all agree.
+// The standalone API server refuses a Gang by these rules, the controller does not place one that
+// breaks them, and the CustomResourceDefinition states the same for a real cluster, in its schema
+// and in CEL (charts/tahoma/crds). The test GangRulesTest checks that all agree.
 //
-// Scope: what the user wrote. What claims ask for is in controller/plan/request.h; the name of the
-// queue and the priority are checked by the schema alone.
+// Scope: the user's Gang. controller/plan/request.h checks the claims; the schema alone checks the
+// name of the queue and the priority.
 //
 // Thread safety: pure functions.
 
@@ -28,25 +28,26 @@
 
 namespace tahoma::controller {
 
-// The fields of spec that the rules are about.
+// The fields of spec that the rules cover.
 struct GangRequest {
   std::int64_t members = 1;
-  std::string shape = {};                  // as written; empty when none
-  std::optional<std::int64_t> chips = {};  // of one slice
+  std::string shape = {};                  // as the user wrote it; empty when there is none
+  std::optional<std::int64_t> chips = {};  // chips of one slice
   std::int64_t slices = 1;
-  std::string max_runtime = {};  // as written; empty when none
+  std::string max_runtime = {};  // as the user wrote it; empty when there is none
 };
 
 struct GangFault {
-  std::string field;  // as the user knows it: "maxRuntime"
+  std::string field;  // the name that the user knows: "maxRuntime"
   std::string value;
   std::string why;  // "must be 1 to 4096"
 };
 
-// Empty for a valid Gang; at most one fault for each field, and one more for chips beside a shape.
+// Returns the request's faults, at most one for each field and one more for chips beside a shape.
+// Empty for a valid Gang.
 std::vector<GangFault> FaultsOf(const GangRequest& request);
 
-// "slices 3: must divide spec.members (4): …; chips 12: …"; empty when there are none.
+// Returns "slices 3: must divide spec.members (4): …; chips 12: …"; empty when there are none.
 std::string Describe(const std::vector<GangFault>& faults);
 
 struct GangBoxes {
@@ -54,10 +55,11 @@ struct GangBoxes {
   int per_slice = 1;
 };
 
-// The request must be valid.
+// Returns the boxes of a request, which must be valid.
 GangBoxes BoxesOf(const GangRequest& request);
 
-// "90m", "1h30m": a number of at most nine digits and h, m or s, repeated; at most 32 characters.
+// Parses "90m" or "1h30m": a number of at most nine digits and h, m or s, repeated; at most 32
+// characters.
 std::optional<std::chrono::seconds> ParseRuntime(std::string_view text);
 
 }  // namespace tahoma::controller

@@ -61,8 +61,8 @@ bool KeepsWorkAway(const Taint& taint) {
   return taint.effect != TaintEffect::kNone && !Tolerates(ManagedToleration(), taint);
 }
 
-// `linksDown` of one chip, "x+,z-" (docs/design/0001-seams.md), into the node's masks. Words that
-// mean nothing here are skipped: an unknown link cannot be in a box.
+// Reads `linksDown` of one chip, "x+,z-" (docs/design/0001-seams.md), into the node's masks.
+// Unknown words are skipped: an unknown link cannot be in a box.
 void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, NodeTemplate& into) {
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
@@ -85,15 +85,16 @@ void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, No
   }
 }
 
-// An allocation names a device; it could not say which of two it means (resource/v1: the pool is
-// invalid as a whole).
+// Returns whether two devices have one name: an allocation names a device, so it could not say
+// which of the two it means (resource/v1: the pool is invalid as a whole).
 bool RepeatsAName(const std::vector<Device>& devices) {
   absl::flat_hash_set<std::string_view> names;
   return !std::all_of(devices.begin(), devices.end(),
                       [&](const Device& device) { return names.insert(device.name).second; });
 }
 
-// What each device stands for. Of two that are the same piece of hardware only the first is placed.
+// Returns the role of each device. Of two devices that represent the same piece of hardware only
+// the first is placed.
 std::vector<DeviceRole> RolesOf(const std::vector<Device>& devices) {
   std::vector<DeviceRole> roles;
   absl::flat_hash_set<std::array<std::uint8_t, 4>> seen;
@@ -107,7 +108,7 @@ std::vector<DeviceRole> RolesOf(const std::vector<Device>& devices) {
   return roles;
 }
 
-// Chips that some devices stand for, and those of them that one healthy device stands for.
+// Chips that some devices represent, and those of them that a healthy device represents.
 struct ChipsSeen {
   std::uint16_t all = 0;
   std::uint16_t healthy = 0;
@@ -116,7 +117,7 @@ struct ChipsSeen {
     all |= chips;
     if (are_healthy) healthy |= chips;
   }
-  // What `other` says of chips that these do not speak of.
+  // Takes over from `other` the chips that these devices do not represent.
   void AddMissing(const ChipsSeen& other) {
     healthy |= static_cast<std::uint16_t>(other.healthy & ~all);
     all |= other.all;
@@ -128,8 +129,8 @@ std::uint16_t ChipsOfType(const hw::InstanceType* type) {
   return static_cast<std::uint16_t>((1U << count) - 1U);
 }
 
-// The positions of chips, cores and the whole node among the devices. A chip is there when it, a
-// core of it or, where neither is published, its whole node is.
+// Indexes the devices by chip, core and whole node. A chip is there when it, a core of it or, where
+// neither is published, its whole node is.
 void IndexDevices(const std::vector<Device>& devices, const hw::InstanceType* type,
                   NodeTemplate& into) {
   const torus::Shape& torus = type == nullptr ? torus::kInstanceShape : type->torus;
@@ -166,8 +167,8 @@ void IndexDevices(const std::vector<Device>& devices, const hw::InstanceType* ty
   into.healthy_mask = chips.healthy;
 }
 
-// The values of each attribute: one where all devices that have it agree, else one for each of them
-// in their order.
+// Returns the values of each attribute: one where all devices that have it agree, else one for each
+// of them in their order.
 std::map<QualifiedName, SlotValues> ValuesByName(const std::vector<Device>& devices) {
   std::map<QualifiedName, SlotValues> by_name;
   for (const Device& device : devices) {
@@ -210,7 +211,7 @@ void FindUltraServer(const NodeFacts& facts, Node& node) {
   node.z = static_cast<std::uint8_t>((*z)[0] - '0');
 }
 
-// "X4,X2V,X1" or "busy". Words that mean nothing here are modes that nobody asks for.
+// Reads "X4,X2V,X1" or "busy". Unknown words are modes that nobody asks for.
 void FindElected(const NodeFacts& facts, Node& node) {
   for (const Device& device : facts.devices) {
     const std::string text = TextOf(device, kTahomaDomain, "ultraserverModes");
@@ -359,7 +360,7 @@ std::shared_ptr<const T> Inventory::Share(Pool<T>& pool, std::size_t hash, T val
 }
 
 void Inventory::SweepSometimes() {
-  // Every so often, forget hashes of which nothing is alive.
+  // Every so often, hashes of values that no live family has are forgotten.
   constexpr std::size_t kSweepEvery = 4096;
   if (++interned_ % kSweepEvery != 0) return;
   const auto sweep = [](auto& pool) {
@@ -399,8 +400,8 @@ void Inventory::Count(const Published& published, const std::shared_ptr<const No
   }
 }
 
-// What devices agree on, and what differs from node to node, are slots; the rest stays with each
-// device.
+// Makes slots of the values that devices agree on and of those that differ from node to node; the
+// others stay with each device.
 Inventory::SlotsByName Inventory::MakeSlots(std::map<QualifiedName, SlotValues> by_name,
                                             NodeTemplate& all, NodeFamily& family, Node& node,
                                             Published& published) {

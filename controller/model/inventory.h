@@ -1,4 +1,4 @@
-// What a node has, in a form that many nodes share.
+// Node inventory, interned: nodes that publish the same devices share one description of them.
 //
 //   Inventory inventory;
 //   std::shared_ptr<const Node> node = inventory.Intern(std::move(facts));
@@ -7,15 +7,15 @@
 //   node->Lookup(devices.chips[3], "neuron.aws.com", "instanceType");
 //
 // A device is kept once for all nodes that publish the same one (DeviceTemplate); so is the list of
-// a node's devices (NodeTemplate). An attribute with one value on every device of the node that
-// has it is kept once per node (a slot), not per device. What differs from node to node stays with
-// the node, in slots of its own: by nature (UltraServer, network layers, capacity block) and
-// whatever turned out to (serial numbers, ids of groups: more than kSharedValuesMax values in the
-// fleet). All else makes up its NodeFamily. So 13 million devices on 62,500 nodes of one kind cost
-// a few hundred bytes per node, whatever a driver publishes, and a selector that reads no node's
-// own slot is evaluated once per family.
+// a node's devices (NodeTemplate). An attribute with one value on every device of the node that has
+// it is kept once per node (a slot), not per device. An attribute that differs from node to node is
+// kept with the node, in slots of its own: attributes that differ by nature (UltraServer, network
+// layers, capacity block) and those that turn out to (serial numbers, ids of groups: more than
+// kSharedValuesMax values in the fleet). All else makes up its NodeFamily. So 13 million devices on
+// 62,500 nodes of one kind cost a few hundred bytes per node, whatever a driver publishes, and a
+// selector that reads no node's own slot is evaluated once per family.
 //
-// Scope: what is published. What is free is in cluster.h.
+// Scope: what is published. cluster.h knows what is free.
 //
 // Thread safety: Inventory belongs to one thread; what it returns is immutable.
 
@@ -46,17 +46,17 @@ enum class DeviceKind : std::uint8_t {
   kChip,   // resourceType neuron_device
   kNode,   // neuron_node: all chips of a member of an UltraServer
   kCore,   // neuron_core: a logical core
-  kOther,  // not ours to place
+  kOther,  // not placed by us
 };
 
-// What a device stands for, from its attributes (docs/design/0001-seams.md; AWS's own slices have
-// no tahoma.dev attributes and are read by deviceId).
+// The hardware that a device represents, read from its attributes (docs/design/0001-seams.md; AWS's
+// own slices have no tahoma.dev attributes and are read by deviceId).
 struct DeviceRole {
   DeviceKind kind = DeviceKind::kOther;
   std::uint8_t chip = 0;   // kChip, kCore
   std::uint8_t lnc = 0;    // kCore: 1 or 2
   std::uint8_t core = 0;   // kCore: logical index in its chip
-  std::uint8_t cores = 0;  // kCore: its physical cores, as bits of the chip
+  std::uint8_t cores = 0;  // kCore: its physical cores, as bits of the chip's
 
   friend bool operator==(const DeviceRole&, const DeviceRole&) = default;
 };
@@ -64,7 +64,7 @@ struct DeviceRole {
 DeviceRole RoleOf(const Device& device);
 
 struct DeviceTemplate {
-  // An attribute that the node keeps.
+  // An attribute that the node keeps for its devices.
   struct Slot {
     std::uint16_t slot = 0;
     std::uint16_t position = 0;  // in the slot's values
@@ -85,16 +85,16 @@ struct NodeTemplate {
   static constexpr std::uint16_t kNone = 0xffff;
 
   std::vector<QualifiedName> slot_names;
-  std::vector<bool> own_slot;  // by slot: each node keeps its values, its family does not
+  std::vector<bool> own_slot;  // by slot: each node, not its family, keeps the values
   std::vector<std::shared_ptr<const DeviceTemplate>> devices;
   absl::flat_hash_map<std::string, std::uint16_t> by_name;
   std::array<std::uint16_t, kChipsPerNode> chips;
   std::uint16_t whole_node = kNone;
-  // By chip, lnc - 1, logical core.
+  // Devices by chip, lnc - 1 and logical core.
   std::array<std::array<std::array<std::uint16_t, kCoresPerChip>, 2>, kChipsPerNode> cores;
-  std::uint16_t chip_mask = 0;  // chips that a device stands for: their own, a core, the whole node
+  std::uint16_t chip_mask = 0;  // chips that a device represents: their own, a core, the whole node
   std::uint16_t healthy_mask =
-      0;                 // without a taint that keeps work away, but for tahoma.dev/managed
+      0;                 // those without a taint that keeps work away, except tahoma.dev/managed
   torus::LinkMask down;  // from linksDown, in the node's own 4x4 (z: both directions apart)
   std::uint16_t down_z_minus = 0;  // chips whose link towards the previous node is down
 };
@@ -106,29 +106,29 @@ struct NodeFamily {
   const hw::InstanceType* type = nullptr;  // nullptr when not in the catalogue
 };
 
-// One value for all devices that have the attribute or, where they differ, one for each of them.
+// The values of an attribute: one for all devices that have it or, where they differ, one for each.
 using SlotValues = std::vector<AttributeValue>;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
-// What a member of an UltraServer has elected with the others, from tahoma.dev/ultraserverModes and
-// /ultraserverMode.
+// The modes that a member of an UltraServer has elected with the others, from
+// tahoma.dev/ultraserverModes and /ultraserverMode.
 struct ElectedModes {
   bool running = false;  // "busy": an election has no result yet
   std::vector<hw::UltraServerMode> offered;
-  hw::UltraServerMode chosen = hw::UltraServerMode::kUnset;  // until all cores are released
+  hw::UltraServerMode chosen = hw::UltraServerMode::kUnset;  // kept until all cores are released
 
   bool Offers(hw::UltraServerMode mode) const;
 
   friend bool operator==(const ElectedModes&, const ElectedModes&) = default;
 };
 
-// What is known about a node: its Node object and the slices of our driver's pool.
+// The facts about a node: its Node object and the slices of our driver's pool.
 struct NodeFacts {
   std::string name;
-  std::string pool;  // of our driver; its name is the node's unless someone chose otherwise
+  std::string pool;  // our driver's; its name is the node's unless someone chose otherwise
   Labels labels;
-  std::vector<Taint> taints;  // of the Node, not of devices
+  std::vector<Taint> taints;  // taints of the Node, not of devices
   bool schedulable = true;    // not cordoned
   bool ready = true;          // false: its condition Ready is not True
   std::vector<Device> devices;
@@ -151,7 +151,7 @@ struct Node {
   std::uint8_t z = 0;
   std::optional<ElectedModes> elected;  // nullopt: it takes part in no election, or does not say
 
-  // Whether pods may be placed on it, as far as its taints and labels let them.
+  // Returns whether pods may be placed on it, as far as its taints and labels let them.
   bool schedulable() const { return ready && !cordoned; }
   const Device& device(std::uint16_t index) const {
     return family->devices->devices[index]->device;
@@ -160,16 +160,18 @@ struct Node {
     return family->devices->devices[index]->role;
   }
 
-  // What a device of that name stands for, also when it is not published now: what is held does not
-  // become free when its node publishes less.
+  // Returns the role of a device of that name, also when it is not published now: a held device
+  // does not become free when its node publishes less.
   DeviceRole RoleNamed(const std::string& device) const;
-  // The node's chips that a device of that name stands for; of a logical core, the one it is on.
+  // Returns the node's chips that a device of that name represents; for a logical core, the chip it
+  // is on.
   std::uint16_t ChipsNamed(const std::string& device) const;
 
-  // The value of an attribute as published; nullptr when the device does not have it, or for kNone.
+  // Returns an attribute's value as published; nullptr when the device does not have it, or for
+  // kNone.
   const AttributeValue* Lookup(std::uint16_t device, std::string_view domain,
                                std::string_view id) const;
-  // All attributes of a device, as published, in no particular order.
+  // Returns all attributes of a device as published, in no particular order.
   std::vector<Attribute> Attributes(std::uint16_t device) const;
 };
 
@@ -195,7 +197,7 @@ class Inventory {
  public:
   std::shared_ptr<const Node> Intern(NodeFacts facts);
 
-  // Distinct templates and families alive, for metrics and tests.
+  // Returns the number of distinct templates and families alive, for metrics and tests.
   std::size_t device_templates() const;
   std::size_t node_templates() const;
   std::size_t families() const;
@@ -204,8 +206,9 @@ class Inventory {
   template <typename T>
   using Pool = absl::flat_hash_map<std::size_t, std::vector<std::weak_ptr<const T>>>;
 
-  // The values that an attribute has, by their hash, each with a family that has it. What a node
-  // published and no longer does counts for nothing; what is the nodes' own once remains so.
+  // The values that an attribute has, by their hash, each with a family that has it. A value that
+  // no node publishes any more does not count; an attribute that has become the nodes' own remains
+  // so.
   struct Seen {
     bool own = false;
     absl::flat_hash_map<std::size_t, std::weak_ptr<const NodeFamily>> values;
@@ -218,10 +221,10 @@ class Inventory {
   SlotsByName MakeSlots(std::map<QualifiedName, SlotValues> by_name, NodeTemplate& all,
                         NodeFamily& family, Node& node, Published& published);
   bool IsOwn(const QualifiedName& name) const;
-  // Counts what the node published that is not the nodes' own yet.
+  // Counts the values that the node publishes, of attributes that are not the nodes' own yet.
   void Count(const Published& published, const std::shared_ptr<const NodeFamily>& family);
 
-  // Every so often, forgets hashes of which nothing is alive.
+  // Every so often, forgets hashes of values that no live family has.
   void SweepSometimes();
   template <typename T>
   static std::size_t Alive(const Pool<T>& pool);

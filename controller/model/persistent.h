@@ -1,4 +1,4 @@
-// A vector and a hash map whose copies are cheap and share what did not change.
+// A vector and a hash map whose copies are cheap and share the parts that did not change.
 //
 //   PersistentVector<int> a;
 //   a.PushBack(1);
@@ -29,7 +29,7 @@
 
 namespace tahoma::controller {
 
-// Says which parts one container may change in place: those it made since it was last copied.
+// Tells which parts a container may change in place: those that it made since it was last copied.
 // Copying takes that right from both sides. (A use_count() of one would say the same, but it is
 // read without ordering and so cannot tell that another thread's last read is over.)
 class EditRight {
@@ -66,7 +66,7 @@ class PersistentVector {
     return root_[index / kSpan]->leaves[index % kSpan / kLeaf]->items[index % kLeaf];
   }
 
-  // For writing: copies what another vector shares.
+  // Returns an element for writing; copies the part that another vector shares.
   T& Mutable(std::size_t index) {
     TAHOMA_CHECK(index < size_);
     return Own(Own(root_[index / kSpan]).leaves[index % kSpan / kLeaf]).items[index % kLeaf];
@@ -111,7 +111,8 @@ class PersistentVector {
     std::array<std::shared_ptr<Leaf>, kBranch> leaves;
   };
 
-  // The part behind `pointer`, made or copied first unless it is already this vector's own.
+  // Returns the part behind `pointer`, which is made or copied first unless it is this vector's
+  // own.
   template <typename Part>
   Part& Own(std::shared_ptr<Part>& pointer) {
     if (pointer == nullptr || pointer->owner != right_.id()) {
@@ -126,13 +127,13 @@ class PersistentVector {
   std::size_t size_ = 0;
 };
 
-// Unordered. Sharded, so that a change copies about size/4096 entries.
+// A hash map without order. It is sharded, so that a change copies about size/4096 entries.
 template <typename K, typename V>
 class PersistentMap {
  public:
   std::size_t size() const { return size_; }
 
-  // nullptr when absent. Valid until this map is changed.
+  // Returns nullptr when absent. The pointer is valid until this map is changed.
   template <typename Q>
   const V* Find(const Q& key) const {
     if (shards_.empty()) return nullptr;
@@ -142,13 +143,13 @@ class PersistentMap {
     return found == shard->entries.end() ? nullptr : &found->second;
   }
 
-  // Adds or replaces.
+  // Adds or replaces an entry.
   void Put(const K& key, V value) {
     auto& entries = Writable(ShardOf(key)).entries;
     if (entries.insert_or_assign(key, std::move(value)).second) ++size_;
   }
 
-  // Whether it was there.
+  // Removes an entry. Returns whether it was there.
   template <typename Q>
   bool Erase(const Q& key) {
     if (Find(key) == nullptr) return false;
@@ -178,7 +179,7 @@ class PersistentMap {
   }
 
   Shard& Writable(std::size_t index) {
-    // Made with the first entry: an empty map is made once per step of the core.
+    // The shards are made with the first entry: an empty map is made once per step of the core.
     while (shards_.size() < kShards) shards_.PushBack(nullptr);
     std::shared_ptr<Shard>& shard = shards_.Mutable(index);
     if (shard == nullptr || shard->owner != right_.id()) {

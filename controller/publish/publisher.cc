@@ -11,7 +11,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::size_t kBatch = 16;
-// Names of events whose count is kept; when full, counting begins anew.
+// How many events' counts are kept; when full, counting begins anew.
 constexpr std::size_t kToldMost = 16'384;
 
 ApiResult ReadOrFail(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
@@ -81,8 +81,8 @@ void Publisher::Work(std::atomic<std::int64_t>& busy_since) {
   }
 }
 
-// A mistake in one write must cost neither the others nor this thread: its run is told that the
-// write failed, and it is tried again or undone as after any failure.
+// Sends the writes. A mistake in one write must cost neither the others nor this thread: its run is
+// told that the write failed, and it is tried again or undone as after any failure.
 void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   std::vector<kube::Request> requests;
   std::vector<const ApiWrite*> sent;
@@ -133,11 +133,11 @@ bool Publisher::TrySendEvent(const EventNote& event) {
     SendEvent(event);
     return true;
   } catch (const std::exception&) {
-    return false;  // one event's mistake must not end the thread of all
+    return false;  // one event's mistake must not end the thread
   }
 }
 
-// Best effort: an event that cannot be written is gone.
+// Sends one event, best effort: an event that cannot be written is lost.
 void Publisher::SendEvent(const EventNote& event) {
   if (told_.size() >= kToldMost) told_.clear();
   const std::string name = EventName(event);
@@ -149,7 +149,7 @@ void Publisher::SendEvent(const EventNote& event) {
     if (answer.ok() && outcome != kube::Outcome::kNotFound) return;
   }
   const auto answer = transport_.Send(RenderEvent(event, name, count));
-  // Told before this program started.
+  // The event was sent before this program started.
   if (kube::OutcomeOf(kube::StatusOf(answer)) == kube::Outcome::kConflict) {
     count = std::max(count, 2);
     (void)transport_.Send(RenderEventRepeat(event, name, count));

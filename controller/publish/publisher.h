@@ -1,11 +1,11 @@
-// Carries out the core's API writes on a bounded pool of threads.
+// Sends the core's API writes on a bounded pool of threads.
 //
 //   Publisher publisher(transport, clock, options, parsers,
 //                       [&](ApiResult result) { queue.Push(std::move(result)); });
 //   publisher.Publish(std::move(out.writes));
 //
-// Every write of the protocol is answered by one result. Events are told by one thread of their
-// own, at most `events_per_second` of them, equal ones counted on the same object; what is more is
+// Every write of the protocol is answered by one result. A thread of their own sends the events, at
+// most `events_per_second` of them, equal ones counted on the same object; events beyond that are
 // dropped and counted.
 //
 // Thread safety: Publish and dropped_events from any thread; the sink is called from the pool's.
@@ -32,8 +32,8 @@ namespace tahoma::controller {
 
 struct PublisherOptions {
   int threads = 8;
-  // Writes that a thread sends together (kube::Transport::SendAll). With one, those of a gang are
-  // spread over the threads.
+  // How many writes a thread sends together (kube::Transport::SendAll). With one, the writes of a
+  // gang are spread over the threads.
   std::size_t together = 1;
   // Never full in practice: Core bounds the runs in flight. A full queue would make the core wait.
   std::size_t queue = 1U << 22U;
@@ -52,12 +52,12 @@ class Publisher {
   // `transport` and `clock` must outlive it.
   Publisher(kube::Transport& transport, const Clock& clock, const PublisherOptions& options,
             AnswerParsers parsers, Sink sink);
-  // Finishes the requests that are being sent; what is queued is given up.
+  // Finishes the requests that are being sent and gives up the queued ones.
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
-  // Waits when the queue is full.
+  // Queues the writes; waits when the queue is full.
   void Publish(std::vector<ApiWrite> writes);
   std::uint64_t dropped_events() const { return dropped_; }
   // Returns how long the oldest request of the commit sequence has been waiting for its answer.
@@ -82,12 +82,12 @@ class Publisher {
   BoundedQueue<ApiWrite> events_;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> dropped_ = 0;
-  // Only the event thread.
+  // Used by the event thread only.
   double tokens_ = 0;
   MonotonicTime refilled_{};
-  absl::flat_hash_map<std::string, int> told_;  // event name -> count
-  // For each thread the monotonic nanosecond at which it sent the request that it waits for; 0:
-  // none.
+  absl::flat_hash_map<std::string, int> told_;  // by event name: its count
+  // For each thread the monotonic nanosecond at which it sent the request that it waits for; 0 when
+  // it waits for none.
   std::vector<std::atomic<std::int64_t>> busy_since_;
   std::vector<std::thread> threads_;
 };

@@ -10,7 +10,7 @@ void CommitsInFlight::Start() {
 void CommitsInFlight::Answer(const absl::Status& status) {
   const MutexLock lock(mutex_);
   failure_.Update(status);
-  // Under the lock: after it, the one who waits may be gone.
+  // Notifies under the lock: after it, the waiting thread's object may be gone.
   if (--unanswered_ == 0) answered_.NotifyOne();
 }
 

@@ -6,7 +6,7 @@
 //   …                                            // more of them
 //   TAHOMA_RETURN_IF_ERROR(flight.Land());       // all are on disk
 //
-// Thread safety: Start and Land are of one thread, Answer of any.
+// Thread safety: one thread calls Start and Land, any thread Answer.
 
 #pragma once
 
@@ -23,11 +23,11 @@ class CommitsInFlight {
   CommitsInFlight(const CommitsInFlight&) = delete;
   CommitsInFlight& operator=(const CommitsInFlight&) = delete;
 
-  // Counts one commit as sent; one Answer will follow.
+  // Counts one commit as sent; exactly one Answer follows.
   void Start();
   void Answer(const absl::Status& status);
 
-  // Waits until all are answered. The first failure of any, ever.
+  // Waits until all are answered. Returns the first failure since the beginning.
   absl::Status Land();
 
  private:

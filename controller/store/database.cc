@@ -36,8 +36,9 @@ absl::Status FromRocks(const rocksdb::Status& status) {
   return Unavailable("{}", status.ToString());
 }
 
-// RocksDB holds fcntl's write lock on LOCK, so the system can name the process. Must not be asked
-// about a lock of our own process: closing any descriptor of the file would release it (POSIX).
+// Returns the process that holds the lock. RocksDB holds fcntl's write lock on LOCK, so the system
+// can name it. Must not be asked about a lock of our own process: closing any descriptor of the
+// file would release it (POSIX).
 std::optional<int> LockHolder(const std::string& lock_file) {
   const int fd = ::open(lock_file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
@@ -62,8 +63,8 @@ absl::Status InUse(const std::string& dir, std::string_view reason) {
 }
 
 // Keeps RocksDB from recovering by itself: after a full disk it would flush and go on, in a thread
-// of its own that lives on while the database is closed. Store::Recover settles what a failed
-// commit has left.
+// of its own that outlives the database's closing. Store::Recover settles what a failed commit has
+// left.
 class Listener : public rocksdb::EventListener {
  public:
   explicit Listener(std::function<void()> on_tables_changed)
@@ -84,9 +85,9 @@ class Listener : public rocksdb::EventListener {
   const std::function<void()> on_tables_changed_;
 };
 
-// RocksDB's warnings, as lines of our log. Its own file, LOG in the folder, is not written: after a
-// write to that file has failed, as on a full disk, RocksDB 7.8 ends in an assertion when it writes
-// or closes it again.
+// Passes RocksDB's warnings on as lines of our log. Its own file, LOG in the folder, is not
+// written: after a failed write to that file, as on a full disk, RocksDB 7.8 ends in an assertion
+// when it writes or closes it again.
 class Warnings : public rocksdb::Logger {
  public:
   explicit Warnings(std::function<void(const std::string&)> log)
@@ -109,10 +110,10 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   rocksdb::DBOptions db;
   db.env = env;
   db.create_if_missing = options.create;
-  db.create_missing_column_families = true;  // a start that was ended while it created them
+  db.create_missing_column_families = true;  // for a start that was ended while it created them
   db.paranoid_checks = true;
   db.track_and_verify_wals_in_manifest = true;
-  // Unfinished writes were cut off before (log_check.h): whatever is left must be whole.
+  // Unfinished writes were cut off before (log_check.h): the rest must be whole.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
   db.max_total_wal_size = 256UL << 20U;
   db.max_background_jobs = 2;
@@ -148,7 +149,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> Columns(bool single_threaded) {
   return columns;
 }
 
-// Null: RocksDB's own.
+// Returns the environment; null for RocksDB's own.
 std::unique_ptr<rocksdb::Env> EnvOf(const Database::Options& options) {
   return options.file_system ? rocksdb::NewCompositeEnv(options.file_system) : nullptr;
 }

@@ -3,13 +3,13 @@
 //   TAHOMA_ASSIGN_OR_RETURN(const auto database, Database::Open({.dir = dir, .create = true}));
 //   TAHOMA_RETURN_IF_ERROR(database->Write(operations));
 //
-// Errors are the bare reasons: kDataLoss for damage, kFailedPrecondition for a folder that is not
-// ours to open, kUnavailable for what the system refuses. The Store adds whose they are.
+// Errors are bare reasons: kDataLoss for damage, kFailedPrecondition for a folder that we must not
+// open, kUnavailable for what the system refuses. The Store adds which folder they are about.
 //
 // Scope: how RocksDB is set up and called. When to write, and what follows a failure, is the
 // Store's business.
 //
-// Thread safety: any thread. Closed when the last owner has gone.
+// Thread safety: any thread. The folder is closed when the last owner has gone.
 
 #pragma once
 
@@ -39,10 +39,10 @@ class Database {
  public:
   struct Options {
     std::string dir;
-    std::shared_ptr<rocksdb::FileSystem> file_system = nullptr;  // null: the machine's
-    bool single_threaded = false;                                // StoreOptions
+    std::shared_ptr<rocksdb::FileSystem> file_system = nullptr;  // null: the machine's own
+    bool single_threaded = false;                                // as StoreOptions::single_threaded
     bool create = false;
-    // Called when tables were written, from RocksDB's threads; must be short.
+    // Called from RocksDB's threads after tables were written; must be short.
     std::function<void()> on_tables_changed = nullptr;
     // Called with RocksDB's warnings, a line each, from any thread.
     std::function<void(const std::string& line)> log = nullptr;
@@ -52,20 +52,20 @@ class Database {
 
   // Fails when another process has the folder open, naming it, before anything is touched.
   static absl::Status CheckUnused(const Options& options);
-  // The sequence number of the newest change, read without any change in the folder.
+  // Returns the sequence number of the newest change, without changing anything in the folder.
   static absl::StatusOr<std::uint64_t> NewestSequence(const Options& options);
   static absl::StatusOr<std::shared_ptr<Database>> Open(Options options);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // All of them or none, on disk. After an error it is unknown which, but until it is closed the
-  // database shows none of them.
+  // Writes all operations or none to the disk. After an error it is unknown which, but until the
+  // database is closed it shows none of them.
   absl::Status Write(const Operations& operations);
-  // The sequence number of the newest change.
+  // Returns the sequence number of the newest change.
   std::uint64_t sequence() const;
 
-  // The state of one moment, while it lives.
+  // The state of one moment, kept as long as the object lives.
   class Moment {
    public:
     explicit Moment(std::shared_ptr<Database> database);
@@ -74,7 +74,7 @@ class Database {
     Moment& operator=(const Moment&) = delete;
 
     std::uint64_t sequence() const;
-    // As Database::Scan.
+    // Does the same as Database::Scan.
     absl::Status Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const;
 
    private:
@@ -82,7 +82,7 @@ class Database {
     const rocksdb::Snapshot* const snapshot_;
   };
 
-  // kNotFound when there is no such key.
+  // Returns the value; kNotFound when there is no such key.
   absl::StatusOr<std::string> Get(Keyspace keyspace, std::string_view key) const;
   // Visits the keys from `from` on, in byte order, until `visit` returns false.
   absl::Status Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const;

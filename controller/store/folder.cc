@@ -24,7 +24,7 @@ void Narrow(const std::string& path, mode_t mode, std::vector<std::string>& note
                   found.st_mode & 07777U, std::strerror(errno)));
 }
 
-// A file that only a folder with content has.
+// Returns a file that only a folder with content has.
 std::string AnyContent(const std::string& dir) {
   std::error_code error;
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {

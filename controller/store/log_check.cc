@@ -40,7 +40,7 @@ struct Fragment {
   std::string_view payload;
 };
 
-// The fragment at `at`; nothing when there is none that can be read.
+// Returns the fragment at `at`; nullopt when none can be read there.
 std::optional<Fragment> FragmentAt(std::string_view log, std::size_t at) {
   const std::size_t room = std::min(log.size(), (at / kBlock + 1) * kBlock) - at;
   if (room < kHeader) return std::nullopt;
@@ -53,13 +53,13 @@ std::optional<Fragment> FragmentAt(std::string_view log, std::size_t at) {
   return Fragment{type, log.substr(at + kHeader, length)};
 }
 
-// The rest of a block that is too short for a header is not used.
+// Skips the rest of a block that is too short for a header: it is not used.
 std::size_t SkipPadding(std::size_t at) {
   const std::size_t left = kBlock - at % kBlock;
   return left < kHeader ? at + left : at;
 }
 
-// Whether a record begins at or behind `at`, wherever that is in a block.
+// Returns whether a record begins at or behind `at`, wherever that is in a block.
 bool AnyRecordBehind(std::string_view log, std::size_t at) {
   while (at < log.size()) {
     const std::optional<Fragment> fragment = FragmentAt(log, at);
@@ -114,7 +114,7 @@ class Mapped {
   std::size_t size_ = 0;
 };
 
-// The folder's logs by number, which is their order.
+// Returns the folder's logs by number, which is their order.
 absl::StatusOr<std::vector<std::filesystem::path>> LogsOf(const std::string& dir) {
   std::vector<std::pair<std::uint64_t, std::filesystem::path>> logs;
   std::error_code error;
@@ -149,7 +149,7 @@ LogEnd ReadLog(std::string_view log, const std::function<void(const LogRecord&)>
       return end;
     }
     if (starts) begin = at;
-    // Its head is all that is of interest, and may lie in two fragments.
+    // Only the record's head is needed, which may lie in two fragments.
     if (starts) joined.clear();
     joined += fragment->payload.substr(0, kRecordHead);
     at = SkipPadding(at + kHeader + fragment->payload.size());

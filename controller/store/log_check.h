@@ -5,9 +5,9 @@
 //   if (found.last_sequence < acknowledged) …   // a log was cut or removed
 //   TAHOMA_RETURN_IF_ERROR(CutTails(found));    // what no commit was acknowledged for
 //
-// A commit is one record, and the next begins only when it is synced. So a record that cannot be
-// read and that no other record follows may be a write that never ended; where a record follows,
-// the unreadable one had been acknowledged. RocksDB cannot tell: it stops at a checksum that does
+// A commit is one record, and the next begins only when it is synced. So an unreadable record that
+// no other record follows may be a write that never ended; where a record follows, the unreadable
+// one had been acknowledged. RocksDB cannot tell the two apart: it stops at a checksum that does
 // not fit, or it takes everything from there on for lost.
 //
 // Format: https://github.com/facebook/rocksdb/wiki/Write-Ahead-Log-File-Format, blocks of 32 KiB,
@@ -32,37 +32,38 @@
 
 namespace tahoma::controller {
 
-// One log's text. Tells `visit` each whole record, in order, until it returns false.
+// A record, by its place in a log.
 struct LogRecord {
-  std::uint64_t begin = 0;  // where it lies in the file
+  std::uint64_t begin = 0;  // its place in the file
   std::uint64_t end = 0;
-  std::uint64_t sequence = 0;  // of its first change
+  std::uint64_t sequence = 0;  // sequence number of its first change
   std::uint32_t changes = 0;
 };
 struct LogEnd {
-  std::uint64_t whole = 0;  // up to here are whole records
-  bool clean = true;        // and there is nothing else
-  bool goes_on = false;     // not clean: a record begins behind what cannot be read
+  std::uint64_t whole = 0;  // whole records end here
+  bool clean = true;        // and nothing follows them
+  bool goes_on = false;     // not clean: a record begins behind the unreadable bytes
 };
+// Tells `visit` each whole record of the log's text, in order. Returns how far it can be read.
 LogEnd ReadLog(std::string_view log, const std::function<void(const LogRecord&)>& visit);
 
 struct LogsFound {
-  // The sequence number of the last change in any log; nothing when no log has a record.
+  // The sequence number of the last change in any log; nullopt when no log has a record.
   std::optional<std::uint64_t> last_sequence;
-  // Logs that end with an incomplete write.
+  // A log that ends with an incomplete write.
   struct Tail {
     std::string path;
     std::uint64_t whole = 0;
     std::uint64_t bytes = 0;  // behind `whole`
   };
   std::vector<Tail> tails;
-  std::uint64_t bytes = 0;  // of all logs
+  std::uint64_t bytes = 0;  // in all logs together
 };
 
-// kDataLoss when a record that a later one follows cannot be read or is missing.
+// Reads all logs. kDataLoss when a record that a later one follows cannot be read or is missing.
 absl::StatusOr<LogsFound> CheckLogs(const std::string& dir);
 
-// Cuts the tails off, and syncs.
+// Cuts the incomplete writes off and syncs the logs.
 absl::Status CutTails(const LogsFound& found);
 
 }  // namespace tahoma::controller

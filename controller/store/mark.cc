@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view kHead = "tahoma-store-mark 1\n";
 
-// Always of one length, so that it is replaced where it lies, within one sector of the disk.
+// Returns a text of constant length, so that it is replaced in place, within one sector of the
+// disk.
 std::string TextOf(const Mark& mark) {
   std::string text = fmt::format("{}sequence {:020}\nmanifest {:020} {:020}\n", kHead,
                                  mark.sequence, mark.manifest, mark.manifest_bytes);

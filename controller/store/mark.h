@@ -25,16 +25,16 @@
 namespace tahoma::controller {
 
 struct Mark {
-  std::uint64_t sequence = 0;        // of the last change that was acknowledged
-  std::uint64_t manifest = 0;        // number of RocksDB's manifest,
-  std::uint64_t manifest_bytes = 0;  // and how long it was at least
+  std::uint64_t sequence = 0;        // number of the last acknowledged change
+  std::uint64_t manifest = 0;        // number of RocksDB's manifest
+  std::uint64_t manifest_bytes = 0;  // its least length
 
   friend bool operator==(const Mark&, const Mark&) = default;
 };
 
 inline constexpr const char* kMarkName = "ACKNOWLEDGED";
 
-// Reads the mark; nothing when there is no such file, kDataLoss when it is malformed.
+// Reads the mark; nullopt when there is no such file, kDataLoss when it is malformed.
 absl::StatusOr<std::optional<Mark>> ReadMark(const std::string& dir);
 
 class MarkFile {
@@ -46,14 +46,14 @@ class MarkFile {
   MarkFile& operator=(MarkFile&& other) noexcept;
   ~MarkFile();
 
-  // Best effort: an older mark is as true, it only notices less.
+  // Replaces the mark, best effort: an older mark is also true, it only notices less.
   void Note(const Mark& mark);
 
  private:
   int fd_ = -1;
 };
 
-// The number and the size of the manifest that CURRENT names; kDataLoss when there is none.
+// Returns the number and the size of the manifest that CURRENT names; kDataLoss when there is none.
 absl::StatusOr<Mark> ManifestOf(const std::string& dir);
 
 }  // namespace tahoma::controller

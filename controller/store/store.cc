@@ -15,7 +15,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::string_view kFormatKey = "format";
-// The bytes that RocksDB writes to open a folder, beside a copy of the contents of its logs.
+// The bytes that RocksDB writes to open a folder, beside a copy of its logs.
 constexpr std::uint64_t kRoomToOpen = 4UL << 20U;
 
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
@@ -120,7 +120,7 @@ absl::Status Store::OpenDatabase() {
     }
   }
   const MutexLock lock(mutex_);
-  // Only a store with content can be less than it was.
+  // Only a store with content can have lost some of it.
   unmarked_ = !found->is_new && !found->mark;
   database_ = *std::move(opened);
   return absl::OkStatus();
@@ -137,7 +137,7 @@ absl::Status Store::BeginMark(const Database& database) {
   return absl::OkStatus();
 }
 
-// Runs before anything in the folder is changed.
+// Compares the folder with its mark, before anything in it is changed.
 absl::Status Store::CheckExtent(const Mark& mark,
                                 std::optional<std::uint64_t> newest_in_logs) const {
   std::uint64_t newest = 0;
@@ -329,7 +329,7 @@ void Store::NoteAcknowledged(const Database& database) {
   mark_file_.Note(mark_);
 }
 
-// `database` shows none of what failed, so that it still tells what there was before.
+// Stops the store. `database` shows none of the failed operations, so it still has the old values.
 void Store::Fail(const Database& database, const Database::Operations& operations,
                  const absl::Status& why) {
   absl::StatusOr<WriteBatch> undo = UndoOf(database, operations);
@@ -345,11 +345,12 @@ void Store::Fail(const Database& database, const Database::Operations& operation
   }
 }
 
-// RocksDB may end in an assertion when the disk fills up while it opens a folder.
+// Fails when the disk has no room to open the folder: RocksDB may end in an assertion when the disk
+// fills up meanwhile.
 absl::Status Store::CheckRoom(std::uint64_t log_bytes) const {
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(options_.dir, error);
-  if (error) return absl::OkStatus();  // opening says what is wrong
+  if (error) return absl::OkStatus();  // opening reports what is wrong
   const std::uint64_t needed = log_bytes + kRoomToOpen;
   if (space.available >= needed) return absl::OkStatus();
   return Unavailable("no space left: {} bytes are free on its disk, at least {} are needed",

@@ -45,15 +45,16 @@ namespace tahoma::controller {
 
 struct StoreOptions {
   std::string dir = {};
-  // Tests and the simulator put a fault-injecting file system here; null is the machine's own.
+  // The file system of RocksDB, null for the machine's own. Tests and the simulator inject faults
+  // here.
   std::shared_ptr<rocksdb::FileSystem> file_system = nullptr;
-  // True: every commit happens inside the calling thread and RocksDB never flushes or compacts on
-  // its own, so that a run repeats exactly. For simulations; a long-lived store would only grow.
-  // After a failure it comes back only when Recover is called.
+  // Makes every commit happen inside the calling thread, without RocksDB's own flushes and
+  // compactions, so that a run repeats exactly. For simulations; a long-lived store would only
+  // grow. After a failure the store recovers only when Recover is called.
   bool single_threaded = false;
-  // The folder is the only copy of what it holds, as in standalone mode. So an empty folder where
-  // there was a store is refused, by a file beside it (DIR.created), and messages say to restore a
-  // backup. Otherwise, as in a cluster, they say to begin with an empty folder.
+  // Says that the folder is the only copy of its content, as in standalone mode. Then an empty
+  // folder where there was a store is refused, by a file beside it (DIR.created), and messages say
+  // to restore a backup. Otherwise, as in a cluster, they say to begin with an empty folder.
   bool only_copy = false;
   // The time from a failure, or an attempt to recover, to the next attempt.
   std::chrono::milliseconds retry_every = std::chrono::seconds(1);
@@ -65,40 +66,41 @@ class Store {
  public:
   // The version of everything in docs/formats/store.md. A folder of another version is refused.
   static constexpr std::string_view kFormat = "1";
-  // A key of Keyspace::kMeta that is there while a backup is being restored into the folder, which
-  // is refused by Open as long as it is.
+  // The key of Keyspace::kMeta that exists while a backup is being restored into the folder. Open
+  // refuses a folder that has it.
   static constexpr std::string_view kRestoringKey = "restoring";
   // Committers wait when this much is queued and not yet on disk.
   static constexpr std::size_t kQueuedBytesMax = 64UL << 20U;
 
-  // Creates the folder when there is none; it becomes its owner's alone. Fails with
+  // Opens the folder, and creates it when there is none; it becomes its owner's alone.
   // kFailedPrecondition when another process has it open (naming the folder and, if the system
   // tells, the process) or its format is not ours, kDataLoss when its content is damaged or less
   // than it was, kUnavailable when the file system refuses.
   static absl::StatusOr<std::unique_ptr<Store>> Open(StoreOptions options);
 
-  // Finishes what is queued, then closes. Callbacks of queued commits are called before it returns.
+  // Finishes the queued commits and calls their callbacks, then closes.
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Returns when the batch is on disk. On an error the store has stopped (see above); should the
-  // program end before it comes back, it is unknown whether the batch is on disk. An empty batch
+  // Returns when the batch is on disk. After an error the store has stopped (see above); should the
+  // program end before it recovers, it is unknown whether the batch is on disk. An empty batch
   // succeeds once everything queued before it is on disk.
   absl::Status Commit(WriteBatch batch);
 
-  // Commits, and answers by calling `done`. Calls of `done` come in the order of the calls of
-  // CommitAsync, one at a time, from the store's thread (single_threaded: before CommitAsync
-  // returns). `done` must be short and must not commit.
+  // Commits without waiting and answers by calling `done`. The calls of `done` come in the order of
+  // the calls of CommitAsync, one at a time, from the store's thread (single_threaded: before
+  // CommitAsync returns). `done` must be short and must not commit.
   using Done = std::function<void(const absl::Status&)>;
   void CommitAsync(WriteBatch batch, Done done);
 
-  // Called after the answers of each group of commits that reached the disk together, from their
-  // thread; for what is worth doing once for all of them. Null: nothing, and when this returns the
-  // one before is not called any more.
+  // Sets what is called after the answers of each group of commits that reached the disk together,
+  // from their thread; for work that is worth doing once for all of them. Null: nothing. When this
+  // returns the earlier function is not called any more.
   void SetAfterGroup(std::function<void()> after);
 
-  // kNotFound when there is no such key. Sees commits that were acknowledged before the call.
+  // Returns the value; kNotFound when there is no such key. Sees commits that were acknowledged
+  // before the call.
   absl::StatusOr<std::string> Get(Keyspace keyspace, std::string_view key) const;
 
   // Visits the keys that begin with `prefix`, from `from` on (empty: from the first), in byte order
@@ -107,21 +109,22 @@ class Store {
   absl::Status Scan(Keyspace keyspace, std::string_view prefix, std::string_view from,
                     const Visit& visit) const;
 
-  // The state of now, for a reader that takes its time. While it lives, a store that has stopped
-  // cannot come back. kUnavailable when it has stopped.
+  // Returns the present state, for a reader that takes its time. While the state lives, a store
+  // that has stopped cannot recover. kUnavailable when it has stopped.
   absl::StatusOr<std::unique_ptr<Database::Moment>> Freeze() const;
 
   // Returns why the store takes no commits: kUnavailable while it tries to recover, another code
   // when it cannot and the program must end; OK while it takes commits.
   absl::Status health() const;
-  // The number of times that it has stopped taking commits.
+  // The number of times that the store has stopped taking commits.
   std::uint64_t failures() const { return failures_; }
 
-  // Tries to come back at once. The store's thread does it by itself; single_threaded: the caller.
+  // Tries to recover at once. The store's thread does it by itself; with single_threaded the caller
+  // must.
   absl::Status Recover();
 
-  // Whether the folder held a store that no mark told the extent of: of an earlier release, or one
-  // whose mark was removed to go on with less. Versions that were given out may be above it.
+  // Returns whether the folder held a store without a mark: one of an earlier release, or one whose
+  // mark was removed to go on with less. Versions that were given out may be above its newest.
   bool unmarked() const;
 
  private:
@@ -132,7 +135,7 @@ class Store {
 
   explicit Store(StoreOptions options);
   void Log(const std::string& line) const;
-  // Adds which store it is, and for damage what to do.
+  // Adds to an error which store it is about and, for damage, what to do.
   absl::Status Explain(const absl::Status& status) const;
   Database::Options DatabaseOptions() const;
   absl::Status OpenDatabase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -149,7 +152,7 @@ class Store {
   void Fail(const Database& database, const Database::Operations& operations,
             const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void Answer(const std::vector<Pending>& group, const absl::Status& status);
-  // What commits get after a failure.
+  // Returns the error that commits get after a failure.
   absl::Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Database> database() const;
 
@@ -167,15 +170,15 @@ class Store {
   std::atomic<std::uint64_t> failures_ = 0;
   bool unmarked_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // One writes to the folder at a time: the committer, single_threaded the caller, or Recover.
-  // Locked before mutex_.
+  // Held while somebody writes to the folder: the committer, with single_threaded the caller, or
+  // Recover. Locked before mutex_.
   Mutex write_mutex_;
   MarkFile mark_file_ ABSL_GUARDED_BY(write_mutex_);
   Mark mark_ ABSL_GUARDED_BY(write_mutex_);
   std::atomic<bool> tables_changed_ = false;
-  // After a failure; somebody may still be reading it.
+  // The database after a failure, while somebody may still be reading it.
   std::weak_ptr<Database> closed_ ABSL_GUARDED_BY(write_mutex_);
-  WriteBatch undo_ ABSL_GUARDED_BY(write_mutex_);  // takes back what failed
+  WriteBatch undo_ ABSL_GUARDED_BY(write_mutex_);  // takes back the failed commits
 
   Mutex after_group_mutex_;
   std::function<void()> after_group_ ABSL_GUARDED_BY(after_group_mutex_);

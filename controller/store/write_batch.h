@@ -48,7 +48,7 @@ class WriteBatch {
   void Delete(Keyspace keyspace, std::string key) {
     Add({Kind::kDelete, keyspace, std::move(key), {}, nullptr});
   }
-  // Every key in [from, to).
+  // Deletes every key in [from, to).
   void DeleteRange(Keyspace keyspace, std::string from, std::string to) {
     Add({Kind::kDeleteRange, keyspace, std::move(from), std::move(to), nullptr});
   }

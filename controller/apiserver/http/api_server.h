@@ -65,7 +65,7 @@ class ApiServer {
   // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
   absl::Status InstallCrd(std::string_view text);
 
-  // What the probes answer, here and over HTTP; the checks of /readyz are componentstatuses too.
+  // The probes, for here and for HTTP; the checks of /readyz are componentstatuses, too.
   const std::shared_ptr<rest::Probes>& probes() const { return probes_; }
 
   // Ends the waiting of all watches, for shutdown.

@@ -71,7 +71,7 @@ absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {
   return options.all ? DrawTopology(fleet.cluster, fleet.notes) : SummarizeTopology(fleet.cluster);
 }
 
-// What is wrong with the words of the command line; empty when nothing is.
+// Returns the mistake in the words of the command line; empty when there is none.
 std::string Mistake(const CtlOptions& options) {
   const bool topology = options.command == "topology";
   if (options.command == "why") {
