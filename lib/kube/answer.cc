@@ -32,7 +32,8 @@ void AddCauses(const json& details, ApiError& error) {
   }
 }
 
-// `retry_after` is the header's text; `body` what to show where there is no message.
+// Makes the error of a Status. `retry_after` is the header's text; `body` is shown where there is
+// no message.
 absl::Status MakeError(int code, const json& status, std::string_view retry_after,
                        std::string_view body) {
   const json* at = FindMember(status, "details");

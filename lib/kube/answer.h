@@ -30,7 +30,7 @@
 
 namespace tahoma::kube {
 
-// What a Status object said.
+// The content of a Status object.
 struct ApiError {
   struct Cause {
     std::string reason;
@@ -44,22 +44,23 @@ struct ApiError {
   std::optional<std::chrono::seconds> retry_after;
 };
 
-// Nothing when the error did not come from an API server.
+// Returns the API server's error; nullopt when the error did not come from one.
 std::optional<ApiError> ApiErrorOf(const absl::Status& status);
 
-// The code of an error with that HTTP status and Status.reason ("" when there is none).
+// Returns the code of an error with that HTTP status and Status.reason ("" when there is none).
 absl::StatusCode StatusCodeOf(int http, std::string_view reason);
 
-// The error that an answer from 300 on stands for: redirects are not followed.
+// Returns the error of an answer from 300 on: redirects are not followed.
 absl::Status ToStatus(const Response& response);
 
-// The error of a Status object without an answer around it, as in a watch event of type ERROR.
+// Returns the error of a Status object without an answer around it, as in a watch event of type
+// ERROR.
 absl::Status ErrorOf(const Json& status);
 
-// OK for 2xx; otherwise the server's error, or why there is no answer.
+// Returns OK for 2xx, otherwise the server's error or why there is no answer.
 absl::Status StatusOf(const absl::StatusOr<Response>& answer);
 
-// The object that a 2xx answer holds. kUnavailable when that is not JSON.
+// Returns the object that a 2xx answer holds. kUnavailable when the body is not JSON.
 absl::StatusOr<std::shared_ptr<const Json>> ObjectOf(const absl::StatusOr<Response>& answer);
 
 enum class Outcome : std::uint8_t {
@@ -67,16 +68,16 @@ enum class Outcome : std::uint8_t {
   kNotFound,
   kConflict,    // somebody wrote it meanwhile, or it exists already: look again
   kExpired,     // the version that was asked for is no longer kept: list again
-  kRetryLater,  // no answer, or the server could not: it may or may not have been carried out
+  kRetryLater,  // no answer, or the server could not: perhaps it was carried out
   kRefused      // the same request is refused again
 };
 Outcome OutcomeOf(const absl::Status& status);
 
-// Whether a watch cannot go on from its version: it is too old, or the server has not come so far,
-// as one that is behind, or that was restored from a backup.
+// Returns whether a watch cannot go on from its version: the version is too old, or the server has
+// not reached it, because it is behind or was restored from a backup.
 bool IsPlaceLost(const absl::Status& status);
 
-// How long the server asks to wait, as far as that is reasonable; nothing when it does not.
+// Returns how long the server asks to wait, as far as that is reasonable; 0 when it does not ask.
 std::chrono::nanoseconds RetryAfterOf(const absl::Status& status);
 
 }  // namespace tahoma::kube

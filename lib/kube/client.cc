@@ -10,13 +10,15 @@ namespace {
 
 using json = Json;
 
-// Refused before anything was done, so that even a Create may be repeated.
+// Returns whether the server refused before anything was done, so that even a Create may be
+// repeated.
 bool WasRefused(const absl::Status& status) {
   const std::optional<ApiError> error = ApiErrorOf(status);
   return error && (error->code == 429 || error->code == 503);
 }
 
-// Without an answer, only what passes by itself: not one that is too large, nor a bad credential.
+// Returns whether a failure without an answer may pass by itself: not when the answer is too large
+// or a credential is bad.
 bool IsPassing(const absl::Status& status) {
   if (ApiErrorOf(status)) return OutcomeOf(status) == Outcome::kRetryLater;
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);

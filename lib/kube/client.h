@@ -5,13 +5,13 @@
 //   if (absl::IsNotFound(pod.status())) …
 //   if (const auto error = ApiErrorOf(pod.status())) … error->reason …
 //
-// Retries, with exponential back-off, jitter and the server's Retry-After: what the server refused
-// to start (429, 503) always; broken connections and 5xx only for requests that may be repeated
-// (reads, updates, merge patches, deletes; not Create, Bind and JSON patches). A repeated update
-// or delete whose first try did succeed answers Conflict or NotFound.
+// Retries with exponential back-off, jitter and the server's Retry-After: always when the server
+// refused to start (429, 503); after broken connections and 5xx only requests that may be repeated
+// (reads, updates, merge patches, deletes; not Create, Bind and JSON patches). A repeated update or
+// delete whose first try did succeed answers Conflict or NotFound.
 //
-// Scope: one request at a time. Requests that are sent together: requests.h and answer.h; lists and
-// watches that follow a kind: reflector.h.
+// Scope: one request at a time. requests.h and answer.h are for requests that are sent together,
+// reflector.h for lists and watches that follow a kind.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -45,8 +45,8 @@ struct RetryOptions {
   std::chrono::milliseconds longest = std::chrono::seconds(10);
 };
 
-// The pause before try `attempt` (1 = the first repetition): doubling from `first` to `longest`,
-// of which half is random.
+// Returns the pause before try `attempt` (1 = the first repetition): it doubles from `first` to
+// `longest`, and half of it is random.
 std::chrono::nanoseconds Backoff(const RetryOptions& options, int attempt, Rng& rng);
 
 class Client {
@@ -55,35 +55,36 @@ class Client {
   Client(Transport& transport, Sleeper& sleeper, Rng rng, RetryOptions retry = {});
 
   absl::StatusOr<Json> Get(const Resource& resource, const ObjectKey& key);
-  // One page. Its items may lack apiVersion and kind.
+  // Reads one page. Its items may lack apiVersion and kind.
   absl::StatusOr<Json> List(const Resource& resource, const ListOptions& options);
-  // All pages, item by item; starts anew once, and without pages, when their version expires in
-  // between, so `each` may see an item twice. Stops at the first error of `each`.
+  // Reads all pages, item by item; starts anew once, and without pages, when their version expires
+  // in between, so `each` may see an item twice. Stops at the first error of `each`.
   absl::Status ForEach(const Resource& resource, ListOptions options,
                        const std::function<absl::Status(const Json& item)>& each);
   absl::StatusOr<Json> Create(const Resource& resource, std::string_view ns, const Json& object,
                               const WriteOptions& options = {});
-  // Key from the object's metadata; with its resourceVersion the server checks for conflicts.
+  // Replaces the object, whose metadata has the key; with its resourceVersion the server checks for
+  // conflicts.
   absl::StatusOr<Json> Update(const Resource& resource, const Json& object,
                               const WriteOptions& options = {});
   absl::StatusOr<Json> UpdateStatus(const Resource& resource, const Json& object,
                                     WriteOptions options = {});
   absl::StatusOr<Json> Patch(const Resource& resource, const ObjectKey& key, PatchType type,
                              const Json& patch, const WriteOptions& options = {});
-  // The answer is the object as it is being deleted, or a Status.
+  // Returns the object as it is being deleted, or a Status.
   absl::StatusOr<Json> Delete(const Resource& resource, const ObjectKey& key,
                               const DeleteOptions& options = {});
-  // Binds a pod to a node; annotations are merged into the pod. kAborted when the pod is bound
+  // Binds a pod to a node and merges the annotations into the pod. kAborted when the pod is bound
   // already, is being deleted, or has another uid.
   absl::Status Bind(const ObjectKey& pod, std::string_view uid, std::string_view node,
                     const Json& annotations);
 
-  // Any other request, with the same retries. `repeatable`: may be carried out twice.
+  // Sends any other request, with the same retries. `repeatable`: it may be carried out twice.
   enum class Repeat { kMay, kMustNot };
   absl::StatusOr<Json> Call(const Request& request, Repeat repeat);
 
  private:
-  // False when the wait was interrupted: the program ends.
+  // Returns false when the wait was interrupted: the program ends.
   bool Wait(int attempt, const absl::Status& error);
 
   Transport& transport_;

@@ -84,7 +84,7 @@ std::pair<time_t, time_t> Split(std::chrono::milliseconds duration) {
   return {micros / 1'000'000, micros % 1'000'000};
 }
 
-// Cuts a body into lines. False: the sink has enough, or a line is too long (`too_long`).
+// Cuts a body into lines. False when the sink has enough, or a line is too long (`too_long`).
 class LineSplitter {
  public:
   LineSplitter(const LineSink& sink, std::size_t max_line) : sink_(sink), max_line_(max_line) {}
@@ -113,7 +113,7 @@ class LineSplitter {
     }
     return true;
   }
-  // A last line without its newline is half a line.
+  // False while the last line lacks its newline: then it is half a line.
   bool is_whole() const { return rest_.empty(); }
 
   bool too_long = false;
@@ -285,7 +285,7 @@ absl::StatusOr<std::string> HttpTransport::Impl::Token() {
   std::ifstream file(access_.token_file);
   std::string token;
   file >> token;
-  // Its successor is being written: the last one still serves, as in client-go.
+  // The file's successor is being written: the last token still serves, as in client-go.
   if (token.empty() && !token_.empty()) return token_;
   if (token.empty()) return Unauthenticated("the token file {} is empty", access_.token_file);
   token_ = token;
@@ -325,7 +325,7 @@ absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
   out.response_handler = [&](const httplib::Response& head) {
     status = head.status;
     last_byte = Now();
-    // Who was about to connect when stop() was called has not heard of it.
+    // A request that was about to connect when stop() was called is not ended by it.
     return !shut_down_;
   };
   out.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {

@@ -30,7 +30,7 @@ struct ServerAccess {
   std::string server = {};  // "https://host:port", "http://127.0.0.1:8001"
   std::string ca_pem = {};  // the certificates of the CAs to trust; empty: the machine's
   bool insecure_skip_tls_verify = false;
-  std::string tls_server_name = {};  // whom the certificate must name; empty: the host
+  std::string tls_server_name = {};  // the name in its certificate; empty: the host
   std::string client_cert_pem = {};  // the client's certificate and key: both or none
   std::string client_key_pem = {};
   std::string token = {};

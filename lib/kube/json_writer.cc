@@ -13,13 +13,14 @@ namespace {
 
 using json = Json;
 
-// Of ASCII's printable characters and DEL, which is written as it is.
+// Returns whether a character of ASCII is written as it is: the printable ones and DEL.
 bool IsPlain(char c) { return c >= 0x20 && c != '"' && c != '\\'; }
 
 // Sixteen characters at once, by the compiler's vectors; half of them may be used.
 using Chars = signed char __attribute__((vector_size(16)));
 
-// Whether no character needs an escape, or could be part of what is not UTF-8 (those are negative).
+// Returns whether no character needs an escape, or could be part of invalid UTF-8 (those are
+// negative).
 bool ArePlain(Chars chars) {
   const Chars special = (chars < 0x20) | (chars == '"') | (chars == '\\');
   std::array<std::uint64_t, 2> halves;
@@ -27,7 +28,7 @@ bool ArePlain(Chars chars) {
   return (halves[0] | halves[1]) == 0;
 }
 
-// How many characters at the front are plain, looked at sixteen at a time; at least none.
+// Returns how many characters at the front are plain, at least; it looks at sixteen at a time.
 std::size_t PlainPrefix(std::string_view text) {
   std::size_t at = 0;
   for (; at + sizeof(Chars) <= text.size(); at += sizeof(Chars)) {
@@ -39,7 +40,8 @@ std::size_t PlainPrefix(std::string_view text) {
   return at;
 }
 
-// Copies `Bytes` characters, and says whether all are plain. Those of a half are in both.
+// Copies `Bytes` characters, and returns whether all are plain. A short piece is repeated to fill
+// the vector.
 template <std::size_t Bytes>
 bool CopyChars(const char* from, char* to) {
   std::array<char, Bytes> some;
@@ -52,7 +54,7 @@ bool CopyChars(const char* from, char* to) {
   return ArePlain(chars);
 }
 
-// Copies a text in which all is plain. Otherwise stops somewhere and returns false.
+// Copies a text that is plain throughout. Otherwise stops somewhere and returns false.
 bool CopyPlain(std::string_view text, char* to) {
   const char* from = text.data();
   const std::size_t size = text.size();
@@ -60,7 +62,7 @@ bool CopyPlain(std::string_view text, char* to) {
     for (std::size_t at = 0; at + 16 <= size; at += 16) {
       if (!CopyChars<16>(from + at, to + at)) return false;
     }
-    return CopyChars<16>(from + size - 16, to + size - 16);  // the last again, with what is left
+    return CopyChars<16>(from + size - 16, to + size - 16);  // the last sixteen, some twice
   }
   if (size >= 8) return CopyChars<8>(from, to) && CopyChars<8>(from + size - 8, to + size - 8);
   if (size >= 4) return CopyChars<4>(from, to) && CopyChars<4>(from + size - 4, to + size - 4);
@@ -71,7 +73,7 @@ bool CopyPlain(std::string_view text, char* to) {
   return true;
 }
 
-// Any text, with escapes.
+// Appends any text, with escapes.
 void AppendEscaped(std::string_view text, std::string& out) {
   const std::size_t start = out.size();
   out += '"';
@@ -94,7 +96,7 @@ void AppendEscaped(std::string_view text, std::string& out) {
   out += '"';
 }
 
-// A text in quotes, between two characters of which either may be none (zero).
+// Appends a text in quotes, between two characters of which either may be none (zero).
 void AppendQuoted(char before, std::string_view text, char after, std::string& out) {
   const std::size_t start = out.size();
   const std::size_t lead = before == 0 ? 0 : 1;

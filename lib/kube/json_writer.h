@@ -1,11 +1,11 @@
-// A JSON value as compact text, the way of nlohmann's dump() and several times as fast.
+// Writes a JSON value as compact text, as nlohmann's dump() does and several times as fast.
 //
 //   std::string body = JsonText({{"kind", "Pod"}});     // {"kind":"Pod"}
 //   AppendJson(value, out);
 //
-// Bytes that are not UTF-8 become U+FFFD. A binary value, which no JSON text gives, is taken to be
-// JSON text and put out as it is. Why not dump(): it looks at every byte by itself and puts
-// out every quote by itself, which was a fifth of what a write of the standalone API costs.
+// Bytes that are not UTF-8 become U+FFFD. A binary value, which has no JSON form, is taken for JSON
+// text and written as it is. dump() looks at every byte by itself and writes every quote by itself,
+// which was a fifth of the cost of a write to the standalone API.
 //
 // Thread safety: pure functions.
 

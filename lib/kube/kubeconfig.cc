@@ -58,17 +58,17 @@ struct Entry {
     const json* at = ValueAt(*value, {key});
     return at != nullptr && *at == true;
   }
-  // Something is there that is neither null nor empty.
+  // Returns whether the key has a value that is neither null nor empty.
   bool Has(std::string_view key) const {
     const json* at = ValueAt(*value, {key});
     return at != nullptr && !at->empty() && *at != "";
   }
-  // The path in `key`, relative to the file's folder; empty without the key.
+  // Returns the path in `key`, relative to the file's folder; empty without the key.
   std::string Path(std::string_view key) const {
     const std::string text = Text(key);
     return text.empty() ? text : (fs::path(file->path).parent_path() / text).string();
   }
-  // What `key`-data holds in base64, or else what the file in `key` holds.
+  // Returns the content of `key`-data, which is base64, or else of the file in `key`.
   absl::StatusOr<std::string> Content(const std::string& key) const {
     const std::string encoded = Text(key + "-data");
     if (encoded.empty()) {
@@ -133,7 +133,7 @@ absl::Status AddUser(const Entry& user, std::string_view name, ServerAccess& acc
     return Unimplemented("{}: the user \"{}\" has a password; use a token or a client certificate",
                          user.file->path, name);
   }
-  // Passed over, every request would be made with the rights of the user behind it.
+  // If these were passed over, every request would be made with the rights of the user behind them.
   for (const std::string_view other : {"as", "as-uid", "as-groups", "as-user-extra"}) {
     if (user.Has(other)) {
       return Unimplemented(

@@ -1,4 +1,4 @@
-// How to reach a cluster: from kubeconfig files, or from inside a pod.
+// Finds how to reach a cluster: from kubeconfig files, or from inside a pod.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(ServerAccess access, LoadKubeconfig("/home/ada/.kube/config"));
 //   TAHOMA_ASSIGN_OR_RETURN(access, InClusterAccess("10.96.0.1", "443"));

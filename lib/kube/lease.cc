@@ -14,7 +14,7 @@ namespace tahoma::kube {
 using json = Json;
 
 namespace {
-// Somebody's typing mistake must not lock the lease for years.
+// A mistyped duration must not lock the lease for years.
 constexpr std::int64_t kLongestSeconds = 3600;
 }  // namespace
 
@@ -31,7 +31,7 @@ std::string LeaderElection::Desired(WallTime wall) const {
     const json* transitions = ValueAt(lease, {"spec", "leaseTransitions"});
     const bool counted = transitions != nullptr && transitions->is_number_integer();
     const std::int64_t before = counted ? transitions->get<std::int64_t>() : 0;
-    // 32 bits in the API; a number that somebody made up must not keep us from leading.
+    // The field has 32 bits in the API; an absurd number must not keep us from leading.
     const bool is_sound = before >= 0 && before < std::numeric_limits<std::int32_t>::max();
     spec["leaseTransitions"] = exists_ ? (is_sound ? before : 0) + 1 : 0;
     spec["acquireTime"] = FormatMicroTime(wall);
@@ -48,7 +48,7 @@ LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
   const bool is_ours = own_ && holder_ == options_.identity;
   const bool is_free = !exists_ || holder_.empty() || is_ours || now >= changed_ + their_duration_;
   if (!is_free) {
-    // Their next renewal is only seen by reading again.
+    // The next renewal of its holder is seen only by reading again.
     known_ = false;
     next_try_ = now + options_.retry;
     return {.action = Action::kWait, .until = next_try_, .lease = {}};
@@ -79,7 +79,7 @@ void LeaderElection::Observe(const json& lease, MonotonicTime now) {
 }
 
 bool LeaderElection::IsBeforeRenewal(const json& lease) const {
-  if (!renewed_) return false;  // we do not lead: it is not ours alone to write
+  if (!renewed_) return false;  // we do not lead: others may write it, too
   if (lease.is_null() || IsOlderVersion(ResourceVersionOf(lease), acknowledged_version_)) {
     return true;
   }
@@ -111,7 +111,7 @@ void LeaderElection::OnWritten(const absl::StatusOr<json>& lease, MonotonicTime 
     return;
   }
   Observe(*lease, now);
-  // From before the request: the others count from when they see it, which is later.
+  // The time before the request counts: the others count from when they see it, which is later.
   if (holder_ != options_.identity) return;
   renewed_ = write_began_;
   acknowledged_version_ = version_;

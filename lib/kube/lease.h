@@ -5,13 +5,13 @@
 //   switch (step.action) { case kRead: … client.Get(kLeases, …); election.OnRead(got, now); … }
 //   if (election.IsLeader(clock.MonotonicNow())) …
 //
-// Only monotonic time decides, as in client-go's leaderelection: another's lease is over when it
-// has not changed for its duration *as this program saw it*, so clocks need not agree.
+// Only monotonic time decides, as in client-go's leaderelection: another program's lease is over
+// when it has not changed for its duration *as this program saw it*, so clocks need not agree.
 //
-// A lease that is found in our name at the first look is taken again at once: the process before
-// us wrote it, and it is dead (whoever gives the identity sees to that). One that comes to be in
-// our name later, without our doing, is another's: the API was restored from a backup of the time
-// when we led, and whoever leads now has not heard of that yet.
+// A lease that is in our name at the first look is taken again at once: the process before us wrote
+// it, and it is dead (whoever gives the identity ensures that). One that comes to be in our name
+// later, without our doing, belongs to another: the API was restored from a backup of the time when
+// we led, and the present leader has not noticed yet.
 //
 // The lease also shows that the API lost its history: nobody but the holder writes it, so a leader
 // that reads a state before its own last renewal reads a restored backup.
@@ -40,7 +40,7 @@ struct LeaderElectionOptions {
   std::string name;
   std::string identity;  // of this program, unique
   std::chrono::seconds duration = std::chrono::seconds(15);
-  // A leader that could not renew for so long stops leading, well before `duration` is over.
+  // The leader stops leading when it could not renew for this long, well before `duration` is over.
   std::chrono::seconds renew_deadline = std::chrono::seconds(10);
   std::chrono::seconds retry = std::chrono::seconds(2);
 };
@@ -56,26 +56,28 @@ class LeaderElection {
 
   explicit LeaderElection(LeaderElectionOptions options) : options_(std::move(options)) {}
 
-  // What to do now. After kRead call OnRead, after kCreate and kUpdate OnWritten, with the answer.
+  // Returns the next action. After kRead call OnRead, after kCreate and kUpdate OnWritten, with the
+  // answer.
   Step Next(MonotonicTime now, WallTime wall);
   void OnRead(const absl::StatusOr<Json>& lease, MonotonicTime now);
   void OnWritten(const absl::StatusOr<Json>& lease, MonotonicTime now);
 
-  // True until `renew_deadline` after the last renewal began.
+  // Returns true until `renew_deadline` after the last renewal began.
   bool IsLeader(MonotonicTime now) const;
-  // Who holds it, as last seen; empty when nobody does.
+  // The holder as last seen; empty when nobody holds the lease.
   const std::string& holder() const { return holder_; }
-  // When IsLeader ends unless there is another renewal; nothing when not leading.
+  // The time at which IsLeader ends unless there is another renewal; nullopt when not leading.
   std::optional<MonotonicTime> leads_until() const;
-  // Whether, since the last call, the lease was found in a state before our own last renewal.
+  // Returns whether, since the last call, the lease was found in a state before our own last
+  // renewal.
   bool TakeHistoryLost() { return std::exchange(history_lost_, false); }
-  // The lease without its holder, to write at an orderly end; nothing when not leading.
+  // Returns the lease without its holder, to write at an orderly end; nullopt when not leading.
   std::optional<std::string> Release(MonotonicTime now, WallTime wall) const;
 
  private:
   std::string Desired(WallTime wall) const;
   void Observe(const Json& lease, MonotonicTime now);
-  // Whether what was read, null when there is no lease, is older than what we wrote last.
+  // Returns whether the lease that was read, or null for none, is older than the one we wrote last.
   bool IsBeforeRenewal(const Json& lease) const;
 
   const LeaderElectionOptions options_;
@@ -90,17 +92,18 @@ class LeaderElection {
   MonotonicTime write_began_{};
   std::optional<MonotonicTime> renewed_;
   bool observed_once_ = false;
-  bool own_ = false;  // when in our name: by our own doing, or of the process before us
+  bool own_ = false;  // true: it is in our name by our own doing, or the process before us wrote it
   std::string acknowledged_version_;  // of our last renewal that was answered
   std::string acknowledged_time_;     // its renewTime
   bool history_lost_ = false;
 };
 
-// A node's heartbeat in namespace kube-node-lease, renewed every 10 s of its 40 s, as a kubelet's.
+// The renewal interval of a node's heartbeat in namespace kube-node-lease, of its 40 s; as a
+// kubelet's.
 inline constexpr std::chrono::seconds kNodeLeaseRenewal{10};
 inline constexpr std::chrono::seconds kNodeLeaseDuration{40};
 Json MakeNodeLease(const std::string& node, const std::string& node_uid, WallTime wall);
-// The merge patch that renews it.
+// Returns the merge patch that renews it.
 Json NodeLeaseRenewal(const std::string& node, WallTime wall);
 
 }  // namespace tahoma::kube

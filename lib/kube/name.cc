@@ -35,7 +35,7 @@ bool IsNamePart(std::string_view value) {
                      [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-// Kubernetes counts bytes everywhere, and says characters of names in the DNS.
+// Kubernetes counts bytes everywhere, but its messages about DNS names say characters.
 std::string TooLong(std::size_t max) { return fmt::format("must be no more than {} bytes", max); }
 std::string TooLongForDns(std::size_t max) {
   return fmt::format("must be no more than {} characters", max);

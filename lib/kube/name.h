@@ -14,22 +14,23 @@
 
 namespace tahoma::kube {
 
-// Namespaces, container names, gang names: at most 63 characters.
+// Checks names of namespaces, containers and gangs: at most 63 characters.
 std::optional<std::string> WrongDns1123Label(std::string_view value);
 
-// The same, but beginning with a letter: versions and names of custom resources.
+// Checks the same but beginning with a letter: versions and names of custom resources.
 std::optional<std::string> WrongDns1035Label(std::string_view value);
 
-// Names of most objects: labels joined by dots, at most 253 characters.
+// Checks names of most objects: labels joined by dots, at most 253 characters.
 std::optional<std::string> WrongDns1123Subdomain(std::string_view value);
 
-// Keys of labels and annotations: an optional subdomain and "/", then a name of at most 63.
+// Checks keys of labels and annotations: an optional subdomain and "/", then a name of at most 63.
 std::optional<std::string> WrongQualifiedName(std::string_view key);
 
-// Values of labels: empty, or at most 63 of [A-Za-z0-9._-] that begin and end alphanumerically.
+// Checks values of labels: empty, or at most 63 of [A-Za-z0-9._-] that begin and end
+// alphanumerically.
 std::optional<std::string> WrongLabelValue(std::string_view value);
 
-// All annotations of an object together.
+// The most bytes of all annotations of an object together.
 inline constexpr std::size_t kAnnotationBytesMax = 256 << 10;
 
 }  // namespace tahoma::kube

@@ -4,8 +4,8 @@
 //   if (IsBeingDeleted(pod)) …
 //   if (std::optional<OwnerReference> owner = ControllerOf(claim)) … owner->uid …
 //
-// Scope: reading metadata of JSON that may be wrong: what is missing or of another type reads as
-// empty. The views live as long as the object.
+// Scope: reading metadata of JSON that may be wrong: a member that is missing or of another type
+// reads as empty. The views live as long as the object.
 //
 // Thread safety: pure functions.
 
@@ -24,7 +24,7 @@
 
 namespace tahoma::kube {
 
-// Which object within one kind.
+// Identifies an object within one kind.
 struct ObjectKey {
   std::string ns;  // empty for cluster-scoped kinds
   std::string name;
@@ -48,9 +48,9 @@ struct OwnerReference {
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
 };
 
-// The string at object[a][b]…; empty when a step is missing or something else.
+// Returns the string at object[a][b]…; empty when a step is missing or is not of that type.
 std::string_view StringAt(const Json& object, std::initializer_list<std::string_view> path);
-// The value at that path; nullptr when a step is missing.
+// Returns the value at that path; nullptr when a step is missing.
 const Json* ValueAt(const Json& object, std::initializer_list<std::string_view> path);
 
 std::string_view NameOf(const Json& object);
@@ -71,10 +71,10 @@ std::vector<std::string> FinalizersOf(const Json& object);
 bool HasFinalizer(const Json& object, std::string_view finalizer);
 
 std::vector<OwnerReference> OwnersOf(const Json& object);
-// The owner whose `controller` is true.
+// Returns the owner whose `controller` is true.
 std::optional<OwnerReference> ControllerOf(const Json& object);
 
-// "apps/v1" -> {"apps", "v1"}; "v1" -> {"", "v1"}.
+// Splits "apps/v1" into {"apps", "v1"}, and "v1" into {"", "v1"}.
 std::pair<std::string_view, std::string_view> SplitApiVersion(std::string_view api_version);
 
 }  // namespace tahoma::kube

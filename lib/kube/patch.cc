@@ -14,7 +14,7 @@
 namespace tahoma::kube {
 namespace {
 
-// What RFC 6902 wants of one operation; nullopt-like empty string when it is well formed.
+// Returns why an operation is not well formed by RFC 6902; empty when it is.
 std::string WrongOperation(const Json& operation) {
   if (!operation.is_object()) return "is not an object";
   const auto text = [&](const char* key) {
@@ -31,8 +31,8 @@ std::string WrongOperation(const Json& operation) {
   return operation.contains("value") ? "" : "has no \"value\"";
 }
 
-// Whether the value that `path` adds to, or removes from, can have members. nlohmann takes a number
-// there, or a text, for a mistake of its own, and ends the program or does nothing.
+// Returns whether the value that `path` adds to, or removes from, can have members. nlohmann takes
+// a number or a text there for a mistake of its own, and ends the program or does nothing.
 bool HasContainer(const Json& document, const std::string& path) {
   const Json::json_pointer at(path);
   if (at.empty()) return true;
@@ -40,9 +40,9 @@ bool HasContainer(const Json& document, const std::string& path) {
   return parent.is_object() || parent.is_array();
 }
 
-// kube-apiserver's JSON patch is not the RFC's in two places on which clients rely: "replace" of a
-// member that an object lacks adds it, and "test" for null holds when the member is not there.
-// Null: it holds, whatever else the document is.
+// Changes an operation to kube-apiserver's meaning, which differs from the RFC's in two places on
+// which clients rely: "replace" of a member that an object lacks adds it, and "test" for null holds
+// when the member is not there. Returns null when the operation holds in any case.
 Json AsKubernetesReads(const Json& document, Json operation) {
   const Json::json_pointer at(operation["path"].get_ref<const std::string&>());
   if (at.empty() || document.contains(at) || !document.contains(at.parent_pointer()) ||
@@ -54,14 +54,14 @@ Json AsKubernetesReads(const Json& document, Json operation) {
   return operation;
 }
 
-// The bytes that the operation copies.
+// Returns the bytes that the operation copies.
 std::size_t Copies(const Json& document, const Json& operation) {
   if (operation["op"] != "copy") return 0;
   const Json::json_pointer from(operation["from"].get_ref<const std::string&>());
   return JsonText(document.at(from)).size();
 }
 
-constexpr std::size_t kItemsOfStep = 16;  // of a list that is shifted
+constexpr std::size_t kItemsOfStep = 16;  // items of a list that is shifted
 
 // Counts the values in `value`; nullopt when it is nested deeper than `depth_most`.
 std::optional<std::size_t> CountValues(const Json& value, std::ptrdiff_t depth_most) {
@@ -76,9 +76,9 @@ std::optional<std::size_t> CountValues(const Json& value, std::ptrdiff_t depth_m
   return count;
 }
 
-// What an operation may do: nest no deeper than a body may be, and not more work than the request
-// may take. Ten thousand short operations could otherwise nest values without end, or shift a long
-// list each.
+// Refuses an operation that nests deeper than a body may, or needs more work than the request may
+// take. Ten thousand short operations could otherwise nest values without end, or shift a long list
+// each.
 absl::Status CheckWork(const Json& document, const Json& operation) {
   const auto& path = operation["path"].get_ref<const std::string&>();
   const auto tokens = std::count(path.begin(), path.end(), '/');

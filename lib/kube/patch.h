@@ -23,20 +23,21 @@ namespace tahoma::kube {
 
 // Kubernetes' bound on the operations of one JSON patch.
 inline constexpr std::size_t kPatchOperationsMax = 10'000;
-// And on what its copies add together: forty that copy the whole into itself make a terabyte.
+// Kubernetes' bound on the bytes that its copies add together: forty copies of the whole into
+// itself would make a terabyte.
 inline constexpr std::size_t kPatchCopyBytesMax = 3 << 20;
 // How deep a JSON patch may nest values.
 inline constexpr int kPatchDepthMax = 128;
 
 Json MergePatch(Json target, const Json& patch);
 
-// The smallest merge patch that makes `after` of `before`. `after` must hold no nulls in objects:
-// a merge patch cannot write them.
+// Returns the smallest merge patch that makes `after` of `before`. `after` must hold no nulls in
+// objects: a merge patch cannot write them.
 Json MergeDiff(const Json& before, const Json& after);
 
-// kInvalidArgument for what is no JSON patch (operation and reason named), kFailedPrecondition when
-// a path does not exist, a test does not hold or copies add too much, kResourceExhausted for too
-// many operations.
+// Applies a JSON patch. kInvalidArgument when it is malformed (operation and reason named),
+// kFailedPrecondition when a path does not exist, a test does not hold or copies add too much,
+// kResourceExhausted for too many operations.
 absl::StatusOr<Json> JsonPatch(const Json& target, const Json& operations);
 
 }  // namespace tahoma::kube

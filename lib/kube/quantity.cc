@@ -38,7 +38,7 @@ constexpr Int128 PowerOfTen(int exponent) {
   return power;
 }
 
-// Away from zero.
+// Rounds away from zero.
 Int128 DivideRoundingUp(Int128 value, Int128 divisor) {
   const Int128 quotient = value / divisor;
   if (value % divisor == 0) return quotient;
@@ -91,7 +91,7 @@ std::optional<Decimal> ReadDecimal(std::string_view& text) {
   return out;
 }
 
-// digits * 10^(exponent - fraction) in nanos, rounded up and capped.
+// Returns digits * 10^(exponent - fraction) in nanos, rounded up and capped.
 Int128 ScaleDecimal(const Decimal& number, int exponent) {
   const int shift = exponent - number.fraction + 9;
   Int128 nanos = number.digits;

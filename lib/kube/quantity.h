@@ -23,32 +23,32 @@ namespace tahoma::kube {
 
 class Quantity {
  public:
-  // How it was written, and so how it is printed: 1k, 1Ki or 1e3.
+  // How it was written, and is printed: 1k, 1Ki or 1e3.
   enum class Format : std::uint8_t { kDecimalSi, kBinarySi, kDecimalExponent };
 
   constexpr Quantity() = default;
   static Quantity Of(std::int64_t value, Format format = Format::kDecimalSi);
 
-  // "3", "-1.5", "100m", "96Gi", "12e6". kInvalidArgument with the rule otherwise.
+  // Parses "3", "-1.5", "100m", "96Gi", "12e6". kInvalidArgument with the rule otherwise.
   static absl::StatusOr<Quantity> Parse(std::string_view text);
 
   Format format() const { return format_; }
   int Sign() const;
-  // No fraction, and within 64 bits.
+  // Returns whether it has no fraction and lies within 64 bits.
   bool IsInteger() const;
-  // The value rounded up to an integer (Kubernetes' Value()).
+  // Returns the value rounded up to an integer (Kubernetes' Value()).
   std::int64_t Value() const;
-  // The value in thousandths, rounded up and capped at 64 bits (Kubernetes' MilliValue()).
+  // Returns the value in thousandths, rounded up and capped at 64 bits (Kubernetes' MilliValue()).
   std::int64_t MilliValue() const;
   double AsDouble() const;
 
-  // The canonical text: no fraction, the largest suffix that loses nothing.
+  // Returns the canonical text: no fraction, the largest suffix that loses nothing.
   std::string ToString() const;
 
-  // The result has the left side's format, unless that is zero. Capped at the limits.
+  // Returns the sum in the left side's format, unless that is zero. Capped at the limits.
   friend Quantity operator+(const Quantity& a, const Quantity& b);
   friend Quantity operator-(const Quantity& a, const Quantity& b);
-  // By value: 1024 and 1Ki are equal.
+  // Compares by value: 1024 and 1Ki are equal.
   friend constexpr std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
     return a.nanos_ <=> b.nanos_;
   }

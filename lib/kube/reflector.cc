@@ -58,7 +58,7 @@ absl::Status Reflector::Step() {
 }
 
 absl::Status Reflector::List() {
-  // Retries are this class's own: a list that fails half way begins anew.
+  // This class makes its own retries: a list that fails half way begins anew.
   Client client(transport_, sleeper_, Rng(rng_.Next()), {.attempts = 1});
   ListOptions list{.ns = options_.ns,
                    .label_selector = options_.label_selector,
@@ -67,7 +67,7 @@ absl::Status Reflector::List() {
   cache_.BeginList();
   do {
     const absl::StatusOr<json> page = client.List(options_.resource, list);
-    // Pages that expire before the last one came would do so again.
+    // Pages that expired before the last one came would expire again.
     if (absl::IsOutOfRange(page.status()) && !list.continue_token.empty()) in_pages_ = false;
     TAHOMA_RETURN_IF_ERROR(page.status());
     TAHOMA_ASSIGN_OR_RETURN(list.continue_token, cache_.AddPage(*page));
@@ -99,7 +99,7 @@ absl::Status Reflector::Watch() {
       options_.idle_timeout);
   if (!broken.ok()) return broken;
   const absl::Status status = StatusOf(ended);
-  // Without an answer, another server, or one that was restored, may answer next.
+  // Without an answer, the next one may come from another server, or from one that was restored.
   if (!ended.ok() || IsPlaceLost(status)) cache_.ForgetPlace();
   return status;
 }

@@ -12,7 +12,7 @@
 // nothing, not even a bookmark.
 //
 // Failures are waited out with an exponential back-off with jitter, at least as long as the server
-// asks for; so is a server whose lists work and whose watches do not.
+// asks for; the same holds for a server whose lists work and whose watches do not.
 //
 // Scope: I/O, waits and order. The state is a WatchCache.
 //
@@ -46,7 +46,7 @@ struct ReflectorOptions {
   int page_size = 500;
   // The server is asked to end each watch after this long, plus up to as much again.
   std::chrono::seconds watch_timeout = std::chrono::seconds(300);
-  // No byte for so long means a dead peer: bookmarks come about every minute.
+  // A connection without a byte for this long is dead: bookmarks come about every minute.
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(150);
   RetryOptions backoff = {
       .attempts = 0, .first = std::chrono::milliseconds(100), .longest = std::chrono::seconds(30)};
@@ -61,19 +61,20 @@ class Reflector {
   Reflector(const Reflector&) = delete;
   Reflector& operator=(const Reflector&) = delete;
 
-  // Runs on a thread of its own.
+  // Runs the reflector on a thread of its own.
   void Start();
-  // On the caller's thread, until Stop is called or the sleeper is interrupted.
+  // Runs on the caller's thread, until Stop is called or the sleeper is interrupted.
   void Run();
   // Waits for the thread of Start. A stream that is silent ends at its idle time-out; shut the
   // transport down and interrupt the sleeper first to end it at once.
   void Stop();
 
-  // One turn of Run, for callers with a loop of their own: lists when there is no place to go on
-  // from, otherwise follows the watch until it ends. An error says what to wait for; call again.
+  // Makes one turn of Run, for callers with a loop of their own: lists when there is no place to go
+  // on from, otherwise follows the watch until it ends. After an error the caller waits and calls
+  // again.
   absl::Status Step();
 
-  // How many objects are known.
+  // Returns how many objects are known.
   std::size_t size() const { return cache_.size(); }
 
  private:
@@ -87,7 +88,7 @@ class Reflector {
   const WatchHandlers handlers_;
   WatchCache cache_;
   bool in_pages_ = true;      // false: the next list comes whole
-  std::uint64_t events_ = 0;  // that the last turn's watch brought
+  std::uint64_t events_ = 0;  // events of the last turn's watch
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -50,7 +50,7 @@ struct DeleteOptions {
 };
 
 Request GetRequest(const Resource& resource, const ObjectKey& key);
-// One page.
+// Asks for one page.
 Request ListRequest(const Resource& resource, const ListOptions& options);
 Request CreateRequest(const Resource& resource, std::string_view ns, Json object,
                       const WriteOptions& options = {});
@@ -60,7 +60,7 @@ Request PatchRequest(const Resource& resource, const ObjectKey& key, PatchType t
                      const WriteOptions& options = {});
 Request DeleteRequest(const Resource& resource, const ObjectKey& key,
                       const DeleteOptions& options = {});
-// Binds a pod to a node; annotations (an object, or null) are merged into the pod. The server
+// Binds a pod to a node and merges the annotations (an object, or null) into the pod. The server
 // answers 409 when the pod is bound already, is being deleted, or has another uid.
 Request BindRequest(const ObjectKey& pod, std::string_view uid, std::string_view node,
                     Json annotations);

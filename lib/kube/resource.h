@@ -20,7 +20,7 @@ struct Resource {
   std::string plural;
   bool namespaced = true;
 
-  // "/api/v1/namespaces/NS/pods"; all namespaces when `ns` is empty.
+  // Returns "/api/v1/namespaces/NS/pods"; the path of all namespaces when `ns` is empty.
   std::string CollectionPath(std::string_view ns) const;
   std::string ObjectPath(const ObjectKey& key, std::string_view subresource = "") const;
 };

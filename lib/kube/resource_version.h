@@ -25,23 +25,23 @@
 
 namespace tahoma::kube {
 
-// True when both are such numbers and `a` came before `b`.
+// Returns whether both are such numbers and `a` came before `b`.
 bool IsOlderVersion(std::string_view a, std::string_view b);
 
 class NewestVersion {
  public:
-  // So many older lists in a row are refused; with the followers' back-off that is 1.5 s, longer
-  // than a replica that works is behind.
+  // The most older lists in a row that are refused: with the followers' back-off that is 1.5 s,
+  // longer than a working replica is behind.
   static constexpr int kRefusalsMax = 4;
 
   enum class Verdict : std::uint8_t {
     kTake,
-    kRefuse,      // older than what was seen
+    kRefuse,      // older than a version that was seen
     kHistoryLost  // older too, but it stayed so: forget the versions that are known, and take it
   };
 
   void See(std::string_view version);
-  // Of a list's metadata. What is taken counts as seen.
+  // Judges the version in a list's metadata. A version that is taken counts as seen.
   Verdict Admit(std::string_view version);
 
   const std::string& version() const { return version_; }

@@ -55,7 +55,7 @@ class LabelParser {
 
   static bool IsWord(std::string_view token) { return !token.empty() && !IsSpecial(token.front()); }
 
-  // The next token, without taking it; empty at the end.
+  // Returns the next token without taking it; empty at the end.
   std::string_view Peek() const {
     std::string_view text = rest_;
     while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
@@ -114,7 +114,7 @@ class LabelParser {
     return InvalidArgument("found '{}', expected: in, notin, =, ==, !=, gt, lt", op);
   }
 
-  // One value, which may be missing: "a=" means the empty value.
+  // Parses one value, which may be missing: "a=" means the empty value.
   absl::Status ParseValue(Term& term) {
     std::string_view value;
     if (!Peek().empty() && Peek() != ",") {
@@ -189,7 +189,7 @@ bool LabelSelector::Matches(const LabelLookup& labels) const {
 
 namespace {
 
-// Splits at unescaped commas; empty parts are skipped, as Kubernetes does.
+// Splits at unescaped commas; empty parts are skipped, as in Kubernetes.
 std::vector<std::string_view> SplitTerms(std::string_view text) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;

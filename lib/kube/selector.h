@@ -22,7 +22,7 @@
 
 namespace tahoma::kube {
 
-// The value of a label, or nullopt when the object does not have it.
+// Returns the value of a label, or nullopt when the object does not have it.
 using LabelLookup = std::function<std::optional<std::string_view>(std::string_view key)>;
 
 class LabelSelector {
@@ -32,7 +32,7 @@ class LabelSelector {
   // Matches everything.
   LabelSelector() = default;
 
-  // kInvalidArgument with Kubernetes' message.
+  // Parses a selector. kInvalidArgument with Kubernetes' message.
   static absl::StatusOr<LabelSelector> Parse(std::string_view text);
 
   bool Matches(const LabelLookup& labels) const;
@@ -59,8 +59,8 @@ struct FieldTerm {
   friend bool operator==(const FieldTerm&, const FieldTerm&) = default;
 };
 
-// "a=b,c!=d"; "\\", "\," and "\=" stand for themselves in values. Which fields exist is the
-// caller's to check. kInvalidArgument with Kubernetes' message.
+// Parses "a=b,c!=d"; "\\", "\," and "\=" stand for themselves in values. The caller checks which
+// fields exist. kInvalidArgument with Kubernetes' message.
 absl::StatusOr<std::vector<FieldTerm>> ParseFieldSelector(std::string_view text);
 
 }  // namespace tahoma::kube

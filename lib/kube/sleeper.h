@@ -1,4 +1,4 @@
-// Waiting, passed in.
+// Waits, passed in.
 //
 //   if (!sleeper.Sleep(std::chrono::seconds(1))) return;     // the program ends
 //
@@ -15,11 +15,11 @@ namespace tahoma::kube {
 class Sleeper {
  public:
   virtual ~Sleeper() = default;
-  // False when the wait was interrupted, now or earlier.
+  // Returns false when the wait was interrupted, now or earlier.
   virtual bool Sleep(std::chrono::nanoseconds duration) = 0;
 };
 
-// Real waiting, until Interrupt.
+// Waits in real time, until Interrupt.
 class InterruptibleSleeper final : public Sleeper {
  public:
   bool Sleep(std::chrono::nanoseconds duration) override {
@@ -29,7 +29,7 @@ class InterruptibleSleeper final : public Sleeper {
     }
     return !interrupted_;
   }
-  // Ends all waits, and those to come.
+  // Ends all waits, present and future.
   void Interrupt() {
     {
       const MutexLock lock(mutex_);

@@ -18,19 +18,20 @@
 
 namespace tahoma::kube {
 
-// In order; a key may come more than once.
+// The parameters in their order; a key may come more than once.
 using Query = std::vector<std::pair<std::string, std::string>>;
 
-// The first value of that key.
+// Returns the first value of that key.
 std::optional<std::string_view> Find(const Query& query, std::string_view key);
 
-// Everything but unreserved characters (RFC 3986) as %XX: for one segment or one query value.
+// Encodes everything but unreserved characters (RFC 3986) as %XX: for one segment or one query
+// value.
 std::string PercentEncode(std::string_view text);
 
-// kInvalidArgument for a broken escape.
+// Decodes %XX. kInvalidArgument for a broken escape.
 absl::StatusOr<std::string> PercentDecode(std::string_view text);
 
-// "a=b&c=d", without "?"; "" for none.
+// Returns "a=b&c=d", without "?"; "" for an empty query.
 std::string EncodeQuery(const Query& query);
 
 struct Target {
@@ -38,11 +39,12 @@ struct Target {
   Query query;       // decoded, "+" as space
 };
 
-// kInvalidArgument for a broken escape in the query or a path that does not begin with "/".
+// Splits a request's target. kInvalidArgument for a broken escape in the query or a path that does
+// not begin with "/".
 absl::StatusOr<Target> ParseTarget(std::string_view target);
 
-// The decoded segments of a path; kInvalidArgument for broken escapes, empty or dot segments, and
-// escapes that hide a slash or a control character. A trailing slash is allowed.
+// Returns the decoded segments of a path; kInvalidArgument for broken escapes, empty or dot
+// segments, and escapes that hide a slash or a control character. A trailing slash is allowed.
 absl::StatusOr<std::vector<std::string>> SplitPath(std::string_view path);
 
 }  // namespace tahoma::kube

@@ -13,7 +13,7 @@ namespace {
 
 using json = Json;
 
-// Absent is the empty text; what is none is told to `status`.
+// Returns a text, empty when it is absent; a value that is no text is reported in `status`.
 std::string TextOf(const json& metadata, std::string_view field, absl::Status& status) {
   const json* const value = FindMember(metadata, field);
   if (value == nullptr || value->is_null()) return "";
@@ -75,8 +75,8 @@ absl::Status WatchCache::Admit(const json& items, const std::string& version) {
   return absl::OkStatus();
 }
 
-// What was seen of an object was no later than the list, and of the object nothing came since. That
-// an earlier page of this list shows the object, too, says nothing of the past.
+// A new list shows each object at least as new as everything that was seen before it began. A state
+// from an earlier page of this list is not from before, so it proves nothing.
 std::optional<WatchCache::Head> WatchCache::FirstOlder(const json& items) const {
   for (const json& item : items) {
     Head head = HeadOf(item);
@@ -115,7 +115,7 @@ absl::Status WatchCache::AddEvent(std::string_view type, const json& object) {
 bool WatchCache::IsOutdated(const Head& head, const Known& known, bool listed) const {
   const bool is_same = known.uid == head.uid && known.version == head.version;
   if (!listed && is_same) return true;
-  // Twice in one list, the newer one counts.
+  // An object that comes twice in one list counts as its newer one.
   const bool may_be_past = !listed || known.list == list_;
   return may_be_past && IsOlderVersion(head.version, known.version);
 }
@@ -124,7 +124,7 @@ void WatchCache::See(const json& object, bool listed) {
   const Head head = HeadOf(object);
   const auto known = known_.find(head.key);
   if (!head.status.ok()) {
-    if (known != known_.end()) known->second.list = list_;  // it is there
+    if (known != known_.end()) known->second.list = list_;  // it exists
     return Tell(head.key, head.status);
   }
   const bool wanted = !handlers_.wanted || handlers_.wanted(object);
@@ -133,7 +133,7 @@ void WatchCache::See(const json& object, bool listed) {
       known->second.list = list_;
       return;
     }
-    // Another uid: deleted and made again while nobody watched.
+    // Another uid means that it was deleted and made again while nobody watched.
     if (!wanted || known->second.uid != head.uid) Forget(head.key);
   }
   if (!wanted) return;
@@ -147,7 +147,8 @@ void WatchCache::Remove(const json& object) {
   const Head head = HeadOf(object);
   if (!head.status.ok()) return Tell(head.key, head.status);
   const auto known = known_.find(head.key);
-  // The delete of a predecessor; that of the known object itself is final, whatever its version.
+  // The event may be the delete of a predecessor. That of the known object is final, whatever its
+  // version.
   const bool is_past = known != known_.end() && known->second.uid != head.uid &&
                        IsOlderVersion(head.version, known->second.version);
   if (!is_past) Forget(head.key);

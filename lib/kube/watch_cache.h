@@ -1,25 +1,26 @@
-// What is known of all objects of one kind, made of the server's lists and watch events.
+// The state of all objects of one kind, made of the server's lists and watch events.
 //
 //   WatchCache cache({.seen = …, .gone = …, .listed = …});
 //   cache.BeginList();
 //   absl::StatusOr<std::string> token = cache.AddPage(page);       // until it is empty
 //   absl::Status status = cache.AddEvent("MODIFIED", object);      // from resource_version() on
 //
-// Every object of each list is given to `seen`, also when it is as it was (whoever writes to it
-// sees what a restored server has lost), and so is every change after that, in the order of the
-// server. Objects that a new list no longer has are given to `gone`, and so is an object that was
-// deleted and made again between two lists, before its successor is given to `seen`. Objects that
-// are not `wanted` are passed over as if they did not exist.
+// Every object of each list is given to `seen`, also when it has not changed (an owner that writes
+// to it learns so what a restored server has lost), and so is every later change, in the order of
+// the server. Objects that a new list no longer has are given to `gone`, and so is an object that
+// was deleted and made again between two lists, before its successor is given to `seen`. Objects
+// that are not `wanted` are passed over as if they did not exist.
 //
-// An object that cannot be read harms no other: it is left out and told to `unreadable`, once for
-// each reason and not with every list. What was told of it before stays, until it is gone.
+// An object that cannot be read harms no other: it is left out and reported to `unreadable`, once
+// for each reason and not with every list. The state that was given before stays, until the object
+// is gone.
 //
 // Time goes back only when the server lost its history, as when it was restored from a backup: its
-// lists stay older than what was seen (resource_version.h), or have objects that are. Then
-// `history_lost` is told, and the list is the truth, whatever was seen before.
+// lists stay older than what was seen (resource_version.h), or contain objects that are. Then
+// `history_lost` is called, and the list is the truth, whatever was seen before.
 //
-// Nothing of an object is kept but its key, uid and resourceVersion: what the owner needs, it takes
-// in `seen`. At 62,500 nodes that is some 15 MB, not gigabytes of JSON.
+// Only key, uid and resourceVersion of an object are kept: the owner takes what it needs in `seen`.
+// At 62,500 nodes that is some 15 MB, not gigabytes of JSON.
 //
 // Scope: a state machine without I/O. Reflector (reflector.h) drives it with a Transport.
 //
@@ -44,18 +45,18 @@
 namespace tahoma::kube {
 
 struct WatchHandlers {
-  // Empty: all are.
+  // Chooses the objects that are followed; empty: all are.
   std::function<bool(const Json& object)> wanted = nullptr;
-  // Returns what cannot be read of the object, if anything.
+  // Takes an object. Returns why it cannot be read, if so.
   std::function<absl::Status(const Json& object)> seen;
   std::function<void(const ObjectKey& key, const std::string& uid)> gone;
   std::function<void()> listed;  // after each complete list
-  // The key has no name when that cannot be read either. Empty, as those below: nobody wants to
-  // know.
+  // Called for an unreadable object; its key has no name when that cannot be read either. This
+  // handler and those below may be empty.
   std::function<void(const ObjectKey& key, const absl::Status& why)> unreadable = nullptr;
-  // Before the first object of a list that shows it.
+  // Called before the first object of a list that shows the loss.
   std::function<void(const std::string& why)> history_lost = nullptr;
-  // A list or a watch of a Reflector that failed; not that a watch was too old (410).
+  // Called for a list or a watch of a Reflector that failed, except when a watch was too old (410).
   std::function<void(const absl::Status& why)> failed = nullptr;
 };
 
@@ -63,16 +64,16 @@ class WatchCache {
  public:
   explicit WatchCache(WatchHandlers handlers) : handlers_(std::move(handlers)) {}
 
-  // A new list begins; what is known is kept for comparison.
+  // Begins a new list; the known objects are kept for comparison.
   void BeginList() { ++list_; }
-  // One page. Returns the token of the next page; with the last one (empty token) what is gone is
-  // told, and then `listed`. kUnavailable for what is not a list, or is older than what was seen:
-  // begin again.
+  // Adds one page and returns the token of the next. After the last one (empty token) the objects
+  // that are gone are reported, and then `listed` is called. kUnavailable when the page is not a
+  // list, or is older than what was seen: begin again.
   absl::StatusOr<std::string> AddPage(const Json& page);
 
-  // One event of a watch. An error ends the watch: that of an ERROR event (kOutOfRange for 410), or
-  // kUnavailable for what is not an event. The place is forgotten unless the watch can go on from
-  // it.
+  // Adds one event of a watch. An error ends the watch: that of an ERROR event (kOutOfRange for
+  // 410), or kUnavailable when it is not an event. The place is forgotten unless the watch can go
+  // on from it.
   absl::Status AddEvent(std::string_view type, const Json& object);
 
   // The place where a watch goes on; empty before the first complete list.
@@ -100,17 +101,17 @@ class WatchCache {
   static Head HeadOf(const Json& object);
 
   absl::Status Admit(const Json& items, const std::string& version);
-  // The first item that is older than what was seen of it.
+  // Returns the first item that is older than the known state of its object.
   std::optional<Head> FirstOlder(const Json& items) const;
   void LoseHistory(const std::string& why);
-  // An object of a list is the truth; an event may have been overtaken.
+  // Takes an object as it was seen. In a list it is the truth; an event may have been overtaken.
   void See(const Json& object, bool listed);
   void Remove(const Json& object);
   bool IsOutdated(const Head& head, const Known& known, bool listed) const;
   absl::Status Read(const Json& object) const;
   void Tell(const ObjectKey& key, const absl::Status& why);
   void RemoveUnlisted();
-  // Tells `gone` of the object of that key, if it is known.
+  // Gives the object of that key to `gone`, if it is known.
   void Forget(const ObjectKey& key);
 
   const WatchHandlers handlers_;

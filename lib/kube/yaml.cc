@@ -21,14 +21,14 @@
 namespace tahoma::kube {
 namespace {
 
-// Members of one mapping: the work of filling their sorted table grows with their square.
+// The most members of one mapping: the work of filling their sorted table grows with their square.
 constexpr std::size_t kYamlMembersMax = 50'000;
 
 bool AllOf(std::string_view text, std::string_view allowed) {
   return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
 }
 
-// The whole text as an integer in that base; nullopt-like null when it is none or too large.
+// Reads the whole text as an integer in that base; null when it is none or too large.
 Json ParseInteger(std::string_view digits, int base, bool negative) {
   std::uint64_t magnitude = 0;
   const auto [end, error] =
@@ -43,7 +43,7 @@ Json ParseInteger(std::string_view digits, int base, bool negative) {
   return static_cast<std::int64_t>(~magnitude + 1);
 }
 
-// An integer as go-yaml reads it: decimal, 0x, 0o, 0b and a leading zero for octal.
+// Reads an integer as go-yaml does: decimal, 0x, 0o, 0b and a leading zero for octal.
 Json ReadInteger(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -57,7 +57,7 @@ Json ReadInteger(std::string_view text) {
   return AllOf(text, "0123456789") ? ParseInteger(text, 10, negative) : Json(nullptr);
 }
 
-// "1.5", ".5", "1e3", "-2.E+4" and nothing else; JSON has no infinities.
+// Reads "1.5", ".5", "1e3", "-2.E+4" and nothing else; JSON has no infinities.
 Json ReadFloat(const std::string& text) {
   if (!AllOf(text, "0123456789.eE+-") || text.find_first_of("0123456789") == std::string::npos) {
     return nullptr;
@@ -72,7 +72,7 @@ Json ReadFloat(const std::string& text) {
     return nullptr;
   }
   if (text.front() == '-') value = -value;
-  // Go writes it to JSON without a point, and so it is an integer to whoever reads that.
+  // Go writes it to JSON without a point, so that readers of that text take it for an integer.
   constexpr double kIntegers = 9.2e18;
   if (value == std::floor(value) && std::abs(value) < kIntegers) {
     return static_cast<std::int64_t>(value);
@@ -80,7 +80,7 @@ Json ReadFloat(const std::string& text) {
   return value;
 }
 
-// The booleans of YAML 1.1, all of which go-yaml reads as such.
+// Reads the booleans of YAML 1.1, all of which go-yaml reads as such.
 std::optional<bool> ReadBoolean(std::string_view text) {
   constexpr std::array<std::string_view, 11> kTrue = {"y",    "Y",    "yes", "Yes", "YES", "true",
                                                       "True", "TRUE", "on",  "On",  "ON"};
@@ -91,7 +91,7 @@ std::optional<bool> ReadBoolean(std::string_view text) {
   return std::nullopt;
 }
 
-// Every underscore stands between two digits.
+// Returns whether every underscore stands between two digits.
 bool SeparatesDigits(std::string_view text) {
   const auto digit = [&](std::size_t at) {
     return at < text.size() && text[at] >= '0' && text[at] <= '9';
@@ -112,7 +112,7 @@ Json ReadPlain(const std::string& text) {
       (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.';
   if (maybe_number) {
     std::string digits = text;
-    // go-yaml is looser with what does not begin with a point.
+    // go-yaml is looser with a number that does not begin with a point.
     if (first != '.' || SeparatesDigits(text)) std::erase(digits, '_');
     if (Json value = ReadInteger(digits); !value.is_null()) return value;
     if (Json value = ReadFloat(digits); !value.is_null()) return value;
@@ -175,7 +175,7 @@ class Builder final : public YAML::EventHandler {
     std::string key;
     bool has_key = false;
     bool merges = false;     // the key is <<
-    std::size_t values = 1;  // how many this one has, itself included
+    std::size_t values = 1;  // the number of values in it, itself included
   };
   struct Anchored {
     Json value;
@@ -203,7 +203,7 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  // JSON's keys are text: what a plain scalar means, written the way of Go.
+  // JSON's keys are text: the meaning of a plain scalar, written as Go does.
   void OpenKey(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
     const Json key = ReadScalar(mark, tag, text);
     if (key.is_null()) Fail(mark, "a key is not text");
@@ -234,14 +234,14 @@ class Builder final : public YAML::EventHandler {
   void Close() {
     Level level = std::move(open_.back());
     open_.pop_back();
-    // Its values were counted as they came.
+    // The values in it were counted as they came.
     Place(level.mark, level.anchor, std::move(level.value), level.values, false);
   }
 
   void Place(const YAML::Mark& mark, YAML::anchor_t anchor, Json value, std::size_t values,
              bool count = true) {
     if (WantsKey()) Fail(mark, "a key is not text");
-    // What has a name is kept a second time.
+    // A node with an anchor is kept a second time.
     Count(mark, (count ? values : 0) + (anchor != 0 ? values : 0));
     if (anchor != 0) anchors_.insert_or_assign(anchor, Anchored{value, values});
     if (open_.empty()) {
@@ -263,7 +263,7 @@ class Builder final : public YAML::EventHandler {
       if (!value.is_array()) value = Json::array({std::move(value)});
       for (const Json& one : value) {
         if (!one.is_object()) Fail(mark, "a merge key (<<) needs a mapping, or a list of them");
-        level.merged.insert(one.begin(), one.end());  // what is there already stays
+        level.merged.insert(one.begin(), one.end());  // an existing member stays
         if (level.merged.size() > kYamlMembersMax) {
           Fail(mark, fmt::format("more than {} members of one mapping", kYamlMembersMax));
         }
@@ -297,7 +297,7 @@ absl::StatusOr<std::vector<Json>> YamlDocuments(std::string_view text) {
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    // yaml-cpp 0.7 makes empty documents without end of an unmatched bracket: hence the bound.
+    // yaml-cpp 0.7 makes endless empty documents of an unmatched bracket: hence the bound.
     for (std::size_t count = 0;; ++count) {
       Builder builder;
       if (!parser.HandleNextDocument(builder)) return documents;

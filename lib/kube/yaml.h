@@ -1,13 +1,13 @@
-// YAML as kubectl reads it, into JSON.
+// Reads YAML as kubectl does, into JSON.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Json pod, YamlToJson(text));
 //   TAHOMA_ASSIGN_OR_RETURN(const std::vector<Json> all, YamlDocuments(text));   // "---" between
 //
 // Plain scalars are typed as sigs.k8s.io/yaml does, which is YAML 1.1 in part: null and ~; true,
 // yes, on, y and their opposites are booleans; decimal, octal (0o, 0), hexadecimal and binary
-// integers, with _ between digits; floats, which without a fraction are integers. Keys are typed
-// in the same way and then made text. What is quoted stays text. JSON is YAML too. Bounded: depth,
-// size, and how much aliases may expand. Anchors and aliases are expanded, merge keys (<<) too;
+// integers, with _ between digits; floats, which without a fraction are integers. Keys are typed in
+// the same way and then made text. Quoted scalars stay text. JSON is YAML too. Depth, size, and how
+// much aliases may expand are bounded. Anchors and aliases are expanded, merge keys (<<) too;
 // duplicate keys and other tags are errors, and infinities stay text.
 //
 // Thread safety: pure functions.
@@ -27,13 +27,14 @@ namespace tahoma::kube {
 inline constexpr std::size_t kYamlBytesMax = 3 << 20;  // Kubernetes' bound on a request body
 inline constexpr int kYamlDepthMax = 100;
 inline constexpr std::size_t kYamlDocumentsMax = 1000;
-// With aliases expanded; 64 bytes of text count as one, and what has an anchor counts twice.
+// The most values, aliases expanded; 64 bytes of text count as one, and a node with an anchor
+// counts twice.
 inline constexpr std::size_t kYamlNodesMax = 1'000'000;
 
-// Exactly one document (an empty one is null). kInvalidArgument with line and reason.
+// Parses exactly one document (an empty one is null). kInvalidArgument with line and reason.
 absl::StatusOr<Json> YamlToJson(std::string_view text);
 
-// All documents; empty ones are left out.
+// Parses all documents; empty ones are left out.
 absl::StatusOr<std::vector<Json>> YamlDocuments(std::string_view text);
 
 }  // namespace tahoma::kube

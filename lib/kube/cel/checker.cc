@@ -16,7 +16,7 @@ namespace {
 bool IsNumeric(CelType type) {
   return type == CelType::kInt || type == CelType::kUint || type == CelType::kDouble;
 }
-// Part of the device that is a map of names.
+// Returns whether the type is a part of the device that is a map of names.
 bool IsNames(CelType type) {
   return type == CelType::kDomains || type == CelType::kIds || type == CelType::kCapDomains ||
          type == CelType::kCapIds || type == CelType::kDevice;
@@ -24,8 +24,8 @@ bool IsNames(CelType type) {
 bool IsMap(CelType type) {
   return type == CelType::kMap || (IsNames(type) && type != CelType::kDevice);
 }
-// Types whose values may be the same: known and different is an error, as the type checker of
-// cel-go has it.
+// Returns whether values of the types may be equal: types that are known and different are an
+// error, as in the type checker of cel-go.
 bool MayEqual(CelType a, CelType b) {
   return a == b || a == CelType::kDyn || b == CelType::kDyn || a == CelType::kNull ||
          b == CelType::kNull || (IsMap(a) && IsMap(b));
@@ -62,12 +62,12 @@ class Checker {
                                   e.name, ToString(a), ToString(b)));
   }
   void NotesUse(CelType type) { reads_unnamed_ = reads_unnamed_ || IsNames(type); }
-  // What an optional holds, where that is a part of the device.
+  // Returns the type of an optional's value, where that is a part of the device.
   CelType Held(const CelExpr& e) const {
     const auto found = held_.find(&e);
     return found == held_.end() ? CelType::kDyn : found->second;
   }
-  // Notes a part of the device that goes, inside of an optional, where it is not followed.
+  // Notes that a part of the device goes, inside of an optional, where it is not followed.
   void NotesHeld(const CelExpr& e) { NotesUse(Held(e)); }
   absl::StatusOr<CelType> Entry(const CelExpr& e, CelType base);
 
@@ -77,7 +77,7 @@ class Checker {
   std::map<const CelExpr*, CelType> held_;
 };
 
-// The type of a selected or indexed entry, which is an optional where that was asked for.
+// Returns the type of a selected or indexed entry, an optional where the expression asks for one.
 absl::StatusOr<CelType> Checker::Entry(const CelExpr& e, CelType base) {
   const bool through = base == CelType::kOptional;
   if (through) base = Held(*e.args[0]);
@@ -250,7 +250,7 @@ absl::StatusOr<CelType> Checker::Call(const CelExpr& e, const std::vector<CelTyp
 }
 
 absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<CelType>& types) {
-  // Homogeneous: entries of one type (Kubernetes' base environment).
+  // A list or map is homogeneous: entries of one type (Kubernetes' base environment).
   const std::size_t stride = e.op == CelOp::kMap ? 2 : 1;
   for (std::size_t i = 0; i < types.size(); ++i) {
     NotesUse(types[i]);

@@ -14,13 +14,13 @@ namespace tahoma::kube::internal {
 
 struct CelChecked {
   CelType type = CelType::kDyn;
-  // Whether names of attributes are read that are not written out in the expression: a computed
+  // True when names of attributes are read that are not written out in the expression: a computed
   // key, a macro or a comparison over all attributes.
   bool reads_unnamed = false;
 };
 
-// kInvalidArgument, with line and column, when operators or functions meet types that they do not
-// have an overload for.
+// Finds the types. kInvalidArgument, with line and column, when operators or functions meet types
+// that they have no overload for.
 absl::StatusOr<CelChecked> CheckCel(std::string_view source, const CelParsed& parsed);
 
 }  // namespace tahoma::kube::internal

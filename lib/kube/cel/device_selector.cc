@@ -15,7 +15,7 @@ namespace {
 using internal::CelExpr;
 using internal::CelOp;
 
-// Every name that the expression writes out: fields and string literals.
+// Collects every name that the expression writes out: fields and string literals.
 void CollectNames(const CelExpr& e, std::set<std::string, std::less<>>& names) {
   if (e.op == CelOp::kSelect || e.op == CelOp::kHas) names.insert(e.name);
   const auto* text = e.op == CelOp::kLiteral ? e.literal.As<std::string>() : nullptr;
@@ -27,14 +27,14 @@ const std::string* TextOf(const CelExpr& e) {
   return e.op == CelOp::kLiteral ? e.literal.As<std::string>() : nullptr;
 }
 
-// The name behind a.name and a["name"]; nullptr for any other expression.
+// Returns the name behind a.name and a["name"]; nullptr for any other expression.
 const std::string* EntryName(const CelExpr& e) {
   if (e.optional) return nullptr;
   if (e.op == CelOp::kSelect) return &e.name;
   return e.op == CelOp::kIndex ? TextOf(*e.args[1]) : nullptr;
 }
 
-// device.attributes[domain].id: domain and id.
+// Returns domain and id of device.attributes[domain].id.
 std::optional<std::pair<std::string, std::string>> AttributeOf(const CelExpr& e) {
   constexpr std::size_t kDeviceSlot = 0;
   const std::string* id = EntryName(e);
@@ -51,7 +51,8 @@ std::optional<std::pair<std::string, std::string>> AttributeOf(const CelExpr& e)
   return std::pair(*domain, *id);
 }
 
-// Whether such a literal equals attributes of its own type only. Other numbers do not: 3.0 == 3.
+// Returns whether such a literal equals attributes of its own type only. Other numbers do not: 3.0
+// == 3.
 bool IsPlain(const CelExpr& e) {
   return e.op == CelOp::kLiteral &&
          (e.literal.As<std::string>() != nullptr || e.literal.As<std::int64_t>() != nullptr ||

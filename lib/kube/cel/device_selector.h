@@ -51,21 +51,22 @@ struct RequiredAttribute {
 
 class DeviceSelector {
  public:
-  // kInvalidArgument: "1:8: undeclared reference to 'foo'".
+  // Compiles an expression. kInvalidArgument: "1:8: undeclared reference to 'foo'".
   static absl::StatusOr<DeviceSelector> Compile(std::string_view source);
 
   ~DeviceSelector();
   DeviceSelector(DeviceSelector&&) noexcept;
   DeviceSelector& operator=(DeviceSelector&&) noexcept;
 
-  // Whether the device is selected, or the run-time error.
+  // Returns whether the device is selected, or the run-time error.
   absl::StatusOr<bool> Matches(const DeviceView& device) const;
 
-  // False when the answer cannot depend on an attribute or capacity with that id (in any domain).
+  // Returns false when the answer cannot depend on an attribute or capacity with that id (in any
+  // domain).
   bool MayRead(std::string_view id) const;
 
-  // From those of the terms joined by && that say `attribute == literal` or `attribute in [literal,
-  // …]`; other terms may require more.
+  // Returns the requirements of those terms joined by && that say `attribute == literal` or
+  // `attribute in [literal, …]`; other terms may require more.
   const std::vector<RequiredAttribute>& Required() const;
 
   const std::string& source() const;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kBytesPerStep = 10;  // Kubernetes: string traversal factor 0.1
 
-// A pattern that is known only now is compiled for the one call.
+// The cost of a pattern that is known only now and is compiled for the one call.
 constexpr std::uint64_t kStepsPerPattern = 10'000;
 
 std::string KeyText(const CelValue& key) {
@@ -28,7 +28,7 @@ bool IsKey(const CelValue& value) {
   return value.IsNumber() || value.As<bool>() != nullptr || value.As<std::string>() != nullptr;
 }
 
-// The place in a list that a number of any type stands for.
+// Returns the place in a list that a number of any type means.
 std::optional<std::size_t> PlaceIn(const CelValue::List& list, const CelValue& key) {
   const CelValue end(static_cast<std::uint64_t>(list.size()));
   if (!(Order(key, CelValue(std::int64_t{0})) >= 0) || !(Order(key, end) < 0)) return std::nullopt;
@@ -39,8 +39,9 @@ std::optional<std::size_t> PlaceIn(const CelValue::List& list, const CelValue& k
   return whole ? std::optional(place) : std::nullopt;
 }
 
-// Entries of entries count each time that they are met: a list that holds another many times over
-// is small in memory and as long to look at as if it held copies. Counts no further than `limit`.
+// Counts the steps to look at a value. Entries of entries count each time that they are met: a list
+// that holds another many times over is small in memory and as long to look at as if it held
+// copies. Counts no further than `limit`.
 std::uint64_t StepsOf(const CelValue& value, std::uint64_t limit) {
   if (const auto* text = value.As<std::string>()) return text->size() / kBytesPerStep;
   if (const auto* bytes = value.As<CelValue::Bytes>()) return bytes->bytes.size() / kBytesPerStep;
@@ -55,7 +56,7 @@ std::uint64_t StepsOf(const CelValue& value, std::uint64_t limit) {
     }
   }
   if (const auto* map = value.AsMap()) {
-    // To compare maps is to look for each key among all keys.
+    // Comparing maps looks for each key among all keys.
     const std::uint64_t keys = 1 + map->size() / kBytesPerStep;
     for (const auto& [key, entry] : *map) {
       if ((steps += keys) > limit) break;
@@ -109,7 +110,7 @@ absl::StatusOr<CelValue> RealArithmetic(CelOp op, double a, double b) {
   }
 }
 
-// What a copy of the value takes: lists and maps are shared, texts are not.
+// Returns the steps that a copy of the value takes: lists and maps are shared, texts are not.
 std::uint64_t TextSteps(const CelValue& value) {
   return value.As<std::string>() == nullptr && value.As<CelValue::Bytes>() == nullptr
              ? 0
@@ -271,7 +272,8 @@ CelEvaluator::Result CelEvaluator::Index(const CelExpr& e) {
   return NotFound("no such key: {}", KeyText(key));
 }
 
-// false && error is false, true || error is true, whichever side has the error.
+// Evaluates so that false && error is false and true || error is true, whichever side has the
+// error.
 CelEvaluator::Result CelEvaluator::AndOr(const CelExpr& e) {
   const bool decides = e.op == CelOp::kOr;
   Result left = Evaluate(*e.args[0]);

@@ -26,10 +26,10 @@ class CelEvaluator {
  private:
   using Result = absl::StatusOr<CelValue>;
 
-  // Fails when the budget is used up, and from then on always: && and || absorb errors, but not
-  // this one. One step, or one tenth of a step per byte looked at.
+  // Spends steps, or a tenth of a step per byte looked at. Fails when the budget is used up, and
+  // from then on always: && and || absorb errors, but not this one.
   absl::Status Spend(std::uint64_t steps);
-  // As much as looking at all of the value takes.
+  // Spends as much as looking at all of the value takes.
   absl::Status SpendOn(const CelValue& value);
   absl::Status SpendOnCall(const CelExpr& call, const std::vector<CelValue>& args);
 
@@ -37,8 +37,8 @@ class CelEvaluator {
 
   Result Select(const CelExpr& e);
   Result Index(const CelExpr& e);
-  // The entry of a map, list or part of the device; none when absent, an error when `base` cannot
-  // have entries.
+  // Returns the entry of a map, list or part of the device; none when absent, an error when `base`
+  // cannot have entries.
   absl::StatusOr<CelValue::Optional> Find(const CelValue& base, const CelValue& key);
   Result AndOr(const CelExpr& e);
   Result Binary(const CelExpr& e);
@@ -47,9 +47,9 @@ class CelEvaluator {
   Result Aggregate(const CelExpr& e);
   Result Comprehension(const CelExpr& e);
   Result OptMap(const CelExpr& e);
-  // The entries of a list, the keys of a map.
+  // Returns the entries of a list, or the keys of a map.
   absl::StatusOr<CelValue> RangeOf(const CelValue& value);
-  // Parts of the device as ordinary maps; other values as they are.
+  // Returns parts of the device as ordinary maps, and other values as they are.
   CelValue Materialized(const CelValue& value) const;
   CelValue IdsOf(const CelValue::DevicePart& part) const;
 

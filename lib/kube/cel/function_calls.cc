@@ -31,7 +31,7 @@ std::optional<std::int64_t> Integer(const Args& args, std::size_t at) {
 }
 CelValue FromSize(std::size_t size) { return CelValue(static_cast<std::int64_t>(size)); }
 
-// UTF-8 text as its code points, for functions that count characters.
+// Splits UTF-8 text into its code points, for functions that count characters.
 std::vector<std::string> Characters(std::string_view text) {
   std::vector<std::string> characters;
   for (const char c : text) {
@@ -57,7 +57,7 @@ std::string MapAscii(std::string text, char first, int shift) {
   return text;
 }
 
-// matches() and find().
+// Implements matches() and find().
 Result Search(const CelExpr& call, const std::string& text, const std::string& pattern) {
   std::unique_ptr<re2::RE2> made;
   const re2::RE2* compiled = call.pattern.get();
@@ -179,7 +179,8 @@ Result CharAt(const Args& args) {
   return CelValue(index == characters.size() ? std::string() : characters[index]);
 }
 
-// Where the character with that number starts, or where the text ends; nullopt when it is shorter.
+// Returns where the character with that number starts, or where the text ends; nullopt when it is
+// shorter.
 std::optional<std::size_t> ByteOf(std::string_view text, std::int64_t character) {
   std::size_t at = 0;
   for (; character > 0; --character) {
@@ -190,7 +191,7 @@ std::optional<std::size_t> ByteOf(std::string_view text, std::int64_t character)
   return at;
 }
 
-// Position of a text in a text, or of an entry in a list; -1 when absent.
+// Returns the position of a text in a text, or of an entry in a list; -1 when absent.
 Result IndexOf(const Args& args, bool last) {
   if (const auto* list = args[0].AsList()) {
     if (args.size() != 2) return NoSuchOverload("indexOf");
@@ -285,7 +286,8 @@ Result Sets(CelFunction function, const CelValue& a, const CelValue& b) {
                               [&](const CelValue& entry) { return HasEntry(*left, entry); }));
 }
 
-// std::from_chars, with the plus sign that Go's strconv also takes for all but unsigned numbers.
+// Reads with std::from_chars, and the plus sign that Go's strconv takes for all but unsigned
+// numbers.
 template <typename T>
 Result FromText(const std::string& text) {
   T value = 0;
@@ -379,7 +381,7 @@ Result ParseQuantity(const Args& args, bool only_asks) {
   return CelValue(*std::move(quantity));
 }
 
-// compareTo, isGreaterThan, isLessThan: of quantities and of versions.
+// Implements compareTo, isGreaterThan and isLessThan, of quantities and of versions.
 Result CompareTo(CelFunction function, const Args& args) {
   const CelType type = args[0].type();
   if ((type != CelType::kQuantity && type != CelType::kSemver) || args[1].type() != type) {

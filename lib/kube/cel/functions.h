@@ -27,11 +27,11 @@ struct CelSignature {
   std::size_t args_min;  // receiver included
   std::size_t args_max;
   CelFunction function;
-  CelType result;    // kDyn where it depends
-  CelType receiver;  // type of the first argument; kDyn where there are several
+  CelType result;    // kDyn when it depends on the arguments
+  CelType receiver;  // type of the first argument; kDyn when several are possible
 };
 
-// nullptr when there is no such function at all.
+// Returns nullptr when there is no such function at all.
 const CelSignature* FindCelFunction(std::string_view name, CelCallStyle style, std::size_t args);
 bool IsCelNamespace(std::string_view name);
 

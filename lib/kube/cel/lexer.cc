@@ -35,7 +35,7 @@ void AppendUtf8(std::uint32_t code, std::string& into) {
   }
 }
 
-// The whole character that starts there, for messages: half of one is no text.
+// Returns the whole character that starts there, for messages: half of one is no text.
 std::string_view CharacterAt(std::string_view source, std::size_t at) {
   std::size_t end = at + 1;
   while (end < source.size() && (static_cast<unsigned char>(source[end]) & 0xC0U) == 0x80U) ++end;

@@ -43,7 +43,7 @@ class CelLexer {
   std::size_t at_ = 0;
 };
 
-// "line:column: message", both from 1; columns count characters.
+// Makes the error "line:column: message"; both count from 1, columns in characters.
 absl::Status CelErrorAt(std::string_view source, std::size_t at, std::string_view message);
 
 }  // namespace tahoma::kube::internal

@@ -16,13 +16,14 @@
 namespace tahoma::kube::internal {
 namespace {
 
-// Deepest nesting: keeps recursion far from the end of the stack (cel-go's limit is 250).
+// The deepest nesting: keeps recursion far from the end of the stack (cel-go's limit is 250).
 constexpr int kDepthMax = 250;
-// Deepest tree: chains of operators nest too, so that parentheses with chains in them could reach
-// thousands of levels, each of which is a level of recursion in the checker and the evaluator.
+// The deepest tree: chains of operators nest too, so that parentheses with chains in them could
+// reach thousands of levels, each of which is a level of recursion in the checker and the
+// evaluator.
 constexpr std::size_t kTreeDepthMax = 600;
-// Instructions of all patterns together: with it, compiling an expression takes well below a
-// second.
+// The instructions of all patterns together: with this bound compiling an expression takes well
+// below a second.
 constexpr int kPatternSizesMax = 50'000;
 
 using ExprPointer = std::unique_ptr<CelExpr>;
@@ -110,7 +111,8 @@ class Parser {
   int pattern_sizes_ = 0;
 };
 
-// CEL specification, langdef.md "Syntax": RESERVED and the words of literals and operators.
+// Returns whether the name is reserved: CEL specification, langdef.md "Syntax", RESERVED and the
+// words of literals and operators.
 bool IsReserved(std::string_view name) {
   static constexpr std::array<std::string_view, 21> kWords = {
       "as",       "break",   "const",  "continue", "else", "false", "for",
@@ -119,7 +121,7 @@ bool IsReserved(std::string_view name) {
   return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
 }
 
-// Without recursion, which is what it guards.
+// Works without recursion, which it guards.
 absl::Status Parser::CheckDepth(const CelExpr& root) const {
   std::vector<std::pair<const CelExpr*, std::size_t>> open = {{&root, 1}};
   while (!open.empty()) {
@@ -174,8 +176,8 @@ constexpr std::array kOperators = {
     Operator{"%", 4, CelOp::kModulo},
 };
 
-// Left-associative operators by climbing precedence levels. A chain of one operator nests to the
-// left; its length is bounded like other nesting.
+// Parses left-associative operators by climbing precedence levels. A chain of one operator nests to
+// the left; its length is bounded like other nesting.
 ExprOr Parser::Binary(std::size_t level) {
   if (level == kUnaryLevel) return Unary();
   TAHOMA_ASSIGN_OR_RETURN(ExprPointer left, Binary(level + 1));
@@ -363,7 +365,7 @@ ExprOr Parser::Identifier() {
   return Call(std::move(name), CelCallStyle::kNamespace, at, std::move(args));
 }
 
-// "(a, b)", after the arguments that are there already.
+// Parses "(a, b)" and appends to the arguments that are there already.
 absl::StatusOr<std::vector<ExprPointer>> Parser::Arguments(std::vector<ExprPointer> args) {
   TAHOMA_RETURN_IF_ERROR(Expect("("));
   while (!Is(")")) {
@@ -405,7 +407,7 @@ ExprOr Parser::Call(std::string name, CelCallStyle style, std::size_t at,
   return made;
 }
 
-// has(e.f), after "has".
+// Parses has(e.f), after "has".
 ExprOr Parser::Has(std::size_t at) {
   TAHOMA_ASSIGN_OR_RETURN(std::vector<ExprPointer> args, Arguments({}));
   if (args.size() != 1 || args[0]->op != CelOp::kSelect || args[0]->optional) {
@@ -423,7 +425,7 @@ absl::StatusOr<std::string> Parser::VariableName() {
   return name;
 }
 
-// cel.bind(name, value, body), after "cel.bind".
+// Parses cel.bind(name, value, body), after "cel.bind".
 ExprOr Parser::Bind(std::size_t at) {
   TAHOMA_RETURN_IF_ERROR(Expect("("));
   TAHOMA_ASSIGN_OR_RETURN(std::string name, VariableName());
@@ -451,7 +453,7 @@ std::optional<CelMacro> Parser::MacroOf(std::string_view name) {
   return std::nullopt;
 }
 
-// range.macro(name, body), after the macro's name.
+// Parses range.macro(name, body), after the macro's name.
 ExprOr Parser::Macro(CelMacro macro, std::size_t at, ExprPointer range) {
   TAHOMA_RETURN_IF_ERROR(Expect("("));
   TAHOMA_ASSIGN_OR_RETURN(std::string name, VariableName());

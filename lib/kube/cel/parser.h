@@ -1,7 +1,7 @@
-// From CEL source text to an expression with its macros expanded and its names resolved.
+// Parses CEL source text to an expression with its macros expanded and its names resolved.
 //
-// What is not supported (see device_selector.h) is an error with line, column and name, never a
-// guess.
+// Anything that is not supported (see device_selector.h) is an error with line, column and name,
+// never a guess.
 //
 // Thread safety: pure functions.
 

@@ -9,7 +9,7 @@
 namespace tahoma::kube {
 namespace {
 
-// Longest text that is looked at: resource/v1 limits version attributes to 64 characters.
+// The longest text that is looked at: resource/v1 limits version attributes to 64 characters.
 constexpr std::size_t kTextMax = 256;
 
 bool IsDigits(std::string_view text) {

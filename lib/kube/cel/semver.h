@@ -24,13 +24,13 @@ struct Semver {
   std::uint64_t patch = 0;
   std::vector<std::string> prerelease;
 
-  // Strict: three numbers without leading zeros. kInvalidArgument says what is wrong.
+  // Parses strictly: three numbers without leading zeros. kInvalidArgument says what is wrong.
   static absl::StatusOr<Semver> Parse(std::string_view text);
   // Also takes a leading "v", missing numbers and leading zeros, as semver(text, true) does.
   static absl::StatusOr<Semver> ParseTolerant(std::string_view text);
 };
 
-// Negative, zero or positive by precedence; build metadata does not count.
+// Compares by precedence: negative, zero or positive; build metadata does not count.
 int Compare(const Semver& a, const Semver& b);
 
 }  // namespace tahoma::kube

@@ -44,7 +44,7 @@ std::optional<int> Negated(std::optional<int> order) {
   return order ? std::optional(-*order) : std::nullopt;
 }
 
-// Numbers of any type, compared exactly (CEL: cross-type numeric comparisons).
+// Orders numbers of any type exactly (CEL: cross-type numeric comparisons).
 std::optional<int> OrderNumbers(const CelValue& a, const CelValue& b) {
   const auto* ai = a.As<std::int64_t>();
   const auto* bi = b.As<std::int64_t>();

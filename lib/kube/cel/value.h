@@ -24,7 +24,7 @@
 
 namespace tahoma::kube {
 
-// Static and dynamic types. kDyn is static only: not known before evaluation.
+// Static and dynamic types. kDyn is static only: the type is not known before evaluation.
 enum class CelType : std::uint8_t {
   kDyn,
   kNull,
@@ -48,7 +48,7 @@ enum class CelType : std::uint8_t {
 
 std::string_view ToString(CelType type);
 
-// What an expression can see of a device. Names are complete: an id published without a domain
+// The view of a device that an expression has. Names are complete: an id published without a domain
 // belongs to the driver's.
 class CelValue;
 class DeviceView {
@@ -56,10 +56,10 @@ class DeviceView {
   virtual ~DeviceView() = default;
   virtual std::string_view Driver() const = 0;
   virtual bool AllowsMultipleAllocations() const = 0;
-  // nullopt when the device does not have it.
+  // Returns nullopt when the device does not have it.
   virtual std::optional<CelValue> Attribute(std::string_view domain, std::string_view id) const = 0;
   virtual std::optional<CelValue> Capacity(std::string_view domain, std::string_view id) const = 0;
-  // All of them, as {domain, id}.
+  // Returns all of them, as {domain, id}.
   using Names = std::vector<std::pair<std::string, std::string>>;
   virtual Names AttributeNames() const = 0;
   virtual Names CapacityNames() const = 0;
@@ -98,7 +98,7 @@ class CelValue {
 
   CelType type() const;
 
-  // nullptr when the value is of another type.
+  // Returns nullptr when the value is of another type.
   template <typename T>
   const T* As() const {
     return std::get_if<T>(&value_);
@@ -121,17 +121,18 @@ class CelValue {
       value_;
 };
 
-// CEL's ==: false for values of different types, but numbers compare across types. Parts of the
+// Is CEL's ==: false for values of different types, but numbers compare across types. Parts of the
 // device must have been made into maps before.
 bool Equal(const CelValue& a, const CelValue& b);
 
-// CEL's order: negative, zero or positive; nullopt where < has no meaning (different types, NaN).
+// Is CEL's order: negative, zero or positive; nullopt where < has no meaning (different types,
+// NaN).
 std::optional<int> Order(const CelValue& a, const CelValue& b);
 
-// The entry of a map; nullptr when absent.
+// Returns the entry of a map; nullptr when absent.
 const CelValue* FindKey(const CelValue::Map& map, const CelValue& key);
 
-// The number of code points of a UTF-8 text.
+// Returns the number of code points of a UTF-8 text.
 std::size_t CodePoints(std::string_view text);
 
 }  // namespace tahoma::kube
