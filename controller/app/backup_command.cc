@@ -28,7 +28,7 @@ struct BackupOptions {
   std::string data_dir;
 };
 
-void Say(const std::string& line) { fmt::print(stderr, "controller: {}\n", line); }
+void LogLine(const std::string& line) { fmt::print(stderr, "controller: {}\n", line); }
 
 config::Spec BackupSpec(BackupOptions& options) {
   config::Spec spec({.program = "controller backup",
@@ -63,7 +63,8 @@ absl::StatusOr<std::string> Fetch(const BackupOptions& options) {
   }
   kube::HttpLimits limits;
   limits.max_line_bytes = kLineBytesMost;
-  TAHOMA_ASSIGN_OR_RETURN(const auto transport, kube::HttpTransport::Create(access, limits, Say));
+  TAHOMA_ASSIGN_OR_RETURN(const auto transport,
+                          kube::HttpTransport::Create(access, limits, LogLine));
   std::string text;
   const auto answer = transport->Stream(
       {.method = "GET", .target = std::string(kTarget)},
@@ -83,7 +84,7 @@ absl::StatusOr<std::string> Fetch(const BackupOptions& options) {
 absl::StatusOr<std::string> ReadFolder(const std::string& dir) {
   if (!std::filesystem::exists(dir + "/CURRENT")) return NotFound("{} holds no store", dir);
   TAHOMA_ASSIGN_OR_RETURN(const auto store,
-                          Store::Open({.dir = dir, .only_copy = true, .log = Say}));
+                          Store::Open({.dir = dir, .only_copy = true, .log = LogLine}));
   TAHOMA_ASSIGN_OR_RETURN(auto moment, store->Freeze());
   BackupWriter writer(std::move(moment));
   std::string text;
@@ -101,15 +102,15 @@ absl::Status Backup(const BackupOptions& options) {
                           options.data_dir.empty() ? Fetch(options) : ReadFolder(options.data_dir));
   TAHOMA_RETURN_IF_ERROR(CheckBackup(text));
   TAHOMA_RETURN_IF_ERROR(WriteAtomically(options.file, text, 0600));
-  Say(fmt::format("{} bytes in {}", text.size(), options.file));
+  LogLine(fmt::format("{} bytes in {}", text.size(), options.file));
   return absl::OkStatus();
 }
 
 absl::Status Restore(const BackupOptions& options) {
   if (options.data_dir.empty()) return InvalidArgument("say --data-dir, a folder to make");
   TAHOMA_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file, kBackupBytesMost));
-  TAHOMA_RETURN_IF_ERROR(Annotate(RestoreBackup(text, options.data_dir, Say), options.file));
-  Say(fmt::format("{} is restored into {}", options.file, options.data_dir));
+  TAHOMA_RETURN_IF_ERROR(Annotate(RestoreBackup(text, options.data_dir, LogLine), options.file));
+  LogLine(fmt::format("{} is restored into {}", options.file, options.data_dir));
   return absl::OkStatus();
 }
 
@@ -123,7 +124,7 @@ std::optional<int> RunBackupCommand(int argc, const char* const* argv) {
   if (const std::optional<int> exit = config::Parse(argc - 1, argv + 1, spec)) return exit;
   const absl::Status status = verb == "backup" ? Backup(options) : Restore(options);
   if (status.ok()) return 0;
-  Say(std::string(Message(status)));
+  LogLine(std::string(Message(status)));
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 

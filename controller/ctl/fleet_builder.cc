@@ -9,7 +9,7 @@
 
 #include "controller/ingest/parse.h"
 #include "controller/ledger/facts.h"
-#include "controller/ledger/roster.h"
+#include "controller/ledger/gang_membership.h"
 #include "lib/base/json.h"
 
 namespace tahoma::controller {

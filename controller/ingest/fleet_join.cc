@@ -9,7 +9,7 @@ std::optional<Command> FleetJoin::OnNode(NodeObject node) {
   if (entry.node == node) return std::nullopt;
   const std::string name = node.name;
   entry.node = std::move(node);
-  return Say(name, entry);
+  return CommandFor(name, entry);
 }
 
 std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
@@ -27,7 +27,7 @@ std::optional<Command> FleetJoin::OnSlice(SliceObject slice) {
   Entry& entry = nodes_[node];
   entry.slices[slice.name] = std::move(slice);
   Refresh(entry);
-  return Say(node, entry);
+  return CommandFor(node, entry);
 }
 
 std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
@@ -48,7 +48,7 @@ std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
   } else {
     Refresh(entry);
   }
-  return Say(node, entry);
+  return CommandFor(node, entry);
 }
 
 void FleetJoin::Refresh(Entry& entry) {
@@ -70,7 +70,7 @@ void FleetJoin::Refresh(Entry& entry) {
   }
 }
 
-std::optional<Command> FleetJoin::Say(const std::string& name, Entry& entry) const {
+std::optional<Command> FleetJoin::CommandFor(const std::string& name, Entry& entry) const {
   if (!entry.node) return std::nullopt;
   auto facts = std::make_shared<NodeFacts>();
   facts->name = name;

@@ -45,7 +45,7 @@ class FleetJoin {
 
   // Takes over the newest generation when it is complete.
   static void Refresh(Entry& entry);
-  std::optional<Command> Say(const std::string& name, Entry& entry) const;
+  std::optional<Command> CommandFor(const std::string& name, Entry& entry) const;
 
   absl::flat_hash_map<std::string, Entry> nodes_;
   absl::flat_hash_map<std::string, std::string> node_of_slice_;

@@ -9,7 +9,7 @@ Core::Core(PlanFunction plan, CoreOptions options)
     : runs_(facts_, cluster_, {.journal_beside_api = options.journal_beside_api}),
       queue_(std::move(plan)),
       status_({.facts = facts_,
-               .roster = roster_,
+               .membership = membership_,
                .cluster = cluster_,
                .runs = runs_,
                .queue = queue_}),
@@ -28,7 +28,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   if (!synced_) return out;
   if (std::exchange(just_synced_, false)) runs_.TakeOverPublished();
   runs_.Advance(now_.monotonic, attempts_, out.writes);
-  runs_.TakeOverSuccessors(roster_);
+  runs_.TakeOverSuccessors(membership_);
   TakeNews();
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   PlanSome();
@@ -48,7 +48,7 @@ void Core::Take(const PodSeen& command) {
     Take(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
   }
   facts_.pods.Put(command.pod);
-  roster_.OnPod(pod);
+  membership_.OnPod(pod);
   runs_.OnPod(pod.key);
   queue_.Touch(GangOf(pod));
 }
@@ -56,7 +56,7 @@ void Core::Take(const PodSeen& command) {
 void Core::Take(const PodGone& command) {
   const auto pod = facts_.pods.Find(command.key);
   if (pod == nullptr || !facts_.pods.Remove(command.key, command.uid)) return;
-  roster_.OnPodGone(*pod);
+  membership_.OnPodGone(*pod);
   status_.ForgetPod(command.key);
   runs_.OnPod(command.key);
   queue_.Touch(GangOf(*pod));
@@ -128,7 +128,7 @@ void Core::Take(const ApiResult& command) {
 
 // Lets the gangs that use the claim be assessed: they may have become ready, or unready.
 void Core::TouchConsumers(const ClaimKey& key) {
-  for (const PodKey& pod : roster_.PodsUsing(key)) {
+  for (const PodKey& pod : membership_.PodsUsing(key)) {
     if (runs_.HasPod(pod)) continue;
     if (const auto fact = facts_.pods.Find(pod)) queue_.Touch(GangOf(*fact));
   }
@@ -164,11 +164,11 @@ void Core::Assess(const GangRef& ref) {
   }
   const bool exists =
       ref.single ? facts_.pods.Find(PodKey{ref.key.ns, ref.key.name}) != nullptr
-                 : facts_.gangs.Find(ref.key) != nullptr || !roster_.PodsOf(ref.key).empty();
+                 : facts_.gangs.Find(ref.key) != nullptr || !membership_.PodsOf(ref.key).empty();
   Readiness ready;
   if (exists) {
-    ready =
-        roster_.Assess(ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+    ready = membership_.Assess(ref, facts_,
+                               [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
   }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     queue_.Remove(ref);

@@ -17,7 +17,7 @@
 //
 // It owns the parts and passes news between them; each can be used alone:
 //
-//   Roster           which pods make up which gang, and whether it is complete
+//   GangMembership   which pods make up which gang, and whether it is complete
 //   SchedulingQueue  the gangs that wait: which is planned next, and why the others are not placed
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
@@ -42,9 +42,9 @@
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/command.h"
 #include "controller/ledger/facts.h"
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_runs.h"
 #include "controller/ledger/journal.h"
-#include "controller/ledger/roster.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -106,7 +106,7 @@ class Core {
 
   Facts facts_;
   ClusterState cluster_;
-  Roster roster_;
+  GangMembership membership_;
   GangRuns runs_;
   SchedulingQueue queue_;
   StatusReporter status_;

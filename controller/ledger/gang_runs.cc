@@ -424,7 +424,7 @@ void GangRuns::TakeOverPublished() {
   }
 }
 
-void GangRuns::TakeOverSuccessors(const Roster& roster) {
+void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
   for (const GangRef& ref : std::exchange(left_behind_, {})) {
     if (run_of_gang_.contains(ref)) continue;
     std::vector<std::shared_ptr<const PodFact>> pods;
@@ -434,7 +434,7 @@ void GangRuns::TakeOverSuccessors(const Roster& roster) {
     };
     if (ref.single) add(ref.key.name);
     if (!ref.single) {
-      for (const std::string& name : roster.PodsOf(ref.key)) add(name);
+      for (const std::string& name : membership.PodsOf(ref.key)) add(name);
     }
     if (!pods.empty()) TakeOver(ref, pods);
   }

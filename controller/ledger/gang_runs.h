@@ -37,11 +37,11 @@
 
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/facts.h"
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_run.h"
 #include "controller/ledger/journal.h"
 #include "controller/ledger/published_gang.h"
 #include "controller/ledger/record.h"
-#include "controller/ledger/roster.h"
 #include "controller/model/cluster.h"
 #include "lib/base/clock.h"
 
@@ -92,7 +92,7 @@ class GangRuns {
   void TakeOverPublished();
   // Takes over pods that have the names of an ended run's pods but were bound for a run that the
   // journal has dropped: the API was restored to a time before the gang was made anew.
-  void TakeOverSuccessors(const Roster& roster);
+  void TakeOverSuccessors(const GangMembership& membership);
 
   // Advances every run that has news, or whose time has come. `attempts` numbers the writes.
   void Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);

@@ -29,7 +29,7 @@ enum class GangPhase : std::uint8_t { kPending, kPlaced, kRunning, kFinished, kF
 // The reason for a gang's phase, or for a condition.
 enum class GangReason : std::uint8_t {
   kNone,  // ready, and the planner has not answered yet
-  // Not ready to be planned (roster.h).
+  // Not ready to be planned (gang_membership.h).
   kWaitingForGang,
   kWaitingForPods,
   kTooManyPods,

@@ -18,8 +18,8 @@
 
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_decision.h"
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_run.h"
-#include "controller/ledger/roster.h"
 
 namespace tahoma::controller {
 

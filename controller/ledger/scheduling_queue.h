@@ -1,7 +1,7 @@
 // The gangs that wait: which of them is planned next, and why the others are not placed.
 //
 //   SchedulingQueue queue(PlanWith(planner));
-//   queue.Put(ref, roster.Assess(ref, facts, busy));             // it waits, ready or not
+//   queue.Put(ref, membership.Assess(ref, facts, busy));         // it waits, ready or not
 //   for (const Planned& planned : queue.Plan(cluster, room, now)) {
 //     if (planned.placement) Begin(*planned.gang, *planned.placement);   // it waits no more
 //   }
@@ -11,9 +11,10 @@
 // backing off (it was undone a moment ago), or blocked (the planner found no place; it is planned
 // again when capacity is freed). The order of service is that of ServicePlace.
 //
-// Scope: everything between "all of its pods and claims exist" (roster.h) and "it has a place". A
-// new order of service belongs here: queues and their shares, Capacity Blocks and backfill decide
-// which gang Plan() takes next; within one call the planner serves by the same order (planner.h).
+// Scope: everything between "all of its pods and claims exist" (gang_membership.h) and "it has a
+// place". A new order of service belongs here: queues and their shares, Capacity Blocks and
+// backfill decide which gang Plan() takes next; within one call the planner serves by the same
+// order (planner.h).
 // GangRuns, which carries a placement out, knows nothing of it, and this class knows nothing of
 // records, API writes and their answers.
 //
@@ -34,8 +35,8 @@
 #include <utility>
 #include <vector>
 
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_status.h"
-#include "controller/ledger/roster.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
 #include "controller/plan/decision.h"

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "controller/ledger/gang_decision.h"
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_status.h"
-#include "controller/ledger/roster.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
 

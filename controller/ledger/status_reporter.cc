@@ -127,7 +127,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
     GangStatus status = StatusOf(ref, standing);
     status.observed_generation = gang->generation;
     status.predicted_all_reduce = view->predicted_all_reduce;
-    notices_.SetGang(*gang, std::move(status), now);
+    outbox_.SetGang(*gang, std::move(status), now);
   }
   const bool waits = run == nullptr && !waiting->finished;
   ShowPods(ref, waits ? standing.message : "", now);
@@ -136,7 +136,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
 
 void StatusReporter::Forget(const GangRef& ref) {
   views_.Erase(ref);
-  if (ref.single) notices_.ForgetPod({ref.key.ns, ref.key.name});
+  if (ref.single) outbox_.ForgetPod({ref.key.ns, ref.key.name});
 }
 
 void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, const Now& now) {
@@ -147,18 +147,18 @@ void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, co
     const bool waits = pod->alive() && pod->node.empty();
     std::string text = waits ? message : "";
     if (waits && has_run && !from_.runs.HasPlace(*pod)) text = BecauseOthersRun(ref);
-    notices_.SetPod(*pod, text, now);
+    outbox_.SetPod(*pod, text, now);
   };
   if (ref.single) {
     show({ref.key.ns, ref.key.name});
     return;
   }
-  for (const std::string& name : from_.roster.PodsOf(ref.key)) show({ref.key.ns, name});
+  for (const std::string& name : from_.membership.PodsOf(ref.key)) show({ref.key.ns, name});
 }
 
 // Returns whether all pods of a gang that has ended had been bound. Its run is over.
 bool StatusReporter::EndedBound(const GangRef& ref) const {
-  const auto& names = from_.roster.PodsOf(ref.key);
+  const auto& names = from_.membership.PodsOf(ref.key);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     const auto pod = from_.facts.pods.Find(PodKey{ref.key.ns, name});
     return pod == nullptr || !pod->finished || !pod->node.empty();
@@ -245,7 +245,7 @@ void StatusReporter::TellPod(const PodKey& key, EventNote note) {
   note.ns = key.ns;
   note.name = key.name;
   note.uid = pod->uid;
-  notices_.Tell(std::move(note));
+  outbox_.Tell(std::move(note));
 }
 
 void StatusReporter::TellGang(const GangRef& ref, EventNote note) {
@@ -256,7 +256,7 @@ void StatusReporter::TellGang(const GangRef& ref, EventNote note) {
   note.ns = ref.key.ns;
   note.name = ref.key.name;
   note.uid = gang->uid;
-  notices_.Tell(std::move(note));
+  outbox_.Tell(std::move(note));
 }
 
 }  // namespace tahoma::controller

@@ -1,12 +1,12 @@
 // Shows people the gangs: phases, conditions, reasons, events, the admin API's views.
 //
-//   StatusReporter reporter({facts, roster, cluster, runs, queue});
+//   StatusReporter reporter({facts, membership, cluster, runs, queue});
 //   reporter.Show(ref, now);                      // after anything of the gang has changed
 //   reporter.Flush(now, attempts, writes);        // writes what changed, when it is time
 //   snapshot.gangs = reporter.views();
 //
 // A gang's state is found once (its Standing) and shown everywhere: in its view, the status of the
-// Gang, the conditions of its pods. gang_status.h has the words, notices.h the times.
+// Gang, the conditions of its pods. gang_status.h has the words, status_outbox.h the times.
 //
 // Scope: showing. It reads facts, runs and queue, and changes none of them; no decision depends on
 // it.
@@ -23,12 +23,12 @@
 
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/facts.h"
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_runs.h"
 #include "controller/ledger/gang_status.h"
-#include "controller/ledger/notices.h"
-#include "controller/ledger/roster.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
+#include "controller/ledger/status_outbox.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
 
@@ -39,7 +39,7 @@ class StatusReporter {
   // All of these outlive the reporter.
   struct Sources {
     const Facts& facts;
-    const Roster& roster;
+    const GangMembership& membership;
     const ClusterState& cluster;
     const GangRuns& runs;
     const SchedulingQueue& queue;
@@ -53,8 +53,8 @@ class StatusReporter {
   // Removes the view of a gang that has no run and waits no more.
   void Forget(const GangRef& ref);
   // Ends all writes to an object that exists no more.
-  void ForgetGang(const GangKey& key) { notices_.ForgetGang(key); }
-  void ForgetPod(const PodKey& key) { notices_.ForgetPod(key); }
+  void ForgetGang(const GangKey& key) { outbox_.ForgetGang(key); }
+  void ForgetPod(const PodKey& key) { outbox_.ForgetPod(key); }
 
   // Queue events.
   void TellRun(const RunNews& news, WallTime now);
@@ -62,12 +62,12 @@ class StatusReporter {
   void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
 
   // Takes the answer to a write of Flush().
-  void OnResult(const ApiResult& result, const Now& now) { notices_.OnResult(result, now); }
+  void OnResult(const ApiResult& result, const Now& now) { outbox_.OnResult(result, now); }
   void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-    notices_.Flush(now, attempts, writes);
+    outbox_.Flush(now, attempts, writes);
   }
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake() const { return notices_.wake(); }
+  std::optional<MonotonicTime> wake() const { return outbox_.wake(); }
   const Views& views() const { return views_; }
 
  private:
@@ -82,7 +82,7 @@ class StatusReporter {
   void TellGang(const GangRef& ref, EventNote note);
 
   const Sources from_;
-  Notices notices_;
+  StatusOutbox outbox_;
   Views views_;
 };
 

@@ -114,8 +114,8 @@ class MemberFitter {
   struct Exact;
   std::optional<MemberFit> FitExactly(const CompiledMember& member, const Room& room);
   bool Prepare(Exact& exact);
-  bool NextRequest(Exact& exact, std::size_t turn);
-  bool NextDevice(Exact& exact, std::size_t turn, std::size_t from);
+  bool NextRequest(Exact& exact, std::size_t at);
+  bool NextDevice(Exact& exact, std::size_t at, std::size_t from);
 
   std::optional<Demand> RequestDemand(const CompiledRequest& request, const Node& node,
                                       absl::Status& error);

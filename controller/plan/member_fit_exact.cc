@@ -59,7 +59,7 @@ void Occupy(const DeviceRole& role, Room& room) {
 
 struct MemberFitter::Exact {
   // A request that is being given devices: its claim, and whether it takes chips.
-  struct Turn {
+  struct OpenRequest {
     std::size_t claim;
     std::size_t request;
     bool chips;  // in some alternative
@@ -67,8 +67,9 @@ struct MemberFitter::Exact {
 
   const CompiledMember& member;
   Room room;
-  std::vector<Turn> turns;  // requests for chips before those for cores, which find room anywhere
-  std::vector<Need> needs;  // by turn
+  // Requests for chips come before those for cores, which find room anywhere.
+  std::vector<OpenRequest> requests;
+  std::vector<Need> needs;                              // by request, in the same order
   std::vector<std::vector<std::optional<Pick>>> picks;  // by claim and request
   int steps = 0;
 
@@ -108,16 +109,16 @@ struct MemberFitter::Exact {
   }
 };
 
-// Returns whether each request has devices of its own; fills turns and needs.
+// Returns whether each request has devices of its own; fills requests and needs.
 bool MemberFitter::Prepare(Exact& exact) {
   for (std::size_t c = 0; c < exact.member.claims.size(); ++c) {
-    const auto& requests = exact.member.claims[c].requests;
-    exact.picks.emplace_back(requests.size());
-    for (std::size_t r = 0; r < requests.size(); ++r) exact.turns.push_back({c, r, false});
+    const std::size_t count = exact.member.claims[c].requests.size();
+    exact.picks.emplace_back(count);
+    for (std::size_t r = 0; r < count; ++r) exact.requests.push_back({c, r, false});
   }
-  std::vector<std::pair<Exact::Turn, Need>> both;
-  for (Exact::Turn turn : exact.turns) {
-    const CompiledRequest& request = exact.member.claims[turn.claim].requests[turn.request];
+  std::vector<std::pair<Exact::OpenRequest, Need>> both;
+  for (Exact::OpenRequest open : exact.requests) {
+    const CompiledRequest& request = exact.member.claims[open.claim].requests[open.request];
     Need need{.count = kChipsPerNode, .chips = 0};
     bool opens = false;
     for (const CompiledAlternative& alternative : request.alternatives) {
@@ -125,27 +126,27 @@ bool MemberFitter::Prepare(Exact& exact) {
       if (!pick) continue;
       opens = true;
       const bool takes = pick->kind == DeviceKind::kChip && !alternative.spec->admin_access;
-      turn.chips = turn.chips || takes;
+      open.chips = open.chips || takes;
       need.count = takes ? std::min(need.count, static_cast<int>(exact.wanted(*pick))) : 0;
       for (const std::uint16_t device : pick->devices) {
         need.chips |= BitOf(exact.room.node->role(device).chip);
       }
     }
     if (!opens) return false;
-    both.emplace_back(turn, need);
+    both.emplace_back(open, need);
   }
   std::stable_sort(both.begin(), both.end(),
                    [](const auto& a, const auto& b) { return a.first.chips && !b.first.chips; });
-  exact.turns.clear();
-  for (const auto& [turn, need] : both) {
-    exact.turns.push_back(turn);
+  exact.requests.clear();
+  for (const auto& [open, need] : both) {
+    exact.requests.push_back(open);
     exact.needs.push_back(need);
   }
   return true;
 }
 
 std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, const Room& room) {
-  Exact exact{.member = member, .room = room, .turns = {}, .needs = {}, .picks = {}};
+  Exact exact{.member = member, .room = room, .requests = {}, .needs = {}, .picks = {}};
   if (!Prepare(exact)) return std::nullopt;
   const int allowed = std::min(kStepsMax, steps_left_);
   exact.steps = allowed;
@@ -162,34 +163,34 @@ std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, 
   return fit;
 }
 
-bool MemberFitter::NextRequest(Exact& exact, std::size_t turn) {
-  if (turn == exact.turns.size()) {
+bool MemberFitter::NextRequest(Exact& exact, std::size_t at) {
+  if (at == exact.requests.size()) {
     return std::all_of(exact.picks.begin(), exact.picks.end(), [](const auto& picks) {
       std::size_t results = 0;
       for (const auto& pick : picks) results += pick->taken.size();
       return results <= static_cast<std::size_t>(kResultsMax);
     });
   }
-  const auto [claim, number, chips] = exact.turns[turn];
+  const auto [claim, number, chips] = exact.requests[at];
   const CompiledRequest& request = exact.member.claims[claim].requests[number];
   std::optional<Pick>& pick = exact.picks[claim][number];
   for (const CompiledAlternative& alternative : request.alternatives) {
     pick = Open(request, alternative, exact.room);
-    if (pick && NextDevice(exact, turn, 0)) return true;
+    if (pick && NextDevice(exact, at, 0)) return true;
   }
   pick.reset();
   return false;
 }
 
 // Gives the request its next device, from its candidates at `from` and behind.
-bool MemberFitter::NextDevice(Exact& exact, std::size_t turn, std::size_t from) {
-  const std::size_t claim = exact.turns[turn].claim;
-  Pick& pick = *exact.picks[claim][exact.turns[turn].request];
+bool MemberFitter::NextDevice(Exact& exact, std::size_t at, std::size_t from) {
+  const std::size_t claim = exact.requests[at].claim;
+  Pick& pick = *exact.picks[claim][exact.requests[at].request];
   const std::size_t wanted = exact.wanted(pick);
   const std::size_t taken = pick.taken.size();
-  if (taken == wanted) return NextRequest(exact, turn + 1);
-  const int of_need = exact.needs[turn].count == 0 ? 0 : static_cast<int>(taken);
-  if (!EnoughFor(exact.needs, turn, of_need, exact.room.chips)) return false;
+  if (taken == wanted) return NextRequest(exact, at + 1);
+  const int of_need = exact.needs[at].count == 0 ? 0 : static_cast<int>(taken);
+  if (!EnoughFor(exact.needs, at, of_need, exact.room.chips)) return false;
   std::vector<std::size_t> open;
   for (std::size_t i = from; i < pick.devices.size(); ++i) {
     if (exact.Allows(claim, pick, pick.devices[i])) open.push_back(i);
@@ -203,7 +204,7 @@ bool MemberFitter::NextDevice(Exact& exact, std::size_t turn, std::size_t from) 
     if (!pick.alternative->spec->admin_access) {
       Occupy(exact.room.node->role(device), exact.room);
     }
-    if (NextDevice(exact, turn, i + 1)) return true;
+    if (NextDevice(exact, at, i + 1)) return true;
     exact.room = before;
     pick.taken.pop_back();
   }

@@ -168,11 +168,12 @@ struct ObjectStore::Resource {
 
 // The right to change one object: no other change of it begins before this one is destroyed, which
 // a scope sees to whatever is thrown in it.
-class ObjectStore::Turn {
+class ObjectStore::ChangeLock {
  public:
   // Waits for the change of the object that is in progress; kUnavailable when it does not end.
-  static absl::StatusOr<std::unique_ptr<Turn>> Begin(Resource& resource, const std::string& key,
-                                                     std::chrono::milliseconds wait) {
+  static absl::StatusOr<std::unique_ptr<ChangeLock>> Begin(Resource& resource,
+                                                           const std::string& key,
+                                                           std::chrono::milliseconds wait) {
     const auto deadline = CondVar::In(wait);
     const MutexLock lock(resource.mutex);
     while (resource.busy.contains(key) && resource.released.WaitUntil(resource.mutex, deadline)) {
@@ -181,14 +182,14 @@ class ObjectStore::Turn {
       return Unavailable("{} {} is being changed by a request that has not ended in {} ms",
                          resource.name.plural, key, wait.count());
     }
-    std::unique_ptr<Turn> turn(new Turn(resource, key));
+    std::unique_ptr<ChangeLock> change_lock(new ChangeLock(resource, key));
     resource.busy.insert(key);
-    turn->taken_ = true;
+    change_lock->taken_ = true;
     const auto found = resource.objects.find(key);
-    if (found != resource.objects.end()) turn->current_ = found->second;
-    return turn;
+    if (found != resource.objects.end()) change_lock->current_ = found->second;
+    return change_lock;
   }
-  ~Turn() {
+  ~ChangeLock() {
     if (!taken_) return;
     {
       const MutexLock lock(resource_.mutex);
@@ -196,15 +197,15 @@ class ObjectStore::Turn {
     }
     resource_.released.NotifyAll();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  ChangeLock(const ChangeLock&) = delete;
+  ChangeLock& operator=(const ChangeLock&) = delete;
 
   Resource& resource() const { return resource_; }
   const std::string& key() const { return key_; }
   const ObjectPtr& current() const { return current_; }  // null when there is none
 
  private:
-  Turn(Resource& resource, std::string key) : resource_(resource), key_(std::move(key)) {}
+  ChangeLock(Resource& resource, std::string key) : resource_(resource), key_(std::move(key)) {}
 
   Resource& resource_;
   const std::string key_;
@@ -345,15 +346,15 @@ absl::StatusOr<ObjectList> ObjectStore::ListAt(const ResourceName& name, std::st
 
 absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const std::string& key,
                                               const EditFunction& edit, CommitsInFlight* flight) {
-  TAHOMA_ASSIGN_OR_RETURN(std::unique_ptr<Turn> turn,
-                          Turn::Begin(Of(name), key, options_.turn_wait));
-  ObjectPtr current = turn->current();
+  TAHOMA_ASSIGN_OR_RETURN(std::unique_ptr<ChangeLock> change_lock,
+                          ChangeLock::Begin(Of(name), key, options_.change_wait));
+  ObjectPtr current = change_lock->current();
   TAHOMA_ASSIGN_OR_RETURN(const Edit wish, edit(current));
   if (wish.kind == Edit::Kind::kNone) return current;
   TAHOMA_CHECK(wish.kind == Edit::Kind::kPut || current != nullptr);
   CommitsInFlight own;
   ObjectPtr object =
-      Commit(std::move(turn), std::move(current), wish, flight != nullptr ? *flight : own);
+      Commit(std::move(change_lock), std::move(current), wish, flight != nullptr ? *flight : own);
   TAHOMA_RETURN_IF_ERROR(own.Land());
   return object;
 }
@@ -361,8 +362,8 @@ absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const st
 // A commit that the store may have. Whatever becomes of it, the next change of the object may begin
 // and whoever waits for the flight gets an answer.
 struct ObjectStore::Underway {
-  Underway(std::unique_ptr<Turn> turn_in, CommitsInFlight& flight_in)
-      : turn(std::move(turn_in)), flight(&flight_in) {
+  Underway(std::unique_ptr<ChangeLock> lock_in, CommitsInFlight& flight_in)
+      : change_lock(std::move(lock_in)), flight(&flight_in) {
     flight->Start();
   }
   ~Underway() { End(Unavailable("the change was given up before it reached the store")); }
@@ -371,27 +372,27 @@ struct ObjectStore::Underway {
 
   // The flight may be gone afterwards.
   void End(const absl::Status& status) {
-    turn.reset();
+    change_lock.reset();
     if (flight != nullptr) std::exchange(flight, nullptr)->Answer(status);
   }
 
-  std::unique_ptr<Turn> turn;
+  std::unique_ptr<ChangeLock> change_lock;
   CommitsInFlight* flight;
 };
 
-ObjectPtr ObjectStore::Commit(std::unique_ptr<Turn> turn, ObjectPtr current, const Edit& edit,
-                              CommitsInFlight& flight) {
+ObjectPtr ObjectStore::Commit(std::unique_ptr<ChangeLock> change_lock, ObjectPtr current,
+                              const Edit& edit, CommitsInFlight& flight) {
   ProcessorBudget::Lift();  // from here on the change happens, and its request is to be told so
   CheckUntouched(current);
-  Resource& resource = turn->resource();
+  Resource& resource = change_lock->resource();
   auto object = std::make_shared<Object>();
-  object->key = turn->key();
+  object->key = change_lock->key();
   object->body = edit.body;
   json& version = (*edit.body)["metadata"]["resourceVersion"];  // written before anybody sees it
   ShareJson(*edit.body);
   const CutText text(*edit.body);
   const std::string store_key = StoreKey(resource.name, object->key);
-  auto underway = std::make_shared<Underway>(std::move(turn), flight);
+  auto underway = std::make_shared<Underway>(std::move(change_lock), flight);
   const MutexLock order(order_mutex_);
   object->version = ++last_version_;
   version = std::to_string(object->version);

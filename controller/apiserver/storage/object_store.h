@@ -81,7 +81,7 @@ class ObjectStore {
     std::size_t log_count_max = 32768;
     std::size_t log_bytes_max = 64UL << 20U;
     // The time that a change waits for an earlier change of the same object.
-    std::chrono::milliseconds turn_wait = std::chrono::seconds(30);
+    std::chrono::milliseconds change_wait = std::chrono::seconds(30);
   };
 
   // Raises the version in a store that may hold less than was given out (a restored backup,
@@ -109,7 +109,7 @@ class ObjectStore {
   // other change of that object in between; `edit` may be slow but must not change the same object.
   // Returns the stored object, or for kNone the current one, or for kDelete the last state with the
   // deletion's version. Fails as `edit` does, or with kUnavailable when the store has stopped or
-  // the change before does not end (Options::turn_wait). If `edit` throws, the object stays as it
+  // the change before does not end (Options::change_wait). If `edit` throws, the object stays as it
   // was, ready for the next change. With a flight it returns when the commit is queued: whether the
   // result is stored, and visible, is known when the flight has landed.
   using EditFunction = std::function<absl::StatusOr<Edit>(const ObjectPtr& current)>;
@@ -134,14 +134,14 @@ class ObjectStore {
 
  private:
   struct Resource;
-  class Turn;
+  class ChangeLock;
   struct Underway;
 
   ObjectStore(Store& store, Options options);
   absl::Status Load();
   Resource& Of(const ResourceName& resource) const;
   // Gives the edit the next version and hands it to the store, which ends the change.
-  ObjectPtr Commit(std::unique_ptr<Turn> turn, ObjectPtr current, const Edit& edit,
+  ObjectPtr Commit(std::unique_ptr<ChangeLock> change_lock, ObjectPtr current, const Edit& edit,
                    CommitsInFlight& flight);
   void Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& object,
                const ObjectPtr& previous);

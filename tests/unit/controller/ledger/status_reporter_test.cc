@@ -33,7 +33,7 @@ class StatusReporterTest : public ::testing::Test {
     for (const Command& command : api_.TakeEvents()) {
       if (const auto* pod = std::get_if<PodSeen>(&command)) {
         facts_.pods.Put(pod->pod);
-        roster_.OnPod(*pod->pod);
+        membership_.OnPod(*pod->pod);
       }
       if (const auto* claim = std::get_if<ClaimSeen>(&command)) facts_.claims.Put(claim->claim);
       if (const auto* gang = std::get_if<GangSeen>(&command)) facts_.gangs.Put(gang->gang);
@@ -86,14 +86,17 @@ class StatusReporterTest : public ::testing::Test {
 
   FakeApi api_;
   Facts facts_;
-  Roster roster_;
+  GangMembership membership_;
   ClusterState cluster_;
   GangRuns runs_{facts_, cluster_, {}};
   SchedulingQueue queue_{[](const ClusterState& view, const Queue& queue, WallTime now) {
     return FirstFit(view, queue, now);
   }};
-  StatusReporter reporter_{
-      {.facts = facts_, .roster = roster_, .cluster = cluster_, .runs = runs_, .queue = queue_}};
+  StatusReporter reporter_{{.facts = facts_,
+                            .membership = membership_,
+                            .cluster = cluster_,
+                            .runs = runs_,
+                            .queue = queue_}};
   std::shared_ptr<GangDecision> decision_;
   std::shared_ptr<const GangStatus> status_;
   std::vector<std::string> events_;

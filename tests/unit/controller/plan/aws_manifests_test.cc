@@ -29,7 +29,7 @@ std::string ReadExample(const std::string& name) {
 }
 
 // The claim that kube-controller-manager makes from the manifest's claim template, with the class
-// selectors that the roster adds.
+// selectors that GangMembership adds.
 ClaimSpec ClaimOf(const std::string& manifest, const std::string& pod) {
   const auto documents = kube::YamlDocuments(manifest);
   EXPECT_TRUE(documents.ok()) << documents.status();

@@ -322,7 +322,7 @@ TEST_F(ObjectStoreTest, AFlightThatTheDiskRefusesHasChangedNothing) {
 
 TEST_F(ObjectStoreTest, WhatIsThrownInAChangeLeavesTheObjectToTheNext) {
   for (const bool single_threaded : {true, false}) {
-    Reopen({.turn_wait = 100ms}, single_threaded);
+    Reopen({.change_wait = 100ms}, single_threaded);
     ASSERT_TRUE(Put("a/a", 1).ok());
     const auto throws = [](const ObjectPtr&) -> absl::StatusOr<Edit> {
       throw std::runtime_error("a mistake");
@@ -339,7 +339,7 @@ TEST_F(ObjectStoreTest, WhatIsThrownInAChangeLeavesTheObjectToTheNext) {
 
 // The version is written into metadata when the edit is done.
 TEST_F(ObjectStoreTest, ABodyThatCannotBeStoredLeavesObjectAndFlightAsTheyWere) {
-  Reopen({.turn_wait = 100ms}, false);
+  Reopen({.change_wait = 100ms}, false);
   ASSERT_TRUE(Put("a/a", 1).ok());
   CommitsInFlight flight;
   const auto no_metadata = [](const ObjectPtr&) -> absl::StatusOr<Edit> {
@@ -352,7 +352,7 @@ TEST_F(ObjectStoreTest, ABodyThatCannotBeStoredLeavesObjectAndFlightAsTheyWere) 
 }
 
 TEST_F(ObjectStoreTest, AChangeThatHangsHoldsUpNobodyForEver) {
-  Reopen({.turn_wait = 20ms}, false);
+  Reopen({.change_wait = 20ms}, false);
   std::promise<void> begun;
   std::promise<void> end;
   std::jthread hanging([&] {

@@ -1,9 +1,9 @@
 // Writes the messages to people: the status of Gangs, the condition of waiting pods, events.
 //
-//   Notices notices;
-//   notices.SetGang(*gang, status, now);           // as often as one likes
-//   notices.Flush(now, attempts, writes);          // writes only what changed, when it is time
-//   notices.OnResult(result, now);
+//   StatusOutbox outbox;
+//   outbox.SetGang(*gang, status, now);           // as often as one likes
+//   outbox.Flush(now, attempts, writes);          // writes only what changed, when it is time
+//   outbox.OnResult(result, now);
 //
 // A message that will be replaced soon is not worth a write. Bad news waits a moment, because a
 // gang whose last pod is just being created does not really wait; changing messages are written at
@@ -28,7 +28,7 @@
 
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/facts.h"
-#include "controller/ledger/roster.h"
+#include "controller/ledger/gang_membership.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -39,7 +39,7 @@ struct Now {
   MonotonicTime monotonic;
 };
 
-class Notices {
+class StatusOutbox {
  public:
   // Bad news waits this long before it is written, in case it does not last.
   static constexpr std::chrono::milliseconds kGrace{500};

@@ -1,9 +1,9 @@
 // Gang membership: which pods make up which gang and use which claim, and whether a gang is
 // complete and may be planned.
 //
-//   Roster roster;
-//   roster.OnPod(*pod);
-//   Readiness ready = roster.Assess({{"default", "train"}, false}, facts, busy);
+//   GangMembership membership;
+//   membership.OnPod(*pod);
+//   Readiness ready = membership.Assess({{"default", "train"}, false}, facts, busy);
 //   if (ready.spec != nullptr) queue.push_back(ready.spec);
 //   else Say(ready.reason, ready.message);            // kWaitingForPods, "3 of 4 pods exist"
 //
@@ -56,7 +56,7 @@ struct Readiness {
   bool succeeded = false;  // … each with success
 };
 
-class Roster {
+class GangMembership {
  public:
   // Remembers the pod's gang and claims.
   void OnPod(const PodFact& pod);

@@ -1,4 +1,4 @@
-#include "controller/ledger/roster.h"
+#include "controller/ledger/gang_membership.h"
 
 #include <algorithm>
 #include <optional>
@@ -39,7 +39,7 @@ void ResolveClasses(ClaimSpec& spec, const Facts& facts) {
 
 // Adds the member's claims, or says why the pod waits.
 std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
-                                   const Roster::ClaimBusy& busy, MemberSpec& member) {
+                                   const GangMembership::ClaimBusy& busy, MemberSpec& member) {
   for (const PodClaim& entry : pod.claims) {
     if (entry.none) continue;
     if (entry.claim.empty()) {
@@ -72,7 +72,7 @@ std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
 }
 
 std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
-                                   const Roster::ClaimBusy& busy, GangSpec& spec) {
+                                   const GangMembership::ClaimBusy& busy, GangSpec& spec) {
   if (pod.gated) {
     return Waits(GangReason::kWaitingForPods,
                  fmt::format("pod {} has scheduling gates", pod.key.name));
@@ -86,7 +86,7 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
   return std::nullopt;
 }
 
-Readiness AssessPod(const GangRef& ref, const Facts& facts, const Roster::ClaimBusy& busy) {
+Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership::ClaimBusy& busy) {
   const auto pod = facts.pods.Find(PodKey{ref.key.ns, ref.key.name});
   if (pod == nullptr) return Waits(GangReason::kWaitingForPods, "the pod does not exist");
   if (!pod->alive() || !pod->node.empty()) {
@@ -140,33 +140,34 @@ std::string Describe(const GangRef& ref) {
   return (ref.single ? "pod " : "gang ") + ToString(ref.key);
 }
 
-void Roster::OnPod(const PodFact& pod) {
+void GangMembership::OnPod(const PodFact& pod) {
   if (!pod.gang.empty()) pods_of_gang_[{pod.key.ns, pod.gang}].insert(pod.key.name);
   for (const PodClaim& claim : pod.claims) {
     if (!claim.claim.empty()) pods_of_claim_[{pod.key.ns, claim.claim}].insert(pod.key);
   }
 }
 
-void Roster::OnPodGone(const PodFact& pod) {
+void GangMembership::OnPodGone(const PodFact& pod) {
   Forget(pods_of_gang_, GangKey{pod.key.ns, pod.gang}, pod.key.name);
   for (const PodClaim& claim : pod.claims) {
     Forget(pods_of_claim_, ClaimKey{pod.key.ns, claim.claim}, pod.key);
   }
 }
 
-const std::set<std::string>& Roster::PodsOf(const GangKey& gang) const {
+const std::set<std::string>& GangMembership::PodsOf(const GangKey& gang) const {
   static const std::set<std::string> kNone;
   const auto found = pods_of_gang_.find(gang);
   return found == pods_of_gang_.end() ? kNone : found->second;
 }
 
-const std::set<PodKey>& Roster::PodsUsing(const ClaimKey& claim) const {
+const std::set<PodKey>& GangMembership::PodsUsing(const ClaimKey& claim) const {
   static const std::set<PodKey> kNone;
   const auto found = pods_of_claim_.find(claim);
   return found == pods_of_claim_.end() ? kNone : found->second;
 }
 
-Readiness Roster::Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const {
+Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
+                                 const ClaimBusy& busy) const {
   if (ref.single) return AssessPod(ref, facts, busy);
   const auto gang = facts.gangs.Find(ref.key);
   if (gang == nullptr || gang->deleting) {

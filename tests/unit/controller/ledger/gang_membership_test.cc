@@ -1,6 +1,6 @@
 // When a gang is complete and may be planned, and what is said while it is not.
 
-#include "controller/ledger/roster.h"
+#include "controller/ledger/gang_membership.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,9 +16,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class RosterTest : public ::testing::Test {
+class GangMembershipTest : public ::testing::Test {
  protected:
-  RosterTest() {
+  GangMembershipTest() {
     ClassFact neuron;
     neuron.name = "neuron.aws.com";
     neuron.selectors = {"true"};
@@ -42,7 +42,7 @@ class RosterTest : public ::testing::Test {
     return pod;
   }
   void Add(const PodFact& pod) {
-    roster_.OnPod(pod);
+    membership_.OnPod(pod);
     facts_.pods.Put(std::make_shared<const PodFact>(pod));
   }
   ClaimFact Claim(const std::string& name, const std::string& device_class = "neuron.aws.com") {
@@ -58,9 +58,9 @@ class RosterTest : public ::testing::Test {
   }
   void Add(const ClaimFact& claim) { facts_.claims.Put(std::make_shared<const ClaimFact>(claim)); }
 
-  Readiness Assess() { return roster_.Assess({{"default", "train"}, false}, facts_, busy_); }
+  Readiness Assess() { return membership_.Assess({{"default", "train"}, false}, facts_, busy_); }
   Readiness AssessPod(const std::string& name) {
-    return roster_.Assess({{"default", name}, true}, facts_, busy_);
+    return membership_.Assess({{"default", name}, true}, facts_, busy_);
   }
   static std::string Why(const Readiness& readiness) {
     if (readiness.spec != nullptr) return "ready";
@@ -68,11 +68,11 @@ class RosterTest : public ::testing::Test {
   }
 
   Facts facts_;
-  Roster roster_;
-  Roster::ClaimBusy busy_ = [](const ClaimKey&) { return std::string(); };
+  GangMembership membership_;
+  GangMembership::ClaimBusy busy_ = [](const ClaimKey&) { return std::string(); };
 };
 
-TEST_F(RosterTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {
+TEST_F(GangMembershipTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {
   Add(Pod("train-1"));
   EXPECT_EQ(Why(Assess()), "WaitingForGang: Gang train does not exist");
   AddGang(2);
@@ -89,7 +89,7 @@ TEST_F(RosterTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {
   EXPECT_EQ(Why(Assess()), "TooManyPods: 3 of 2 pods exist");
 }
 
-TEST_F(RosterTest, MembersAreInTheOrderOfTheirNumbers) {
+TEST_F(GangMembershipTest, MembersAreInTheOrderOfTheirNumbers) {
   AddGang(3);
   for (const char* name : {"train-10", "train-9", "train-1"}) Add(Pod(name));
   std::vector<std::string> order;
@@ -98,17 +98,17 @@ TEST_F(RosterTest, MembersAreInTheOrderOfTheirNumbers) {
   EXPECT_THAT(order, ElementsAre("train-1", "train-9", "train-10"));
 }
 
-TEST_F(RosterTest, PodsOfOtherGangsAndOtherNamespacesDoNotCount) {
+TEST_F(GangMembershipTest, PodsOfOtherGangsAndOtherNamespacesDoNotCount) {
   AddGang(1);
   Add(Pod("a", "other"));
   PodFact elsewhere = Pod("b");
   elsewhere.key.ns = "team";
   Add(elsewhere);
   EXPECT_EQ(Why(Assess()), "WaitingForPods: 0 of 1 pods exist");
-  EXPECT_THAT(roster_.PodsOf({"default", "other"}), ElementsAre("a"));
+  EXPECT_THAT(membership_.PodsOf({"default", "other"}), ElementsAre("a"));
 }
 
-TEST_F(RosterTest, PodsThatGoOrAreDeletedDoNotCount) {
+TEST_F(GangMembershipTest, PodsThatGoOrAreDeletedDoNotCount) {
   AddGang(2);
   Add(Pod("train-0"));
   Add(Pod("train-1"));
@@ -116,14 +116,14 @@ TEST_F(RosterTest, PodsThatGoOrAreDeletedDoNotCount) {
   deleted.deleting = true;
   Add(deleted);
   EXPECT_EQ(Why(Assess()), "WaitingForPods: 1 of 2 pods exist");
-  roster_.OnPodGone(deleted);
-  EXPECT_THAT(roster_.PodsOf({"default", "train"}), ElementsAre("train-0"));
-  roster_.OnPodGone(Pod("train-0"));
-  roster_.OnPodGone(Pod("train-0"));  // twice is once
-  EXPECT_TRUE(roster_.PodsOf({"default", "train"}).empty());
+  membership_.OnPodGone(deleted);
+  EXPECT_THAT(membership_.PodsOf({"default", "train"}), ElementsAre("train-0"));
+  membership_.OnPodGone(Pod("train-0"));
+  membership_.OnPodGone(Pod("train-0"));  // twice is once
+  EXPECT_TRUE(membership_.PodsOf({"default", "train"}).empty());
 }
 
-TEST_F(RosterTest, AGangThatHasRunIsFinishedAndSaysWhetherAllSucceeded) {
+TEST_F(GangMembershipTest, AGangThatHasRunIsFinishedAndSaysWhetherAllSucceeded) {
   AddGang(2);
   for (const auto& [name, succeeded] : {std::pair("train-0", true), std::pair("train-1", false)}) {
     PodFact pod = Pod(name);
@@ -139,7 +139,7 @@ TEST_F(RosterTest, AGangThatHasRunIsFinishedAndSaysWhetherAllSucceeded) {
   EXPECT_TRUE(Assess().succeeded);
 }
 
-TEST_F(RosterTest, APodThatSomebodyElseBoundHoldsItsGangBack) {
+TEST_F(GangMembershipTest, APodThatSomebodyElseBoundHoldsItsGangBack) {
   AddGang(1);
   PodFact bound = Pod("train-0");
   bound.node = "n0";
@@ -147,7 +147,7 @@ TEST_F(RosterTest, APodThatSomebodyElseBoundHoldsItsGangBack) {
   EXPECT_EQ(Why(Assess()), "WaitingForPods: pod train-0 is bound to node n0 without the gang");
 }
 
-TEST_F(RosterTest, GatesAndBadSpecsAreSaid) {
+TEST_F(GangMembershipTest, GatesAndBadSpecsAreSaid) {
   AddGang(1, "spec.shape: no such shape");
   EXPECT_EQ(Why(Assess()), "Invalid: spec.shape: no such shape");
   AddGang(1);
@@ -157,7 +157,7 @@ TEST_F(RosterTest, GatesAndBadSpecsAreSaid) {
   EXPECT_EQ(Why(Assess()), "WaitingForPods: pod train-0 has scheduling gates");
 }
 
-TEST_F(RosterTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
+TEST_F(GangMembershipTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
   PodFact pod = Pod("p", "");
   pod.claims = {{.entry = "chips", .claim = ""}, {.entry = "none", .claim = "", .none = true}};
   Add(pod);
@@ -182,7 +182,7 @@ TEST_F(RosterTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
   EXPECT_EQ(Why(AssessPod("p")), "ready");
 }
 
-TEST_F(RosterTest, ThePodsThatUseAClaimAreKnownUntilTheyAreGone) {
+TEST_F(GangMembershipTest, ThePodsThatUseAClaimAreKnownUntilTheyAreGone) {
   const ClaimKey shared{"default", "shared"};
   PodFact a = Pod("a");
   a.claims = {{"chips", "shared", false}, {"later", "", false}};
@@ -191,15 +191,15 @@ TEST_F(RosterTest, ThePodsThatUseAClaimAreKnownUntilTheyAreGone) {
   Add(a);
   Add(a);  // seen twice is once
   Add(b);
-  EXPECT_THAT(roster_.PodsUsing(shared), ElementsAre(a.key, b.key));
-  EXPECT_TRUE(roster_.PodsUsing({"other", "shared"}).empty());
-  roster_.OnPodGone(a);
-  EXPECT_THAT(roster_.PodsUsing(shared), ElementsAre(b.key));
-  roster_.OnPodGone(b);
-  EXPECT_TRUE(roster_.PodsUsing(shared).empty());
+  EXPECT_THAT(membership_.PodsUsing(shared), ElementsAre(a.key, b.key));
+  EXPECT_TRUE(membership_.PodsUsing({"other", "shared"}).empty());
+  membership_.OnPodGone(a);
+  EXPECT_THAT(membership_.PodsUsing(shared), ElementsAre(b.key));
+  membership_.OnPodGone(b);
+  EXPECT_TRUE(membership_.PodsUsing(shared).empty());
 }
 
-TEST_F(RosterTest, ClassesAreResolvedWithTheirConfigsFirst) {
+TEST_F(GangMembershipTest, ClassesAreResolvedWithTheirConfigsFirst) {
   ClassFact neuron = *facts_.classes["neuron.aws.com"];
   neuron.configs = {
       {.source = ConfigSource::kClass, .requests = {}, .driver = "d", .parameters = "1"}};
@@ -236,7 +236,7 @@ TEST_F(RosterTest, ClassesAreResolvedWithTheirConfigsFirst) {
   EXPECT_EQ(resolved.configs[2].parameters, "2");
 }
 
-TEST_F(RosterTest, APodThatIsBoundOrEndedIsFinished) {
+TEST_F(GangMembershipTest, APodThatIsBoundOrEndedIsFinished) {
   EXPECT_EQ(Why(AssessPod("p")), "WaitingForPods: the pod does not exist");
   PodFact pod = Pod("p", "");
   pod.finished = pod.succeeded = true;

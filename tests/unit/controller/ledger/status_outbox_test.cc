@@ -1,6 +1,6 @@
 // Tests what people are told and when: good news at once, bad news after a grace, nothing twice.
 
-#include "controller/ledger/notices.h"
+#include "controller/ledger/status_outbox.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,9 +17,9 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class NoticesTest : public ::testing::Test {
+class StatusOutboxTest : public ::testing::Test {
  protected:
-  NoticesTest() {
+  StatusOutboxTest() {
     gang_.key = {"default", "train"};
     gang_.uid = "uid-train";
     pod_.key = {"default", "p"};
@@ -44,7 +44,7 @@ class NoticesTest : public ::testing::Test {
   // message".
   std::vector<std::string> Flush() {
     std::vector<ApiWrite> writes;
-    notices_.Flush(now_, attempts_, writes);
+    outbox_.Flush(now_, attempts_, writes);
     std::vector<std::string> told;
     for (const ApiWrite& write : writes) {
       if (write.kind == WriteKind::kGangStatus) {
@@ -67,10 +67,10 @@ class NoticesTest : public ::testing::Test {
     result.ns = write.ns;
     result.name = write.name;
     result.outcome = outcome;
-    notices_.OnResult(result, now_);
+    outbox_.OnResult(result, now_);
   }
 
-  Notices notices_;
+  StatusOutbox outbox_;
   GangFact gang_;
   PodFact pod_;
   Now now_{WallTime(std::chrono::hours(24)), MonotonicTime(std::chrono::hours(1))};
@@ -81,73 +81,73 @@ class NoticesTest : public ::testing::Test {
 
 // ---- Gangs -------------------------------------------------------------------------------------
 
-TEST_F(NoticesTest, GoodNewsOfAGangIsToldAtOnce) {
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+TEST_F(StatusOutboxTest, GoodNewsOfAGangIsToldAtOnce) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   EXPECT_EQ(last_gang_.uid, "uid-train");
   Answer(last_gang_);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(notices_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(), std::nullopt);
 }
 
-TEST_F(NoticesTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
-  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
+TEST_F(StatusOutboxTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(notices_.wake(), now_.monotonic + Notices::kGrace);
+  EXPECT_EQ(outbox_.wake(), now_.monotonic + StatusOutbox::kGrace);
   Pass(milliseconds(100));
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
 }
 
-TEST_F(NoticesTest, BadNewsThatStaysIsToldAfterTheGraceAndThenSeldom) {
-  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
-  Pass(Notices::kGrace);
+TEST_F(StatusOutboxTest, BadNewsThatStaysIsToldAfterTheGraceAndThenSeldom) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
+  Pass(StatusOutbox::kGrace);
   EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
   Answer(last_gang_);
   Pass(seconds(1));
-  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
-  Pass(Notices::kGrace);
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
+  Pass(StatusOutbox::kGrace);
   EXPECT_THAT(Flush(), IsEmpty()) << "another reason, but told a moment ago";
-  Pass(Notices::kRepeat);
+  Pass(StatusOutbox::kRepeat);
   EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
   EXPECT_EQ(last_gang_.status->reason, GangReason::kWaitingForClaims);
 }
 
-TEST_F(NoticesTest, TheSameStatusIsNotWrittenTwice) {
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+TEST_F(StatusOutboxTest, TheSameStatusIsNotWrittenTwice) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   Answer(last_gang_);
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Pass(seconds(60));
   EXPECT_THAT(Flush(), IsEmpty());
 }
 
-TEST_F(NoticesTest, AConditionKeepsItsTimeWhileItsStatusStays) {
-  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
+TEST_F(StatusOutboxTest, AConditionKeepsItsTimeWhileItsStatusStays) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   const WallTime first = now_.wall;
   Pass(seconds(10));
-  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
-  EXPECT_EQ(notices_.GangStatusOf(gang_.key)->conditions[0].since, first);
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
-  EXPECT_EQ(notices_.GangStatusOf(gang_.key)->conditions[0].since, now_.wall);
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
+  EXPECT_EQ(outbox_.GangStatusOf(gang_.key)->conditions[0].since, first);
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+  EXPECT_EQ(outbox_.GangStatusOf(gang_.key)->conditions[0].since, now_.wall);
 }
 
-TEST_F(NoticesTest, NewsThatComesWhileAWriteIsUnderWayFollowsItsAnswer) {
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+TEST_F(StatusOutboxTest, NewsThatComesWhileAWriteIsUnderWayFollowsItsAnswer) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
-  notices_.SetGang(gang_, Status(GangPhase::kRunning), now_);
+  outbox_.SetGang(gang_, Status(GangPhase::kRunning), now_);
   EXPECT_THAT(Flush(), IsEmpty()) << "one write at a time";
   Answer(last_gang_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Running"));
 }
 
-TEST_F(NoticesTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothing) {
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+TEST_F(StatusOutboxTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothing) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   const ApiWrite first = last_gang_;
   Answer(first, WriteOutcome::kUnavailable);
   EXPECT_THAT(Flush(), IsEmpty());
-  Pass(Notices::kRetry);
+  Pass(StatusOutbox::kRetry);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   Answer(first);
   Pass(seconds(60));
@@ -156,23 +156,23 @@ TEST_F(NoticesTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothing) {
   EXPECT_THAT(Flush(), IsEmpty());
 }
 
-TEST_F(NoticesTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew) {
-  notices_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
-  notices_.ForgetGang(gang_.key);
-  EXPECT_EQ(notices_.GangStatusOf(gang_.key), nullptr);
-  EXPECT_EQ(notices_.wake(), std::nullopt);
-  notices_.ForgetGang(gang_.key);  // twice is once
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+TEST_F(StatusOutboxTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
+  outbox_.ForgetGang(gang_.key);
+  EXPECT_EQ(outbox_.GangStatusOf(gang_.key), nullptr);
+  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  outbox_.ForgetGang(gang_.key);  // twice is once
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   Answer(last_gang_);
   gang_.uid = "uid-second";
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   EXPECT_EQ(last_gang_.uid, "uid-second");
 }
 
-TEST_F(NoticesTest, AnObjectThatIsGoneIsNotWrittenToAgain) {
-  notices_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+TEST_F(StatusOutboxTest, AnObjectThatIsGoneIsNotWrittenToAgain) {
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
   Answer(last_gang_, WriteOutcome::kGone);
   Pass(seconds(60));
@@ -181,63 +181,63 @@ TEST_F(NoticesTest, AnObjectThatIsGoneIsNotWrittenToAgain) {
 
 // ---- Pods --------------------------------------------------------------------------------------
 
-TEST_F(NoticesTest, APodIsToldWhyItWaitsWithAnEvent) {
-  notices_.SetPod(pod_, "no room", now_);
+TEST_F(StatusOutboxTest, APodIsToldWhyItWaitsWithAnEvent) {
+  outbox_.SetPod(pod_, "no room", now_);
   const WallTime since = now_.wall;
   EXPECT_THAT(Flush(), IsEmpty());
-  Pass(Notices::kGrace);
+  Pass(StatusOutbox::kGrace);
   EXPECT_THAT(Flush(), ElementsAre("pod p no room", "event FailedScheduling no room"));
   EXPECT_EQ(last_pod_.when, since) << "since it began to wait";
   Answer(last_pod_);
   Pass(seconds(1));
-  notices_.SetPod(pod_, "still none", now_);
-  Pass(Notices::kRepeat);
+  outbox_.SetPod(pod_, "still none", now_);
+  Pass(StatusOutbox::kRepeat);
   EXPECT_THAT(Flush(), ElementsAre("pod p still none", "event FailedScheduling still none"));
   EXPECT_EQ(last_pod_.when, since);
 }
 
-TEST_F(NoticesTest, WhatAFormerControllerWroteIsNotWrittenAgain) {
+TEST_F(StatusOutboxTest, WhatAFormerControllerWroteIsNotWrittenAgain) {
   pod_.unschedulable_message = "no room";
-  notices_.SetPod(pod_, "no room", now_);
+  outbox_.SetPod(pod_, "no room", now_);
   Pass(seconds(10));
   EXPECT_THAT(Flush(), IsEmpty());
 }
 
-TEST_F(NoticesTest, APodThatWaitsNoMoreIsToldNothing) {
-  notices_.SetPod(pod_, "no room", now_);
-  notices_.SetPod(pod_, "", now_);
+TEST_F(StatusOutboxTest, APodThatWaitsNoMoreIsToldNothing) {
+  outbox_.SetPod(pod_, "no room", now_);
+  outbox_.SetPod(pod_, "", now_);
   Pass(seconds(10));
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(notices_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(), std::nullopt);
 }
 
-TEST_F(NoticesTest, APodOfTheSameNameIsAnotherPod) {
-  notices_.SetPod(pod_, "no room", now_);
-  Pass(Notices::kGrace);
+TEST_F(StatusOutboxTest, APodOfTheSameNameIsAnotherPod) {
+  outbox_.SetPod(pod_, "no room", now_);
+  Pass(StatusOutbox::kGrace);
   Flush();
   pod_.uid = "uid-second";
-  notices_.SetPod(pod_, "no room", now_);
+  outbox_.SetPod(pod_, "no room", now_);
   Answer(last_pod_);  // of the first
-  Pass(Notices::kGrace);
+  Pass(StatusOutbox::kGrace);
   EXPECT_THAT(Flush(), ElementsAre("pod p no room", "event FailedScheduling no room"));
   EXPECT_EQ(last_pod_.uid, "uid-second");
 }
 
-TEST_F(NoticesTest, AFailedConditionIsTriedAgain) {
-  notices_.SetPod(pod_, "no room", now_);
-  Pass(Notices::kGrace);
+TEST_F(StatusOutboxTest, AFailedConditionIsTriedAgain) {
+  outbox_.SetPod(pod_, "no room", now_);
+  Pass(StatusOutbox::kGrace);
   Flush();
   Answer(last_pod_, WriteOutcome::kUnavailable);
-  Pass(Notices::kRetry);
+  Pass(StatusOutbox::kRetry);
   EXPECT_EQ(Flush()[0], "pod p no room");
 }
 
-TEST_F(NoticesTest, EventsAreToldOnceInTheirOrder) {
+TEST_F(StatusOutboxTest, EventsAreToldOnceInTheirOrder) {
   for (const EventReason reason : {EventReason::kGangBlocked, EventReason::kGangPlaced}) {
     EventNote note;
     note.reason = reason;
     note.message = "m";
-    notices_.Tell(note);
+    outbox_.Tell(note);
   }
   EXPECT_THAT(Flush(), ElementsAre("event GangBlocked m", "event GangPlaced m"));
   EXPECT_THAT(Flush(), IsEmpty());

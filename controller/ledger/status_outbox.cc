@@ -1,4 +1,4 @@
-#include "controller/ledger/notices.h"
+#include "controller/ledger/status_outbox.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ void KeepTimes(const GangStatus* before, GangStatus& after, WallTime now) {
 
 }  // namespace
 
-void Notices::SetGang(const GangFact& gang, GangStatus status, const Now& now) {
+void StatusOutbox::SetGang(const GangFact& gang, GangStatus status, const Now& now) {
   GangEntry& entry = gangs_[gang.key];
   if (entry.uid != gang.uid) {
     if (entry.scheduled) due_.erase({entry.due, {true, gang.key}});
@@ -35,19 +35,19 @@ void Notices::SetGang(const GangFact& gang, GangStatus status, const Now& now) {
   Schedule(entry, true, gang.key, when);
 }
 
-void Notices::ForgetGang(const GangKey& gang) {
+void StatusOutbox::ForgetGang(const GangKey& gang) {
   const auto found = gangs_.find(gang);
   if (found == gangs_.end()) return;
   if (found->second.scheduled) due_.erase({found->second.due, {true, gang}});
   gangs_.erase(found);
 }
 
-std::shared_ptr<const GangStatus> Notices::GangStatusOf(const GangKey& gang) const {
+std::shared_ptr<const GangStatus> StatusOutbox::GangStatusOf(const GangKey& gang) const {
   const auto found = gangs_.find(gang);
   return found == gangs_.end() ? nullptr : found->second.wanted;
 }
 
-void Notices::SetPod(const PodFact& pod, const std::string& message, const Now& now) {
+void StatusOutbox::SetPod(const PodFact& pod, const std::string& message, const Now& now) {
   const GangKey key{pod.key.ns, pod.key.name};
   if (message.empty()) {
     ForgetPod(pod.key);
@@ -68,7 +68,7 @@ void Notices::SetPod(const PodFact& pod, const std::string& message, const Now& 
   Schedule(entry, false, key, when);
 }
 
-void Notices::ForgetPod(const PodKey& pod) {
+void StatusOutbox::ForgetPod(const PodKey& pod) {
   const GangKey key{pod.ns, pod.name};
   const auto found = pods_.find(key);
   if (found == pods_.end()) return;
@@ -76,9 +76,9 @@ void Notices::ForgetPod(const PodKey& pod) {
   pods_.erase(found);
 }
 
-void Notices::Tell(EventNote event) { events_.push_back(std::move(event)); }
+void StatusOutbox::Tell(EventNote event) { events_.push_back(std::move(event)); }
 
-void Notices::OnResult(const ApiResult& result, const Now& now) {
+void StatusOutbox::OnResult(const ApiResult& result, const Now& now) {
   const GangKey key{result.ns, result.name};
   const bool taken = result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone;
   if (result.kind == WriteKind::kGangStatus) {
@@ -102,7 +102,7 @@ void Notices::OnResult(const ApiResult& result, const Now& now) {
   }
 }
 
-void Notices::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void StatusOutbox::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
   while (!due_.empty() && due_.begin()->first <= now.monotonic) {
     const auto [about_gang, key] = due_.begin()->second;
     due_.erase(due_.begin());
@@ -126,8 +126,8 @@ void Notices::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrit
 
 // Returns the write of what the entry wants, which is in flight from now on.
 template <typename OneEntry>
-ApiWrite Notices::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
-                        std::uint64_t& attempts) {
+ApiWrite StatusOutbox::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
+                             std::uint64_t& attempts) {
   entry.in_flight = ++attempts;
   entry.sent = entry.wanted;
   entry.told = now.monotonic;
@@ -140,8 +140,8 @@ ApiWrite Notices::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, con
   return write;
 }
 
-void Notices::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
-                        std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void StatusOutbox::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
+                             std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
   entry.scheduled = false;
   if (entry.in_flight != 0) return;  // its result schedules the next write
   if (entry.written != nullptr && *entry.written == *entry.wanted) return;
@@ -150,8 +150,8 @@ void Notices::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
   writes.push_back(std::move(write));
 }
 
-void Notices::FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std::uint64_t& attempts,
-                       std::vector<ApiWrite>& writes) {
+void StatusOutbox::FlushPod(const GangKey& key, PodEntry& entry, const Now& now,
+                            std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
   entry.scheduled = false;
   if (entry.in_flight != 0 || entry.written == entry.wanted) return;
   ApiWrite write = Begin(WriteKind::kPodCondition, key, entry, now, attempts);
@@ -167,12 +167,12 @@ void Notices::FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std:
         .when = now.wall});
 }
 
-std::optional<MonotonicTime> Notices::wake() const {
+std::optional<MonotonicTime> StatusOutbox::wake() const {
   if (due_.empty()) return std::nullopt;
   return due_.begin()->first;
 }
 
-void Notices::Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when) {
+void StatusOutbox::Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when) {
   if (entry.scheduled) {
     if (entry.due <= when) return;  // the earlier write will carry the newest
     due_.erase({entry.due, {gang, key}});
