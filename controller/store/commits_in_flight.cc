@@ -1,5 +1,7 @@
 #include "controller/store/commits_in_flight.h"
 
+#include "lib/base/check.h"
+
 namespace tahoma::controller {
 
 void CommitsInFlight::Start() {
@@ -9,6 +11,7 @@ void CommitsInFlight::Start() {
 
 void CommitsInFlight::Answer(const absl::Status& status) {
   const MutexLock lock(mutex_);
+  TAHOMA_CHECK(unanswered_ > 0);  // a second answer would let Land return before another commit's
   failure_.Update(status);
   // Notifies under the lock: after it, the waiting thread's object may be gone.
   if (--unanswered_ == 0) answered_.NotifyOne();

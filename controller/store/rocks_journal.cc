@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/ledger/record.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -45,16 +46,23 @@ absl::StatusOr<Sequence> SequenceOf(std::string_view key) {
 absl::Status RocksJournal::Write(const JournalBatch& batch) {
   if (batch.empty()) return absl::OkStatus();
   WriteBatch write;
+  Sequence newest = newest_;
   for (const JournalEntry& entry : batch.put) {
+    // A number that is there already would replace another gang's decision.
+    TAHOMA_CHECK(entry.sequence > newest);
+    newest = entry.sequence;
     write.Put(Keyspace::kLedger, KeyOf(entry.sequence), Sealed(entry.bytes));
   }
   for (const Sequence sequence : batch.drop) write.Delete(Keyspace::kLedger, KeyOf(sequence));
-  return store_.Commit(std::move(write));
+  TAHOMA_RETURN_IF_ERROR(store_.Commit(std::move(write)));
+  newest_ = newest;
+  return absl::OkStatus();
 }
 
 absl::Status RocksJournal::Load(
     const std::function<absl::Status(Sequence sequence, std::string_view bytes)>& visit) {
   absl::Status result;
+  newest_ = 0;
   const absl::Status scanned = store_.Scan(
       Keyspace::kLedger, kPrefix, "", [&](std::string_view key, std::string_view value) {
         const absl::StatusOr<Sequence> sequence = SequenceOf(key);
@@ -63,6 +71,7 @@ absl::Status RocksJournal::Load(
         } else if (value.size() < kChecksumBytes || Sealed(value.substr(kChecksumBytes)) != value) {
           result = DataLoss("the checksum of journal record {} does not fit", *sequence);
         } else {
+          newest_ = *sequence;
           result = visit(*sequence, value.substr(kChecksumBytes));
         }
         return result.ok();

@@ -26,6 +26,7 @@ class RocksJournal final : public Journal {
 
  private:
   Store& store_;
+  Sequence newest_ = 0;  // the largest number that was loaded or written
 };
 
 }  // namespace tahoma::controller

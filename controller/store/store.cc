@@ -8,6 +8,7 @@
 
 #include "controller/store/commits_in_flight.h"
 #include "controller/store/folder.h"
+#include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 
@@ -234,6 +235,7 @@ void Store::CommitAsync(WriteBatch batch, Done done) {
     return;
   }
   const MutexLock lock(mutex_);
+  TAHOMA_CHECK(!closing_);  // the committer may have gone, and nobody would answer
   while (queue_bytes_ >= kQueuedBytesMax) room_.Wait(mutex_);
   queue_bytes_ += batch.bytes();
   queue_.push_back({std::move(batch), std::move(done)});
@@ -319,6 +321,8 @@ absl::Status Store::Write(const std::vector<Pending>& group) {
 }
 
 void Store::NoteAcknowledged(const Database& database) {
+  // A mark that went back would let the next start accept a folder that has lost a commit.
+  TAHOMA_CHECK(database.sequence() >= mark_.sequence);
   mark_.sequence = database.sequence();
   if (tables_changed_.exchange(false)) {
     if (const absl::StatusOr<Mark> manifest = ManifestOf(options_.dir); manifest.ok()) {

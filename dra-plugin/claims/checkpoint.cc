@@ -1,5 +1,6 @@
 #include "dra-plugin/claims/checkpoint.h"
 
+#include "lib/base/check.h"
 #include "lib/base/digest.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -97,7 +98,12 @@ absl::StatusOr<Checkpoint> DecodeDocument(std::string_view bytes) {
 
 std::string EncodeCheckpoint(const Checkpoint& checkpoint) {
   json claims = json::array();
-  for (const auto& [uid, claim] : checkpoint.claims) claims.push_back(ToJson(claim));
+  for (const auto& [uid, claim] : checkpoint.claims) {
+    TAHOMA_CHECK(uid == claim.grant.claim_uid);  // it is read back under the grant's uid
+    // No program could read a checkpoint with another token.
+    TAHOMA_CHECK(claim.token.size() == wire::kTokenBytes);
+    claims.push_back(ToJson(claim));
+  }
   json document = {{"format", kFormat}, {"version", kCheckpointVersion}};
   document["sha256"] = Sha256Hex(Dump(claims));
   document["claims"] = std::move(claims);

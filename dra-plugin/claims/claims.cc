@@ -5,6 +5,7 @@
 #include <set>
 
 #include "dra-plugin/claims/cdi.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 
@@ -128,9 +129,14 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
 
 absl::Status Claims::Commit(const PreparedClaim& claim, Checkpoint& checkpoint) {
   const std::string& uid = claim.grant.claim_uid;
+  // The checkpoint is the word on who has a core: never two claims.
+  for (const auto& [other_uid, other] : checkpoint.claims) {
+    TAHOMA_CHECK_OK(wire::CheckDisjoint(other.grant, claim.grant));
+  }
   absl::Status status = cdi_.Write(CdiFileName(uid), CdiSpec(claim));
   if (status.ok()) {
-    checkpoint.claims.emplace(uid, claim);
+    const bool is_new = checkpoint.claims.emplace(uid, claim).second;
+    TAHOMA_CHECK(is_new);  // else the token that sim-node gave now would be stored nowhere
     status = state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
   }
   if (status.ok()) return status;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -424,6 +425,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
     if (prepared) continue;
     claim.waiting.insert(pod_uid);
     if (!added && claim.stage == ClaimStage::kPreparing) continue;
+    TAHOMA_CHECK(claim.stage != ClaimStage::kUnpreparing);  // CheckClaims has refused those
     claim.facts = facts;
     claim.stage = ClaimStage::kPreparing;
     MarkDirty();
@@ -496,6 +498,7 @@ void NodePods::AskUnprepare(Claim& claim) {
     claim.unprepare_next = true;
     return;
   }
+  TAHOMA_CHECK(claim.users.empty());  // a pod would lose devices that its containers use
   claim.stage = ClaimStage::kUnpreparing;
   claim.known_devices = false;
   actions_.push_back(UnprepareClaim{.claim = claim.facts});
@@ -562,6 +565,7 @@ std::vector<std::string> NodePods::DevicesFor(const Pod& pod, const std::string&
     if (uid == pod.claim_uids.end()) continue;
     const auto claim = claims_.find(uid->second);
     if (claim == claims_.end()) continue;
+    TAHOMA_CHECK(claim->second.known_devices);  // else the container would start without them
     for (const PreparedDevice& device : claim->second.devices) {
       const bool asked =
           use.request.empty() || device.requests.empty() || Contains(device.requests, use.request);

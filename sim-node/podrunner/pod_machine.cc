@@ -114,7 +114,7 @@ PodActions PodMachine::Start(WallTime now) {
     }
   }
   // It ended before this runner began; its containers are not run again.
-  if (restored_end_) stage_ = Stage::kUnpreparing;
+  if (restored_end_) Enter(Stage::kUnpreparing);
   if (spec_.deletion_grace) return OnDeletion(*spec_.deletion_grace, now);
   return Take(now);
 }
@@ -124,7 +124,7 @@ PodActions PodMachine::OnPrepared(WallTime now) {
   asked_ = false;
   retry_at_.reset();  // another pod's try may have helped while this one waited for its own
   retry_delay_ = {};
-  stage_ = Stage::kInitializing;
+  Enter(Stage::kInitializing);
   return Take(now);
 }
 
@@ -247,13 +247,21 @@ PodActions PodMachine::OnActiveDeadline(std::optional<std::chrono::seconds> dead
 
 PodActions PodMachine::OnTick(WallTime now) { return Take(now); }
 
+// Changes to a later stage. Only OnListed goes back.
+void PodMachine::Enter(Stage next) {
+  TAHOMA_CHECK(next > stage_);
+  // A container that still ran would lose its devices to another pod.
+  TAHOMA_CHECK(next != Stage::kUnpreparing || stopped());
+  stage_ = next;
+}
+
 // Starts no more containers; those that run get SIGTERM and, after `grace`, SIGKILL.
 void PodMachine::Stop(std::chrono::seconds grace, WallTime now) {
   if (active()) {
     asked_ = false;
     retry_at_.reset();
     retry_delay_ = {};
-    stage_ = Stage::kStopping;
+    Enter(Stage::kStopping);
   }
   if (stage_ != Stage::kStopping) return;
   const WallTime deadline = now + grace;
@@ -274,7 +282,7 @@ void PodMachine::Advance(WallTime now) {
   if (stage_ == Stage::kStopping) AdvanceStopping(now);
   if (stage_ == Stage::kUnpreparing) {
     if (!held_) {
-      stage_ = Stage::kEnded;
+      Enter(Stage::kEnded);
     } else if (!asked_ && (!retry_at_ || now >= *retry_at_)) {
       asked_ = true;
       retry_at_.reset();
@@ -282,14 +290,14 @@ void PodMachine::Advance(WallTime now) {
     }
   }
   if (stage_ == Stage::kEnded && deleting_) {
-    stage_ = Stage::kRemoved;
+    Enter(Stage::kRemoved);
     if (!gone_) actions_.push_back(RemovePod{});
   }
 }
 
 void PodMachine::AdvancePreparing(WallTime now) {
   if (spec_.claims.empty()) {
-    stage_ = Stage::kInitializing;
+    Enter(Stage::kInitializing);
     return;
   }
   if (asked_ || (retry_at_ && now < *retry_at_)) return;
@@ -311,7 +319,7 @@ void PodMachine::AdvanceInitializing(WallTime now) {
     BeginWhenDue(container, now);
     return;
   }
-  stage_ = Stage::kRunning;
+  Enter(Stage::kRunning);
 }
 
 void PodMachine::AdvanceRunning(WallTime now) {
@@ -323,7 +331,7 @@ void PodMachine::AdvanceRunning(WallTime now) {
       BeginWhenDue(container, now);
     }
   }
-  if (all_over) stage_ = Stage::kUnpreparing;
+  if (all_over) Enter(Stage::kUnpreparing);
 }
 
 void PodMachine::AdvanceStopping(WallTime now) {
@@ -344,7 +352,7 @@ void PodMachine::AdvanceStopping(WallTime now) {
     container.current = std::exchange(container.last, std::nullopt);
     container.state = ContainerState::kTerminated;
   }
-  stage_ = Stage::kUnpreparing;
+  Enter(Stage::kUnpreparing);
 }
 
 bool PodMachine::MayRestart(const Container& container) const {
@@ -374,6 +382,7 @@ std::chrono::nanoseconds PodMachine::Lengthen(BackOff& back_off, WallTime event,
 void PodMachine::BeginWhenDue(Container& container, WallTime now) {
   if (container.state == ContainerState::kWaiting) {
     if (container.retry_at && now < *container.retry_at) return;
+    TAHOMA_CHECK(!container.again || container.last.has_value());  // a restart follows an end
     if (container.again) Lengthen(container.crashes, container.last->finished, now);
     Begin(container);
     return;
@@ -412,6 +421,8 @@ void PodMachine::WaitForBackOff(Container& container, WallTime until) {
 }
 
 void PodMachine::Begin(Container& container) {
+  // A second process would share the devices of the first, and one after Stop is never signalled.
+  TAHOMA_CHECK(container.state == ContainerState::kWaiting && active());
   if (container.again) {
     container.restarts += 1;
     container.uncounted = true;

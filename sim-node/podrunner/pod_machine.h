@@ -214,6 +214,7 @@ class PodMachine {
   Container* Find(std::string_view name);
   const Container* Find(std::string_view name) const;
   void Restore(const PodHistory& history, Container& container);
+  void Enter(Stage next);
   void Advance(WallTime now);
   void AdvancePreparing(WallTime now);
   void AdvanceInitializing(WallTime now);

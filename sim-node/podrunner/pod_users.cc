@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "lib/base/check.h"
@@ -104,6 +105,8 @@ bool BecomeUser(uid_t user) {
 
 absl::StatusOr<std::unique_ptr<PodUsers>> PodUsers::Open(const Options& options) {
   TAHOMA_CHECK(options.count > 0);
+  // A range that wrapped round would give a pod the user root.
+  TAHOMA_CHECK(options.first <= std::numeric_limits<std::uint32_t>::max() - options.count);
   std::uint32_t first = options.first == 0 ? kRanges[0] : options.first;
   int error = TryToBecome(first);
   if (error == EINVAL && options.first == 0) {
@@ -150,8 +153,10 @@ absl::StatusOr<uid_t> PodUsers::Assign(const std::string& pod_uid,
     while (taken_.contains(user)) user = user == last() ? first_ : user + 1;
     next_ = user == last() ? first_ : user + 1;
   }
+  TAHOMA_CHECK(user >= first_ && user <= last());  // numbers outside are not locked for us
+  const bool is_free = taken_.insert(user).second;
+  TAHOMA_CHECK(is_free);  // else two pods could read each other's files
   users_[pod_uid] = user;
-  taken_.insert(user);
   return user;
 }
 

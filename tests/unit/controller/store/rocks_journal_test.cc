@@ -48,9 +48,10 @@ class RocksJournalTest : public ::testing::Test {
 };
 
 TEST_F(RocksJournalTest, LoadsWhatWasWrittenInOrderOfSequenceAfterAReopen) {
-  RocksJournal journal(*store_);
-  ASSERT_TRUE(journal.Write({.put = {{2, "b"}, {0x1234567890, ""}}, .drop = {}}).ok());
-  ASSERT_TRUE(journal.Write({.put = {{1, std::string("\0x", 2)}}, .drop = {}}).ok());
+  RocksJournal later(*store_);
+  ASSERT_TRUE(later.Write({.put = {{2, "b"}, {0x1234567890, ""}}, .drop = {}}).ok());
+  RocksJournal earlier(*store_);
+  ASSERT_TRUE(earlier.Write({.put = {{1, std::string("\0x", 2)}}, .drop = {}}).ok());
   Reopen();
   EXPECT_THAT(LoadAll(),
               ElementsAre(Pair(1, std::string("\0x", 2)), Pair(2, "b"), Pair(0x1234567890, "")));
@@ -61,6 +62,16 @@ TEST_F(RocksJournalTest, DropsInTheSameCommitAndIgnoresUnknownNumbers) {
   ASSERT_TRUE(journal.Write({.put = {{1, "a"}, {2, "b"}}, .drop = {}}).ok());
   ASSERT_TRUE(journal.Write({.put = {{3, "c"}}, .drop = {1, 77}}).ok());
   EXPECT_THAT(LoadAll(), ElementsAre(Pair(2, "b"), Pair(3, "c")));
+}
+
+TEST_F(RocksJournalTest, ANumberThatIsThereAlreadyIsAMistakeOfOurs) {
+  RocksJournal journal(*store_);
+  ASSERT_TRUE(journal.Write({.put = {{1, "a"}, {2, "b"}}, .drop = {}}).ok());
+  EXPECT_DEATH((void)journal.Write({.put = {{2, "c"}}, .drop = {}}),
+               "CHECK failed: entry.sequence");
+  RocksJournal loaded(*store_);
+  ASSERT_TRUE(loaded.Load([](Sequence, std::string_view) { return absl::OkStatus(); }).ok());
+  EXPECT_DEATH((void)loaded.Write({.put = {{2, "c"}}, .drop = {}}), "CHECK failed: entry.sequence");
 }
 
 TEST_F(RocksJournalTest, LoadStopsAtTheVisitorsFirstFailure) {

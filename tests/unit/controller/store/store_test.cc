@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "controller/store/commits_in_flight.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/support/child_program.h"
@@ -314,6 +315,13 @@ TEST(StoreTest, APowerCutAtAnyWriteKeepsExactlyTheAcknowledgedCommits) {
       EXPECT_GT(crash_at, 24U) << "each commit is at least an append and a sync";
     }
   }
+}
+
+TEST(CommitsInFlightTest, ASecondAnswerToACommitIsAMistakeOfOurs) {
+  CommitsInFlight flight;
+  flight.Start();
+  flight.Answer(absl::OkStatus());
+  EXPECT_DEATH(flight.Answer(absl::OkStatus()), "CHECK failed: unanswered_ > 0");
 }
 
 TEST(StoreTest, TheSameRunOnTheSameSeedDoesTheSameWrites) {

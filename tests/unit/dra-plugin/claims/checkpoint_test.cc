@@ -40,6 +40,15 @@ TEST(CheckpointTest, ComesBackAsItWas) {
   }
 }
 
+TEST(CheckpointTest, AClaimUnderAnotherUidOrWithoutATokenIsAMistakeOfOurs) {
+  EXPECT_DEATH((void)EncodeCheckpoint({.claims = {{"uid-2", SampleClaim("uid-1")}}}),
+               "CHECK failed: uid == ");
+  PreparedClaim claim = SampleClaim("uid-1");
+  claim.token.clear();
+  EXPECT_DEATH((void)EncodeCheckpoint({.claims = {{"uid-1", claim}}}),
+               "CHECK failed: claim.token.size");
+}
+
 TEST(CheckpointTest, CutAnywhereIsDataLoss) {
   const std::string whole = EncodeCheckpoint(Sample());
   for (std::size_t size = 0; size + 1 < whole.size(); ++size) {

@@ -57,6 +57,10 @@ TEST_F(PodUsersTest, EveryPodHasAUserThatNoOtherHas) {
   EXPECT_EQ(*users->Assign("d", {}), b);
 }
 
+TEST_F(PodUsersTest, ARangeThatWrapsRoundToRootIsAMistakeOfOurs) {
+  EXPECT_DEATH((void)PodUsers::Open(Options(4'294'967'290U, 10)), "CHECK failed: options.first");
+}
+
 TEST_F(PodUsersTest, AUserIsUsedAgainAsLateAsPossible) {
   const auto users = Open(50'000, 3);
   std::set<uid_t> seen;
