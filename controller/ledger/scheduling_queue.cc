@@ -118,7 +118,9 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;
   absl::flat_hash_set<std::string> taken;  // claims given away by this call
-  for (Decision& decision : decisions) {
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    Decision& decision = decisions[i];
+    TAHOMA_CHECK(decision.gang == queue[i]);  // else a gang could have passed those before it
     TAHOMA_CHECK(decision.placement.has_value() != decision.blocked.has_value());
     const GangRef ref{decision.gang->key, decision.gang->single_pod};
     if (AnyClaimOf(*decision.gang, taken)) {

@@ -12,9 +12,9 @@
 // again when capacity is freed). The order of service is that of ServicePlace.
 //
 // Scope: everything between "all of its pods and claims exist" (gang_membership.h) and "it has a
-// place". A new order of service belongs here: queues and their shares, Capacity Blocks and
-// backfill decide which gang Plan() takes next; within one call the planner serves by the same
-// order (planner.h).
+// place". This class alone decides who is next, and a new order of service belongs here: queues and
+// their shares, Capacity Blocks, backfill, preemption. The planner serves the gangs of one call in
+// the order that it is given (planner.h).
 // GangRuns, which carries a placement out, knows nothing of it, and this class knows nothing of
 // records, API writes and their answers.
 //
@@ -44,7 +44,7 @@
 
 namespace tahoma::controller {
 
-// Returns one decision for every gang of the queue, in any order.
+// Returns one decision for every gang of the queue, in its order.
 using PlanFunction =
     std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
 

@@ -2,7 +2,6 @@
 
 #include <absl/container/flat_hash_map.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "controller/plan/chip_choice.h"
@@ -29,13 +28,6 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner& Planner::operator=(Planner&&) noexcept = default;
 
 std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue, WallTime now) {
-  Queue ordered = queue;
-  std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
-    if (a->priority != b->priority) return a->priority > b->priority;
-    if (a->created != b->created) return a->created < b->created;
-    if (a->key != b->key) return a->key < b->key;
-    return a->uid < b->uid;
-  });
   ClusterState state = view;
   memory_->index.Sync(state);
   Search search(memory_->index, memory_->choice, memory_->eligibility, state);
@@ -43,7 +35,7 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
   std::vector<Decision> decisions;
   // Nothing becomes free within one call, so a request that did not fit once does not fit again.
   absl::flat_hash_map<std::string, Blocked> blocked;
-  for (const auto& spec : ordered) {
+  for (const auto& spec : queue) {
     Decision& decision = decisions.emplace_back();
     decision.gang = spec;
     const auto gang = memory_->compiler.Compile(spec);

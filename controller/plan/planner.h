@@ -7,12 +7,12 @@
 // between calls, which make it fast and change no answer. Placements of one call do not overlap
 // each other or what the view says is held.
 //
-// Order: priority (higher first), then creation, then key. A gang that cannot be placed does not
-// stop those behind it; it is answered with the reason. Among places it takes the shape whose
-// predicted all-reduce is fastest (score.h), then the order of
+// Gangs are served in the order of the queue, which its owner decides. A gang that cannot be placed
+// does not stop those behind it; it is answered with the reason. Among places Plan takes the shape
+// whose predicted all-reduce is fastest (score.h), then the order of
 // docs/reference/torus.md#order-of-places.
 //
-// Scope: decisions. Nothing here writes, waits or tells the time.
+// Scope: places. Nothing here decides who is next, writes, waits or tells the time.
 //
 // Thread safety: one thread at a time.
 
@@ -35,8 +35,8 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
 
-  // Returns one decision for each gang of the queue, in the order in which they were considered.
-  // Every gang must be complete: as many MemberSpecs as members.
+  // Returns one decision for each gang of the queue, in its order. Every gang must be complete: as
+  // many MemberSpecs as members.
   std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now);
 
  private:

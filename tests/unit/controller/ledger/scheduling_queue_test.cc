@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "controller/plan/planner.h"
 #include "lib/base/rng.h"
+#include "tests/support/fleet.h"
 
 namespace tahoma::controller {
 namespace {
@@ -208,6 +210,50 @@ TEST_F(SchedulingQueueTest, TouchedGangsComeOnceEach) {
   queue_.TouchAllWaiting();
   EXPECT_THAT(queue_.TakeTouched(now_), ElementsAre(Ref("a"), Ref("b"), Ref("c")));
   EXPECT_THAT(queue_.TakeTouched(now_), IsEmpty());
+}
+
+TEST(SchedulingQueueAndPlannerTest, PriorityThenAgeDecidesAndABlockedGangLetsOthersPass) {
+  ClusterState cluster;
+  AddUltraServer(cluster, "us-0");
+  Planner planner;
+  SchedulingQueue queue([&](const ClusterState& view, const Queue& gangs, WallTime now) {
+    return planner.Plan(view, gangs, now);
+  });
+  struct Wish {
+    std::string name, shape;
+    int members, hour, priority;
+  };
+  for (const Wish& wish : std::vector<Wish>{{"late", "4x4x4", 4, 2, 0},
+                                            {"small", "4x4", 1, 4, 0},
+                                            {"urgent", "4x4x2", 2, 3, 1},
+                                            {"early", "4x4x4", 4, 1, 0}}) {
+    GangSpec gang =
+        GangOf(wish.name, wish.members, [](const std::string& pod) { return ChipClaim(pod, 16); });
+    gang.shape_text = wish.shape;
+    gang.created = WallTime(std::chrono::hours(wish.hour));
+    gang.priority = wish.priority;
+    Readiness ready;
+    ready.spec = std::make_shared<const GangSpec>(std::move(gang));
+    queue.Put({ready.spec->key, false}, ready);
+  }
+  std::vector<std::string> order;
+  for (const Planned& planned : queue.Plan(cluster, 10, WallTime(std::chrono::hours(24)))) {
+    order.push_back(planned.gang->key.name + (planned.placement ? "+" : "-"));
+  }
+  EXPECT_THAT(order, ElementsAre("urgent+", "early-", "late-", "small+"));
+}
+
+TEST_F(SchedulingQueueTest, APlannerThatChangesTheOrderIsAMistakeOfOurs) {
+  SchedulingQueue queue([](const ClusterState&, const Queue& gangs, WallTime) {
+    std::vector<Decision> decisions;
+    for (auto gang = gangs.rbegin(); gang != gangs.rend(); ++gang) {
+      decisions.push_back({.gang = *gang, .placement = std::nullopt, .blocked = Blocked()});
+    }
+    return decisions;
+  });
+  queue.Put(Ref("a"), Ready("a"));
+  queue.Put(Ref("b"), Ready("b"));
+  EXPECT_DEATH(queue.Plan(cluster_, 2, WallTime()), "CHECK failed: decision.gang == ");
 }
 
 TEST_F(SchedulingQueueTest, APlannerThatForgetsAGangIsAMistakeOfOurs) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/ledger/scheduling_queue.h"
 #include "controller/plan/planner.h"
 #include "lib/base/rng.h"
 #include "tests/support/fleet.h"
@@ -124,6 +125,22 @@ TEST(PlannerPropertyTest, PlacementsAreFreeWholeBoxesAndExistWheneverOneFits) {
   }
 }
 
+// Plans gangs that came in that order, in the order in which the queue serves them.
+std::vector<Decision> Serve(const ClusterState& state, const Queue& arrived) {
+  std::vector<Decision> decisions;
+  SchedulingQueue waiting([&](const ClusterState& view, const Queue& queue, WallTime now) {
+    decisions = Planner().Plan(view, queue, now);
+    return decisions;
+  });
+  for (const auto& gang : arrived) {
+    Readiness ready;
+    ready.spec = gang;
+    waiting.Put({gang->key, gang->single_pod}, ready);
+  }
+  (void)waiting.Plan(state, arrived.size(), WallTime{});
+  return decisions;
+}
+
 TEST(PlannerPropertyTest, OneCallNeverGivesAChipTwice) {
   for (std::uint64_t seed = 100; seed < 108; ++seed) {
     SCOPED_TRACE(seed);
@@ -134,7 +151,7 @@ TEST(PlannerPropertyTest, OneCallNeverGivesAChipTwice) {
       queue.push_back(std::make_shared<const GangSpec>(RandomGang(rng, i)));
     }
     std::set<std::pair<std::string, std::string>> taken;
-    const auto decisions = Planner().Plan(state, queue, WallTime{});
+    const auto decisions = Serve(state, queue);
     for (const Decision& decision : decisions) {
       ASSERT_NE(decision.placement.has_value(), decision.blocked.has_value());
       if (!decision.placement) continue;
@@ -145,7 +162,8 @@ TEST(PlannerPropertyTest, OneCallNeverGivesAChipTwice) {
       }
     }
     Queue reversed(queue.rbegin(), queue.rend());
-    const auto same = Planner().Plan(state, reversed, WallTime{});
+    const auto same = Serve(state, reversed);
+    ASSERT_EQ(same.size(), decisions.size());
     for (std::size_t i = 0; i < same.size(); ++i) {
       EXPECT_EQ(same[i].gang->key, decisions[i].gang->key);
       EXPECT_EQ(same[i].placement.has_value(), decisions[i].placement.has_value());

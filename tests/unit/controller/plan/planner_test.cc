@@ -162,24 +162,20 @@ TEST_F(PlannerTest, MembersShareALayerOfTheirBox) {
   EXPECT_EQ(by_node.size(), 2U);
 }
 
-TEST_F(PlannerTest, PriorityThenAgeDecidesAndABlockedGangLetsOthersPass) {
+TEST_F(PlannerTest, GangsAreServedInTheOrderOfTheQueueAndABlockedGangLetsOthersPass) {
   AddUltraServer(state_, "us-0");
-  GangSpec late = Shaped("late", 4, "4x4x4", 16);
-  late.created = WallTime(std::chrono::hours(2));
-  GangSpec early = Shaped("early", 4, "4x4x4", 16);
-  early.created = WallTime(std::chrono::hours(1));
-  GangSpec urgent = Shaped("urgent", 2, "4x4x2", 16);
-  urgent.created = WallTime(std::chrono::hours(3));
-  urgent.priority = 1;
-  GangSpec small = Shaped("small", 1, "4x4", 16);
-  small.created = WallTime(std::chrono::hours(4));
-  const auto decisions =
-      planner_.Plan(state_, {Share(late), Share(small), Share(urgent), Share(early)}, now_);
-  std::vector<std::string> order;
-  for (const Decision& d : decisions) {
-    order.push_back(d.gang->key.name + (d.placement ? "+" : "-"));
-  }
-  EXPECT_EQ(order, (std::vector<std::string>{"urgent+", "early-", "late-", "small+"}));
+  const auto whole = Share(Shaped("whole", 4, "4x4x4", 16));
+  const auto half = Share(Shaped("half", 2, "4x4x2", 16));
+  const auto small = Share(Shaped("small", 1, "4x4", 16));
+  const auto served = [&](const Queue& queue) {
+    std::vector<std::string> order;
+    for (const Decision& d : planner_.Plan(state_, queue, now_)) {
+      order.push_back(d.gang->key.name + (d.placement ? "+" : "-"));
+    }
+    return order;
+  };
+  EXPECT_EQ(served({half, whole, small}), (std::vector<std::string>{"half+", "whole-", "small+"}));
+  EXPECT_EQ(served({whole, small, half}), (std::vector<std::string>{"whole+", "small-", "half-"}));
 }
 
 TEST_F(PlannerTest, RefusesWhatContradictsItself) {
