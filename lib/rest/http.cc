@@ -184,10 +184,17 @@ void Http::Log(const Request& request, std::string_view what) const {
 }
 
 void Http::Count(int status) {
-  metrics_
-      .AddCounter("tahoma_http_requests_total", "Requests answered, by status.",
-                  {{"code", std::to_string(status)}})
-      .Increment();
+  const auto find = [&]() -> Counter& {
+    return metrics_.AddCounter("tahoma_http_requests_total", "Requests answered, by status.",
+                               {{"code", std::to_string(status)}});
+  };
+  const int index = status - kFirstStatus;
+  if (index < 0 || index >= static_cast<int>(answered_.size())) return find().Increment();
+  // The search by name and label takes locks and copies texts: each status is searched for once.
+  std::atomic<Counter*>& known = answered_[static_cast<std::size_t>(index)];
+  Counter* counter = known.load();
+  if (counter == nullptr) known.store(counter = &find());
+  counter->Increment();
 }
 
 }  // namespace tahoma::rest

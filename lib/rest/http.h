@@ -10,7 +10,9 @@
 
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -51,12 +53,17 @@ class Http {
   void Log(const Request& request, std::string_view what) const;
   void Count(int status);
 
+  static constexpr int kFirstStatus = 100;
+  static constexpr std::size_t kStatuses = 500;
+
   const ServerOptions& options_;
   Metrics& metrics_;
   const Gate gate_;
   const Answer answer_;
   Gauge& streams_;
   Histogram& seconds_;
+  // By status from kFirstStatus on: its counter, null until one is answered with it.
+  std::array<std::atomic<Counter*>, kStatuses> answered_{};
   std::atomic<int> open_streams_ = 0;
   std::atomic<bool> ending_ = false;
 };
