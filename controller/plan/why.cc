@@ -516,33 +516,11 @@ std::size_t PodsOn(const Node& node, std::uint16_t mask, const MemberFitter::Dem
   return static_cast<std::size_t>(chips / std::max(1, demand.chips));
 }
 
-void SurveyNode(const CompiledMember& member, std::size_t before, const NodeState& node,
-                const MemberFitter::Demand& demand, const ClusterState& state, NodeSurvey& survey) {
-  ++survey.able;
-  survey.pods += PodsOn(*node.node, node.node->family->devices->healthy_mask, demand);
-  const UnitState& unit = state.unit(node.unit);
-  const torus::ChipMask chips = kInstance << (16 * node.z);
-  const int free = torus::ChipCount(unit.free & chips);
-  const Miss miss{node.unit, unit.present & chips, 0};
-  if (free > survey.most_free) {
-    survey.most_free = free;
-    survey.most_free_node = node.node->name;
-    if (survey.nearest_free < 0) survey.miss = miss;
-  }
-  // Earlier pods of the gang may have taken the chips that are free here: where free chips are too
-  // few, others hold them.
-  if (before == 0 || member.tolerates || free >= demand.chips || free <= survey.nearest_free)
-    return;
-  survey.nearest_free = free;
-  survey.miss = miss;
-}
-
 using FitsByFamily = std::map<const NodeFamily*, bool>;
 
 NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, MemberFitter& fitter,
                   const ClusterState& state) {
   const CompiledMember& member = search.members()[rank];
-  const std::size_t before = rank;
   NodeSurvey survey;
   FitsByFamily empty;
   FitsByFamily repaired;
@@ -582,7 +560,24 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
     survey.causes.Add(able      ? "with too few free chips"
                       : repairs ? "with unhealthy chips or links"
                                 : "that cannot meet all requests and constraints");
-    if (able && node.unit.valid()) SurveyNode(member, before, node, *demand, state, survey);
+    if (!able || !node.unit.valid()) continue;
+    ++survey.able;
+    survey.pods += PodsOn(*node.node, devices.healthy_mask, *demand);
+    const UnitState& unit = state.unit(node.unit);
+    const torus::ChipMask chips = kInstance << (16 * node.z);
+    const int free = torus::ChipCount(unit.free & chips);
+    const Miss miss{node.unit, unit.present & chips, 0};
+    if (free > survey.most_free) {
+      survey.most_free = free;
+      survey.most_free_node = node.node->name;
+      if (survey.nearest_free < 0) survey.miss = miss;
+    }
+    // Earlier pods of the gang (there are some from rank 1 on) may have taken the chips that are
+    // free here: where free chips are too few, others hold them.
+    const bool too_few = rank > 0 && !member.tolerates && free < demand->chips;
+    if (!too_few || free <= survey.nearest_free) continue;
+    survey.nearest_free = free;
+    survey.miss = miss;
   }
   return survey;
 }
