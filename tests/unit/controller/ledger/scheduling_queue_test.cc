@@ -29,7 +29,7 @@ GangRef Ref(const std::string& name) { return {{"default", name}, false}; }
 
 class SchedulingQueueTest : public ::testing::Test {
  protected:
-  // A planner that asks the test.
+  // Answers in the planner's place.
   std::vector<Decision> Answer(const Queue& queue) {
     std::vector<Decision> decisions;
     for (const auto& gang : queue) {
@@ -263,7 +263,7 @@ TEST_F(SchedulingQueueTest, APlannerThatForgetsAGangIsAMistakeOfOurs) {
   EXPECT_DEATH(queue.Plan(cluster_, 1, WallTime()), "CHECK failed: decisions.size");
 }
 
-// Whatever happens in whatever order: all that are ready, and neither blocked nor backing off, are
+// After any sequence of events, all gangs that are ready, and neither blocked nor backing off, are
 // planned, in the order that sorting gives.
 TEST_F(SchedulingQueueTest, ThePlannerIsAskedAboutWhatASlowOracleSays) {
   struct Known {
