@@ -65,6 +65,7 @@ TEST_F(RocksJournalTest, DropsInTheSameCommitAndIgnoresUnknownNumbers) {
 }
 
 TEST_F(RocksJournalTest, ANumberThatIsThereAlreadyIsAMistakeOfOurs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // RocksDB has threads
   RocksJournal journal(*store_);
   ASSERT_TRUE(journal.Write({.put = {{1, "a"}, {2, "b"}}, .drop = {}}).ok());
   EXPECT_DEATH((void)journal.Write({.put = {{2, "c"}}, .drop = {}}),

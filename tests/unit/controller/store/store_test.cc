@@ -318,6 +318,7 @@ TEST(StoreTest, APowerCutAtAnyWriteKeepsExactlyTheAcknowledgedCommits) {
 }
 
 TEST(CommitsInFlightTest, ASecondAnswerToACommitIsAMistakeOfOurs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // RocksDB's threads outlive the tests before
   CommitsInFlight flight;
   flight.Start();
   flight.Answer(absl::OkStatus());
