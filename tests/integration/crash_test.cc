@@ -111,10 +111,10 @@ std::string KindOfWrite(const std::string& log) {
 
 // The controller that is killed at its n-th write.
 Standalone::CommandLine CrashingController(int n, const std::string& when,
-                                           const std::string& lane) {
+                                           const std::string& purpose) {
   return [=](const std::string& data, const std::string& port_file) {
     return std::vector<std::string>{Bin("crash-controller"), data, kCrdFolder, port_file,
-                                    std::to_string(n),       when, lane};
+                                    std::to_string(n),       when, purpose};
   };
 }
 
@@ -171,12 +171,12 @@ class CrashTest : public CrashFixture,
   // One commit that ends at the n-th write; the kind of that write, or nothing when it was whole
   // before.
   std::optional<std::string> CrashAt(const Fleet& fleet, int n, bool own_claims) const {
-    const auto& [when, lane, pod_goes] = GetParam();
+    const auto& [when, purpose, pod_goes] = GetParam();
     TempDir dir;
     fleet.CopyTo(dir.path());
     std::string last;
     {
-      Standalone crashing(dir.path(), CrashingController(n, when, lane));
+      Standalone crashing(dir.path(), CrashingController(n, when, purpose));
       EXPECT_TRUE(crashing.started()) << crashing.program().log();
       if (!crashing.started()) return std::nullopt;
       MakeGang(crashing.api(), "train", {.own_claims = own_claims});
@@ -187,7 +187,7 @@ class CrashTest : public CrashFixture,
       });
       if (whole) return std::nullopt;
       if (!crashing.program().WaitEnd(std::chrono::milliseconds(0))) {
-        ADD_FAILURE() << "write " << n << " " << when << " (" << lane
+        ADD_FAILURE() << "write " << n << " " << when << " (" << purpose
                       << ") neither comes nor is the "
                       << "gang whole: " << List(crashing.api(), kGangs).dump(1)
                       << List(crashing.api(), kPods).dump(1)
@@ -242,8 +242,8 @@ TEST_P(CrashTest, GangIsWholeOrAbsentAfterAKillAtAnyWrite) {
 }
 
 std::string NameOfCase(const ::testing::TestParamInfo<CrashTest::ParamType>& info) {
-  const auto& [when, lane, pod_goes] = info.param;
-  return fmt::format("{}_{}{}", when, lane, pod_goes ? "_pod_goes" : "");
+  const auto& [when, purpose, pod_goes] = info.param;
+  return fmt::format("{}_{}{}", when, purpose, pod_goes ? "_pod_goes" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CrashTest,

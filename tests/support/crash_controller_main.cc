@@ -34,12 +34,13 @@
 namespace tahoma::controller {
 namespace {
 
-enum class Lane { kCommit, kNotice };
+enum class WritePurpose { kCommit, kNotice };
 
 // Counts writes and ends the program at the chosen one.
 class Fuse {
  public:
-  Fuse(int nth, bool before, Lane lane) : nth_(nth), before_(before), lane_(lane) {}
+  Fuse(int nth, bool before, WritePurpose purpose)
+      : nth_(nth), before_(before), purpose_(purpose) {}
 
   void Arm() { armed_ = true; }
 
@@ -47,8 +48,8 @@ class Fuse {
 
   // Counts a write. True when it is the chosen one: what comes before it, and it unless before(),
   // is carried out, then Blow is called.
-  bool IsLast(Lane lane, const std::string& what) {
-    const bool last = armed_ && lane == lane_ && ++count_ == nth_;
+  bool IsLast(WritePurpose purpose, const std::string& what) {
+    const bool last = armed_ && purpose == purpose_ && ++count_ == nth_;
     if (last) fmt::print(stderr, "crash: {}\n", what);
     return last;
   }
@@ -57,7 +58,7 @@ class Fuse {
  private:
   const int nth_;
   const bool before_;
-  const Lane lane_;
+  const WritePurpose purpose_;
   std::atomic<bool> armed_ = false;
   std::atomic<int> count_ = 0;
 };
@@ -88,7 +89,7 @@ class CrashJournal final : public Journal {
       if (std::holds_alternative<GangUndoing>(*record)) fuse_.Arm();
       what += " " + NameOf(*record);
     }
-    const bool last = fuse_.IsLast(Lane::kCommit, what);
+    const bool last = fuse_.IsLast(WritePurpose::kCommit, what);
     if (last && fuse_.before()) fuse_.Blow();
     absl::Status written = journal_.Write(batch);
     if (last) fuse_.Blow();
@@ -104,12 +105,13 @@ class CrashJournal final : public Journal {
   Fuse& fuse_;
 };
 
-Lane LaneOf(std::string_view target) {
+WritePurpose PurposeOf(std::string_view target) {
   const auto has = [&](std::string_view text) {
     return target.find(text) != std::string_view::npos;
   };
   const bool pod_status = has("/pods/") && has("/status");
-  return has("/events") || has("/gangs/") || pod_status ? Lane::kNotice : Lane::kCommit;
+  return has("/events") || has("/gangs/") || pod_status ? WritePurpose::kNotice
+                                                        : WritePurpose::kCommit;
 }
 
 class CrashTransport final : public kube::Transport {
@@ -126,7 +128,7 @@ class CrashTransport final : public kube::Transport {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const kube::Request& request = requests[i];
       if (request.method == "GET") continue;
-      if (!fuse_.IsLast(LaneOf(request.target),
+      if (!fuse_.IsLast(PurposeOf(request.target),
                         fmt::format("{} {} {}", request.method, request.target, request.Text()))) {
         continue;
       }
@@ -177,9 +179,10 @@ int main(int argc, char** argv) {
   options.data_dir = argv[1];
   options.crd_dir = argv[2];
   options.port_file = argv[3];
-  const auto lane = std::string_view(argv[6]) == "commit" ? tahoma::controller::Lane::kCommit
-                                                          : tahoma::controller::Lane::kNotice;
-  tahoma::controller::Fuse fuse(std::atoi(argv[4]), std::string_view(argv[5]) == "before", lane);
+  const auto purpose = std::string_view(argv[6]) == "commit"
+                           ? tahoma::controller::WritePurpose::kCommit
+                           : tahoma::controller::WritePurpose::kNotice;
+  tahoma::controller::Fuse fuse(std::atoi(argv[4]), std::string_view(argv[5]) == "before", purpose);
   const absl::Status status = tahoma::controller::Run(options, fuse);
   fmt::print(stderr, "{}\n", tahoma::Message(status));
   return 1;
