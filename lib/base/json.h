@@ -5,7 +5,7 @@
 //   Json bound = pod;                       // no copy
 //   bound["spec"]["nodeName"] = "node-1";   // pod is as it was
 //
-// What may be done with shared members: lib/base/shared_map.h.
+// The rules for shared members are in lib/base/shared_map.h.
 //
 // Thread safety: as a value; a shared value may be copied and read by several threads.
 

@@ -198,7 +198,7 @@ class SharedMap {
   bool sole() const {
     return block_ == nullptr || block_->owners.load(std::memory_order_acquire) == 1;
   }
-  // Makes all members this map's own, so that they may be changed in any way.
+  // Makes all members this map's own, so that they may be changed freely.
   void Own() {
     OwnBlock();
     if (block_ == nullptr || !block_->mixed) return;
@@ -249,7 +249,7 @@ class SharedMap {
     block->~Block();
     ::operator delete(block);
   }
-  // Of a block that is not shared, nodes that are its alone may still change, and are copied.
+  // Shares a shared block; otherwise copies the nodes that only it has, as they may still change.
   static Block* Copy(Block* from) {
     if (from == nullptr || from->size == 0) return nullptr;
     if (from->shared) {
@@ -350,7 +350,7 @@ class SharedMap {
     }
     return end;
   }
-  // Of texts whose first bytes are the same.
+  // Compares texts whose first bytes are the same.
   static bool SameText(std::string_view a, std::string_view b) {
     constexpr size_type kFirst = sizeof(std::uint64_t);
     return a.size() == b.size() &&
