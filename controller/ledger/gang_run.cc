@@ -423,8 +423,8 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
 
 std::optional<WriteKind> GangRun::Settle(std::size_t index) {
   ClaimTrack& track = claims_[index];
-  // A fact from a watch may be old, and here no write of ours follows that would meet a conflict. An
-  // answer may be old, too: the watch can overtake it, and then has nothing more to tell.
+  // A fact from a watch may be old, and here no write of ours follows that would meet a conflict.
+  // An answer may be old, too: the watch can overtake it, and then has nothing more to tell.
   if (track.seen->resource_version != track.answered || track.told_gone ||
       IsOlder(track.answered, track.told)) {
     return WriteKind::kReadClaim;
