@@ -318,7 +318,7 @@ TEST_F(CommunicatorBoundsTest, WhoWaitsBehindARankHasItsPlaceWhenThatOneLeavesOr
     EXPECT_TRUE(absl::IsPermissionDenied(SayJoin(3, "job", 0, number)));
     ASSERT_TRUE(SayJoin(2, "job", 1, number).ok());
     if (lost) {
-      node_->OnPeerLost(1, LostWay::kFromPeer, absl::AbortedError("it left"));
+      node_->OnPeerLost(1, LostConnection::kFromPeer, absl::AbortedError("it left"));
     } else {
       ASSERT_TRUE(Say(1, EncodeLeave({"job", 0, number, "it left"})).ok());
     }

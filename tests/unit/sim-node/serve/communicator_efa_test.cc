@@ -458,7 +458,7 @@ TEST_F(CommunicatorEfaTest, APeerJoinsFromItsOwnPlaceAndNoOther) {
   EXPECT_EQ(join(0, PlaceOf("a0", "us-b", 0), 0, 4),
             "rank 0 of communicator \"job\": node a0 joins from place 0 of ultraServer us-b, and "
             "was elsewhere before");
-  (*node).OnPeerLost(kFirstEfaNode, LostWay::kFromPeer, absl::AbortedError("it ended"));
+  (*node).OnPeerLost(kFirstEfaNode, LostConnection::kFromPeer, absl::AbortedError("it ended"));
   EXPECT_EQ(join(0, PlaceOf("a0", "us-b", 0), 0, 5), "") << "it was built anew";
 }
 
