@@ -13,9 +13,9 @@
 // that a real job would see. A rank may join again; that begins a new group, which is formed when
 // all ranks have joined again.
 //
-// Of other nodes only that is believed whose home they are: their joins, ends and refusals by
-// waiting_ranks.h, their data for a rank of theirs, the state of links and chips of their own. The
-// rest is refused with the communicator, the rank and the node, which the log says.
+// Another node is believed only about its own: joins, ends and refusals by waiting_ranks.h, data
+// for a rank of its own, the state of its own links and chips. The rest is refused with the
+// communicator, the rank and the node, which the log says.
 //
 // Thread safety: every member may be called from any thread. One rank makes one call at a time.
 

@@ -1,4 +1,4 @@
-// What the cluster says of a token: whom it lets in, what is asked of it and how often, and what
+// The cluster's answers about a token: whom it lets in, what is asked of it and how often, and what
 // happens when it does not answer. An API server that is written out here answers.
 
 #include "controller/access/cluster_access.h"

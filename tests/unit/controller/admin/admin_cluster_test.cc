@@ -64,7 +64,7 @@ class AdminClusterTest : public testing::ApiFixture {
   }
   ~AdminClusterTest() override { front_->Stop(); }
 
-  // Of the controller in the cluster.
+  // Makes the access of a controller in the cluster.
   void Identities(const std::vector<IdentityEntry>& entries) {
     access_.emplace(
         std::make_shared<const AccessControl>(*AccessTable::Make(entries, false)),
