@@ -48,13 +48,13 @@ ClusterAccess::Verdict ClusterAccess::Ask(std::string_view token, const Attribut
 
 absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_view token) {
   const Sha256Digest key = Sha256(token);
-  if (auto kept = Kept(users_, key)) return *std::move(kept);
+  if (auto kept = users_.Find(key, clock_.MonotonicNow())) return *std::move(kept);
   TAHOMA_ASSIGN_OR_RETURN(const Json status, Review("authentication.k8s.io", "TokenReview",
                                                     {{"token", std::string(token)}}));
   const Json& said = MemberOf(status, "user");
   rest::Identity identity{.name = TextOf(said, "username")};
   if (!IsTrue(status, "authenticated") || identity.name.empty()) {
-    Keep<UserOrNobody>(users_, key, nullptr, false);
+    users_.Keep(key, nullptr, clock_.MonotonicNow(), false);
     return nullptr;
   }
   Json subject = {{"user", identity.name}};
@@ -69,7 +69,7 @@ absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_vi
   UserOrNobody user = std::make_shared<const User>(
       User{.identity = std::make_shared<const rest::Identity>(std::move(identity)),
            .subject = subject.dump()});
-  Keep(users_, key, user, true);
+  users_.Keep(key, user, clock_.MonotonicNow(), true);
   return user;
 }
 
@@ -77,11 +77,11 @@ absl::StatusOr<bool> ClusterAccess::MayDo(const User& user, const Attributes& wa
   Json spec = Json::parse(user.subject);
   spec["nonResourceAttributes"] = {{"path", wanted.path}, {"verb", wanted.verb}};
   const Sha256Digest key = Sha256(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
-  if (const auto kept = Kept(allowed_, key)) return *kept;
+  if (const auto kept = allowed_.Find(key, clock_.MonotonicNow())) return *kept;
   TAHOMA_ASSIGN_OR_RETURN(const Json status,
                           Review("authorization.k8s.io", "SubjectAccessReview", std::move(spec)));
   const bool allowed = IsTrue(status, "allowed") && !IsTrue(status, "denied");
-  Keep(allowed_, key, allowed, allowed);
+  allowed_.Keep(key, allowed, clock_.MonotonicNow(), allowed);
   return allowed;
 }
 
@@ -114,27 +114,26 @@ absl::StatusOr<Json> ClusterAccess::Review(const std::string& group, const std::
 }
 
 template <typename T>
-std::optional<T> ClusterAccess::Kept(const Cache<T>& cache, const Sha256Digest& key) const {
+std::optional<T> ClusterAccess::Cache<T>::Find(const Sha256Digest& key, MonotonicTime now) const {
   const MutexLock lock(mutex_);
-  const auto found = cache.find(key);
-  if (found == cache.end() || found->second.until <= clock_.MonotonicNow()) return std::nullopt;
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.until <= now) return std::nullopt;
   return found->second.value;
 }
 
-// Makes room by forgetting what has ended, or else what would end first: refusals, mostly.
 template <typename T>
-void ClusterAccess::Keep(Cache<T>& cache, const Sha256Digest& key, T value, bool granted) {
+void ClusterAccess::Cache<T>::Keep(const Sha256Digest& key, T value, MonotonicTime now,
+                                   bool granted) {
   const MutexLock lock(mutex_);
-  const MonotonicTime now = clock_.MonotonicNow();
-  if (cache.size() >= kEntriesMost && !cache.contains(key)) {
-    absl::erase_if(cache, [&](const auto& entry) { return entry.second.until <= now; });
+  if (entries_.size() >= kEntriesMost && !entries_.contains(key)) {
+    absl::erase_if(entries_, [&](const auto& entry) { return entry.second.until <= now; });
   }
-  if (cache.size() >= kEntriesMost && !cache.contains(key)) {
-    cache.erase(
-        std::ranges::min_element(cache, {}, [](const auto& entry) { return entry.second.until; }));
+  if (entries_.size() >= kEntriesMost && !entries_.contains(key)) {
+    entries_.erase(std::ranges::min_element(entries_, {},
+                                            [](const auto& entry) { return entry.second.until; }));
   }
-  cache.insert_or_assign(key, Entry<T>{.value = std::move(value),
-                                       .until = now + (granted ? kGrantedFor : kRefusedFor)});
+  entries_.insert_or_assign(
+      key, Entry{.value = std::move(value), .until = now + (granted ? kGrantedFor : kRefusedFor)});
 }
 
 }  // namespace tahoma::controller

@@ -61,13 +61,22 @@ class ClusterAccess {
     std::shared_ptr<const rest::Identity> identity;
     std::string subject;  // JSON: the beginning of the review's spec
   };
+  // Answers by a hash, each with its end.
   template <typename T>
-  struct Entry {
-    T value;
-    MonotonicTime until;
+  class Cache {
+   public:
+    std::optional<T> Find(const Sha256Digest& key, MonotonicTime now) const;
+    // When it is full, what has ended goes, or else what would end first: refusals, mostly.
+    void Keep(const Sha256Digest& key, T value, MonotonicTime now, bool granted);
+
+   private:
+    struct Entry {
+      T value;
+      MonotonicTime until;
+    };
+    mutable Mutex mutex_;
+    absl::flat_hash_map<Sha256Digest, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   };
-  template <typename T>
-  using Cache = absl::flat_hash_map<Sha256Digest, Entry<T>>;
   using UserOrNobody = std::shared_ptr<const User>;
 
   // Return an answer that is still kept, or ask. Null: the token is nobody's.
@@ -76,16 +85,11 @@ class ClusterAccess {
   // Posts a review and returns its status.
   absl::StatusOr<Json> Review(const std::string& group, const std::string& kind, Json spec);
 
-  template <typename T>
-  std::optional<T> Kept(const Cache<T>& cache, const Sha256Digest& key) const;
-  template <typename T>
-  void Keep(Cache<T>& cache, const Sha256Digest& key, T value, bool granted);
-
   kube::Transport& api_;
   const Clock& clock_;
-  mutable Mutex mutex_;
-  Cache<UserOrNobody> users_ ABSL_GUARDED_BY(mutex_);  // by the token's hash
-  Cache<bool> allowed_ ABSL_GUARDED_BY(mutex_);        // by the hash of user and question
+  Cache<UserOrNobody> users_;  // by the token's hash
+  Cache<bool> allowed_;        // by the hash of user and question
+  Mutex mutex_;
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
