@@ -1,9 +1,9 @@
 // The callers, their tokens or certificates, and the permissions of each: one immutable version.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, {}));
+//   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, /*certificates=*/true));
 //   head.identity = table.Authenticate(head);
-//   const AccessDecision decision = table.Authorize(*user, attributes, objects);
-//   if (!decision.allowed) return Forbidden(decision.reason);
+//   const AccessDecision decision = table.Authorize(*head.identity, attributes, objects);
+//   if (!decision.allowed) return PermissionDenied("{} may not do that", head.identity->name);
 //
 // Every answer is a function of the table, the user and the question, so `kubectl auth can-i`
 // answers as the request itself would be.

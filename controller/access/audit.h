@@ -1,6 +1,6 @@
 // An audit line: the caller of a change, its object, its origin, and its result.
 //
-//   audit(AuditLine(event));    // {"kind":"Event","apiVersion":"audit.k8s.io/v1","verb":"create",…
+//   sink.append(AuditLine(event));    // {"kind":"Event","apiVersion":"audit.k8s.io/v1","verb":…
 //
 // The fields are those of audit.k8s.io/v1 at level Metadata and stage ResponseComplete, so that
 // tools for Kubernetes' audit logs read them. Texts that a client chose (target, user agent, names)

@@ -1,4 +1,4 @@
-// Reads the identity file: the tokens and certificates of callers, with their roles.
+// Reads the identity file, which has the tokens and certificates of callers with their roles:
 //
 //   apiVersion: tahoma.dev/v1alpha1
 //   kind: IdentityFile

@@ -1,7 +1,9 @@
 // The limits of the role `node` to the node's own objects, so that one node's token is of no use
 // against the others.
 //
-//   if (const auto wrong = WrongForNode("node-3", attributes, objects)) return Denied(*wrong);
+//   if (const auto wrong = WrongForNode("node-3", attributes, objects)) {
+//     return PermissionDenied("{}", *wrong);
+//   }
 //
 // The node itself, its lease, its ResourceSlices, the pods bound to it, and what those use: claims,
 // ConfigMaps, Secrets. As Kubernetes' node authorizer and its admission plugin NodeRestriction.

@@ -1,6 +1,6 @@
 // The REST admin API: the controller's view and decisions, read from snapshots.
 //
-//   Admin admin([&] { return published.Take(); });
+//   Admin admin([&] { return loop.snapshot(); });  // of a CoreLoop
 //   admin.AddRoutes(server);                       // GET /v1/topology, /v1/gangs, /v1/why/…
 //
 // docs/formats/admin-api.md describes every route and field.

@@ -1,4 +1,4 @@
-// `controller backup` and `controller restore`.
+// `controller backup` and `controller restore`:
 //
 //   controller backup --admin-url http://127.0.0.1:8002 FILE    # of a controller that runs
 //   controller backup --data-dir /var/lib/tahoma FILE           # of one that does not

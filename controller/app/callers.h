@@ -2,7 +2,8 @@
 // audit.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(auto callers, Callers::Open(options, metrics, log));
-//   HttpFront front(server, {.access = callers->access(), .audit = callers->audit()}, metrics);
+//   apiserver::HttpFront front(server, {.access = callers->access(), .audit = callers->audit()},
+//                              metrics);
 //   callers->Start();               // looks at the files once a second
 //
 // A file with an error changes nothing: the identities that were read last remain valid, the log

@@ -2,7 +2,7 @@
 //
 //   ClusterLoop loop(access, journal, clock, options);
 //   TAHOMA_RETURN_IF_ERROR(loop.Start());
-//   while (…) TAHOMA_RETURN_IF_ERROR(loop.Tend());    // often
+//   while (!signalled) TAHOMA_RETURN_IF_ERROR(loop.Tend());    // often
 //   loop.Stop();
 //
 // The journal wins over a restored API (docs/design/0011-restored-api.md): a loop whose API lost

@@ -1,7 +1,10 @@
 // Leader election: waits for the Lease, renews it, and reports its loss.
 //
-//   Leadership leadership(transport, clock, {.ns = "tahoma-system", …});
-//   if (!leadership.Wait(stop)) return;               // stand-by until we lead
+//   Leadership leadership(
+//       transport, clock, {.ns = "tahoma", .name = "controller", .identity = identity}, log);
+//   while (!leadership.Wait(200ms)) {                 // stand-by until we lead
+//     if (signalled) return;
+//   }
 //   while (leadership.leading()) …
 //
 // `leading` reads the clock each time: a process that was stopped and continues does not lead any

@@ -3,6 +3,8 @@
 //
 //   std::string text = DrawTopology(cluster, holders);
 //
+// The text is, for example:
+//
 //   UltraServer us-0  trn2u.48xlarge  48 of 64 chips free  modes X4,X2V,X1
 //     z=0 node-a   z=1 node-b   z=2 node-c   z=3 node-d
 //     A A A A      . . . .      . . . .      . . . .

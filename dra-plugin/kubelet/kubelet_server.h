@@ -1,9 +1,9 @@
 // The plugin's two gRPC servers: the driver's calls and its registration with the kubelet.
 //
 //   absl::StatusOr<std::unique_ptr<KubeletServer>> server =
-//       KubeletServer::Start(options, driver, board, clock);
+//       KubeletServer::Start(options, driver, lock, board, clock);
 //   …
-//   server->Stop();        // the registration's socket goes first: that is how a plugin signs off
+//   (*server)->Stop();     // the registration's socket goes first: that is how a plugin signs off
 //
 // Serves DRAPlugin v1 and v1beta1 and DRAResourceHealth v1 and v1alpha1 on one socket and
 // Registration on another, started in that order (docs/reference/kubernetes-dra.md#registration,

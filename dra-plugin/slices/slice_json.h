@@ -1,6 +1,7 @@
 // A node's slices as resource.k8s.io/v1 objects.
 //
-//   Json object = SliceObject({.node_name = "node-a", .node_uid = uid}, content, index);
+//   Json object = SliceObject({.node_name = "node-a", .node_uid = uid},
+//                             {.generation = 2, .slice_count = 8}, content, /*index=*/0);
 //
 // Scope: spelling, and the comparison that tells which fields a server did not keep.
 //

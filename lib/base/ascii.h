@@ -1,6 +1,6 @@
 // Compares text as the protocols of the web do: ASCII, without regard to case.
 //
-//   if (EqualsIgnoringCase(name, "Content-Length")) ...
+//   if (EqualsIgnoringCase(name, "Content-Length")) …
 //
 // Scope: ASCII only, whatever the locale of the process says. (absl::EqualsIgnoreCase does the
 // same, but Debian's Abseil has a string_view of its own, to which std::string_view does not

@@ -1,8 +1,8 @@
 // A first-in first-out queue between threads, with a bound.
 //
-//   BoundedQueue<Command> queue(4096);
-//   if (!queue.TryPush(command)) return ResourceExhausted("the command queue is full");
-//   std::vector<Command> batch = queue.PopAll(1024);    // waits; empty only after Close()
+//   BoundedQueue<std::string> queue(4096);
+//   if (!queue.TryPush(line)) return ResourceExhausted("the queue of lines is full");
+//   std::vector<std::string> batch = queue.PopAll(1024);    // waits; empty only after Close()
 //
 // Thread safety: every member may be called from any thread.
 

@@ -1,6 +1,6 @@
 // Clocks, which are passed in.
 //
-//   void Tick(const Clock& clock) { log("it is {}", FormatTime(clock.WallNow())); }
+//   void Tick(const Clock& clock) { fmt::print("it is {}\n", FormatTime(clock.WallNow())); }
 //
 // Wall time is what users and Kubernetes see; monotonic time is for time-outs. They are different
 // types and do not mix. Nothing outside lib/base and the programs' app folders reads the system

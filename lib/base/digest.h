@@ -1,7 +1,7 @@
 // SHA-256, for checksums of stored data and for ids that AWS derives by it.
 //
-//   Sha256Hex("")      // "e3b0c44298fc1c14…", 64 lower-case hex digits
-//   Sha256("")         // its 32 bytes
+//   Sha256Hex("");     // "e3b0c44298fc1c14…", 64 lower-case hex digits
+//   Sha256("");        // its 32 bytes
 //
 // Scope: integrity and identity, and bearer tokens that are looked up without being kept; nothing
 // here is a signature.

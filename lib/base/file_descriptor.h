@@ -1,7 +1,7 @@
 // A file descriptor that is closed at the end of its scope.
 //
 //   const FileDescriptor folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-//   if (folder.get() < 0) return …;                 // -1 is kept and never closed
+//   if (folder.get() < 0) return NotFound("{} cannot be opened", path);    // -1 is never closed
 //
 // Scope: ownership; what is done with the descriptor is its owner's business.
 //

@@ -1,6 +1,6 @@
 // Reading and replacing small files: configuration, tokens, checkpoints, port files.
 //
-//   TAHOMA_RETURN_IF_ERROR(WriteAtomically(folder + "/claims.json", text, 0600));
+//   TAHOMA_RETURN_IF_ERROR(WriteAtomically(folder + "/claims.json", claims, 0600));
 //   TAHOMA_ASSIGN_OR_RETURN(const std::string text, ReadFile(folder + "/claims.json"));
 //   TAHOMA_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(path, log_a_warning));
 //

@@ -1,7 +1,7 @@
 // Bytes as hexadecimal digits, and back.
 //
-//   Hex("\x0f!")       // "0f21"
-//   Unhex("0F21")      // "\x0f!"
+//   Hex("\x0f!");      // "0f21"
+//   Unhex("0F21");     // "\x0f!"
 //
 // Scope: text. (absl's functions take Abseil's own string_view on Debian, and HexStringToBytes does
 // not say when its input is no hexadecimal.)

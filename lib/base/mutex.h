@@ -10,12 +10,14 @@
 //     }
 //     std::string Take() {
 //       const MutexLock lock(mutex_);
-//       while (letters_.empty()) changed_.Wait(mutex_);
-//       return TakeFirst();
+//       while (empty()) changed_.Wait(mutex_);
+//       std::string letter = std::move(letters_.front());
+//       letters_.pop_front();
+//       return letter;
 //     }
 //
 //    private:
-//     std::string TakeFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+//     bool empty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return letters_.empty(); }
 //
 //     Mutex mutex_;
 //     CondVar changed_;

@@ -5,7 +5,7 @@
 //   first["a"] = 1;
 //   first.Share();
 //   auto second = first;                    // nothing is copied
-//   second == first                         // nothing is compared
+//   if (second == first) …                  // nothing is compared
 //   second["b"] = 2;                        // copies the table of members; `first` is as it was
 //
 // Sorted by the bytes of the texts, as std::map has them. Members do not move when others come or

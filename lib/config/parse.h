@@ -1,6 +1,6 @@
 // Reads a program's configuration: its YAML file, then the flags, which win.
 //
-//   config::Spec spec = …;                                       // see lib/config/spec.h
+//   config::Spec spec = DeclareOptions(options);                 // see lib/config/spec.h
 //   if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
 //
 // The file begins with `apiVersion: tahoma.dev/v1alpha1` and the program's `kind`. --help lists

@@ -2,8 +2,8 @@
 //
 //   absl::Status status = StatusOf(transport.Send(request));
 //   if (absl::IsNotFound(status)) …
-//   if (const auto error = ApiErrorOf(status)) … error->reason …
-//   switch (OutcomeOf(status)) { case Outcome::kConflict: … }       // what to do now
+//   if (const auto error = ApiErrorOf(status)) Log(error->reason);
+//   if (OutcomeOf(status) == Outcome::kConflict) …                  // read it again first
 //
 // Errors of the server become: NotFound kNotFound · AlreadyExists kAlreadyExists · Conflict
 // kAborted · Invalid and BadRequest kInvalidArgument · Forbidden kPermissionDenied · Unauthorized

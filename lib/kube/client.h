@@ -1,9 +1,9 @@
 // Operations on Kubernetes objects of any kind, with retries and errors that keep their reason.
 //
 //   Client client(transport, sleeper, rng);
-//   absl::StatusOr<json> pod = client.Get(kPods, {"training", "worker-0"});
+//   absl::StatusOr<Json> pod = client.Get(kPods, {"training", "worker-0"});
 //   if (absl::IsNotFound(pod.status())) …
-//   if (const auto error = ApiErrorOf(pod.status())) … error->reason …
+//   if (const auto error = ApiErrorOf(pod.status())) Log(error->reason);
 //
 // Retries with exponential back-off, jitter and the server's Retry-After: always when the server
 // refused to start (429, 503); after broken connections and 5xx only requests that may be repeated

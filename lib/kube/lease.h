@@ -2,7 +2,9 @@
 //
 //   LeaderElection election({.ns = "tahoma", .name = "controller", .identity = pod_uid});
 //   const LeaderElection::Step step = election.Next(clock.MonotonicNow(), clock.WallNow());
-//   switch (step.action) { case kRead: … client.Get(kLeases, …); election.OnRead(got, now); … }
+//   if (step.action == LeaderElection::Action::kRead) {      // or kCreate, kUpdate: OnWritten
+//     election.OnRead(client.Get(kLeases, {"tahoma", "controller"}), clock.MonotonicNow());
+//   }
 //   if (election.IsLeader(clock.MonotonicNow())) …
 //
 // Only monotonic time decides, as in client-go's leaderelection: another program's lease is over

@@ -1,6 +1,6 @@
 // The rules for names, labels and annotations, with the messages that Kubernetes gives.
 //
-//   if (auto wrong = WrongDns1123Subdomain("Bad_Name")) … *wrong …   // why; nullopt when right
+//   if (auto why = WrongDns1123Subdomain("Bad_Name")) return InvalidArgument("name: {}", *why);
 //
 // Source: apimachinery pkg/util/validation/validation.go and pkg/api/validation.
 //

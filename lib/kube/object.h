@@ -2,7 +2,7 @@
 //
 //   KeyOf(pod);                       // {"training", "worker-0"}
 //   if (IsBeingDeleted(pod)) …
-//   if (std::optional<OwnerReference> owner = ControllerOf(claim)) … owner->uid …
+//   if (std::optional<OwnerReference> owner = ControllerOf(claim)) Find(owner->uid);
 //
 // Scope: reading metadata of JSON that may be wrong: a member that is missing or of another type
 // reads as empty. The views live as long as the object.

@@ -1,8 +1,9 @@
 // Follows all objects of one kind: list, watch, and list again when the watch lost its place.
 //
 //   Reflector pods(transport, sleeper, Rng(seed), {.resource = kPods},
-//                  {.seen = [&](const Json& pod) { …; return absl::OkStatus(); },
-//                   .gone = …, .listed = …});
+//                  {.seen = [&](const Json& pod) { return known.Put(pod); },
+//                   .gone = [&](const ObjectKey& key, const std::string&) { known.Drop(key); },
+//                   .listed = [&] { known.SetComplete(); }});
 //   pods.Start();                             // a thread of its own; ends with the object
 //
 // The handlers hear what watch_cache.h says. A watch goes on where it was when it ended in order or

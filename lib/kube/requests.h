@@ -1,7 +1,7 @@
 // The requests that a client of the Kubernetes API sends, as values.
 //
 //   transport.Send(GetRequest(kPods, {"training", "worker-0"}));
-//   transport.SendAll({PatchRequest(kPods, key, PatchType::kMerge, patch), …});   // together
+//   transport.SendAll({DeleteRequest(kPods, key), GetRequest(kLeases, other)});   // together
 //
 // Bodies are values (Request::parsed), so that a server in this process need not parse them.
 //

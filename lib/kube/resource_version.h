@@ -3,7 +3,7 @@
 //   if (IsOlderVersion("99", "100")) …            // as numbers, not as text
 //   NewestVersion newest;
 //   newest.See(version);                          // of every event
-//   switch (newest.Admit(list_version)) { case Verdict::kTake: … case Verdict::kRefuse: … }
+//   if (newest.Admit(list_version) == NewestVersion::Verdict::kRefuse) …   // list again
 //
 // Since 1.35 Kubernetes promises that resourceVersions of one resource are decimal numbers that
 // grow (apimachinery pkg/util/resourceversion). A list without resourceVersion is the most recent

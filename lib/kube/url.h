@@ -1,8 +1,8 @@
 // Paths and queries of URLs.
 //
 //   "/api/v1/namespaces/" + PercentEncode("a b") + "?" + EncodeQuery({{"labelSelector", "x=y"}});
-//   *ParseTarget("/api/v1/pods?limit=5&watch=");    // {"/api/v1/pods",
-//   {{"limit","5"},{"watch",""}}}
+//   *ParseTarget("/api/v1/pods?limit=5&watch=");
+//       // {"/api/v1/pods", {{"limit", "5"}, {"watch", ""}}}
 //
 // Thread safety: pure functions.
 

@@ -1,6 +1,7 @@
 // Bounds how many connections, and how many bytes that wait in them, clients may hold of a server.
 //
-//   Budget budget({.connections = 100, .connections_per_client = 75, .bytes = 1 << 20, …});
+//   Budget budget({.connections = 100, .connections_per_client = 75,
+//                  .bytes = 1 << 30, .bytes_per_client = 768 << 20});
 //   std::unique_ptr<Budget::Share> share = budget.Admit("10.0.0.7");
 //   if (budget.Room("10.0.0.7") != Budget::Over::kNobody) …        // who is over its bound?
 //

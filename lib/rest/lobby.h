@@ -2,8 +2,8 @@
 //
 //   lobby.Add(connection);                 // the caller's thread has it
 //   lobby.Wait(*connection);               // now the lobby has it
-//   …epoll_wait(lobby.epoll(), …) says its socket is ready…
-//   if (auto taken = lobby.Take(fd)) …     // the caller's thread has it again
+//   const int ready = epoll_wait(lobby.epoll(), events, 64, /*timeout=*/-1);
+//   if (auto taken = lobby.Take(fd)) …     // of a ready socket: the caller's thread has it again
 //
 // Scope: which connection is served next. lib/rest/connection.h says what a connection does then.
 //

@@ -2,6 +2,8 @@
 //
 //   probes.Add(Probes::Kind::kReadyz, "store", [&] { return store.writable() ? "" : "no room"; });
 //
+// The answers, with such a check, are:
+//
 //   GET /readyz            200 "ok", or 503 with a line for each check
 //   GET /readyz?verbose    [+]ping ok
 //                          [-]store failed: no room

@@ -2,10 +2,12 @@
 //
 //   rest::Metrics metrics;
 //   rest::Server server({.address = "127.0.0.1:0"}, metrics);
-//   server.Route("GET", "/v1/gangs/{name}", [&](const rest::Request& request) { … });
-//   server.Raw([&](const rest::Request& request) { … });        // whatever no route matches
+//   server.Route("GET", "/v1/gangs/{name}", [&](const rest::Request& request) {
+//     return rest::Response::Json(200, Show(request.param("name")));
+//   });
+//   server.Raw(handler);                                         // whatever no route matches
 //   TAHOMA_RETURN_IF_ERROR(server.Start());
-//   log("serving on {}", server.address());                      // the bound port
+//   fmt::print("serving on {}\n", server.address());             // the bound port
 //
 // `/healthz`, `/livez`, `/readyz` (lib/rest/probes.h) and `/metrics` are answered unless a route of
 // the same path is given. Errors of routing are RFC 9457 problems.

@@ -4,8 +4,8 @@
 //     list.Int("generation", watch.generation, 0, INT64_MAX, kOptional);
 //     list.String("name", watch.name, 1, 64);
 //   };
-//   std::string text = WriteMessage(watch, kWatch);
-//   absl::StatusOr<Watch> watch = ReadMessage<Watch>(text, "watch", kWatch);
+//   std::string text = WriteMessage(Watch{.generation = 7, .name = "node-1"}, kWatch);
+//   absl::StatusOr<Watch> read = ReadMessage<Watch>(text, "watch", kWatch);
 //   // kInvalidArgument: "watch.name has 0 bytes; expected 1 to 64"
 //
 // A required field must be present; an absent optional field leaves the message's value as it is.

@@ -1,7 +1,7 @@
 // The messages between sim-node, dra-plugin and workloads: structs and their JSON.
 //
 //   absl::StatusOr<Inventory> inventory = DecodeInventory(reply->result);
-//   Request request = {.method = kApplyClaim, .params = EncodeClaimGrant(grant)};
+//   Request request = {.method = std::string(kApplyClaim), .params = EncodeClaimGrant(grant)};
 //
 // Calls on the node socket (docs/formats/wire.md has every field):
 //

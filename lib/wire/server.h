@@ -1,7 +1,8 @@
 // Serves calls: one thread accepts, one thread per connection answers its calls in order.
 //
-//   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
-//       "unix:/run/tahoma/node.sock", {}, [&](const Request& request) { return node.Serve(request);
+//   absl::StatusOr<std::unique_ptr<Server>> server =
+//       Server::Start("unix:/run/tahoma/node.sock", {}, [&](const Request& request) {
+//         return node.Serve(request);
 //       });
 //
 // Scope: our own programs' sockets. A connection that sends anything but frames is closed; one that

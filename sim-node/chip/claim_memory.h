@@ -1,8 +1,8 @@
 // The memory of a claim, chip by chip, which no other claim can reach.
 //
 //   NodeMemory node(/*host_bytes=*/1 << 30);
-//   std::shared_ptr<ClaimMemory> memory = node.Of(token, {{ChipIndex(5), 96 << 30}});
-//   memory->Write({.chip = ChipIndex(5), .address = 0}, bytes);
+//   std::shared_ptr<ClaimMemory> memory = node.Of(token, {{torus::ChipIndex(5), 96ULL << 30}});
+//   memory->Write({.chip = torus::ChipIndex(5), .address = 0}, bytes);
 //   node.Drop(token);                    // the claim is released: the next one finds zeros
 //
 // A claim has an address space of its own on each of its chips, so that two claims on the cores of

@@ -2,7 +2,7 @@
 // touched.
 //
 //   PageBudget budget(1 << 30);                       // of this process, for all its chips
-//   Hbm hbm(96 << 30, budget);
+//   Hbm hbm(96ULL << 30, budget);
 //   hbm.Write(address, bytes);
 //   hbm.Read(address, 4096);
 //

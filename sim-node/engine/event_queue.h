@@ -1,7 +1,7 @@
 // The events of an emulation, in virtual time.
 //
 //   EventQueue queue;
-//   queue.Schedule(queue.now() + Microseconds(1), EventPriority::kArrival, [&] { ... });
+//   queue.Schedule(queue.now() + Microseconds(1), EventPriority::kArrival, [&] { … });
 //   queue.RunUntilIdle();
 //
 // Events run in the order (time, priority, order of scheduling). The last part makes the order of

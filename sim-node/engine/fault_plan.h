@@ -3,7 +3,7 @@
 //   Rng rng(seed);
 //   FaultPlan plan =
 //       FaultPlan::Draw(rng, {.targets = 384, .count = 3, .horizon = Microseconds(50)});
-//   for (const Fault& fault : plan.faults()) ...           // in order of time
+//   for (const Fault& fault : plan.faults()) …             // in order of time
 //
 //   FaultPlan::Flapping({.target = 7, .from = start, .until = end, .period = Microseconds(100),
 //                        .down = Microseconds(10)});     // down at start, up 10 us later, …

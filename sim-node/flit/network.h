@@ -3,7 +3,7 @@
 //   FlitNetwork network(torus::kUltraServerShape, FlitConfig::Reference(), /*seed=*/1);
 //   network.Send({.from = a, .to = b, .flits = 64, .tag = 7});
 //   while (network.busy() && !network.deadlock()) {
-//     for (const FlitNetwork::Arrival& packet : network.Step()) ...
+//     for (const FlitNetwork::Arrival& packet : network.Step()) …
 //   }
 //
 // Modelled, after reading how BookSim2 times and measures its input-queued router

@@ -1,8 +1,9 @@
 // The EFA network between topology domains ("units"): a NIC for each chip, joined by three network
 // layers.
 //
-//   const EfaNetwork network({64, 64}, {{.node = {0, 0, 0}}, {.node = {0, 0, 1}}}, {});
-//   network.NicOf(1, 5, NicDirection::kOut);     // the transmit side of chip 5 of domain 1
+//   const EfaNetwork network({64, 64}, {{.node = {0, 0, 0}}, {.node = {0, 0, 1}}},
+//                            /*nic_rate=*/25'000'000'000, {});
+//   network.NicOf({1, 5}, NicDirection::kOut);   // the transmit side of chip 5 of domain 1
 //   network.FindRoute({0, 5}, {1, 5});           // both NICs and the uplinks between
 //
 // A domain (an UltraServer or a lone instance) is attached to one node of layer 3, the nearest to

@@ -1,7 +1,7 @@
 // One of the six NeuronLink ports of a chip, and its name in URLs, attributes and messages.
 //
-//   PortName({Axis::kX, Direction::kPlus});      // "x+"
-//   for (const Port port : kAllPorts) ...        // x-, x+, y-, y+, z-, z+: in order of PortIndex
+//   PortName({torus::Axis::kX, torus::Direction::kPlus});    // "x+"
+//   for (const Port port : kAllPorts) …                      // x-, x+, y-, y+, z-, z+
 //
 // Thread safety: values and pure functions.
 

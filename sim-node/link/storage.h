@@ -2,7 +2,8 @@
 // done.
 //
 //   StorageSystem lustre = StorageOf(/*tebibytes=*/100);         // 100 GB/s to its disks
-//   auto done = StorageTimes(lustre, StorageAccess::kWrite, {{.bytes = 1 << 30, .nic_rate = nic}});
+//   const std::vector<StorageClient> clients = {{.bytes = 1 << 30, .nic_rate = nic}};
+//   auto done = StorageTimes(lustre, StorageAccess::kWrite, clients);
 //   done[0];                                                     // virtual time of node 0's end
 //
 // A node sends no faster than its network interface nor than one client of the file system may; all

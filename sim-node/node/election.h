@@ -2,7 +2,7 @@
 //
 //   Election election({.serial = 0x10, .boot = 1});
 //   election.Start(now);                                  // all devices are reset
-//   for (const Outgoing& out : election.Take()) send(out.side, out.notice);
+//   for (const Election::Outgoing& out : election.Take()) Send(out.side, out.notice);
 //   election.OnNotice(now, CableSide::kLeft, notice);     // and OnTick, once a second
 //   ClassFilesOf(election.result()).node_id_4;            // "busy", then "0"
 //

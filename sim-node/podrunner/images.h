@@ -1,8 +1,8 @@
 // The local programs that stand for container images.
 //
-//   ImageMap images = {{"tahoma/tools:1", {.entrypoint = "", .commands = {{"neuron-ls",
-//   "/usr/…"}}}}}; std::variant<Program, StartFailure> found = FindProgram(images,
-//   "tahoma/tools:1", {"neuron-ls"});
+//   ImageMap images = {{"tahoma/tools:1", {.commands = {{"neuron-ls", "/usr/bin/neuron-ls"}}}}};
+//   std::variant<Program, StartFailure> found =
+//       FindProgram(images, "tahoma/tools:1", /*command=*/{"neuron-ls"}, /*args=*/{"--wide"});
 //
 // Nothing stands in silently: an image or a command that the map does not name is a failed start
 // whose message names what is known.

@@ -1,9 +1,10 @@
 // The log files of a node's containers, and which of them still grow.
 //
 //   LogFolder logs("/var/lib/tahoma/node-0");
-//   logs.Add(pod, "main", 0);                                     // it starts
-//   absl::StatusOr<std::filesystem::path> log = logs.Find("default", "web", "main", which);
-//   InstallLogRoutes(server, logs);      // GET /containerLogs/{namespace}/{pod}/{container}
+//   logs.AddPod(pod);
+//   absl::StatusOr<std::filesystem::path> log = logs.Begin(pod, "main", /*attempt=*/0);
+//   logs.Find("default", "web", "main", LogFolder::Which::kPrevious);
+//   InstallLogRoutes(server, logs, clock);      // GET /containerLogs/{namespace}/{pod}/{container}
 //
 // Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, which only this program can
 // read, the folders that the container itself writes beside them, and the kubelet's log endpoint

@@ -1,8 +1,8 @@
 // The Node object and the Lease that a kubelet keeps for its node.
 //
-//   json node = MakeNode(facts, now);          // to create
-//   json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or when it is wrong
-//   json lease = MakeLease(facts, now);        // to renew, every 10 s
+//   Json node = MakeNode(facts, now);          // to create
+//   Json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or when it is wrong
+//   Json lease = MakeLease(facts, now);        // to renew, every 10 s
 //
 // Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real
 // node (docs/reference/aws-dra-driver.md#node-labels). The five of an UltraServer follow its

@@ -1,7 +1,7 @@
 // All pods of one node and the claims they share: PodMachines, and the state of each claim's
 // preparation.
 //
-//   NodePods pods({.node = "node-0", .host_ip = "127.0.0.1"});
+//   NodePods pods({.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"});
 //   for (const NodeAction& action : pods.OnPod(object, now)) Carry(action);   // ReadClaims
 //   pods.OnClaimsRead(uid, claims, now);                                      // PrepareClaim
 //   pods.OnClaimPrepared(claim_uid, devices, now);                            // RunContainer

@@ -1,7 +1,7 @@
 // Calls to a DRA plugin over its unix sockets, as a kubelet makes them.
 //
-//   absl::StatusOr<PluginFacts> plugin = AskPlugin("/var/lib/kubelet/plugins_registry/x-reg.sock");
-//   NotifyPlugin(socket, {.registered = true});
+//   absl::StatusOr<PluginFacts> plugin = AskPlugin(socket, 5s);    // of its registration
+//   NotifyPlugin(socket, /*error=*/"", 5s);                        // it is registered
 //   PluginClient client(plugin->endpoint, plugin->version);
 //   absl::StatusOr<std::vector<PreparedDevice>> devices = client.Prepare(claim);
 //

@@ -1,7 +1,7 @@
 // The plugins that are registered on this node: those with a socket in the registry folder.
 //
-//   PluginRegistry registry("/var/lib/kubelet/plugins_registry", log);
-//   absl::StatusOr<std::shared_ptr<PluginClient>> plugin = registry.Find("neuron.aws.com");
+//   auto registry = PluginRegistry::Watch("/var/lib/kubelet/plugins_registry", log);
+//   absl::StatusOr<std::shared_ptr<PluginClient>> plugin = (*registry)->Find("neuron.aws.com");
 //
 // A new socket is asked for its plugin's name and told that it is registered; its removal ends the
 // registration (docs/reference/kubernetes-dra.md#registration). When a driver has several sockets,

@@ -1,6 +1,7 @@
 // The kubelet's place on an emulated node: runs the pods bound to it as local processes.
 //
-//   PodRunner runner(options, {.api = client, .plugins = find, …});
+//   PodRunner runner(options, {.api = client, .api_once = client_once, .plugins = find,
+//                              .clock = clock, .logs = logs, .log = log});
 //   TAHOMA_RETURN_IF_ERROR(runner.Start());       // registers the Node, renews its Lease
 //   runner.OnPod(object);  runner.OnPodsSynced(); // from whoever watches pods of this node
 //   runner.Stop();                                // ends the pods with their grace

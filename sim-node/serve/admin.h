@@ -1,4 +1,4 @@
-// A sim-node's own REST API, with which people and tests inject faults.
+// A sim-node's own REST API, with which people and tests inject faults:
 //
 //   GET  /v1/state                          the instance: chips, links, claims (without tokens)
 //   GET  /v1/links                          how full each link was last (link_counters.h), as text

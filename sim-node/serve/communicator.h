@@ -1,6 +1,6 @@
 // Communicators over sockets: ranks join them, run collectives and leave.
 //
-//   Communicators communicators({.node_id = 0, .links = links}, ...);
+//   Communicators communicators({.node_id = 0, .links = links});
 //   communicators.Join({.comm_id = "gang-uid", .rank = 0, .world_size = 4, .members = chips});
 //   communicators.Run("gang-uid", 0, {.request = {.bytes = 1 << 20}, .check = true});
 //   communicators.Leave("gang-uid", 0);

@@ -2,7 +2,7 @@
 //
 //   Communicators communicators({.node_id = NodeIdOf(node), .links = LinksAround(node)});
 //   CommunicatorCalls calls(communicators);
-//   AddCommunicatorCalls(server, live, calls);
+//   AddCommunicatorCalls(server, live, calls, called);
 //   communicators.SetLinks(live.Read(UnhealthyLinks), live.Read(DeadChips));   // at each change
 //
 // Scope: translation between Instance, which numbers its own chips, and the torus of the

@@ -2,7 +2,9 @@
 //
 //   NodeServer server(live, {.driver_version = "2.26.10.0",
 //                            .workload_socket = "unix:/run/w.sock"});
-//   server.AddWorkloadCall("join", [&](const Caller& caller, const wire::Request& request) { … });
+//   server.AddWorkloadCall("commJoin", [&](const Caller& caller, const wire::Request& request) {
+//     return Join(caller.claim, request);
+//   });
 //   auto node = wire::Server::Start(node_socket, {}, [&](const wire::Request& request) {
 //     return server.ServePlugin(request);
 //   });

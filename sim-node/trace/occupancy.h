@@ -1,8 +1,8 @@
 // Finds when a collective keeps each link busy, and what its chips do meanwhile.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, fabric));
-//   use.utilisation[fabric.LinkOf(chip, Axis::kX, Direction::kPlus)];      // 0.97
-//   use.utilisation[fabric.NicOf(chip, NicDirection::kOut)];               // 0.88
+//   use.utilisation[fabric.LinkOf(chip, torus::Axis::kX, torus::Direction::kPlus)];    // 0.97
+//   use.utilisation[fabric.NicOf(chip, NicDirection::kOut)];                           // 0.88
 //
 // A link is busy in a scheduled step from the departure until the last message that crosses it has
 // arrived, or until the messages of the next one follow it. For messages between topology domains,

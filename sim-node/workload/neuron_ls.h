@@ -1,7 +1,7 @@
 // Prints what neuron-ls prints: the Neuron devices of this pod's claim, in AWS's columns and JSON.
 //
 //   absl::StatusOr<DeviceList> devices = ParseDevices(reply.result);
-//   std::cout << PrintDevices(*devices, {.view = NeuronLsView::kDefault});
+//   std::cout << PrintDevices(*devices, NeuronLsView::kDefault);
 //
 // Formats follow AWS's tool (docs/reference/trainium2.md#neuron-ls). A pod sees the devices of its
 // claim and no others.

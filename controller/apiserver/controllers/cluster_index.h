@@ -1,7 +1,7 @@
 // An index of the references between objects, with which the controllers need not look at all
 // objects.
 //
-//   index.Apply(resource, previous, object, now);   // one event; null: was not, is no more
+//   index.Apply({"", "pods"}, "default/web", previous, object, now);   // null: was not, is no more
 //   index.DependentsOf(uid);
 //
 // The index is kept per object and updated by the difference between two versions, so the cost of

@@ -1,4 +1,4 @@
-// Discovery documents: the groups, versions and resources that are served.
+// Discovery documents, which name the groups, versions and resources that are served:
 //
 //   GET /api, /apis                 AggregatedCore/AggregatedGroups, or ApiVersions/ApiGroupList
 //   GET /apis/<group>               ApiGroup

@@ -2,7 +2,7 @@
 //
 //   OpenApiCache cache;
 //   cache.Index(*kinds);                                // GET /openapi/v3
-//   const OpenApiDocument* d = cache.Document(*kinds, "apis/tahoma.dev/v1alpha1");
+//   auto document = cache.Document(*kinds, "apis/tahoma.dev/v1alpha1");    // null: 404
 //
 // The address in the index carries the document's hash; a request with that hash may be cached for
 // ever (`Cache-Control: public, immutable`), one with another hash is sent on (301) to the right

@@ -1,7 +1,7 @@
 // A kube::Transport that calls the API server in the same process. Objects come as they are stored:
 // in metadata.managedFields each fieldsV1 is a text (field_text.h), which kube::AppendJson prints.
 //
-//   InProcessTransport transport(*server);
+//   InProcessTransport transport(*server, clock, /*user_agent=*/"tahoma-controller");
 //   transport.Send({.method = "GET", .target = "/api/v1/nodes", .headers = {}, .body = {}});
 //
 // Thread safety: every member may be called from any thread.

@@ -2,7 +2,7 @@
 //
 //   ApplyOptions options{.field_manager = "kubectl", .time = now};
 //   absl::StatusOr<ApplyOutcome> out = Apply(kind, live, applied, options);
-//   if (!out->conflicts.empty()) answer 409 with ConflictMessage(out->conflicts)
+//   if (!out->conflicts.empty()) return Aborted("{}", ConflictMessage(out->conflicts));   // 409
 //
 //   // every other write: who changed a field owns it
 //   TrackUpdate(kind, old_object, new_object, {.field_manager = "curl", .time = now});

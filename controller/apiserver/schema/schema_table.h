@@ -1,4 +1,4 @@
-// Reads the tables of types in controller/apiserver/schema/types: how we write down built-in kinds.
+// Reads the tables of types in controller/apiserver/schema/types, which describe built-in kinds:
 //
 //   package io.k8s.api.core.v1
 //   type PodOS : The operating system of a pod.

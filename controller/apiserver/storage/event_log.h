@@ -1,7 +1,7 @@
 // The recent changes of one resource, so that watches can resume and pages stay consistent.
 //
 //   log.Append(event);                               // oldest events fall out
-//   log.After(cursor, 256, &events);                 // false: some of them are gone, 410
+//   log.After(version, 256, events);                 // false: some of them are gone, 410
 //
 // Scope: a bounded ring. Versions before `floor()` have been forgotten.
 //

@@ -2,7 +2,7 @@
 // and the fields that a request may not set.
 //
 //   ApplyDefaults(*kind.schema, object);   // schema.h
-//   PrepareCreate(kind, object);           // status dropped, phase Pending, QoS class, …
+//   PrepareCreate(kind, now, object);      // status dropped, phase Pending, QoS class, …
 //
 // Thread safety: pure functions of their arguments.
 

@@ -1,7 +1,7 @@
 // Validates objects beyond their structure, as a real API server does.
 //
 //   std::vector<Cause> causes = ValidateCreate(kind, object);
-//   if (!causes.empty()) answer 422 with InvalidMessage(kind.kind, name, causes)
+//   if (!causes.empty()) return InvalidArgument("{}", InvalidMessage(kind.kind, name, causes));
 //
 // ValidateCreate and ValidateUpdate include the schema (ValidateSchema) and metadata. Call them
 // after pruning and defaults, with what the server owns (uid, creationTimestamp, …) filled in.

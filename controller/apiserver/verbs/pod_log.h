@@ -1,4 +1,4 @@
-// GET pods/<name>/log: fetched from the pod's node, as a kubelet serves it.
+// GET pods/<name>/log, which is fetched from the pod's node, as a kubelet serves it, by:
 //
 //   GET http://<InternalIP>:<status.daemonEndpoints.kubeletEndpoint.Port>
 //       /containerLogs/<namespace>/<pod>/<container>?follow=true&tailLines=10
