@@ -1,6 +1,6 @@
 // The callers, their tokens or certificates, and the permissions of each: one immutable version.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(AccessTable table, AccessTable::Make(identities, /*certificates=*/true));
+//   TAHOMA_ASSIGN_OR_RETURN(auto table, AccessTable::Make(identities, /*certificates=*/false));
 //   head.identity = table.Authenticate(head);
 //   const AccessDecision decision = table.Authorize(*head.identity, attributes, objects);
 //   if (!decision.allowed) return PermissionDenied("{} may not do that", head.identity->name);

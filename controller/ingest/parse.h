@@ -1,7 +1,7 @@
 // Parses Kubernetes objects into facts.
 //
 //   absl::StatusOr<std::shared_ptr<const PodFact>> pod = ParsePod(object);
-//   if (!pod.ok()) log("{}", pod.status());       // and go on: one bad object harms no other
+//   if (!pod.ok()) Log(pod.status());             // and go on: one bad object harms no other
 //
 // A claim or Gang whose spec cannot be used is still a fact: it says why (spec_error). Unknown
 // fields are ignored: newer API servers add some.

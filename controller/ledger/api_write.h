@@ -1,7 +1,8 @@
 // One write (or read) of the Kubernetes API that the core asks for, and its result.
 //
-//   ApiWrite write{.run = 17, .kind = WriteKind::kBind, .index = 0, .attempt = 1, …};
-//   ApiResult result = publisher.Execute(write);      // somewhere else, some time later
+//   const ApiWrite write{.run = 17, .kind = WriteKind::kBind, .index = 0, .attempt = 1};
+//   ApiResult result = ResultOf(write);               // somewhere else, some time later
+//   result.outcome = WriteOutcome::kConflict;
 //   core.Step({result}, now);
 //
 // A write carries everything that is needed to render it as an HTTP request; the core itself never

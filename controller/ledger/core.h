@@ -1,6 +1,6 @@
 // The controller's decisions: takes facts; gives decisions, API writes and a new snapshot.
 //
-//   Core core(PlanWith(planner));
+//   Core core(plan);                                          // plan: a Planner's Plan
 //   TAHOMA_RETURN_IF_ERROR(journal.Load([&](Sequence sequence, std::string_view bytes) {
 //     return core.Restore(sequence, bytes);
 //   }));

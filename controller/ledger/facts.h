@@ -2,7 +2,7 @@
 //
 //   Facts facts;
 //   facts.pods.Put(pod);                              // from a watch
-//   const PodFact* seen = facts.pods.Find(PodKey{"default", "train-0"});
+//   std::shared_ptr<const PodFact> seen = facts.pods.Find(PodKey{"default", "train-0"});
 //
 // A fact is replaced as a whole and never changed; several threads may hold the same one.
 //

@@ -1,14 +1,16 @@
 // The records that the controller writes into its journal: one per step of a gang's commit.
 //
+//   const std::string bytes = EncodeRecord(GangAllocated{.run = 17});
+//   TAHOMA_ASSIGN_OR_RETURN(const Record record, DecodeRecord(bytes));
+//
+// The records are:
+//
 //   GangPrepared   the decision; its journal sequence number is the run's id from here on
 //   GangAllocated  every claim is allocated and reserved; pods may be bound
 //   GangBound      every pod is bound
 //   ClaimReleased  one claim of a bound gang was de-allocated; its devices are free
 //   GangUndoing    something failed; everything is being taken back
 //   GangReleased   nothing of the run is left; all its records are dropped (never stored itself)
-//
-//   const std::string bytes = EncodeRecord(GangAllocated{.run = 17});
-//   TAHOMA_ASSIGN_OR_RETURN(const Record record, DecodeRecord(bytes));
 //
 // The stored form is described in docs/formats/ledger.md.
 //

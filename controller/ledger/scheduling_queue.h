@@ -1,6 +1,6 @@
 // The gangs that wait: which of them is planned next, and why the others are not placed.
 //
-//   SchedulingQueue queue(PlanWith(planner));
+//   SchedulingQueue queue(plan);                                 // plan: a Planner's Plan
 //   queue.Put(ref, membership.Assess(ref, facts, busy));         // it waits, ready or not
 //   for (const Planned& planned : queue.Plan(cluster, room, now)) {
 //     if (planned.placement) Begin(*planned.gang, *planned.placement);   // it waits no more

@@ -1,6 +1,6 @@
 // One moment of the controller's state, immutable, as readers see it.
 //
-//   std::shared_ptr<const Snapshot> now = snapshots.Take();
+//   std::shared_ptr<const Snapshot> now = core.snapshot();
 //   const auto* gang = now->gangs.Find(GangRef{{"default", "train"}, false});
 //
 // Thread safety: immutable; any thread.

@@ -1,7 +1,8 @@
 // The requests of pods and what they were given: resource.k8s.io/v1 without JSON.
 //
 //   ClaimSpec claim{.key = {"default", "pod0-neurons"}, .uid = "…"};
-//   claim.requests.push_back({.name = "neurons", .alternatives = {{.count = 4, .selectors = …}}});
+//   claim.requests.push_back({.name = "neurons",
+//                             .alternatives = {{.selectors = {selector}, .count = 4}}});
 //
 // Selectors are CEL source; the planner compiles each distinct one once. Whoever fills a ClaimSpec
 // resolves the DeviceClass: its selectors and configs are copied in, since they apply at the time

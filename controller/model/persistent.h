@@ -4,7 +4,7 @@
 //   a.PushBack(1);
 //   PersistentVector<int> b = a;    // copies one pointer per 512 elements
 //   b.Mutable(0) = 2;               // copies eight elements and one table; a[0] is still 1
-//   ForEachDifference(a, b, [](std::size_t first, std::size_t last) { … });
+//   ForEachDifference(a, b, [&](std::size_t first, std::size_t last) { Look(first, last); });
 //
 // The controller publishes one immutable view of a fleet of 62,500 nodes per decision; copying it
 // whole would cost milliseconds.

@@ -1,7 +1,7 @@
 // Tells which devices of a node a request selects.
 //
 //   Eligibility eligibility;
-//   const Eligible& on = eligibility.Of(*alternative.selectors, node);
+//   const Eligible& on = eligibility.Of(alternative.selectors, node);
 //   if (on.error.ok()) on.chips;             // one bit per chip whose device is selected
 //
 // Selectors are evaluated once per family of nodes. Where a selector may read an attribute that

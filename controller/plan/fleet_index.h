@@ -2,7 +2,8 @@
 //
 //   FleetIndex index;
 //   index.Sync(state);                      // looks only at units that changed since the last call
-//   index.Visit({BoxKey(size)}, accepts_class, [&](UnitId unit) { return Try(unit); });
+//   const std::array keys = {FleetIndex::BoxKey(size)};
+//   index.Visit(keys, accepts_class, [&](UnitId unit, int cost) { return Try(unit, cost); });
 //
 // For each unit and each of kKeys kinds of room (a free box of that oriented size, n free chips on
 // one node, n free logical cores in a started chip) the index knows the break cost of taking it:

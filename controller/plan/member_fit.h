@@ -1,7 +1,7 @@
 // Fits the claims of one pod on one node.
 //
 //   MemberFitter fitter(eligibility, choice);
-//   Room room = RoomOf(state, unit);
+//   Room room = RoomOf(state.node(id));
 //   if (auto fit = fitter.Fit(member, room)) fit->claims;    // complete allocations
 //
 // First each request takes, one after the other, the chips that hurt others least; this is tried

@@ -2,9 +2,9 @@
 //
 //   ValueIndex index;
 //   index.Sync(state);                             // looks only at units that changed
-//   index.UnitsWith({"example.com", "serial"}, {"A7"});
+//   index.UnitsWith({"example.com", "serial"}, values);     // nullopt: no index
+//
 // An attribute is indexed at the first question for it, which looks at every node once; at most
-// kAttributesMax are.
 // kAttributesMax are.
 //
 // Thread safety: one thread.

@@ -1,6 +1,6 @@
 // Explains in words why a gang waits.
 //
-//   Blocked why = Explain(gang, search, index, fitter, state);
+//   Blocked why = Explain(gang, search, fitter, state);
 //   why.message;   // "needs 4x4x4 = 64 chips of one unit; 1 unit could hold it; the largest free
 //                  //  box is 4x4x2 on us-0; in the way: gang default/a (32 chips)"
 //

@@ -1,6 +1,6 @@
 // Closed forms of the time that a collective takes on a healthy subcube of Trainium2.
 //
-//   const std::vector<Form>& forms = FormsOf(Shape::Of<4, 4, 2>(), Operation::kAllReduce);
+//   const std::vector<Form>& forms = FormsOf(torus::Shape::Of<4, 4, 2>(), Operation::kAllReduce);
 //   // the least of form.Time(bytes, costs) over all of them
 //
 // A form is one algorithm: a number of software steps, a number of consecutive hops, and a time in

@@ -2,7 +2,7 @@
 // will take: NeuronLink inside each, EFA between them.
 //
 //   // 16 whole UltraServers
-//   const std::vector<UnitPart> parts(16, {.chips = ~ChipMask{0}, .faults = {}});
+//   const std::vector<UnitPart> parts(16, {.chips = ~torus::ChipMask{0}, .faults = {}});
 //   PredictOverUnits(parts, Operation::kAllReduce, 256 << 20);
 //
 // Inside the domains first, then between chips of the same place, each to all others at once, then

@@ -1,8 +1,8 @@
 // The NeuronLinks of one topology domain as numbers: which chips they join, and at what rate now.
 //
 //   UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-//   links.SetPermille({.chip = ChipIndex(5), .axis = Axis::kX, .direction = Direction::kPlus,
-//                      .permille = 0});                 // down, in this direction only
+//   links.SetPermille({.chip = torus::ChipIndex(5), .axis = torus::Axis::kX,
+//                      .direction = torus::Direction::kPlus, .permille = 0});   // down, one way
 //   links.Reach(0xffff);                                // 0xffff: they hang together
 //
 // An arc is a link in one direction, numbered 6 * chip + 2 * axis + (1 for plus), from the chip

@@ -2,7 +2,8 @@
 //
 //   const LabelSelector selector = *LabelSelector::Parse("app=train,tier in (a,b),!old");
 //   selector.Matches([&](std::string_view key) { return Find(labels, key); });
-//   for (const FieldTerm& term : *ParseFieldSelector("metadata.name=a,status.phase!=Failed")) …
+//   auto fields = ParseFieldSelector("metadata.name=a,status.phase!=Failed");
+//   for (const FieldTerm& term : *fields) …
 //
 // Semantics and messages are those of apimachinery pkg/labels and pkg/fields: `!=` and `notin`
 // also match objects without the key.

@@ -5,7 +5,7 @@
 //   ApiHost host(world, disk);
 //   TAHOMA_RETURN_IF_ERROR(host.Start());
 //   Answer made = host.Call("POST", "/api/v1/namespaces/default/pods", pod);   // a user, no faults
-//   Link link(host, "node-0");                                                 // a kube::Transport
+//   Link link(world, host, "node-0");                                          // a kube::Transport
 //
 // Thread safety: one thread.
 

@@ -1,7 +1,7 @@
 // The controller's machine: its journal, its core, its watches and its writes, which die and start
 // again.
 //
-//   ControllerHost controller(world, api, disk, checks);
+//   ControllerHost controller(world, api, disk, checks, "controller-0");
 //   controller.Start();          // and whenever it has died, some time later again
 //
 // The core is stepped as controller/app/core_loop.cc does it: drain, step, journal, then write. It

@@ -1,7 +1,7 @@
 // An API server on a store in a temporary folder, called without sockets.
 //
 //   class PodsTest : public testing::ApiFixture {};
-//   TEST_F(PodsTest, …) {
+//   TEST_F(PodsTest, Creates) {
 //     const Answer made = Call("POST", "/api/v1/namespaces/default/pods", PodOf("a"));
 //     EXPECT_EQ(made.status, 201) << made.text;
 //     EXPECT_EQ(made.body.at("metadata").at("name"), "a");

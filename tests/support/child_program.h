@@ -1,6 +1,6 @@
 // A program that a test runs, watches and kills.
 //
-//   ChildProgram controller({Bin("controller"), "--standalone", …}, dir.path() + "/log");
+//   ChildProgram controller({Bin("controller"), "--standalone"}, dir.path() + "/log");
 //   while (!std::filesystem::exists(port_file)) {
 //     ASSERT_FALSE(controller.WaitEnd(std::chrono::milliseconds(10))) << controller.log();
 //   }

@@ -3,7 +3,7 @@
 //
 //   FakeApi api;
 //   api.AddNode("node-a");
-//   api.AddPodWithClaim("default", "p-0", "train", 4);
+//   api.AddPodWithClaim("p-0", "train", 4);
 //   std::vector<Command> seen = api.TakeEvents();
 //   ApiResult result = api.Execute(write);
 //

@@ -1,12 +1,12 @@
 // A file system for RocksDB that fails when told to.
 //
 //   auto disk = std::make_shared<FaultFileSystem>();
-//   auto store = *Store::Open({.dir = dir, .file_system = disk, .single_threaded = true});
+//   auto store = *controller::Store::Open({.dir = dir, .file_system = disk});
 //   disk->FailAfter(3, FaultFileSystem::Failure::kCrash);   // three more writes or syncs succeed
-//   … commits until one fails …
+//   while (store->Commit(batch).ok()) …
 //   store.reset();
 //   disk->PowerCut(rng);        // what was not synced is lost, wholly or from a random byte on
-//   store = *Store::Open(…);    // recovery
+//   store = *controller::Store::Open({.dir = dir, .file_system = disk});    // recovery
 //
 // Counts Append and Sync of every file that is written below it. Files are real ones (of the
 // machine's file system); creating, renaming and deleting files is treated as durable at once.

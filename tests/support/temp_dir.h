@@ -1,7 +1,7 @@
 // A folder that exists as long as the value does.
 //
 //   TempDir dir;
-//   Store::Open({.dir = dir.path() + "/store"});
+//   controller::Store::Open({.dir = dir.path() + "/store"});
 //
 // Thread safety: path() from any thread.
 

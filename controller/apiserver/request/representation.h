@@ -1,7 +1,7 @@
 // The forms in which an object, a list or an event is sent: whole, as a Table, or metadata only.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(Representation form, Representation::Negotiate(request));
-//   form.AddedLine(*request.kind, object, /*first=*/true, now);    // one line, or frame, of a watch
+//   form.AddedLine(*request.kind, object, /*first=*/true, now);   // one line, or frame, of a watch
 //   TAHOMA_ASSIGN_OR_RETURN(std::string body, form.One(*request.kind, object, now));
 //   return form.Answer(200, std::move(body));
 //

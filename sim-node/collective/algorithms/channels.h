@@ -1,8 +1,8 @@
 // Channels for recursive halving and doubling: how it spreads a buffer over the dimensions of a
 // box.
 //
-//   for (const Channel& one : BalancedChannels(box, torus)) ...   // as many steps as dimensions
-//   for (const Channel& one : StaggeredChannels(box, torus)) ...  // more steps, fuller links
+//   for (const Channel& one : BalancedChannels(box, torus)) …     // as many steps as dimensions
+//   for (const Channel& one : StaggeredChannels(box, torus)) …    // more steps, fuller links
 //
 // A box with sides 1, 2 and 4 is a hypercube. Halving goes through its dimensions one after the
 // other and sends half of what is left each time, so one order alone would use one dimension's

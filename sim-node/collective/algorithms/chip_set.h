@@ -1,6 +1,6 @@
 // The chips of a communicator and the geometry that its algorithms use.
 //
-//   const ChipSet set(links, {ChipIndex(0), ChipIndex(1), ChipIndex(4), ChipIndex(5)});
+//   const ChipSet set(links, chips);   // 0, 1, 4 and 5
 //   set.box();                         // 2x2x1+0,0,0: a subcube, so halving and doubling works
 //   set.Rings(links);                  // Hamiltonian cycles over links that are up
 //

@@ -1,12 +1,14 @@
 // Operations that move buffers without combining them, as steps.
 //
+//   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange, ExchangeOf(request, members, set, links));
+//
+// They are:
+//
 //   all_to_all  block s of rank r's buffer becomes block r of rank s's result
 //   sendrecv    rank r's buffer becomes the result of rank r + 1, the last rank's that of the first
 //   permute     rank k of a chip sends its buffer to rank k of the next chip on a ring of links,
 //               or round chips that have no such ring, on a path that is not much longer
 //   broadcast   rank 0's buffer becomes everybody's
-//
-//   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange, ExchangeOf(request, members, set, links));
 //
 // The first three are one step of messages on their dimension-order routes: on every box with sides
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster

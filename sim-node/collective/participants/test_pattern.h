@@ -2,8 +2,8 @@
 //
 //   const TestPattern pattern(request, op, ranks, seed);
 //   pattern.FillChip({.first = 4, .count = 4}, buffer);      // the ranks of one chip, combined
-//   ... the collective ...
-//   pattern.CountWrong({.first = 4, .count = 4}, buffer, expected);
+//   RunCollective(buffer);
+//   pattern.CountWrong({.first = 4, .count = 4}, buffer, pattern.Expected());
 //
 // The element at an index of a rank's buffer is a small integer, the sum of a number drawn for the
 // index and one drawn for the rank, small enough that every partial result is exact in the type. So

@@ -1,7 +1,7 @@
 // The physical lower bound of a collective: no algorithm can be faster.
 //
 //   const VirtualDuration bound = LowerBound(Operation::kAllReduce, set, 1 << 30, links);
-//   ratio = Nanoseconds(plan.times.end - plan.times.start) / Nanoseconds(bound);
+//   const double ratio = Nanoseconds(plan.times.end - plan.times.start) / Nanoseconds(bound);
 //
 // lib/collective/cuts.h finds the part of the set that its links serve worst.
 //

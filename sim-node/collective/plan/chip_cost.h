@@ -1,7 +1,7 @@
 // The time that a chip's own hardware adds to a collective: its memory, the start of its DMA
 // engines, and its CC-cores.
 //
-//   const ChipUse use = MergedUse(/*ranks=*/4);
+//   const ChipUse use = MergedUse(Phase::kReduceScatter, /*ranks=*/4);
 //   const StepWork work = WorkOf(step, use, {}, links.timing());
 //   // the step departs work.start later, and ends work.memory after its departure at the earliest
 //

@@ -2,7 +2,7 @@
 // forms, in microseconds of the host rather than milliseconds.
 //
 //   const std::vector<StepOutline> phase = HalvingOutline(channels, box, links, bytes);
-//   const VirtualDuration time = EstimateTime({.steps = ..., .stripes = 2}, links.timing());
+//   const VirtualDuration time = EstimateTime({{phase[0], work}}, /*stripes=*/2, links.timing());
 //
 // The choice between algorithms rests on it; what is chosen is then timed message by message. The
 // two differ by what rounding to whole elements does.

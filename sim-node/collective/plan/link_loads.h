@@ -1,6 +1,6 @@
 // The load that a collective puts on each link.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, links));
+//   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, fabric));
 //
 // A link is busy in a step from the departure until the last message that crosses it has arrived.
 // Messages count on the routes that they have on the links as they are when the collective begins.

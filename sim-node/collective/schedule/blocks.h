@@ -1,7 +1,8 @@
 // The blocks that a request lists explicitly: all-to-all with counts (MPI's alltoallv) and permute
 // by pairs.
 //
-//   auto blocks = BlocksOf({{.send_counts = {512, 1024}}}, /*entries=*/{0, 0}, elements);
+//   const std::vector<std::size_t> entries = {0, 0};      // both ranks have the first counts
+//   auto blocks = BlocksOf({{.send_counts = {512, 1024}}}, entries, elements);
 //   (*blocks)[0];                 // {.from = 0, .to = 0, .count = 512, .begin = 0, .at = 0}
 //
 // Counts and displacements are as AWS's nccom-test takes them (its --variable-size-op-metadata): in

@@ -1,6 +1,5 @@
 // A schedule is a collective as data: the sends of each step, with their bytes and chips.
 //
-//   Schedule schedule = ...;                           // algorithms.h builds it
 //   Execute(schedule, type, op, buffers);              // really moves and reduces
 //   TimeSchedules({&schedule}, links);                 // its time on the links
 //

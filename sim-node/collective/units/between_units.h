@@ -1,7 +1,7 @@
 // The moves of one part of a buffer between topology domains ("units": UltraServers or lone
 // instances), each of which has one chip that answers for it.
 //
-//   for (const UnitMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) ...
+//   for (const UnitMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) …
 //
 // ring         every domain passes to the next: N - 1 steps
 // mesh         every domain sends to the home directly: one step
