@@ -69,6 +69,9 @@ function(tahoma_library)
     target_link_libraries(tahoma_${ARG_NAME} INTERFACE tahoma_third_party ${ARG_DEPS})
   endif()
   add_library(tahoma::${ARG_NAME} ALIAS tahoma_${ARG_NAME})
+  # Read by tests/examples.
+  list(TRANSFORM ARG_HDRS PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_property(GLOBAL APPEND PROPERTY TAHOMA_HEADERS ${ARG_HDRS})
 endfunction()
 
 add_custom_target(tahoma_generated)

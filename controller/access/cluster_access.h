@@ -2,7 +2,7 @@
 //
 //   ClusterAccess cluster(transport, clock);
 //   const ClusterAccess::Verdict verdict = cluster.Ask(token, PathAttributes("GET", "/metrics"));
-//   if (verdict.answer == ClusterAccess::Answer::kNoAnswer) return Problem(503, verdict.reason);
+//   if (verdict.answer != ClusterAccess::Answer::kAllowed) return PermissionDenied("/metrics");
 //
 // It posts a TokenReview, and a SubjectAccessReview of the path with the user, uid, groups and
 // extra that the first one named, as Kubernetes' own components do for theirs (k8s.io/apiserver
