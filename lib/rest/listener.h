@@ -1,5 +1,8 @@
 // The socket that a server accepts from.
 //
+//   TAHOMA_ASSIGN_OR_RETURN(ListenAddress at, ParseListenAddress("127.0.0.1:0"));
+//   TAHOMA_ASSIGN_OR_RETURN(const int socket, Listen(at));    // at.port is the bound one now
+//
 // Scope: addresses and one listening socket; IPv4 and IPv6.
 //
 // Thread safety: pure functions over the system.

@@ -1,5 +1,9 @@
 // Finds the handler of a path.
 //
+//   Router router;
+//   router.Add("GET", "/v1/gangs/{name}", handler);
+//   const Router::Match match = router.Find("GET", "/v1/gangs/a");    // params {{"name", "a"}}
+//
 // Scope: paths and methods, no I/O.
 //
 // Thread safety: Add before use; Find from any thread after that.

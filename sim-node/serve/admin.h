@@ -1,4 +1,8 @@
-// A sim-node's own REST API, with which people and tests inject faults:
+// A sim-node's own REST API, with which people and tests inject faults.
+//
+//   InstallAdminRoutes(server, metrics, live);
+//
+// Then the server serves:
 //
 //   GET  /v1/state                          the instance: chips, links, claims (without tokens)
 //   GET  /v1/links                          how full each link was last (link_counters.h), as text

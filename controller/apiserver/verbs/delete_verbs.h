@@ -1,5 +1,9 @@
 // delete and deletecollection: preconditions, finalizers, graceful deletion of pods.
 //
+//   const DeleteOptions options{.grace_seconds = 0, .precondition_uid = uid};
+//   const auto deleted = DeleteObject(context, pods, "default/web", options);
+//   if (deleted.ok() && !deleted->gone) …               // marked: finalizers, or a grace period
+//
 // A bound pod with a grace period stays, marked, until its node's pod runner deletes it with grace
 // period 0. Propagation: "Background" and "Foreground" and "Orphan" are carried out by the cluster
 // controllers (garbage collection) through finalizers.

@@ -1,5 +1,8 @@
 // get, list and watch.
 //
+//   if (request.name.empty()) return ListMany(context, request);
+//   return GetOne(context, request);
+//
 // Source of the parameter rules: k8s.io/apimachinery
 // pkg/apis/meta/internalversion/validation/validation.go, k8s.io/apiserver pkg/storage/continue.go.
 //

@@ -1,5 +1,8 @@
 // create, update, patch and server-side apply, of objects and their status.
 //
+//   if (http.method == "POST") return Create(context, request);
+//   return http.method == "PUT" ? Update(context, request) : Patch(context, request);
+//
 // Thread safety: from any thread.
 
 #pragma once
