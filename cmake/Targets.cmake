@@ -43,6 +43,13 @@ function(tahoma_pch name)
   target_link_libraries(${name} PUBLIC tahoma_third_party tahoma_warnings ${ARGN})
   target_precompile_headers(${name} PRIVATE ${TAHOMA_PCH_HEADERS})
   target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  if(CCACHE)
+    # g++ tells a header that it has seen (#pragma once) by its text. ccache drops comments before it
+    # compares, and would give the precompiled header of other comments: all would be defined twice.
+    set(launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
+    list(INSERT launcher 3 CCACHE_COMMENTS=1)
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
+  endif()
 endfunction()
 if(TAHOMA_PCH)
   tahoma_pch(tahoma_pch_main)
