@@ -8,6 +8,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::kube {
 namespace {
@@ -17,9 +18,8 @@ using json = Json;
 constexpr const char* kPayload = "tahoma.dev/kube.ApiError";
 constexpr std::chrono::seconds kLongestRetryAfter{60};
 
-std::string TextAt(const json& object, const char* key) {
-  const json* found = FindMember(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+std::string TextAt(const json& object, std::string_view key) {
+  return std::string(StringAt(object, {key}));
 }
 
 void AddCauses(const json& details, ApiError& error) {

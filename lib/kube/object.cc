@@ -9,7 +9,7 @@ namespace {
 
 using json = Json;
 
-std::map<std::string, std::string> StringsAt(const json& object, std::string_view map) {
+std::map<std::string, std::string> TextsOf(const json& object, std::string_view map) {
   std::map<std::string, std::string> strings;
   const json* at = ValueAt(object, {"metadata", map});
   if (at == nullptr || !at->is_object()) return strings;
@@ -26,20 +26,13 @@ std::optional<std::string_view> EntryOf(const json& object, std::string_view map
   return at->get_ref<const std::string&>();
 }
 
-bool FlagAt(const json& object, std::string_view key) {
-  const json* at = ValueAt(object, {key});
-  return at != nullptr && at->is_boolean() && at->get<bool>();
-}
-
 }  // namespace
 
 const json* ValueAt(const json& object, std::initializer_list<std::string_view> path) {
   const json* at = &object;
   for (const std::string_view step : path) {
-    if (!at->is_object()) return nullptr;
-    const auto member = at->find(step);
-    if (member == at->end()) return nullptr;
-    at = &*member;
+    at = FindMember(*at, step);
+    if (at == nullptr) return nullptr;
   }
   return at;
 }
@@ -48,6 +41,31 @@ std::string_view StringAt(const json& object, std::initializer_list<std::string_
   const json* at = ValueAt(object, path);
   if (at == nullptr || !at->is_string()) return "";
   return at->get_ref<const std::string&>();
+}
+
+std::int64_t IntAt(const json& object, std::initializer_list<std::string_view> path) {
+  const json* at = ValueAt(object, path);
+  return at != nullptr && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+bool BoolAt(const json& object, std::initializer_list<std::string_view> path) {
+  const json* at = ValueAt(object, path);
+  return at != nullptr && at->is_boolean() && at->get<bool>();
+}
+
+std::vector<std::string> StringsAt(const json& object,
+                                   std::initializer_list<std::string_view> path) {
+  std::vector<std::string> strings;
+  for (const json& item : ListAt(object, path)) {
+    if (item.is_string()) strings.push_back(item.get<std::string>());
+  }
+  return strings;
+}
+
+const json& ListAt(const json& object, std::initializer_list<std::string_view> path) {
+  static const json kEmpty = json::array();
+  const json* at = ValueAt(object, path);
+  return at != nullptr && at->is_array() ? *at : kEmpty;
 }
 
 std::string_view NameOf(const json& object) { return StringAt(object, {"metadata", "name"}); }
@@ -61,10 +79,7 @@ std::string_view ResourceVersionOf(const json& object) {
 std::string_view KindOf(const json& object) { return StringAt(object, {"kind"}); }
 std::string_view ApiVersionOf(const json& object) { return StringAt(object, {"apiVersion"}); }
 
-std::int64_t GenerationOf(const json& object) {
-  const json* at = ValueAt(object, {"metadata", "generation"});
-  return at != nullptr && at->is_number_integer() ? at->get<std::int64_t>() : 0;
-}
+std::int64_t GenerationOf(const json& object) { return IntAt(object, {"metadata", "generation"}); }
 
 ObjectKey KeyOf(const json& object) {
   return {std::string(NamespaceOf(object)), std::string(NameOf(object))};
@@ -81,38 +96,31 @@ std::optional<std::string_view> AnnotationOf(const json& object, std::string_vie
   return EntryOf(object, "annotations", key);
 }
 std::map<std::string, std::string> LabelsOf(const json& object) {
-  return StringsAt(object, "labels");
+  return TextsOf(object, "labels");
 }
 std::map<std::string, std::string> AnnotationsOf(const json& object) {
-  return StringsAt(object, "annotations");
+  return TextsOf(object, "annotations");
 }
 
 std::vector<std::string> FinalizersOf(const json& object) {
-  std::vector<std::string> finalizers;
-  const json* at = ValueAt(object, {"metadata", "finalizers"});
-  if (at == nullptr || !at->is_array()) return finalizers;
-  for (const json& finalizer : *at) {
-    if (finalizer.is_string()) finalizers.push_back(finalizer.get<std::string>());
-  }
-  return finalizers;
+  return StringsAt(object, {"metadata", "finalizers"});
 }
 
 bool HasFinalizer(const json& object, std::string_view finalizer) {
-  const std::vector<std::string> finalizers = FinalizersOf(object);
-  return std::ranges::find(finalizers, finalizer) != finalizers.end();
+  return std::ranges::any_of(ListAt(object, {"metadata", "finalizers"}), [&](const json& one) {
+    return one.is_string() && one.get_ref<const std::string&>() == finalizer;
+  });
 }
 
 std::vector<OwnerReference> OwnersOf(const json& object) {
   std::vector<OwnerReference> owners;
-  const json* at = ValueAt(object, {"metadata", "ownerReferences"});
-  if (at == nullptr || !at->is_array()) return owners;
-  for (const json& owner : *at) {
+  for (const json& owner : ListAt(object, {"metadata", "ownerReferences"})) {
     owners.push_back({.api_version = std::string(StringAt(owner, {"apiVersion"})),
                       .kind = std::string(StringAt(owner, {"kind"})),
                       .name = std::string(StringAt(owner, {"name"})),
                       .uid = std::string(StringAt(owner, {"uid"})),
-                      .controller = FlagAt(owner, "controller"),
-                      .block_owner_deletion = FlagAt(owner, "blockOwnerDeletion")});
+                      .controller = BoolAt(owner, {"controller"}),
+                      .block_owner_deletion = BoolAt(owner, {"blockOwnerDeletion"})});
   }
   return owners;
 }

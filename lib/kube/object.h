@@ -4,8 +4,8 @@
 //   if (IsBeingDeleted(pod)) …
 //   if (std::optional<OwnerReference> owner = ControllerOf(claim)) Find(owner->uid);
 //
-// Scope: reading metadata of JSON that may be wrong: a member that is missing or of another type
-// reads as empty. The views live as long as the object.
+// Scope: JSON that may be wrong: a member that is missing or of another type reads as empty. Readers
+// that must know of it take field.h. The views live as long as the object.
 //
 // Thread safety: pure functions.
 
@@ -52,6 +52,14 @@ struct OwnerReference {
 std::string_view StringAt(const Json& object, std::initializer_list<std::string_view> path);
 // Returns the value at that path; nullptr when a step is missing.
 const Json* ValueAt(const Json& object, std::initializer_list<std::string_view> path);
+// Return 0, false or an empty list when a step is missing or is not of that type. Items that are no
+// strings are left out.
+std::int64_t IntAt(const Json& object, std::initializer_list<std::string_view> path);
+bool BoolAt(const Json& object, std::initializer_list<std::string_view> path);
+std::vector<std::string> StringsAt(const Json& object,
+                                   std::initializer_list<std::string_view> path);
+// Returns the list at that path; an empty one when a step is missing or is not of that type.
+const Json& ListAt(const Json& object, std::initializer_list<std::string_view> path);
 
 std::string_view NameOf(const Json& object);
 std::string_view NamespaceOf(const Json& object);

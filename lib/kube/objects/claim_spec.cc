@@ -1,0 +1,86 @@
+#include "lib/kube/objects/claim_spec.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace tahoma::kube {
+namespace {
+
+DeviceRequest ParseRequest(Field field) {
+  DeviceRequest parsed;
+  parsed.name = field.At("name").Text();
+  parsed.device_class = field.At("deviceClassName").Text();
+  parsed.selectors = ParseSelectors(field.At("selectors"));
+  const Field mode = field.At("allocationMode");
+  const std::string_view text = mode.Text();
+  if (text == "All") {
+    parsed.mode = AllocationMode::kAll;
+  } else if (!text.empty() && text != "ExactCount") {
+    mode.Fail(fmt::format("is {}, must be ExactCount or All", text));
+  }
+  parsed.count = field.At("count").Int(1);
+  parsed.admin_access = field.At("adminAccess").Bool();
+  for (const Field one : field.At("tolerations").Items()) {
+    parsed.tolerations.push_back(ParseToleration(one));
+  }
+  parsed.has_capacity_requests = field.At("capacity").At("requests").size() > 0;
+  return parsed;
+}
+
+ClaimRequest ParseClaimRequest(Field field) {
+  ClaimRequest parsed;
+  parsed.name = field.At("name").Text();
+  if (const Field exactly = field.At("exactly"); exactly.has_value()) {
+    parsed.alternatives.push_back(ParseRequest(exactly));
+    parsed.alternatives.back().name.clear();
+    return parsed;
+  }
+  parsed.first_available = true;
+  for (const Field one : field.At("firstAvailable").Items()) {
+    parsed.alternatives.push_back(ParseRequest(one));
+  }
+  if (parsed.alternatives.empty()) {
+    field.Fail(fmt::format("request {} has neither exactly nor firstAvailable", parsed.name));
+  }
+  return parsed;
+}
+
+Constraint ParseConstraint(Field field) {
+  Constraint parsed;
+  parsed.requests = field.At("requests").Texts();
+  parsed.attribute = field.At("matchAttribute").Text();
+  if (parsed.attribute.empty()) {
+    parsed.attribute = field.At("distinctAttribute").Text();
+    parsed.distinct = true;
+  }
+  if (parsed.attribute.empty()) field.Fail("is neither matchAttribute nor distinctAttribute");
+  return parsed;
+}
+
+}  // namespace
+
+std::vector<std::string> ParseSelectors(Field list) {
+  std::vector<std::string> expressions;
+  for (const Field selector : list.Items()) {
+    const Field cel = selector.At("cel");
+    if (!cel.has_value()) selector.Fail("is not of kind \"cel\"");
+    expressions.emplace_back(cel.At("expression").Text());
+  }
+  return expressions;
+}
+
+ResourceClaimSpec ParseClaimSpec(Field field) {
+  ResourceClaimSpec parsed;
+  const Field devices = field.At("devices");
+  for (const Field request : devices.At("requests").Items()) {
+    parsed.requests.push_back(ParseClaimRequest(request));
+  }
+  for (const Field constraint : devices.At("constraints").Items()) {
+    parsed.constraints.push_back(ParseConstraint(constraint));
+  }
+  parsed.configs = ParseConfigs(devices.At("config"), ConfigSource::kClaim);
+  return parsed;
+}
+
+}  // namespace tahoma::kube

@@ -1,0 +1,65 @@
+// The containers of a Pod: what each runs, in which environment, and with which of the pod's
+// claims.
+//
+//   for (const Container& container : ParseContainers(spec.At("containers"))) …
+//
+// Scope: the fields that a pod runner honours, with bounds on what one pod can make it hold.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lib/kube/field.h"
+
+namespace tahoma::kube {
+
+// An API server accepts objects up to 1.5 MiB (etcd's request limit), so these are never met by a
+// real pod.
+inline constexpr std::size_t kContainersMost = 64;
+inline constexpr std::size_t kPodClaimsMost = 64;
+inline constexpr std::size_t kEntriesMost = 4096;
+
+struct EnvVar {
+  enum class Source { kValue, kField, kConfigMapKey, kSecretKey, kUnsupported };
+  std::string name{};
+  Source source = Source::kValue;
+  std::string value{};   // kValue: the text; kField: the field path; kUnsupported: what it was
+  std::string object{};  // name of the ConfigMap or Secret
+  std::string key{};
+  bool optional = false;
+};
+
+struct EnvFrom {
+  enum class Source { kConfigMap, kSecret };
+  Source source = Source::kConfigMap;
+  std::string object{};
+  std::string prefix{};
+  bool optional = false;
+};
+
+// One entry of a container's resources.claims; an empty request means all of the claim's.
+struct ClaimUse {
+  std::string claim{};
+  std::string request{};
+};
+
+struct Container {
+  std::string name{};
+  std::string image{};
+  std::vector<std::string> command{};
+  std::vector<std::string> args{};
+  std::string working_dir{};
+  std::vector<EnvVar> env{};
+  std::vector<EnvFrom> env_from{};
+  std::vector<ClaimUse> claims{};
+};
+
+// `list` is spec.containers or spec.initContainers. A container or variable without a name is an
+// error.
+std::vector<Container> ParseContainers(Field list);
+
+}  // namespace tahoma::kube

@@ -1,0 +1,27 @@
+// A DeviceClass: which devices requests of it may get, and how they are configured.
+//
+//   absl::StatusOr<DeviceClass> parsed = ParseDeviceClass(object);
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/base/json_fwd.h"
+#include "lib/kube/objects/allocation.h"
+
+namespace tahoma::kube {
+
+struct DeviceClass {
+  std::string name;
+  std::vector<std::string> selectors;  // CEL
+  std::vector<DeviceConfig> configs;   // with source kClass and no requests
+};
+
+absl::StatusOr<DeviceClass> ParseDeviceClass(const Json& object);
+
+}  // namespace tahoma::kube

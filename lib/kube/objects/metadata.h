@@ -1,0 +1,33 @@
+// The part of metadata that the controller decides by, for every kind alike.
+//
+//   const ObjectMeta metadata = ParseMetadata(reading.root());    // of the whole object
+//
+// Labels and annotations stay where they are, because a reader wants few of them: LabelOf and
+// AnnotationOf of lib/kube/object.h.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/base/clock.h"
+#include "lib/kube/field.h"
+
+namespace tahoma::kube {
+
+struct ObjectMeta {
+  std::string ns;  // empty for cluster-scoped kinds
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  std::int64_t generation = 0;
+  WallTime created;       // the epoch when it is no time
+  bool deleting = false;  // has a deletionTimestamp
+};
+
+// An object without a name is an error.
+ObjectMeta ParseMetadata(Field object);
+
+}  // namespace tahoma::kube

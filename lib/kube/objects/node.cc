@@ -1,0 +1,30 @@
+#include "lib/kube/objects/node.h"
+
+#include <algorithm>
+
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+
+absl::StatusOr<Node> ParseNode(const Json& object) {
+  Reading reading(object);
+  Node node;
+  const Field metadata = reading.root().Required("metadata");
+  node.name = metadata.Required("name").Text();
+  metadata.At("labels").Entries(
+      [&](const std::string& key, Field value) { node.labels.emplace_back(key, value.Text()); });
+  std::sort(node.labels.begin(), node.labels.end());
+  const Field spec = reading.root().At("spec");
+  for (const Field taint : spec.At("taints").Items()) node.taints.push_back(ParseTaint(taint));
+  node.schedulable = !spec.At("unschedulable").Bool();
+  for (const Field condition : reading.root().At("status").At("conditions").Items()) {
+    if (condition.At("type").Text() == "Ready" && condition.At("status").Text() != "True") {
+      node.ready = false;
+    }
+  }
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("node"));
+  return node;
+}
+
+}  // namespace tahoma::kube

@@ -1,0 +1,91 @@
+#include "lib/kube/objects/pod.h"
+
+#include <string_view>
+
+namespace tahoma::kube {
+namespace {
+
+// An operator that is not known is read as In, which a node rather fails.
+NodeOperator ParseOperator(std::string_view op) {
+  return op == "NotIn"          ? NodeOperator::kNotIn
+         : op == "Exists"       ? NodeOperator::kExists
+         : op == "DoesNotExist" ? NodeOperator::kDoesNotExist
+         : op == "Gt"           ? NodeOperator::kGt
+         : op == "Lt"           ? NodeOperator::kLt
+                                : NodeOperator::kIn;
+}
+
+void AddRequirements(Field expressions, bool field, std::vector<NodeRequirement>& added) {
+  for (const Field one : expressions.Items()) {
+    added.push_back({.key = std::string(one.At("key").Text()),
+                     .op = ParseOperator(one.At("operator").Text()),
+                     .values = one.At("values").Texts(),
+                     .field = field});
+  }
+}
+
+NodeSelection ParseSelection(Field spec) {
+  NodeSelection selection;
+  spec.At("nodeSelector").Entries([&](const std::string& key, Field value) {
+    selection.all.push_back({.key = key, .values = {std::string(value.Text())}});
+  });
+  const Field affinity = spec.At("affinity").At("nodeAffinity");
+  const Field required = affinity.At("requiredDuringSchedulingIgnoredDuringExecution");
+  for (const Field term : required.At("nodeSelectorTerms").Items()) {
+    std::vector<NodeRequirement>& added = selection.any_term.emplace_back();
+    AddRequirements(term.At("matchExpressions"), false, added);
+    AddRequirements(term.At("matchFields"), true, added);
+  }
+  for (const Field toleration : spec.At("tolerations").Items()) {
+    selection.tolerations.push_back(ParseToleration(toleration));
+  }
+  return selection;
+}
+
+std::string UnschedulableMessage(Field status) {
+  for (const Field condition : status.At("conditions").Items()) {
+    if (condition.At("type").Text() == "PodScheduled" && condition.At("status").Text() == "False") {
+      return std::string(condition.At("message").Text());
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<PodClaim> ParsePodClaims(Field object) {
+  std::vector<PodClaim> claims;
+  const FieldItems entries = object.At("spec").At("resourceClaims").Items();
+  if (entries.size() == 0) return claims;
+  claims.reserve(entries.size());
+  const FieldItems statuses = object.At("status").At("resourceClaimStatuses").Items();
+  for (const Field entry : entries) {
+    PodClaim& claim = claims.emplace_back();
+    claim.entry = entry.At("name").Text();
+    claim.claim = entry.At("resourceClaimName").Text();
+    if (!claim.claim.empty()) continue;
+    for (const Field status : statuses) {
+      if (status.At("name").Text() != claim.entry) continue;
+      claim.claim = status.At("resourceClaimName").Text();
+      claim.none = claim.claim.empty();
+    }
+  }
+  return claims;
+}
+
+Pod ParsePod(Field object) {
+  Pod pod;
+  pod.metadata = ParseMetadata(object);
+  const Field spec = object.At("spec");
+  pod.node = spec.At("nodeName").Text();
+  pod.priority = spec.At("priority").Int32();
+  pod.gated = spec.At("schedulingGates").size() > 0;
+  pod.selection = ParseSelection(spec);
+  pod.claims = ParsePodClaims(object);
+  const Field status = object.At("status");
+  pod.phase = status.At("phase").Text();
+  pod.unschedulable_message = UnschedulableMessage(status);
+  return pod;
+}
+
+}  // namespace tahoma::kube

@@ -1,0 +1,63 @@
+// A Pod as a scheduler sees it: where it may run, what it claims, and how far it has come.
+//
+//   Reading reading(object);
+//   const Pod pod = ParsePod(reading.root());
+//   for (const PodClaim& claim : pod.claims) …
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/kube/field.h"
+#include "lib/kube/objects/metadata.h"
+#include "lib/kube/objects/taint.h"
+
+namespace tahoma::kube {
+
+enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
+
+// One requirement of a pod on its node. `key` "metadata.name" with `field` set is the node's name.
+struct NodeRequirement {
+  std::string key;
+  NodeOperator op = NodeOperator::kIn;
+  std::vector<std::string> values;
+  bool field = false;
+};
+
+// spec.nodeSelector and required node affinity of a pod: all of `all`, and one of `any_term` (each
+// all of its requirements) unless that is empty.
+struct NodeSelection {
+  std::vector<NodeRequirement> all;
+  std::vector<std::vector<NodeRequirement>> any_term;
+  std::vector<Toleration> tolerations;  // of the pod, against taints of the Node
+};
+
+// One entry of a pod's spec.resourceClaims.
+struct PodClaim {
+  std::string entry;  // its name in the pod
+  std::string claim;  // the ResourceClaim; empty until the template's claim is made
+  bool none = false;  // the template's status says that no claim is needed
+};
+
+struct Pod {
+  ObjectMeta metadata;
+  std::string node;  // spec.nodeName; empty until bound
+  std::string phase;
+  std::int32_t priority = 0;
+  bool gated = false;  // has spec.schedulingGates
+  NodeSelection selection;
+  std::vector<PodClaim> claims;
+  // Message of its condition PodScheduled=False.
+  std::string unschedulable_message;
+};
+
+Pod ParsePod(Field object);
+
+// The claims of a pod's spec, with what its status says of those that are made from templates.
+std::vector<PodClaim> ParsePodClaims(Field object);
+
+}  // namespace tahoma::kube

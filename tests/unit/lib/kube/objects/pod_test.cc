@@ -1,0 +1,112 @@
+#include "lib/kube/objects/pod.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+namespace {
+
+using json = Json;
+using ::testing::ElementsAre;
+
+json PodObject() {
+  return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+    "spec": {"nodeName": "n", "priority": -7, "schedulingGates": [{"name": "g"}],
+      "nodeSelector": {"zone": "a"},
+      "tolerations": [{"key": "k", "operator": "Exists", "effect": "PreferNoSchedule"}],
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [
+          {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["6"]},
+                                {"key": "rack", "operator": "DoesNotExist"}],
+           "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["m"]}]},
+          {}]}}},
+      "resourceClaims": [{"name": "own", "resourceClaimName": "c1"},
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "none", "resourceClaimTemplateName": "t"},
+        {"name": "later", "resourceClaimTemplateName": "t"}]},
+    "status": {"phase": "Pending",
+      "conditions": [{"type": "Ready", "status": "False", "message": "other"},
+                     {"type": "PodScheduled", "status": "False", "message": "no room"}],
+      "resourceClaimStatuses": [{"name": "own", "resourceClaimName": "another"},
+                                {"name": "made", "resourceClaimName": "p-made-x"},
+                                {"name": "none"}]}})");
+}
+
+std::string WhyNot(const json& object) {
+  Reading reading(object);
+  ParsePod(reading.root());
+  return std::string(Message(reading.StatusOf("pod")));
+}
+
+TEST(PodTest, ReadsWhereItMayRun) {
+  const json object = PodObject();
+  Reading reading(object);
+  const Pod pod = ParsePod(reading.root());
+  ASSERT_TRUE(reading.status().ok()) << reading.status();
+  EXPECT_EQ(pod.metadata.name, "p");
+  EXPECT_EQ(pod.node, "n");
+  EXPECT_EQ(pod.phase, "Pending");
+  EXPECT_EQ(pod.priority, -7);
+  EXPECT_TRUE(pod.gated);
+  EXPECT_EQ(pod.unschedulable_message, "no room");
+  const NodeSelection& selection = pod.selection;
+  ASSERT_EQ(selection.all.size(), 1U);
+  EXPECT_EQ(selection.all[0].key, "zone");
+  EXPECT_EQ(selection.all[0].op, NodeOperator::kIn);
+  EXPECT_THAT(selection.all[0].values, ElementsAre("a"));
+  ASSERT_EQ(selection.any_term.size(), 2U);
+  ASSERT_EQ(selection.any_term[0].size(), 3U);
+  EXPECT_EQ(selection.any_term[0][0].op, NodeOperator::kGt);
+  EXPECT_EQ(selection.any_term[0][1].op, NodeOperator::kDoesNotExist);
+  EXPECT_FALSE(selection.any_term[0][1].field);
+  EXPECT_EQ(selection.any_term[0][2].op, NodeOperator::kNotIn);
+  EXPECT_TRUE(selection.any_term[0][2].field);
+  EXPECT_TRUE(selection.any_term[1].empty());
+  EXPECT_EQ(selection.tolerations.at(0).effect, TaintEffect::kNone);
+}
+
+TEST(PodTest, ClaimsComeFromTheSpecOrFromTheStatus) {
+  const json object = PodObject();
+  Reading reading(object);
+  const std::vector<PodClaim> claims = ParsePodClaims(reading.root());
+  std::vector<std::string> names;
+  std::vector<bool> none;
+  for (const PodClaim& claim : claims) {
+    names.push_back(claim.claim);
+    none.push_back(claim.none);
+  }
+  EXPECT_THAT(names, ElementsAre("c1", "p-made-x", "", ""));
+  EXPECT_THAT(none, ElementsAre(false, false, true, false));
+}
+
+TEST(PodTest, WhatIsLeftOutIsEmpty) {
+  const json object = {{"metadata", {{"name", "p"}}}};
+  Reading reading(object);
+  const Pod pod = ParsePod(reading.root());
+  ASSERT_TRUE(reading.status().ok()) << reading.status();
+  EXPECT_EQ(pod.priority, 0);
+  EXPECT_FALSE(pod.gated);
+  EXPECT_TRUE(pod.claims.empty() && pod.selection.all.empty() && pod.selection.any_term.empty());
+}
+
+TEST(PodTest, WhatCannotBeReadSaysWhereItIs) {
+  json object = PodObject();
+  object["spec"]["nodeName"] = 7;
+  EXPECT_EQ(WhyNot(object), "pod p: spec.nodeName: is a number, must be a string");
+  object = PodObject();
+  object["spec"]["nodeSelector"]["zone"] = true;
+  EXPECT_EQ(WhyNot(object), "pod p: spec.nodeSelector.zone: is a boolean, must be a string");
+  object = PodObject();
+  object["status"]["resourceClaimStatuses"] = json::object();
+  EXPECT_EQ(WhyNot(object), "pod p: status.resourceClaimStatuses: is an object, must be a list");
+  object = PodObject();
+  object["spec"]["priority"] = std::int64_t{1} << 40;
+  EXPECT_EQ(WhyNot(object),
+            "pod p: spec.priority: is beyond 32 bits, must be an integer of 32 bits");
+}
+
+}  // namespace
+}  // namespace tahoma::kube
