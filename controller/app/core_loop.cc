@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ingest/parse.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -38,9 +37,8 @@ absl::Status CoreLoop::Start() {
   TAHOMA_RETURN_IF_ERROR(journal_.Load([this](Sequence sequence, std::string_view bytes) {
     return core_.Restore(sequence, bytes);
   }));
-  AnswerParsers parsers{.claim = ParseClaimState, .pod = ParsePod};
   publisher_ =
-      std::make_unique<Publisher>(transport_, clock_, options_.publisher, std::move(parsers),
+      std::make_unique<Publisher>(transport_, clock_, options_.publisher,
                                   [this](ApiResult result) { queue_.Push(std::move(result)); });
   ingest_ = std::make_unique<Ingest>(
       transport_, options_.scheduler_names,

@@ -7,9 +7,9 @@
 #include <utility>
 #include <variant>
 
-#include "controller/ingest/parse.h"
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_membership.h"
+#include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
 
 namespace tahoma::controller {
@@ -20,11 +20,12 @@ void FleetBuilder::Put(const std::optional<Command>& command) {
 }
 
 void FleetBuilder::AddNode(const Json& object) {
-  if (auto node = ParseNode(object); node.ok()) Put(join_.OnNode(*std::move(node)));
+  if (auto node = kube::ParseNode(object); node.ok()) Put(join_.OnNode(*std::move(node)));
 }
 
 void FleetBuilder::AddSlice(const Json& object) {
-  if (auto slice = ParseSlice(object); slice.ok()) Put(join_.OnSlice(*std::move(slice)));
+  if (auto slice = kube::ParseResourceSlice(object); slice.ok())
+    Put(join_.OnSlice(*std::move(slice)));
 }
 
 void FleetBuilder::AddPod(const Json& object) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ingest/parse.h"
+#include "controller/model/gang.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/client.h"

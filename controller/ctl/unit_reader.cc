@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "controller/ctl/fleet_reader.h"
-#include "controller/ingest/parse.h"
+#include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"

@@ -4,7 +4,7 @@
 
 namespace tahoma::controller {
 
-std::optional<Command> FleetJoin::OnNode(NodeObject node) {
+std::optional<Command> FleetJoin::OnNode(kube::Node node) {
   Entry& entry = nodes_[node.name];
   if (entry.node == node) return std::nullopt;
   const std::string name = node.name;
@@ -20,7 +20,7 @@ std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
   return NodeGone{name};
 }
 
-std::optional<Command> FleetJoin::OnSlice(SliceObject slice) {
+std::optional<Command> FleetJoin::OnSlice(kube::ResourceSlice slice) {
   if (slice.driver != kNeuronDriver || slice.node.empty()) return std::nullopt;
   const std::string node = slice.node;
   node_of_slice_[slice.name] = node;

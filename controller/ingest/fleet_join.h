@@ -22,23 +22,25 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ingest/parse.h"
 #include "controller/ledger/command.h"
+#include "lib/kube/objects/node.h"
+#include "lib/kube/objects/slice.h"
 
 namespace tahoma::controller {
 
 class FleetJoin {
  public:
-  std::optional<Command> OnNode(NodeObject node);
+  std::optional<Command> OnNode(kube::Node node);
   std::optional<Command> OnNodeGone(const std::string& name);
   // Slices of other drivers, and slices that are not of a single node, are ignored.
-  std::optional<Command> OnSlice(SliceObject slice);
+  std::optional<Command> OnSlice(kube::ResourceSlice slice);
   std::optional<Command> OnSliceGone(const std::string& name);
 
  private:
   struct Entry {
-    std::optional<NodeObject> node;
-    std::map<std::string, SliceObject> slices;  // by name, which is the order of their devices
+    std::optional<kube::Node> node;
+    // By name, which is the order of their devices.
+    std::map<std::string, kube::ResourceSlice> slices;
     std::string pool;
     std::vector<Device> devices;  // of the newest complete generation
   };

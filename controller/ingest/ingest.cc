@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "controller/ingest/parse.h"
+#include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -20,6 +21,11 @@ constexpr kube::RetryOptions kBackoff{
     .attempts = 0, .first = std::chrono::milliseconds(100), .longest = std::chrono::seconds(10)};
 
 }  // namespace
+
+bool IsFor(const std::vector<std::string>& scheduler_names, const Json& pod) {
+  const std::string_view name = kube::StringAt(pod, {"spec", "schedulerName"});
+  return !name.empty() && std::ranges::find(scheduler_names, name) != scheduler_names.end();
+}
 
 using json = Json;
 
@@ -93,7 +99,7 @@ void Ingest::FollowNodes() {
   Follow(
       kube::kNodes, "",
       [this](const json& object) -> absl::Status {
-        TAHOMA_ASSIGN_OR_RETURN(auto node, ParseNode(object));
+        TAHOMA_ASSIGN_OR_RETURN(auto node, kube::ParseNode(object));
         PushJoined([&](FleetJoin& fleet) { return fleet.OnNode(std::move(node)); });
         return absl::OkStatus();
       },
@@ -103,7 +109,7 @@ void Ingest::FollowNodes() {
   Follow(
       kube::kResourceSlices, fmt::format("spec.driver={}", kNeuronDriver),
       [this](const json& object) -> absl::Status {
-        TAHOMA_ASSIGN_OR_RETURN(auto slice, ParseSlice(object));
+        TAHOMA_ASSIGN_OR_RETURN(auto slice, kube::ParseResourceSlice(object));
         PushJoined([&](FleetJoin& fleet) { return fleet.OnSlice(std::move(slice)); });
         return absl::OkStatus();
       },
@@ -116,8 +122,8 @@ void Ingest::FollowClasses() {
   Follow(
       kube::kDeviceClasses, "",
       [this](const json& object) -> absl::Status {
-        TAHOMA_ASSIGN_OR_RETURN(auto parsed, ParseDeviceClass(object));
-        sink_(ClassSeen{std::move(parsed)});
+        TAHOMA_ASSIGN_OR_RETURN(auto parsed, kube::ParseDeviceClass(object));
+        sink_(ClassSeen{std::make_shared<const ClassFact>(std::move(parsed))});
         return absl::OkStatus();
       },
       [this](const kube::ObjectKey& key, const std::string&) { sink_(ClassGone{key.name}); });

@@ -28,6 +28,7 @@
 
 #include "controller/ingest/fleet_join.h"
 #include "controller/ledger/command.h"
+#include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/kube/reflector.h"
@@ -35,6 +36,9 @@
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
+
+// Whether the pod is for a scheduler of one of these names (spec.schedulerName) to place.
+bool IsFor(const std::vector<std::string>& scheduler_names, const Json& pod);
 
 class Ingest {
  public:

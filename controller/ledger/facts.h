@@ -28,15 +28,15 @@
 #include "controller/model/gang.h"
 #include "controller/model/ids.h"
 #include "lib/base/clock.h"
+#include "lib/kube/objects/claim.h"
+#include "lib/kube/objects/device_class.h"
+#include "lib/kube/objects/pod.h"
 
 namespace tahoma::controller {
 
-// One entry of a pod's spec.resourceClaims.
-struct PodClaim {
-  std::string entry;  // its name in the pod
-  std::string claim;  // the ResourceClaim; empty until the template's claim is made
-  bool none = false;  // the template's status says that no claim is needed
-};
+using kube::PodClaim;
+using kube::Reservation;
+using ClassFact = kube::DeviceClass;
 
 struct PodFact {
   PodKey key;
@@ -63,16 +63,6 @@ struct PodFact {
   bool alive() const { return !deleting && !finished; }
 };
 
-// An entry of a claim's status.reservedFor.
-struct Reservation {
-  std::string api_group;
-  std::string resource;  // "pods"
-  std::string name;
-  std::string uid;
-
-  friend bool operator==(const Reservation&, const Reservation&) = default;
-};
-
 struct ClaimFact {
   ClaimKey key;
   std::string uid;
@@ -83,7 +73,7 @@ struct ClaimFact {
   std::vector<Reservation> reserved_for;
   std::shared_ptr<const Allocation> allocation;  // nullptr when not allocated
   // Without the selectors and configs of the classes; nullptr in answers to writes.
-  std::shared_ptr<const ClaimSpec> spec;
+  std::shared_ptr<const kube::ResourceClaimSpec> spec;
   std::string spec_error;  // why `spec` cannot be read; empty when it can
 
   bool ReservedFor(const std::string& uid_of_pod) const;
@@ -104,12 +94,6 @@ struct GangFact {
   std::optional<std::chrono::seconds> max_runtime;
   WallTime created;
   std::string spec_error;  // why the spec cannot be used; empty when it can
-};
-
-struct ClassFact {
-  std::string name;
-  std::vector<std::string> selectors;  // CEL
-  std::vector<DeviceConfig> configs;   // with source kClass and no requests
 };
 
 template <typename Fact, typename KeyType>

@@ -61,9 +61,7 @@ std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
     if (std::string why = busy(key); !why.empty()) {
       return Waits(GangReason::kWaitingForClaims, std::move(why));
     }
-    ClaimSpec spec = *claim->spec;
-    spec.key = key;
-    spec.uid = claim->uid;
+    ClaimSpec spec{*claim->spec, key, claim->uid, std::nullopt};
     if (claim->allocation != nullptr) spec.allocated_node = claim->allocation->node;
     ResolveClasses(spec, facts);
     member.claims.push_back(std::move(spec));

@@ -22,27 +22,19 @@
 #include "controller/model/ids.h"
 #include "controller/model/inventory.h"
 #include "lib/base/clock.h"
+#include "lib/kube/objects/pod.h"
+#include "lib/kube/resource.h"
 #include "lib/torus/shape.h"
 
 namespace tahoma::controller {
 
-enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
+using kube::NodeOperator;
+using kube::NodeRequirement;
 
-// A pod's requirement on its node. `key` "metadata.name" with `field` set is the node's name.
-struct NodeRequirement {
-  std::string key;
-  NodeOperator op = NodeOperator::kIn;
-  std::vector<std::string> values;
-  bool field = false;
-};
+inline const kube::Resource kGangs{.group = "tahoma.dev", .version = "v1alpha1", .plural = "gangs"};
 
-// A pod's spec.nodeSelector and required node affinity. A node must meet every requirement in `all`
-// and, unless `any_term` is empty, every requirement of one of its terms.
-struct NodeDemand {
-  std::vector<NodeRequirement> all;
-  std::vector<std::vector<NodeRequirement>> any_term;
-  std::vector<Toleration> tolerations;  // the pod's, against taints of the Node
-
+// A pod's demands on its node.
+struct NodeDemand : kube::NodeSelection {
   // Returns whether the node's labels, name and taints meet the demand.
   bool Admits(const Node& node) const;
   // Check the parts of the demand.

@@ -54,6 +54,16 @@ void CheckDivision(const GangRequest& request, std::vector<GangFault>& faults) {
 
 }  // namespace
 
+GangRequest ParseGangRequest(kube::Field spec) {
+  GangRequest request;
+  request.members = spec.At("members").Int(1);
+  request.shape = spec.At("shape").Text();
+  if (const kube::Field chips = spec.At("chips"); chips.has_value()) request.chips = chips.Int();
+  request.slices = spec.At("slices").Int(1);
+  request.max_runtime = spec.At("maxRuntime").Text();
+  return request;
+}
+
 std::vector<GangFault> FaultsOf(const GangRequest& request) {
   std::vector<GangFault> faults;
   const auto add = [&](const char* field, const auto& value, std::string why) {

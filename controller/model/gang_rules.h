@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/kube/field.h"
 #include "lib/torus/shape.h"
 
 namespace tahoma::controller {
@@ -36,6 +37,9 @@ struct GangRequest {
   std::int64_t slices = 1;
   std::string max_runtime = {};  // as the user wrote it; empty when there is none
 };
+
+// Reads them from a Gang's spec, with the defaults of those that are absent.
+GangRequest ParseGangRequest(kube::Field spec);
 
 struct GangFault {
   std::string field;  // the name that the user knows: "maxRuntime"

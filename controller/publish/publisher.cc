@@ -14,12 +14,11 @@ constexpr std::size_t kBatch = 16;
 // How many events' counts are kept; when full, counting begins anew.
 constexpr std::size_t kToldMost = 16'384;
 
-ApiResult ReadOrFail(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
-                     const AnswerParsers& parsers) {
+ApiResult ReadOrFail(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer) {
   try {
-    return ReadAnswer(write, answer, parsers);
+    return ReadAnswer(write, answer);
   } catch (const std::exception& error) {
-    return ReadAnswer(write, Internal("the answer could not be read: {}", error.what()), parsers);
+    return ReadAnswer(write, Internal("the answer could not be read: {}", error.what()));
   }
 }
 
@@ -30,11 +29,10 @@ std::vector<absl::StatusOr<kube::Response>> NotSent(std::size_t count) {
 }  // namespace
 
 Publisher::Publisher(kube::Transport& transport, const Clock& clock,
-                     const PublisherOptions& options, AnswerParsers parsers, Sink sink)
+                     const PublisherOptions& options, Sink sink)
     : transport_(transport),
       clock_(clock),
       options_(options),
-      parsers_(std::move(parsers)),
       sink_(std::move(sink)),
       queue_(options.queue),
       events_(options.event_queue),
@@ -91,8 +89,7 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
       requests.push_back(Render(write));
       sent.push_back(&write);
     } catch (const std::exception& error) {
-      sink_(
-          ReadAnswer(write, Internal("the request could not be made: {}", error.what()), parsers_));
+      sink_(ReadAnswer(write, Internal("the request could not be made: {}", error.what())));
     }
   }
   std::vector<absl::StatusOr<kube::Response>> answers;
@@ -102,7 +99,7 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
     answers.assign(sent.size(), Internal("the request could not be sent: {}", error.what()));
   }
   for (std::size_t i = 0; i < sent.size(); ++i) {
-    sink_(ReadOrFail(*sent[i], answers[i], parsers_));
+    sink_(ReadOrFail(*sent[i], answers[i]));
   }
 }
 

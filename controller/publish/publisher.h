@@ -1,6 +1,6 @@
 // Sends the core's API writes on a bounded pool of threads.
 //
-//   Publisher publisher(transport, clock, options, parsers,
+//   Publisher publisher(transport, clock, options,
 //                       [&](ApiResult result) { queue.Push(std::move(result)); });
 //   publisher.Publish(std::move(out.writes));
 //
@@ -51,7 +51,7 @@ class Publisher {
 
   // `transport` and `clock` must outlive it.
   Publisher(kube::Transport& transport, const Clock& clock, const PublisherOptions& options,
-            AnswerParsers parsers, Sink sink);
+            Sink sink);
   // Finishes the requests that are being sent and gives up the queued ones.
   ~Publisher();
   Publisher(const Publisher&) = delete;
@@ -76,7 +76,6 @@ class Publisher {
   kube::Transport& transport_;
   const Clock& clock_;
   const PublisherOptions options_;
-  const AnswerParsers parsers_;
   const Sink sink_;
   BoundedQueue<ApiWrite> queue_;
   BoundedQueue<ApiWrite> events_;

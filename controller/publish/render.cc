@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <utility>
 
+#include "controller/ledger/read_facts.h"
+#include "controller/model/gang.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/answer.h"
+#include "lib/kube/objects/claim.h"
 #include "lib/kube/requests.h"
 #include "lib/kube/resource.h"
 
@@ -18,79 +21,14 @@ namespace {
 
 using json = Json;
 
-constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
 constexpr std::string_view kComponent = "tahoma";
 // A message of the server is cut to what a condition can show.
 constexpr std::size_t kMessageBytesMost = 1024;
-
-const kube::Resource kGangs{.group = "tahoma.dev", .version = "v1alpha1", .plural = "gangs"};
 
 kube::Request MergePatch(const kube::Resource& resource, const kube::ObjectKey& key, json body,
                          const char* subresource = "") {
   return kube::PatchRequest(resource, key, kube::PatchType::kMerge, std::move(body),
                             {.subresource = subresource});
-}
-
-std::string_view EffectText(TaintEffect effect) {
-  switch (effect) {
-    case TaintEffect::kNone:
-      return "None";
-    case TaintEffect::kNoSchedule:
-      return "NoSchedule";
-    case TaintEffect::kNoExecute:
-      return "NoExecute";
-  }
-  return "";
-}
-
-json TolerationJson(const Toleration& toleration) {
-  json out = {{"operator", toleration.op == TolerationOperator::kExists ? "Exists" : "Equal"}};
-  if (!toleration.key.empty()) out["key"] = toleration.key;
-  if (!toleration.value.empty()) out["value"] = toleration.value;
-  if (toleration.effect) out["effect"] = EffectText(*toleration.effect);
-  if (toleration.seconds) out["tolerationSeconds"] = *toleration.seconds;
-  return out;
-}
-
-json ConfigJson(const DeviceConfig& config) {
-  json out = {{"source", config.source == ConfigSource::kClass ? "FromClass" : "FromClaim"},
-              {"opaque",
-               {{"driver", config.driver},
-                {"parameters", json::parse(config.parameters, nullptr, false)}}}};
-  if (!config.requests.empty()) out["requests"] = config.requests;
-  return out;
-}
-
-json AllocationJson(const Allocation& allocation) {
-  json results = json::array();
-  for (const DeviceResult& result : allocation.results) {
-    json one = {{"request", result.request},
-                {"driver", result.driver},
-                {"pool", result.pool},
-                {"device", result.device}};
-    if (result.admin_access) one["adminAccess"] = true;
-    for (const Toleration& toleration : result.tolerations) {
-      one["tolerations"].push_back(TolerationJson(toleration));
-    }
-    results.push_back(std::move(one));
-  }
-  json out = {{"devices", {{"results", std::move(results)}}}};
-  for (const DeviceConfig& config : allocation.configs) {
-    out["devices"]["config"].push_back(ConfigJson(config));
-  }
-  if (!allocation.node.empty()) {
-    const json field = {
-        {"key", "metadata.name"}, {"operator", "In"}, {"values", {allocation.node}}};
-    out["nodeSelector"]["nodeSelectorTerms"] =
-        json::array({json{{"matchFields", json::array({field})}}});
-  }
-  return out;
-}
-
-json ReservationJson(const Reservation& held) {
-  json out = {{"resource", held.resource}, {"name", held.name}, {"uid", held.uid}};
-  if (!held.api_group.empty()) out["apiGroup"] = held.api_group;
-  return out;
 }
 
 json Precondition(const ClaimFact& base) {
@@ -100,7 +38,7 @@ json Precondition(const ClaimFact& base) {
 kube::Request RenderFinalizers(const ApiWrite& write, const kube::ObjectKey& claim_key) {
   json finalizers = json::array();
   for (const std::string& other : write.base->other_finalizers) finalizers.push_back(other);
-  if (write.kind == WriteKind::kAddFinalizer) finalizers.push_back(kFinalizer);
+  if (write.kind == WriteKind::kAddFinalizer) finalizers.push_back(kube::kClaimFinalizer);
   json metadata = Precondition(*write.base);
   metadata["finalizers"] = finalizers.empty() ? json() : std::move(finalizers);
   return MergePatch(kube::kResourceClaims, claim_key, {{"metadata", std::move(metadata)}});
@@ -110,7 +48,7 @@ kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim
   const DecidedClaim& claim = write.decision->claims[write.index];
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
-    reserved.push_back(ReservationJson(held));
+    reserved.push_back(kube::RenderReservation(held));
   }
   for (const std::uint32_t index : claim.consumers) {
     const DecidedPod& pod = write.decision->pods[index];
@@ -119,7 +57,7 @@ kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim
   }
   json status = {{"reservedFor", std::move(reserved)}};
   if (!claim.allocated_before && write.base->allocation == nullptr) {
-    status["allocation"] = AllocationJson(claim.allocation);
+    status["allocation"] = kube::RenderAllocation(claim.allocation);
   }
   return MergePatch(kube::kResourceClaims, claim_key,
                     {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
@@ -134,7 +72,7 @@ kube::Request RenderDeallocate(const ApiWrite& write, const kube::ObjectKey& cla
     for (const std::uint32_t index : claim.consumers) {
       ours = ours || write.decision->pods[index].uid == held.uid;
     }
-    if (!ours) reserved.push_back(ReservationJson(held));
+    if (!ours) reserved.push_back(kube::RenderReservation(held));
   }
   json status;
   if (reserved.empty()) {
@@ -300,8 +238,7 @@ kube::Request RenderEventRepeat(const EventNote& event, const std::string& name,
                     {{"count", count}, {"lastTimestamp", FormatTime(event.when)}});
 }
 
-ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
-                     const AnswerParsers& parsers) {
+ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer) {
   ApiResult result = ResultOf(write);
   if (const absl::Status status = kube::StatusOf(answer); !status.ok()) {
     result.outcome = OutcomeOf(status);
@@ -313,11 +250,11 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   const auto body = answer->Json();
   absl::Status status;
   if (claim) {
-    auto parsed = parsers.claim(*body);
+    auto parsed = ParseClaimState(*body);
     status = parsed.status();
     if (parsed.ok()) result.claim = *std::move(parsed);
   } else {
-    auto parsed = parsers.pod(*body);
+    auto parsed = ParsePod(*body);
     status = parsed.status();
     if (parsed.ok()) result.pod = *std::move(parsed);
   }

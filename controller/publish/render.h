@@ -1,7 +1,7 @@
 // Writes of the core as requests to a Kubernetes API server, and its answers as results.
 //
 //   kube::Request request = Render(write);
-//   ApiResult result = ReadAnswer(write, transport.Send(request), parsers);
+//   ApiResult result = ReadAnswer(write, transport.Send(request));
 //
 // Claims are changed by JSON merge patches whose metadata carries uid and resourceVersion: the
 // server refuses them with 409 when either does not match (apimachinery: a patch that sets
@@ -13,22 +13,12 @@
 
 #include <absl/status/statusor.h>
 
-#include <functional>
-#include <memory>
 #include <string>
 
 #include "controller/ledger/api_write.h"
-#include "controller/ledger/facts.h"
-#include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {
-
-// How answered objects are read.
-struct AnswerParsers {
-  std::function<absl::StatusOr<std::shared_ptr<const ClaimFact>>(const Json&)> claim;
-  std::function<absl::StatusOr<std::shared_ptr<const PodFact>>(const Json&)> pod;
-};
 
 // Renders writes of every kind but kEvent.
 kube::Request Render(const ApiWrite& write);
@@ -39,7 +29,6 @@ kube::Request RenderEventRepeat(const EventNote& event, const std::string& name,
 // Equal for events that say the same about the same object.
 std::string EventName(const EventNote& event);
 
-ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer,
-                     const AnswerParsers& parsers);
+ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer);
 
 }  // namespace tahoma::controller

@@ -4,8 +4,8 @@
 //   if (IsBeingDeleted(pod)) …
 //   if (std::optional<OwnerReference> owner = ControllerOf(claim)) Find(owner->uid);
 //
-// Scope: JSON that may be wrong: a member that is missing or of another type reads as empty. Readers
-// that must know of it take field.h. The views live as long as the object.
+// Scope: JSON that may be wrong: a member that is missing or of another type reads as empty;
+// field.h makes an error of it. The views live as long as the object.
 //
 // Thread safety: pure functions.
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/ingest/parse.h"
-
 namespace tahoma::simulation {
 
 using controller::ApiResult;
@@ -17,14 +15,8 @@ namespace {
 constexpr std::chrono::seconds kLateMost{30};
 constexpr std::chrono::seconds kRequestTimeout{10};
 
-const controller::AnswerParsers& Parsers() {
-  static const controller::AnswerParsers kParsers{.claim = controller::ParseClaimState,
-                                                  .pod = controller::ParsePod};
-  return kParsers;
-}
-
 ApiResult NoAnswer(const ApiWrite& write) {
-  return ReadAnswer(write, absl::UnavailableError("timed out"), Parsers());
+  return ReadAnswer(write, absl::UnavailableError("timed out"));
 }
 
 bool IsNotice(const ApiWrite& write) {
@@ -352,7 +344,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
   }
   if (fate == Fate::kAnswerLost) answer = absl::UnavailableError("connection reset");
   if (is_odd) answer = link_.OddAnswer();
-  ApiResult result = ReadAnswer(write, answer, Parsers());
+  ApiResult result = ReadAnswer(write, answer);
   if (!tell) return;
   world_.events.After(world_.Latency(), Urgency::kNormal,
                       [this, result = std::move(result), life = life_] {

@@ -20,7 +20,7 @@ namespace tahoma::kube {
 
 enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
 
-// One requirement of a pod on its node. `key` "metadata.name" with `field` set is the node's name.
+// A pod's requirement on its node. `key` "metadata.name" with `field` set is the node's name.
 struct NodeRequirement {
   std::string key;
   NodeOperator op = NodeOperator::kIn;
@@ -28,12 +28,12 @@ struct NodeRequirement {
   bool field = false;
 };
 
-// spec.nodeSelector and required node affinity of a pod: all of `all`, and one of `any_term` (each
-// all of its requirements) unless that is empty.
+// A pod's spec.nodeSelector and required node affinity. A node must meet every requirement in `all`
+// and, unless `any_term` is empty, every requirement of one of its terms.
 struct NodeSelection {
   std::vector<NodeRequirement> all;
   std::vector<std::vector<NodeRequirement>> any_term;
-  std::vector<Toleration> tolerations;  // of the pod, against taints of the Node
+  std::vector<Toleration> tolerations;  // the pod's, against taints of the Node
 };
 
 // One entry of a pod's spec.resourceClaims.

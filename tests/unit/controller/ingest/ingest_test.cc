@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "controller/ingest/fleet_join.h"
-#include "controller/ingest/parse.h"
+#include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "tests/support/thread_state.h"
@@ -72,24 +72,24 @@ TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   EXPECT_THAT(std::string(Message(pod.status())), HasSubstr("pod p"));
   for (const char* text : {"null", "[]", "{}", "3", R"({"metadata": []})"}) {
     EXPECT_FALSE(ParsePod(json::parse(text)).ok()) << text;
-    EXPECT_FALSE(ParseSlice(json::parse(text)).ok()) << text;
+    EXPECT_FALSE(kube::ParseResourceSlice(json::parse(text)).ok()) << text;
     EXPECT_FALSE(ParseClaim(json::parse(text)).ok()) << text;
-    EXPECT_FALSE(ParseNode(json::parse(text)).ok()) << text;
+    EXPECT_FALSE(kube::ParseNode(json::parse(text)).ok()) << text;
   }
 }
 
 TEST(ParseNodeTest, ANodeIsReadyUnlessItsConditionSaysOtherwise) {
   json object = json::parse(R"({"metadata": {"name": "n"}})");
-  EXPECT_TRUE(ParseNode(object)->ready) << "it has no condition yet";
+  EXPECT_TRUE(kube::ParseNode(object)->ready) << "it has no condition yet";
   for (const auto& [status, ready] :
        {std::pair{"True", true}, std::pair{"False", false}, std::pair{"Unknown", false}}) {
     object["status"]["conditions"] = {{{"type", "DiskPressure"}, {"status", "False"}},
                                       {{"type", "Ready"}, {"status", status}}};
-    EXPECT_EQ(ParseNode(object)->ready, ready) << status;
-    EXPECT_TRUE(ParseNode(object)->schedulable) << "not cordoned, " << status;
+    EXPECT_EQ(kube::ParseNode(object)->ready, ready) << status;
+    EXPECT_TRUE(kube::ParseNode(object)->schedulable) << "not cordoned, " << status;
   }
   object["spec"]["unschedulable"] = true;
-  EXPECT_FALSE(ParseNode(object)->schedulable);
+  EXPECT_FALSE(kube::ParseNode(object)->schedulable);
 }
 
 TEST(ParseClaimTest, ReadsRequestsAndAllocation) {
@@ -138,9 +138,9 @@ TEST(ParseGangTest, MaxRuntimeIsASumOfParts) {
             "numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
 }
 
-SliceObject Slice(const std::string& name, std::int64_t generation, std::int64_t count,
-                  std::vector<std::string> devices) {
-  SliceObject slice;
+kube::ResourceSlice Slice(const std::string& name, std::int64_t generation, std::int64_t count,
+                          std::vector<std::string> devices) {
+  kube::ResourceSlice slice;
   slice.name = name;
   slice.driver = std::string(kNeuronDriver);
   slice.pool = "n";
@@ -165,7 +165,7 @@ std::vector<std::string> DevicesOf(const std::optional<Command>& command) {
 TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
   FleetJoin join;
   EXPECT_FALSE(join.OnSlice(Slice("b", 1, 2, {"d1"})));  // no Node object yet
-  const NodeObject node{.name = "n", .labels = {}, .taints = {}, .schedulable = true};
+  const kube::Node node{.name = "n", .labels = {}, .taints = {}, .schedulable = true};
   EXPECT_THAT(DevicesOf(join.OnNode(node)), ElementsAre());  // the pool is not complete
   EXPECT_FALSE(join.OnNode(node));                           // the same again
   EXPECT_THAT(DevicesOf(join.OnSlice(Slice("a", 1, 2, {"d0"}))), ElementsAre("d0", "d1"));
@@ -180,7 +180,7 @@ TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
 
 TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
   FleetJoin join;
-  NodeObject node{.name = "n", .labels = {}, .taints = {}};
+  kube::Node node{.name = "n", .labels = {}, .taints = {}};
   const auto facts = [](const std::optional<Command>& command) {
     return *std::get<NodeSeen>(*command).node;
   };
@@ -196,7 +196,7 @@ TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
 
 TEST(FleetJoinTest, OtherDriversAreNotOurs) {
   FleetJoin join;
-  SliceObject slice = Slice("a", 1, 1, {"d"});
+  kube::ResourceSlice slice = Slice("a", 1, 1, {"d"});
   slice.driver = "gpu.example.com";
   EXPECT_FALSE(join.OnSlice(slice));
 }

@@ -205,7 +205,7 @@ TEST_F(GangMembershipTest, ClassesAreResolvedWithTheirConfigsFirst) {
       {.source = ConfigSource::kClass, .requests = {}, .driver = "d", .parameters = "1"}};
   facts_.classes["neuron.aws.com"] = std::make_shared<const ClassFact>(neuron);
   ClaimFact claim = Claim("c");
-  ClaimSpec spec = *claim.spec;
+  kube::ResourceClaimSpec spec = *claim.spec;
   DeviceRequest sub = spec.requests[0].alternatives[0];
   sub.name = "sub";
   DeviceRequest unknown = sub;
@@ -213,7 +213,7 @@ TEST_F(GangMembershipTest, ClassesAreResolvedWithTheirConfigsFirst) {
   spec.requests.push_back({.name = "s", .alternatives = {sub, unknown}, .first_available = true});
   spec.configs = {
       {.source = ConfigSource::kClaim, .requests = {}, .driver = "d", .parameters = "2"}};
-  claim.spec = std::make_shared<const ClaimSpec>(spec);
+  claim.spec = std::make_shared<const kube::ResourceClaimSpec>(spec);
   claim.allocation =
       std::make_shared<const Allocation>(Allocation{.results = {}, .configs = {}, .node = "n3"});
   Add(claim);

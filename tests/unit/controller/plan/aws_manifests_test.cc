@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/ingest/parse.h"
+#include "controller/ledger/read_facts.h"
 #include "controller/plan/planner.h"
 #include "lib/base/json.h"
 #include "lib/kube/yaml.h"
@@ -44,7 +44,7 @@ ClaimSpec ClaimOf(const std::string& manifest, const std::string& pod) {
     const auto fact = ParseClaim(claim);
     EXPECT_TRUE(fact.ok()) << fact.status();
     EXPECT_EQ((*fact)->spec_error, "");
-    spec = *(*fact)->spec;
+    spec = {*(*fact)->spec, {}, {}, {}};
   }
   for (ClaimRequest& request : spec.requests) {
     for (DeviceRequest& alternative : request.alternatives) {

@@ -111,16 +111,7 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
   EXPECT_EQ(body["target"]["name"], "node-a");
 }
 
-AnswerParsers NoParsers() {
-  return {.claim = [](const json&) -> absl::StatusOr<std::shared_ptr<const ClaimFact>> {
-            return std::make_shared<const ClaimFact>();
-          },
-          .pod = [](const json&) -> absl::StatusOr<std::shared_ptr<const PodFact>> {
-            return InvalidArgument("no pod");
-          }};
-}
-
-kube::Response Status(int code, const std::string& body = "{}") {
+kube::Response Status(int code, const std::string& body = R"({"metadata": {"name": "c0"}})") {
   kube::Response response;
   response.status = code;
   response.body = body;
@@ -136,22 +127,22 @@ TEST(AnswerTest, EveryStatusHasAnOutcome) {
       {500, WriteOutcome::kUnavailable}, {503, WriteOutcome::kUnavailable},
       {301, WriteOutcome::kRefused}};
   for (const auto& [code, outcome] : cases) {
-    EXPECT_EQ(ReadAnswer(write, Status(code), NoParsers()).outcome, outcome) << code;
+    EXPECT_EQ(ReadAnswer(write, Status(code)).outcome, outcome) << code;
   }
-  const ApiResult lost = ReadAnswer(write, Unavailable("reset"), NoParsers());
+  const ApiResult lost = ReadAnswer(write, Unavailable("reset"));
   EXPECT_EQ(lost.outcome, WriteOutcome::kUnavailable);
   EXPECT_EQ(lost.run, 7U);
   EXPECT_EQ(lost.attempt, 3U);
 }
 
 TEST(AnswerTest, TheServersReasonIsPassedOn) {
-  const ApiResult refused = ReadAnswer(Write(WriteKind::kBind),
-                                       Status(422, R"({"message": "no such thing"})"), NoParsers());
+  const ApiResult refused =
+      ReadAnswer(Write(WriteKind::kBind), Status(422, R"({"message": "no such thing"})"));
   EXPECT_EQ(refused.message, "no such thing");
 }
 
 TEST(AnswerTest, AnAnswerThatCannotBeReadMayHaveBeenCarriedOut) {
-  const ApiResult odd = ReadAnswer(Write(WriteKind::kReadPod), Status(200), NoParsers());
+  const ApiResult odd = ReadAnswer(Write(WriteKind::kReadPod), Status(200, "{}"));
   EXPECT_EQ(odd.outcome, WriteOutcome::kUnavailable);
 }
 
@@ -181,7 +172,7 @@ TEST(PublisherTest, EveryWriteIsAnsweredOnce) {
   const SystemClock clock;
   std::promise<void> all;
   std::atomic<int> results = 0;
-  Publisher publisher(transport, clock, {.threads = 4}, NoParsers(), [&](ApiResult) {
+  Publisher publisher(transport, clock, {.threads = 4}, [&](ApiResult) {
     if (++results == 100) all.set_value();
   });
   std::vector<ApiWrite> writes(100, Write(WriteKind::kBind));
@@ -218,7 +209,7 @@ TEST(PublisherTest, WritesThatGoTogetherAreEachAnsweredWithTheirOwn) {
   const SystemClock clock;
   std::promise<void> all;
   std::map<std::uint64_t, WriteOutcome> outcomes;
-  Publisher publisher(transport, clock, {.threads = 1, .together = 4}, NoParsers(),
+  Publisher publisher(transport, clock, {.threads = 1, .together = 4},
                       [&](const ApiResult& result) {
                         outcomes[result.attempt] = result.outcome;
                         if (outcomes.size() == 100) all.set_value();
@@ -257,7 +248,7 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
   const SystemClock clock;
   std::promise<void> all;
   std::map<std::uint64_t, WriteOutcome> outcomes;
-  Publisher publisher(transport, clock, {.threads = 1}, NoParsers(), [&](const ApiResult& result) {
+  Publisher publisher(transport, clock, {.threads = 1}, [&](const ApiResult& result) {
     outcomes[result.attempt] = result.outcome;
     if (outcomes.size() == 9) all.set_value();
   });
@@ -293,7 +284,7 @@ TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
   std::promise<void> all;
   std::atomic<int> results = 0;
   Publisher publisher(transport, clock, {.threads = 2, .may_send = [] { return false; }},
-                      NoParsers(), [&](const ApiResult& result) {
+                      [&](const ApiResult& result) {
                         EXPECT_EQ(result.outcome, WriteOutcome::kUnavailable);
                         EXPECT_EQ(result.message, "this controller does not lead");
                         if (++results == 10) all.set_value();
