@@ -7,6 +7,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/hw/device_config.h"
+#include "lib/kube/objects/claim.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::dra {
@@ -14,63 +15,56 @@ namespace {
 
 using hw::DeviceKind;
 using json = Json;
-using wire::Fields;
 
 constexpr std::size_t kMaxResults = 32;   // resource/v1: AllocationResultsMaxSize
 constexpr std::size_t kMaxConfigs = 64;   // resource/v1: 2 * DeviceConfigMaxSize
 constexpr std::size_t kMaxRequests = 32;  // resource/v1: DeviceRequestsMaxSize
 constexpr std::size_t kMaxName = 253;
 
-absl::Status ReadResults(const json& devices, Allocation& out) {
-  Fields fields(devices, "status.allocation.devices");
-  for (const json& element : fields.Array("results", kMaxResults)) {
-    Fields result(element, fields.Path("results[]"));
-    const std::string driver = result.String("driver", 1, kMaxName);
-    if (!result.status().ok() || driver != kDriverName) {
-      fields.Fail(result.status());
-      continue;
+bool IsName(std::string_view text) { return !text.empty() && text.size() <= kMaxName; }
+
+absl::Status CheckLength(std::string_view list, std::size_t length, std::size_t most) {
+  if (length <= most) return absl::OkStatus();
+  return InvalidArgument("status.allocation.devices.{} has {} elements; expected at most {}", list,
+                         length, most);
+}
+
+absl::Status ReadResults(const kube::Allocation& allocation, DriverAllocation& out) {
+  TAHOMA_RETURN_IF_ERROR(CheckLength("results", allocation.results.size(), kMaxResults));
+  for (const kube::DeviceResult& result : allocation.results) {
+    if (!IsName(result.driver)) return InvalidArgument("a result names no driver");
+    if (result.driver != kDriverName) continue;
+    if (!IsName(result.request) || !IsName(result.pool) || !IsName(result.device)) {
+      return InvalidArgument(
+          "request \"{}\", pool \"{}\" and device \"{}\" of a result must have 1 to {} bytes each",
+          result.request.substr(0, kMaxName), result.pool.substr(0, kMaxName),
+          result.device.substr(0, kMaxName), kMaxName);
     }
-    AllocatedDevice device = {.request = result.String("request", 1, kMaxName),
-                              .pool = result.String("pool", 1, kMaxName)};
-    const std::string name = result.String("device", 1, kMaxName);
-    const bool admin = result.BoolOr("adminAccess", false);
-    fields.Fail(result.status());
-    TAHOMA_RETURN_IF_ERROR(fields.status());
-    if (admin) {
+    if (result.admin_access) {
       return InvalidArgument("request \"{}\" has admin access, which this driver does not offer",
-                             device.request);
+                             result.request);
     }
-    TAHOMA_ASSIGN_OR_RETURN(device.device, hw::ParseDeviceName(name));
-    out.devices.push_back(std::move(device));
+    TAHOMA_ASSIGN_OR_RETURN(const hw::DeviceName device, hw::ParseDeviceName(result.device));
+    out.devices.push_back({.request = result.request, .pool = result.pool, .device = device});
   }
-  return fields.status();
+  return absl::OkStatus();
 }
 
-absl::Status ReadConfigs(const json& devices, std::string_view source, Allocation& out) {
-  Fields fields(devices, "status.allocation.devices");
-  for (const json& element : fields.Array("config", kMaxConfigs)) {
-    Fields config(element, fields.Path("config[]"));
-    const std::string from = config.String("source", 1, 16);
-    const json* opaque = config.Object("opaque");
-    if (!config.status().ok() || opaque == nullptr || from != source) {
-      fields.Fail(config.status());
-      continue;
+absl::Status ReadConfigs(const kube::Allocation& allocation, kube::ConfigSource source,
+                         DriverAllocation& out) {
+  for (const kube::DeviceConfig& config : allocation.configs) {
+    if (config.source != source || config.driver != kDriverName) continue;
+    TAHOMA_RETURN_IF_ERROR(CheckLength("config[].requests", config.requests.size(), kMaxRequests));
+    kube::DeviceConfig& added = out.configs.emplace_back(config);
+    if (added.parameters == "null") added.parameters = "{}";
+    if (!added.parameters.starts_with('{')) {
+      return InvalidArgument("the parameters of a configuration are no object");
     }
-    Fields opaque_fields(*opaque, config.Path("opaque"));
-    if (opaque_fields.String("driver", 1, kMaxName) != kDriverName) continue;
-    OpaqueConfig read;
-    for (const json& request : config.Array("requests", kMaxRequests)) {
-      if (request.is_string()) read.requests.push_back(request.get<std::string>());
-    }
-    const json* parameters = opaque_fields.Object("parameters");
-    read.parameters = parameters == nullptr ? "{}" : parameters->dump();
-    fields.Fail(opaque_fields.status());
-    out.configs.push_back(std::move(read));
   }
-  return fields.status();
+  return absl::OkStatus();
 }
 
-bool Applies(const OpaqueConfig& config, const AllocatedDevice& device) {
+bool Applies(const kube::DeviceConfig& config, const AllocatedDevice& device) {
   if (config.requests.empty()) return true;
   return std::any_of(config.requests.begin(), config.requests.end(), [&](const std::string& name) {
     return name == device.request || name == BaseRequest(device.request);
@@ -83,10 +77,10 @@ struct DeviceSettings {
   std::optional<int> ultra_server_mode = {};
 };
 
-absl::StatusOr<DeviceSettings> SettingsOf(const Allocation& allocation,
+absl::StatusOr<DeviceSettings> SettingsOf(const DriverAllocation& allocation,
                                           const AllocatedDevice& device) {
   DeviceSettings settings;
-  for (const OpaqueConfig& config : allocation.configs) {
+  for (const kube::DeviceConfig& config : allocation.configs) {
     TAHOMA_ASSIGN_OR_RETURN(const hw::DeviceConfig parsed,
                             hw::ParseDeviceConfig(config.parameters));
     if (!Applies(config, device)) continue;
@@ -229,43 +223,28 @@ std::string_view BaseRequest(std::string_view request) {
   return request.substr(0, request.find('/'));
 }
 
-absl::StatusOr<Allocation> ReadAllocation(std::string_view claim_json, const ClaimRef& claim) {
+absl::StatusOr<DriverAllocation> ReadAllocation(std::string_view claim_json,
+                                                const ClaimRef& claim) {
   TAHOMA_ASSIGN_OR_RETURN(const json object, wire::ParseJson(claim_json, "the ResourceClaim"));
-  Fields fields(object, "ResourceClaim");
-  const json* metadata = fields.Object("metadata");
-  const json* status = fields.Object("status");
-  TAHOMA_RETURN_IF_ERROR(fields.status());
-  if (metadata == nullptr) return InvalidArgument("the ResourceClaim has no metadata");
-  Fields metadata_fields(*metadata, "metadata");
-  const std::string uid = metadata_fields.String("uid", 1, 64);
-  TAHOMA_RETURN_IF_ERROR(metadata_fields.status());
-  if (uid != claim.uid) {
+  TAHOMA_ASSIGN_OR_RETURN(const kube::ResourceClaim read, kube::ParseResourceClaim(object));
+  if (read.metadata.uid != claim.uid) {
     return FailedPrecondition("the claim of that name has uid {}; expected {}, which was deleted",
-                              uid, claim.uid);
+                              read.metadata.uid.substr(0, kMaxName), claim.uid);
   }
-  const json* allocation = nullptr;
-  if (status != nullptr) {
-    Fields status_fields(*status, "status");
-    allocation = status_fields.Object("allocation");
-    TAHOMA_RETURN_IF_ERROR(status_fields.status());
-  }
-  if (allocation == nullptr) return FailedPrecondition("the claim is not allocated");
-  Fields allocation_fields(*allocation, "status.allocation");
-  const json* devices = allocation_fields.Object("devices");
-  TAHOMA_RETURN_IF_ERROR(allocation_fields.status());
-  Allocation out;
-  if (devices != nullptr) {
-    TAHOMA_RETURN_IF_ERROR(ReadResults(*devices, out));
-    TAHOMA_RETURN_IF_ERROR(ReadConfigs(*devices, "FromClass", out));
-    TAHOMA_RETURN_IF_ERROR(ReadConfigs(*devices, "FromClaim", out));
-  }
+  if (!read.allocation) return FailedPrecondition("the claim is not allocated");
+  DriverAllocation out;
+  TAHOMA_RETURN_IF_ERROR(ReadResults(*read.allocation, out));
+  TAHOMA_RETURN_IF_ERROR(CheckLength("config", read.allocation->configs.size(), kMaxConfigs));
+  TAHOMA_RETURN_IF_ERROR(ReadConfigs(*read.allocation, kube::ConfigSource::kClass, out));
+  TAHOMA_RETURN_IF_ERROR(ReadConfigs(*read.allocation, kube::ConfigSource::kClaim, out));
   if (out.devices.empty()) {
     return InvalidArgument("the allocation has no device of driver {}", kDriverName);
   }
   return out;
 }
 
-absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocation& allocation,
+absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim,
+                                            const DriverAllocation& allocation,
                                             const wire::Inventory& inventory) {
   const hw::InstanceType* type = hw::FindInstanceType(inventory.instance_type);
   if (type == nullptr) {

@@ -1,7 +1,7 @@
 // Reads the allocation of a ResourceClaim for this node from the API object, and makes the grant
 // for sim-node from it.
 //
-//   absl::StatusOr<Allocation> allocation = ReadAllocation(claim_json, ref);
+//   absl::StatusOr<DriverAllocation> allocation = ReadAllocation(claim_json, ref);
 //   absl::StatusOr<wire::ClaimGrant> grant = BuildGrant(ref, *allocation, inventory);
 //
 // The kubelet's call names only the claim; the allocation must be read from the API server
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "lib/hw/device_name.h"
+#include "lib/kube/objects/allocation.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::dra {
@@ -45,15 +46,11 @@ struct AllocatedDevice {
   hw::DeviceName device = {};
 };
 
-// One opaque configuration for this driver, parameters as JSON text.
-struct OpaqueConfig {
-  std::vector<std::string> requests = {};  // empty: all of the claim
-  std::string parameters = {};
-};
-
-struct Allocation {
+// The part of a claim's allocation that is this driver's.
+struct DriverAllocation {
   std::vector<AllocatedDevice> devices = {};
-  std::vector<OpaqueConfig> configs = {};  // the class's first, so that the claim's win
+  // The class's first, so that the claim's win. Parameters are the text of an object.
+  std::vector<kube::DeviceConfig> configs = {};
 };
 
 // "request" of "request/subrequest".
@@ -61,11 +58,12 @@ std::string_view BaseRequest(std::string_view request);
 
 // kFailedPrecondition when the object has another uid or is not allocated; kInvalidArgument when it
 // holds nothing of this driver, or something this driver does not know or offer (admin access).
-absl::StatusOr<Allocation> ReadAllocation(std::string_view claim_json, const ClaimRef& claim);
+absl::StatusOr<DriverAllocation> ReadAllocation(std::string_view claim_json, const ClaimRef& claim);
 
 // kInvalidArgument for a bad configuration, two LNCs in one claim, a device twice, or one that the
 // node does not have; kFailedPrecondition for a chip that is broken.
-absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim, const Allocation& allocation,
+absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim,
+                                            const DriverAllocation& allocation,
                                             const wire::Inventory& inventory);
 
 }  // namespace tahoma::dra

@@ -100,7 +100,7 @@ absl::StatusOr<std::size_t> Claims::Reconcile() {
 absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
                                                  const Checkpoint& checkpoint) {
   TAHOMA_ASSIGN_OR_RETURN(const std::string object, source_.Get(claim.name_space, claim.name));
-  TAHOMA_ASSIGN_OR_RETURN(const Allocation allocation, ReadAllocation(object, claim));
+  TAHOMA_ASSIGN_OR_RETURN(const DriverAllocation allocation, ReadAllocation(object, claim));
   TAHOMA_ASSIGN_OR_RETURN(const wire::Inventory inventory, node_.GetInventory());
   PreparedClaim prepared;
   TAHOMA_ASSIGN_OR_RETURN(prepared.grant, BuildGrant(claim, allocation, inventory));

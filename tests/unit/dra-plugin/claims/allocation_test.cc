@@ -14,7 +14,7 @@ const ClaimRef kClaim = {.name_space = "default", .name = "a", .uid = "uid-1"};
 
 absl::StatusOr<wire::ClaimGrant> Grant(const json& object,
                                        const wire::Inventory& inventory = TestInventory()) {
-  TAHOMA_ASSIGN_OR_RETURN(const Allocation allocation, ReadAllocation(object.dump(), kClaim));
+  TAHOMA_ASSIGN_OR_RETURN(const DriverAllocation allocation, ReadAllocation(object.dump(), kClaim));
   return BuildGrant(kClaim, allocation, inventory);
 }
 
