@@ -5,6 +5,8 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
+#include "lib/kube/objects/claim.h"
 
 namespace tahoma::sim {
 namespace {
@@ -13,24 +15,10 @@ using json = Json;
 
 constexpr int kCheckpointVersion = 1;
 
-std::string TextAt(const json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-const json& At(const json& object, const char* key) {
-  static const json kNull;
-  if (!object.is_object()) return kNull;
-  const auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
-}
-
 PodRef RefOf(const json& pod) {
-  const json& metadata = At(pod, "metadata");
-  return {.name_space = TextAt(metadata, "namespace"),
-          .name = TextAt(metadata, "name"),
-          .uid = TextAt(metadata, "uid")};
+  return {.name_space = std::string(kube::NamespaceOf(pod)),
+          .name = std::string(kube::NameOf(pod)),
+          .uid = std::string(kube::UidOf(pod))};
 }
 
 // Messages may quote what users made of bytes (a command out of a Secret) or the names of files;
@@ -39,12 +27,8 @@ std::string TextOf(const json& status) {
   return status.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-bool IsBeingDeleted(const json& pod) {
-  return !TextAt(At(pod, "metadata"), "deletionTimestamp").empty();
-}
-
 bool HasEnded(const json& pod) {
-  const std::string phase = TextAt(At(pod, "status"), "phase");
+  const std::string_view phase = kube::StringAt(pod, {"status", "phase"});
   return phase == "Succeeded" || phase == "Failed";
 }
 
@@ -54,30 +38,23 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<ClaimFacts> ParseClaimFacts(const json& claim) {
-  const json& metadata = At(claim, "metadata");
-  ClaimFacts facts{.uid = TextAt(metadata, "uid"),
-                   .name_space = TextAt(metadata, "namespace"),
-                   .name = TextAt(metadata, "name")};
-  if (facts.uid.empty() || facts.name.empty()) {
-    return InvalidArgument("a ResourceClaim has no metadata.uid or name");
+absl::StatusOr<ClaimFacts> ParseClaimFacts(const json& object) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::ResourceClaim claim, kube::ParseResourceClaim(object));
+  if (claim.metadata.uid.empty()) {
+    return InvalidArgument("claim {} has no metadata.uid", claim.metadata.name);
   }
-  const json& status = At(claim, "status");
-  const json& allocation = At(status, "allocation");
-  facts.allocated = allocation.is_object();
-  const json& results = At(At(allocation, "devices"), "results");
-  if (results.is_array()) {
-    for (const json& result : results) {
-      facts.devices.insert(fmt::format("{}/{}/{}/{}", TextAt(result, "driver"),
-                                       TextAt(result, "pool"), TextAt(result, "device"),
-                                       TextAt(result, "request")));
-      std::string driver = TextAt(result, "driver");
-      if (!Contains(facts.drivers, driver)) facts.drivers.push_back(std::move(driver));
-    }
+  ClaimFacts facts{.uid = std::move(claim.metadata.uid),
+                   .name_space = std::move(claim.metadata.ns),
+                   .name = std::move(claim.metadata.name),
+                   .allocated = claim.allocation.has_value()};
+  for (kube::Reservation& held : claim.reserved_for) {
+    facts.reserved_for.push_back(std::move(held.uid));
   }
-  const json& reserved = At(status, "reservedFor");
-  if (reserved.is_array()) {
-    for (const json& consumer : reserved) facts.reserved_for.push_back(TextAt(consumer, "uid"));
+  if (!claim.allocation) return facts;
+  for (kube::DeviceResult& result : claim.allocation->results) {
+    facts.devices.insert(
+        fmt::format("{}/{}/{}/{}", result.driver, result.pool, result.device, result.request));
+    if (!Contains(facts.drivers, result.driver)) facts.drivers.push_back(std::move(result.driver));
   }
   return facts;
 }
@@ -87,10 +64,10 @@ absl::Status CheckWrite(const json& shown, const PodRef& pod, std::string_view n
   if (const std::string uid = RefOf(shown).uid; uid != pod.uid) {
     return Aborted("another pod ({}) has its name", uid);
   }
-  if (const std::string at = TextAt(At(shown, "spec"), "nodeName"); at != node) {
+  if (const std::string_view at = kube::StringAt(shown, {"spec", "nodeName"}); at != node) {
     return Aborted("it is bound to \"{}\"", at);
   }
-  if (write == PodWrite::kRemoval && !IsBeingDeleted(shown)) {
+  if (write == PodWrite::kRemoval && !kube::IsBeingDeleted(shown)) {
     return FailedPrecondition("nobody asks for its deletion any more");
   }
   return absl::OkStatus();
@@ -112,24 +89,23 @@ std::string NodePods::Checkpoint() const {
 
 absl::Status NodePods::Restore(std::string_view checkpoint) {
   const json read = json::parse(checkpoint, nullptr, /*allow_exceptions=*/false);
-  const json& claims = At(read, "claims");
-  if (!claims.is_array()) return DataLoss("the checkpoint of prepared claims is not readable JSON");
-  if (const json& version = At(read, "version"); version != kCheckpointVersion) {
-    return DataLoss("the checkpoint of prepared claims has version {}; expected {}", version.dump(),
-                    kCheckpointVersion);
+  const json* claims = kube::ValueAt(read, {"claims"});
+  if (claims == nullptr || !claims->is_array()) {
+    return DataLoss("the checkpoint of prepared claims is not readable JSON");
   }
-  for (const json& entry : claims) {
+  if (const json* version = kube::ValueAt(read, {"version"});
+      version == nullptr || *version != kCheckpointVersion) {
+    return DataLoss("the checkpoint of prepared claims has version {}; expected {}",
+                    version == nullptr ? "null" : version->dump(), kCheckpointVersion);
+  }
+  for (const json& entry : *claims) {
     Claim claim{.stage = ClaimStage::kPrepared};
-    claim.facts = {.uid = TextAt(entry, "uid"),
-                   .name_space = TextAt(entry, "namespace"),
-                   .name = TextAt(entry, "name")};
+    claim.facts = {.uid = std::string(kube::StringAt(entry, {"uid"})),
+                   .name_space = std::string(kube::StringAt(entry, {"namespace"})),
+                   .name = std::string(kube::StringAt(entry, {"name"}))};
     if (claim.facts.uid.empty()) return DataLoss("the checkpoint holds a claim without uid");
-    for (const json& driver : At(entry, "drivers")) {
-      if (driver.is_string()) claim.facts.drivers.push_back(driver.get<std::string>());
-    }
-    for (const json& pod : At(entry, "pods")) {
-      if (pod.is_string()) claim.users.insert(pod.get<std::string>());
-    }
+    claim.facts.drivers = kube::StringsAt(entry, {"drivers"});
+    for (std::string& pod : kube::StringsAt(entry, {"pods"})) claim.users.insert(std::move(pod));
     claims_[claim.facts.uid] = std::move(claim);
   }
   return absl::OkStatus();
@@ -230,7 +206,7 @@ bool NodePods::HoldsClaims(const std::string& pod_uid) const {
 void NodePods::Refuse(const json& object, std::string_view reason, std::string_view message) {
   const PodRef ref = RefOf(object);
   if (ref.uid.empty()) return;
-  if (IsBeingDeleted(object)) {
+  if (kube::IsBeingDeleted(object)) {
     refused_.erase(ref.uid);
     actions_.push_back(DeletePod{.pod = ref});
     return;
@@ -264,7 +240,7 @@ void NodePods::WriteLost(WallTime now) {
       const bool holds = !pod.claims.empty() && !pod.machine->ended();
       holds && !pod.claims_reading ? CheckClaimsOf(pod) : pod.written.clear();
     }
-    const bool deleting = IsBeingDeleted(*pod.shown);
+    const bool deleting = kube::IsBeingDeleted(*pod.shown);
     if (std::exchange(pod.removal_lost, false) || !deleting) {
       Carry(pod, pod.machine->OnListed(deleting, now), now);
     }
@@ -281,7 +257,7 @@ void NodePods::CheckClaimsOf(Pod& pod) {
   if (std::exchange(pod.checking, true)) return;
   ReadClaims read{.pod = pod.ref};
   for (const PodClaim& claim : pod.machine->spec().claims) {
-    if (!claim.object.empty()) read.names.push_back(claim.object);
+    if (!claim.claim.empty()) read.names.push_back(claim.claim);
   }
   actions_.push_back(std::move(read));
 }
@@ -360,15 +336,15 @@ void NodePods::Carry(Pod& pod, const PodActions& actions, WallTime now) {
 void NodePods::StartReading(Pod& pod, WallTime now) {
   ReadClaims read{.pod = pod.ref};
   for (const PodClaim& claim : pod.machine->spec().claims) {
-    if (claim.not_needed) continue;
-    if (claim.object.empty()) {
+    if (claim.none) continue;
+    if (claim.claim.empty()) {
       Carry(pod,
             pod.machine->OnPrepareFailed(
-                fmt::format("the claim of template entry {} is not made yet", claim.name), now),
+                fmt::format("the claim of template entry {} is not made yet", claim.entry), now),
             now);
       return;
     }
-    read.names.push_back(claim.object);
+    read.names.push_back(claim.claim);
   }
   pod.claims_reading = true;
   actions_.push_back(std::move(read));
@@ -415,7 +391,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   DropFormerClaims(pod, *claims);
   for (const ClaimFacts& facts : *claims) {
     for (const PodClaim& entry : pod.machine->spec().claims) {
-      if (entry.object == facts.name) pod.claim_uids[entry.name] = facts.uid;
+      if (entry.claim == facts.name) pod.claim_uids[entry.entry] = facts.uid;
     }
     const auto [at, added] = claims_.try_emplace(facts.uid);
     Claim& claim = at->second;

@@ -5,6 +5,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
 #include "sim-node/podrunner/pod_machine.h"
 
 namespace tahoma::sim {
@@ -23,20 +24,23 @@ json TerminationJson(const Termination& ended) {
   return made;
 }
 
-std::string TextAt(const json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+using kube::ListAt;
+using kube::StringAt;
+using kube::ValueAt;
+
+std::string TextAt(const json& object, std::string_view key) {
+  return std::string(StringAt(object, {key}));
 }
 
-int NumberAt(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() ? found->get<int>() : 0;
+int NumberAt(const json& object, std::string_view key) {
+  return static_cast<int>(kube::IntAt(object, {key}));
 }
 
-WallTime TimeAt(const json& object, const char* key) {
-  return ParseTime(TextAt(object, key)).value_or(WallTime{});
+WallTime TimeAt(const json& object, std::string_view key) {
+  return ParseTime(StringAt(object, {key})).value_or(WallTime{});
 }
+
+bool IsObject(const json* value) { return value != nullptr && value->is_object(); }
 
 Termination ParseTermination(const json& object) {
   return {.exit = {.code = NumberAt(object, "exitCode"), .signal = NumberAt(object, "signal")},
@@ -54,14 +58,12 @@ PodHistory::Container ParseContainerHistory(const json& status) {
       .restarts = std::clamp(NumberAt(status, "restartCount"), 0, kMostRestarts),
       .container_id = TextAt(status, "containerID")};
   for (const char* which : {"lastState", "state"}) {
-    if (!status.contains(which) || !status[which].is_object()) continue;
-    const json& state = status[which];
-    if (state.contains("terminated") && state["terminated"].is_object()) {
-      container.terminated = ParseTermination(state["terminated"]);
+    if (const json* ended = ValueAt(status, {which, "terminated"}); IsObject(ended)) {
+      container.terminated = ParseTermination(*ended);
     }
-    if (state.contains("running") && state["running"].is_object()) {
+    if (const json* running = ValueAt(status, {which, "running"}); IsObject(running)) {
       container.was_running = true;
-      container.started = TimeAt(state["running"], "startedAt");
+      container.started = TimeAt(*running, "startedAt");
     }
   }
   return container;
@@ -69,12 +71,11 @@ PodHistory::Container ParseContainerHistory(const json& status) {
 
 std::map<std::string, PodHistory::Condition> ParseConditions(const json& status) {
   std::map<std::string, PodHistory::Condition> conditions;
-  const auto list = status.find("conditions");
-  if (list == status.end() || !list->is_array()) return conditions;
-  for (const json& entry : *list) {
-    const absl::StatusOr<WallTime> since = ParseTime(TextAt(entry, "lastTransitionTime"));
+  for (const json& entry : ListAt(status, {"conditions"})) {
+    const absl::StatusOr<WallTime> since = ParseTime(StringAt(entry, {"lastTransitionTime"}));
     if (!since.ok()) continue;
-    conditions[TextAt(entry, "type")] = {.met = TextAt(entry, "status") == "True", .since = *since};
+    conditions[TextAt(entry, "type")] = {.met = StringAt(entry, {"status"}) == "True",
+                                         .since = *since};
   }
   return conditions;
 }
@@ -121,18 +122,16 @@ bool ShowsStatus(const json& pod, const json& written) {
 
 PodHistory ParseHistory(const json& pod) {
   PodHistory history;
-  const auto found = pod.is_object() ? pod.find("status") : pod.end();
-  if (found == pod.end() || !found->is_object()) return history;
-  const json& status = *found;
-  history.phase = TextAt(status, "phase");
-  history.reason = TextAt(status, "reason");
-  history.message = TextAt(status, "message");
-  const absl::StatusOr<WallTime> start = ParseTime(TextAt(status, "startTime"));
+  const json* status = ValueAt(pod, {"status"});
+  if (!IsObject(status)) return history;
+  history.phase = TextAt(*status, "phase");
+  history.reason = TextAt(*status, "reason");
+  history.message = TextAt(*status, "message");
+  const absl::StatusOr<WallTime> start = ParseTime(StringAt(*status, {"startTime"}));
   if (start.ok()) history.start_time = *start;
-  history.conditions = ParseConditions(status);
+  history.conditions = ParseConditions(*status);
   for (const char* key : {"initContainerStatuses", "containerStatuses"}) {
-    if (!status.contains(key) || !status[key].is_array()) continue;
-    for (const json& entry : status[key]) {
+    for (const json& entry : ListAt(*status, {key})) {
       if (entry.is_object()) {
         history.containers[TextAt(entry, "name")] = ParseContainerHistory(entry);
       }

@@ -337,7 +337,7 @@ TEST(PodMachineTest, PodsThatCannotBeReadAreRefusedByField) {
       {json::parse(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[{}]}})"),
        "containers[0]: name"},
       {json::parse(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":3}})"),
-       "containers is not a list"},
+       "spec.containers: is a number, must be a list"},
       {json::parse(R"({"metadata":{"name":"p","uid":"u"},
                        "spec":{"restartPolicy":"Maybe","containers":[{"name":"a"}]}})"),
        "Maybe"},

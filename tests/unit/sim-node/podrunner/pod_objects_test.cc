@@ -87,10 +87,10 @@ TEST(PodSpecTest, ClaimsComeFromTheSpecOrFromTheStatus) {
           {"name": "given", "resourceClaimName": "another"}])");
   const PodSpec pod = *ParsePod(object);
   std::vector<std::string> objects;
-  for (const PodClaim& claim : pod.claims) objects.push_back(claim.object);
+  for (const PodClaim& claim : pod.claims) objects.push_back(claim.claim);
   EXPECT_THAT(objects, ElementsAre("g", "p-made-x", "", ""));
-  EXPECT_FALSE(pod.claims[2].not_needed);
-  EXPECT_TRUE(pod.claims[3].not_needed);
+  EXPECT_FALSE(pod.claims[2].none);
+  EXPECT_TRUE(pod.claims[3].none);
 }
 
 TEST(PodSpecTest, ADeletedPodHasTheGraceOfItsDeletionOrItsOwn) {
@@ -130,13 +130,13 @@ TEST(PodSpecTest, WhatCannotBeRunIsRefusedWithItsPath) {
                          {R"({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}})",
                           "containers has two containers named a"},
                          {R"({"spec": {"containers": [{"name": "a", "command": "sh"}]}})",
-                          "containers[0]: command is not a list"},
+                          "pod ns/p: spec.containers[0].command: is a string, must be a list"},
                          {R"({"spec": {"containers": [{"name": "a", "args": [1]}]}})",
-                          "containers[0]: args has an entry that is not a string"},
+                          "pod ns/p: spec.containers[0].args[0]: is a number, must be a string"},
                          {R"({"spec": {"containers": [{"name": "a", "env": [{"value": "x"}]}]}})",
-                          "containers[0]: env has an entry without name"},
+                          "pod ns/p: spec.containers[0].env[0].name: is missing"},
                          {R"({"spec": {"restartPolicy": "Maybe"}})",
-                          "spec.restartPolicy is Maybe; expected Always, OnFailure or Never"}}) {
+                          "spec.restartPolicy: is Maybe; expected Always, OnFailure or Never"}}) {
     json object = SmallPod();
     object.merge_patch(json::parse(c.patch));
     const auto pod = ParsePod(object);
@@ -148,7 +148,7 @@ TEST(PodSpecTest, WhatCannotBeRunIsRefusedWithItsPath) {
     many["spec"]["containers"][static_cast<std::size_t>(i)] = {{"name", fmt::format("c{}", i)}};
   }
   EXPECT_THAT(Message(ParsePod(many).status()),
-              HasSubstr("containers has 65 entries; at most 64 are taken"));
+              HasSubstr("spec.containers: has 65 entries; at most 64 are taken"));
 }
 
 // ---- What a former runner wrote ----------------------------------------------------------------
