@@ -40,6 +40,22 @@ TEST(ObjectTest, MetadataIsRead) {
   EXPECT_TRUE(ControllerOf(kPod)->block_owner_deletion);
 }
 
+TEST(ObjectTest, FieldsOfAnotherTypeReadAsEmpty) {
+  const json object = json::parse(R"({"a":{"int":3,"flag":true,"list":["x",1,"y"],"text":"t"}})");
+  EXPECT_EQ(IntAt(object, {"a", "int"}), 3);
+  EXPECT_TRUE(BoolAt(object, {"a", "flag"}));
+  EXPECT_EQ(StringsAt(object, {"a", "list"}), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(ListAt(object, {"a", "list"}).size(), 3u);
+  for (const char* key : {"text", "none"}) {
+    EXPECT_EQ(IntAt(object, {"a", key}), 0) << key;
+    EXPECT_FALSE(BoolAt(object, {"a", key})) << key;
+    EXPECT_TRUE(StringsAt(object, {"a", key}).empty()) << key;
+    EXPECT_EQ(ListAt(object, {"a", key}), json::array()) << key;
+  }
+  EXPECT_EQ(ValueAt(object, {"a", "text", "deeper"}), nullptr);
+  EXPECT_EQ(ValueAt(json::array(), {"a"}), nullptr);
+}
+
 TEST(ObjectTest, WhatIsWrongReadsAsEmpty) {
   for (const char* text : {"null", "[]", "1", "{}", R"({"metadata":1})",
                            R"({"metadata":{"name":1,"labels":[],"ownerReferences":{},
