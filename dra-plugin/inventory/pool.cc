@@ -1,6 +1,7 @@
 #include "dra-plugin/inventory/pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dra-plugin/inventory/device_groups.h"
 #include "lib/base/check.h"
@@ -15,6 +16,17 @@ using hw::DeviceKind;
 using hw::DeviceName;
 
 std::string TahomaName(std::string_view name) { return fmt::format("tahoma.dev/{}", name); }
+
+// A name without a domain is in the driver's.
+void Add(Device& device, std::string_view name, AttributeValue value) {
+  device.attributes.push_back({kube::ParseQualifiedName(name, kDriver), std::move(value)});
+}
+
+Device Named(const DeviceName& name) {
+  Device device;
+  device.name = hw::ToString(name);
+  return device;
+}
 
 // The inputs of BuildPool's parts.
 struct Source {
@@ -43,22 +55,21 @@ absl::Status CheckChips(const wire::Inventory& inventory, const hw::InstanceType
 }
 
 void AddIdentity(const Source& source, std::string_view resource_type, Device& device) {
-  device.attributes.push_back({"instanceType", source.inventory.instance_type});
-  device.attributes.push_back({"resourceType", std::string(resource_type)});
-  device.attributes.push_back({"draDriverVersion", Version{source.options.driver_version}});
+  Add(device, "instanceType", source.inventory.instance_type);
+  Add(device, "resourceType", std::string(resource_type));
+  Add(device, "draDriverVersion", Version{source.options.driver_version});
   if (!source.inventory.driver_version.empty()) {
-    device.attributes.push_back({"neuronDriverVersion", source.inventory.driver_version});
+    Add(device, "neuronDriverVersion", source.inventory.driver_version);
   }
 }
 
 void AddPlace(const Source& source, Device& device) {
   const wire::Inventory& inventory = source.inventory;
   for (std::size_t i = 0; i < inventory.network_layers.size(); ++i) {
-    device.attributes.push_back(
-        {fmt::format("networkNodeLayer{}", i + 1), inventory.network_layers[i]});
+    Add(device, fmt::format("networkNodeLayer{}", i + 1), inventory.network_layers[i]);
   }
   if (inventory.ultra_server.has_value() && !inventory.capacity_block_id.empty()) {
-    device.attributes.push_back({"capacityBlockId", inventory.capacity_block_id});
+    Add(device, "capacityBlockId", inventory.capacity_block_id);
   }
 }
 
@@ -72,7 +83,7 @@ void AddElection(const wire::UltraServerElection& election, Device& device) {
     modes += fmt::format("{}{}", modes.empty() ? "" : ",", hw::ModeName(mode));
   }
   const auto add = [&](std::string_view name, std::string_view value) {
-    device.attributes.push_back({TahomaName(name), std::string(value)});
+    Add(device, TahomaName(name), std::string(value));
   };
   add("ultraserverModes", modes);
   add("ultraserverMode", hw::ModeName(election.mode));
@@ -83,24 +94,24 @@ void AddElection(const wire::UltraServerElection& election, Device& device) {
 void AddUltraServer(const Source& source, Device& device) {
   if (!source.inventory.ultra_server.has_value()) return;
   const wire::UltraServer& ultra_server = *source.inventory.ultra_server;
-  device.attributes.push_back({TahomaName("z"), std::int64_t{ultra_server.node_id}});
-  device.attributes.push_back({TahomaName("ultraserverId"), ultra_server.id});
-  device.attributes.push_back(
-      {TahomaName("ultraserverNodeId"), std::int64_t{ultra_server.node_id}});
+  Add(device, TahomaName("z"), std::int64_t{ultra_server.node_id});
+  Add(device, TahomaName("ultraserverId"), ultra_server.id);
+  Add(device, TahomaName("ultraserverNodeId"), std::int64_t{ultra_server.node_id});
   if (ultra_server.election) AddElection(*ultra_server.election, device);
 }
 
 void AddCoordinates(const Source& source, int chip, Device& device) {
   const torus::Coord at = source.type.torus.CoordOf(torus::ChipIndex(chip));
-  device.attributes.push_back({TahomaName("x"), std::int64_t{at.x}});
-  device.attributes.push_back({TahomaName("y"), std::int64_t{at.y}});
+  Add(device, TahomaName("x"), std::int64_t{at.x});
+  Add(device, TahomaName("y"), std::int64_t{at.y});
 }
 
 void AddTaints(const Source& source, std::string_view reason, Device& device) {
-  device.taints.push_back({std::string(kManagedTaint), "", "NoSchedule"});
+  device.taints.push_back({std::string(kManagedTaint), "", TaintEffect::kNoSchedule});
   if (source.options.node_lost) reason = "node-lost";
   if (!reason.empty()) {
-    device.taints.push_back({std::string(kUnhealthyTaint), std::string(reason), "NoExecute"});
+    device.taints.push_back(
+        {std::string(kUnhealthyTaint), std::string(reason), TaintEffect::kNoExecute});
   }
 }
 
@@ -115,11 +126,11 @@ std::string Unhealthy(const wire::Chip& chip) {
 void AddAwsTopology(const Source& source, int chip, Device& device) {
   if (source.inventory.ultra_server.has_value()) return;
   if (source.type.fabric != hw::FabricKind::kTorus) return;
-  device.attributes.push_back({"topology_x", std::int64_t{chip / 4}});  // the row
-  device.attributes.push_back({"topology_y", std::int64_t{chip % 4}});  // the column
-  device.attributes.push_back({"topology4_id", std::int64_t{chip / 4}});
+  Add(device, "topology_x", std::int64_t{chip / 4});  // the row
+  Add(device, "topology_y", std::int64_t{chip % 4});  // the column
+  Add(device, "topology4_id", std::int64_t{chip / 4});
   if (source.type.chip_count() >= 8) {
-    device.attributes.push_back({"topology8_id", std::int64_t{chip / 8}});
+    Add(device, "topology8_id", std::int64_t{chip / 8});
   }
 }
 
@@ -128,26 +139,22 @@ void AddDeviceGroups(const Source& source, int chip, Device& device) {
   const auto address = [&](int i) {
     return source.type.chips[static_cast<std::size_t>(i)].efa_bdf;
   };
-  device.attributes.push_back({"resource.aws.com/devicegroup1_id", std::string(address(chip))});
+  Add(device, "resource.aws.com/devicegroup1_id", std::string(address(chip)));
   for (const int size : {4, 8, 16}) {
     std::vector<std::string_view> members;
     const int first = chip / size * size;
     for (int i = first; i < first + size && i < source.type.chip_count(); ++i) {
       members.push_back(address(i));
     }
-    device.attributes.push_back(
-        {fmt::format("resource.aws.com/devicegroup{}_id", size), DeviceGroupId(members)});
+    Add(device, fmt::format("resource.aws.com/devicegroup{}_id", size), DeviceGroupId(members));
   }
 }
 
 std::string ChipCounter(int chip) { return fmt::format("chip-{}", chip); }
 
 Device ChipDevice(const Source& source, const wire::Chip& chip) {
-  Device device = {.name = hw::ToString(DeviceName{.kind = DeviceKind::kChip, .chip = chip.index}),
-                   .attributes = {},
-                   .consumes = {},
-                   .taints = {}};
-  device.attributes.push_back({"deviceId", std::int64_t{chip.index}});
+  Device device = Named({.kind = DeviceKind::kChip, .chip = chip.index});
+  Add(device, "deviceId", std::int64_t{chip.index});
   AddIdentity(source, "neuron_device", device);
   AddPlace(source, device);
   AddAwsTopology(source, chip.index, device);
@@ -156,7 +163,7 @@ Device ChipDevice(const Source& source, const wire::Chip& chip) {
   AddUltraServer(source, device);
   std::string links;
   for (const std::string& link : chip.links_down) links += (links.empty() ? "" : ",") + link;
-  if (!links.empty()) device.attributes.push_back({TahomaName("linksDown"), links});
+  if (!links.empty()) Add(device, TahomaName("linksDown"), links);
   if (source.counters()) {
     device.consumes.push_back({"node", {{ChipCounter(chip.index), source.cores_per_chip()}}});
   }
@@ -166,10 +173,8 @@ Device ChipDevice(const Source& source, const wire::Chip& chip) {
 
 // A whole member of an UltraServer; unhealthy as soon as one of its chips is.
 Device NodeDevice(const Source& source) {
-  Device device = {.name = hw::ToString(DeviceName{.kind = DeviceKind::kNode}),
-                   .attributes = {},
-                   .consumes = {{"node", {}}},
-                   .taints = {}};
+  Device device = Named({.kind = DeviceKind::kNode});
+  device.consumes = {{"node", {}}};
   AddIdentity(source, "neuron_node", device);
   AddPlace(source, device);
   AddUltraServer(source, device);
@@ -183,16 +188,14 @@ Device NodeDevice(const Source& source) {
 }
 
 Device CoreDevice(const Source& source, const wire::Chip& chip, int lnc, int core) {
-  const DeviceName name = {.kind = DeviceKind::kCore, .chip = chip.index, .lnc = lnc, .core = core};
-  Device device = {.name = hw::ToString(name), .attributes = {}, .consumes = {}, .taints = {}};
+  Device device = Named({.kind = DeviceKind::kCore, .chip = chip.index, .lnc = lnc, .core = core});
   AddIdentity(source, "neuron_core", device);
   AddCoordinates(source, chip.index, device);
   AddUltraServer(source, device);
-  device.attributes.push_back({TahomaName("chip"), std::int64_t{chip.index}});
-  device.attributes.push_back({TahomaName("lnc"), std::int64_t{lnc}});
-  device.attributes.push_back({TahomaName("core"), std::int64_t{core}});
-  device.attributes.push_back(
-      {TahomaName("hbmBank"), std::int64_t{hw::HbmBank(*source.type.chip, lnc, core)}});
+  Add(device, TahomaName("chip"), std::int64_t{chip.index});
+  Add(device, TahomaName("lnc"), std::int64_t{lnc});
+  Add(device, TahomaName("core"), std::int64_t{core});
+  Add(device, TahomaName("hbmBank"), std::int64_t{hw::HbmBank(*source.type.chip, lnc, core)});
   device.consumes.push_back({"node", {{ChipCounter(chip.index), lnc}}});
   CounterSet cores = {.name = fmt::format("phys-{}", chip.index / source.chips_per_set()),
                       .counters = {}};

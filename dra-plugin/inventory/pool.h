@@ -18,9 +18,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "lib/kube/objects/slice.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::dra {
@@ -35,44 +35,22 @@ inline constexpr std::size_t kMaxDevicesPerSlice = 64;
 inline constexpr std::size_t kMaxCounterSetsPerSlice = 8;
 inline constexpr std::size_t kMaxCountersPerSet = 32;
 
-struct Version {
-  std::string text;  // semantic version 2.0.0
-  bool operator==(const Version&) const = default;
-};
-using AttributeValue = std::variant<std::int64_t, std::string, Version>;
+using kube::Attribute;
+using kube::AttributeValue;
+using kube::Counter;
+using kube::CounterSet;
+using kube::Taint;
+using kube::TaintEffect;
+using kube::Version;
 
-struct Attribute {
-  std::string name;  // unqualified names are in the driver's domain
-  AttributeValue value;
-  bool operator==(const Attribute&) const = default;
-};
-
-struct Counter {
-  std::string name;
-  std::int64_t value = 0;
-  bool operator==(const Counter&) const = default;
-};
-
-// A counter set, or what a device takes from one.
-struct CounterSet {
-  std::string name;
-  std::vector<Counter> counters = {};
-  bool operator==(const CounterSet&) const = default;
-};
-
-struct Taint {
-  std::string key;
-  std::string value;
-  std::string effect;
-  bool operator==(const Taint&) const = default;
-};
-
-struct Device {
-  std::string name;
-  std::vector<Attribute> attributes = {};
+// Beside the device, what it takes of the counters that the devices of the pool share.
+struct Device : kube::Device {
   std::vector<CounterSet> consumes = {};
-  std::vector<Taint> taints = {};
-  bool operator==(const Device&) const = default;
+
+  bool operator==(const Device& other) const {
+    return name == other.name && attributes == other.attributes && taints == other.taints &&
+           consumes == other.consumes;
+  }
 };
 
 // The devices that a node publishes: in a large fleet every byte of a ResourceSlice costs etcd, so

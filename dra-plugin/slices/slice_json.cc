@@ -6,41 +6,13 @@
 #include <tuple>
 
 #include "lib/base/json.h"
+#include "lib/kube/object.h"
+#include "lib/kube/objects/slice.h"
 
 namespace tahoma::dra {
 namespace {
 
 using json = Json;
-
-json CountersJson(const std::vector<Counter>& counters) {
-  json out = json::object();
-  for (const Counter& counter : counters) {
-    out[counter.name] = {{"value", std::to_string(counter.value)}};
-  }
-  return out;
-}
-
-json AttributeJson(const AttributeValue& value) {
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return {{"int", *number}};
-  if (const auto* text = std::get_if<std::string>(&value)) return {{"string", *text}};
-  return {{"version", std::get<Version>(value).text}};
-}
-
-json DeviceJson(const Device& device) {
-  json out = {{"name", device.name}, {"attributes", json::object()}};
-  for (const Attribute& attribute : device.attributes) {
-    out["attributes"][attribute.name] = AttributeJson(attribute.value);
-  }
-  for (const CounterSet& set : device.consumes) {
-    out["consumesCounters"].push_back(
-        {{"counterSet", set.name}, {"counters", CountersJson(set.counters)}});
-  }
-  for (const Taint& taint : device.taints) {
-    json& made = out["taints"].emplace_back(json{{"key", taint.key}, {"effect", taint.effect}});
-    if (!taint.value.empty()) made["value"] = taint.value;
-  }
-  return out;
-}
 
 void CollectDropped(const json& sent, const json& kept, const std::string& path,
                     std::set<std::string>& out) {
@@ -77,14 +49,6 @@ void RemoveField(std::string_view path, json& object) {
   }
 }
 
-const json& DevicesOf(const json& object) {
-  static const json none = json::array();
-  const auto spec = object.find("spec");
-  if (spec == object.end() || !spec->is_object()) return none;
-  const auto devices = spec->find("devices");
-  return devices == spec->end() || !devices->is_array() ? none : *devices;
-}
-
 // Two taints of one device are the same when their keys agree.
 using TaintKey = std::tuple<std::string, std::string, std::string, std::string>;
 TaintKey KeyOf(const json& device, const json& taint) {
@@ -100,17 +64,17 @@ std::string SliceGenerateName(const SliceOwner& owner, std::size_t index) {
 
 json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceContent& content,
                  std::size_t index) {
-  json spec = {{"driver", kDriver},
-               {"nodeName", owner.node_name},
-               {"pool",
-                {{"name", owner.node_name},
-                 {"generation", mark.generation},
-                 {"resourceSliceCount", mark.slice_count}}}};
-  for (const CounterSet& set : content.counter_sets) {
-    spec["sharedCounters"].push_back(
-        {{"name", set.name}, {"counters", CountersJson(set.counters)}});
+  kube::ResourceSlice slice;
+  slice.driver = kDriver;
+  slice.pool = owner.node_name;
+  slice.node = owner.node_name;
+  slice.generation = mark.generation;
+  slice.slices_in_pool = static_cast<std::int64_t>(mark.slice_count);
+  slice.shared_counters = content.counter_sets;
+  for (const Device& device : content.devices) {
+    slice.devices.push_back(device);
+    slice.consumes.push_back(device.consumes);
   }
-  for (const Device& device : content.devices) spec["devices"].push_back(DeviceJson(device));
   const json owner_reference = {{"apiVersion", "v1"},
                                 {"kind", "Node"},
                                 {"name", owner.node_name},
@@ -121,7 +85,7 @@ json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceConte
           {"metadata",
            {{"generateName", SliceGenerateName(owner, index)},
             {"ownerReferences", json::array({owner_reference})}}},
-          {"spec", std::move(spec)}};
+          {"spec", kube::RenderSliceSpec(slice)}};
 }
 
 std::set<std::string> DroppedFields(const json& sent, const json& kept) {
@@ -136,7 +100,7 @@ void RemoveFields(const std::set<std::string>& paths, json& object) {
 
 void KeepTaintTimes(const json& existing, json& wanted) {
   std::map<TaintKey, json> times;
-  for (const json& device : DevicesOf(existing)) {
+  for (const json& device : kube::ListAt(existing, {"spec", "devices"})) {
     if (!device.contains("taints")) continue;
     for (const json& taint : device["taints"]) {
       if (taint.contains("timeAdded")) times.emplace(KeyOf(device, taint), taint["timeAdded"]);

@@ -3,7 +3,7 @@
 //   Json object = SliceObject({.node_name = "node-a", .node_uid = uid},
 //                             {.generation = 2, .slice_count = 8}, content, /*index=*/0);
 //
-// Scope: spelling, and the comparison that tells which fields a server did not keep.
+// Scope: which slice it is, and the comparison that tells which fields a server did not keep.
 //
 // Thread safety: pure functions.
 

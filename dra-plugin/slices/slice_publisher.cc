@@ -17,14 +17,13 @@ using json = Json;
 
 constexpr int kAttempts = 5;
 
-std::int64_t Number(const json& object, const json::json_pointer& at) {
-  return object.contains(at) && object.at(at).is_number_integer()
-             ? object.at(at).get<std::int64_t>()
-             : 0;
+std::int64_t GenerationOf(const json& slice) {
+  return kube::IntAt(slice, {"spec", "pool", "generation"});
 }
 
-const json::json_pointer kGeneration("/spec/pool/generation");
-const json::json_pointer kCount("/spec/pool/resourceSliceCount");
+std::int64_t CountOf(const json& slice) {
+  return kube::IntAt(slice, {"spec", "pool", "resourceSliceCount"});
+}
 
 // The slices that exist, sorted: the obsolete ones go, the others are updated in their place.
 struct Plan {
@@ -38,12 +37,12 @@ Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count)
   plan.existing.resize(count);
   // The newest of several with one index stays; by name, so that two plugins decide alike.
   std::sort(slices.begin(), slices.end(), [](const json& a, const json& b) {
-    const std::int64_t ga = Number(a, kGeneration);
-    const std::int64_t gb = Number(b, kGeneration);
+    const std::int64_t ga = GenerationOf(a);
+    const std::int64_t gb = GenerationOf(b);
     return ga != gb ? ga > gb : kube::NameOf(a) < kube::NameOf(b);
   });
   for (json& slice : slices) {
-    plan.newest = std::max(plan.newest, Number(slice, kGeneration));
+    plan.newest = std::max(plan.newest, GenerationOf(slice));
     std::size_t place = 0;
     while (place < count && (plan.existing[place].has_value() ||
                              !kube::NameOf(slice).starts_with(SliceGenerateName(owner, place)))) {
@@ -123,8 +122,8 @@ absl::Status SlicePublisher::Write(const json& slice) {
         path);
   }
   spdlog::info("{} ResourceSlice {} (generation {}, {} slices)",
-               name.empty() ? "created" : "updated", kube::NameOf(*kept),
-               Number(*kept, kGeneration), Number(*kept, kCount));
+               name.empty() ? "created" : "updated", kube::NameOf(*kept), GenerationOf(*kept),
+               CountOf(*kept));
   return absl::OkStatus();
 }
 
@@ -145,8 +144,8 @@ absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
     if (existing.has_value()) {
       KeepTaintTimes(*existing, object);
       if (!SameContent(*existing, object)) changed.push_back(i);
-      consistent = consistent && Number(*existing, kGeneration) == plan.newest &&
-                   Number(*existing, kCount) == static_cast<std::int64_t>(contents.size());
+      consistent = consistent && GenerationOf(*existing) == plan.newest &&
+                   CountOf(*existing) == static_cast<std::int64_t>(contents.size());
       json metadata = existing->at("metadata");
       metadata["ownerReferences"] = object["metadata"]["ownerReferences"];
       metadata.erase("managedFields");

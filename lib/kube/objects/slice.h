@@ -1,6 +1,7 @@
 // A ResourceSlice: devices of a pool, as a driver publishes them.
 //
 //   absl::StatusOr<ResourceSlice> slice = ParseResourceSlice(object);
+//   object["spec"] = RenderSliceSpec(*slice);
 //
 // Thread safety: values and pure functions.
 
@@ -17,6 +18,21 @@
 
 namespace tahoma::kube {
 
+struct Counter {
+  std::string name;
+  std::int64_t value = 0;
+
+  friend bool operator==(const Counter&, const Counter&) = default;
+};
+
+// A set of counters that devices share, or what one of them takes from it.
+struct CounterSet {
+  std::string name;
+  std::vector<Counter> counters;
+
+  friend bool operator==(const CounterSet&, const CounterSet&) = default;
+};
+
 struct ResourceSlice {
   std::string name;
   std::string driver;
@@ -25,8 +41,16 @@ struct ResourceSlice {
   std::int64_t generation = 0;
   std::int64_t slices_in_pool = 1;
   std::vector<Device> devices;
+  std::vector<CounterSet> shared_counters;
+  // Of each device, in their order; empty when they were not read.
+  std::vector<std::vector<CounterSet>> consumes;
 };
 
-absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object);
+// Counters are most of a slice whose devices are parts of each other, and few readers need them.
+enum class SliceCounters : std::uint8_t { kLeaveOut, kRead };
+
+absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object,
+                                                 SliceCounters counters = SliceCounters::kLeaveOut);
+Json RenderSliceSpec(const ResourceSlice& slice);
 
 }  // namespace tahoma::kube

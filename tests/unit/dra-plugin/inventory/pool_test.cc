@@ -46,7 +46,9 @@ std::string Text(const AttributeValue& value) {
 std::map<std::string, std::string> Attributes(const Device& device) {
   std::map<std::string, std::string> out;
   for (const Attribute& attribute : device.attributes) {
-    EXPECT_TRUE(out.emplace(attribute.name, Text(attribute.value)).second) << attribute.name;
+    const auto& [domain, id] = attribute.name;
+    const std::string name = domain == kDriver ? id : fmt::format("{}/{}", domain, id);
+    EXPECT_TRUE(out.emplace(name, Text(attribute.value)).second) << name;
   }
   return out;
 }
@@ -271,7 +273,7 @@ TEST(PoolTest, DevicesComeInTheOrderOfTheirIds) {
 TEST(PoolTest, EveryDeviceIsOurs) {
   for (const auto& [name, device] : ByName(Build(Node("trn2u.48xlarge", true)))) {
     ASSERT_EQ(device.taints.size(), 1u) << name;
-    EXPECT_EQ(device.taints[0], (Taint{"tahoma.dev/managed", "", "NoSchedule"}));
+    EXPECT_EQ(device.taints[0], (Taint{"tahoma.dev/managed", "", TaintEffect::kNoSchedule}));
   }
 }
 
@@ -279,7 +281,7 @@ TEST(PoolTest, ABrokenChipTaintsItselfItsCoresAndTheNode) {
   wire::Inventory inventory = Node("trn2u.48xlarge", true);
   inventory.chips[3].healthy = false;
   inventory.chips[3].reason = "hbm-uncorrectable";
-  const Taint expected = {"tahoma.dev/unhealthy", "hbm-uncorrectable", "NoExecute"};
+  const Taint expected = {"tahoma.dev/unhealthy", "hbm-uncorrectable", TaintEffect::kNoExecute};
   int tainted = 0;
   for (const auto& [name, device] : ByName(Build(inventory))) {
     const hw::DeviceName parsed = *hw::ParseDeviceName(name);
@@ -304,7 +306,8 @@ TEST(PoolTest, ABrokenLinkIsAnAttributeAndNoTaint) {
 
 TEST(PoolTest, ALostNodeTaintsEverything) {
   for (const auto& [name, device] : ByName(Build(Node("trn2.48xlarge"), {.node_lost = true}))) {
-    EXPECT_EQ(device.taints.at(1), (Taint{"tahoma.dev/unhealthy", "node-lost", "NoExecute"}));
+    EXPECT_EQ(device.taints.at(1),
+              (Taint{"tahoma.dev/unhealthy", "node-lost", TaintEffect::kNoExecute}));
   }
 }
 

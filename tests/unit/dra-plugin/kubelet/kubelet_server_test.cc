@@ -286,11 +286,12 @@ TEST_F(KubeletServerTest, TheLockIsHeldAcrossProcessesToo) {
 
 TEST(HealthOfTest, ATaintedDeviceIsUnhealthy) {
   Pool pool;
-  pool.groups.push_back(
-      {Device{.name = "a", .attributes = {}}, Device{.name = "b", .attributes = {}}});
-  pool.groups[0][0].taints = {{"tahoma.dev/managed", "", "NoSchedule"}};
-  pool.groups[0][1].taints = {{"tahoma.dev/managed", "", "NoSchedule"},
-                              {"tahoma.dev/unhealthy", "node-lost", "NoExecute"}};
+  pool.groups.emplace_back(2);
+  pool.groups[0][0].name = "a";
+  pool.groups[0][1].name = "b";
+  pool.groups[0][0].taints = {{"tahoma.dev/managed", "", TaintEffect::kNoSchedule}};
+  pool.groups[0][1].taints = {{"tahoma.dev/managed", "", TaintEffect::kNoSchedule},
+                              {"tahoma.dev/unhealthy", "node-lost", TaintEffect::kNoExecute}};
   const std::vector<DeviceHealth> expected = {
       {.pool = "n", .device = "a"},
       {.pool = "n", .device = "b", .healthy = false, .message = "node-lost"}};

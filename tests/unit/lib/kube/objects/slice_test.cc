@@ -48,6 +48,30 @@ TEST(ResourceSliceTest, ReadsThePoolAndItsDevices) {
   EXPECT_EQ(device.Find("other.com", "index"), nullptr);
 }
 
+TEST(ResourceSliceTest, WhatIsWrittenIsWhatWasRead) {
+  json object = SliceObject();
+  json& device = object["spec"]["devices"][0];
+  device["attributes"].erase("list");
+  device["capacity"]["cores"]["value"] = "8";
+  device["consumesCounters"] =
+      json::parse(R"([{"counterSet": "node", "counters": {"chip-0": {"value": "8"}}}])");
+  EXPECT_TRUE(ParseResourceSlice(object)->consumes.empty()) << "not asked for";
+  const auto devices = ParseResourceSlice(object, SliceCounters::kRead);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->consumes.at(0), (std::vector<CounterSet>{{"node", {{"chip-0", 8}}}}));
+  EXPECT_EQ(RenderSliceSpec(*devices), object["spec"]);
+
+  object["spec"].erase("devices");
+  object["spec"]["sharedCounters"] = json::parse(
+      R"([{"name": "node", "counters": {"chip-0": {"value": "8"}, "chip-1": {"value": "8"}}}])");
+  const auto counters = ParseResourceSlice(object, SliceCounters::kRead);
+  ASSERT_TRUE(counters.ok()) << counters.status();
+  EXPECT_EQ(RenderSliceSpec(*counters), object["spec"]);
+  object["spec"]["sharedCounters"][0]["counters"]["chip-1"]["value"] = "8Gi";
+  EXPECT_EQ(Message(ParseResourceSlice(object, SliceCounters::kRead).status()),
+            "slice s: spec.sharedCounters[0].counters.chip-1.value: must be a whole number");
+}
+
 TEST(ResourceSliceTest, WhatCannotBeReadSaysWhereItIs) {
   json object = SliceObject();
   object["spec"]["devices"][0]["attributes"]["index"]["int"] = "3";
