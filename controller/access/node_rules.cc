@@ -1,6 +1,7 @@
 #include "controller/access/node_rules.h"
 
 #include "lib/base/json.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller {
 namespace {
@@ -24,14 +25,6 @@ class Empty final : public NodeView {
 
 std::optional<std::string_view> Unless(bool right, std::string_view why) {
   return right ? std::nullopt : std::optional(why);
-}
-
-std::string_view TextOf(const Json& object, std::string_view section, std::string_view member) {
-  const Json* const found = FindMember(object, section);
-  const Json* const value = found == nullptr ? nullptr : FindMember(*found, member);
-  return value != nullptr && value->is_string()
-             ? std::string_view(value->get_ref<const std::string&>())
-             : std::string_view();
 }
 
 // A collection of what is on the node: only by a field selector that says so.
@@ -94,11 +87,11 @@ std::optional<std::string_view> WrongForNode(std::string_view node, const Attrib
 std::optional<std::string_view> WrongBodyForNode(std::string_view node, const Attributes& wanted,
                                                  const Json& body) {
   if (wanted.resource == "nodes" || wanted.resource == "leases") {
-    return Unless(TextOf(body, "metadata", "name") == node || wanted.verb == "patch",
+    return Unless(kube::NameOf(body) == node || wanted.verb == "patch",
                   "a node makes only objects of its own name");
   }
   if (wanted.resource == "resourceslices") {
-    return Unless(TextOf(body, "spec", "nodeName") == node,
+    return Unless(kube::StringAt(body, {"spec", "nodeName"}) == node,
                   "the ResourceSlice's spec.nodeName is not this node");
   }
   return std::nullopt;
