@@ -11,22 +11,22 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/answer.h"
+#include "lib/kube/objects/claim.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
 constexpr char kPodClaimName[] = "resource.kubernetes.io/pod-claim-name";
-constexpr char kDeleteProtection[] = "resource.kubernetes.io/delete-protection";
-constexpr char kMergePatch[] = "application/strategic-merge-patch+json";
 
-std::string NamespaceOf(const Json& object) { return TextAt(object, {"metadata", "namespace"}); }
+using kube::kClaimFinalizer;
+using kube::UidOf;
 
-std::string UidOf(const Json& object) { return TextAt(object, {"metadata", "uid"}); }
+std::string NamespaceOf(const Json& object) { return std::string(kube::NamespaceOf(object)); }
 
 // Whether one of `references` is to the pod.
 bool HasReferenceTo(const Json& pod, const Json& references) {
   return std::any_of(references.begin(), references.end(), [&](const Json& reference) {
-    return TextAt(reference, {"uid"}) == UidOf(pod);
+    return kube::StringAt(reference, {"uid"}) == UidOf(pod);
   });
 }
 
@@ -80,7 +80,7 @@ Json ClaimFor(const Json& pod, const Json& entry, const Json& claim_template) {
 
 std::optional<std::string> Controllers::ExistingClaim(const Json& pod,
                                                       const std::string& name) const {
-  for (const auto& key : index_.ClaimsOf(UidOf(pod))) {
+  for (const auto& key : index_.ClaimsOf(std::string(UidOf(pod)))) {
     const ObjectPtr claim = objects_.Get(kClaimResource, key);
     if (claim == nullptr || IsBeingDeleted(*claim->body)) continue;
     if (TextAt(*claim->body, {"metadata", "annotations", kPodClaimName}) != name) continue;
@@ -125,9 +125,9 @@ void Controllers::FindClaims(PodClaims& of) const {
     of.entries.push_back(name);
     Json claim = ClaimFor(pod, entry, *claim_template->body);
     if (options_.protect_claims) {
-      claim["metadata"]["finalizers"] = Json::array({kDeleteProtection});
+      claim["metadata"]["finalizers"] = Json::array({kClaimFinalizer});
     }
-    of.requests.push_back(RequestOf("POST", PathOf(kClaimResource, space + "/"), std::move(claim)));
+    of.requests.push_back(kube::CreateRequest(kube::kResourceClaims, space, std::move(claim)));
   }
 }
 
@@ -162,10 +162,9 @@ void Controllers::TellPods(std::vector<PodClaims>& pods) {
     if (of.statuses.empty()) continue;
     Json patch = {{"metadata", {{"uid", UidOf(*of.pod->body)}}},
                   {"status", {{"resourceClaimStatuses", std::move(of.statuses)}}}};
-    requests.push_back(RequestOf(
-        "PATCH",
-        PathOf(kPodResource, of.pod->key, "status") + "?fieldManager=ResourceClaimController",
-        std::move(patch), kMergePatch));
+    requests.push_back(kube::PatchRequest(
+        kube::kPods, NamesOf(of.pod->key), kube::PatchType::kStrategicMerge, std::move(patch),
+        {.field_manager = "ResourceClaimController", .subresource = "status"}));
     told.push_back(&of);
   }
   const auto answers = api_.SendAll(requests);
@@ -208,7 +207,7 @@ Outcome Controllers::ReserveFor(const Json& pod) {
     Json claim = *current->body;
     claim["status"]["reservedFor"].push_back(
         {{"resource", "pods"}, {"name", TextAt(pod, {"metadata", "name"})}, {"uid", UidOf(pod)}});
-    if (Send("PUT", PathOf(kClaimResource, key, "status"), claim) == Outcome::kRetry) {
+    if (Send(Update({kClaimResource, key}, std::move(claim), "status")) == Outcome::kRetry) {
       return Outcome::kRetry;
     }
   }
@@ -216,15 +215,15 @@ Outcome Controllers::ReserveFor(const Json& pod) {
 }
 
 Outcome Controllers::WriteClaim(const std::string& key, Json claim, bool deallocate) {
-  if (!deallocate) return Send("PUT", PathOf(kClaimResource, key, "status"), std::move(claim));
+  if (!deallocate) return Send(Update({kClaimResource, key}, std::move(claim), "status"));
   claim["status"].erase("allocation");
   claim["status"].erase("devices");
-  const auto written = kube::ObjectOf(
-      api_.Send(RequestOf("PUT", PathOf(kClaimResource, key, "status"), std::move(claim))));
+  const auto written =
+      kube::ObjectOf(api_.Send(Update({kClaimResource, key}, std::move(claim), "status")));
   if (!written.ok() || !(*written)->is_object()) return Outcome::kRetry;
   Json released = **written;
-  DropFinalizer(released, kDeleteProtection);
-  return Send("PUT", PathOf(kClaimResource, key), std::move(released));
+  DropFinalizer(released, kClaimFinalizer);
+  return Send(Update({kClaimResource, key}, std::move(released)));
 }
 
 Outcome Controllers::KeepReservations(const std::string& claim_key) {
@@ -246,7 +245,7 @@ Outcome Controllers::KeepReservations(const std::string& claim_key) {
     if (!IsFinished(*pod->body) && !never_ran) valid.push_back(user);
   }
   const bool removed = valid.size() < users.size();
-  const bool is_protected = HasFinalizer(known, kDeleteProtection);
+  const bool is_protected = HasFinalizer(known, kClaimFinalizer);
   if (removed || (valid.empty() && IsBeingDeleted(known) && is_protected)) {
     const bool deallocate = valid.empty() && is_protected;
     Json claim = known;

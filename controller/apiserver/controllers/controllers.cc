@@ -33,15 +33,10 @@ bool IsFinished(const Json& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
-bool IsBeingDeleted(const Json& object) {
-  return ValueAt(object, {"metadata", "deletionTimestamp"}).is_string();
-}
-
-bool HasFinalizer(const Json& object, std::string_view finalizer) {
-  for (const Json& one : ValueAt(object, {"metadata", "finalizers"})) {
-    if (one.is_string() && one.get_ref<const std::string&>() == finalizer) return true;
-  }
-  return false;
+kube::ObjectKey NamesOf(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return {"", std::string(key)};
+  return {std::string(key.substr(0, slash)), std::string(key.substr(slash + 1))};
 }
 
 bool WaitsForDependents(const Json& object) {
@@ -304,36 +299,19 @@ int Controllers::Step(WallTime now, int limit) {
   return done;
 }
 
-std::string Controllers::PathOf(const ResourceName& resource, std::string_view key,
-                                std::string_view subresource) const {
+kube::Resource Controllers::Served(const ResourceName& resource) const {
   const auto kinds = kinds_();
   const Kind* kind = kinds->FindStorage(resource.group, resource.plural);
-  if (kind == nullptr) return "";
-  std::string path = kind->group.empty() ? fmt::format("/api/{}", kind->version)
-                                         : fmt::format("/apis/{}/{}", kind->group, kind->version);
-  const auto slash = key.find('/');
-  if (slash != std::string_view::npos && slash > 0) {
-    path += fmt::format("/namespaces/{}", key.substr(0, slash));
-  }
-  path += "/" + kind->plural;
-  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
-  if (!name.empty()) path += fmt::format("/{}", name);
-  if (!subresource.empty()) path += fmt::format("/{}", subresource);
-  return path;
+  if (kind == nullptr) return {.group = resource.group, .version = "", .plural = resource.plural};
+  return {.group = kind->group,
+          .version = kind->version,
+          .plural = kind->plural,
+          .namespaced = kind->namespaced};
 }
 
-kube::Request Controllers::RequestOf(const char* method, std::string target, Json body,
-                                     const char* content_type) {
-  ShareJson(body);
-  return {.method = method,
-          .target = std::move(target),
-          .headers = {{"Content-Type", content_type}},
-          .parsed = body.is_null() ? nullptr : std::make_shared<const Json>(std::move(body))};
-}
-
-Outcome Controllers::Send(const char* method, std::string target, Json body,
-                          const char* content_type) {
-  return OutcomeOf(api_.Send(RequestOf(method, std::move(target), std::move(body), content_type)));
+kube::Request Controllers::Update(const ObjectId& id, Json object, const char* subresource) const {
+  return kube::UpdateRequest(Served(id.resource), NamesOf(id.key), std::move(object),
+                             {.subresource = subresource});
 }
 
 Outcome Controllers::OutcomeOf(const absl::StatusOr<kube::Response>& answer) {
@@ -344,12 +322,10 @@ Outcome Controllers::OutcomeOf(const absl::StatusOr<kube::Response>& answer) {
 
 Outcome Controllers::Delete(const ObjectId& id, const Json& object, const char* propagation,
                             std::optional<int> grace) {
-  Json options = {{"kind", "DeleteOptions"},
-                  {"apiVersion", "v1"},
-                  {"propagationPolicy", propagation},
-                  {"preconditions", {{"uid", TextAt(object, {"metadata", "uid"})}}}};
-  if (grace) options["gracePeriodSeconds"] = *grace;
-  return Send("DELETE", PathOf(id.resource, id.key), options);
+  return Send(kube::DeleteRequest(Served(id.resource), NamesOf(id.key),
+                                  {.uid = std::string(kube::UidOf(object)),
+                                   .grace_period_seconds = grace,
+                                   .propagation_policy = propagation}));
 }
 
 }  // namespace tahoma::controller::apiserver

@@ -30,6 +30,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
+#include "lib/kube/requests.h"
+#include "lib/kube/resource.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller::apiserver {
@@ -128,14 +130,12 @@ class Controllers {
                              const std::vector<ObjectId>& dependents);
   bool AnyHoldsUp(const std::vector<ObjectId>& dependents, const std::string& owner_uid);
 
-  std::string PathOf(const ResourceName& resource, std::string_view key,
-                     std::string_view subresource = "") const;
-  static kube::Request RequestOf(const char* method, std::string target, Json body,
-                                 const char* content_type = "application/json");
+  // A kind that is not served has no version, so that nothing is found there.
+  kube::Resource Served(const ResourceName& resource) const;
   // kDone for 2xx and 404; kRetry otherwise.
   static Outcome OutcomeOf(const absl::StatusOr<kube::Response>& answer);
-  Outcome Send(const char* method, std::string target, Json body,
-               const char* content_type = "application/json");
+  Outcome Send(const kube::Request& request) { return OutcomeOf(api_.Send(request)); }
+  kube::Request Update(const ObjectId& id, Json object, const char* subresource = "") const;
   Outcome Delete(const ObjectId& id, const Json& object, const char* propagation,
                  std::optional<int> grace = {});
 

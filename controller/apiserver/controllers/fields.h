@@ -12,8 +12,12 @@
 #include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/json_fwd.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
+
+using kube::HasFinalizer;
+using kube::IsBeingDeleted;
 
 inline const ResourceName kPodResource = {"", "pods"};
 inline const ResourceName kNodeResource = {"", "nodes"};
@@ -28,6 +32,9 @@ inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
 inline constexpr std::string_view kOrphanFinalizer = "orphan";
 inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 
+// The namespace and name of an object of the store, whose key is "namespace/name" or a name.
+kube::ObjectKey NamesOf(std::string_view key);
+
 // A pool of devices, over all drivers.
 inline std::string PoolKey(const std::string& driver, const std::string& pool) {
   return driver + "/" + pool;
@@ -38,8 +45,6 @@ bool HasEvictingDevice(const Json& slice);
 
 // Succeeded or Failed: the pod will run no more.
 bool IsFinished(const Json& pod);
-bool IsBeingDeleted(const Json& object);
-bool HasFinalizer(const Json& object, std::string_view finalizer);
 // Whether it is being deleted in the foreground: it goes after its dependents.
 bool WaitsForDependents(const Json& object);
 void DropFinalizer(Json& object, std::string_view finalizer);

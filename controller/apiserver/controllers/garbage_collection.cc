@@ -56,7 +56,7 @@ Outcome Controllers::Collect(const ObjectId& id) {
   Json object = *current->body;
   if (!solid.empty()) {
     object["metadata"]["ownerReferences"] = std::move(solid);
-    return Send("PUT", PathOf(id.resource, id.key), object);
+    return Send(Update(id, std::move(object)));
   }
   const auto dependents = index_.DependentsOf(TextAt(object, {"metadata", "uid"}));
   if (awaited && !dependents.empty()) return DeleteInForeground(id, std::move(object), dependents);
@@ -79,7 +79,7 @@ Outcome Controllers::DropOwner(const ObjectId& dependent, const std::string& own
   } else {
     object["metadata"]["ownerReferences"] = std::move(kept);
   }
-  return Send("PUT", PathOf(dependent.resource, dependent.key), object);
+  return Send(Update(dependent, std::move(object)));
 }
 
 // A circle of owners that all wait would wait for ever: what waits for a dependent that waits
@@ -94,7 +94,7 @@ Outcome Controllers::DeleteInForeground(const ObjectId& id, Json object,
     for (Json& owner : object["metadata"]["ownerReferences"]) {
       if (owner.contains("blockOwnerDeletion")) owner["blockOwnerDeletion"] = false;
     }
-    const Outcome outcome = Send("PUT", PathOf(id.resource, id.key), object);
+    const Outcome outcome = Send(Update(id, object));
     if (outcome == Outcome::kRetry) return outcome;
   }
   return Delete(id, object, "Foreground");
@@ -119,7 +119,7 @@ Outcome Controllers::Release(const ObjectId& id) {
   } else {
     return Outcome::kDone;
   }
-  return Send("PUT", PathOf(id.resource, id.key), object);
+  return Send(Update(id, std::move(object)));
 }
 
 // Has the dependents deleted; whether one of them has still to go before its owner may.
@@ -165,7 +165,7 @@ Outcome Controllers::EmptyNamespace(const std::string& name, WallTime now) {
   }
   if (others.size() == SizeAt(object, {"spec", "finalizers"})) return Outcome::kDone;
   object["spec"]["finalizers"] = std::move(others);
-  return Send("PUT", PathOf(kNamespaceResource, name, "finalize"), object);
+  return Send(Update({kNamespaceResource, name}, std::move(object), "finalize"));
 }
 
 Outcome Controllers::WatchNode(const std::string& name, WallTime now) {
@@ -189,8 +189,9 @@ Outcome Controllers::WatchNode(const std::string& name, WallTime now) {
                           {"lastTransitionTime", FormatTime(now)}});
   }
   if (conditions.empty()) return Outcome::kDone;
-  return Send("PATCH", PathOf(kNodeResource, name, "status"),
-              {{"status", {{"conditions", conditions}}}}, "application/strategic-merge-patch+json");
+  return Send(kube::PatchRequest(kube::kNodes, {"", name}, kube::PatchType::kStrategicMerge,
+                                 {{"status", {{"conditions", std::move(conditions)}}}},
+                                 {.subresource = "status"}));
 }
 
 Outcome Controllers::RemoveLostPod(const std::string& pod_key, WallTime) {

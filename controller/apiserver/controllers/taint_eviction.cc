@@ -166,10 +166,10 @@ Outcome Controllers::Evict(const Json& pod, WallTime now) {
                           {"reason", "DeletionByDeviceTaintManager"},
                           {"message", "Device Taint manager: deleting due to NoExecute taint"},
                           {"lastTransitionTime", FormatTime(now)}};
-  const Outcome told =
-      Send("PATCH", PathOf(kPodResource, key, "status"),
-           {{"metadata", {{"uid", uid}}}, {"status", {{"conditions", Json::array({condition})}}}},
-           "application/strategic-merge-patch+json");
+  const Outcome told = Send(kube::PatchRequest(
+      kube::kPods, {space, name}, kube::PatchType::kStrategicMerge,
+      {{"metadata", {{"uid", uid}}}, {"status", {{"conditions", Json::array({condition})}}}},
+      {.subresource = "status"}));
   if (told == Outcome::kRetry ||
       Delete({kPodResource, key}, pod, "Background") == Outcome::kRetry) {
     return Outcome::kRetry;
@@ -186,7 +186,7 @@ Outcome Controllers::Evict(const Json& pod, WallTime now) {
       {"lastTimestamp", FormatTime(now)},
       {"count", 1}};
   // An event that is lost is no reason to evict again.
-  (void)Send("POST", PathOf({"", "events"}, space + "/"), event);
+  (void)Send(kube::CreateRequest(kube::kEvents, space, event));
   return Outcome::kDone;
 }
 
