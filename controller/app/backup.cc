@@ -12,6 +12,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller {
 namespace {
@@ -34,9 +35,8 @@ std::string HexOf(const Sha256Digest& digest) {
 
 std::string_view NameOf(Keyspace keyspace) { return keyspace == Keyspace::kApi ? "api" : "ledger"; }
 
-std::string TextOf(const Json& json, std::string_view name) {
-  const auto found = json.find(std::string(name));
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+std::string TextOf(const Json& line, std::string_view name) {
+  return std::string(kube::StringAt(line, {name}));
 }
 
 absl::Status CheckHead(const Json& line) {

@@ -7,11 +7,13 @@
 
 #include "controller/apiserver/merge/apply_fields.h"
 #include "controller/apiserver/merge/field_text.h"
+#include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/schema/json_text.h"
 #include "lib/base/json.h"
 #include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -39,21 +41,6 @@ struct ManagerEntry {
 
 using Managers = std::map<ManagerKey, ManagerEntry>;
 
-const Json& At(const Json& object, std::string_view name) {
-  static const Json kNull;
-  const Json* found = FindMember(object, name);
-  return found != nullptr ? *found : kNull;
-}
-
-std::string_view View(const Json& object, std::string_view name) {
-  const Json& value = At(object, name);
-  return value.is_string() ? std::string_view(value.get_ref<const std::string&>()) : "";
-}
-
-std::string Text(const Json& object, std::string_view name) {
-  return std::string(View(object, name));
-}
-
 // The same, of an entry that stays where it is.
 struct ManagerView {
   bool is_update = false;
@@ -65,9 +52,10 @@ struct ManagerView {
 };
 
 ManagerView ViewOf(const Json& entry) {
-  const bool is_update = View(entry, "operation") != "Apply";
-  return {is_update, View(entry, "manager"),
-          is_update ? View(entry, "apiVersion") : std::string_view(), View(entry, "subresource")};
+  const bool is_update = kube::StringAt(entry, {"operation"}) != "Apply";
+  return {is_update, kube::StringAt(entry, {"manager"}),
+          is_update ? kube::StringAt(entry, {"apiVersion"}) : std::string_view(),
+          kube::StringAt(entry, {"subresource"})};
 }
 
 ManagerKey KeyOf(const Json& entry) {
@@ -80,9 +68,9 @@ Managers Decode(const Json& list) {
   Managers managers;
   if (!list.is_array()) return managers;
   for (const Json& one : list) {
-    ManagerEntry entry{.fields = FieldsIn(At(one, "fieldsV1")),
-                       .api_version = Text(one, "apiVersion"),
-                       .time = Text(one, "time")};
+    ManagerEntry entry{.fields = FieldsIn(ValueAt(one, {"fieldsV1"})),
+                       .api_version = TextAt(one, "apiVersion"),
+                       .time = TextAt(one, "time")};
     if (!entry.fields.empty()) managers[KeyOf(one)] = std::move(entry);
   }
   return managers;
@@ -94,7 +82,7 @@ void SortManagers(Json& list) {
   std::vector<std::pair<Order, std::size_t>> order;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const ManagerView view = ViewOf(list[i]);
-    order.emplace_back(Order(view.is_update, View(list[i], "time"), view), i);
+    order.emplace_back(Order(view.is_update, kube::StringAt(list[i], {"time"}), view), i);
   }
   if (std::is_sorted(order.begin(), order.end())) return;
   std::sort(order.begin(), order.end());
@@ -247,7 +235,7 @@ std::vector<Cause> CausesOf(const std::vector<Conflict>& conflicts) {
 // Fields that kubectl's client-side apply set last and that nobody changed since: kubectl may take
 // them over without a conflict when it moves to server-side apply.
 FieldSet LastAppliedFields(const Kind& kind, const Json& live) {
-  const std::string text = Text(At(At(live, "metadata"), "annotations"), kLastApplied);
+  const std::string text = TextAt(live, {"metadata", "annotations", kLastApplied});
   const absl::StatusOr<JsonText> read = ReadJson(text);
   if (!read.ok() || !read->value->is_object()) return {};
   const Json& last = *read->value;
@@ -299,7 +287,7 @@ Json Configuration(const Kind& kind, const Json& applied, const ApplyOptions& op
   if (options.subresource.empty() && kind.has_status) config.erase("status");
   if (options.subresource == "status") {
     Json only = {{"apiVersion", kind.api_version()}, {"kind", kind.kind}};
-    if (config.contains("metadata")) only["metadata"]["name"] = Text(config["metadata"], "name");
+    if (config.contains("metadata")) only["metadata"]["name"] = TextAt(config["metadata"], "name");
     if (config.contains("status")) only["status"] = config["status"];
     config = std::move(only);
   }
@@ -325,7 +313,7 @@ void FoldOldUpdates(const Kind& kind, Managers& managers) {
 // The owners an update starts from: the request may replace the list, or reset it by `[]` or
 // `[{}]`; without one it is the live object's. Taken out of `new_object`.
 Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOptions& options) {
-  const Json& of_old = At(At(old_object, "metadata"), "managedFields");
+  const Json& of_old = ValueAt(old_object, {"metadata", "managedFields"});
   CompactFields(new_object);
   Json of_new = std::move(new_object["metadata"]["managedFields"]);
   if (of_new.is_array() && of_new == of_old) return of_new;
@@ -360,13 +348,13 @@ Json PruneUnwanted(const Kind& kind, const Json& merged, const FieldSet& last,
 
 absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Json& applied,
                                    const ApplyOptions& options) {
-  if (At(At(applied, "metadata"), "managedFields").is_array()) {
+  if (ValueAt(applied, {"metadata", "managedFields"}).is_array()) {
     return InvalidArgument("metadata.managedFields must be nil");
   }
   TAHOMA_RETURN_IF_ERROR(CheckKeys(*kind.schema, applied, "", 0));
   const Json config = Configuration(kind, applied, options);
   const Json base = Comparable(live);
-  Managers managers = Decode(At(At(live, "metadata"), "managedFields"));
+  Managers managers = Decode(ValueAt(live, {"metadata", "managedFields"}));
   if (live.is_object() && managers.empty()) {
     managers[{true, "before-first-apply", kind.api_version(), {}}] = {
         FieldsOf(*kind.schema, base), kind.api_version(), options.time};
@@ -396,7 +384,7 @@ absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Jso
   }
   if (object == base && mine.fields == last) mine.time = last_time;
   for (const char* name : {"resourceVersion", "generation"}) {
-    if (const Json& value = At(At(live, "metadata"), name); !value.is_null()) {
+    if (const Json& value = ValueAt(live, {"metadata", name}); !value.is_null()) {
       object["metadata"][name] = value;
     }
   }
@@ -440,7 +428,7 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   const ManagerView writer{true, self.manager, self.api_version, self.subresource};
   Json touched = Json::array();
   for (auto at = list.begin(); at != list.end();) {
-    const Json& fields = At(*at, "fieldsV1");
+    const Json& fields = ValueAt(*at, {"fieldsV1"});
     const bool stays = list.size() + touched.size() < kMaxUpdateManagers &&
                        !HasAnyOf(fields, written) && !HasAnyOf(fields, changed.removed) &&
                        ViewOf(*at) != writer;

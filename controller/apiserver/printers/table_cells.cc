@@ -9,52 +9,34 @@
 #include "controller/apiserver/printers/table.h"
 #include "controller/apiserver/schema/fields.h"
 #include "lib/base/json.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
 using Cells = std::vector<Json>;
 
-std::string Text(const Json& object, std::initializer_list<std::string_view> path,
-                 std::string_view otherwise = "") {
-  const Json& value = ValueAt(object, path);
-  if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-    return std::string(otherwise);
-  }
-  return value.get<std::string>();
-}
-
-std::int64_t Number(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json& value = ValueAt(object, path);
-  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
-}
-
-std::size_t Count(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json& value = ValueAt(object, path);
-  return value.is_array() || value.is_object() ? value.size() : 0;
-}
-
-std::string Name(const Json& object) { return Text(object, {"metadata", "name"}); }
+std::string Name(const Json& object) { return TextAt(object, {"metadata", "name"}); }
 std::string Age(const Json& object, WallTime now) {
   return AgeOf(ValueAt(object, {"metadata", "creationTimestamp"}), now);
 }
 
 // "Init:1/2", "Init:Error", or empty when all init containers are through.
 std::string InitStatus(const Json& pod) {
-  const std::size_t total = Count(pod, {"spec", "initContainers"});
+  const std::size_t total = SizeAt(pod, {"spec", "initContainers"});
   std::size_t index = 0;
   for (const Json& status : ValueAt(pod, {"status", "initContainerStatuses"})) {
     const Json& ended = ValueAt(status, {"state", "terminated"});
     const bool is_sidecar = ValueAt(status, {"started"}) == true && ended.is_null();
-    if (is_sidecar || (ended.is_object() && Number(ended, {"exitCode"}) == 0)) {
+    if (is_sidecar || (ended.is_object() && kube::IntAt(ended, {"exitCode"}) == 0)) {
       ++index;
       continue;
     }
     if (ended.is_object()) {
-      return "Init:" +
-             Text(ended, {"reason"}, fmt::format("ExitCode:{}", Number(ended, {"exitCode"})));
+      return "Init:" + TextOr(ended, {"reason"},
+                              fmt::format("ExitCode:{}", kube::IntAt(ended, {"exitCode"})));
     }
-    const std::string waiting = Text(status, {"state", "waiting", "reason"});
+    const std::string waiting = TextAt(status, {"state", "waiting", "reason"});
     if (!waiting.empty() && waiting != "PodInitializing") return "Init:" + waiting;
     return fmt::format("Init:{}/{}", index, total);
   }
@@ -67,20 +49,20 @@ std::string ContainerReason(const Json& pod, std::string fallback) {
   const Json& statuses = ValueAt(pod, {"status", "containerStatuses"});
   for (auto it = statuses.rbegin(); statuses.is_array() && it != statuses.rend(); ++it) {
     const Json& ended = ValueAt(*it, {"state", "terminated"});
-    if (const std::string waiting = Text(*it, {"state", "waiting", "reason"}); !waiting.empty()) {
+    if (const std::string waiting = TextAt(*it, {"state", "waiting", "reason"}); !waiting.empty()) {
       fallback = waiting;
     } else if (ended.is_object()) {
-      const std::int64_t signal = Number(ended, {"signal"});
-      fallback = Text(ended, {"reason"},
-                      signal != 0 ? fmt::format("Signal:{}", signal)
-                                  : fmt::format("ExitCode:{}", Number(ended, {"exitCode"})));
+      const std::int64_t signal = kube::IntAt(ended, {"signal"});
+      fallback = TextOr(ended, {"reason"},
+                        signal != 0 ? fmt::format("Signal:{}", signal)
+                                    : fmt::format("ExitCode:{}", kube::IntAt(ended, {"exitCode"})));
     } else if (ValueAt(*it, {"ready"}) == true && ValueAt(*it, {"state", "running"}).is_object()) {
       running = true;
     }
   }
   if (fallback != "Completed" || !running) return fallback;
   for (const Json& condition : ValueAt(pod, {"status", "conditions"})) {
-    if (Text(condition, {"type"}) == "Ready" && Text(condition, {"status"}) == "True") {
+    if (TextAt(condition, {"type"}) == "Ready" && TextAt(condition, {"status"}) == "True") {
       return "Running";
     }
   }
@@ -88,18 +70,18 @@ std::string ContainerReason(const Json& pod, std::string fallback) {
 }
 
 std::string PodStatus(const Json& pod) {
-  std::string reason = Text(pod, {"status", "reason"}, Text(pod, {"status", "phase"}));
+  std::string reason = TextOr(pod, {"status", "reason"}, TextAt(pod, {"status", "phase"}));
   for (const Json& condition : ValueAt(pod, {"status", "conditions"})) {
-    if (Text(condition, {"type"}) == "PodScheduled" &&
-        Text(condition, {"reason"}) == "SchedulingGated") {
+    if (TextAt(condition, {"type"}) == "PodScheduled" &&
+        TextAt(condition, {"reason"}) == "SchedulingGated") {
       reason = "SchedulingGated";
     }
   }
   const std::string init = InitStatus(pod);
   reason = init.empty() ? ContainerReason(pod, reason) : init;
-  const std::string phase = Text(pod, {"status", "phase"});
+  const std::string phase = TextAt(pod, {"status", "phase"});
   if (ValueAt(pod, {"metadata", "deletionTimestamp"}).is_string()) {
-    if (Text(pod, {"status", "reason"}) == "NodeLost") return "Unknown";
+    if (TextAt(pod, {"status", "reason"}) == "NodeLost") return "Unknown";
     if (phase != "Succeeded" && phase != "Failed") return "Terminating";
   }
   return reason;
@@ -110,21 +92,21 @@ std::string Restarts(const Json& pod, WallTime now) {
   std::int64_t total = 0;
   std::string last;  // RFC 3339 in UTC compares as text
   for (const Json& status : ValueAt(pod, {"status", "containerStatuses"})) {
-    total += Number(status, {"restartCount"});
-    last = std::max(last, Text(status, {"lastState", "terminated", "finishedAt"}));
+    total += kube::IntAt(status, {"restartCount"});
+    last = std::max(last, TextAt(status, {"lastState", "terminated", "finishedAt"}));
   }
   if (total == 0 || last.empty()) return std::to_string(total);
   return fmt::format("{} ({} ago)", total, AgeOf(last, now));
 }
 
 std::string ReadinessGates(const Json& pod) {
-  const std::size_t total = Count(pod, {"spec", "readinessGates"});
+  const std::size_t total = SizeAt(pod, {"spec", "readinessGates"});
   if (total == 0) return "<none>";
   std::size_t passed = 0;
   for (const Json& gate : ValueAt(pod, {"spec", "readinessGates"})) {
     for (const Json& condition : ValueAt(pod, {"status", "conditions"})) {
       if (ValueAt(condition, {"type"}) != ValueAt(gate, {"conditionType"})) continue;
-      if (Text(condition, {"status"}) == "True") ++passed;
+      if (TextAt(condition, {"status"}) == "True") ++passed;
     }
   }
   return fmt::format("{}/{}", passed, total);
@@ -137,21 +119,21 @@ Cells PodCells(const Json& pod, WallTime now) {
       ++ready;
   }
   return {Name(pod),
-          fmt::format("{}/{}", ready, Count(pod, {"spec", "containers"})),
+          fmt::format("{}/{}", ready, SizeAt(pod, {"spec", "containers"})),
           PodStatus(pod),
           Restarts(pod, now),
           Age(pod, now),
-          Text(pod, {"status", "podIP"}, "<none>"),
-          Text(pod, {"spec", "nodeName"}, "<none>"),
-          Text(pod, {"status", "nominatedNodeName"}, "<none>"),
+          TextOr(pod, {"status", "podIP"}, "<none>"),
+          TextOr(pod, {"spec", "nodeName"}, "<none>"),
+          TextOr(pod, {"status", "nominatedNodeName"}, "<none>"),
           ReadinessGates(pod)};
 }
 
 std::string NodeStatus(const Json& node) {
   std::string status = "Unknown";
   for (const Json& condition : ValueAt(node, {"status", "conditions"})) {
-    if (Text(condition, {"type"}) != "Ready") continue;
-    status = Text(condition, {"status"}) == "True" ? "Ready" : "NotReady";
+    if (TextAt(condition, {"type"}) != "Ready") continue;
+    status = TextAt(condition, {"status"}) == "True" ? "Ready" : "NotReady";
   }
   if (ValueAt(node, {"spec", "unschedulable"}) == true) status += ",SchedulingDisabled";
   return status;
@@ -173,7 +155,7 @@ std::string NodeRoles(const Json& node) {
 
 std::string NodeAddress(const Json& node, std::string_view type) {
   for (const Json& address : ValueAt(node, {"status", "addresses"})) {
-    if (Text(address, {"type"}) == type) return Text(address, {"address"}, "<none>");
+    if (TextAt(address, {"type"}) == type) return TextOr(address, {"address"}, "<none>");
   }
   return "<none>";
 }
@@ -183,12 +165,12 @@ Cells NodeCells(const Json& node, WallTime now) {
           NodeStatus(node),
           NodeRoles(node),
           Age(node, now),
-          Text(node, {"status", "nodeInfo", "kubeletVersion"}),
+          TextAt(node, {"status", "nodeInfo", "kubeletVersion"}),
           NodeAddress(node, "InternalIP"),
           NodeAddress(node, "ExternalIP"),
-          Text(node, {"status", "nodeInfo", "osImage"}, "<unknown>"),
-          Text(node, {"status", "nodeInfo", "kernelVersion"}, "<unknown>"),
-          Text(node, {"status", "nodeInfo", "containerRuntimeVersion"}, "<unknown>")};
+          TextOr(node, {"status", "nodeInfo", "osImage"}, "<unknown>"),
+          TextOr(node, {"status", "nodeInfo", "kernelVersion"}, "<unknown>"),
+          TextOr(node, {"status", "nodeInfo", "containerRuntimeVersion"}, "<unknown>")};
 }
 
 std::string Lower(std::string text) {
@@ -199,19 +181,19 @@ std::string Lower(std::string text) {
 // Old events have lastTimestamp and count, new ones eventTime and series.
 Cells EventCells(const Json& event, WallTime now, const Json& object, std::string_view component,
                  const char* message) {
-  std::string first = Text(event, {"firstTimestamp"}, Text(event, {"eventTime"}));
-  std::string last = Text(event, {"lastTimestamp"}, first);
-  last = Text(event, {"series", "lastObservedTime"}, last);
-  std::int64_t count = Number(event, {"series", "count"});
-  if (count == 0) count = std::max<std::int64_t>(Number(event, {"count"}), 1);
-  const std::string host = Text(event, {"source", "host"});
+  std::string first = TextOr(event, {"firstTimestamp"}, TextAt(event, {"eventTime"}));
+  std::string last = TextOr(event, {"lastTimestamp"}, first);
+  last = TextOr(event, {"series", "lastObservedTime"}, last);
+  std::int64_t count = kube::IntAt(event, {"series", "count"});
+  if (count == 0) count = std::max<std::int64_t>(kube::IntAt(event, {"count"}), 1);
+  const std::string host = TextAt(event, {"source", "host"});
   return {AgeOf(last, now),
-          Text(event, {"type"}),
-          Text(event, {"reason"}),
-          fmt::format("{}/{}", Lower(Text(object, {"kind"})), Text(object, {"name"})),
-          Text(object, {"fieldPath"}),
+          TextAt(event, {"type"}),
+          TextAt(event, {"reason"}),
+          fmt::format("{}/{}", Lower(TextAt(object, {"kind"})), TextAt(object, {"name"})),
+          TextAt(object, {"fieldPath"}),
           host.empty() ? std::string(component) : fmt::format("{}, {}", component, host),
-          Text(event, {message}),
+          TextAt(event, {message}),
           AgeOf(first, now),
           std::to_string(count),
           Name(event)};
@@ -219,13 +201,13 @@ Cells EventCells(const Json& event, WallTime now, const Json& object, std::strin
 
 Cells CoreEventCells(const Json& event, WallTime now) {
   return EventCells(event, now, ValueAt(event, {"involvedObject"}),
-                    Text(event, {"source", "component"}, Text(event, {"reportingComponent"})),
+                    TextOr(event, {"source", "component"}, TextAt(event, {"reportingComponent"})),
                     "message");
 }
 
 Cells EventsEventCells(const Json& event, WallTime now) {
-  return EventCells(event, now, ValueAt(event, {"regarding"}), Text(event, {"reportingController"}),
-                    "note");
+  return EventCells(event, now, ValueAt(event, {"regarding"}),
+                    TextAt(event, {"reportingController"}), "note");
 }
 
 std::string ClaimState(const Json& claim) {
@@ -236,7 +218,7 @@ std::string ClaimState(const Json& claim) {
   if (ValueAt(claim, {"metadata", "deletionTimestamp"}).is_string()) add("deleted");
   const bool allocated = ValueAt(claim, {"status", "allocation"}).is_object();
   if (allocated) add("allocated");
-  if (Count(claim, {"status", "reservedFor"}) > 0) add("reserved");
+  if (SizeAt(claim, {"status", "reservedFor"}) > 0) add("reserved");
   if (!allocated && state.empty()) add("pending");
   return state;
 }
@@ -247,11 +229,11 @@ std::string PortsOf(const Json& service) {
   const Json& ports = ValueAt(service, {"spec", "ports"});
   if (!ports.is_array() || ports.empty()) return "<none>";
   for (const Json& port : ports) {
-    text += fmt::format("{}{}", text.empty() ? "" : ",", Number(port, {"port"}));
-    if (const std::int64_t node = Number(port, {"nodePort"}); node > 0) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", kube::IntAt(port, {"port"}));
+    if (const std::int64_t node = kube::IntAt(port, {"nodePort"}); node > 0) {
       text += fmt::format(":{}", node);
     }
-    text += "/" + Text(port, {"protocol"}, "TCP");
+    text += "/" + TextOr(port, {"protocol"}, "TCP");
   }
   return text;
 }
@@ -269,7 +251,7 @@ std::string PairsOf(const Json& pairs) {
 }
 
 Cells ServiceCells(const Json& service, WallTime now) {
-  const std::string type = Text(service, {"spec", "type"}, "ClusterIP");
+  const std::string type = TextOr(service, {"spec", "type"}, "ClusterIP");
   const Json& outside = ValueAt(service, {"spec", "externalIPs"});
   std::string addresses;
   if (outside.is_array()) {
@@ -279,11 +261,11 @@ Cells ServiceCells(const Json& service, WallTime now) {
       }
     }
   }
-  if (type == "ExternalName") addresses = Text(service, {"spec", "externalName"});
+  if (type == "ExternalName") addresses = TextAt(service, {"spec", "externalName"});
   if (addresses.empty()) addresses = type == "LoadBalancer" ? "<pending>" : "<none>";
   return {Name(service),
           type,
-          Text(service, {"spec", "clusterIP"}, "<none>"),
+          TextOr(service, {"spec", "clusterIP"}, "<none>"),
           addresses,
           PortsOf(service),
           Age(service, now),
@@ -301,20 +283,21 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
       {"events.events.k8s.io", EventsEventCells},
       {"namespaces",
        [](const Json& o, WallTime now) {
-         return Cells{Name(o), Text(o, {"status", "phase"}), Age(o, now)};
+         return Cells{Name(o), TextAt(o, {"status", "phase"}), Age(o, now)};
        }},
       {"configmaps",
        [](const Json& o, WallTime now) {
-         return Cells{Name(o), std::to_string(Count(o, {"data"}) + Count(o, {"binaryData"})),
+         return Cells{Name(o), std::to_string(SizeAt(o, {"data"}) + SizeAt(o, {"binaryData"})),
                       Age(o, now)};
        }},
       {"secrets",
        [](const Json& o, WallTime now) {
-         return Cells{Name(o), Text(o, {"type"}), std::to_string(Count(o, {"data"})), Age(o, now)};
+         return Cells{Name(o), TextAt(o, {"type"}), std::to_string(SizeAt(o, {"data"})),
+                      Age(o, now)};
        }},
       {"serviceaccounts",
        [](const Json& o, WallTime now) {
-         return Cells{Name(o), std::to_string(Count(o, {"secrets"})), Age(o, now)};
+         return Cells{Name(o), std::to_string(SizeAt(o, {"secrets"})), Age(o, now)};
        }},
       {"services", ServiceCells},
       {"componentstatuses",
@@ -322,24 +305,25 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
          const Json conditions = ValueAt(o, {"conditions"});
          const Json healthy = conditions.empty() ? Json::object() : conditions.at(0);
          const bool is_healthy = healthy.value("status", "") == "True";
-         return Cells{Name(o), is_healthy ? "Healthy" : "Unhealthy", Text(healthy, {"message"}),
-                      Text(healthy, {"error"})};
+         return Cells{Name(o), is_healthy ? "Healthy" : "Unhealthy", TextAt(healthy, {"message"}),
+                      TextAt(healthy, {"error"})};
        }},
       {"leases.coordination.k8s.io",
        [](const Json& o, WallTime now) {
-         return Cells{Name(o), Text(o, {"spec", "holderIdentity"}), Age(o, now)};
+         return Cells{Name(o), TextAt(o, {"spec", "holderIdentity"}), Age(o, now)};
        }},
       {"resourceslices.resource.k8s.io",
        [](const Json& o, WallTime now) {
-         return Cells{Name(o), Text(o, {"spec", "nodeName"}, "<unset>"),
-                      Text(o, {"spec", "driver"}), Text(o, {"spec", "pool", "name"}), Age(o, now)};
+         return Cells{Name(o), TextOr(o, {"spec", "nodeName"}, "<unset>"),
+                      TextAt(o, {"spec", "driver"}), TextAt(o, {"spec", "pool", "name"}),
+                      Age(o, now)};
        }},
       {"resourceclaims.resource.k8s.io",
        [](const Json& o, WallTime now) {
          return Cells{Name(o), ClaimState(o), Age(o, now)};
        }},
       {"customresourcedefinitions.apiextensions.k8s.io", [](const Json& o, WallTime) {
-         return Cells{Name(o), Text(o, {"metadata", "creationTimestamp"}, "<unknown>")};
+         return Cells{Name(o), TextOr(o, {"metadata", "creationTimestamp"}, "<unknown>")};
        }}};
   return *printers;
 }

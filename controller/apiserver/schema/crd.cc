@@ -7,42 +7,17 @@
 #include <set>
 
 #include "controller/apiserver/schema/causes.h"
+#include "controller/apiserver/schema/fields.h"
 #include "lib/base/json.h"
 #include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
 #include "lib/kube/name.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
 using Type = Schema::Type;
-
-// A member of an object, or null.
-const Json& At(const Json& object, std::string_view name) {
-  static const Json kNull;
-  const Json* found = FindMember(object, name);
-  return found == nullptr ? kNull : *found;
-}
-
-std::string Text(const Json& object, std::string_view name, std::string_view otherwise = "") {
-  const Json& value = At(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string(otherwise);
-}
-
-bool Flag(const Json& object, std::string_view name) {
-  const Json& value = At(object, name);
-  return value.is_boolean() && value.get<bool>();
-}
-
-std::vector<std::string> Texts(const Json& object, std::string_view name) {
-  std::vector<std::string> texts;
-  const Json& list = At(object, name);
-  if (!list.is_array()) return texts;
-  for (const Json& item : list) {
-    if (item.is_string()) texts.push_back(item.get<std::string>());
-  }
-  return texts;
-}
 
 // ".spec.members" as {"spec", "members"}. Only plain field names, as the scale and selectable
 // paths of a CRD must be.
@@ -63,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> FieldPath(std::string_view path, std::s
 }
 
 absl::Status ReadType(const Json& from, std::string_view path, Schema& to) {
-  if (Flag(from, "x-kubernetes-int-or-string")) {
+  if (kube::BoolAt(from, {"x-kubernetes-int-or-string"})) {
     to.type = Type::kIntOrString;
     return absl::OkStatus();
   }
@@ -74,7 +49,7 @@ absl::Status ReadType(const Json& from, std::string_view path, Schema& to) {
        {"integer", Type::kInteger},
        {"number", Type::kNumber},
        {"boolean", Type::kBoolean}}};
-  const std::string type = Text(from, "type");
+  const std::string type = TextAt(from, "type");
   for (const auto& [word, value] : kTypes) {
     if (word == type) {
       to.type = value;
@@ -88,14 +63,14 @@ absl::Status ReadType(const Json& from, std::string_view path, Schema& to) {
 
 template <typename Number>
 void ReadNumber(const Json& from, std::string_view name, std::optional<Number>& to) {
-  if (At(from, name).is_number()) to = At(from, name).get<Number>();
+  if (ValueAt(from, {name}).is_number()) to = ValueAt(from, {name}).get<Number>();
 }
 
 // Instructions of a compiled pattern: with more, a text of a few kilobytes takes too long to match.
 constexpr int kPatternProgramMax = 50'000;
 
 absl::Status ReadPattern(const Json& from, std::string_view path, Schema& to) {
-  to.pattern = Text(from, "pattern");
+  to.pattern = TextAt(from, "pattern");
   if (to.pattern.empty()) return absl::OkStatus();
   ProcessorBudget::Spend(to.pattern.size());
   RE2::Options options;
@@ -126,14 +101,15 @@ absl::Status ReadBounds(const Json& from, std::string_view path, Schema& to) {
   ReadNumber(from, "maxItems", to.max_items);
   ReadNumber(from, "minProperties", to.min_properties);
   ReadNumber(from, "maxProperties", to.max_properties);
-  to.exclusive_minimum = Flag(from, "exclusiveMinimum");
-  to.exclusive_maximum = Flag(from, "exclusiveMaximum");
+  to.exclusive_minimum = kube::BoolAt(from, {"exclusiveMinimum"});
+  to.exclusive_maximum = kube::BoolAt(from, {"exclusiveMaximum"});
   return ReadPattern(from, path, to);
 }
 
 absl::Status ReadListType(const Json& from, std::string_view path, Schema& to) {
-  const std::string type = Text(from, "x-kubernetes-list-type", "atomic");
-  to.list_map_keys = Texts(from, "x-kubernetes-list-map-keys");
+  const Json& given = ValueAt(from, {"x-kubernetes-list-type"});
+  const std::string type = given.is_string() ? given.get<std::string>() : "atomic";
+  to.list_map_keys = kube::StringsAt(from, {"x-kubernetes-list-map-keys"});
   if (type == "set") {
     to.list_type = Schema::ListType::kSet;
   } else if (type == "map") {
@@ -150,30 +126,31 @@ absl::Status ReadListType(const Json& from, std::string_view path, Schema& to) {
         "\"map\", \"set\"",
         path, type);
   }
-  to.atomic = Text(from, "x-kubernetes-map-type") == "atomic";
+  to.atomic = TextAt(from, "x-kubernetes-map-type") == "atomic";
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string path, int depth);
 
 absl::Status ReadChildren(const Json& from, const std::string& path, int depth, Schema& to) {
-  if (At(from, "properties").is_object()) {
-    for (const auto& [name, child] : At(from, "properties").items()) {
+  if (ValueAt(from, {"properties"}).is_object()) {
+    for (const auto& [name, child] : ValueAt(from, {"properties"}).items()) {
       TAHOMA_ASSIGN_OR_RETURN(
           SchemaPtr schema,
           Convert(child, fmt::format("{}.properties[{}]", path, name), depth + 1));
       to.Add(name, std::move(schema));
     }
   }
-  const Json& additional = At(from, "additionalProperties");
+  const Json& additional = ValueAt(from, {"additionalProperties"});
   if (additional.is_object()) {
     TAHOMA_ASSIGN_OR_RETURN(to.additional,
                             Convert(additional, path + ".additionalProperties", depth + 1));
   } else if (additional.is_boolean() && additional.get<bool>()) {
     to.preserve_unknown = true;
   }
-  if (At(from, "items").is_object()) {
-    TAHOMA_ASSIGN_OR_RETURN(to.items, Convert(At(from, "items"), path + ".items", depth + 1));
+  if (ValueAt(from, {"items"}).is_object()) {
+    TAHOMA_ASSIGN_OR_RETURN(to.items,
+                            Convert(ValueAt(from, {"items"}), path + ".items", depth + 1));
   } else if (to.type == Type::kArray) {
     return InvalidArgument("{}.items: Required value: must be specified", path);
   }
@@ -187,19 +164,19 @@ absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string pa
   if (from.contains("$ref"))
     return InvalidArgument("{}.$ref: Forbidden: $ref is not supported", path);
   auto to = std::make_shared<Schema>();
-  to->preserve_unknown = Flag(from, "x-kubernetes-preserve-unknown-fields");
+  to->preserve_unknown = kube::BoolAt(from, {"x-kubernetes-preserve-unknown-fields"});
   TAHOMA_RETURN_IF_ERROR(ReadType(from, path, *to));
-  to->description = Text(from, "description");
-  to->format = Text(from, "format");
-  to->required = Texts(from, "required");
-  to->nullable = Flag(from, "nullable");
-  to->unique_items = Flag(from, "uniqueItems");
-  to->embedded_resource = Flag(from, "x-kubernetes-embedded-resource");
+  to->description = TextAt(from, "description");
+  to->format = TextAt(from, "format");
+  to->required = kube::StringsAt(from, {"required"});
+  to->nullable = kube::BoolAt(from, {"nullable"});
+  to->unique_items = kube::BoolAt(from, {"uniqueItems"});
+  to->embedded_resource = kube::BoolAt(from, {"x-kubernetes-embedded-resource"});
   TAHOMA_RETURN_IF_ERROR(ReadBounds(from, path, *to));
   TAHOMA_RETURN_IF_ERROR(ReadListType(from, path, *to));
   TAHOMA_RETURN_IF_ERROR(ReadChildren(from, path, depth, *to));
-  if (At(from, "enum").is_array()) {
-    to->enumeration.assign(At(from, "enum").begin(), At(from, "enum").end());
+  if (ValueAt(from, {"enum"}).is_array()) {
+    to->enumeration.assign(ValueAt(from, {"enum"}).begin(), ValueAt(from, {"enum"}).end());
   }
   if (from.contains("default")) {
     Json value = from["default"];
@@ -219,19 +196,19 @@ void AddObjectFields(Schema& object) {
 }
 
 absl::Status ReadSubresources(const Json& version, const std::string& path, Kind& kind) {
-  const Json& subresources = At(version, "subresources");
-  kind.has_status = At(subresources, "status").is_object();
-  const Json& scale = At(subresources, "scale");
+  const Json& subresources = ValueAt(version, {"subresources"});
+  kind.has_status = ValueAt(subresources, {"status"}).is_object();
+  const Json& scale = ValueAt(subresources, {"scale"});
   if (!scale.is_object()) return absl::OkStatus();
   const std::string at = path + ".subresources.scale.";
   ScalePaths paths;
   TAHOMA_ASSIGN_OR_RETURN(paths.spec_replicas,
-                          FieldPath(Text(scale, "specReplicasPath"), at + "specReplicasPath"));
-  TAHOMA_ASSIGN_OR_RETURN(paths.status_replicas,
-                          FieldPath(Text(scale, "statusReplicasPath"), at + "statusReplicasPath"));
-  if (!Text(scale, "labelSelectorPath").empty()) {
-    TAHOMA_ASSIGN_OR_RETURN(paths.selector,
-                            FieldPath(Text(scale, "labelSelectorPath"), at + "labelSelectorPath"));
+                          FieldPath(TextAt(scale, "specReplicasPath"), at + "specReplicasPath"));
+  TAHOMA_ASSIGN_OR_RETURN(paths.status_replicas, FieldPath(TextAt(scale, "statusReplicasPath"),
+                                                           at + "statusReplicasPath"));
+  if (!TextAt(scale, "labelSelectorPath").empty()) {
+    TAHOMA_ASSIGN_OR_RETURN(
+        paths.selector, FieldPath(TextAt(scale, "labelSelectorPath"), at + "labelSelectorPath"));
   }
   kind.scale = std::move(paths);
   return absl::OkStatus();
@@ -239,10 +216,10 @@ absl::Status ReadSubresources(const Json& version, const std::string& path, Kind
 
 // Said by the server where the CRD says nothing.
 std::string ColumnDescription(const Json& column) {
-  const std::string text = Text(column, "description");
+  const std::string text = TextAt(column, "description");
   if (!text.empty()) return text;
   return fmt::format("Custom resource definition column (in JSONPath format): {}",
-                     Text(column, "jsonPath"));
+                     TextAt(column, "jsonPath"));
 }
 
 // Longer ones are read by nobody, and each object of a table would be searched by them.
@@ -250,25 +227,25 @@ constexpr std::size_t kColumnPathMax = 1024;
 constexpr std::size_t kColumnsMax = 128;
 
 absl::Status ReadColumns(const Json& version, const std::string& path, Kind& kind) {
-  if (At(version, "additionalPrinterColumns").size() > kColumnsMax) {
+  if (ValueAt(version, {"additionalPrinterColumns"}).size() > kColumnsMax) {
     return InvalidArgument("{}.additionalPrinterColumns: Too many: must have at most {} items",
                            path, kColumnsMax);
   }
   kind.columns.push_back(
       {.name = "Name", .type = "string", .format = "name", .description = "The name."});
-  for (const Json& column : At(version, "additionalPrinterColumns")) {
-    if (Text(column, "jsonPath").size() > kColumnPathMax) {
+  for (const Json& column : ValueAt(version, {"additionalPrinterColumns"})) {
+    if (TextAt(column, "jsonPath").size() > kColumnPathMax) {
       return InvalidArgument(
           "{}.additionalPrinterColumns.jsonPath: Too long: may not be more than {} bytes", path,
           kColumnPathMax);
     }
-    Column made{.name = Text(column, "name"),
-                .type = Text(column, "type", "string"),
-                .format = Text(column, "format"),
+    Column made{.name = TextAt(column, "name"),
+                .type = TextOr(column, {"type"}, "string"),
+                .format = TextAt(column, "format"),
                 .description = ColumnDescription(column),
-                .json_path = Text(column, "jsonPath")};
-    if (At(column, "priority").is_number_integer()) {
-      made.priority = At(column, "priority").get<std::int32_t>();
+                .json_path = TextAt(column, "jsonPath")};
+    if (ValueAt(column, {"priority"}).is_number_integer()) {
+      made.priority = ValueAt(column, {"priority"}).get<std::int32_t>();
     }
     kind.columns.push_back(std::move(made));
   }
@@ -278,8 +255,8 @@ absl::Status ReadColumns(const Json& version, const std::string& path, Kind& kin
                             .description = "Time since the object was created.",
                             .json_path = ".metadata.creationTimestamp"});
   }
-  for (const Json& field : At(version, "selectableFields")) {
-    const std::string label = Text(field, "jsonPath");
+  for (const Json& field : ValueAt(version, {"selectableFields"})) {
+    const std::string label = TextAt(field, "jsonPath");
     TAHOMA_ASSIGN_OR_RETURN(auto fields, FieldPath(label, path + ".selectableFields"));
     kind.selectable.push_back({label.substr(1), std::move(fields)});
   }
@@ -288,26 +265,26 @@ absl::Status ReadColumns(const Json& version, const std::string& path, Kind& kin
 
 absl::StatusOr<std::shared_ptr<const Kind>> KindOfVersion(const Json& spec, const Json& version,
                                                           const std::string& path) {
-  const Json& names = At(spec, "names");
+  const Json& names = ValueAt(spec, {"names"});
   Kind kind;
-  kind.group = Text(spec, "group");
-  kind.version = Text(version, "name");
-  kind.kind = Text(names, "kind");
-  kind.list_kind = Text(names, "listKind", kind.kind + "List");
-  kind.plural = Text(names, "plural");
+  kind.group = TextAt(spec, "group");
+  kind.version = TextAt(version, "name");
+  kind.kind = TextAt(names, "kind");
+  kind.list_kind = TextOr(names, {"listKind"}, kind.kind + "List");
+  kind.plural = TextAt(names, "plural");
   std::string lower = kind.kind;
   for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  kind.singular = Text(names, "singular", lower);
-  kind.short_names = Texts(names, "shortNames");
-  kind.categories = Texts(names, "categories");
-  kind.namespaced = Text(spec, "scope") == "Namespaced";
+  kind.singular = TextOr(names, {"singular"}, lower);
+  kind.short_names = kube::StringsAt(names, {"shortNames"});
+  kind.categories = kube::StringsAt(names, {"categories"});
+  kind.namespaced = TextAt(spec, "scope") == "Namespaced";
   kind.has_generation = true;
-  kind.served = Flag(version, "served");
-  kind.storage = Flag(version, "storage");
+  kind.served = kube::BoolAt(version, {"served"});
+  kind.storage = kube::BoolAt(version, {"storage"});
   kind.verbs = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
   TAHOMA_RETURN_IF_ERROR(ReadSubresources(version, path, kind));
   TAHOMA_RETURN_IF_ERROR(ReadColumns(version, path, kind));
-  const Json& open_api = At(At(version, "schema"), "openAPIV3Schema");
+  const Json& open_api = ValueAt(version, {"schema", "openAPIV3Schema"});
   if (!open_api.is_object()) {
     return InvalidArgument("{}.schema.openAPIV3Schema: Required value", path);
   }
@@ -336,29 +313,29 @@ absl::Status CheckLabel(const std::string& field, const std::string& name) {
 
 absl::Status CheckNames(const Json& names) {
   for (const char* field : {"plural", "kind"}) {
-    if (Text(names, field).empty()) {
+    if (TextAt(names, field).empty()) {
       return InvalidArgument("spec.names.{}: Required value", field);
     }
   }
   for (const char* field : {"kind", "listKind"}) {
-    const std::string name = Text(names, field);
+    const std::string name = TextAt(names, field);
     const auto wrong = kube::WrongDns1035Label(absl::AsciiStrToLower(name));
     if (name.empty() || !wrong) continue;
     return InvalidArgument(
         "spec.names.{}: Invalid value: \"{}\": may have mixed case, but should otherwise match: {}",
         field, name, *wrong);
   }
-  if (Text(names, "kind") == Text(names, "listKind")) {
+  if (TextAt(names, "kind") == TextAt(names, "listKind")) {
     return InvalidArgument(
         "spec.names.listKind: Invalid value: \"{}\": kind and listKind may not be the same",
-        Text(names, "kind"));
+        TextAt(names, "kind"));
   }
   for (const char* field : {"plural", "singular"}) {
-    if (Text(names, field).empty()) continue;  // it follows the kind, which was looked at
-    TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.names.{}", field), Text(names, field)));
+    if (TextAt(names, field).empty()) continue;  // it follows the kind, which was looked at
+    TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.names.{}", field), TextAt(names, field)));
   }
   for (const char* field : {"shortNames", "categories"}) {
-    const std::vector<std::string> all = Texts(names, field);
+    const std::vector<std::string> all = kube::StringsAt(names, {field});
     for (std::size_t i = 0; i < all.size(); ++i) {
       TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.names.{}[{}]", field, i), all[i]));
     }
@@ -372,7 +349,7 @@ absl::Status CheckVersionNames(const Json& versions) {
   }
   std::set<std::string> seen;
   for (std::size_t i = 0; i < versions.size(); ++i) {
-    const std::string name = Text(versions[i], "name");
+    const std::string name = TextAt(versions[i], "name");
     TAHOMA_RETURN_IF_ERROR(CheckLabel(fmt::format("spec.versions[{}].name", i), name));
     if (seen.insert(name).second) continue;
     return InvalidArgument(
@@ -383,10 +360,10 @@ absl::Status CheckVersionNames(const Json& versions) {
 
 absl::Status CheckSpec(const Json& crd, const Json& spec) {
   for (const char* field : {"group", "scope"}) {
-    if (Text(spec, field).empty()) return InvalidArgument("spec.{}: Required value", field);
+    if (TextAt(spec, field).empty()) return InvalidArgument("spec.{}: Required value", field);
   }
-  TAHOMA_RETURN_IF_ERROR(CheckNames(At(spec, "names")));
-  const std::string group = Text(spec, "group");
+  TAHOMA_RETURN_IF_ERROR(CheckNames(ValueAt(spec, {"names"})));
+  const std::string group = TextAt(spec, "group");
   if (const std::string why = CheckDnsSubdomain(group); !why.empty()) {
     return InvalidArgument("spec.group: Invalid value: \"{}\": {}", group, why);
   }
@@ -398,22 +375,22 @@ absl::Status CheckSpec(const Json& crd, const Json& spec) {
   taken.insert(taken.end(), ReviewKinds().begin(), ReviewKinds().end());
   for (const auto& kind : taken) {
     for (const auto& [field, used] : {std::pair("plural", kind->plural), {"kind", kind->kind}}) {
-      const std::string wanted = Text(At(spec, "names"), field);
+      const std::string wanted = TextAt(ValueAt(spec, {"names"}), field);
       if (kind->group != group || wanted != used) continue;
       return InvalidArgument("spec.names.{}: Invalid value: \"{}\": is already in use by {}", field,
                              wanted, kind->resource());
     }
   }
-  const std::string name = fmt::format("{}.{}", Text(At(spec, "names"), "plural"), group);
-  if (Text(At(crd, "metadata"), "name") != name) {
+  const std::string name = fmt::format("{}.{}", TextAt(ValueAt(spec, {"names"}), "plural"), group);
+  if (TextAt(ValueAt(crd, {"metadata"}), "name") != name) {
     return InvalidArgument(
         "metadata.name: Invalid value: \"{}\": must be spec.names.plural+\".\"+spec.group",
-        Text(At(crd, "metadata"), "name"));
+        TextAt(ValueAt(crd, {"metadata"}), "name"));
   }
-  if (Text(At(spec, "conversion"), "strategy", "None") != "None") {
+  if (TextOr(ValueAt(spec, {"conversion"}), {"strategy"}, "None") != "None") {
     return InvalidArgument("spec.conversion.strategy: Unsupported value: only \"None\" is served");
   }
-  return CheckVersionNames(At(spec, "versions"));
+  return CheckVersionNames(ValueAt(spec, {"versions"}));
 }
 
 }  // namespace
@@ -424,11 +401,11 @@ absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const Json& open_api, std::string_view
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const Json& crd) {
-  const Json& spec = At(crd, "spec");
+  const Json& spec = ValueAt(crd, {"spec"});
   TAHOMA_RETURN_IF_ERROR(CheckSpec(crd, spec));
   std::vector<std::shared_ptr<const Kind>> kinds;
   int stored = 0;
-  const Json& versions = At(spec, "versions");
+  const Json& versions = ValueAt(spec, {"versions"});
   for (std::size_t i = 0; i < versions.size(); ++i) {
     TAHOMA_ASSIGN_OR_RETURN(auto kind,
                             KindOfVersion(spec, versions[i], fmt::format("spec.versions[{}]", i)));
@@ -445,13 +422,13 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const Json& 
 }
 
 Json EstablishedStatus(const Json& crd, std::string_view now) {
-  const Json& spec = At(crd, "spec");
-  Json names = At(spec, "names");
-  const std::string kind = Text(names, "kind");
+  const Json& spec = ValueAt(crd, {"spec"});
+  Json names = ValueAt(spec, {"names"});
+  const std::string kind = TextAt(names, "kind");
   if (!names.contains("listKind")) names["listKind"] = kind + "List";
   Json stored = Json::array();
-  for (const Json& version : At(spec, "versions")) {
-    if (Flag(version, "storage")) stored.push_back(Text(version, "name"));
+  for (const Json& version : ValueAt(spec, {"versions"})) {
+    if (kube::BoolAt(version, {"storage"})) stored.push_back(TextAt(version, "name"));
   }
   const auto condition = [&](const char* type, const char* reason, const char* message) {
     return Json{{"type", type},

@@ -17,6 +17,12 @@ std::string TextAt(const Json& object, std::initializer_list<std::string_view> p
   return std::string(kube::StringAt(object, path));
 }
 
+std::string TextOr(const Json& object, std::initializer_list<std::string_view> path,
+                   std::string_view otherwise) {
+  const std::string_view text = kube::StringAt(object, path);
+  return std::string(text.empty() ? otherwise : text);
+}
+
 std::size_t SizeAt(const Json& object, std::initializer_list<std::string_view> path) {
   const Json& value = ValueAt(object, path);
   return value.is_array() || value.is_object() ? value.size() : 0;

@@ -19,6 +19,9 @@ namespace tahoma::controller::apiserver {
 // The value at a path of field names; null when a part of the path is missing.
 const Json& ValueAt(const Json& object, std::initializer_list<std::string_view> path);
 std::string TextAt(const Json& object, std::initializer_list<std::string_view> path);
+// `otherwise` for the empty text, too.
+std::string TextOr(const Json& object, std::initializer_list<std::string_view> path,
+                   std::string_view otherwise);
 std::size_t SizeAt(const Json& object, std::initializer_list<std::string_view> path);
 
 // A member that is an object; an empty one when there is none.

@@ -10,6 +10,7 @@
 #include "controller/apiserver/verbs/admission.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -47,17 +48,15 @@ struct NodeAddress {
 
 std::optional<NodeAddress> AddressOf(const json& node) {
   NodeAddress address;
-  const json& status = PartOf(node, "status");
-  const json addresses = status.value("addresses", json::array());
-  for (const json& one : addresses) {
+  for (const json& one : kube::ListAt(node, {"status", "addresses"})) {
     if (TextAt(one, "type") == "InternalIP" && address.host.empty()) {
       address.host = TextAt(one, "address");
     }
   }
-  const json& endpoint = PartOf(PartOf(status, "daemonEndpoints"), "kubeletEndpoint");
-  const auto port = endpoint.find("Port");
-  if (port != endpoint.end() && port->is_number_integer()) address.port = port->get<int>();
-  if (address.host.empty() || address.port <= 0 || address.port > 65535) return std::nullopt;
+  const std::int64_t port =
+      kube::IntAt(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
+  if (address.host.empty() || port <= 0 || port > 65535) return std::nullopt;
+  address.port = static_cast<int>(port);
   return address;
 }
 

@@ -14,6 +14,7 @@
 #include "controller/apiserver/verbs/write_verbs.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
 #include "lib/kube/patch.h"
 
 namespace tahoma::controller::apiserver {
@@ -83,7 +84,7 @@ absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
   TAHOMA_ASSIGN_OR_RETURN(const json wanted, WantedScale(request, scale));
   TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.autoscaling.v1.Scale", wanted));
   TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, MetadataOf(wanted)));
-  const json* replicas = At(wanted, {"spec", "replicas"});
+  const json* replicas = kube::ValueAt(wanted, {"spec", "replicas"});
   const json zero = 0;
   if (replicas == nullptr || replicas->is_null()) replicas = &zero;
   json body = *current->body;
@@ -197,12 +198,12 @@ absl::Status CheckBindable(const ApiRequest& request, const json& pod, const jso
         request.name,
         fmt::format("pod {} is being deleted, cannot be assigned to a host", request.name));
   }
-  const json* node = At(pod, {"spec", "nodeName"});
+  const json* node = kube::ValueAt(pod, {"spec", "nodeName"});
   if (node != nullptr && node->is_string() && !node->get_ref<const std::string&>().empty()) {
     return BindingConflict(request.name, fmt::format("pod {} is already assigned to node \"{}\"",
                                                      request.name, node->get<std::string>()));
   }
-  const json* gates = At(pod, {"spec", "schedulingGates"});
+  const json* gates = kube::ValueAt(pod, {"spec", "schedulingGates"});
   if (gates != nullptr && !gates->empty()) {
     return BindingConflict(request.name,
                            fmt::format("pod {} has non-empty .spec.schedulingGates", request.name));
@@ -294,12 +295,12 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
   TAHOMA_ASSIGN_OR_RETURN(options.dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
   TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.policy.v1.Eviction", *body.object));
-  if (const json* wanted = At(*body.object, {"deleteOptions"}); wanted != nullptr) {
-    const json* grace = At(*wanted, {"gracePeriodSeconds"});
+  if (const json* wanted = kube::ValueAt(*body.object, {"deleteOptions"}); wanted != nullptr) {
+    const json* grace = kube::ValueAt(*wanted, {"gracePeriodSeconds"});
     if (grace != nullptr && grace->is_number_integer()) {
       options.grace_seconds = grace->get<std::int64_t>();
     }
-    if (const json* conditions = At(*wanted, {"preconditions"}); conditions != nullptr) {
+    if (const json* conditions = kube::ValueAt(*wanted, {"preconditions"}); conditions != nullptr) {
       options.precondition_uid = TextAt(*conditions, "uid");
       options.precondition_version = TextAt(*conditions, "resourceVersion");
     }
@@ -314,7 +315,7 @@ absl::StatusOr<rest::Response> Finalize(const ApiContext& context, const ApiRequ
   TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
   TAHOMA_RETURN_IF_ERROR(CheckBody(write, *body.object, body.duplicates));
-  const json* finalizers = At(*body.object, {"spec", "finalizers"});
+  const json* finalizers = kube::ValueAt(*body.object, {"spec", "finalizers"});
   const json wanted = finalizers != nullptr && finalizers->is_array() ? *finalizers : json::array();
   ObjectPtr outcome;
   TAHOMA_ASSIGN_OR_RETURN(
