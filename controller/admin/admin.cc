@@ -93,7 +93,7 @@ ordered_json GangRow(const GangView& gang) {
         {{"name", pod.name}, {"node", pod.node}, {"rank", pod.rank}, {"slice", pod.slice}});
   }
   for (const DecidedSlice& slice : gang.decision->slices) {
-    row["slices"].push_back({{"unit", slice.unit},
+    row["slices"].push_back({{"unit", slice.domain},
                              {"shape", slice.shape},
                              {"origin", slice.origin},
                              {"nodes", slice.nodes}});
@@ -141,26 +141,26 @@ rest::Response Admin::Topology(const rest::Request& request) const {
   if (!from.ok()) return rest::Response::FromStatus(from.status());
   const auto snapshot = take_();
   const ClusterView& cluster = snapshot->cluster;
-  ordered_json units = ordered_json::array();
+  ordered_json domains = ordered_json::array();
   ordered_json body = {{"synced", snapshot->synced}};
   std::size_t id = *from;
-  const std::size_t count = cluster == nullptr ? 0 : cluster->unit_count();
-  for (; id < count && units.size() < kRowsMost; ++id) {
-    const UnitState& unit = cluster->unit(UnitId(id));
-    if (unit.name.empty()) continue;
-    ordered_json row = {{"name", unit.name},
-                        {"ultraServer", unit.ultra},
-                        {"shape", unit.torus_known ? unit.shape().ToString() : ""},
-                        {"freeChips", std::popcount(unit.free)},
-                        {"brokenChips", std::popcount(unit.broken)}};
+  const std::size_t count = cluster == nullptr ? 0 : cluster->domain_count();
+  for (; id < count && domains.size() < kRowsMost; ++id) {
+    const DomainState& domain = cluster->domain(DomainId(id));
+    if (domain.name.empty()) continue;
+    ordered_json row = {{"name", domain.name},
+                        {"ultraServer", domain.ultra},
+                        {"shape", domain.torus_known ? domain.shape().ToString() : ""},
+                        {"freeChips", std::popcount(domain.free)},
+                        {"brokenChips", std::popcount(domain.broken)}};
     row["nodes"] = ordered_json::array();
-    for (const NodeId node : unit.nodes) {
+    for (const NodeId node : domain.nodes) {
       if (!node.valid() || cluster->node(node).node == nullptr) continue;
       row["nodes"].push_back(NodeRow(cluster->node(node)));
     }
-    units.push_back(std::move(row));
+    domains.push_back(std::move(row));
   }
-  body["units"] = std::move(units);
+  body["units"] = std::move(domains);
   if (id < count) body["next"] = id;
   return Answer(body);
 }

@@ -82,10 +82,10 @@ Plane PlaneOf(const NodeState& node, bool ultra, Letters& letters) {
 }
 
 // "  modes X4, X2V, X1", or what each node says when they differ; empty without an election.
-std::string ModesOf(const ClusterState& cluster, const UnitState& unit) {
+std::string ModesOf(const ClusterState& cluster, const DomainState& domain) {
   std::vector<std::string> texts;
   std::string each;
-  for (const NodeId id : unit.nodes) {
+  for (const NodeId id : domain.nodes) {
     if (!id.valid() || cluster.node(id).node == nullptr) continue;
     const Node& node = *cluster.node(id).node;
     if (!node.elected) continue;
@@ -123,26 +123,27 @@ std::string SideBySide(const std::vector<Plane>& planes) {
   return text;
 }
 
-using UnitsByName = std::map<std::string, UnitId>;
+using DomainsByName = std::map<std::string, DomainId>;
 
-std::string Draw(const ClusterState& cluster, const UnitsByName& units, const HolderNotes& notes) {
+std::string Draw(const ClusterState& cluster, const DomainsByName& domains,
+                 const HolderNotes& notes) {
   Letters letters;
   std::string text;
   for (const bool ultra : {true, false}) {
-    for (const auto& [name, id] : units) {
-      const UnitState& unit = cluster.unit(id);
-      if (unit.ultra != ultra) continue;
+    for (const auto& [name, id] : domains) {
+      const DomainState& domain = cluster.domain(id);
+      if (domain.ultra != ultra) continue;
       std::vector<Plane> planes;
       std::string type;
-      for (const NodeId node : unit.nodes) {
+      for (const NodeId node : domain.nodes) {
         if (!node.valid() || cluster.node(node).node == nullptr) continue;
         type = cluster.node(node).node->family->instance_type;
         planes.push_back(PlaneOf(cluster.node(node), ultra, letters));
       }
       if (planes.empty()) continue;
       text += fmt::format("{} {}  {}  {} of {} chips free{}\n", ultra ? "UltraServer" : "Instance",
-                          name, type, std::popcount(unit.free),
-                          std::popcount(unit.present | unit.broken), ModesOf(cluster, unit));
+                          name, type, std::popcount(domain.free),
+                          std::popcount(domain.present | domain.broken), ModesOf(cluster, domain));
       text += SideBySide(planes) + "\n";
     }
   }
@@ -160,23 +161,23 @@ std::string Draw(const ClusterState& cluster, const UnitsByName& units, const Ho
 }  // namespace
 
 std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) {
-  UnitsByName units;
-  for (std::size_t i = 0; i < cluster.unit_count(); ++i) {
-    const UnitState& unit = cluster.unit(UnitId(i));
-    if (!unit.name.empty()) units[unit.name] = UnitId(i);
+  DomainsByName domains;
+  for (std::size_t i = 0; i < cluster.domain_count(); ++i) {
+    const DomainState& domain = cluster.domain(DomainId(i));
+    if (!domain.name.empty()) domains[domain.name] = DomainId(i);
   }
-  return Draw(cluster, units, notes);
+  return Draw(cluster, domains, notes);
 }
 
-std::optional<std::string> DrawUnit(const ClusterState& cluster, const HolderNotes& notes,
-                                    const std::string& name) {
-  std::optional<UnitId> unit = cluster.FindUnit(name);
-  if (!unit) {
+std::optional<std::string> DrawDomain(const ClusterState& cluster, const HolderNotes& notes,
+                                      const std::string& name) {
+  std::optional<DomainId> domain = cluster.FindDomain(name);
+  if (!domain) {
     const auto node = cluster.FindNode(name);
-    if (!node || !cluster.node(*node).unit.valid()) return std::nullopt;
-    unit = cluster.node(*node).unit;
+    if (!node || !cluster.node(*node).domain.valid()) return std::nullopt;
+    domain = cluster.node(*node).domain;
   }
-  return Draw(cluster, {{cluster.unit(*unit).name, *unit}}, notes);
+  return Draw(cluster, {{cluster.domain(*domain).name, *domain}}, notes);
 }
 
 }  // namespace tahoma::controller

@@ -34,7 +34,7 @@ std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes);
 
 // Draws the UltraServer or lone instance of that name, or the one that a node of that name is in;
 // nullopt when there is none.
-std::optional<std::string> DrawUnit(const ClusterState& cluster, const HolderNotes& notes,
-                                    const std::string& name);
+std::optional<std::string> DrawDomain(const ClusterState& cluster, const HolderNotes& notes,
+                                      const std::string& name);
 
 }  // namespace tahoma::controller

@@ -13,7 +13,7 @@ namespace {
 std::string Line(const std::string& name, std::size_t width, const LayerCounts& c) {
   return fmt::format("{:<{}}{:>8}{:>12}{:>15}{:>10}{:>10}{:>10}{:>9}{:>14}\n", name, width, c.nodes,
                      c.not_ready, c.ultra_servers, c.chips, c.free, c.held, c.broken,
-                     c.whole_units);
+                     c.whole_domains);
 }
 
 }  // namespace

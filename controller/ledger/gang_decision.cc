@@ -20,7 +20,7 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   if (spec.max_runtime) decision.end = now + *spec.max_runtime;
   for (const SlicePlacement& slice : placement.slices) {
     DecidedSlice& added = decision.slices.emplace_back();
-    added.unit = slice.unit;
+    added.domain = slice.domain;
     added.shape = slice.box.size.ToString();
     added.origin = torus::ToString(slice.box.origin);
     added.nodes = slice.nodes;
@@ -67,14 +67,14 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
 }
 
 std::string PlacementText(const DecidedSlice& slice) {
-  if (slice.unit.empty() || slice.shape.empty()) return slice.unit;
-  return slice.unit + " " + slice.shape + "+" + slice.origin;
+  if (slice.domain.empty() || slice.shape.empty()) return slice.domain;
+  return slice.domain + " " + slice.shape + "+" + slice.origin;
 }
 
 DecidedSlice ParsePlacement(std::string_view text) {
   DecidedSlice slice;
   const std::size_t space = text.find(' ');
-  slice.unit = text.substr(0, space);
+  slice.domain = text.substr(0, space);
   if (space == std::string_view::npos) return slice;
   const std::size_t plus = text.find('+', space);
   if (plus == std::string_view::npos) return slice;

@@ -52,7 +52,7 @@ struct DecidedPod {
 };
 
 struct DecidedSlice {
-  std::string unit;    // UltraServer or node with the slice; empty: no chips, or several units
+  std::string domain;  // UltraServer or node with the slice; empty: no chips, or several domains
   std::string shape;   // as placed, "4x4x2"; empty when the chips form no box
   std::string origin;  // "0,0,2"
   std::vector<std::string> nodes;
@@ -76,11 +76,11 @@ struct GangDecision {
 // the decision, from which the gang may run for its maxRuntimeSeconds.
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now);
 
-// Returns "us-0 4x4x2+0,0,2"; just the unit without a shape, "" without a unit
+// Returns "us-0 4x4x2+0,0,2"; just the domain without a shape, "" without a domain
 // (docs/design/0001-seams.md, annotation tahoma.dev/placement).
 std::string PlacementText(const DecidedSlice& slice);
-// Reads unit, shape and origin from such a text, which does not name nodes. A text of another form
-// is taken for a unit: anybody may write the annotation.
+// Reads domain, shape and origin from such a text, which does not name nodes. A text of another
+// form is taken for a domain: anybody may write the annotation.
 DecidedSlice ParsePlacement(std::string_view text);
 
 }  // namespace tahoma::controller

@@ -156,7 +156,7 @@ json Encode(const GangDecision& decision) {
   for (const DecidedClaim& claim : decision.claims) claims.push_back(Encode(claim));
   json slices = json::array();
   for (const DecidedSlice& slice : decision.slices) {
-    slices.push_back({slice.unit, slice.shape, slice.origin, slice.nodes});
+    slices.push_back({slice.domain, slice.shape, slice.origin, slice.nodes});
   }
   return {{"ns", decision.key.ns},
           {"name", decision.key.name},

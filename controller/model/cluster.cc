@@ -61,29 +61,29 @@ bool BelongsToUltraServer(const Node& node) {
 // Returns whether the node stays where it is when it is seen as `next`: if it left first, its place
 // would go to a node that waits for it.
 bool KeepsPlace(const NodeState& state, const Node& next) {
-  return state.unit.valid() && BelongsToUltraServer(*state.node) && BelongsToUltraServer(next) &&
+  return state.domain.valid() && BelongsToUltraServer(*state.node) && BelongsToUltraServer(next) &&
          next.family->devices->chip_mask != 0 &&
          next.ultraserver_id == state.node->ultraserver_id && next.z == state.node->z;
 }
 
-std::string UnitKey(const std::string& name, bool ultra) { return (ultra ? "u/" : "n/") + name; }
+std::string DomainKey(const std::string& name, bool ultra) { return (ultra ? "u/" : "n/") + name; }
 
-// Adds a node's chips and links to its unit's masks.
-void AddNode(const NodeState& state, UnitState& unit) {
+// Adds a node's chips and links to its domain's masks.
+void AddNode(const NodeState& state, DomainState& domain) {
   const NodeTemplate& devices = *state.node->family->devices;
   const int shift = 16 * state.z;
   const auto place = [shift](std::uint64_t mask) { return mask << shift; };
-  unit.broken |= place(devices.chip_mask & ~devices.healthy_mask);
+  domain.broken |= place(devices.chip_mask & ~devices.healthy_mask);
   if (state.node->schedulable()) {
-    unit.present |= place(devices.healthy_mask);
-    unit.free |= place(devices.healthy_mask & static_cast<std::uint16_t>(~state.BusyChips()));
+    domain.present |= place(devices.healthy_mask);
+    domain.free |= place(devices.healthy_mask & static_cast<std::uint16_t>(~state.BusyChips()));
   }
   for (const torus::Axis axis : torus::kAxes) {
-    unit.down.along(axis) |= place(devices.down.along(axis));
+    domain.down.along(axis) |= place(devices.down.along(axis));
   }
   // A link that is down towards the previous node is that node's chip's link in plus direction.
   const int previous = (state.z + hw::kUltraServerNodes - 1) % hw::kUltraServerNodes;
-  unit.down.along(torus::Axis::kZ) |= std::uint64_t{devices.down_z_minus} << (16 * previous);
+  domain.down.along(torus::Axis::kZ) |= std::uint64_t{devices.down_z_minus} << (16 * previous);
 }
 
 hw::UltraServerMode PairMode(int z) {
@@ -104,7 +104,7 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
   return held;
 }
 
-void AddModes(int z, const ElectedModes& elected, UnitModes& modes) {
+void AddModes(int z, const ElectedModes& elected, DomainModes& modes) {
   const bool chosen = elected.chosen != hw::UltraServerMode::kUnset;
   const auto may = [&](hw::UltraServerMode mode) {
     return chosen ? elected.chosen == mode : elected.Offers(mode);
@@ -117,13 +117,13 @@ void AddModes(int z, const ElectedModes& elected, UnitModes& modes) {
   if (chosen) modes.chosen |= static_cast<std::uint8_t>(1U << z);
 }
 
-bool UnitModes::Serve(const torus::Box& box) const {
+bool DomainModes::Serve(const torus::Box& box) const {
   const int depth = box.size.extent(torus::Axis::kZ);
   if (depth == 1) return true;
   return depth == hw::kUltraServerNodes ? four : (pairs >> box.origin.z & 1) != 0;
 }
 
-int UnitModes::ChangeCost(const torus::Box& box) const {
+int DomainModes::ChangeCost(const torus::Box& box) const {
   const int depth = box.size.extent(torus::Axis::kZ);
   if (!elected || depth == 1) return 0;
   const auto mode =
@@ -140,7 +140,7 @@ std::uint16_t NodeState::BusyChips() const {
   return busy;
 }
 
-const torus::Shape& UnitState::shape() const {
+const torus::Shape& DomainState::shape() const {
   static constexpr torus::Shape kChip;
   if (ultra) return torus::kUltraServerShape;
   return single_chip ? kChip : torus::kInstanceShape;
@@ -172,10 +172,10 @@ NodeId ClusterState::PutNode(NodeFacts facts) {
   const NodeId id = NodeIdOf(name);
   auto next = inventory_->Intern(std::move(facts));
   const bool keeps = KeepsPlace(nodes_[id.value()], *next);
-  if (!keeps && nodes_[id.value()].unit.valid()) LeaveUnit(id);
+  if (!keeps && nodes_[id.value()].domain.valid()) LeaveDomain(id);
   nodes_.Mutable(id.value()).node = std::move(next);
   if (keeps) RecountNode(id);
-  if (!keeps) JoinUnit(id);
+  if (!keeps) JoinDomain(id);
   return id;
 }
 
@@ -183,116 +183,116 @@ void ClusterState::RemoveNode(const std::string& name) {
   const NodeId* known = node_ids_.Find(name);
   if (known == nullptr) return;
   const NodeId id = *known;
-  if (nodes_[id.value()].unit.valid()) LeaveUnit(id);
+  if (nodes_[id.value()].domain.valid()) LeaveDomain(id);
   nodes_.Mutable(id.value()).node = nullptr;
   ForgetIfUnused(id, name);
 }
 
-void ClusterState::JoinUnit(NodeId id) {
+void ClusterState::JoinDomain(NodeId id) {
   const Node& node = *nodes_[id.value()].node;
   if (node.family->devices->chip_mask == 0) return;
   if (BelongsToUltraServer(node)) {
-    const UnitId unit_id = UnitIdOf(node.ultraserver_id, true);
-    UnitState& unit = units_.Mutable(unit_id.value());
-    unit.torus_known = true;
-    if (!unit.nodes[node.z].valid()) {
-      unit.nodes[node.z] = id;
-      nodes_.Mutable(id.value()).unit = unit_id;
+    const DomainId domain_id = DomainIdOf(node.ultraserver_id, true);
+    DomainState& domain = domains_.Mutable(domain_id.value());
+    domain.torus_known = true;
+    if (!domain.nodes[node.z].valid()) {
+      domain.nodes[node.z] = id;
+      nodes_.Mutable(id.value()).domain = domain_id;
       nodes_.Mutable(id.value()).z = node.z;
       RecountNode(id);
       return;
     }
     // The node's place is taken, as when a node is replaced before the old one is deleted: until it
     // is free the node stands alone.
-    unit.waiting.push_back(id);
+    domain.waiting.push_back(id);
   }
-  const UnitId unit_id = UnitIdOf(node.name, false);
-  UnitState& unit = units_.Mutable(unit_id.value());
-  unit.torus_known =
+  const DomainId domain_id = DomainIdOf(node.name, false);
+  DomainState& domain = domains_.Mutable(domain_id.value());
+  domain.torus_known =
       node.family->type != nullptr && !torus::BoxTable::Of(node.family->type->torus).all().empty();
-  unit.single_chip = node.family->type != nullptr && node.family->type->chip_count() == 1;
-  unit.nodes[0] = id;
-  nodes_.Mutable(id.value()).unit = unit_id;
+  domain.single_chip = node.family->type != nullptr && node.family->type->chip_count() == 1;
+  domain.nodes[0] = id;
+  nodes_.Mutable(id.value()).domain = domain_id;
   nodes_.Mutable(id.value()).z = 0;
   RecountNode(id);
 }
 
-void ClusterState::LeaveUnit(NodeId id) {
-  const UnitId unit_id = nodes_[id.value()].unit;
+void ClusterState::LeaveDomain(NodeId id) {
+  const DomainId domain_id = nodes_[id.value()].domain;
   const std::uint8_t z = nodes_[id.value()].z;
-  nodes_.Mutable(id.value()).unit = UnitId();
-  UnitState& unit = units_.Mutable(unit_id.value());
-  TAHOMA_CHECK(unit.nodes[z] == id);  // else the chips of another node would leave with it
-  unit.nodes[z] = NodeId();
+  nodes_.Mutable(id.value()).domain = DomainId();
+  DomainState& domain = domains_.Mutable(domain_id.value());
+  TAHOMA_CHECK(domain.nodes[z] == id);  // else the chips of another node would leave with it
+  domain.nodes[z] = NodeId();
   const Node& node = *nodes_[id.value()].node;
-  if (!unit.ultra && BelongsToUltraServer(node)) {
-    if (const UnitId* wanted = unit_ids_.Find(UnitKey(node.ultraserver_id, true))) {
-      std::erase(units_.Mutable(wanted->value()).waiting, id);
+  if (!domain.ultra && BelongsToUltraServer(node)) {
+    if (const DomainId* wanted = domain_ids_.Find(DomainKey(node.ultraserver_id, true))) {
+      std::erase(domains_.Mutable(wanted->value()).waiting, id);
     }
   }
-  RecountUnit(unit_id);
+  RecountDomain(domain_id);
   std::vector<NodeId> waiting;
-  std::swap(waiting, units_.Mutable(unit_id.value()).waiting);
+  std::swap(waiting, domains_.Mutable(domain_id.value()).waiting);
   for (const NodeId next : waiting) {
-    if (!nodes_[next.value()].unit.valid()) continue;
-    LeaveUnit(next);
-    JoinUnit(next);
+    if (!nodes_[next.value()].domain.valid()) continue;
+    LeaveDomain(next);
+    JoinDomain(next);
   }
-  ForgetUnitIfUnused(unit_id);
+  ForgetDomainIfUnused(domain_id);
 }
 
-UnitId ClusterState::UnitIdOf(const std::string& name, bool ultra) {
-  const std::string key = UnitKey(name, ultra);
-  if (const UnitId* known = unit_ids_.Find(key)) return *known;
-  UnitId id(units_.size());
-  if (unused_units_.empty()) {
-    units_.PushBack({});
+DomainId ClusterState::DomainIdOf(const std::string& name, bool ultra) {
+  const std::string key = DomainKey(name, ultra);
+  if (const DomainId* known = domain_ids_.Find(key)) return *known;
+  DomainId id(domains_.size());
+  if (unused_domains_.empty()) {
+    domains_.PushBack({});
   } else {
-    id = unused_units_.back();
-    unused_units_.pop_back();
+    id = unused_domains_.back();
+    unused_domains_.pop_back();
   }
-  units_.Mutable(id.value()).name = name;
-  units_.Mutable(id.value()).ultra = ultra;
-  unit_ids_.Put(key, id);
+  domains_.Mutable(id.value()).name = name;
+  domains_.Mutable(id.value()).ultra = ultra;
+  domain_ids_.Put(key, id);
   return id;
 }
 
-void ClusterState::ForgetUnitIfUnused(UnitId id) {
-  const UnitState& unit = units_[id.value()];
-  if (unit.name.empty() || !unit.waiting.empty()) return;
-  for (const NodeId node : unit.nodes) {
+void ClusterState::ForgetDomainIfUnused(DomainId id) {
+  const DomainState& domain = domains_[id.value()];
+  if (domain.name.empty() || !domain.waiting.empty()) return;
+  for (const NodeId node : domain.nodes) {
     if (node.valid()) return;
   }
-  unit_ids_.Erase(UnitKey(unit.name, unit.ultra));
-  units_.Mutable(id.value()) = {};
-  unused_units_.push_back(id);
+  domain_ids_.Erase(DomainKey(domain.name, domain.ultra));
+  domains_.Mutable(id.value()) = {};
+  unused_domains_.push_back(id);
 }
 
 void ClusterState::RecountNode(NodeId id) {
   NodeState& state = nodes_.Mutable(id.value());
   state.busy_cores.fill(0);
   state.lnc.fill(0);
-  if (state.node == nullptr || !state.unit.valid()) return;
+  if (state.node == nullptr || !state.domain.valid()) return;
   for (const auto& holding : state.holdings) Occupy(*state.node, *holding, state);
-  RecountUnit(state.unit);
+  RecountDomain(state.domain);
 }
 
-void ClusterState::RecountUnit(UnitId id) {
-  UnitState& unit = units_.Mutable(id.value());
-  unit.present = unit.free = unit.broken = 0;
-  unit.down = {};
-  unit.modes = {};
-  unit.end.reset();
-  unit.end_unknown = false;
-  for (const NodeId node : unit.nodes) {
+void ClusterState::RecountDomain(DomainId id) {
+  DomainState& domain = domains_.Mutable(id.value());
+  domain.present = domain.free = domain.broken = 0;
+  domain.down = {};
+  domain.modes = {};
+  domain.end.reset();
+  domain.end_unknown = false;
+  for (const NodeId node : domain.nodes) {
     if (!node.valid()) continue;
     const NodeState& state = nodes_[node.value()];
-    AddNode(state, unit);
-    if (unit.ultra && state.node->elected) AddModes(state.z, *state.node->elected, unit.modes);
+    AddNode(state, domain);
+    if (domain.ultra && state.node->elected) AddModes(state.z, *state.node->elected, domain.modes);
     for (const auto& holding : state.holdings) {
-      if (!holding->end.has_value()) unit.end_unknown = true;
+      if (!holding->end.has_value()) domain.end_unknown = true;
       if (holding->end.has_value())
-        unit.end = std::max(unit.end.value_or(*holding->end), *holding->end);
+        domain.end = std::max(domain.end.value_or(*holding->end), *holding->end);
     }
   }
 }
@@ -344,9 +344,9 @@ std::optional<NodeId> ClusterState::FindNode(const std::string& name) const {
   return id == nullptr ? std::nullopt : std::optional(*id);
 }
 
-std::optional<UnitId> ClusterState::FindUnit(const std::string& name) const {
-  const UnitId* id = unit_ids_.Find(UnitKey(name, true));
-  if (id == nullptr) id = unit_ids_.Find(UnitKey(name, false));
+std::optional<DomainId> ClusterState::FindDomain(const std::string& name) const {
+  const DomainId* id = domain_ids_.Find(DomainKey(name, true));
+  if (id == nullptr) id = domain_ids_.Find(DomainKey(name, false));
   return id == nullptr ? std::nullopt : std::optional(*id);
 }
 
@@ -357,16 +357,16 @@ const Holding* ClusterState::FindHolding(const std::string& claim_uid) const {
 
 ClusterState::Totals ClusterState::Count() const {
   Totals totals;
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    const UnitState& unit = units_[i];
-    if (unit.name.empty()) continue;
-    if (unit.ultra) ++totals.ultra_servers;
-    for (const NodeId node : unit.nodes) {
+  for (std::size_t i = 0; i < domains_.size(); ++i) {
+    const DomainState& domain = domains_[i];
+    if (domain.name.empty()) continue;
+    if (domain.ultra) ++totals.ultra_servers;
+    for (const NodeId node : domain.nodes) {
       if (node.valid()) ++totals.nodes;
     }
-    totals.chips += static_cast<std::size_t>(std::popcount(unit.present | unit.broken));
-    totals.free += static_cast<std::size_t>(std::popcount(unit.free));
-    totals.broken += static_cast<std::size_t>(std::popcount(unit.broken));
+    totals.chips += static_cast<std::size_t>(std::popcount(domain.present | domain.broken));
+    totals.free += static_cast<std::size_t>(std::popcount(domain.free));
+    totals.broken += static_cast<std::size_t>(std::popcount(domain.broken));
   }
   return totals;
 }

@@ -1,12 +1,12 @@
-// The controller's view of the fleet: nodes, the units that they form, and who holds what.
+// The controller's view of the fleet: nodes, the domains that they form, and who holds what.
 //
 //   ClusterState state;
 //   state.PutNode(std::move(facts));                       // a node and its devices
 //   state.Hold(std::make_shared<const Holding>(holding));  // an allocated claim
 //   auto view = std::make_shared<const ClusterState>(state);   // a snapshot, ~microseconds
-//   view->unit(UnitId(0)).free;                            // one bit per chip: x + 4y + 16z
+//   view->domain(DomainId(0)).free;                            // one bit per chip: x + 4y + 16z
 //
-// A unit is a torus: an UltraServer (four nodes, 64 bits) or a lone instance (16 bits, or 1 for a
+// A domain is a torus: an UltraServer (four nodes, 64 bits) or a lone instance (16 bits, or 1 for a
 // trn2.3xlarge). Facts may come in any order: a holding may name a node that is not known yet, and
 // takes effect when the node comes.
 //
@@ -55,8 +55,8 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);
 // The state of one node, beside its inventory.
 struct NodeState {
   std::shared_ptr<const Node> node;  // nullptr when only holdings name it, or the id is unused
-  UnitId unit;                       // invalid without devices
-  std::uint8_t z = 0;                // place in the unit
+  DomainId domain;                   // invalid without devices
+  std::uint8_t z = 0;                // place in the domain
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
   std::array<std::uint8_t, kChipsPerNode> lnc{};  // the logical core size in use: 0 none, 1 or 2
   std::vector<std::shared_ptr<const Holding>> holdings;
@@ -66,7 +66,7 @@ struct NodeState {
 
 // The ways in which the nodes of an UltraServer may work together now, by what they have elected
 // and by the mode that is chosen on some. Nodes that take part in no election may do anything.
-struct UnitModes {
+struct DomainModes {
   bool four = true;             // all of them, as X4
   std::uint8_t pairs = 0b1111;  // bit z: nodes z and z + 1, as X2V (z even) or X2H
   bool elected = false;         // some node says what it has elected
@@ -80,17 +80,17 @@ struct UnitModes {
   // elected.
   int ChangeCost(const torus::Box& box) const;
 
-  friend bool operator==(const UnitModes&, const UnitModes&) = default;
+  friend bool operator==(const DomainModes&, const DomainModes&) = default;
   template <typename H>
-  friend H AbslHashValue(H h, const UnitModes& m) {
+  friend H AbslHashValue(H h, const DomainModes& m) {
     return H::combine(std::move(h), m.four, m.pairs, m.elected, m.chosen);
   }
 };
 
 // Narrows `modes` to those that the node at that place has elected. A chosen mode is the only one.
-void AddModes(int z, const ElectedModes& elected, UnitModes& modes);
+void AddModes(int z, const ElectedModes& elected, DomainModes& modes);
 
-struct UnitState {
+struct DomainState {
   std::string name;  // UltraServer id, or the node's name; empty when the id is unused
   bool ultra = false;
   bool torus_known = false;  // false where chips form no boxes: rings, switches, unknown types
@@ -99,12 +99,12 @@ struct UnitState {
   torus::ChipMask free = 0;                         // present and wholly unused
   torus::ChipMask broken = 0;                       // chips published but unhealthy
   torus::LinkMask down;
-  UnitModes modes;
+  DomainModes modes;
   std::optional<WallTime> end;  // when everything held here has ended; nullopt: nothing held
   bool end_unknown = false;     // something held here has no known end
 
   bool single_chip = false;
-  std::vector<NodeId> waiting;  // nodes whose place in the unit another node still has
+  std::vector<NodeId> waiting;  // nodes whose place in the domain another node still has
 
   // Returns the torus: 4x4x4, 4x4x1 or 1x1x1.
   const torus::Shape& shape() const;
@@ -126,13 +126,13 @@ class ClusterState {
 
   // Ids run from 0 to count - 1; some may be unused (no node, empty name).
   std::size_t node_count() const { return nodes_.size(); }
-  std::size_t unit_count() const { return units_.size(); }
+  std::size_t domain_count() const { return domains_.size(); }
   const NodeState& node(NodeId id) const { return nodes_[id.value()]; }
-  const UnitState& unit(UnitId id) const { return units_[id.value()]; }
+  const DomainState& domain(DomainId id) const { return domains_[id.value()]; }
 
   std::optional<NodeId> FindNode(const std::string& name) const;
   // Returns the UltraServer of that name, else the lone instance.
-  std::optional<UnitId> FindUnit(const std::string& name) const;
+  std::optional<DomainId> FindDomain(const std::string& name) const;
   // Returns nullptr when that claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
   // Returns whether another claim holds a core that this one holds. No plan makes that; an API
@@ -145,40 +145,40 @@ class ClusterState {
     holdings_.ForEach([&](const std::string&, const auto& holding) { f(*holding); });
   }
 
-  // Counts the chips of the fleet, for reports: O(units).
+  // Counts the chips of the fleet, for reports: O(domains).
   struct Totals {
     std::size_t nodes = 0, ultra_servers = 0, chips = 0, free = 0, broken = 0;
   };
   Totals Count() const;
 
-  // Calls f(UnitId) for each unit that the two states do not share. Units that differ are among
-  // them; a few that are equal may be too.
+  // Calls f(DomainId) for each domain that the two states do not share. Domains that differ are
+  // among them; a few that are equal may be too.
   template <typename F>
-  static void ForEachChangedUnit(const ClusterState& a, const ClusterState& b, F&& f) {
-    ForEachDifference(a.units_, b.units_, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) f(UnitId(i));
+  static void ForEachChangedDomain(const ClusterState& a, const ClusterState& b, F&& f) {
+    ForEachDifference(a.domains_, b.domains_, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) f(DomainId(i));
     });
   }
 
  private:
   NodeId NodeIdOf(const std::string& name);
-  UnitId UnitIdOf(const std::string& name, bool ultra);
+  DomainId DomainIdOf(const std::string& name, bool ultra);
   void ForgetIfUnused(NodeId id, const std::string& name);
-  void ForgetUnitIfUnused(UnitId id);
-  void JoinUnit(NodeId id);
-  void LeaveUnit(NodeId id);
+  void ForgetDomainIfUnused(DomainId id);
+  void JoinDomain(NodeId id);
+  void LeaveDomain(NodeId id);
   void RecountNode(NodeId id);
-  void RecountUnit(UnitId id);
+  void RecountDomain(DomainId id);
 
   std::shared_ptr<Inventory> inventory_;  // shared by copies, used only by the copy that is changed
   PersistentVector<NodeState> nodes_;
-  PersistentVector<UnitState> units_;
+  PersistentVector<DomainState> domains_;
   PersistentMap<std::string, NodeId> node_ids_;
-  PersistentMap<std::string, UnitId>
-      unit_ids_;  // by UnitKey: an UltraServer may be named as a node
+  PersistentMap<std::string, DomainId>
+      domain_ids_;  // by DomainKey: an UltraServer may be named as a node
   PersistentMap<std::string, std::shared_ptr<const Holding>> holdings_;
   std::vector<NodeId> unused_nodes_;
-  std::vector<UnitId> unused_units_;
+  std::vector<DomainId> unused_domains_;
 };
 
 using ClusterView = std::shared_ptr<const ClusterState>;

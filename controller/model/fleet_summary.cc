@@ -28,11 +28,11 @@ Path PathOf(const Node& node) {
   return path;
 }
 
-LayerCounts CountUnit(const ClusterState& cluster, const UnitState& unit) {
+LayerCounts CountDomain(const ClusterState& cluster, const DomainState& domain) {
   LayerCounts counts;
-  counts.ultra_servers = unit.ultra ? 1 : 0;
-  counts.free = std::popcount(unit.free);
-  for (const NodeId id : unit.nodes) {
+  counts.ultra_servers = domain.ultra ? 1 : 0;
+  counts.free = std::popcount(domain.free);
+  for (const NodeId id : domain.nodes) {
     if (!id.valid() || cluster.node(id).node == nullptr) continue;
     const NodeState& node = cluster.node(id);
     const NodeTemplate& devices = *node.node->family->devices;
@@ -43,7 +43,7 @@ LayerCounts CountUnit(const ClusterState& cluster, const UnitState& unit) {
         std::popcount(static_cast<std::uint16_t>(devices.chip_mask & ~devices.healthy_mask));
     counts.held += std::popcount(static_cast<std::uint16_t>(devices.chip_mask & node.BusyChips()));
   }
-  counts.whole_units = counts.chips > 0 && counts.free == counts.chips ? 1 : 0;
+  counts.whole_domains = counts.chips > 0 && counts.free == counts.chips ? 1 : 0;
   return counts;
 }
 
@@ -57,19 +57,19 @@ void LayerCounts::Add(const LayerCounts& other) {
   free += other.free;
   held += other.held;
   broken += other.broken;
-  whole_units += other.whole_units;
+  whole_domains += other.whole_domains;
 }
 
 FleetSummary SummarizeFleet(const ClusterState& cluster) {
   FleetSummary summary;
   std::map<Path, LayerCounts> lowest;
-  for (std::size_t i = 0; i < cluster.unit_count(); ++i) {
-    const UnitState& unit = cluster.unit(UnitId(i));
-    const auto first = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) {
+  for (std::size_t i = 0; i < cluster.domain_count(); ++i) {
+    const DomainState& domain = cluster.domain(DomainId(i));
+    const auto first = std::find_if(domain.nodes.begin(), domain.nodes.end(), [&](NodeId id) {
       return id.valid() && cluster.node(id).node != nullptr;
     });
-    if (first == unit.nodes.end()) continue;
-    const LayerCounts counts = CountUnit(cluster, unit);
+    if (first == domain.nodes.end()) continue;
+    const LayerCounts counts = CountDomain(cluster, domain);
     summary.all.Add(counts);
     lowest[PathOf(*cluster.node(*first).node)].Add(counts);
   }

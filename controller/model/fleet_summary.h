@@ -5,7 +5,7 @@
 //
 // A row counts what lies below the layers that it names: the first is the network's top. Rows go
 // down as many layers as give no more than kSummaryRowsMax of them. An UltraServer or instance
-// counts where its first node lies; a whole unit is one that is wholly free.
+// counts where its first node lies; a whole domain is one that is wholly free.
 //
 // Scope: counting. As text: controller/ctl/summary.h; in the API: fleet_summary_object.h.
 //
@@ -25,7 +25,7 @@ inline constexpr std::size_t kSummaryRowsMax = 60;
 
 struct LayerCounts {
   int nodes = 0, not_ready = 0, ultra_servers = 0, chips = 0, free = 0, held = 0, broken = 0;
-  int whole_units = 0;
+  int whole_domains = 0;
 
   void Add(const LayerCounts& other);
   friend bool operator==(const LayerCounts&, const LayerCounts&) = default;

@@ -24,7 +24,7 @@ constexpr std::array<std::pair<const char*, int LayerCounts::*>, 8> kCounts = {{
     {"free", &LayerCounts::free},
     {"held", &LayerCounts::held},
     {"broken", &LayerCounts::broken},
-    {"wholeUnits", &LayerCounts::whole_units},
+    {"wholeUnits", &LayerCounts::whole_domains},
 }};
 
 Json Encode(const LayerCounts& counts) {

@@ -19,18 +19,18 @@ constexpr std::int64_t kChipsMax = 65536;
 constexpr std::size_t kRuntimeBytesMax = 32;
 constexpr std::ptrdiff_t kRuntimeDigitsMax = 9;  // so that a number has 32 bits
 
-constexpr std::int64_t kUnitChips = torus::kUltraServerShape.chip_count();
+constexpr std::int64_t kDomainChips = torus::kUltraServerShape.chip_count();
 
 bool InRange(std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; }
 
 bool FormBoxes(std::int64_t chips) {
   if (!InRange(chips, kChipsMax)) return false;
-  return chips > kUnitChips ? chips % kUnitChips == 0
-                            : !torus::ShapesOf(static_cast<int>(chips)).empty();
+  return chips > kDomainChips ? chips % kDomainChips == 0
+                              : !torus::ShapesOf(static_cast<int>(chips)).empty();
 }
 
 std::int64_t BoxesPerSlice(std::int64_t chips) {
-  return std::max<std::int64_t>(1, chips / kUnitChips);
+  return std::max<std::int64_t>(1, chips / kDomainChips);
 }
 
 // Checks how the members are divided among slices, and among the boxes of a slice that has several.
@@ -110,7 +110,7 @@ GangBoxes BoxesOf(const GangRequest& request) {
     boxes.shapes = {*shape};
   } else if (request.chips) {
     TAHOMA_CHECK(FormBoxes(*request.chips));
-    boxes.shapes = torus::ShapesOf(static_cast<int>(std::min(*request.chips, kUnitChips)));
+    boxes.shapes = torus::ShapesOf(static_cast<int>(std::min(*request.chips, kDomainChips)));
     boxes.per_slice = static_cast<int>(BoxesPerSlice(*request.chips));
   }
   return boxes;
@@ -123,15 +123,16 @@ std::optional<std::chrono::seconds> ParseRuntime(std::string_view text) {
     const char* const begin = text.data();
     const char* const end = begin + text.size();
     std::int32_t number = 0;
-    const auto [unit, error] = std::from_chars(begin, end, number);
-    if (error != std::errc() || unit == end || unit - begin > kRuntimeDigitsMax || *begin == '-') {
+    const auto [domain, error] = std::from_chars(begin, end, number);
+    if (error != std::errc() || domain == end || domain - begin > kRuntimeDigitsMax ||
+        *begin == '-') {
       return std::nullopt;
     }
-    if (*unit != 'h' && *unit != 'm' && *unit != 's') return std::nullopt;
-    total += std::chrono::seconds(std::int64_t{number} * (*unit == 'h'   ? 3600
-                                                          : *unit == 'm' ? 60
-                                                                         : 1));
-    text.remove_prefix(static_cast<std::size_t>(unit - begin) + 1);
+    if (*domain != 'h' && *domain != 'm' && *domain != 's') return std::nullopt;
+    total += std::chrono::seconds(std::int64_t{number} * (*domain == 'h'   ? 3600
+                                                          : *domain == 'm' ? 60
+                                                                           : 1));
+    text.remove_prefix(static_cast<std::size_t>(domain - begin) + 1);
   }
   return total;
 }

@@ -4,7 +4,7 @@
 //   NodeId node(17);                       // dense, from 0: an index into ClusterState's nodes
 //   ToString(gang);                        // "default/train"
 //
-// Scope: identity only. NodeId and UnitId mean something only inside one ClusterState and its
+// Scope: identity only. NodeId and DomainId mean something only inside one ClusterState and its
 // copies; they are never stored or sent.
 //
 // Thread safety: values.
@@ -38,7 +38,7 @@ class Index {
 };
 
 using NodeId = Index<struct NodeTag>;
-using UnitId = Index<struct UnitTag>;
+using DomainId = Index<struct DomainTag>;
 
 // A namespaced Kubernetes name.
 template <typename Tag>

@@ -13,7 +13,9 @@ WallTime EndOf(WallTime now, std::chrono::seconds runtime) {
   return runtime < left ? now + runtime : WallTime::max();
 }
 
-std::string SlicePlacement::ToString() const { return fmt::format("{} {}", unit, box.ToString()); }
+std::string SlicePlacement::ToString() const {
+  return fmt::format("{} {}", domain, box.ToString());
+}
 
 std::string Placement::ToString() const {
   std::string text;

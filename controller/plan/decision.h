@@ -47,7 +47,7 @@ struct MemberPlacement {
 
 // One slice on the torus. A gang without a shape has none.
 struct SlicePlacement {
-  std::string unit;
+  std::string domain;
   torus::Box box;
   std::vector<std::string> nodes;  // in torus order, ascending z from the box's origin
 
@@ -83,10 +83,10 @@ std::string_view ToString(BlockedReason reason);
 struct Blocked {
   BlockedReason reason = BlockedReason::kWaitsForCapacity;
   std::string message;  // a sentence with numbers and names, for people
-  int units_tried = 0;
-  int units_eligible = 0;                    // units with hardware and selectors that match
-  std::optional<torus::Shape> largest_free;  // the largest free box in an eligible unit
-  std::string largest_free_unit;
+  int domains_tried = 0;
+  int domains_eligible = 0;                  // domains with hardware and selectors that match
+  std::optional<torus::Shape> largest_free;  // the largest free box in an eligible domain
+  std::string largest_free_domain;
   std::vector<std::string> blockers;  // "gang default/a (32 chips)", most chips first
 };
 

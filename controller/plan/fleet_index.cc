@@ -29,19 +29,19 @@ void Improve(std::uint8_t& cost, int other) {
 
 }  // namespace
 
-int BreakCost(const UnitState& unit, torus::ChipMask taken) {
-  if (unit.single_chip) return 0;
-  if (!unit.ultra) return Breaks(unit.free, kInstance, taken) ? 1 : 0;
-  int cost = unit.modes.four && Breaks(unit.free, ~torus::ChipMask{0}, taken) ? 100 : 0;
+int BreakCost(const DomainState& domain, torus::ChipMask taken) {
+  if (domain.single_chip) return 0;
+  if (!domain.ultra) return Breaks(domain.free, kInstance, taken) ? 1 : 0;
+  int cost = domain.modes.four && Breaks(domain.free, ~torus::ChipMask{0}, taken) ? 100 : 0;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
-    cost += Breaks(unit.free, kInstance << (16 * z), taken) ? 1 : 0;
+    cost += Breaks(domain.free, kInstance << (16 * z), taken) ? 1 : 0;
   }
   constexpr unsigned kLeftPairs = 0b0101;
-  const unsigned left = unit.modes.pairs & kLeftPairs;
-  const unsigned pairs = left != 0 ? left : unit.modes.pairs;
+  const unsigned left = domain.modes.pairs & kLeftPairs;
+  const unsigned pairs = left != 0 ? left : domain.modes.pairs;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
     const torus::ChipMask pair = std::rotl(torus::ChipMask{0xffffffff}, 16 * z);
-    if ((pairs >> z & 1) != 0) cost += Breaks(unit.free, pair, taken) ? 10 : 0;
+    if ((pairs >> z & 1) != 0) cost += Breaks(domain.free, pair, taken) ? 10 : 0;
   }
   return cost;
 }
@@ -63,33 +63,33 @@ std::size_t FleetIndex::CoreKey(int lnc, int cores) {
 }
 
 void FleetIndex::Sync(const ClusterState& state) {
-  if (units_.size() < state.unit_count()) {
-    UnitEntry empty;
+  if (domains_.size() < state.domain_count()) {
+    DomainEntry empty;
     empty.costs.fill(kNoRoom);
-    units_.resize(state.unit_count(), empty);
+    domains_.resize(state.domain_count(), empty);
   }
-  ClusterState::ForEachChangedUnit(synced_, state, [&](UnitId id) {
-    if (id.value() < state.unit_count()) Update(state, id);
+  ClusterState::ForEachChangedDomain(synced_, state, [&](DomainId id) {
+    if (id.value() < state.domain_count()) Update(state, id);
   });
-  // A state with fewer units than before is unrelated to the last one, as after a new start.
-  for (std::size_t i = state.unit_count(); i < units_.size(); ++i) {
-    if (units_[i].in == nullptr) continue;
+  // A state with fewer domains than before is unrelated to the last one, as after a new start.
+  for (std::size_t i = state.domain_count(); i < domains_.size(); ++i) {
+    if (domains_[i].in == nullptr) continue;
     for (std::size_t key = 0; key < kKeys; ++key) {
-      units_[i].in->rooms[key].erase({units_[i].costs[key], static_cast<std::uint32_t>(i)});
+      domains_[i].in->rooms[key].erase({domains_[i].costs[key], static_cast<std::uint32_t>(i)});
     }
-    --units_[i].in->units;
-    units_[i].in = nullptr;
-    units_[i].costs.fill(kNoRoom);
+    --domains_[i].in->domains;
+    domains_[i].in = nullptr;
+    domains_[i].costs.fill(kNoRoom);
   }
   synced_ = state;
 }
 
-FleetIndex::ClassEntry* FleetIndex::ClassOf(const ClusterState& state, const UnitState& unit) {
+FleetIndex::ClassEntry* FleetIndex::ClassOf(const ClusterState& state, const DomainState& domain) {
   ClassKey key{};
   Class nodes;
-  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
-    if (!unit.nodes[z].valid()) continue;
-    nodes[z] = state.node(unit.nodes[z]).node;
+  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
+    if (!domain.nodes[z].valid()) continue;
+    nodes[z] = state.node(domain.nodes[z]).node;
     key[z] = nodes[z]->family.get();
   }
   std::unique_ptr<ClassEntry>& entry = classes_[key];
@@ -100,13 +100,13 @@ FleetIndex::ClassEntry* FleetIndex::ClassOf(const ClusterState& state, const Uni
   return entry.get();
 }
 
-void FleetIndex::Update(const ClusterState& state, UnitId id) {
-  UnitEntry& entry = units_[id.value()];
-  const UnitState& unit = state.unit(id);
-  ClassEntry* in = unit.name.empty() ? nullptr : ClassOf(state, unit);
+void FleetIndex::Update(const ClusterState& state, DomainId id) {
+  DomainEntry& entry = domains_[id.value()];
+  const DomainState& domain = state.domain(id);
+  ClassEntry* in = domain.name.empty() ? nullptr : ClassOf(state, domain);
   Costs costs;
   costs.fill(kNoRoom);
-  if (in != nullptr) costs = CostsOf(state, unit);
+  if (in != nullptr) costs = CostsOf(state, domain);
   for (std::size_t key = 0; key < kKeys; ++key) {
     if (entry.in == in && entry.costs[key] == costs[key]) continue;
     if (entry.in != nullptr && entry.costs[key] != kNoRoom) {
@@ -115,8 +115,8 @@ void FleetIndex::Update(const ClusterState& state, UnitId id) {
     if (in != nullptr && costs[key] != kNoRoom) in->rooms[key].insert({costs[key], id.value()});
   }
   if (entry.in != in) {
-    if (in != nullptr) ++in->units;
-    if (entry.in != nullptr && --entry.in->units == 0) {
+    if (in != nullptr) ++in->domains;
+    if (entry.in != nullptr && --entry.in->domains == 0) {
       ClassKey key{};
       for (std::size_t z = 0; z < key.size(); ++z) {
         const auto& node = entry.in->nodes[z];
@@ -129,43 +129,43 @@ void FleetIndex::Update(const ClusterState& state, UnitId id) {
   entry.costs = costs;
 }
 
-const FleetIndex::BoxCosts& FleetIndex::BoxCostsOf(const UnitState& unit) {
-  const auto shape = static_cast<std::uint8_t>(unit.shape().chip_count());
+const FleetIndex::BoxCosts& FleetIndex::BoxCostsOf(const DomainState& domain) {
+  const auto shape = static_cast<std::uint8_t>(domain.shape().chip_count());
   const BoxState state{
-      .free = unit.free, .down = unit.down.plus, .shape = shape, .modes = unit.modes};
+      .free = domain.free, .down = domain.down.plus, .shape = shape, .modes = domain.modes};
   if (const auto found = box_costs_.find(state); found != box_costs_.end()) return found->second;
   if (box_costs_.size() >= kBoxStatesMax) box_costs_.clear();
   BoxCosts costs;
   costs.fill(kNoRoom);
-  for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
-    if ((box.mask & ~unit.free) != 0 || unit.down.Intersects(box.links)) continue;
-    if (!unit.modes.Serve(box)) continue;
-    Improve(costs[BoxKey(box.size)], BreakCost(unit, box.mask) + unit.modes.ChangeCost(box));
+  for (const torus::Box& box : torus::BoxTable::Of(domain.shape()).all()) {
+    if ((box.mask & ~domain.free) != 0 || domain.down.Intersects(box.links)) continue;
+    if (!domain.modes.Serve(box)) continue;
+    Improve(costs[BoxKey(box.size)], BreakCost(domain, box.mask) + domain.modes.ChangeCost(box));
   }
   return box_costs_.emplace(state, costs).first->second;
 }
 
-FleetIndex::Costs FleetIndex::CostsOf(const ClusterState& state, const UnitState& unit) {
+FleetIndex::Costs FleetIndex::CostsOf(const ClusterState& state, const DomainState& domain) {
   Costs costs;
   costs.fill(kNoRoom);
-  if (unit.torus_known) {
-    const BoxCosts& boxes = BoxCostsOf(unit);
+  if (domain.torus_known) {
+    const BoxCosts& boxes = BoxCostsOf(domain);
     std::copy(boxes.begin(), boxes.end(), costs.begin());
   }
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
-    const NodeId id = unit.nodes[static_cast<std::size_t>(z)];
+    const NodeId id = domain.nodes[static_cast<std::size_t>(z)];
     if (!id.valid()) continue;
-    const torus::ChipMask node_free = unit.free & (kInstance << (16 * z));
+    const torus::ChipMask node_free = domain.free & (kInstance << (16 * z));
     const int free = torus::ChipCount(node_free);
     for (int chips = 1; chips <= free; ++chips) {
       // Any choice of chips on a node breaks the same, unless it is the whole node.
       const torus::ChipMask some = chips == free ? node_free : node_free & (~node_free + 1);
-      Improve(costs[ChipKey(chips)], BreakCost(unit, some));
+      Improve(costs[ChipKey(chips)], BreakCost(domain, some));
     }
     const NodeState& node = state.node(id);
     for (std::size_t chip = 0; chip < kChipsPerNode; ++chip) {
       const torus::ChipMask bit = torus::ChipMask{1} << (16 * z + static_cast<int>(chip));
-      if (node.lnc[chip] == 0 || (unit.present & bit) == 0) continue;
+      if (node.lnc[chip] == 0 || (domain.present & bit) == 0) continue;
       const int lnc = node.lnc[chip];
       const int cores = (kCoresPerChip - std::popcount(node.busy_cores[chip])) / lnc;
       for (int n = 1; n <= cores; ++n) {
@@ -179,7 +179,7 @@ FleetIndex::Costs FleetIndex::CostsOf(const ClusterState& state, const UnitState
 }
 
 bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
-                       const VisitUnit& visit) const {
+                       const VisitDomain& visit) const {
   struct Run {
     Ranked::const_iterator at;
     Ranked::const_iterator end;
@@ -198,24 +198,24 @@ bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& ac
   while (!runs.empty()) {
     auto next = std::min_element(runs.begin(), runs.end(),
                                  [](const Run& a, const Run& b) { return *a.at < *b.at; });
-    const auto [cost, unit] = *next->at;
-    if (visit(UnitId(unit), cost)) return true;
+    const auto [cost, domain] = *next->at;
+    if (visit(DomainId(domain), cost)) return true;
     for (Run& run : runs) {
-      while (run.at != run.end && *run.at == std::pair(cost, unit)) ++run.at;
+      while (run.at != run.end && *run.at == std::pair(cost, domain)) ++run.at;
     }
     std::erase_if(runs, [](const Run& run) { return run.at == run.end; });
   }
   return false;
 }
 
-bool FleetIndex::VisitAmong(std::span<const UnitId> units, std::span<const std::size_t> keys,
-                            const VisitUnit& visit) const {
-  std::vector<std::pair<std::uint8_t, UnitId>> ranked;
-  for (const UnitId unit : units) {
-    TAHOMA_CHECK(unit.value() < units_.size());  // of the state that was synced last
+bool FleetIndex::VisitAmong(std::span<const DomainId> domains, std::span<const std::size_t> keys,
+                            const VisitDomain& visit) const {
+  std::vector<std::pair<std::uint8_t, DomainId>> ranked;
+  for (const DomainId domain : domains) {
+    TAHOMA_CHECK(domain.value() < domains_.size());  // of the state that was synced last
     std::uint8_t cost = kNoRoom;
-    for (const std::size_t key : keys) cost = std::min(cost, units_[unit.value()].costs[key]);
-    if (cost != kNoRoom) ranked.emplace_back(cost, unit);
+    for (const std::size_t key : keys) cost = std::min(cost, domains_[domain.value()].costs[key]);
+    if (cost != kNoRoom) ranked.emplace_back(cost, domain);
   }
   std::sort(ranked.begin(), ranked.end());
   return std::any_of(ranked.begin(), ranked.end(),
@@ -236,10 +236,10 @@ bool FleetIndex::IsOwn(const QualifiedName& attribute) const {
   });
 }
 
-std::optional<std::vector<UnitId>> FleetIndex::UnitsWith(const QualifiedName& attribute,
-                                                         std::span<const AttributeValue> values) {
+std::optional<std::vector<DomainId>> FleetIndex::DomainsWith(
+    const QualifiedName& attribute, std::span<const AttributeValue> values) {
   values_.Sync(synced_);
-  return values_.UnitsWith(attribute, values);
+  return values_.DomainsWith(attribute, values);
 }
 
 }  // namespace tahoma::controller

@@ -1,16 +1,15 @@
-// Finds units with room, best first, without looking at the fleet.
+// Finds domains with room, best first, without looking at the fleet.
 //
 //   FleetIndex index;
-//   index.Sync(state);                      // looks only at units that changed since the last call
+//   index.Sync(state);  // looks only at domains that changed since the last call
 //   const std::array keys = {FleetIndex::BoxKey(size)};
-//   index.Visit(keys, accepts_class, [&](UnitId unit, int cost) { return Try(unit, cost); });
+//   index.Visit(keys, accepts_class, [&](DomainId domain, int cost) { return Try(domain, cost); });
 //
-// For each unit and each of kKeys kinds of room (a free box of that oriented size, n free chips on
-// one node, n free logical cores in a started chip) the index knows the break cost of taking it:
+// For each domain and each of kKeys kinds of room (a free box of that oriented size, n free chips
+// on one node, n free logical cores in a started chip) the index knows the break cost of taking it:
 // whether it breaks a whole UltraServer, pairs of instances or instances
-// (docs/reference/torus.md#order-of-places).
-// Units are kept in classes by the families of their nodes, so that hardware that a request does
-// not select is never visited.
+// (docs/reference/torus.md#order-of-places). Domains are kept in classes by the families of their
+// nodes, so that hardware that a request does not select is never visited.
 //
 // Thread safety: one thread.
 
@@ -38,7 +37,7 @@ namespace tahoma::controller {
 // elected), 1 for each whole instance. Taking something whole breaks nothing and costs 0. A
 // combination that is free but was not elected cannot be broken: a pair costs nothing where four
 // nodes do not work together.
-int BreakCost(const UnitState& unit, torus::ChipMask taken);
+int BreakCost(const DomainState& domain, torus::ChipMask taken);
 
 class FleetIndex {
  public:
@@ -54,29 +53,29 @@ class FleetIndex {
   // The key of n logical cores free in one started chip.
   static std::size_t CoreKey(int lnc, int cores);
 
-  // By z, one node that represents the family of the unit's node there; nullptr where there is
+  // By z, one node that represents the family of the domain's node there; nullptr where there is
   // none.
   using Class = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
 
   void Sync(const ClusterState& state);
 
-  // Visits units that have one of the kinds of room, in accepted classes, in ascending order of
-  // (break cost, unit), until `visit` returns true. Returns whether it did. `visit` also gets the
+  // Visits domains that have one of the kinds of room, in accepted classes, in ascending order of
+  // (break cost, domain), until `visit` returns true. Returns whether it did. `visit` also gets the
   // cost and must not change the index.
   using AcceptsClass = std::function<bool(const Class&)>;
-  using VisitUnit = std::function<bool(UnitId, int cost)>;
+  using VisitDomain = std::function<bool(DomainId, int cost)>;
   bool Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
-             const VisitUnit& visit) const;
+             const VisitDomain& visit) const;
 
-  // Does the same among these units only, whatever their class.
-  bool VisitAmong(std::span<const UnitId> units, std::span<const std::size_t> keys,
-                  const VisitUnit& visit) const;
+  // Does the same among these domains only, whatever their class.
+  bool VisitAmong(std::span<const DomainId> domains, std::span<const std::size_t> keys,
+                  const VisitDomain& visit) const;
   // Returns whether, in some class, nodes of one family differ in that attribute.
   bool IsOwn(const QualifiedName& attribute) const;
-  // Returns the units on which some device has one of the values; nullopt when the attribute is not
-  // indexed (value_index.h).
-  std::optional<std::vector<UnitId>> UnitsWith(const QualifiedName& attribute,
-                                               std::span<const AttributeValue> values);
+  // Returns the domains on which some device has one of the values; nullopt when the attribute is
+  // not indexed (value_index.h).
+  std::optional<std::vector<DomainId>> DomainsWith(const QualifiedName& attribute,
+                                                   std::span<const AttributeValue> values);
 
   // Calls f(Class) for each class, in no particular order.
   template <typename F>
@@ -91,9 +90,9 @@ class FleetIndex {
   struct ClassEntry {
     Class nodes;
     std::array<Ranked, kKeys> rooms;
-    std::size_t units = 0;
+    std::size_t domains = 0;
   };
-  struct UnitEntry {
+  struct DomainEntry {
     ClassEntry* in = nullptr;
     Costs costs;
   };
@@ -103,7 +102,7 @@ class FleetIndex {
     std::uint64_t free;
     std::array<std::uint64_t, 3> down;
     std::uint8_t shape;
-    UnitModes modes;
+    DomainModes modes;
     friend bool operator==(const BoxState&, const BoxState&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const BoxState& s) {
@@ -112,13 +111,13 @@ class FleetIndex {
   };
   using BoxCosts = std::array<std::uint8_t, kBoxKeys>;
 
-  void Update(const ClusterState& state, UnitId id);
-  ClassEntry* ClassOf(const ClusterState& state, const UnitState& unit);
-  Costs CostsOf(const ClusterState& state, const UnitState& unit);
-  const BoxCosts& BoxCostsOf(const UnitState& unit);
+  void Update(const ClusterState& state, DomainId id);
+  ClassEntry* ClassOf(const ClusterState& state, const DomainState& domain);
+  Costs CostsOf(const ClusterState& state, const DomainState& domain);
+  const BoxCosts& BoxCostsOf(const DomainState& domain);
 
   ClusterState synced_;
-  std::vector<UnitEntry> units_;
+  std::vector<DomainEntry> domains_;
   absl::flat_hash_map<ClassKey, std::unique_ptr<ClassEntry>> classes_;
   absl::flat_hash_map<BoxState, BoxCosts> box_costs_;
   ValueIndex values_;  // synced when it is asked for

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/collective/predict_units.h"
+#include "lib/collective/predict_domains.h"
 
 namespace tahoma::controller {
 namespace {
@@ -68,7 +68,7 @@ Picoseconds PlaceScores::AllReduceTime(std::uint16_t chips, const torus::LinkMas
   if (known_.size() >= kKnownMax) known_.clear();
   torus::LinkMask inside = down;
   inside.along(Axis::kZ) = 0;
-  collective::UnitLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+  collective::DomainLinks links(torus::kInstanceShape, hw::kTrainium2.links);
   for (const auto& fault : FaultsOf(inside, torus::kInstanceShape)) links.SetPermille(fault);
   const auto time =
       collective::PredictCollective(chips, links, Operation::kAllReduce, kScoredBytes);
@@ -77,24 +77,24 @@ Picoseconds PlaceScores::AllReduceTime(std::uint16_t chips, const torus::LinkMas
 
 std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
                                             std::span<const Holding* const> holdings) {
-  std::map<std::size_t, torus::ChipMask> chips_of_unit;
+  std::map<std::size_t, torus::ChipMask> chips_of_domain;
   for (const Holding* holding : holdings) {
     for (const Holding::HeldDevice& device : holding->devices) {
       if (device.admin_access) continue;
       const auto id = state.FindNode(device.node);
-      if (!id || state.node(*id).node == nullptr || !state.node(*id).unit.valid()) {
+      if (!id || state.node(*id).node == nullptr || !state.node(*id).domain.valid()) {
         return std::nullopt;
       }
       const NodeState& node = state.node(*id);
-      chips_of_unit[node.unit.value()] |= torus::ChipMask{node.node->ChipsNamed(device.device)}
-                                          << (16 * node.z);
+      chips_of_domain[node.domain.value()] |= torus::ChipMask{node.node->ChipsNamed(device.device)}
+                                              << (16 * node.z);
     }
   }
-  std::vector<collective::UnitPart> parts;
+  std::vector<collective::DomainPart> parts;
   int count = 0;
-  for (const auto& [unit, chips] : chips_of_unit) {
+  for (const auto& [domain, chips] : chips_of_domain) {
     if (chips == 0) continue;
-    const UnitState& known = state.unit(UnitId(unit));
+    const DomainState& known = state.domain(DomainId(domain));
     if (!known.torus_known) return std::nullopt;
     count += torus::ChipCount(chips);
     // A lone instance is the first plane of an UltraServer that has no other.
@@ -103,7 +103,7 @@ std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
         {.chips = chips, .faults = {.dead = dead, .links = FaultsOf(known.down, known.shape())}});
   }
   if (count < 2) return std::nullopt;
-  const auto time = collective::PredictOverUnits(parts, Operation::kAllReduce, kScoredBytes);
+  const auto time = collective::PredictOverDomains(parts, Operation::kAllReduce, kScoredBytes);
   return time.ok() ? std::optional(*time) : std::nullopt;
 }
 

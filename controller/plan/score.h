@@ -46,8 +46,9 @@ class PlaceScores {
 };
 
 // Returns the time for all chips that these claims hold together, over EFA where they are in
-// several units, with the links as they are. A logical core counts as its chip. nullopt when there
-// are fewer than two chips, when a node is not known, or when links that are down cut chips off.
+// several domains, with the links as they are. A logical core counts as its chip. nullopt when
+// there are fewer than two chips, when a node is not known, or when links that are down cut chips
+// off.
 std::optional<collective::Picoseconds> PredictAllReduce(const ClusterState& state,
                                                         std::span<const Holding* const> holdings);
 

@@ -14,7 +14,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr torus::ChipMask kInstance = 0xffff;
-// How many units of equal rank have their end times compared.
+// How many domains of equal rank have their end times compared.
 constexpr std::size_t kEndCandidates = 32;
 
 // Returns all distinct orders of a shape's sides.
@@ -33,19 +33,19 @@ int LayerChips(const torus::Shape& size) {
   return size.extent(torus::Axis::kX) * size.extent(torus::Axis::kY);
 }
 
-// Returns how much later the unit becomes wholly free if something that runs until `end` is put
+// Returns how much later the domain becomes wholly free if something that runs until `end` is put
 // there.
-std::chrono::nanoseconds Extension(const UnitState& unit, WallTime now, WallTime end) {
-  if (unit.end_unknown) return std::chrono::nanoseconds(0);
-  const WallTime free_at = std::max(now, unit.end.value_or(now));
+std::chrono::nanoseconds Extension(const DomainState& domain, WallTime now, WallTime end) {
+  if (domain.end_unknown) return std::chrono::nanoseconds(0);
+  const WallTime free_at = std::max(now, domain.end.value_or(now));
   return std::max(std::chrono::nanoseconds(0), end - free_at);
 }
 
 // Returns whether the box lies in `open`, works, and is of one of the sizes.
-bool Allows(const UnitState& unit, torus::ChipMask open, const std::vector<torus::Shape>& sizes,
+bool Allows(const DomainState& domain, torus::ChipMask open, const std::vector<torus::Shape>& sizes,
             const torus::Box& place) {
-  return (place.mask & ~open) == 0 && !unit.down.Intersects(place.links) &&
-         unit.modes.Serve(place) &&
+  return (place.mask & ~open) == 0 && !domain.down.Intersects(place.links) &&
+         domain.modes.Serve(place) &&
          std::find(sizes.begin(), sizes.end(), place.size) != sizes.end();
 }
 
@@ -93,18 +93,18 @@ bool Search::HoldsSome(const CompiledGang& gang) const {
 Kept Search::KeptOf(const CompiledMember& member) const {
   Kept kept;
   if (member.pinned_node.empty()) return kept;
-  const auto unit_of = [&](const std::string& name) {
+  const auto domain_of = [&](const std::string& name) {
     const auto id = state_.FindNode(name);
-    return id && state_.node(*id).node != nullptr ? state_.node(*id).unit : UnitId();
+    return id && state_.node(*id).node != nullptr ? state_.node(*id).domain : DomainId();
   };
-  kept.unit = unit_of(member.pinned_node);
-  kept.boxable = kept.unit.valid();
+  kept.domain = domain_of(member.pinned_node);
+  kept.boxable = kept.domain.valid();
   for (const std::string& uid : member.kept) {
     const Holding* held = state_.FindHolding(uid);
     if (held == nullptr) continue;
     for (const Holding::HeldDevice& device : held->devices) {
       if (device.admin_access) continue;
-      kept.boxable = kept.boxable && unit_of(device.node) == kept.unit;
+      kept.boxable = kept.boxable && domain_of(device.node) == kept.domain;
       if (!kept.boxable) return kept;
       const NodeState& node = state_.node(*state_.FindNode(device.node));
       kept.boxable = node.node->RoleNamed(device.device).kind != DeviceKind::kCore;
@@ -120,9 +120,9 @@ void Search::CountKept(const CompiledGang& gang) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Kept& one = kept_.emplace_back(KeptOf(members_[i]));
     Kept& all = kept_of_box_[i / gang.members_per_box()];
-    const bool apart = one.unit.valid() && all.unit.valid() && one.unit != all.unit;
+    const bool apart = one.domain.valid() && all.domain.valid() && one.domain != all.domain;
     all.boxable = all.boxable && one.boxable && !apart;
-    if (one.unit.valid()) all.unit = one.unit;
+    if (one.domain.valid()) all.domain = one.domain;
     all.chips |= one.chips;
   }
 }
@@ -194,26 +194,26 @@ void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& memb
 template <typename Try>
 bool Search::Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
                    WallTime now, const Try& attempt) {
-  const auto visit_all = [&](const FleetIndex::VisitUnit& visit) {
-    return among.units ? index_.VisitAmong(*among.units, keys, visit)
-                       : index_.Visit(keys, among.classes, visit);
+  const auto visit_all = [&](const FleetIndex::VisitDomain& visit) {
+    return among.domains ? index_.VisitAmong(*among.domains, keys, visit)
+                         : index_.Visit(keys, among.classes, visit);
   };
-  if (!gang.max_runtime) return visit_all([&](UnitId unit, int) { return attempt(unit); });
+  if (!gang.max_runtime) return visit_all([&](DomainId domain, int) { return attempt(domain); });
   const WallTime end = EndOf(now, *gang.max_runtime);
-  std::vector<UnitId> batch;
+  std::vector<DomainId> batch;
   int batch_cost = -1;
   const auto flush = [&] {
-    std::stable_sort(batch.begin(), batch.end(), [&](UnitId a, UnitId b) {
-      return Extension(state_.unit(a), now, end) < Extension(state_.unit(b), now, end);
+    std::stable_sort(batch.begin(), batch.end(), [&](DomainId a, DomainId b) {
+      return Extension(state_.domain(a), now, end) < Extension(state_.domain(b), now, end);
     });
     const bool found = std::any_of(batch.begin(), batch.end(), attempt);
     batch.clear();
     return found;
   };
-  const bool found = visit_all([&](UnitId unit, int cost) {
+  const bool found = visit_all([&](DomainId domain, int cost) {
     if ((cost != batch_cost || batch.size() == kEndCandidates) && flush()) return true;
     batch_cost = cost;
-    batch.push_back(unit);
+    batch.push_back(domain);
     return false;
   });
   return found || flush();
@@ -253,9 +253,9 @@ std::optional<std::vector<int>> Search::ChipsOn(const CompiledGang& gang, int bo
   return chips;
 }
 
-bool Search::Contains(const CompiledGang& gang, int box, const UnitState& unit,
+bool Search::Contains(const CompiledGang& gang, int box, const DomainState& domain,
                       const torus::Box& place) {
-  const NodeId first = unit.nodes[static_cast<std::size_t>(place.origin.z)];
+  const NodeId first = domain.nodes[static_cast<std::size_t>(place.origin.z)];
   const auto chips = first.valid() ? ChipsOn(gang, box, *state_.node(first).node) : std::nullopt;
   if (!chips) return false;
   const auto layers =
@@ -263,7 +263,7 @@ bool Search::Contains(const CompiledGang& gang, int box, const UnitState& unit,
   if (!layers) return false;
   TAHOMA_CHECK(layers->size() == chips->size());  // one for each pod of the box
   for (std::size_t i = 0; i < chips->size(); ++i) {
-    const int z = (place.origin.z + (*layers)[i]) % unit.shape().extent(torus::Axis::kZ);
+    const int z = (place.origin.z + (*layers)[i]) % domain.shape().extent(torus::Axis::kZ);
     const torus::ChipMask its = place.mask & kInstance << (16 * z);
     const std::size_t index = static_cast<std::size_t>(box) * gang.members_per_box() + i;
     if ((kept_[index].chips & ~its) != 0) return false;
@@ -308,45 +308,45 @@ bool Search::BoxIsPossible(const CompiledGang& gang, int box) {
                AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
   });
   if (own && !possible) {
-    ForEachNode(PinnedUnits(gang, box), [&](const Node& node) {
+    ForEachNode(PinnedDomains(gang, box), [&](const Node& node) {
       possible = possible || !SizesOn(gang, box, node).empty();
     });
   }
   return possible;
 }
 
-std::optional<std::vector<UnitId>> Search::PinnedUnits(const CompiledMember& member) {
-  std::optional<std::vector<UnitId>> fewest;
+std::optional<std::vector<DomainId>> Search::PinnedDomains(const CompiledMember& member) {
+  std::optional<std::vector<DomainId>> fewest;
   for (const CompiledClaim& claim : member.claims) {
     for (const CompiledRequest& request : claim.requests) {
       if (request.alternatives.size() != 1) continue;
       for (const SelectorSet::Pin& pin : request.alternatives.front().selectors->pins) {
         if (!index_.IsOwn(pin.attribute)) continue;
-        auto units = index_.UnitsWith(pin.attribute, pin.values);
-        if (units && (!fewest || units->size() < fewest->size())) fewest = std::move(units);
+        auto domains = index_.DomainsWith(pin.attribute, pin.values);
+        if (domains && (!fewest || domains->size() < fewest->size())) fewest = std::move(domains);
       }
     }
   }
   return fewest;
 }
 
-std::optional<std::vector<UnitId>> Search::PinnedUnits(const CompiledGang& gang, int box) {
-  std::optional<std::vector<UnitId>> fewest;
+std::optional<std::vector<DomainId>> Search::PinnedDomains(const CompiledGang& gang, int box) {
+  std::optional<std::vector<DomainId>> fewest;
   for (std::size_t i = 0; i < gang.members_per_box(); ++i) {
-    auto units = PinnedUnits(Member(gang, box, i));
-    if (units && (!fewest || units->size() < fewest->size())) fewest = std::move(units);
+    auto domains = PinnedDomains(Member(gang, box, i));
+    if (domains && (!fewest || domains->size() < fewest->size())) fewest = std::move(domains);
   }
   return fewest;
 }
 
 template <typename F>
-void Search::ForEachNode(const std::optional<std::vector<UnitId>>& units, F&& f) const {
-  for (std::size_t i = 0; !units && i < state_.node_count(); ++i) {
+void Search::ForEachNode(const std::optional<std::vector<DomainId>>& domains, F&& f) const {
+  for (std::size_t i = 0; !domains && i < state_.node_count(); ++i) {
     const auto& node = state_.node(NodeId(i)).node;
     if (node != nullptr) f(*node);
   }
-  for (std::size_t i = 0; units && i < units->size(); ++i) {
-    for (const NodeId node : state_.unit((*units)[i]).nodes) {
+  for (std::size_t i = 0; domains && i < domains->size(); ++i) {
+    for (const NodeId node : state_.domain((*domains)[i]).nodes) {
       if (node.valid()) f(*state_.node(node).node);
     }
   }
@@ -378,7 +378,7 @@ bool Search::PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement
   std::vector<int> order(static_cast<std::size_t>(gang.boxes));
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(),
-                        [&](int box) { return KeptOf(box).unit.valid(); });
+                        [&](int box) { return KeptOf(box).domain.valid(); });
   std::vector<BoxFit> fits(order.size());
   obstacle_.boxes_found = 0;
   for (const int box : order) {
@@ -411,26 +411,26 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   times.erase(std::unique(times.begin(), times.end()), times.end());
 
   std::optional<BoxFit> found;
-  if (const Kept& kept = KeptOf(box); kept.unit.valid() || !kept.boxable) {
+  if (const Kept& kept = KeptOf(box); kept.domain.valid() || !kept.boxable) {
     for (std::size_t i = 0; i < times.size() && kept.boxable && !found; ++i) {
-      found = TryUnit(gang, box, kept.unit, times[i]);
+      found = TryDomain(gang, box, kept.domain, times[i]);
     }
     return found;
   }
-  Among among{.units = PinnedUnits(gang, box), .classes = {}};
+  Among among{.domains = PinnedDomains(gang, box), .classes = {}};
   for (const collective::Picoseconds time : times) {
     Keys keys;
     for (const torus::Shape& size : sizes) {
       if (AllReduceTime(size) == time) keys.push_back(FleetIndex::BoxKey(size));
     }
     // Selectors that read attributes which differ between nodes of a family are evaluated in
-    // TryUnit.
+    // TryDomain.
     among.classes = [&](const FleetIndex::Class& nodes) {
       return BoxReadsOwn(gang, box, nodes) ||
              AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
     };
-    const bool placed = Visit(keys, among, *gang.spec, now, [&](UnitId unit) {
-      found = TryUnit(gang, box, unit, time);
+    const bool placed = Visit(keys, among, *gang.spec, now, [&](DomainId domain) {
+      found = TryDomain(gang, box, domain, time);
       return found.has_value();
     });
     if (placed) return found;
@@ -438,60 +438,60 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
   return std::nullopt;
 }
 
-std::optional<Search::BoxFit> Search::TryUnit(const CompiledGang& gang, int box, UnitId id,
-                                              collective::Picoseconds time) {
-  const UnitState& unit = state_.unit(id);
+std::optional<Search::BoxFit> Search::TryDomain(const CompiledGang& gang, int box, DomainId id,
+                                                collective::Picoseconds time) {
+  const DomainState& domain = state_.domain(id);
   std::vector<torus::Shape> sizes;
-  for (const NodeId node : unit.nodes) {
+  for (const NodeId node : domain.nodes) {
     if (sizes.empty() && node.valid()) sizes = SizesOn(gang, box, *state_.node(node).node);
   }
   if (sizes.empty()) return std::nullopt;
-  ++obstacle_.units_tried;
-  const auto places = Candidates(gang, box, unit, sizes, time);
+  ++obstacle_.domains_tried;
+  const auto places = Candidates(gang, box, domain, sizes, time);
   std::vector<torus::ChipMask> boxes;
   int others = 0;
   if (sparing_) {
-    boxes = FreeBoxes(gang, unit, sizes);
+    boxes = FreeBoxes(gang, domain, sizes);
     const bool tied = KeptOf(box).chips != 0;
-    others = MostBeside(boxes, unit.free, gang.boxes - obstacle_.boxes_found - 1, tied, places);
+    others = MostBeside(boxes, domain.free, gang.boxes - obstacle_.boxes_found - 1, tied, places);
   }
   for (const torus::Box* place : places) {
-    if (MostBoxes(boxes, unit.free & ~place->mask, others) < others) continue;
+    if (MostBoxes(boxes, domain.free & ~place->mask, others) < others) continue;
     if (auto fit = TryBox(gang, box, id, *place)) return fit;
   }
   return std::nullopt;
 }
 
-std::vector<torus::ChipMask> Search::FreeBoxes(const CompiledGang& gang, const UnitState& unit,
+std::vector<torus::ChipMask> Search::FreeBoxes(const CompiledGang& gang, const DomainState& domain,
                                                const std::vector<torus::Shape>& sizes) {
   std::vector<torus::ChipMask> masks;
   for (const torus::Shape& shape : gang.shapes) {
-    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if (Allows(unit, unit.free, sizes, place)) masks.push_back(place.mask);
+    for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
+      if (Allows(domain, domain.free, sizes, place)) masks.push_back(place.mask);
     }
   }
   return masks;
 }
 
 std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int box,
-                                                  const UnitState& unit,
+                                                  const DomainState& domain,
                                                   const std::vector<torus::Shape>& sizes,
                                                   collective::Picoseconds time) {
   const torus::ChipMask kept = KeptOf(box).chips;
-  const torus::ChipMask open = unit.free | (kept & unit.present);
+  const torus::ChipMask open = domain.free | (kept & domain.present);
   // Ordered by break cost, then fragmentation, then the lowest place.
   using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
   std::vector<Candidate> candidates;
   for (const torus::Shape& shape : gang.shapes) {
-    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if (!Allows(unit, open, sizes, place) || AllReduceTime(place.size) != time) continue;
-      if (kept != 0 && !Contains(gang, box, unit, place)) continue;
+    for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
+      if (!Allows(domain, open, sizes, place) || AllReduceTime(place.size) != time) continue;
+      if (kept != 0 && !Contains(gang, box, domain, place)) continue;
       int fragmentation = 0;
-      for (int shift = 0; shift < 64 && unit.shape().chip_count() >= 16; shift += 16) {
-        const torus::ChipMask rest = (unit.free & ~place.mask) >> shift & kInstance;
+      for (int shift = 0; shift < 64 && domain.shape().chip_count() >= 16; shift += 16) {
+        const torus::ChipMask rest = (domain.free & ~place.mask) >> shift & kInstance;
         fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
       }
-      candidates.emplace_back(BreakCost(unit, place.mask) + unit.modes.ChangeCost(place),
+      candidates.emplace_back(BreakCost(domain, place.mask) + domain.modes.ChangeCost(place),
                               fragmentation, candidates.size(), &place);
     }
   }
@@ -501,16 +501,16 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
   return places;
 }
 
-std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, UnitId id,
+std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, DomainId id,
                                              const torus::Box& place) {
-  const UnitState& unit = state_.unit(id);
+  const DomainState& domain = state_.domain(id);
   const torus::ChipMask kept = KeptOf(box).chips;
   BoxFit fit;
-  fit.slice = {.unit = unit.name, .box = place, .nodes = {}};
+  fit.slice = {.domain = domain.name, .box = place, .nodes = {}};
   std::vector<Layer> layers;
   for (int step = 0; step < place.size.extent(torus::Axis::kZ); ++step) {
-    const int z = (place.origin.z + step) % unit.shape().extent(torus::Axis::kZ);
-    const NodeId node = unit.nodes[static_cast<std::size_t>(z)];
+    const int z = (place.origin.z + step) % domain.shape().extent(torus::Axis::kZ);
+    const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
     if (!node.valid()) return std::nullopt;
     Layer& layer = layers.emplace_back(Layer{.room = RoomOf(state_.node(node))});
     layer.room.chips = static_cast<std::uint16_t>((place.mask & ~kept) >> (16 * z) & kInstance);
@@ -632,7 +632,7 @@ std::vector<MemberFitter::Demand> Search::DemandsOf(const CompiledMember& member
     if (demand && (demands.empty() || demands.back() != *demand)) demands.push_back(*demand);
   };
   if (ReadsOwn(member)) {
-    ForEachNode(PinnedUnits(member), add);
+    ForEachNode(PinnedDomains(member), add);
   } else {
     index_.ForEachClass([&](const FleetIndex::Class& nodes) {
       for (const auto& node : nodes) {
@@ -668,8 +668,8 @@ bool Search::FitReadsOwn(const CompiledMember& member, const Node& node) {
          std::any_of(member.claims.begin(), member.claims.end(), constrains);
 }
 
-bool Search::HasDemand(const CompiledMember& member, UnitId id, const Demand& demand) {
-  const auto& nodes = state_.unit(id).nodes;
+bool Search::HasDemand(const CompiledMember& member, DomainId id, const Demand& demand) {
+  const auto& nodes = state_.domain(id).nodes;
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
     return node.valid() && DemandOf(member, *state_.node(node).node) == demand;
   });
@@ -717,18 +717,18 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
   std::optional<MemberPlacement> found;
   bool scan = member.claims.empty() || member.tolerates || member.chooses;
   const bool own = ReadsOwn(member);
-  Among among{.units = own ? PinnedUnits(member) : std::nullopt, .classes = {}};
+  Among among{.domains = own ? PinnedDomains(member) : std::nullopt, .classes = {}};
   for (const Demand& demand : DemandsOf(member)) {
     for (const Keys& keys : KeysFor(demand)) {
-      // Each unit of a class whose nodes differ in what is selected is tried.
+      // Each domain of a class whose nodes differ in what is selected is tried.
       among.classes = [&](const FleetIndex::Class& nodes) {
         return AnyNode(nodes, [&](const Node& node) {
           return fitter_.ReadsOwn(member, node) || DemandOf(member, node) == demand;
         });
       };
-      const auto attempt = [&](UnitId unit) {
-        if (own && !HasDemand(member, unit, demand)) return false;
-        found = TryNodes(member, unit, keys);
+      const auto attempt = [&](DomainId domain) {
+        if (own && !HasDemand(member, domain, demand)) return false;
+        found = TryNodes(member, domain, keys);
         return found.has_value();
       };
       const bool placed = Visit(keys, among, *gang.spec, now, attempt);
@@ -746,7 +746,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
 }
 
 bool Search::HasRoom(const NodeState& node, std::span<const std::size_t> keys) const {
-  const std::uint64_t free = state_.unit(node.unit).free >> (16 * node.z) & kInstance;
+  const std::uint64_t free = state_.domain(node.domain).free >> (16 * node.z) & kInstance;
   if (keys.front() >= FleetIndex::kBoxKeys || node.node->family->type == nullptr) return true;
   const torus::BoxTable& table = torus::BoxTable::Of(node.node->family->type->torus);
   return std::any_of(table.all().begin(), table.all().end(), [&](const torus::Box& box) {
@@ -755,17 +755,17 @@ bool Search::HasRoom(const NodeState& node, std::span<const std::size_t> keys) c
   });
 }
 
-std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, UnitId id,
+std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, DomainId id,
                                                 std::span<const std::size_t> keys) {
-  const UnitState& unit = state_.unit(id);
-  ++obstacle_.units_tried;
+  const DomainState& domain = state_.domain(id);
+  ++obstacle_.domains_tried;
   // A node that is in use comes before a whole one, and whole ones that form a pair come last.
   std::vector<std::tuple<int, int, NodeId>> order;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
-    const NodeId node = unit.nodes[static_cast<std::size_t>(z)];
+    const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
     if (!node.valid()) continue;
-    const torus::ChipMask free = unit.free & (kInstance << (16 * z));
-    order.emplace_back(BreakCost(unit, free & (~free + 1)), z, node);
+    const torus::ChipMask free = domain.free & (kInstance << (16 * z));
+    order.emplace_back(BreakCost(domain, free & (~free + 1)), z, node);
   }
   std::sort(order.begin(), order.end());
   for (const auto& [cost, z, node] : order) {

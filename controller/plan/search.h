@@ -31,10 +31,10 @@ namespace tahoma::controller {
 
 // The obstacle that kept a gang from being placed; users get it as the reason.
 struct Obstacle {
-  std::size_t units_tried = 0;  // units that were looked at closely
-  std::size_t member = 0;       // the first without a place; in a box, that no node can serve
-  int box = 0;                  // in a gang with boxes: the first that found no place
-  int boxes_found = 0;          // before that one
+  std::size_t domains_tried = 0;  // domains that were looked at closely
+  std::size_t member = 0;         // the first without a place; in a box, that no node can serve
+  int box = 0;                    // in a gang with boxes: the first that found no place
+  int boxes_found = 0;            // before that one
   absl::Status contradiction;   // set when the gang's own holdings exclude any place, in any fleet
   absl::Status selector_error;  // a CEL selector's error on some device
   // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
@@ -44,9 +44,9 @@ struct Obstacle {
 
 // The devices that allocated claims of some pods hold already.
 struct Kept {
-  UnitId unit;                // where the pods must run; invalid when nothing is held
-  torus::ChipMask chips = 0;  // held chips of that unit
-  bool boxable = true;        // false: logical cores, or devices of another unit, are held too
+  DomainId domain;            // where the pods must run; invalid when nothing is held
+  torus::ChipMask chips = 0;  // held chips of that domain
+  bool boxable = true;        // false: logical cores, or devices of another domain, are held too
 };
 
 class Search {
@@ -67,11 +67,12 @@ class Search {
   // node, on nodes like this one; whether they are free does not matter. Fastest first (score.h).
   std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
   // Returns whether each pod that holds chips has them in the layer that is its own at that place.
-  bool Contains(const CompiledGang& gang, int box, const UnitState& unit, const torus::Box& place);
+  bool Contains(const CompiledGang& gang, int box, const DomainState& domain,
+                const torus::Box& place);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
-  // Returns the only units that have devices with the values that selectors require, where these
-  // values are nodes' own; nullopt when any unit may.
-  std::optional<std::vector<UnitId>> PinnedUnits(const CompiledMember& member);
+  // Returns the only domains that have devices with the values that selectors require, where these
+  // values are nodes' own; nullopt when any domain may.
+  std::optional<std::vector<DomainId>> PinnedDomains(const CompiledMember& member);
   // Returns whether nodes of one family, all of them free, may differ in whether the member fits.
   bool FitReadsOwn(const CompiledMember& member, const Node& node);
   // Returns whether nodes of some kind could take the pods of the box if everything were free. If
@@ -88,7 +89,7 @@ class Search {
   // The part of a box that lies on one node.
   struct Layer {
     Room room;                 // the free devices of that part
-    torus::ChipMask kept = 0;  // chips of the unit that are held by pods of later ranks
+    torus::ChipMask kept = 0;  // chips of the domain that are held by pods of later ranks
   };
 
   absl::Status Resolve(const CompiledGang& gang);
@@ -105,17 +106,17 @@ class Search {
                   Placement& placement);
   bool PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement);
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
-  std::optional<BoxFit> TryUnit(const CompiledGang& gang, int box, UnitId unit,
-                                collective::Picoseconds time);
-  // Returns the free places of such a box in the unit.
-  static std::vector<torus::ChipMask> FreeBoxes(const CompiledGang& gang, const UnitState& unit,
+  std::optional<BoxFit> TryDomain(const CompiledGang& gang, int box, DomainId domain,
+                                  collective::Picoseconds time);
+  // Returns the free places of such a box in the domain.
+  static std::vector<torus::ChipMask> FreeBoxes(const CompiledGang& gang, const DomainState& domain,
                                                 const std::vector<torus::Shape>& sizes);
-  // Returns the places of the box in the unit that may be taken, best first.
+  // Returns the places of the box in the domain that may be taken, best first.
   std::vector<const torus::Box*> Candidates(const CompiledGang& gang, int box,
-                                            const UnitState& unit,
+                                            const DomainState& domain,
                                             const std::vector<torus::Shape>& sizes,
                                             collective::Picoseconds time);
-  std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, UnitId unit,
+  std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, DomainId domain,
                                const torus::Box& place);
 
   // Places each member on some node, in the order of ranks and, if that fails, the hardest first.
@@ -137,11 +138,11 @@ class Search {
   // on any node of the fleet, or those of a box's members on some node of the class.
   bool ReadsOwn(const CompiledMember& member);
   bool BoxReadsOwn(const CompiledGang& gang, int box, const FleetIndex::Class& nodes);
-  // Returns whether some node of the unit would meet the member's demand if everything were free.
-  bool HasDemand(const CompiledMember& member, UnitId unit, const Demand& demand);
+  // Returns whether some node of the domain would meet the member's demand if everything were free.
+  bool HasDemand(const CompiledMember& member, DomainId domain, const Demand& demand);
   static std::vector<Keys> KeysFor(const Demand& demand);
   std::optional<MemberPlacement> TryNode(const CompiledMember& member, NodeId node);
-  std::optional<MemberPlacement> TryNodes(const CompiledMember& member, UnitId unit,
+  std::optional<MemberPlacement> TryNodes(const CompiledMember& member, DomainId domain,
                                           std::span<const std::size_t> keys);
   // Returns whether one of the nodes that represent a class meets the condition.
   template <typename F>
@@ -151,20 +152,20 @@ class Search {
   }
   bool HasRoom(const NodeState& node, std::span<const std::size_t> keys) const;
 
-  // The units to visit: these or, without them, those of accepted classes.
+  // The domains to visit: these or, without them, those of accepted classes.
   struct Among {
-    std::optional<std::vector<UnitId>> units;
+    std::optional<std::vector<DomainId>> domains;
     FleetIndex::AcceptsClass classes;
   };
-  // Visits units with such room in the order in which they should be tried.
+  // Visits domains with such room in the order in which they should be tried.
   template <typename Try>
   bool Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
              WallTime now, const Try& attempt);
   // Does the same for all members of the box together.
-  std::optional<std::vector<UnitId>> PinnedUnits(const CompiledGang& gang, int box);
-  // Calls f for the nodes of these units or, without them, of the whole fleet.
+  std::optional<std::vector<DomainId>> PinnedDomains(const CompiledGang& gang, int box);
+  // Calls f for the nodes of these domains or, without them, of the whole fleet.
   template <typename F>
-  void ForEachNode(const std::optional<std::vector<UnitId>>& units, F&& f) const;
+  void ForEachNode(const std::optional<std::vector<DomainId>>& domains, F&& f) const;
   void Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now);
 
   FleetIndex& index_;

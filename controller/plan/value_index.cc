@@ -26,52 +26,52 @@ void ForEachValue(const Node& node, const QualifiedName& attribute, F&& f) {
 
 }  // namespace
 
-void ValueIndex::Update(const ClusterState& state, UnitId id) {
-  if (units_.size() <= id.value()) units_.resize(id.value() + 1);
+void ValueIndex::Update(const ClusterState& state, DomainId id) {
+  if (domains_.size() <= id.value()) domains_.resize(id.value() + 1);
   Nodes now;
-  if (id.value() < state.unit_count()) {
-    const UnitState& unit = state.unit(id);
+  if (id.value() < state.domain_count()) {
+    const DomainState& domain = state.domain(id);
     for (std::size_t z = 0; z < now.size(); ++z) {
-      if (unit.nodes[z].valid()) now[z] = state.node(unit.nodes[z]).node;
+      if (domain.nodes[z].valid()) now[z] = state.node(domain.nodes[z]).node;
     }
   }
-  Nodes& before = units_[id.value()];
+  Nodes& before = domains_[id.value()];
   if (before == now) return;
   const auto number = static_cast<std::uint32_t>(id.value());
   for (auto& [attribute, by_value] : attributes_) {
-    auto& units_of = by_value;  // clang 14 captures no structured binding
+    auto& domains_of = by_value;  // clang 14 captures no structured binding
     for (const auto& node : before) {
       if (node == nullptr) continue;
       ForEachValue(*node, attribute, [&](const AttributeValue& value) {
-        const auto at = units_of.find(value);
-        if (at == units_of.end()) return;
+        const auto at = domains_of.find(value);
+        if (at == domains_of.end()) return;
         at->second.erase(number);
-        if (at->second.empty()) units_of.erase(at);
+        if (at->second.empty()) domains_of.erase(at);
       });
     }
     for (const auto& node : now) {
       if (node == nullptr) continue;
       ForEachValue(*node, attribute,
-                   [&](const AttributeValue& value) { units_of[value].insert(number); });
+                   [&](const AttributeValue& value) { domains_of[value].insert(number); });
     }
   }
   before = std::move(now);
 }
 
 void ValueIndex::Sync(const ClusterState& state) {
-  ClusterState::ForEachChangedUnit(synced_, state, [&](UnitId id) { Update(state, id); });
-  for (std::size_t i = state.unit_count(); i < units_.size(); ++i) Update(state, UnitId(i));
+  ClusterState::ForEachChangedDomain(synced_, state, [&](DomainId id) { Update(state, id); });
+  for (std::size_t i = state.domain_count(); i < domains_.size(); ++i) Update(state, DomainId(i));
   synced_ = state;
 }
 
-std::optional<std::vector<UnitId>> ValueIndex::UnitsWith(const QualifiedName& attribute,
-                                                         std::span<const AttributeValue> values) {
+std::optional<std::vector<DomainId>> ValueIndex::DomainsWith(
+    const QualifiedName& attribute, std::span<const AttributeValue> values) {
   auto indexed = attributes_.find(attribute);
   if (indexed == attributes_.end()) {
     if (attributes_.size() >= kAttributesMax) return std::nullopt;
     indexed = attributes_.try_emplace(attribute).first;
-    for (std::size_t i = 0; i < units_.size(); ++i) {
-      for (const auto& node : units_[i]) {
+    for (std::size_t i = 0; i < domains_.size(); ++i) {
+      for (const auto& node : domains_[i]) {
         if (node == nullptr) continue;
         ForEachValue(*node, attribute, [&](const AttributeValue& value) {
           indexed->second[value].insert(static_cast<std::uint32_t>(i));
@@ -79,16 +79,17 @@ std::optional<std::vector<UnitId>> ValueIndex::UnitsWith(const QualifiedName& at
       }
     }
   }
-  std::vector<UnitId> units;
+  std::vector<DomainId> domains;
   for (const AttributeValue& value : values) {
     const auto at = indexed->second.find(value);
     if (at == indexed->second.end()) continue;
-    TAHOMA_CHECK(*at->second.rbegin() < synced_.unit_count());  // a unit that is gone has no values
-    for (const std::uint32_t unit : at->second) units.emplace_back(unit);
+    TAHOMA_CHECK(*at->second.rbegin() <
+                 synced_.domain_count());  // a domain that is gone has no values
+    for (const std::uint32_t domain : at->second) domains.emplace_back(domain);
   }
-  std::sort(units.begin(), units.end());
-  units.erase(std::unique(units.begin(), units.end()), units.end());
-  return units;
+  std::sort(domains.begin(), domains.end());
+  domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
+  return domains;
 }
 
 }  // namespace tahoma::controller

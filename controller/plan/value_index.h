@@ -1,8 +1,8 @@
-// Finds the units on which some device has a value of an attribute, without looking at the fleet.
+// Finds the domains on which some device has a value of an attribute, without looking at the fleet.
 //
 //   ValueIndex index;
-//   index.Sync(state);                             // looks only at units that changed
-//   index.UnitsWith({"example.com", "serial"}, values);     // nullopt: no index
+//   index.Sync(state);                             // looks only at domains that changed
+//   index.DomainsWith({"example.com", "serial"}, values);     // nullopt: no index
 //
 // An attribute is indexed at the first question for it, which looks at every node once; at most
 // kAttributesMax are.
@@ -31,23 +31,23 @@ class ValueIndex {
 
   void Sync(const ClusterState& state);
 
-  // Returns the units in ascending order. Nodes that wait for a place in their unit do not count.
-  // nullopt when the attribute is not indexed and no more may be.
-  std::optional<std::vector<UnitId>> UnitsWith(const QualifiedName& attribute,
-                                               std::span<const AttributeValue> values);
+  // Returns the domains in ascending order. Nodes that wait for a place in their domain do not
+  // count. nullopt when the attribute is not indexed and no more may be.
+  std::optional<std::vector<DomainId>> DomainsWith(const QualifiedName& attribute,
+                                                   std::span<const AttributeValue> values);
 
  private:
   struct ValueHash {
     std::size_t operator()(const AttributeValue& value) const { return HashOf(value); }
   };
-  using Units = absl::btree_set<std::uint32_t>;
-  using ByValue = absl::flat_hash_map<AttributeValue, Units, ValueHash>;
+  using Domains = absl::btree_set<std::uint32_t>;
+  using ByValue = absl::flat_hash_map<AttributeValue, Domains, ValueHash>;
   using Nodes = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
 
-  void Update(const ClusterState& state, UnitId id);
+  void Update(const ClusterState& state, DomainId id);
 
   ClusterState synced_;
-  std::vector<Nodes> units_;  // as they are in the index
+  std::vector<Nodes> domains_;  // as they are in the index
   absl::flat_hash_map<QualifiedName, ByValue> attributes_;
 };
 

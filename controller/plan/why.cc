@@ -17,8 +17,8 @@ namespace tahoma::controller {
 namespace {
 
 constexpr torus::ChipMask kInstance = 0xffff;
-// How many units have their boxes compared to find the nearest miss.
-constexpr std::size_t kUnitsCompared = 512;
+// How many domains have their boxes compared to find the nearest miss.
+constexpr std::size_t kDomainsCompared = 512;
 constexpr std::size_t kBlockersMax = 5;
 
 std::string Plural(std::size_t count, std::string_view word) {
@@ -26,11 +26,11 @@ std::string Plural(std::size_t count, std::string_view word) {
 }
 
 // Lists who holds chips of `mask`, and how many, most chips first.
-std::vector<std::string> Blockers(const ClusterState& state, const UnitState& unit,
+std::vector<std::string> Blockers(const ClusterState& state, const DomainState& domain,
                                   torus::ChipMask mask) {
   std::map<std::string, torus::ChipMask> chips;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
-    const NodeId id = unit.nodes[static_cast<std::size_t>(z)];
+    const NodeId id = domain.nodes[static_cast<std::size_t>(z)];
     if (!id.valid()) continue;
     const NodeState& node = state.node(id);
     for (const auto& holding : node.holdings) {
@@ -54,11 +54,11 @@ std::vector<std::string> Blockers(const ClusterState& state, const UnitState& un
 }
 
 // Returns the free box with the most chips.
-const torus::Box* LargestFree(const UnitState& unit) {
+const torus::Box* LargestFree(const DomainState& domain) {
   const torus::Box* largest = nullptr;
-  for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
-    if ((box.mask & ~unit.free) != 0 || unit.down.Intersects(box.links)) continue;
-    if (!unit.modes.Serve(box)) continue;
+  for (const torus::Box& box : torus::BoxTable::Of(domain.shape()).all()) {
+    if ((box.mask & ~domain.free) != 0 || domain.down.Intersects(box.links)) continue;
+    if (!domain.modes.Serve(box)) continue;
     if (largest == nullptr || torus::ChipCount(box.mask) > torus::ChipCount(largest->mask)) {
       largest = &box;
     }
@@ -73,15 +73,15 @@ std::string PodText(const CompiledGang& gang, std::size_t member) {
 }
 
 struct Miss {
-  UnitId unit;
+  DomainId domain;
   torus::ChipMask mask = 0;  // the chips that the gang would take there
   int busy = 65;             // those of them that are not free
 };
 
 void Finish(const ClusterState& state, const std::optional<Miss>& miss, Blocked& why) {
   if (!miss) return;
-  const UnitState& unit = state.unit(miss->unit);
-  why.blockers = Blockers(state, unit, miss->mask & ~unit.free);
+  const DomainState& domain = state.domain(miss->domain);
+  why.blockers = Blockers(state, domain, miss->mask & ~domain.free);
   if (!why.blockers.empty()) {
     why.message += fmt::format("; in the way: {}", fmt::join(why.blockers, ", "));
   }
@@ -135,10 +135,10 @@ Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Ob
                              PodText(gang, member), asked, Plural(state.Count().nodes, "node")));
 }
 
-// Explains a gang for which no unit has nodes on which the members fill a box, however free they
+// Explains a gang for which no domain has nodes on which the members fill a box, however free they
 // are.
-Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle, MemberFitter& fitter,
-                      const ClusterState& state) {
+Blocked ExplainNoDomain(const CompiledGang& gang, const Obstacle& obstacle, MemberFitter& fitter,
+                        const ClusterState& state) {
   if (obstacle.chips_mismatch) {
     return Refused(BlockedReason::kInvalid,
                    fmt::format("the claims of the pods of one box ask for {} chips, but {} has {}",
@@ -154,9 +154,9 @@ Blocked ExplainNoUnit(const CompiledGang& gang, const Obstacle& obstacle, Member
   return ExplainNoHardware(gang, obstacle.member, obstacle, fitter, state);
 }
 
-// Counts what the units that have the box's devices could do with the box.
+// Counts what the domains that have the box's devices could do with the box.
 struct BoxSurvey {
-  std::size_t units = 0;    // that have the devices
+  std::size_t domains = 0;  // that have the devices
   std::size_t known = 0;    // of them, those whose links are known
   std::size_t large = 0;    // of them, those in which the shape fits
   std::size_t working = 0;  // of them, those with such a box that works
@@ -165,7 +165,7 @@ struct BoxSurvey {
   // could serve once the election is over or cores are released.
   std::size_t other_mode = 0;
   std::size_t mode_may_change = 0;
-  UnitId mode_unit;       // one of them
+  DomainId mode_domain;   // one of them
   std::size_t boxes = 0;  // how many the large ones hold at most, were everything free
   // The large ones with such a box that the pods may use if everything is repaired, and how many
   // boxes these hold at most.
@@ -173,7 +173,7 @@ struct BoxSurvey {
   std::size_t boxes_repaired = 0;
   std::optional<Miss> miss;  // the nearest
   const torus::Box* largest = nullptr;
-  UnitId largest_unit;
+  DomainId largest_domain;
 };
 
 // Returns the node demands of the box's pods. Pods with equal requests are listed once.
@@ -187,15 +187,15 @@ std::vector<const NodeDemand*> DemandsOf(const CompiledGang& gang, int box) {
   return demands;
 }
 
-// Returns the unit's working chips, and those of them on nodes that some pod of the box may use.
+// Returns the domain's working chips, and those of them on nodes that some pod of the box may use.
 std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeDemand*>& demands,
-                                                   const UnitState& unit,
+                                                   const DomainState& domain,
                                                    const ClusterState& state) {
   torus::ChipMask working = 0;
   torus::ChipMask open = 0;
-  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
-    if (!unit.nodes[z].valid()) continue;
-    const Node& node = *state.node(unit.nodes[z]).node;
+  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
+    if (!domain.nodes[z].valid()) continue;
+    const Node& node = *state.node(domain.nodes[z]).node;
     const torus::ChipMask chips = torus::ChipMask{node.family->devices->healthy_mask} << (16 * z);
     working |= chips;
     const bool admits =
@@ -208,11 +208,11 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeD
 
 // Returns the chips on nodes that some pod of the box may use if all nodes were repaired.
 torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands,
-                                   const UnitState& unit, const ClusterState& state) {
+                                   const DomainState& domain, const ClusterState& state) {
   torus::ChipMask chips = 0;
-  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
-    if (!unit.nodes[z].valid()) continue;
-    const Node& node = *state.node(unit.nodes[z]).node;
+  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
+    if (!domain.nodes[z].valid()) continue;
+    const Node& node = *state.node(domain.nodes[z]).node;
     const bool admits = std::any_of(demands.begin(), demands.end(), [&](const NodeDemand* one) {
       return AdmitsWhenReady(*one, node);
     });
@@ -223,12 +223,12 @@ torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands
 
 // Returns whether a box that the modes do not serve now may be served without another election:
 // when the running one ends, or by an elected mode once the chosen one is given up.
-bool MayServe(const UnitState& unit, const torus::Box& place, const ClusterState& state) {
-  if (unit.down.Intersects(place.links)) return false;
-  UnitModes idle;
-  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
-    if (!unit.nodes[z].valid()) continue;
-    const Node& node = *state.node(unit.nodes[z]).node;
+bool MayServe(const DomainState& domain, const torus::Box& place, const ClusterState& state) {
+  if (domain.down.Intersects(place.links)) return false;
+  DomainModes idle;
+  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
+    if (!domain.nodes[z].valid()) continue;
+    const Node& node = *state.node(domain.nodes[z]).node;
     if (!node.elected || node.elected->running) continue;
     ElectedModes elected = *node.elected;
     elected.chosen = hw::UltraServerMode::kUnset;
@@ -238,11 +238,11 @@ bool MayServe(const UnitState& unit, const torus::Box& place, const ClusterState
 }
 
 // Returns "us-0 (z=0,1 elected X2V, X1; z=2,3 electing)".
-std::string ModesText(const UnitState& unit, const ClusterState& state) {
+std::string ModesText(const DomainState& domain, const ClusterState& state) {
   std::map<std::string, std::vector<int>> nodes;
-  for (std::size_t z = 0; z < unit.nodes.size(); ++z) {
-    if (!unit.nodes[z].valid() || !state.node(unit.nodes[z]).node->elected) continue;
-    const ElectedModes& elected = *state.node(unit.nodes[z]).node->elected;
+  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
+    if (!domain.nodes[z].valid() || !state.node(domain.nodes[z]).node->elected) continue;
+    const ElectedModes& elected = *state.node(domain.nodes[z]).node->elected;
     std::vector<std::string_view> names;
     for (const hw::UltraServerMode mode : elected.offered) names.push_back(hw::ModeName(mode));
     std::string text = fmt::format("elected {}", fmt::join(names, ", "));
@@ -256,52 +256,52 @@ std::string ModesText(const UnitState& unit, const ClusterState& state) {
   for (const auto& [text, places] : nodes) {
     all += fmt::format("{}z={} {}", all.empty() ? "" : "; ", fmt::join(places, ","), text);
   }
-  return fmt::format("{} ({})", unit.name, all);
+  return fmt::format("{} ({})", domain.name, all);
 }
 
-void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& demands,
-                const std::vector<torus::Shape>& sizes, UnitId id, const ClusterState& state,
-                BoxSurvey& survey) {
-  const UnitState& unit = state.unit(id);
-  const auto [working, open] = Usable(demands, unit, state);
+void SurveyDomain(const CompiledGang& gang, const std::vector<const NodeDemand*>& demands,
+                  const std::vector<torus::Shape>& sizes, DomainId id, const ClusterState& state,
+                  BoxSurvey& survey) {
+  const DomainState& domain = state.domain(id);
+  const auto [working, open] = Usable(demands, domain, state);
   survey.boxes +=
       static_cast<std::size_t>(torus::ChipCount(open) / std::max(1, gang.chips_per_box()));
-  const torus::ChipMask repaired = UsableWhenRepaired(demands, unit, state);
+  const torus::ChipMask repaired = UsableWhenRepaired(demands, domain, state);
   survey.boxes_repaired +=
       static_cast<std::size_t>(torus::ChipCount(repaired) / std::max(1, gang.chips_per_box()));
-  if (++survey.large > kUnitsCompared && survey.able > 0) return;
+  if (++survey.large > kDomainsCompared && survey.able > 0) return;
   bool repairable = false;
-  const torus::Box* free = LargestFree(unit);
+  const torus::Box* free = LargestFree(domain);
   if (free != nullptr && (survey.largest == nullptr ||
                           torus::ChipCount(free->mask) > torus::ChipCount(survey.largest->mask))) {
     survey.largest = free;
-    survey.largest_unit = id;
+    survey.largest_domain = id;
   }
   bool works = false;
   bool fits = false;
   bool other_mode = false;
   bool mode_may_change = false;
   for (const torus::Shape& shape : gang.shapes) {
-    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
+    for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
       if (std::find(sizes.begin(), sizes.end(), place.size) == sizes.end()) continue;
-      repairable = repairable || ((place.mask & ~repaired) == 0 && unit.modes.Serve(place));
+      repairable = repairable || ((place.mask & ~repaired) == 0 && domain.modes.Serve(place));
       if ((place.mask & ~working) != 0) continue;
-      if (!unit.modes.Serve(place)) {
+      if (!domain.modes.Serve(place)) {
         other_mode = true;
-        mode_may_change = mode_may_change || MayServe(unit, place, state);
+        mode_may_change = mode_may_change || MayServe(domain, place, state);
         continue;
       }
-      if (unit.down.Intersects(place.links)) continue;
+      if (domain.down.Intersects(place.links)) continue;
       works = true;
       if ((place.mask & ~open) != 0) continue;
       fits = true;
-      const int busy = torus::ChipCount(place.mask & ~unit.free);
+      const int busy = torus::ChipCount(place.mask & ~domain.free);
       if (!survey.miss || busy < survey.miss->busy) survey.miss = Miss{id, place.mask, busy};
     }
   }
   if (other_mode && !works) {
     if (survey.other_mode == 0 || (mode_may_change && survey.mode_may_change == 0)) {
-      survey.mode_unit = id;
+      survey.mode_domain = id;
     }
     ++survey.other_mode;
     survey.mode_may_change += mode_may_change ? 1U : 0U;
@@ -314,20 +314,20 @@ void SurveyUnit(const CompiledGang& gang, const std::vector<const NodeDemand*>& 
 BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const ClusterState& state) {
   BoxSurvey survey;
   const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
-  for (std::size_t i = 0; i < state.unit_count(); ++i) {
-    const UnitState& unit = state.unit(UnitId(i));
+  for (std::size_t i = 0; i < state.domain_count(); ++i) {
+    const DomainState& domain = state.domain(DomainId(i));
     std::vector<torus::Shape> sizes;
-    for (const NodeId node : unit.nodes) {
+    for (const NodeId node : domain.nodes) {
       if (node.valid() && sizes.empty()) sizes = search.SizesOn(gang, box, *state.node(node).node);
     }
     if (sizes.empty()) continue;
-    ++survey.units;
-    if (!unit.torus_known) continue;
+    ++survey.domains;
+    if (!domain.torus_known) continue;
     ++survey.known;
-    const torus::BoxTable& table = torus::BoxTable::Of(unit.shape());
+    const torus::BoxTable& table = torus::BoxTable::Of(domain.shape());
     const bool large = std::any_of(gang.shapes.begin(), gang.shapes.end(),
                                    [&](const torus::Shape& shape) { return table.Fits(shape); });
-    if (large) SurveyUnit(gang, demands, sizes, UnitId(i), state, survey);
+    if (large) SurveyDomain(gang, demands, sizes, DomainId(i), state, survey);
   }
   return survey;
 }
@@ -353,19 +353,19 @@ Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
   return causes;
 }
 
-// Explains why no unit could hold the box even with nothing running; empty when one could.
+// Explains why no domain could hold the box even with nothing running; empty when one could.
 std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& survey,
                          const ClusterState& state) {
   const std::string have =
-      fmt::format("; {} {} its devices, but none is", Plural(survey.units, "unit"),
-                  survey.units == 1 ? "has" : "have");
+      fmt::format("; {} {} its devices, but none is", Plural(survey.domains, "unit"),
+                  survey.domains == 1 ? "has" : "have");
   if (survey.known == 0) return have + " of an instance type whose chips form boxes";
   if (survey.large == 0) return have + " that large";
   if (survey.working == 0 && survey.mode_may_change > 0) return "";
   if (survey.working == 0 && survey.other_mode > 0) {
     return fmt::format("; {} of the right kind, but no UltraServer mode allows it there: {}",
                        Plural(survey.large, "unit"),
-                       ModesText(state.unit(survey.mode_unit), state));
+                       ModesText(state.domain(survey.mode_domain), state));
   }
   if (survey.working == 0) {
     return fmt::format(
@@ -396,18 +396,19 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
                        "devices of several units, logical cores or devices of a node that is "
                        "gone, which no box contains");
   }
-  const UnitState& unit = state.unit(kept.unit);
+  const DomainState& domain = state.domain(kept.domain);
   needs += fmt::format("{} of {}",
                        Plural(static_cast<std::size_t>(torus::ChipCount(kept.chips)), "chip"),
-                       unit.name);
-  const torus::ChipMask open = Usable(DemandsOf(gang, obstacle.box), unit, state).second;
+                       domain.name);
+  const torus::ChipMask open = Usable(DemandsOf(gang, obstacle.box), domain, state).second;
   std::optional<Miss> miss;
   for (const torus::Shape& shape : gang.shapes) {
-    for (const torus::Box& place : torus::BoxTable::Of(unit.shape()).Rotations(shape)) {
-      if ((place.mask & ~open) != 0 || !search.Contains(gang, obstacle.box, unit, place)) continue;
-      if (unit.down.Intersects(place.links) || !unit.modes.Serve(place)) continue;
-      const int busy = torus::ChipCount(place.mask & ~(unit.free | kept.chips));
-      if (!miss || busy < miss->busy) miss = Miss{kept.unit, place.mask & ~kept.chips, busy};
+    for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
+      if ((place.mask & ~open) != 0 || !search.Contains(gang, obstacle.box, domain, place))
+        continue;
+      if (domain.down.Intersects(place.links) || !domain.modes.Serve(place)) continue;
+      const int busy = torus::ChipCount(place.mask & ~(domain.free | kept.chips));
+      if (!miss || busy < miss->busy) miss = Miss{kept.domain, place.mask & ~kept.chips, busy};
     }
   }
   if (!miss) {
@@ -418,8 +419,8 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
   }
   Blocked why = Refused(BlockedReason::kWaitsForCapacity,
                         needs + ", and no such box there that contains them is free");
-  why.units_tried = static_cast<int>(obstacle.units_tried);
-  why.units_eligible = 1;
+  why.domains_tried = static_cast<int>(obstacle.domains_tried);
+  why.domains_eligible = 1;
   Finish(state, miss, why);
   return why;
 }
@@ -430,19 +431,19 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   // A reason that no free room would remove comes first, and is the same however busy the fleet is.
   for (int box = 0; box < gang.boxes; ++box) {
     if (!search.BoxIsPossible(gang, box)) {
-      return ExplainNoUnit(gang, search.obstacle(), fitter, state);
+      return ExplainNoDomain(gang, search.obstacle(), fitter, state);
     }
   }
   const Kept& kept = search.KeptOf(obstacle.box);
-  if (kept.unit.valid() || !kept.boxable) return ExplainKept(gang, obstacle, kept, search, state);
+  if (kept.domain.valid() || !kept.boxable) return ExplainKept(gang, obstacle, kept, search, state);
   const BoxSurvey survey = Survey(gang, obstacle.box, search, state);
-  if (survey.units == 0) return ExplainNoUnit(gang, search.obstacle(), fitter, state);
+  if (survey.domains == 0) return ExplainNoDomain(gang, search.obstacle(), fitter, state);
   Blocked why;
-  why.units_tried = static_cast<int>(obstacle.units_tried);
-  why.units_eligible = static_cast<int>(survey.large);
+  why.domains_tried = static_cast<int>(obstacle.domains_tried);
+  why.domains_eligible = static_cast<int>(survey.large);
   if (survey.largest != nullptr) {
     why.largest_free = survey.largest->size;
-    why.largest_free_unit = state.unit(survey.largest_unit).name;
+    why.largest_free_domain = state.domain(survey.largest_domain).name;
   }
   why.message = fmt::format("needs {}", gang.Describe());
   if (gang.boxes > 1)
@@ -457,7 +458,7 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   if (survey.working == 0) {
     why.message += fmt::format("; {} could hold it, but not in the UltraServer mode of now: {}",
                                Plural(survey.mode_may_change, "unit"),
-                               ModesText(state.unit(survey.mode_unit), state));
+                               ModesText(state.domain(survey.mode_domain), state));
     return why;
   }
   why.message += fmt::format("; {} could hold it; ", Plural(survey.large, "unit"));
@@ -465,9 +466,10 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
     why.message +=
         fmt::format("{} in another UltraServer mode; ", Plural(survey.other_mode, "more unit"));
   }
-  why.message += why.largest_free ? fmt::format("the largest free box is {} on {}",
-                                                why.largest_free->ToString(), why.largest_free_unit)
-                                  : "no chip of them is free";
+  why.message += why.largest_free
+                     ? fmt::format("the largest free box is {} on {}", why.largest_free->ToString(),
+                                   why.largest_free_domain)
+                     : "no chip of them is free";
   Finish(state, survey.miss, why);
   return why;
 }
@@ -524,14 +526,14 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
   NodeSurvey survey;
   FitsByFamily empty;
   FitsByFamily repaired;
-  const auto pinned = search.PinnedUnits(member);
+  const auto pinned = search.PinnedDomains(member);
   for (std::size_t i = 0; i < state.node_count(); ++i) {
     const NodeState& node = state.node(NodeId(i));
     if (node.node == nullptr) continue;
     const NodeDemand& wants = gang.members[rank].spec->node;
     const std::string cause = CauseOf(wants, *node.node);
     survey.closed = survey.closed || !cause.empty();
-    const bool may = !pinned || std::binary_search(pinned->begin(), pinned->end(), node.unit);
+    const bool may = !pinned || std::binary_search(pinned->begin(), pinned->end(), node.domain);
     const auto demand = may ? search.DemandOf(member, *node.node) : std::nullopt;
     if (!demand) {
       survey.causes.Add(cause.empty() ? "without devices that match" : cause);
@@ -560,13 +562,13 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
     survey.causes.Add(able      ? "with too few free chips"
                       : repairs ? "with unhealthy chips or links"
                                 : "that cannot meet all requests and constraints");
-    if (!able || !node.unit.valid()) continue;
+    if (!able || !node.domain.valid()) continue;
     ++survey.able;
     survey.pods += PodsOn(*node.node, devices.healthy_mask, *demand);
-    const UnitState& unit = state.unit(node.unit);
+    const DomainState& domain = state.domain(node.domain);
     const torus::ChipMask chips = kInstance << (16 * node.z);
-    const int free = torus::ChipCount(unit.free & chips);
-    const Miss miss{node.unit, unit.present & chips, 0};
+    const int free = torus::ChipCount(domain.free & chips);
+    const Miss miss{node.domain, domain.present & chips, 0};
     if (free > survey.most_free) {
       survey.most_free = free;
       survey.most_free_node = node.node->name;
@@ -628,7 +630,7 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   if (const std::string never = NeverBecause(gang, rank, survey); !never.empty()) {
     return Refused(reason_without(1), never);
   }
-  // A node that fits the pod has devices, and so a unit in which its free chips were counted.
+  // A node that fits the pod has devices, and so a domain in which its free chips were counted.
   TAHOMA_CHECK(!survey.most_free_node.empty());
   const auto demand =
       search.DemandOf(member, *state.node(*state.FindNode(survey.most_free_node)).node);
@@ -643,8 +645,8 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
                                Plural(alike, "pod"), amount, survey.pods));
   }
   Blocked why;
-  why.units_tried = static_cast<int>(obstacle.units_tried);
-  why.units_eligible = static_cast<int>(survey.able);
+  why.domains_tried = static_cast<int>(obstacle.domains_tried);
+  why.domains_eligible = static_cast<int>(survey.able);
   why.message = fmt::format("{} needs {} of one node", PodText(gang, rank), amount);
   if (rank > 0) why.message += fmt::format(", beside those of {} before it", Plural(rank, "pod"));
   why.message += fmt::format("; {} could give them, the most free chips are {} on {}",

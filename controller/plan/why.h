@@ -4,8 +4,8 @@
 //   why.message;   // "needs 4x4x4 = 64 chips of one unit; 1 unit could hold it; the largest free
 //                  //  box is 4x4x2 on us-0; in the way: gang default/a (32 chips)"
 //
-// Looks at every unit once and at the boxes of at most kUnitsCompared: milliseconds for a million
-// chips.
+// Looks at every domain once and at the boxes of at most kDomainsCompared: milliseconds for a
+// million chips.
 //
 // Thread safety: one thread.
 

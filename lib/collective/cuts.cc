@@ -20,7 +20,7 @@ std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::p
 // Rates between chips, parallel links added up; backwards if asked.
 class Graph {
  public:
-  Graph(const UnitLinks& links, ChipMask through, bool backwards) : chips_(through) {
+  Graph(const DomainLinks& links, ChipMask through, bool backwards) : chips_(through) {
     for (ChipMask left = through; left != 0; left &= left - 1) {
       for (int port = 0; port < kPortsPerChip; ++port) {
         const auto arc = static_cast<Arc>(Lowest(left) * kPortsPerChip + port);
@@ -323,20 +323,20 @@ std::uint64_t HopsOfAllPairs(const Graph& graph, ChipMask members) {
 
 }  // namespace
 
-ChipMask ThroughOf(const UnitLinks& links, ChipMask members) {
+ChipMask ThroughOf(const DomainLinks& links, ChipMask members) {
   return links.Reach(members) == members ? members : links.chips();
 }
 
-Cut WorstGatherCut(const UnitLinks& links, ChipMask members, ChipMask through) {
+Cut WorstGatherCut(const DomainLinks& links, ChipMask members, ChipMask through) {
   return WorstCutInto(Graph(links, through, /*backwards=*/false), members);
 }
 
 // Scattering is gathering with every link reversed.
-Cut WorstScatterCut(const UnitLinks& links, ChipMask members, ChipMask through) {
+Cut WorstScatterCut(const DomainLinks& links, ChipMask members, ChipMask through) {
   return WorstCutInto(Graph(links, through, /*backwards=*/true), members);
 }
 
-Cut WorstBroadcastCut(const UnitLinks& links, ChipMask members, ChipMask through, int root) {
+Cut WorstBroadcastCut(const DomainLinks& links, ChipMask members, ChipMask through, int root) {
   const Graph graph(links, through, /*backwards=*/false);
   std::uint64_t least = ~std::uint64_t{0};
   for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
@@ -350,7 +350,7 @@ Cut WorstBroadcastCut(const UnitLinks& links, ChipMask members, ChipMask through
   return {.blocks = CountOf(members), .rate = least};
 }
 
-Cut WorstExchangeCut(const UnitLinks& links, ChipMask members, ChipMask through) {
+Cut WorstExchangeCut(const DomainLinks& links, ChipMask members, ChipMask through) {
   const Graph graph(links, through, /*backwards=*/false);
   const Cut worst = WorstCutOf(graph, AllPairs(members), links.topology().slabs);
   std::uint64_t all_links = 0;
@@ -364,7 +364,7 @@ Cut WorstExchangeCut(const UnitLinks& links, ChipMask members, ChipMask through)
   return volume.WorseThan(worst) ? volume : worst;
 }
 
-Cut WorstShiftCut(const UnitLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
+Cut WorstShiftCut(const DomainLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
   const Graph graph(links, through, /*backwards=*/false);
   return WorstCutOf(graph, Shift(order), links.topology().slabs);
 }
@@ -382,7 +382,7 @@ Picoseconds Sum(Picoseconds a, Picoseconds b) {
 }  // namespace
 
 Picoseconds LowerBound(Operation operation, ChipMask members, torus::ChipIndex root,
-                       std::uint64_t bytes, const UnitLinks& links) {
+                       std::uint64_t bytes, const DomainLinks& links) {
   const std::uint64_t chips = CountOf(members);
   if (chips <= 1) return Picoseconds(0);
   const ChipMask through = ThroughOf(links, members);

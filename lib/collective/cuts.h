@@ -22,8 +22,8 @@
 #include <cstdint>
 #include <span>
 
+#include "lib/collective/domain_links.h"
 #include "lib/collective/operation.h"
-#include "lib/collective/unit_links.h"
 
 namespace tahoma::collective {
 
@@ -40,26 +40,26 @@ struct Cut {
 
 // Chips that messages between members may cross: the members themselves when they hang together, so
 // that tenants stay apart even around a broken link; otherwise all of the topology domain.
-torus::ChipMask ThroughOf(const UnitLinks& links, torus::ChipMask members);
+torus::ChipMask ThroughOf(const DomainLinks& links, torus::ChipMask members);
 
 // Members outside of a part that some member is not in, for the rate of the links that enter it.
-Cut WorstGatherCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+Cut WorstGatherCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through);
 // Members inside of a part, for the rate of the links that enter it.
-Cut WorstScatterCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+Cut WorstScatterCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through);
 // Returns a cut of as many blocks as members, with the least rate at which `root` reaches a member.
-Cut WorstBroadcastCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through,
+Cut WorstBroadcastCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through,
                       int root);
 // The worst of some parts, and of all links together: each message takes as many of them as its
 // ends are apart.
-Cut WorstExchangeCut(const UnitLinks& links, torus::ChipMask members, torus::ChipMask through);
+Cut WorstExchangeCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through);
 // The same when each chip of the order sends one block to the next, the last to the first.
-Cut WorstShiftCut(const UnitLinks& links, std::span<const std::uint8_t> order,
+Cut WorstShiftCut(const DomainLinks& links, std::span<const std::uint8_t> order,
                   torus::ChipMask through);
 
 // No algorithm is faster. `bytes` of one rank on each chip; for all-gather, of everything gathered.
 // Zero for one chip; Picoseconds::max() when links that are down cut chips off. For send-receive
 // and permute the bound is that of a chip's buffer on all links that enter the chip.
 Picoseconds LowerBound(Operation operation, torus::ChipMask members, torus::ChipIndex root,
-                       std::uint64_t bytes, const UnitLinks& links);
+                       std::uint64_t bytes, const DomainLinks& links);
 
 }  // namespace tahoma::collective

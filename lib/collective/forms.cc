@@ -105,7 +105,7 @@ Form Twice(Form form) {
 
 // The root sends to each chip its buffer: the fullest of its links decides.
 Form DirectBroadcast(const torus::Shape& size) {
-  const UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  const DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
   for (const torus::Box& box : torus::BoxTable::Of(links.torus()).Rotations(size)) {
     if (box.size != size) continue;
     MessageLoad load(links, box.mask);

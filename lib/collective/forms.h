@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "lib/collective/cuts.h"
+#include "lib/collective/domain_links.h"
 #include "lib/collective/operation.h"
-#include "lib/collective/unit_links.h"
 
 namespace tahoma::collective {
 

@@ -42,7 +42,7 @@ std::vector<std::uint8_t> Ascending(ChipMask chips) {
 }
 
 // Depth first, so that following ones are close: the emulator's ring of chips that have no better.
-std::vector<std::uint8_t> DepthFirst(ChipMask chips, const UnitLinks& links) {
+std::vector<std::uint8_t> DepthFirst(ChipMask chips, const DomainLinks& links) {
   std::vector<std::uint8_t> order;
   std::vector<std::uint8_t> stack;
   ChipMask seen = 0;
@@ -66,7 +66,7 @@ std::vector<std::uint8_t> DepthFirst(ChipMask chips, const UnitLinks& links) {
 
 // A ring of neighbours takes as many chips of either colour, the torus being a chessboard, and each
 // has two neighbours. A set that passes may still have none.
-bool MayHaveRing(ChipMask chips, const UnitLinks& links) {
+bool MayHaveRing(ChipMask chips, const DomainLinks& links) {
   const bool lone_pair = CountOf(chips) == 2;
   int balance = 0;
   for (ChipMask left = chips; left != 0; left &= left - 1) {
@@ -92,7 +92,7 @@ struct KnownBox {
 const absl::flat_hash_map<ChipMask, KnownBox>& KnownBoxes() {
   static const auto known = [] {
     absl::flat_hash_map<ChipMask, KnownBox> made;
-    const UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+    const DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
     for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
       KnownBox& entry = made[box.mask];
       entry.box = &box;
@@ -119,7 +119,7 @@ Picoseconds Predict(const KnownBox& known, Operation operation, std::uint64_t by
 // A set of which no table knows.
 class AnySet {
  public:
-  AnySet(ChipMask chips, const UnitLinks& links, std::uint64_t bytes)
+  AnySet(ChipMask chips, const DomainLinks& links, std::uint64_t bytes)
       : chips_(chips),
         links_(links),
         bytes_(bytes),
@@ -321,11 +321,11 @@ class AnySet {
   }
 
   const ChipMask chips_;
-  const UnitLinks& links_;
+  const DomainLinks& links_;
   const std::uint64_t bytes_;
   const std::uint64_t count_;
   const ChipMask through_;
-  const UnitLinks whole_;  // the torus in full health
+  const DomainLinks whole_;  // the torus in full health
   std::uint64_t fastest_ = 0;
   std::uint64_t slowest_ = ~std::uint64_t{0};  // of the links in full health that are up
   bool damaged_ = false;
@@ -342,7 +342,7 @@ Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::u
   return Predict(known->second, operation, bytes, costs);
 }
 
-absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const UnitLinks& links,
+absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const DomainLinks& links,
                                               Operation operation, std::uint64_t bytes) {
   if (chips == 0) return InvalidArgument("a collective needs at least one chip");
   if ((chips & ~links.chips()) != 0) {
@@ -368,7 +368,7 @@ absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const Faults& faul
   if ((chips & faults.dead) != 0) {
     return FailedPrecondition("chip {} is dead", Lowest(chips & faults.dead));
   }
-  UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
   links.Kill(faults.dead);
   for (const LinkFault& fault : faults.links) links.SetPermille(fault);
   return PredictCollective(chips, links, operation, bytes);

@@ -21,8 +21,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/collective/domain_links.h"
 #include "lib/collective/operation.h"
-#include "lib/collective/unit_links.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::collective {
@@ -39,7 +39,7 @@ Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::u
 
 // Accepts any chips of one topology domain. kInvalidArgument for no chips or chips outside of the
 // torus; kFailedPrecondition when what is down cuts chips off.
-absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const UnitLinks& links,
+absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const DomainLinks& links,
                                               Operation operation, std::uint64_t bytes);
 
 // The same for an UltraServer of Trainium2, of which an instance's 16 chips are the first plane.

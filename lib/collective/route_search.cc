@@ -44,7 +44,7 @@ std::uint64_t Power(std::uint64_t eighths) {
 // The usable links of a torus, what they carry, and what they cost.
 class Prices {
  public:
-  Prices(const UnitLinks& links, ChipMask through, std::uint64_t block)
+  Prices(const DomainLinks& links, ChipMask through, std::uint64_t block)
       : links_(links), block_(block) {
     for (int arc = 0; arc < links.arc_count(); ++arc) {
       fastest_ = std::max(fastest_, links.rate(static_cast<Arc>(arc)));
@@ -143,7 +143,7 @@ class Prices {
     price_[arc] = unit_[arc] * Power(eighths > free ? eighths - free : 0);
   }
 
-  const UnitLinks& links_;
+  const DomainLinks& links_;
   const std::uint64_t block_;  // of the largest message
   std::uint64_t fastest_ = 1;
   std::uint64_t aim_ = 1;
@@ -164,7 +164,7 @@ std::uint64_t LargestOf(std::span<const Demand> demands) {
 
 class RouteFinder {
  public:
-  RouteFinder(const UnitLinks& links, ChipMask through, std::span<const Demand> demands,
+  RouteFinder(const DomainLinks& links, ChipMask through, std::span<const Demand> demands,
               const RouteSearch& search)
       : links_(links),
         demands_(demands),
@@ -240,7 +240,7 @@ class RouteFinder {
     bool whole = true;
     for (const torus::Hop& hop :
          torus::Route(links_.torus(), ChipIndex(demand.from), ChipIndex(demand.to))) {
-      route.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
+      route.push_back(DomainLinks::ArcOf(hop.from, hop.axis, hop.direction));
       whole = whole && prices_.IsUsable(route.back());
     }
     return whole || prices_.Cheapest(demand.from, demand.to, route);
@@ -276,7 +276,7 @@ class RouteFinder {
     return shorter;
   }
 
-  const UnitLinks& links_;
+  const DomainLinks& links_;
   const std::span<const Demand> demands_;
   const RouteSearch search_;
   Prices prices_;
@@ -288,7 +288,7 @@ class RouteFinder {
 
 }  // namespace
 
-Routes::Routes(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
+Routes::Routes(const DomainLinks& links, std::span<const Demand> demands, std::uint32_t parts,
                std::vector<std::vector<Arc>> routes)
     : parts_(parts), routes_(std::move(routes)) {
   TAHOMA_CHECK(routes_.size() == demands.size() * parts);
@@ -304,8 +304,8 @@ Routes::Routes(const UnitLinks& links, std::span<const Demand> demands, std::uin
   }
 }
 
-Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
-  const UnitLinks whole = links.Repaired();
+Cut ShiftGoal(const DomainLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
+  const DomainLinks whole = links.Repaired();
   MessageLoad load(whole, whole.chips());
   TAHOMA_CHECK(load.AddShift(order));
   const Cut routes{.blocks = load.fullest().messages, .rate = load.fullest().rate};
@@ -313,7 +313,7 @@ Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, ChipM
   return worst.WorseThan(routes) ? worst : routes;
 }
 
-std::optional<Routes> FindRoutes(const UnitLinks& links, ChipMask through,
+std::optional<Routes> FindRoutes(const DomainLinks& links, ChipMask through,
                                  std::span<const Demand> demands, const RouteSearch& search) {
   TAHOMA_CHECK(search.parts > 0 && search.goal.rate > 0);
   RouteFinder finder(links, through, demands, search);

@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "lib/collective/cuts.h"
-#include "lib/collective/unit_links.h"
+#include "lib/collective/domain_links.h"
 
 namespace tahoma::collective {
 
@@ -66,7 +66,7 @@ struct RouteSearch {
 class Routes {
  public:
   // `routes` by message, then part.
-  Routes(const UnitLinks& links, std::span<const Demand> demands, std::uint32_t parts,
+  Routes(const DomainLinks& links, std::span<const Demand> demands, std::uint32_t parts,
          std::vector<std::vector<Arc>> routes);
 
   std::uint32_t parts() const { return parts_; }
@@ -87,11 +87,12 @@ class Routes {
 // Returns the load below which the search for a shift's routes may stop: the load of its routes on
 // the same torus in full health, or its worst cut if that is worse. A damaged torus must not be
 // faster than a whole one, where such messages take one route each.
-Cut ShiftGoal(const UnitLinks& links, std::span<const std::uint8_t> order, torus::ChipMask through);
+Cut ShiftGoal(const DomainLinks& links, std::span<const std::uint8_t> order,
+              torus::ChipMask through);
 
 // Finds routes that cross only chips of `through`; nothing when links that are down leave some
 // message without a route. The goal must have a rate.
-std::optional<Routes> FindRoutes(const UnitLinks& links, torus::ChipMask through,
+std::optional<Routes> FindRoutes(const DomainLinks& links, torus::ChipMask through,
                                  std::span<const Demand> demands, const RouteSearch& search);
 
 }  // namespace tahoma::collective

@@ -29,7 +29,7 @@ DimensionOrderRoutes::DimensionOrderRoutes(const torus::Shape& torus)
     for (int to = 0; to < chips_; ++to) {
       ChipMask chips = Bit(from);
       for (const torus::Hop& hop : torus::Route(torus, ChipIndex(from), ChipIndex(to))) {
-        arcs_.push_back(UnitLinks::ArcOf(hop.from, hop.axis, hop.direction));
+        arcs_.push_back(DomainLinks::ArcOf(hop.from, hop.axis, hop.direction));
         chips |= MaskOf(hop.to);
       }
       chips_on_.push_back(chips);
@@ -38,10 +38,10 @@ DimensionOrderRoutes::DimensionOrderRoutes(const torus::Shape& torus)
   }
 }
 
-MessageLoad::MessageLoad(const UnitLinks& links, ChipMask through)
+MessageLoad::MessageLoad(const DomainLinks& links, ChipMask through)
     : MessageLoad(links, through, SharedTable(links.torus())) {}
 
-MessageLoad::MessageLoad(const UnitLinks& links, ChipMask through,
+MessageLoad::MessageLoad(const DomainLinks& links, ChipMask through,
                          const DimensionOrderRoutes* shared)
     : links_(links),
       through_(through),

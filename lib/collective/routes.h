@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/collective/unit_links.h"
+#include "lib/collective/domain_links.h"
 
 namespace tahoma::collective {
 
@@ -50,7 +50,7 @@ class DimensionOrderRoutes {
 class MessageLoad {
  public:
   // `links` must outlive it. Detours cross only chips of `through`.
-  MessageLoad(const UnitLinks& links, torus::ChipMask through);
+  MessageLoad(const DomainLinks& links, torus::ChipMask through);
 
   // One message more from the chip to each of the others. False when there is no route to one of
   // them; then the load is of no more use.
@@ -74,13 +74,14 @@ class MessageLoad {
   Fullest fullest() const;
 
  private:
-  MessageLoad(const UnitLinks& links, torus::ChipMask through, const DimensionOrderRoutes* shared);
+  MessageLoad(const DomainLinks& links, torus::ChipMask through,
+              const DimensionOrderRoutes* shared);
   bool CountDirect(int from, int to);
   bool CountDetours(int from, torus::ChipMask to);
   // Finds the arc by which each of the chips is reached first, breadth first from `from`.
   bool Search(int from, torus::ChipMask to);
 
-  const UnitLinks& links_;
+  const DomainLinks& links_;
   const torus::ChipMask through_;
   std::optional<DimensionOrderRoutes> own_;  // for a torus that has no shared table
   const DimensionOrderRoutes& table_;

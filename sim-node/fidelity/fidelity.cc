@@ -28,7 +28,7 @@ absl::StatusOr<VirtualDuration> ClosedFormTime(const Request& request,
                              member.chip.value(), member.ranks);
     }
   }
-  return collective::PredictCollective(SetOf(members, links).mask(), UnitLinksOf(links, costs),
+  return collective::PredictCollective(SetOf(members, links).mask(), DomainLinksOf(links, costs),
                                        request.operation, request.bytes);
 }
 

@@ -16,12 +16,12 @@ constexpr LinkId Offset(NicDirection direction) { return static_cast<LinkId>(dir
 
 }  // namespace
 
-std::vector<NetworkPlace> RegularPlaces(int units, const LayerSizes& sizes) {
-  TAHOMA_CHECK(sizes.units_under_layer3 > 0 && sizes.layer3_under_layer2 > 0 &&
+std::vector<NetworkPlace> RegularPlaces(int domains, const LayerSizes& sizes) {
+  TAHOMA_CHECK(sizes.domains_under_layer3 > 0 && sizes.layer3_under_layer2 > 0 &&
                sizes.layer2_under_layer1 > 0);
   std::vector<NetworkPlace> places;
-  for (int unit = 0; unit < units; ++unit) {
-    const int layer3 = unit / sizes.units_under_layer3;
+  for (int domain = 0; domain < domains; ++domain) {
+    const int layer3 = domain / sizes.domains_under_layer3;
     const int layer2 = layer3 / sizes.layer3_under_layer2;
     places.push_back({.node = {layer2 / sizes.layer2_under_layer1, layer2, layer3}});
   }
@@ -47,18 +47,18 @@ EfaNetwork::EfaNetwork(std::vector<int> chips, const std::vector<NetworkPlace>& 
     : timing_(timing), places_(places), first_chip_({0}) {
   TAHOMA_CHECK(chips.size() == places.size() && CheckPlaces(places).ok() && nic_rate > 0);
   std::map<std::pair<int, int>, std::uint32_t> known;  // by layer and number
-  for (std::size_t unit = 0; unit < chips.size(); ++unit) {
-    TAHOMA_CHECK(chips[unit] > 0);
-    first_chip_.push_back(first_chip_.back() + static_cast<LinkId>(chips[unit]));
-    auto& above = node_of_unit_.emplace_back();
+  for (std::size_t domain = 0; domain < chips.size(); ++domain) {
+    TAHOMA_CHECK(chips[domain] > 0);
+    first_chip_.push_back(first_chip_.back() + static_cast<LinkId>(chips[domain]));
+    auto& above = node_of_domain_.emplace_back();
     for (std::size_t i = 0; i < kNetworkLayers; ++i) {
       const int layer = static_cast<int>(i) + 1;
-      const int number = places[unit].node.at(i);
+      const int number = places[domain].node.at(i);
       const auto [entry, added] =
           known.try_emplace({layer, number}, static_cast<std::uint32_t>(nodes_.size()));
       if (added) nodes_.push_back({.layer = layer, .number = number});
       above.at(i) = entry->second;
-      nodes_[entry->second].nic_rate += nic_rate * static_cast<std::uint64_t>(chips[unit]);
+      nodes_[entry->second].nic_rate += nic_rate * static_cast<std::uint64_t>(chips[domain]);
     }
   }
   rate_.assign(std::size_t{first_chip_.back()} * kDirections, nic_rate);
@@ -73,16 +73,16 @@ EfaNetwork::EfaNetwork(std::vector<int> chips, const std::vector<NetworkPlace>& 
   capacity_ = rate_;
 }
 
-LinkId EfaNetwork::NicOf(UnitChip chip, NicDirection direction) const {
-  const auto unit = static_cast<std::size_t>(chip.unit);
-  const LinkId number = first_chip_.at(unit) + static_cast<LinkId>(chip.chip);
-  TAHOMA_CHECK(number < first_chip_.at(unit + 1));
+LinkId EfaNetwork::NicOf(DomainChip chip, NicDirection direction) const {
+  const auto domain = static_cast<std::size_t>(chip.domain);
+  const LinkId number = first_chip_.at(domain) + static_cast<LinkId>(chip.chip);
+  TAHOMA_CHECK(number < first_chip_.at(domain + 1));
   return number * kDirections + Offset(direction);
 }
 
-LinkId EfaNetwork::UplinkOf(int unit, int layer, NicDirection direction) const {
+LinkId EfaNetwork::UplinkOf(int domain, int layer, NicDirection direction) const {
   const std::uint32_t node =
-      node_of_unit_.at(static_cast<std::size_t>(unit)).at(static_cast<std::size_t>(layer - 1));
+      node_of_domain_.at(static_cast<std::size_t>(domain)).at(static_cast<std::size_t>(layer - 1));
   return (first_chip_.back() + node) * kDirections + Offset(direction);
 }
 
@@ -94,8 +94,8 @@ std::string EfaNetwork::Name(LinkId link) const {
     return fmt::format("layer {} node {} {}", node.layer, node.number, out ? "up" : "down");
   }
   const auto after = std::upper_bound(first_chip_.begin(), first_chip_.end(), owner);
-  const auto unit = after - first_chip_.begin() - 1;
-  return fmt::format("unit {} chip {} EFA {}", unit, owner - *(after - 1), out ? "out" : "in");
+  const auto domain = after - first_chip_.begin() - 1;
+  return fmt::format("unit {} chip {} EFA {}", domain, owner - *(after - 1), out ? "out" : "in");
 }
 
 absl::Status EfaNetwork::SetPermille(LinkId link, std::uint16_t permille) {
@@ -116,9 +116,9 @@ bool EfaNetwork::damaged() const {
                      [](std::uint16_t permille) { return permille != TorusLinks::kHealthy; });
 }
 
-int EfaNetwork::LayersClimbed(int unit, int other) const {
-  const auto& above = node_of_unit_.at(static_cast<std::size_t>(unit));
-  const auto& others = node_of_unit_.at(static_cast<std::size_t>(other));
+int EfaNetwork::LayersClimbed(int domain, int other) const {
+  const auto& above = node_of_domain_.at(static_cast<std::size_t>(domain));
+  const auto& others = node_of_domain_.at(static_cast<std::size_t>(other));
   int climbed = 0;
   while (climbed < static_cast<int>(kNetworkLayers)) {
     const std::size_t layer = kNetworkLayers - 1 - static_cast<std::size_t>(climbed);
@@ -141,14 +141,14 @@ bool EfaNetwork::UplinksLimit() const {
   return false;
 }
 
-absl::StatusOr<std::vector<LinkId>> EfaNetwork::FindRoute(UnitChip from, UnitChip to) const {
-  TAHOMA_CHECK(from.unit != to.unit);
+absl::StatusOr<std::vector<LinkId>> EfaNetwork::FindRoute(DomainChip from, DomainChip to) const {
+  TAHOMA_CHECK(from.domain != to.domain);
   std::vector<LinkId> route = {NicOf(from, NicDirection::kOut)};
-  const int climbed = LayersClimbed(from.unit, to.unit);
+  const int climbed = LayersClimbed(from.domain, to.domain);
   for (int i = 0; i < climbed; ++i) {
     const int layer = static_cast<int>(kNetworkLayers) - i;
-    for (const LinkId uplink : {UplinkOf(from.unit, layer, NicDirection::kOut),
-                                UplinkOf(to.unit, layer, NicDirection::kIn)}) {
+    for (const LinkId uplink : {UplinkOf(from.domain, layer, NicDirection::kOut),
+                                UplinkOf(to.domain, layer, NicDirection::kIn)}) {
       if (CanLimit(uplink)) route.push_back(uplink);
     }
   }
@@ -156,14 +156,14 @@ absl::StatusOr<std::vector<LinkId>> EfaNetwork::FindRoute(UnitChip from, UnitChi
   for (const LinkId link : route) {
     if (capacity_[link] != 0) continue;
     return FailedPrecondition("no EFA route from unit {} chip {} to unit {} chip {}: {} is down",
-                              from.unit, from.chip, to.unit, to.chip, Name(link));
+                              from.domain, from.chip, to.domain, to.chip, Name(link));
   }
   return route;
 }
 
-VirtualDuration EfaNetwork::Latency(int from_unit, int to_unit, VirtualDuration step) const {
+VirtualDuration EfaNetwork::Latency(int from_domain, int to_domain, VirtualDuration step) const {
   const VirtualDuration packet = std::max(timing_.packet - step, VirtualDuration(0));
-  return packet + timing_.layer * LayersClimbed(from_unit, to_unit);
+  return packet + timing_.layer * LayersClimbed(from_domain, to_domain);
 }
 
 }  // namespace tahoma::sim

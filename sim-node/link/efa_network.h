@@ -1,4 +1,4 @@
-// The EFA network between topology domains ("units"): a NIC for each chip, joined by three network
+// The EFA network between topology domains: a NIC for each chip, joined by three network
 // layers.
 //
 //   const EfaNetwork network({64, 64}, {{.node = {0, 0, 0}}, {.node = {0, 0, 1}}},
@@ -42,11 +42,11 @@ struct NetworkPlace {
 // The children of each node: domains under layer 3, nodes of layer 3 under layer 2, ... (all at
 // least 1). AWS publishes no sizes of layers.
 struct LayerSizes {
-  int units_under_layer3 = 1;
+  int domains_under_layer3 = 1;
   int layer3_under_layer2 = 1;
   int layer2_under_layer1 = 1;
 };
-std::vector<NetworkPlace> RegularPlaces(int units, const LayerSizes& sizes);
+std::vector<NetworkPlace> RegularPlaces(int domains, const LayerSizes& sizes);
 
 // kInvalidArgument naming the node when one would have two parents.
 absl::Status CheckPlaces(std::span<const NetworkPlace> places);
@@ -67,8 +67,8 @@ struct EfaTiming {
 enum class NicDirection : std::uint8_t { kOut, kIn };  // for uplinks: up and down
 
 // A chip of a domain, by its number in the domain's torus.
-struct UnitChip {
-  int unit = 0;
+struct DomainChip {
+  int domain = 0;
   int chip = 0;
 };
 
@@ -84,9 +84,9 @@ class EfaNetwork {
   const EfaTiming& timing() const { return timing_; }
   // Ids of NICs and uplinks run from 0 to here: they are this network's own.
   LinkId id_count() const { return static_cast<LinkId>(rate_.size()); }
-  LinkId NicOf(UnitChip chip, NicDirection direction) const;
+  LinkId NicOf(DomainChip chip, NicDirection direction) const;
   // The uplink of the node of `layer` (1 to 3) above the domain.
-  LinkId UplinkOf(int unit, int layer, NicDirection direction) const;
+  LinkId UplinkOf(int domain, int layer, NicDirection direction) const;
   // "unit 1 chip 5 EFA out", "layer 2 node 7 up".
   std::string Name(LinkId link) const;
 
@@ -101,15 +101,15 @@ class EfaNetwork {
 
   // Returns the links of a message between chips of different domains: both NICs, and those uplinks
   // between them that can limit it. kFailedPrecondition naming the first that is down.
-  absl::StatusOr<std::vector<LinkId>> FindRoute(UnitChip from, UnitChip to) const;
+  absl::StatusOr<std::vector<LinkId>> FindRoute(DomainChip from, DomainChip to) const;
   // Returns the time from the departure to the arrival of the first byte; `step` is the part of the
   // packet's time that is spent before departure.
-  VirtualDuration Latency(int from_unit, int to_unit, VirtualDuration step) const;
+  VirtualDuration Latency(int from_domain, int to_domain, VirtualDuration step) const;
 
  private:
   // Returns the number of layers below the first node that is above both domains; all three when
   // there is none.
-  int LayersClimbed(int unit, int other) const;
+  int LayersClimbed(int domain, int other) const;
   bool CanLimit(LinkId uplink) const;
 
   struct Node {
@@ -121,7 +121,7 @@ class EfaNetwork {
   std::vector<NetworkPlace> places_;
   std::vector<LinkId> first_chip_;  // of each domain, counted through them; one more at the end
   std::vector<Node> nodes_;
-  std::vector<std::array<std::uint32_t, kNetworkLayers>> node_of_unit_;  // into nodes_
+  std::vector<std::array<std::uint32_t, kNetworkLayers>> node_of_domain_;  // into nodes_
   std::vector<std::uint64_t> rate_;
   std::vector<std::uint16_t> permille_;
   std::vector<std::uint64_t> capacity_;  // rate x permille

@@ -5,8 +5,8 @@
 //   fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(3, 5), NicDirection::kOut), 0);
 //   const Fabric one(ultra);                       // one torus is a fabric without EFA
 //
-// A unit is a topology domain with a torus of its own: an UltraServer or a lone instance. Chips are
-// numbered unit * 64 + number in the torus, so a fabric of one domain numbers chips as the domain
+// A topology domain has a torus of its own: an UltraServer or a lone instance. Chips are
+// numbered domain * 64 + number in the torus, so a fabric of one domain numbers chips as the domain
 // does; links are numbered through the domains, then come NICs and uplinks. Messages within a
 // domain take NeuronLinks, between domains EFA: the two share nothing but the chips' memory.
 //
@@ -35,44 +35,46 @@ namespace tahoma::sim {
 class Fabric {
  public:
   // The chip numbers that a domain takes up, whatever its size.
-  static constexpr int kChipsPerUnit = 64;
+  static constexpr int kChipsPerDomain = 64;
 
-  explicit Fabric(TorusLinks unit);
+  explicit Fabric(TorusLinks domain);
   // `nic_rate` as in EfaNetwork. Domains must agree in timing(). Without places all domains are
   // attached to one node of layer 3.
-  Fabric(std::vector<TorusLinks> units, std::int64_t nic_rate, const EfaTiming& efa = {},
+  Fabric(std::vector<TorusLinks> domains, std::int64_t nic_rate, const EfaTiming& efa = {},
          std::vector<NetworkPlace> places = {});
 
-  static torus::ChipIndex ChipOf(int unit, int chip) {
-    return torus::ChipIndex(unit * kChipsPerUnit + chip);
+  static torus::ChipIndex ChipOf(int domain, int chip) {
+    return torus::ChipIndex(domain * kChipsPerDomain + chip);
   }
-  static int UnitOf(torus::ChipIndex chip) { return chip.value() / kChipsPerUnit; }
+  static int DomainOf(torus::ChipIndex chip) { return chip.value() / kChipsPerDomain; }
   static torus::ChipIndex LocalOf(torus::ChipIndex chip) {
-    return torus::ChipIndex(chip.value() % kChipsPerUnit);
+    return torus::ChipIndex(chip.value() % kChipsPerDomain);
   }
-  static UnitChip Split(torus::ChipIndex chip) {
-    return {.unit = UnitOf(chip), .chip = LocalOf(chip).value()};
+  static DomainChip Split(torus::ChipIndex chip) {
+    return {.domain = DomainOf(chip), .chip = LocalOf(chip).value()};
   }
 
-  int unit_count() const { return static_cast<int>(units_.size()); }
-  const TorusLinks& unit(int unit) const { return *units_.at(static_cast<std::size_t>(unit)); }
+  int domain_count() const { return static_cast<int>(domains_.size()); }
+  const TorusLinks& domain(int domain) const {
+    return *domains_.at(static_cast<std::size_t>(domain));
+  }
   const EfaNetwork& efa() const { return efa_; }
-  const LinkTiming& timing() const { return units_.front()->timing(); }
+  const LinkTiming& timing() const { return domains_.front()->timing(); }
   bool Contains(torus::ChipIndex chip) const;
   // Whether the tori of both have the same shape and their links the same rates now.
-  bool Alike(int unit, int other) const;
+  bool Alike(int domain, int other) const;
 
   LinkId id_count() const { return first_link_.back() + efa_.id_count(); }
   LinkId LinkOf(torus::ChipIndex from, torus::Axis axis, torus::Direction direction) const;
   // The id of a NeuronLink with this number in the domain.
-  LinkId LinkOf(int unit, LinkId link) const;
+  LinkId LinkOf(int domain, LinkId link) const;
   LinkId NicOf(torus::ChipIndex chip, NicDirection direction) const;
   // The uplink of the node of `layer` (1 to 3) above the domain.
-  LinkId UplinkOf(int unit, int layer, NicDirection direction) const;
+  LinkId UplinkOf(int domain, int layer, NicDirection direction) const;
   // Names the link as its torus or network does; in a fabric of several domains "unit 2 chip 5 x+".
   std::string Name(LinkId link) const;
 
-  // The place of a link: a domain, or unit_count() for the EFA network, and its id there.
+  // The place of a link: a domain, or domain_count() for the EFA network, and its id there.
   struct Place {
     int island = 0;
     LinkId link = 0;
@@ -95,9 +97,9 @@ class Fabric {
 
  private:
   template <typename Change>
-  absl::Status ChangeUnit(int unit, const Change& change);
+  absl::Status ChangeDomain(int domain, const Change& change);
 
-  std::vector<std::shared_ptr<const TorusLinks>> units_;
+  std::vector<std::shared_ptr<const TorusLinks>> domains_;
   std::vector<LinkId> first_link_;  // of each domain; one more at the end
   EfaNetwork efa_;
 };

@@ -19,36 +19,39 @@ VirtualDuration TimeLeft(Wide left, std::uint64_t rate) {
 }  // namespace
 
 Transfer::Transfer(EventQueue& queue, Fabric& fabric)
-    : queue_(queue), fabric_(fabric), islands_(static_cast<std::size_t>(fabric.unit_count()) + 1) {}
+    : queue_(queue),
+      fabric_(fabric),
+      islands_(static_cast<std::size_t>(fabric.domain_count()) + 1) {}
 
 std::size_t Transfer::IslandOf(const Flow& flow) const {
-  const int unit = Fabric::UnitOf(flow.from);
-  return unit == Fabric::UnitOf(flow.to) ? static_cast<std::size_t>(unit) : islands_.size() - 1;
+  const int domain = Fabric::DomainOf(flow.from);
+  return domain == Fabric::DomainOf(flow.to) ? static_cast<std::size_t>(domain)
+                                             : islands_.size() - 1;
 }
 
 absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
-  const UnitChip from = Fabric::Split(flow.from);
-  const UnitChip to = Fabric::Split(flow.to);
-  if (from.unit != to.unit) return fabric_.efa().FindRoute(from, to);
-  if (!flow.explicit_route.empty() && fabric_.unit(from.unit).IsUp(flow.explicit_route)) {
+  const DomainChip from = Fabric::Split(flow.from);
+  const DomainChip to = Fabric::Split(flow.to);
+  if (from.domain != to.domain) return fabric_.efa().FindRoute(from, to);
+  if (!flow.explicit_route.empty() && fabric_.domain(from.domain).IsUp(flow.explicit_route)) {
     return std::vector<LinkId>(flow.explicit_route.begin(), flow.explicit_route.end());
   }
-  auto route = fabric_.unit(from.unit).FindRoute(Fabric::LocalOf(flow.from),
-                                                 Fabric::LocalOf(flow.to), flow.through);
-  if (route.ok() || fabric_.unit_count() == 1) return route;
-  return Annotate(route.status(), fmt::format("unit {}", from.unit));
+  auto route = fabric_.domain(from.domain)
+                   .FindRoute(Fabric::LocalOf(flow.from), Fabric::LocalOf(flow.to), flow.through);
+  if (route.ok() || fabric_.domain_count() == 1) return route;
+  return Annotate(route.status(), fmt::format("unit {}", from.domain));
 }
 
 VirtualDuration Transfer::Latency(const Running& running) const {
-  const int from = Fabric::UnitOf(running.flow.from);
-  const int to = Fabric::UnitOf(running.flow.to);
+  const int from = Fabric::DomainOf(running.flow.from);
+  const int to = Fabric::DomainOf(running.flow.to);
   if (from != to) return fabric_.efa().Latency(from, to, fabric_.timing().step);
-  return fabric_.unit(from).LatencyOf(running.route);
+  return fabric_.domain(from).LatencyOf(running.route);
 }
 
 std::uint64_t Transfer::capacity(std::size_t island, LinkId link) const {
   return island + 1 == islands_.size() ? fabric_.efa().capacity(link)
-                                       : fabric_.unit(static_cast<int>(island)).capacity(link);
+                                       : fabric_.domain(static_cast<int>(island)).capacity(link);
 }
 
 void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> sent) {
@@ -122,7 +125,7 @@ void Transfer::Wait(std::size_t at) {
   for (const Running& running : island.running) paths.emplace_back(running.route);
   const std::vector<std::uint64_t> rates = MaxMinRates(
       paths, at + 1 == islands_.size() ? fabric_.efa().capacities()
-                                       : fabric_.unit(static_cast<int>(at)).capacities());
+                                       : fabric_.domain(static_cast<int>(at)).capacities());
   VirtualTime next = VirtualTime::max();
   for (std::size_t i = 0; i < rates.size(); ++i) {
     Running& running = island.running[i];
@@ -178,7 +181,7 @@ absl::Status Transfer::SetPermille(LinkId link, std::uint16_t permille) {
   TAHOMA_ASSIGN_OR_RETURN(const Fabric::Place place, fabric_.Find(link));
   const auto at = static_cast<std::size_t>(place.island);
   AdvanceToNow(islands_[at]);
-  if (place.island == fabric_.unit_count()) {
+  if (place.island == fabric_.domain_count()) {
     // An uplink is on routes only while it can limit them.
     for (Running& running : islands_[at].running) running.route.clear();
   }

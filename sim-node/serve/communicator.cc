@@ -157,7 +157,7 @@ bool Communicators::Waits(const std::string& comm_id, int rank, std::uint64_t nu
 
 Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
   Joined joined;
-  const int unit = group.gang->UnitOf(own);
+  const int domain = group.gang->DomainOf(own);
   for (int rank = 0; rank < static_cast<int>(group.ranks.size()); ++rank) {
     const auto& members = group.ranks[static_cast<std::size_t>(rank)].members;
     if (rank == own) {
@@ -166,7 +166,7 @@ Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
       joined.own_chips = static_cast<int>(members.size());
     }
     for (const Member& member : members) {
-      if (group.gang->UnitOf(rank) == unit) joined.pool.push_back(joined.chips);
+      if (group.gang->DomainOf(rank) == domain) joined.pool.push_back(joined.chips);
       joined.ranks += member.ranks;
       ++joined.chips;
     }
@@ -179,14 +179,14 @@ absl::Status Communicators::Conflict(const std::string& comm_id) const {
   const Waiting& waiting = waiting_.Holders(comm_id);
   if (waiting.empty()) return absl::OkStatus();
   const auto& [first_rank, first] = *waiting.begin();
-  std::map<std::pair<std::string, torus::ChipIndex>, int> holder;  // by unit and chip
+  std::map<std::pair<std::string, torus::ChipIndex>, int> holder;  // by domain and chip
   for (const auto& [rank, joiner] : waiting) {
     if (joiner.world_size != first.world_size) {
       return FailedPrecondition("communicator \"{}\": rank {} has world size {}, rank {} has {}",
                                 comm_id, first_rank, first.world_size, rank, joiner.world_size);
     }
     for (const Member& member : joiner.members) {
-      const auto [entry, added] = holder.try_emplace({joiner.place.Unit(), member.chip}, rank);
+      const auto [entry, added] = holder.try_emplace({joiner.place.Domain(), member.chip}, rank);
       if (added) continue;
       return FailedPrecondition("communicator \"{}\": ranks {} and {} both hold chip {}", comm_id,
                                 entry->second, rank, member.chip.value());
@@ -236,21 +236,21 @@ void Communicators::TellLater(const std::string& comm_id, int rank, const Joiner
 absl::Status Communicators::Span(Group& group) const {
   std::string joins;
   std::vector<NodePlace> places;
-  bool one_unit = true;
+  bool one_domain = true;
   for (const Joiner& joiner : group.ranks) {
     places.push_back(joiner.place);
-    one_unit = one_unit && joiner.place.Unit() == options_.place.Unit();
+    one_domain = one_domain && joiner.place.Domain() == options_.place.Domain();
   }
-  if (one_unit) {
+  if (one_domain) {
     for (const Joiner& joiner : group.ranks) {
       joins += fmt::format("#{}.{}", joiner.node, joiner.number);
     }
     group.key = group.comm_id + joins;
-    group.gang = GangFabric::OneUnit(options_.links, places.size());
+    group.gang = GangFabric::OneDomain(options_.links, places.size());
     return absl::OkStatus();
   }
   for (const Joiner& joiner : group.ranks) {
-    joins += fmt::format("#{}/{}.{}", joiner.place.Unit(), joiner.place.node_id, joiner.number);
+    joins += fmt::format("#{}/{}.{}", joiner.place.Domain(), joiner.place.node_id, joiner.number);
   }
   group.key = group.comm_id + "#" + Sha256Hex(joins);  // a digest, as there may be 2,048 ranks
   auto gang = GangFabric::Of(places);
@@ -580,9 +580,9 @@ absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
       join.joiner.place.efa = said.efa;
     }
   } else if (hw::FindInstanceType(join.joiner.place.instance_type) == nullptr ||
-             join.joiner.place.Unit() == options_.place.Unit()) {
+             join.joiner.place.Domain() == options_.place.Domain()) {
     return InvalidArgument("{} joins over EFA as {} of type \"{}\"", join.joiner.place.name,
-                           join.joiner.place.Unit(), join.joiner.place.instance_type);
+                           join.joiner.place.Domain(), join.joiner.place.instance_type);
   }
   TAHOMA_RETURN_IF_ERROR(
       CheckJoin({.comm_id = join.comm_id,

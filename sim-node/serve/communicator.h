@@ -6,7 +6,7 @@
 //   communicators.Leave("gang-uid", 0);
 //
 // A pod joins at its own node's sim-node. Nodes tell each other which ranks wait: nodes of an
-// UltraServer over one link, nodes of different units over EFA (gang_fabric.h joins the units).
+// UltraServer over one link, nodes of different domains over EFA (gang_fabric.h joins the domains).
 // When all `world_size` ranks wait, every node forms the same group, and the group's members run
 // collectives (sim-node/collective/participants/participant.h). A rank that leaves, or whose node
 // is lost, never returns to that group: calls that wait for it fail with kAborted and the NRT code
@@ -113,13 +113,13 @@ class Communicators final : public PeerEvents {
   // Sends messages for the other nodes of the UltraServer over `link`, which must outlive the last
   // call of this object. To be called once, before the first Join, unless the node is alone.
   void Connect(PeerLink& link);
-  // Does the same for nodes of other units, whose numbers begin at kFirstEfaNode.
+  // Does the same for nodes of other domains, whose numbers begin at kFirstEfaNode.
   void ConnectEfa(PeerLink& link);
 
   // Waits until all ranks have joined. kInvalidArgument for a rank or size out of bounds, or chips
   // that are not of this torus; kResourceExhausted when too many joins of this node wait;
   // kAlreadyExists when that rank waits already; kDeadlineExceeded naming the missing ranks;
-  // kFailedPrecondition when ranks disagree on the size or share a chip, or their units cannot be
+  // kFailedPrecondition when ranks disagree on the size or share a chip, or their domains cannot be
   // joined; kAborted when the rank leaves while it waits.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
@@ -248,7 +248,7 @@ class Communicators final : public PeerEvents {
   const Options options_;
   rest::Budget held_;         // bytes of unread messages, by the node that sent them
   PeerLink* link_ = nullptr;  // to the nodes of the UltraServer
-  PeerLink* efa_ = nullptr;   // to those of other units
+  PeerLink* efa_ = nullptr;   // to those of other domains
   std::function<void(const Traffic&)> observer_;
 
   mutable Mutex mutex_;  // guards `gone` and `inbox` of every Group, too

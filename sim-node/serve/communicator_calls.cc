@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<Member>> FirstCores(const std::vector<Member>& cores,
   return members;
 }
 
-constexpr std::size_t kMaxRanks = 8 * kMaxWorldSize * Fabric::kChipsPerUnit;
+constexpr std::size_t kMaxRanks = 8 * kMaxWorldSize * Fabric::kChipsPerDomain;
 
 template <typename Number>
 std::vector<Number> ReadNumbers(wire::Fields& fields, std::string_view where, const Json& list,

@@ -25,7 +25,7 @@ constexpr int kMaxRanksPerChip = 8;
 // The longest latency of a network layer or of a packet.
 constexpr VirtualDuration kMaxEfaLatency = std::chrono::seconds(1);
 constexpr int kMaxOversubscriptionPermille = 1'000'000;
-// The most nodes of one unit, and of all units of a gang.
+// The most nodes of one domain, and of all domains of a gang.
 constexpr std::size_t kNodes = hw::kUltraServerNodes;
 constexpr std::int64_t kMaxGangNodes = std::int64_t{kNodes} * kMaxWorldSize;
 
@@ -77,7 +77,7 @@ constexpr auto kPlaceFields = [](auto& list, auto& place) {
 };
 
 constexpr auto kMemberFields = [](auto& list, auto& member) {
-  list.Int("chip", member.chip, 0, Fabric::kChipsPerUnit - 1);
+  list.Int("chip", member.chip, 0, Fabric::kChipsPerDomain - 1);
   list.Int("ranks", member.ranks, 1, kMaxRanksPerChip);
 };
 
@@ -90,7 +90,7 @@ constexpr auto kJoinFields = [](auto& list, auto& join) {
   kRankFields(list, join);
   list.Int("number", join.joiner.number, 1, kMaxInt);
   list.Int("worldSize", join.joiner.world_size, 1, kMaxWorldSize);
-  list.Objects("chips", join.joiner.members, Fabric::kChipsPerUnit, kMemberFields,
+  list.Objects("chips", join.joiner.members, Fabric::kChipsPerDomain, kMemberFields,
                Member{.chip = torus::ChipIndex(0)});
   list.Object("place", join.joiner.place, kPlaceFields);
 };

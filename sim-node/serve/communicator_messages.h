@@ -51,7 +51,7 @@ wire::Request EncodeLinks(const NodeLinks& view);
 // `links` is one more than the highest link id that is allowed.
 absl::StatusOr<NodeLinks> DecodeLinks(const wire::Request& message, LinkId links);
 
-// The number of link ids in the largest fabric of a gang, which has a unit for each pod.
+// The number of link ids in the largest fabric of a gang, which has a domain for each pod.
 inline constexpr LinkId kMaxGangLinks = kMaxWorldSize * 1024;
 
 struct DataMessage {

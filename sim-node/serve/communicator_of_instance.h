@@ -30,7 +30,7 @@ namespace tahoma::sim {
 // Returns the instance's place in its UltraServer; 0 without one.
 int NodeIdOf(const Instance& instance);
 
-// Describes the instance to nodes of other units.
+// Describes the instance to nodes of other domains.
 NodePlace PlaceOf(const Instance& instance);
 
 // Returns all links of the UltraServer the instance belongs to, or of the instance alone, as if all

@@ -16,7 +16,7 @@ class NetworkNames {
   NetworkPlace Of(const std::vector<std::string>& layers) {
     NetworkPlace place;
     for (std::size_t i = 0; i < layers.size() && i < kNetworkLayers; ++i) {
-      const auto next = static_cast<int>(known_.size()) + 1;  // 0 is that of units without names
+      const auto next = static_cast<int>(known_.size()) + 1;  // 0 is that of domains without names
       place.node.at(i) = known_.try_emplace({i, layers[i]}, next).first->second;
     }
     return place;
@@ -69,7 +69,7 @@ absl::Status CheckSameEfa(const NodePlace& a, const NodePlace& b) {
 
 }  // namespace
 
-std::string NodePlace::Unit() const {
+std::string NodePlace::Domain() const {
   return ultra_server.empty() ? "node " + name : "ultraServer " + ultra_server;
 }
 
@@ -82,11 +82,11 @@ const torus::Shape& NodePlace::torus() const {
 
 absl::StatusOr<GangFabric> GangFabric::Of(const std::vector<NodePlace>& ranks) {
   TAHOMA_CHECK(!ranks.empty());
-  std::vector<NodePlace> firsts;  // the first rank's of each unit
-  std::vector<int> units;
+  std::vector<NodePlace> firsts;  // the first rank's of each domain
+  std::vector<int> domains;
   for (const NodePlace& place : ranks) {
-    const auto known = std::ranges::find(firsts, place.Unit(), &NodePlace::Unit);
-    units.push_back(static_cast<int>(known - firsts.begin()));
+    const auto known = std::ranges::find(firsts, place.Domain(), &NodePlace::Domain);
+    domains.push_back(static_cast<int>(known - firsts.begin()));
     TAHOMA_RETURN_IF_ERROR(CheckSameEfa(ranks[0], place));
     if (known == firsts.end()) firsts.push_back(place);
   }
@@ -98,43 +98,43 @@ absl::StatusOr<GangFabric> GangFabric::Of(const std::vector<NodePlace>& ranks) {
     const hw::ChipModel& chip = *hw::FindInstanceType(place.instance_type)->chip;
     if (chip.name != model.name) {
       return FailedPrecondition("{} has chips of model {}, {} of model {}; a collective needs one",
-                                firsts[0].Unit(), model.name, place.Unit(), chip.name);
+                                firsts[0].Domain(), model.name, place.Domain(), chip.name);
     }
     tori.emplace_back(place.torus(), chip.links);
     places.push_back(names.Of(place.network_layers));
   }
   TAHOMA_RETURN_IF_ERROR(CheckParents(firsts));
-  if (tori.size() == 1) return OneUnit(std::move(tori[0]), ranks.size());
+  if (tori.size() == 1) return OneDomain(std::move(tori[0]), ranks.size());
   return GangFabric(Fabric(std::move(tori), model.links.efa, ranks[0].efa, std::move(places)),
-                    std::move(units));
+                    std::move(domains));
 }
 
 std::vector<Member> GangFabric::ChipsOf(int rank, std::vector<Member> members) const {
-  const int unit = units_.at(static_cast<std::size_t>(rank));
-  for (Member& member : members) member.chip = Fabric::ChipOf(unit, member.chip.value());
+  const int domain = domains_.at(static_cast<std::size_t>(rank));
+  for (Member& member : members) member.chip = Fabric::ChipOf(domain, member.chip.value());
   return members;
 }
 
 NodeLinks GangFabric::ViewFrom(int rank, NodeLinks view) const {
-  const int unit = units_.at(static_cast<std::size_t>(rank));
-  view.node += unit * hw::kUltraServerNodes;
-  const LinkId torus_links = fabric_.unit(unit).id_count();
-  const LinkId first = fabric_.LinkOf(unit, 0);
+  const int domain = domains_.at(static_cast<std::size_t>(rank));
+  view.node += domain * hw::kUltraServerNodes;
+  const LinkId torus_links = fabric_.domain(domain).id_count();
+  const LinkId first = fabric_.LinkOf(domain, 0);
   std::vector<LinkState> known;
   for (LinkState state : view.unhealthy) {
     if (state.link < torus_links) {
       state.link += first;
     } else if (fabric_.efa().id_count() > 0) {
       state.link =
-          fabric_.NicOf(Fabric::ChipOf(unit, 0), NicDirection::kOut) + (state.link - torus_links);
+          fabric_.NicOf(Fabric::ChipOf(domain, 0), NicDirection::kOut) + (state.link - torus_links);
     } else {
-      continue;  // the gang is in one unit and uses no NIC
+      continue;  // the gang is in one domain and uses no NIC
     }
     known.push_back(state);
   }
   view.unhealthy = std::move(known);
   for (std::vector<torus::ChipIndex>* chips : {&view.dead, &view.efa_down}) {
-    for (torus::ChipIndex& chip : *chips) chip = Fabric::ChipOf(unit, chip.value());
+    for (torus::ChipIndex& chip : *chips) chip = Fabric::ChipOf(domain, chip.value());
   }
   return view;
 }

@@ -1,10 +1,10 @@
-// The fabric that the ranks of one communicator span: their units, joined by EFA.
+// The fabric that the ranks of one communicator span: their domains, joined by EFA.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const GangFabric gang, GangFabric::Of(places));   // one for each rank
 //   gang.ChipsOf(/*rank=*/5, members);          // by their numbers in gang.fabric()
-//   gang.ViewFrom(/*rank=*/5, view);            // what a node of that unit says of its links
+//   gang.ViewFrom(/*rank=*/5, view);            // what a node of that domain says of its links
 //
-// Units are numbered in the order of ranks, so every node that knows the ranks makes the same
+// Domains are numbered in the order of ranks, so every node that knows the ranks makes the same
 // fabric. A fabric of a single UltraServer numbers chips and links as that UltraServer does.
 //
 // Thread safety: immutable.
@@ -24,19 +24,19 @@
 
 namespace tahoma::sim {
 
-// A node's place in the network, as nodes of other units need it.
+// A node's place in the network, as nodes of other domains need it.
 struct NodePlace {
   std::string name{};                         // of the node
-  std::string ultra_server{};                 // empty: in none, the node is a unit of its own
+  std::string ultra_server{};                 // empty: in none, the node is a domain of its own
   int node_id = 0;                            // its place in the UltraServer, else 0
   std::string instance_type{};                // of the catalogue
   std::vector<std::string> network_layers{};  // three, top first, or none
   EfaTiming efa{};                            // the EFA timing that it is configured with
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 
-  // Names the unit, the same for all nodes of it: "ultraServer us-1" or "node n3".
-  std::string Unit() const;
-  // Returns the torus of the unit. The instance type must be in the catalogue.
+  // Names the domain, the same for all nodes of it: "ultraServer us-1" or "node n3".
+  std::string Domain() const;
+  // Returns the torus of the domain. The instance type must be in the catalogue.
   const torus::Shape& torus() const;
 };
 
@@ -47,26 +47,26 @@ class GangFabric {
   // have different EFA timings: each would compute other times.
   static absl::StatusOr<GangFabric> Of(const std::vector<NodePlace>& ranks);
 
-  // Returns the fabric of `ranks` ranks that are all in one unit with these links.
-  static GangFabric OneUnit(TorusLinks links, std::size_t ranks) {
+  // Returns the fabric of `ranks` ranks that are all in one domain with these links.
+  static GangFabric OneDomain(TorusLinks links, std::size_t ranks) {
     return {Fabric(std::move(links)), std::vector<int>(ranks, 0)};
   }
 
   const Fabric& fabric() const { return fabric_; }
-  int UnitOf(int rank) const { return units_.at(static_cast<std::size_t>(rank)); }
-  // Renumbers members from the chips of the rank's unit to those of the fabric.
+  int DomainOf(int rank) const { return domains_.at(static_cast<std::size_t>(rank)); }
+  // Renumbers members from the chips of the rank's domain to those of the fabric.
   std::vector<Member> ChipsOf(int rank, std::vector<Member> members) const;
-  // Renumbers the view of a node in the unit of `rank`: its nodes, links and chips get their
+  // Renumbers the view of a node in the domain of `rank`: its nodes, links and chips get their
   // numbers in the fabric. In `view`, the NIC of chip c sends as link id_count() + 2c of the torus
   // and receives as the next one.
   NodeLinks ViewFrom(int rank, NodeLinks view) const;
 
  private:
-  GangFabric(Fabric fabric, std::vector<int> units)
-      : fabric_(std::move(fabric)), units_(std::move(units)) {}
+  GangFabric(Fabric fabric, std::vector<int> domains)
+      : fabric_(std::move(fabric)), domains_(std::move(domains)) {}
 
   Fabric fabric_;
-  std::vector<int> units_;  // by rank
+  std::vector<int> domains_;  // by rank
 };
 
 }  // namespace tahoma::sim

@@ -1,4 +1,4 @@
-// The sockets between the sim-nodes of one UltraServer, or between those of different units.
+// The sockets between the sim-nodes of one UltraServer, or between those of different domains.
 //
 //   auto link = PeerLink::Start({.node_id = 0, .listen_address = "127.0.0.1:0",
 //                                .peers = {{.node_id = 1, .address = "10.0.0.2:7000"}}}, receiver);
@@ -13,11 +13,11 @@
 // are requests without reply in frames of lib/wire (docs/formats/wire.md).
 //
 // The first message of a connection, the greeting, says who sends. In an UltraServer it has the
-// node's number; between units it has the node's name, and each node numbers its peers itself. The
-// greeting alone proves nothing. Over TCP with TLS the peer's certificate must be for the name that
-// we know the peer by, both when we dial it and when it greets; over a unix socket the peer must be
-// a program of our own user or root. Over TCP without TLS every greeting is believed, which is for
-// tests and for networks that no other program can reach.
+// node's number; between domains it has the node's name, and each node numbers its peers itself.
+// The greeting alone proves nothing. Over TCP with TLS the peer's certificate must be for the name
+// that we know the peer by, both when we dial it and when it greets; over a unix socket the peer
+// must be a program of our own user or root. Over TCP without TLS every greeting is believed, which
+// is for tests and for networks that no other program can reach.
 //
 // Thread safety: every member may be called from any thread; events come from several.
 
@@ -63,7 +63,8 @@ class PeerEvents {
 struct PeerAddress {
   int node_id = 0;
   std::string address;
-  // The name of its node, with which it greets between units and for which its certificate must be.
+  // The name of its node, with which it greets between domains and for which its certificate must
+  // be.
   std::string name = {};
 };
 

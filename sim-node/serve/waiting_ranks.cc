@@ -29,7 +29,7 @@ absl::Status WaitingRanks::CheckHome(const Joiner& joiner, const std::string& pr
                             member.chip.value());
   }
   if (joiner.node < kFirstEfaNode) return absl::OkStatus();
-  const std::pair<std::string, int> at(place.Unit(), place.node_id);
+  const std::pair<std::string, int> at(place.Domain(), place.node_id);
   for (const auto& [node, other] : at_) {
     if ((node == joiner.node) == (other == at)) continue;
     return PermissionDenied(
@@ -72,7 +72,7 @@ absl::Status WaitingRanks::CheckRoom(int node, const std::string& comm_id, int r
 
 absl::Status WaitingRanks::Add(const std::string& comm_id, int rank, Joiner joiner) {
   if (joiner.node >= kFirstEfaNode) {
-    at_[joiner.node] = {joiner.place.Unit(), joiner.place.node_id};
+    at_[joiner.node] = {joiner.place.Domain(), joiner.place.node_id};
   }
   Ranks& ranks = holders_[comm_id];
   const auto holder = ranks.find(rank);

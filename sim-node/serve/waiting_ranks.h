@@ -50,7 +50,7 @@ struct Joiner {
   int node = 0;
   std::uint64_t number = 0;     // counts the joins of its node, so that each join differs
   int world_size = 0;           // pods
-  std::vector<Member> members;  // its chips, numbered within the node's unit
+  std::vector<Member> members;  // its chips, numbered within the node's domain
   NodePlace place{};
 
   // Names its node in messages: "node 2" in this UltraServer, "node n5" over EFA.
@@ -109,7 +109,7 @@ class WaitingRanks {
   std::map<std::string, Ranks> holders_;           // by comm id
   std::map<Place, std::vector<Joiner>> behind_;    // in the order in which they came
   std::map<int, std::set<std::uint64_t>> joins_;   // announced, by node
-  std::map<int, std::pair<std::string, int>> at_;  // over EFA: unit and place in it, by node
+  std::map<int, std::pair<std::string, int>> at_;  // over EFA: domain and place in it, by node
 };
 
 }  // namespace tahoma::sim

@@ -23,7 +23,7 @@ double Microseconds(VirtualTime time) { return Nanoseconds(time.time_since_epoch
 
 // Chips and links by their numbers in the fabric.
 bool Exists(const Fabric& fabric, ChipIndex chip, Port port) {
-  return fabric.unit(Fabric::UnitOf(chip))
+  return fabric.domain(Fabric::DomainOf(chip))
       .Exists(TorusLinks::IdOf(Fabric::LocalOf(chip), port.axis, port.direction));
 }
 LinkId LinkOf(const Fabric& fabric, ChipIndex chip, Port port) {
@@ -40,7 +40,7 @@ std::string_view NicName(NicDirection direction) {
 // A node of the network layers, by the domain with the lowest number below it.
 struct NetworkNode {
   int layer = 1;
-  int unit = 0;
+  int domain = 0;
   std::string name;  // "layer 3 node 2"
 };
 
@@ -50,12 +50,12 @@ std::vector<NetworkNode> NetworkNodes(const Fabric& fabric) {
   if (!HasEfa(fabric)) return nodes;
   std::set<LinkId> seen;
   for (int layer = static_cast<int>(kNetworkLayers); layer > 0; --layer) {
-    for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-      const LinkId up = fabric.UplinkOf(unit, layer, NicDirection::kOut);
+    for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+      const LinkId up = fabric.UplinkOf(domain, layer, NicDirection::kOut);
       if (!seen.insert(up).second) continue;
       std::string name = fabric.Name(up);
       name.resize(name.rfind(' '));  // without "up"
-      nodes.push_back({.layer = layer, .unit = unit, .name = std::move(name)});
+      nodes.push_back({.layer = layer, .domain = domain, .name = std::move(name)});
     }
   }
   return nodes;
@@ -151,14 +151,15 @@ void AppendLinks(const Occupancy& use, const Fabric& fabric, ChipIndex chip, int
 }
 
 // Draws a domain's planes side by side; y is the top of the row.
-void AppendUnit(const Occupancy& use, const Fabric& fabric, int unit, int top, std::string& svg) {
-  const torus::Shape& torus = fabric.unit(unit).torus();
+void AppendDomain(const Occupancy& use, const Fabric& fabric, int domain, int top,
+                  std::string& svg) {
+  const torus::Shape& torus = fabric.domain(domain).torus();
   const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
   for (int number = 0; number < torus.chip_count(); ++number) {
     const Coord at = torus.CoordOf(ChipIndex(number));
     const int x = at.z * plane_width + kMargin + at.x * kPitch;
     const int y = top + kMargin + at.y * kPitch;
-    AppendLinks(use, fabric, Fabric::ChipOf(unit, number), x, y, svg);
+    AppendLinks(use, fabric, Fabric::ChipOf(domain, number), x, y, svg);
     fmt::format_to(std::back_inserter(svg),
                    "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#dde6ee\" "
                    "stroke=\"#445566\"/>\n<text x=\"{}\" y=\"{}\" "
@@ -190,18 +191,18 @@ Json TimedEvent(std::string_view category, std::size_t step, int process, std::s
 void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
   if (work.empty()) return;
   std::size_t rows = 0;
-  std::set<int> units;
+  std::set<int> domains;
   for (const ChipWork& one : work) {
     rows = std::max(rows, one.row + 1);
-    units.insert(one.unit);
+    domains.insert(one.domain);
   }
-  const auto memory_thread = [rows](int unit) {
-    return unit == 0 ? 0 : rows + static_cast<std::size_t>(unit);
+  const auto memory_thread = [rows](int domain) {
+    return domain == 0 ? 0 : rows + static_cast<std::size_t>(domain);
   };
   events.push_back(NameEvent("process_name", process, 0, "in every chip"));
-  for (const int unit : units) {
-    events.push_back(NameEvent("thread_name", process, memory_thread(unit),
-                               units.size() == 1 ? "HBM" : fmt::format("HBM, unit {}", unit)));
+  for (const int domain : domains) {
+    events.push_back(NameEvent("thread_name", process, memory_thread(domain),
+                               domains.size() == 1 ? "HBM" : fmt::format("HBM, unit {}", domain)));
   }
   for (std::size_t row = 0; row < rows; ++row) {
     events.push_back(NameEvent("thread_name", process, 1 + row,
@@ -211,7 +212,7 @@ void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
     events.push_back(
         TimedEvent("start", one.step, process, 1 + one.row, one.start_begin, one.start_end));
     if (one.memory_end > one.memory_begin) {
-      events.push_back(TimedEvent("memory", one.step, process, memory_thread(one.unit),
+      events.push_back(TimedEvent("memory", one.step, process, memory_thread(one.domain),
                                   one.memory_begin, one.memory_end));
     }
   }
@@ -230,15 +231,15 @@ std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
     events.push_back(NameEvent("thread_name", track.process, track.thread, std::string(name)));
     tracks.emplace(link, track);
   };
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-    const torus::Shape& torus = fabric.unit(unit).torus();
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    const torus::Shape& torus = fabric.domain(domain).torus();
     for (int number = 0; number < torus.chip_count(); ++number) {
-      const ChipIndex chip = Fabric::ChipOf(unit, number);
+      const ChipIndex chip = Fabric::ChipOf(domain, number);
       const std::string at = torus::ToString(torus.CoordOf(ChipIndex(number)));
-      events.push_back(
-          NameEvent("process_name", chip.value(), 0,
-                    fmt::format("{}chip {} ({})",
-                                HasEfa(fabric) ? fmt::format("unit {} ", unit) : "", number, at)));
+      events.push_back(NameEvent(
+          "process_name", chip.value(), 0,
+          fmt::format("{}chip {} ({})", HasEfa(fabric) ? fmt::format("unit {} ", domain) : "",
+                      number, at)));
       for (const Port port : kAllPorts) {
         if (!Exists(fabric, chip, port)) continue;
         add(LinkOf(fabric, chip, port), {chip.value(), PortIndex(port)}, PortName(port));
@@ -250,38 +251,38 @@ std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
       }
     }
   }
-  int process = fabric.unit_count() * Fabric::kChipsPerUnit;
+  int process = fabric.domain_count() * Fabric::kChipsPerDomain;
   for (const NetworkNode& node : NetworkNodes(fabric)) {
     events.push_back(NameEvent("process_name", process, 0, "network " + node.name));
-    add(fabric.UplinkOf(node.unit, node.layer, NicDirection::kOut), {process, 0}, "up");
-    add(fabric.UplinkOf(node.unit, node.layer, NicDirection::kIn), {process, 1}, "down");
+    add(fabric.UplinkOf(node.domain, node.layer, NicDirection::kOut), {process, 0}, "up");
+    add(fabric.UplinkOf(node.domain, node.layer, NicDirection::kIn), {process, 1}, "down");
     ++process;
   }
   return tracks;
 }
 
 // Returns the tables of one domain's planes with a chip that is busy.
-void AppendPlanes(const Occupancy& use, const Fabric& fabric, int unit,
+void AppendPlanes(const Occupancy& use, const Fabric& fabric, int domain,
                   const std::set<ChipIndex>& busy, std::string& text) {
   const auto out = std::back_inserter(text);
-  const torus::Shape& torus = fabric.unit(unit).torus();
+  const torus::Shape& torus = fabric.domain(domain).torus();
   std::set<int> planes;
   for (const ChipIndex chip : busy) {
-    if (Fabric::UnitOf(chip) == unit) planes.insert(torus.CoordOf(Fabric::LocalOf(chip)).z);
+    if (Fabric::DomainOf(chip) == domain) planes.insert(torus.CoordOf(Fabric::LocalOf(chip)).z);
   }
   for (int number = 0; number < torus.chip_count(); ++number) {
     const Coord at = torus.CoordOf(ChipIndex(number));
     if (!planes.contains(at.z)) continue;
     if (at.x == 0 && at.y == 0) {
       fmt::format_to(out, "{}{}plane z={}\n{:>6}", text.empty() ? "" : "\n",
-                     HasEfa(fabric) ? fmt::format("unit {} ", unit) : "", at.z, "chip");
+                     HasEfa(fabric) ? fmt::format("unit {} ", domain) : "", at.z, "chip");
       for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
       for (const NicDirection direction : kNicDirections) {
         if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", NicName(direction));
       }
       text += '\n';
     }
-    const ChipIndex chip = Fabric::ChipOf(unit, number);
+    const ChipIndex chip = Fabric::ChipOf(domain, number);
     fmt::format_to(out, "{:>6}", number);
     for (const Port port : kAllPorts) {
       fmt::format_to(
@@ -301,9 +302,9 @@ std::set<ChipIndex> BusyChips(const Occupancy& use, const Fabric& fabric) {
   std::set<LinkId> links;
   for (const LinkUse& one : use.uses) links.insert(one.link);
   std::set<ChipIndex> busy;
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-    for (int number = 0; number < fabric.unit(unit).torus().chip_count(); ++number) {
-      const ChipIndex chip = Fabric::ChipOf(unit, number);
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    for (int number = 0; number < fabric.domain(domain).torus().chip_count(); ++number) {
+      const ChipIndex chip = Fabric::ChipOf(domain, number);
       bool used = false;
       for (const Port port : kAllPorts) {
         used = used || (Exists(fabric, chip, port) && links.contains(LinkOf(fabric, chip, port)));
@@ -339,8 +340,8 @@ std::string ChromeTrace(const Occupancy& use, const Fabric& fabric, std::string_
 std::string HeatMapText(const Occupancy& use, const Fabric& fabric) {
   const std::set<ChipIndex> busy = BusyChips(use, fabric);
   std::string text;
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-    AppendPlanes(use, fabric, unit, busy, text);
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    AppendPlanes(use, fabric, domain, busy, text);
   }
   if (text.empty()) return "no link is used\n";
   const std::vector<NetworkNode> nodes = NetworkNodes(fabric);
@@ -348,8 +349,8 @@ std::string HeatMapText(const Occupancy& use, const Fabric& fabric) {
   for (const NetworkNode& node : nodes) {
     text +=
         fmt::format("{:<20}{:>7}{:>7}\n", node.name,
-                    Cell(use, fabric, fabric.UplinkOf(node.unit, node.layer, NicDirection::kOut)),
-                    Cell(use, fabric, fabric.UplinkOf(node.unit, node.layer, NicDirection::kIn)));
+                    Cell(use, fabric, fabric.UplinkOf(node.domain, node.layer, NicDirection::kOut)),
+                    Cell(use, fabric, fabric.UplinkOf(node.domain, node.layer, NicDirection::kIn)));
   }
   return text;
 }
@@ -359,21 +360,21 @@ std::string HeatMapSvg(const Occupancy& use, const Fabric& fabric, std::string_v
   int width = nodes.empty() ? 0 : 2 * kMargin + static_cast<int>(nodes.size()) * kNode;
   int height = kTop;
   std::string rows;
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-    const torus::Shape& torus = fabric.unit(unit).torus();
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    const torus::Shape& torus = fabric.domain(domain).torus();
     const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
     width = std::max(width, plane_width * torus.extent(Axis::kZ));
     if (HasEfa(fabric)) {
-      rows += fmt::format("<text x=\"16\" y=\"{}\">unit {}</text>\n", height + 16, unit);
+      rows += fmt::format("<text x=\"16\" y=\"{}\">unit {}</text>\n", height + 16, domain);
     }
-    AppendUnit(use, fabric, unit, height, rows);
+    AppendDomain(use, fabric, domain, height, rows);
     height += (torus.extent(Axis::kY) - 1) * kPitch + 2 * kMargin;
   }
   int x = kMargin;
   for (const NetworkNode& node : nodes) {
     rows += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x, height + kBox, node.name);
     for (const NicDirection direction : kNicDirections) {
-      const LinkId uplink = fabric.UplinkOf(node.unit, node.layer, direction);
+      const LinkId uplink = fabric.UplinkOf(node.domain, node.layer, direction);
       AppendBox(use, fabric, uplink, fabric.Name(uplink),
                 direction == NicDirection::kOut ? x : x + 2 * kBox, height + 2 * kBox, rows);
     }

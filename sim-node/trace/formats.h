@@ -4,7 +4,7 @@
 //   HeatMapText(use, fabric);                    // one table a plane, per cent by link
 //   HeatMapSvg(use, fabric, "all_reduce …");     // the planes side by side, links coloured
 //
-// In a fabric of several topology domains ("units") chips have a number in their domain, and their
+// In a fabric of several topology domains chips have a number in their domain, and their
 // NICs are links, too.
 //
 // Thread safety: pure functions.

@@ -90,9 +90,10 @@ std::vector<ChipWork> WorkOfScheduledSteps(const Plan& plan, const LinkTiming& t
     if (row == row_free.end()) row_free.emplace_back();
     row_free[one.row] = one.start_end;
     if (!step.empty()) {
-      one.unit = Fabric::UnitOf(ChipIndex(step[0].from.value() + scheduled.copies.front().chips));
+      one.domain =
+          Fabric::DomainOf(ChipIndex(step[0].from.value() + scheduled.copies.front().chips));
     }
-    VirtualTime& free = memory_free.try_emplace(one.unit, one.start_end).first->second;
+    VirtualTime& free = memory_free.try_emplace(one.domain, one.start_end).first->second;
     one.memory_begin = std::max(free, one.start_end);
     one.memory_end = one.memory_begin + work.memory * PartsOf(scheduled);
     free = one.memory_end;

@@ -45,7 +45,7 @@ struct ChipWork {
   // HBM is read and written.
   VirtualTime memory_begin;
   VirtualTime memory_end;
-  int unit = 0;  // whose HBM
+  int domain = 0;  // whose HBM
 };
 
 struct Occupancy {

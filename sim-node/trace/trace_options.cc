@@ -6,8 +6,8 @@
 
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/collective/plan/bound.h"
-#include "sim-node/collective/units/hierarchical.h"
 #include "sim-node/fidelity/fidelity.h"
 
 namespace tahoma::sim {
@@ -18,11 +18,11 @@ using torus::ChipIndex;
 // Returns the torus of a topology domain: an UltraServer or a lone instance.
 absl::StatusOr<torus::Shape> TorusOf(const TraceOptions& options) {
   for (const torus::Shape& shape : {torus::kUltraServerShape, torus::kInstanceShape}) {
-    if (options.unit_torus == shape.ToString()) return shape;
+    if (options.domain_torus == shape.ToString()) return shape;
   }
-  if (options.unit_torus == "4x4") return torus::kInstanceShape;
+  if (options.domain_torus == "4x4") return torus::kInstanceShape;
   return InvalidArgument("unit-torus: \"{}\" is no unit; expected 4x4x4 (UltraServer) or 4x4",
-                         options.unit_torus);
+                         options.domain_torus);
 }
 
 absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options, const torus::Shape& torus) {
@@ -43,15 +43,15 @@ bool ReadNumber(std::string_view text, int limit, int& number) {
 
 // Returns "5" for a chip in the first domain, "2/5" in the third.
 bool ReadChip(std::string_view text, const Fabric& fabric, ChipIndex& chip) {
-  int unit = 0;
+  int domain = 0;
   int number = 0;
   const std::size_t slash = text.find('/');
   if (slash != std::string_view::npos) {
-    if (!ReadNumber(text.substr(0, slash), fabric.unit_count(), unit)) return false;
+    if (!ReadNumber(text.substr(0, slash), fabric.domain_count(), domain)) return false;
     text.remove_prefix(slash + 1);
   }
-  if (!ReadNumber(text, fabric.unit(unit).torus().chip_count(), number)) return false;
-  chip = Fabric::ChipOf(unit, number);
+  if (!ReadNumber(text, fabric.domain(domain).torus().chip_count(), number)) return false;
+  chip = Fabric::ChipOf(domain, number);
   return true;
 }
 
@@ -63,10 +63,10 @@ absl::Status BreakCable(std::string_view text, Fabric& fabric) {
   if (!ReadChip(text.substr(0, colon), fabric, chip) || !port.ok()) {
     return InvalidArgument(
         "down: \"{}\" is no cable; expected a chip and a port, for example 5:x+{}", text,
-        fabric.unit_count() > 1 ? ", or 1/5:x+ in unit 1" : "");
+        fabric.domain_count() > 1 ? ", or 1/5:x+ in unit 1" : "");
   }
-  const int unit = Fabric::UnitOf(chip);
-  const TorusLinks& links = fabric.unit(unit);
+  const int domain = Fabric::DomainOf(chip);
+  const TorusLinks& links = fabric.domain(domain);
   const LinkId there = TorusLinks::IdOf(Fabric::LocalOf(chip), port->axis, port->direction);
   if (!links.Exists(there)) {
     return InvalidArgument("down: \"{}\" is no cable of a torus of {}", text,
@@ -74,14 +74,14 @@ absl::Status BreakCable(std::string_view text, Fabric& fabric) {
   }
   const torus::Hop hop = links.HopOf(there);
   TAHOMA_RETURN_IF_ERROR(fabric.SetPermille(fabric.LinkOf(chip, port->axis, port->direction), 0));
-  return fabric.SetPermille(fabric.LinkOf(Fabric::ChipOf(unit, hop.to.value()), port->axis,
+  return fabric.SetPermille(fabric.LinkOf(Fabric::ChipOf(domain, hop.to.value()), port->axis,
                                           torus::Opposite(port->direction)),
                             0);
 }
 
 absl::Status BreakNic(std::string_view text, Fabric& fabric) {
   ChipIndex chip(0);
-  if (fabric.unit_count() == 1) {
+  if (fabric.domain_count() == 1) {
     return InvalidArgument("efa-down: \"{}\" is of no use in one unit; expected units of 2 or more",
                            text);
   }
@@ -92,21 +92,22 @@ absl::Status BreakNic(std::string_view text, Fabric& fabric) {
 }
 
 absl::StatusOr<Fabric> FabricOf(const TraceOptions& options, const torus::Shape& torus) {
-  const TorusLinks unit(torus, hw::kTrainium2.links);
-  if (options.units == 1) return Fabric(unit);
+  const TorusLinks domain(torus, hw::kTrainium2.links);
+  if (options.domains == 1) return Fabric(domain);
   TAHOMA_ASSIGN_OR_RETURN(const EfaTiming timing, EfaTimingOf(options.efa));
-  const auto units = static_cast<int>(options.units);
+  const auto domains = static_cast<int>(options.domains);
   return Fabric(
-      std::vector<TorusLinks>(static_cast<std::size_t>(units), unit), hw::kTrainium2.links.efa,
+      std::vector<TorusLinks>(static_cast<std::size_t>(domains), domain), hw::kTrainium2.links.efa,
       timing,
-      RegularPlaces(units, {.units_under_layer3 = static_cast<int>(options.units_under_layer3),
-                            .layer3_under_layer2 = static_cast<int>(options.layer3_under_layer2),
-                            .layer2_under_layer1 = static_cast<int>(options.layer2_under_layer1)}));
+      RegularPlaces(domains,
+                    {.domains_under_layer3 = static_cast<int>(options.domains_under_layer3),
+                     .layer3_under_layer2 = static_cast<int>(options.layer3_under_layer2),
+                     .layer2_under_layer1 = static_cast<int>(options.layer2_under_layer1)}));
 }
 
 // Checks the options that exist for one topology domain only, or for several only.
-absl::Status CheckUnits(const TraceOptions& options) {
-  if (options.units == 1) {
+absl::Status CheckDomains(const TraceOptions& options) {
+  if (options.domains == 1) {
     if (options.between != "auto" || options.chunks != 0) {
       return InvalidArgument("between and chunks need several units; here is one");
     }
@@ -173,11 +174,11 @@ absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& p
                                       const Fabric& fabric, const PlanOptions& how) {
   const std::size_t steps = plan.schedule.scheduled_count();
   TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
-  if (options.units > 1) {
+  if (options.domains > 1) {
     return fmt::format("{:.2f} us by {}, {} steps",
                        Nanoseconds(plan.times.end - plan.times.start) / 1e3, Name(level), steps);
   }
-  const TorusLinks& links = fabric.unit(0);
+  const TorusLinks& links = fabric.domain(0);
   TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
                           TimeOf(level, plan, request, members, links, how));
   return fmt::format(
@@ -187,11 +188,11 @@ absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& p
           1e3);
 }
 
-void DeclareUnits(config::Spec& spec, TraceOptions& options) {
+void DeclareDomains(config::Spec& spec, TraceOptions& options) {
   constexpr config::IntRange kCount{.min = 1, .max = 64};
-  spec.Int("units", &options.units, kCount,
+  spec.Int("units", &options.domains, kCount,
            "topology domains (UltraServers or instances) joined by EFA");
-  spec.String("unitTorus", &options.unit_torus, "the torus of each: 4x4x4 (UltraServer) or 4x4");
+  spec.String("unitTorus", &options.domain_torus, "the torus of each: 4x4x4 (UltraServer) or 4x4");
   spec.String("between", &options.between,
               "algorithm between units: auto, ring, mesh, rdh, single-step");
   spec.Int("chunks", &options.chunks, {.max = 1024},
@@ -199,7 +200,7 @@ void DeclareUnits(config::Spec& spec, TraceOptions& options) {
   spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"unit/chip\"");
   spec.Section("efa", "the EFA network between units",
                [&](config::Fields& fields) { DeclareEfaLayers(fields, options.efa); });
-  spec.Int("unitsUnderLayer3", &options.units_under_layer3, kCount,
+  spec.Int("unitsUnderLayer3", &options.domains_under_layer3, kCount,
            "units below each node of layer 3, the nearest");
   spec.Int("layer3UnderLayer2", &options.layer3_under_layer2, kCount,
            "nodes of layer 3 below each of layer 2");
@@ -230,14 +231,14 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");
   spec.Strings("down", &options.down,
                "broken cables, each a chip and a port, \"5:x+\"; in unit 1 \"1/5:x+\"");
-  DeclareUnits(spec, options);
+  DeclareDomains(spec, options);
   spec.String("traceFile", &options.trace_file, "timeline to write, for Perfetto or Chrome");
   spec.String("svgFile", &options.svg_file, "picture of the links' utilisation to write");
   return spec;
 }
 
 absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
-  TAHOMA_RETURN_IF_ERROR(CheckUnits(options));
+  TAHOMA_RETURN_IF_ERROR(CheckDomains(options));
   TAHOMA_ASSIGN_OR_RETURN(const torus::Shape torus, TorusOf(options));
   TAHOMA_ASSIGN_OR_RETURN(const torus::Box box, BoxOf(options, torus));
   TAHOMA_ASSIGN_OR_RETURN(Fabric fabric, FabricOf(options, torus));
@@ -248,9 +249,9 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
     TAHOMA_RETURN_IF_ERROR(BreakNic(chip, fabric));
   }
   std::vector<Member> members;
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
     for (Member member : MembersOf(box.mask, static_cast<int>(options.ranks))) {
-      member.chip = Fabric::ChipOf(unit, member.chip.value());
+      member.chip = Fabric::ChipOf(domain, member.chip.value());
       members.push_back(member);
     }
   }
@@ -262,7 +263,7 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
                           TimesText(options, plan, request, members, fabric, how));
   std::string title = fmt::format(
       "{} of {} bytes {} on {}{}, {}: {}", Name(request.operation), request.bytes,
-      Name(request.type), options.units == 1 ? "" : fmt::format("{} units of ", options.units),
+      Name(request.type), options.domains == 1 ? "" : fmt::format("{} units of ", options.domains),
       box.ToString(), Name(plan.algorithm), times);
   return Traced{.title = std::move(title), .fabric = std::move(fabric), .use = std::move(use)};
 }

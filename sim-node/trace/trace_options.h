@@ -39,13 +39,13 @@ struct TraceOptions {
   std::int64_t ranks = 1;
   std::vector<std::string> down{};
   // The number of topology domains, joined by EFA, with the box in each.
-  std::int64_t units = 1;
-  std::string unit_torus = "4x4x4";
+  std::int64_t domains = 1;
+  std::string domain_torus = "4x4x4";
   std::string between = "auto";  // the domains
   std::int64_t chunks = 0;       // 0: the fastest
   std::vector<std::string> efa_down{};
   EfaLayers efa{};
-  std::int64_t units_under_layer3 = 64;
+  std::int64_t domains_under_layer3 = 64;
   std::int64_t layer3_under_layer2 = 64;
   std::int64_t layer2_under_layer1 = 64;
   std::string trace_file{};

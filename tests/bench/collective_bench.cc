@@ -11,9 +11,9 @@
 #include "lib/base/check.h"
 #include "lib/hw/catalogue.h"
 #include "lib/torus/path.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/plan.h"
-#include "sim-node/collective/units/hierarchical.h"
 #include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {
@@ -38,8 +38,8 @@ BENCHMARK(AllReduce64Chips1GibWall)
     ->Unit(benchmark::kMillisecond);
 
 Fabric UltraCluster() {
-  const TorusLinks unit(torus::kUltraServerShape, hw::kTrainium2.links);
-  return {std::vector<TorusLinks>(32, unit), hw::kTrainium2.links.efa};
+  const TorusLinks domain(torus::kUltraServerShape, hw::kTrainium2.links);
+  return {std::vector<TorusLinks>(32, domain), hw::kTrainium2.links.efa};
 }
 
 // An all-reduce of 1 GiB over the 2,048 chips of 32 UltraServers.
@@ -60,13 +60,13 @@ BENCHMARK(AllReduce2048ChipsHierarchicalWall)
 // and, on the same links, an all-to-all that starts with it, so that nothing is alike.
 void LinkEvents(benchmark::State& state) {
   const Fabric fabric = UltraCluster();
-  const TorusLinks unit(torus::kUltraServerShape, hw::kTrainium2.links);
+  const TorusLinks domain(torus::kUltraServerShape, hw::kTrainium2.links);
   const std::vector<Member> members = FirstChips(64);
   std::vector<Plan> plans;
   for (std::uint64_t i = 0; i < 32; ++i) {
     for (const Operation operation : {Operation::kAllReduce, Operation::kAllToAll}) {
       const Request request{.operation = operation, .bytes = kGiB + i * 64 * 1024};
-      Plan plan = *PlanCollective(request, members, unit);
+      Plan plan = *PlanCollective(request, members, domain);
       for (Step& step : plan.schedule.steps) {
         for (Send& send : step) {
           send.from = Fabric::ChipOf(static_cast<int>(i), send.from.value());

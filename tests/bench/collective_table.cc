@@ -15,9 +15,9 @@
 
 #include "lib/base/check.h"
 #include "lib/hw/catalogue.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/plan.h"
-#include "sim-node/collective/units/hierarchical.h"
 
 namespace tahoma::sim {
 namespace {
@@ -54,10 +54,10 @@ void PrintRows(Operation operation, const std::string& shape, PlanMode mode,
 
 // Over `count` whole topology domains, all chips of each. The bound is the larger of the times that
 // NeuronLink inside a domain and EFA between them need (docs/reference/collectives.md#over-efa).
-void PrintHierarchicalRows(Operation operation, const TorusLinks& unit, int count) {
-  const Fabric fabric(std::vector<TorusLinks>(static_cast<std::size_t>(count), unit),
+void PrintHierarchicalRows(Operation operation, const TorusLinks& domain, int count) {
+  const Fabric fabric(std::vector<TorusLinks>(static_cast<std::size_t>(count), domain),
                       hw::kTrainium2.links.efa);
-  const int chips = unit.torus().chip_count();
+  const int chips = domain.torus().chip_count();
   const std::vector<Member> inside = MembersOf(kAllChips >> (64 - chips));
   std::vector<Member> members;
   for (int i = 0; i < count; ++i) {
@@ -65,19 +65,19 @@ void PrintHierarchicalRows(Operation operation, const TorusLinks& unit, int coun
       members.push_back({.chip = Fabric::ChipOf(i, member.chip.value())});
     }
   }
-  const auto units = static_cast<std::uint64_t>(count);
+  const auto domains = static_cast<std::uint64_t>(count);
   for (std::uint64_t bytes = 1024; bytes <= std::uint64_t{1} << 30; bytes *= 4) {
     const std::uint64_t phases = operation == Operation::kAllReduce ? 2 : 1;
     const std::uint64_t by_nic =
-        phases * bytes * (units - 1) / (units * static_cast<std::uint64_t>(chips));
+        phases * bytes * (domains - 1) / (domains * static_cast<std::uint64_t>(chips));
     const VirtualDuration between = TransferTime(by_nic, hw::kTrainium2.links.efa);
-    const VirtualDuration links = LowerBound(operation, SetOf(inside, unit), bytes, unit);
+    const VirtualDuration links = LowerBound(operation, SetOf(inside, domain), bytes, domain);
     const double bound = Nanoseconds(std::max(between, links)) / 1e3;
     const auto plan = PlanOnFabric({.operation = operation, .bytes = bytes}, members, fabric);
     TAHOMA_CHECK(plan.ok());
     const double time = Nanoseconds(plan->times.end - plan->times.start) / 1e3;
     fmt::print("{}\t{}x({})\tbest\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\tyes\n", Name(operation), count,
-               unit.torus().ToString(), bytes, Name(plan->algorithm), time, bound, time / bound);
+               domain.torus().ToString(), bytes, Name(plan->algorithm), time, bound, time / bound);
   }
 }
 

@@ -71,7 +71,7 @@ void PlaceInFleet(benchmark::State& run) {
   while (state.Count().free > 150'000) {
     for (int i = 0; i < 1000; ++i) Place(planner, state, next(), &held);
   }
-  // A gang slice that finds no place is answered with the reason, which looks at every unit:
+  // A gang slice that finds no place is answered with the reason, which looks at every domain:
   // counted apart.
   std::vector<double> placed;
   std::vector<double> refused;
@@ -107,10 +107,10 @@ BENCHMARK(PlaceInFleet)
 void FillWithUniqueDevices(ClusterState& state, int nodes) {
   Rng rng(1);
   for (int i = 0; i < nodes; ++i) {
-    const std::string unit = fmt::format("us-{}", i / 4);
-    NodeFacts facts = NodeFactsOf({.name = fmt::format("{}-n{}", unit, i % 4),
+    const std::string domain = fmt::format("us-{}", i / 4);
+    NodeFacts facts = NodeFactsOf({.name = fmt::format("{}-n{}", domain, i % 4),
                                    .type = "trn2u.48xlarge",
-                                   .ultra_server = unit,
+                                   .ultra_server = domain,
                                    .z = i % 4,
                                    .cores = false});
     Holding holding;

@@ -132,9 +132,9 @@ PeerLink& DeadLink(int first_node) {
 class Node {
  public:
   Node() {
-    static PeerLink& unit = DeadLink(0);
+    static PeerLink& domain = DeadLink(0);
     static PeerLink& efa = DeadLink(kFirstEfaNode);
-    communicators_.Connect(unit);
+    communicators_.Connect(domain);
     communicators_.ConnectEfa(efa);
     const auto called = [](const std::string&) {};
     AddCommunicatorCalls(server_, live_, calls_, called);

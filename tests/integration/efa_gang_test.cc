@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "tests/integration/node_claims.h"
 #include "tests/support/child_program.h"
 #include "tests/support/temp_dir.h"
@@ -137,9 +137,9 @@ std::string PlannedTime(const torus::Shape& torus, std::uint64_t bytes) {
   const Fabric fabric(std::vector<TorusLinks>(2, {torus, hw::kTrainium2.links}),
                       hw::kTrainium2.links.efa);
   std::vector<Member> members;
-  for (int unit = 0; unit < 2; ++unit) {
+  for (int domain = 0; domain < 2; ++domain) {
     for (int chip = 0; chip < torus.chip_count(); ++chip) {
-      members.push_back({.chip = Fabric::ChipOf(unit, chip), .ranks = 4});  // LNC 2
+      members.push_back({.chip = Fabric::ChipOf(domain, chip), .ranks = 4});  // LNC 2
     }
   }
   const auto plan = PlanOnFabric({.bytes = bytes}, members, fabric);

@@ -157,11 +157,11 @@ void Checks::CheckChips(const controller::GangDecision& decision,
     for (const auto& result : claim.allocation.results) {
       const auto id = view.FindNode(result.pool);
       const VirtualNode* node = NodeOf(result.pool);
-      if (!id || node == nullptr || !view.node(*id).unit.valid()) continue;
+      if (!id || node == nullptr || !view.node(*id).domain.valid()) continue;
       const auto& state = view.node(*id);
       for (const int core : CoresOf(result.device, node->chip_count())) {
         const int bit = core / 8 + 16 * state.z;
-        if ((view.unit(state.unit).broken >> bit & 1U) != 0) {
+        if ((view.domain(state.domain).broken >> bit & 1U) != 0) {
           return world_.Fail("{} was given chip {} of {}, which is broken", claim.name, core / 8,
                              result.pool);
         }
@@ -189,24 +189,24 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   const auto shape = ParseSides(text.get<std::string>());
   if (!shape) return world_.Fail("a gang of shape {} was placed", text.dump());
   std::map<std::uint32_t, std::set<Position>> slices;
-  std::map<std::uint32_t, std::set<std::string>> units;
+  std::map<std::uint32_t, std::set<std::string>> domains;
   Position torus = {4, 4, 1};
   for (const auto& [slice, pool, device] : PlacedDevices(decision)) {
     const VirtualNode* node = NodeOf(pool);
     if (node == nullptr) return world_.Fail("a device of node {} was given away", pool);
     const bool ultra = !node->plan().ultra_server.empty();
     torus = ultra ? Position{4, 4, 4} : node->chip_count() == 1 ? Position{1, 1, 1} : torus;
-    units[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);
+    domains[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);
     for (const int core : CoresOf(device, node->chip_count())) {
       slices[slice].insert({core / 8 % 4, core / 8 / 4, ultra ? node->plan().z : 0});
     }
   }
   for (const auto& [slice, chips] : slices) {
-    if (units[slice].size() != 1 || !IsBox(chips, torus, *shape)) {
+    if (domains[slice].size() != 1 || !IsBox(chips, torus, *shape)) {
       std::string found;
       for (const Position& chip : chips) found += fmt::format(" {}", fmt::join(chip, ","));
       return world_.Fail("slice {} of gang {} is no {} box on {}:{}", slice, decision.key.name,
-                         text.get<std::string>(), fmt::join(units[slice], ", "), found);
+                         text.get<std::string>(), fmt::join(domains[slice], ", "), found);
     }
   }
 }

@@ -74,7 +74,7 @@ class Checks final : public DecisionWatcher {
   void CheckWaiting(const controller::Snapshot& snapshot);
   void CheckGangWaits(const controller::GangView& view, const Json& gang);
   void CheckPodWaits(const controller::GangView& view, const Json& pod);
-  std::vector<OracleUnit> Fleet(bool empty) const;
+  std::vector<OracleDomain> Fleet(bool empty) const;
   bool SomeNodeHas(int chips, bool empty) const;
   bool Usable(const VirtualNode& node) const;
   bool UsesBrokenChip(const std::string& pod_uid) const;

@@ -215,13 +215,13 @@ void Checks::CheckNodes(const controller::Snapshot& snapshot) {
                          prepared.size(), held.size(), wanted.size());
     }
     const auto id = snapshot.cluster->FindNode(name);
-    if (!id || !snapshot.cluster->node(*id).unit.valid()) {
+    if (!id || !snapshot.cluster->node(*id).domain.valid()) {
       return world_.Fail("the controller does not know node {}", name);
     }
     const auto& state = snapshot.cluster->node(*id);
     for (int chip = 0; chip < node->chip_count(); ++chip) {
-      const auto& unit = snapshot.cluster->unit(state.unit);
-      const bool known = (unit.broken >> (chip + 16 * state.z) & 1U) != 0;
+      const auto& domain = snapshot.cluster->domain(state.domain);
+      const bool known = (domain.broken >> (chip + 16 * state.z) & 1U) != 0;
       if (known != node->broken(chip)) {
         return world_.Fail("the controller thinks chip {} of {} {}", chip, name,
                            known ? "broken" : "healthy");
@@ -240,33 +240,33 @@ bool Checks::Usable(const VirtualNode& node) const {
   return false;
 }
 
-std::vector<OracleUnit> Checks::Fleet(bool empty) const {
-  std::map<std::string, OracleUnit> units;
+std::vector<OracleDomain> Checks::Fleet(bool empty) const {
+  std::map<std::string, OracleDomain> domains;
   for (const auto& node : nodes_) {
     const NodePlan& plan = node->plan();
     const bool ultra = !plan.ultra_server.empty();
-    OracleUnit& unit = units[ultra ? plan.ultra_server : plan.name];
-    if (ultra) unit.size = {4, 4, 4};
-    if (node->chip_count() == 1) unit.size = {1, 1, 1};
-    unit.links_whole = unit.links_whole && !node->has_broken_link();
+    OracleDomain& domain = domains[ultra ? plan.ultra_server : plan.name];
+    if (ultra) domain.size = {4, 4, 4};
+    if (node->chip_count() == 1) domain.size = {1, 1, 1};
+    domain.links_whole = domain.links_whole && !node->has_broken_link();
     if (!Usable(*node)) continue;
     for (int chip = 0; chip < node->chip_count(); ++chip) {
       bool free = !node->broken(chip);
       for (int core = 0; core < 8 && !empty; ++core) {
         free = free && !claim_of_core_.contains({plan.name, chip * 8 + core});
       }
-      if (free) unit.free.insert({chip % 4, chip / 4, ultra ? plan.z : 0});
+      if (free) domain.free.insert({chip % 4, chip / 4, ultra ? plan.z : 0});
     }
   }
-  std::vector<OracleUnit> fleet;
-  for (auto& [name, unit] : units) fleet.push_back(std::move(unit));
+  std::vector<OracleDomain> fleet;
+  for (auto& [name, domain] : domains) fleet.push_back(std::move(domain));
   return fleet;
 }
 
 bool Checks::SomeNodeHas(int chips, bool empty) const {
-  for (const OracleUnit& unit : Fleet(empty)) {
+  for (const OracleDomain& domain : Fleet(empty)) {
     std::map<int, int> of_node;
-    for (const Position& chip : unit.free) ++of_node[chip[2]];
+    for (const Position& chip : domain.free) ++of_node[chip[2]];
     for (const auto& [z, free] : of_node) {
       if (free >= chips) return true;
     }

@@ -47,17 +47,17 @@ std::vector<std::set<Position>> BoxesOf(const Position& shape, const Position& t
   return boxes;
 }
 
-bool PlaceSlices(std::vector<OracleUnit>& fleet, const ShapeWish& wish, int left) {
+bool PlaceSlices(std::vector<OracleDomain>& fleet, const ShapeWish& wish, int left) {
   if (left == 0) return true;
-  for (OracleUnit& unit : fleet) {
-    if (!unit.links_whole) continue;
-    for (const std::set<Position>& box : BoxesOf(wish.shape, unit.size)) {
+  for (OracleDomain& domain : fleet) {
+    if (!domain.links_whole) continue;
+    for (const std::set<Position>& box : BoxesOf(wish.shape, domain.size)) {
       if (!OnePodPerNode(box, wish.chips_per_pod)) continue;
-      if (!std::includes(unit.free.begin(), unit.free.end(), box.begin(), box.end())) continue;
-      const std::set<Position> before = unit.free;
-      for (const Position& chip : box) unit.free.erase(chip);
+      if (!std::includes(domain.free.begin(), domain.free.end(), box.begin(), box.end())) continue;
+      const std::set<Position> before = domain.free;
+      for (const Position& chip : box) domain.free.erase(chip);
       if (PlaceSlices(fleet, wish, left - 1)) return true;
-      unit.free = before;
+      domain.free = before;
     }
   }
   return false;
@@ -86,7 +86,7 @@ bool IsBox(const std::set<Position>& chips, const Position& torus, const Positio
   return std::find(boxes.begin(), boxes.end(), chips) != boxes.end();
 }
 
-bool CanPlace(std::vector<OracleUnit> fleet, const ShapeWish& wish) {
+bool CanPlace(std::vector<OracleDomain> fleet, const ShapeWish& wish) {
   const int chips = wish.shape[0] * wish.shape[1] * wish.shape[2];
   // Sides that are not offered never fit, whatever is free.
   for (const int side : wish.shape) {

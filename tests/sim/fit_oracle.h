@@ -1,10 +1,10 @@
 // Does it fit? By trying everything, without masks, tables or indexes: the planner's slow judge.
 //
-//   std::vector<OracleUnit> fleet = …;                        // which chips are free
+//   std::vector<OracleDomain> fleet = …;                        // which chips are free
 //   CanPlace(fleet, {.shape = {4, 4, 2}, .slices = 2, .chips_per_pod = 16});
 //
 // Scope: "yes" is certain, "no" is not: layouts that need knowledge of the planner's rules (several
-// pods on one node's part of a box) are left out, and so are units with broken links.
+// pods on one node's part of a box) are left out, and so are domains with broken links.
 //
 // Thread safety: pure functions.
 
@@ -21,7 +21,7 @@ namespace tahoma::simulation {
 
 using Position = std::array<int, 3>;  // x, y, z
 
-struct OracleUnit {
+struct OracleDomain {
   Position size = {4, 4, 1};
   std::set<Position> free;
   bool links_whole = true;
@@ -38,6 +38,6 @@ struct ShapeWish {
   int slices = 1;
   int chips_per_pod = 16;
 };
-bool CanPlace(std::vector<OracleUnit> fleet, const ShapeWish& wish);
+bool CanPlace(std::vector<OracleDomain> fleet, const ShapeWish& wish);
 
 }  // namespace tahoma::simulation

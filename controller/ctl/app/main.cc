@@ -13,7 +13,7 @@
 #include "controller/ctl/fleet_reader.h"
 #include "controller/ctl/published_summary.h"
 #include "controller/ctl/summary.h"
-#include "controller/ctl/unit_reader.h"
+#include "controller/ctl/domain_reader.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
@@ -47,10 +47,10 @@ std::string KubeconfigPaths(const CtlOptions& options) {
 void Warn(const std::string& line) { fmt::print(stderr, "kubectl-tahoma: {}\n", line); }
 
 absl::StatusOr<std::string> DrawNamed(kube::Transport& transport, const std::string& name) {
-  TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadUnit(transport, name));
-  std::optional<std::string> unit = DrawUnit(fleet.cluster, fleet.notes, name);
-  if (!unit) return NotFound("no UltraServer, instance or node {} with devices", name);
-  return *std::move(unit);
+  TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadDomain(transport, name));
+  std::optional<std::string> domain = DrawDomain(fleet.cluster, fleet.notes, name);
+  if (!domain) return NotFound("no UltraServer, instance or node {} with devices", name);
+  return *std::move(domain);
 }
 
 absl::StatusOr<std::string> RunCommand(const CtlOptions& options) {

@@ -94,11 +94,11 @@ absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& membe
   return sources;
 }
 
-constexpr std::size_t kUnitChips = collective::kChipsMax;
+constexpr std::size_t kDomainChips = collective::kChipsMax;
 
 // A number for the two chips of a torus.
 std::size_t PairOf(const Send& send) {
-  return static_cast<std::size_t>(send.from.value()) * kUnitChips +
+  return static_cast<std::size_t>(send.from.value()) * kDomainChips +
          static_cast<std::size_t>(send.to.value());
 }
 
@@ -158,7 +158,7 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
 }
 
 std::vector<collective::Demand> DemandsOf(const Step& step) {
-  std::vector<std::uint32_t> blocks(std::size_t{kUnitChips} * kUnitChips);
+  std::vector<std::uint32_t> blocks(std::size_t{kDomainChips} * kDomainChips);
   for (const Send& send : step) {
     TAHOMA_CHECK(send.bytes == step[0].bytes);
     if (send.from != send.to) ++blocks[PairOf(send)];
@@ -166,8 +166,8 @@ std::vector<collective::Demand> DemandsOf(const Step& step) {
   std::vector<collective::Demand> demands;
   for (std::size_t pair = 0; pair < blocks.size(); ++pair) {
     if (blocks[pair] == 0) continue;
-    demands.push_back({.from = static_cast<std::uint8_t>(pair / kUnitChips),
-                       .to = static_cast<std::uint8_t>(pair % kUnitChips),
+    demands.push_back({.from = static_cast<std::uint8_t>(pair / kDomainChips),
+                       .to = static_cast<std::uint8_t>(pair % kDomainChips),
                        .blocks = blocks[pair]});
   }
   return demands;
@@ -182,10 +182,10 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
     std::uint32_t first = 0;  // number of the first part's route
     std::uint32_t dealt = 0;
   };
-  std::vector<PairRoutes> of_pair(std::size_t{kUnitChips} * kUnitChips);
+  std::vector<PairRoutes> of_pair(std::size_t{kDomainChips} * kDomainChips);
   for (std::size_t demand = 0; demand < demands.size(); ++demand) {
     const auto& [from, to, blocks] = demands[demand];
-    of_pair[std::size_t{from} * kUnitChips + to] = {.blocks = blocks, .first = table.last() + 1};
+    of_pair[std::size_t{from} * kDomainChips + to] = {.blocks = blocks, .first = table.last() + 1};
     for (std::uint32_t part = 0; part < parts; ++part) {
       const std::span<const collective::Arc> route = routes.Route(demand, part);
       table.Add(std::vector<LinkId>(route.begin(), route.end()));  // arcs have the numbers of links

@@ -91,8 +91,8 @@ absl::Status LinkOutlook::Apply(const LinkState& state) {
 
 bool LinkOutlook::IsOfTheDead(LinkId link) const {
   const auto place = fabric_.Find(link);
-  if (!place.ok() || place->island == fabric_.unit_count()) return false;
-  const torus::Hop hop = fabric_.unit(place->island).HopOf(place->link);
+  if (!place.ok() || place->island == fabric_.domain_count()) return false;
+  const torus::Hop hop = fabric_.domain(place->island).HopOf(place->link);
   return dead_.contains(Fabric::ChipOf(place->island, hop.from.value())) ||
          dead_.contains(Fabric::ChipOf(place->island, hop.to.value()));
 }
@@ -100,9 +100,9 @@ bool LinkOutlook::IsOfTheDead(LinkId link) const {
 absl::Status LinkOutlook::CheckAlive(const std::vector<Member>& members) const {
   for (const Member& member : members) {
     if (!dead_.contains(member.chip)) continue;
-    const UnitChip place = Fabric::Split(member.chip);
+    const DomainChip place = Fabric::Split(member.chip);
     return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): {}chip {} is dead", kNrtExecHwErrCollectives,
-                   fabric_.unit_count() == 1 ? "" : fmt::format("unit {} ", place.unit),
+                   fabric_.domain_count() == 1 ? "" : fmt::format("unit {} ", place.domain),
                    place.chip);
   }
   return absl::OkStatus();

@@ -80,7 +80,7 @@ Participant::Participant(Fabric fabric, std::vector<std::vector<Member>> pods, i
       pods_(std::move(pods)),
       rank_(rank),
       peer_(peer),
-      owner_(static_cast<std::size_t>(healthy_.unit_count() * Fabric::kChipsPerUnit), -1) {
+      owner_(static_cast<std::size_t>(healthy_.domain_count() * Fabric::kChipsPerDomain), -1) {
   TAHOMA_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < pods_.size());
   for (std::size_t pod = 0; pod < pods_.size(); ++pod) {
     for (const Member& member : pods_[pod]) {

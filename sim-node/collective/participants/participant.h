@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "sim-node/chip/claim_memory.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/collective/participants/link_views.h"
 #include "sim-node/collective/participants/remote_memory.h"
 #include "sim-node/collective/participants/test_pattern.h"
 #include "sim-node/collective/plan/link_loads.h"
 #include "sim-node/collective/schedule/parts.h"
-#include "sim-node/collective/units/hierarchical.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
 

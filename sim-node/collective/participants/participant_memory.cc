@@ -33,7 +33,7 @@ absl::Status VerdictOf(std::string_view text) {
 }
 
 // Returns the place with the chip's number as a claim's memory counts chips.
-MemoryPlace InUnit(MemoryPlace place) {
+MemoryPlace InDomain(MemoryPlace place) {
   place.chip = Fabric::LocalOf(place.chip);
   return place;
 }
@@ -70,14 +70,14 @@ absl::StatusOr<AccessResult> Participant::Access(const AccessSpec& spec, ClaimMe
 }
 
 std::vector<torus::ChipMask> Participant::CrossedChips(const Fabric& fabric) const {
-  std::vector<torus::ChipMask> gang(static_cast<std::size_t>(fabric.unit_count()));
+  std::vector<torus::ChipMask> gang(static_cast<std::size_t>(fabric.domain_count()));
   for (const Member& member : members_) {
-    gang[static_cast<std::size_t>(Fabric::UnitOf(member.chip))] |=
+    gang[static_cast<std::size_t>(Fabric::DomainOf(member.chip))] |=
         MaskOf(Fabric::LocalOf(member.chip));
   }
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-    torus::ChipMask& own = gang[static_cast<std::size_t>(unit)];
-    if (!fabric.unit(unit).IsConnected(own)) own = kAllChips;
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    torus::ChipMask& own = gang[static_cast<std::size_t>(domain)];
+    if (!fabric.domain(domain).IsConnected(own)) own = kAllChips;
   }
   return gang;
 }
@@ -156,12 +156,12 @@ absl::Status Participant::Agree(const Batch& batch, const AccessSpec& spec, Clai
   std::uint64_t leaving = 0;
   for (const MemoryAccess& access : batch.accesses) {
     if (OwnerOf(access.source().chip) == rank_) {
-      if (own.ok()) own = memory.Check({.at = InUnit(access.source()), .bytes = access.bytes});
+      if (own.ok()) own = memory.Check({.at = InDomain(access.source()), .bytes = access.bytes});
       // The sum stops growing beyond the limit, so it cannot overflow.
       if (leaving <= kMaxMovedBytes) leaving += std::min(access.bytes, kMaxMovedBytes + 1);
     }
     if (OwnerOf(access.target().chip) != rank_) continue;
-    landings.push_back({.at = InUnit(access.target()), .bytes = access.bytes});
+    landings.push_back({.at = InDomain(access.target()), .bytes = access.bytes});
     if (own.ok()) own = memory.Check(landings.back());
   }
   if (own.ok() && spec.move && leaving > kMaxMovedBytes) {
@@ -194,8 +194,8 @@ absl::Status Participant::MoveMemory(const Batch& batch, ClaimMemory& memory) {
     const int to = OwnerOf(access.target().chip);
     const VirtualTime arrival = now_ + batch.times.ends[i].time_since_epoch();
     if (from == rank_) {
-      TAHOMA_ASSIGN_OR_RETURN(const std::string bytes,
-                              memory.Read({.at = InUnit(access.source()), .bytes = access.bytes}));
+      TAHOMA_ASSIGN_OR_RETURN(const std::string bytes, memory.Read({.at = InDomain(access.source()),
+                                                                    .bytes = access.bytes}));
       outgoing[to].bytes += bytes;
       outgoing[to].arrival = std::max(outgoing[to].arrival, arrival);
     } else if (to == rank_) {
@@ -221,8 +221,9 @@ absl::Status Participant::MoveMemory(const Batch& batch, ClaimMemory& memory) {
   for (const MemoryAccess& access : batch.accesses) {
     if (OwnerOf(access.target().chip) != rank_) continue;
     Bundle& bundle = incoming[OwnerOf(access.source().chip)];
-    TAHOMA_RETURN_IF_ERROR(memory.Write(
-        InUnit(access.target()), std::string_view(bundle.bytes).substr(bundle.used, access.bytes)));
+    TAHOMA_RETURN_IF_ERROR(
+        memory.Write(InDomain(access.target()),
+                     std::string_view(bundle.bytes).substr(bundle.used, access.bytes)));
     bundle.used += access.bytes;
   }
   return absl::OkStatus();

@@ -213,24 +213,24 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
 
 namespace {
 
-absl::Status CheckUnits(std::span<const MemoryAccess> batch, const Fabric& fabric) {
+absl::Status CheckDomains(std::span<const MemoryAccess> batch, const Fabric& fabric) {
   for (const MemoryAccess& access : batch) {
     for (const ChipIndex chip : {access.local.chip, access.remote.chip}) {
       if (fabric.Contains(chip)) continue;
       return InvalidArgument("chip {} is not in a fabric of {} units", chip.value(),
-                             fabric.unit_count());
+                             fabric.domain_count());
     }
-    const UnitChip local = Fabric::Split(access.local.chip);
-    const UnitChip remote = Fabric::Split(access.remote.chip);
-    if (local.unit == remote.unit) continue;
+    const DomainChip local = Fabric::Split(access.local.chip);
+    const DomainChip remote = Fabric::Split(access.remote.chip);
+    if (local.domain == remote.domain) continue;
     return PermissionDenied(
         "chip {} of unit {} shares no memory with chip {} of unit {}: it ends at the UltraServer",
-        local.chip, local.unit, remote.chip, remote.unit);
+        local.chip, local.domain, remote.chip, remote.domain);
   }
   return absl::OkStatus();
 }
 
-MemoryAccess InUnit(MemoryAccess access) {
+MemoryAccess InDomain(MemoryAccess access) {
   access.local.chip = Fabric::LocalOf(access.local.chip);
   access.remote.chip = Fabric::LocalOf(access.remote.chip);
   return access;
@@ -240,29 +240,29 @@ MemoryAccess InUnit(MemoryAccess access) {
 
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, const Fabric& fabric,
                                         std::span<const torus::ChipMask> through) {
-  TAHOMA_RETURN_IF_ERROR(CheckUnits(batch, fabric));
+  TAHOMA_RETURN_IF_ERROR(CheckDomains(batch, fabric));
   BatchTimes all{.ends = std::vector<VirtualTime>(batch.size()),
                  .hops = std::vector<int>(batch.size()),
                  .end = {},
                  .loads = {}};
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
     std::vector<MemoryAccess> own;
     std::vector<std::size_t> places;  // in the batch
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (Fabric::UnitOf(batch[i].local.chip) != unit) continue;
-      own.push_back(InUnit(batch[i]));
+      if (Fabric::DomainOf(batch[i].local.chip) != domain) continue;
+      own.push_back(InDomain(batch[i]));
       places.push_back(i);
     }
     TAHOMA_ASSIGN_OR_RETURN(
         const BatchTimes times,
-        TimeAccesses(own, fabric.unit(unit), through[static_cast<std::size_t>(unit)]));
+        TimeAccesses(own, fabric.domain(domain), through[static_cast<std::size_t>(domain)]));
     for (std::size_t i = 0; i < places.size(); ++i) {
       all.ends[places[i]] = times.ends[i];
       all.hops[places[i]] = times.hops[i];
     }
     all.end = std::max(all.end, times.end);
     for (LinkLoad load : times.loads) {
-      load.link = fabric.LinkOf(unit, load.link);
+      load.link = fabric.LinkOf(domain, load.link);
       all.loads.push_back(load);
     }
   }

@@ -7,7 +7,7 @@
 
 namespace tahoma::sim {
 
-collective::UnitLinks UnitLinksOf(const TorusLinks& links, const ChipCosts& costs) {
+collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& costs) {
   const LinkTiming& timing = links.timing();
   return {links.torus(),
           links.capacities(),
@@ -19,7 +19,7 @@ collective::UnitLinks UnitLinksOf(const TorusLinks& links, const ChipCosts& cost
 
 VirtualDuration LowerBound(Operation operation, const ChipSet& set, std::uint64_t bytes,
                            const TorusLinks& links) {
-  return collective::LowerBound(operation, set.mask(), set.chips()[0], bytes, UnitLinksOf(links));
+  return collective::LowerBound(operation, set.mask(), set.chips()[0], bytes, DomainLinksOf(links));
 }
 
 }  // namespace tahoma::sim

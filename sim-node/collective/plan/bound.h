@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "lib/collective/unit_links.h"
+#include "lib/collective/domain_links.h"
 #include "sim-node/collective/algorithms/chip_set.h"
 #include "sim-node/collective/plan/plan_options.h"
 #include "sim-node/collective/schedule/request.h"
@@ -23,7 +23,7 @@
 namespace tahoma::sim {
 
 // The links as lib/collective knows them, at the rates that they have now, and what a step costs.
-collective::UnitLinks UnitLinksOf(const TorusLinks& links, const ChipCosts& costs = {});
+collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& costs = {});
 
 // `bytes` as in Request, for one rank on each chip. Links count as they are now. Zero for one chip;
 // VirtualDuration::max() when links that are down cut chips off. For send-receive and permute the

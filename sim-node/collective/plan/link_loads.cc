@@ -62,7 +62,7 @@ class Loads {
       std::size_t place = 0;
       ForEachSend(schedule, index, [&](const Send& send) {
         const VirtualTime arrival = times.ArrivalOf(place++);
-        if (Fabric::UnitOf(send.from) != Fabric::UnitOf(send.to)) return;  // no NeuronLink
+        if (Fabric::DomainOf(send.from) != Fabric::DomainOf(send.to)) return;  // no NeuronLink
         const auto route = routes.Of(send, through);
         if (!route.ok()) {
           status = route.status();

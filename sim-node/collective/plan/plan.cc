@@ -182,7 +182,7 @@ absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
 
 // Returns the worst cut of an exchange of one block per pair of ranks. Route search stops there: no
 // set of routes is faster, or needs to be.
-Cut GoalOf(const Question& asked, const Exchange& exchange, const collective::UnitLinks& links) {
+Cut GoalOf(const Question& asked, const Exchange& exchange, const collective::DomainLinks& links) {
   const ChipMask through = asked.set.through() & links.chips();
   if (asked.request.operation == Operation::kAllToAll) {
     Cut goal = collective::WorstExchangeCut(links, asked.set.mask(), through);
@@ -231,7 +231,7 @@ class RoutedExchange {
         exchange_(exchange),
         block_(exchange.step[0].bytes),
         through_(asked.set.through()),
-        links_(UnitLinksOf(asked.links, asked.options.costs)),
+        links_(DomainLinksOf(asked.links, asked.options.costs)),
         goal_(GoalOf(asked, exchange, links_)),
         demands_(DemandsOf(exchange.step)) {}
 
@@ -309,7 +309,7 @@ class RoutedExchange {
   const Exchange& exchange_;
   const std::uint64_t block_;
   const ChipMask through_;
-  const collective::UnitLinks links_;
+  const collective::DomainLinks links_;
   const Cut goal_;
   const std::vector<collective::Demand> demands_;
 };

@@ -35,9 +35,9 @@ class FlowsBetween {
  public:
   FlowsBetween(const Step& step, std::uint32_t last_route) : of_route_(last_route + 1, kNone) {
     const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
-      return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerUnit;
+      return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerDomain;
     });
-    if (small) table_.assign(std::size_t{Fabric::kChipsPerUnit} * Fabric::kChipsPerUnit, kNone);
+    if (small) table_.assign(std::size_t{Fabric::kChipsPerDomain} * Fabric::kChipsPerDomain, kNone);
   }
   // The flow of the pair, which is `next` if there was none.
   std::uint32_t Of(const Send& send, std::size_t next) {
@@ -48,7 +48,7 @@ class FlowsBetween {
     }
     if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
     std::uint32_t& flow =
-        table_[static_cast<std::size_t>(send.from.value()) * Fabric::kChipsPerUnit +
+        table_[static_cast<std::size_t>(send.from.value()) * Fabric::kChipsPerDomain +
                static_cast<std::size_t>(send.to.value())];
     if (flow == kNone) flow = fresh;
     return flow;
@@ -155,7 +155,7 @@ class Symmetry {
         }
       }
     }
-    nics_reduce_ = !faulty_.contains(fabric.unit_count()) && !fabric.efa().UplinksLimit();
+    nics_reduce_ = !faulty_.contains(fabric.domain_count()) && !fabric.efa().UplinksLimit();
     for (const StepGraph& graph : graphs) {
       for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
         const std::set<Use> uses = UsesOf(graph, index);
@@ -201,8 +201,8 @@ class Symmetry {
   static std::set<Use> UsesOf(const StepGraph& graph, std::size_t index) {
     std::set<Use> uses;
     for (const Flow& flow : graph.steps[graph.scheduled[index].step].flows) {
-      if (Fabric::UnitOf(flow.from) == Fabric::UnitOf(flow.to)) {
-        uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::UnitOf(flow.from), 0).value()});
+      if (Fabric::DomainOf(flow.from) == Fabric::DomainOf(flow.to)) {
+        uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::DomainOf(flow.from), 0).value()});
       } else {
         uses.insert({.nic = true, .chip = flow.from.value()});
         uses.insert({.nic = true, .chip = flow.to.value()});
@@ -235,11 +235,11 @@ class Symmetry {
     if (one.times != other.times || work_.at(a) != work_.at(b)) return false;
     if (use.nic)
       return nics_reduce_ && AlikeNics(torus::ChipIndex(a.chip), torus::ChipIndex(b.chip));
-    const int unit = Fabric::UnitOf(torus::ChipIndex(a.chip));
-    const int unit_of_other = Fabric::UnitOf(torus::ChipIndex(b.chip));
-    return !faulty_.contains(unit) && !faulty_.contains(unit_of_other) &&
-           other.chips % Fabric::kChipsPerUnit == one.chips % Fabric::kChipsPerUnit &&
-           fabric_.Alike(unit, unit_of_other);
+    const int domain = Fabric::DomainOf(torus::ChipIndex(a.chip));
+    const int domain_of_other = Fabric::DomainOf(torus::ChipIndex(b.chip));
+    return !faulty_.contains(domain) && !faulty_.contains(domain_of_other) &&
+           other.chips % Fabric::kChipsPerDomain == one.chips % Fabric::kChipsPerDomain &&
+           fabric_.Alike(domain, domain_of_other);
   }
   bool AlikeNics(torus::ChipIndex a, torus::ChipIndex b) const {
     for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
@@ -347,7 +347,7 @@ class Progress {
     const std::vector<Flow>& flows = graph_.steps[graph_.scheduled[index].step].flows;
     if (work == VirtualDuration(0) || flows.empty()) return queue_.now();
     const torus::ChipIndex chip(flows[0].from.value() + graph_.places[index].front().chips);
-    VirtualTime& free = memory_free_.try_emplace(Fabric::UnitOf(chip), first_).first->second;
+    VirtualTime& free = memory_free_.try_emplace(Fabric::DomainOf(chip), first_).first->second;
     free = std::max(free, queue_.now()) + work;
     return free;
   }

@@ -97,7 +97,7 @@ TEST_F(AdminTest, BeforeTheFirstSyncEveryListIsEmptyAndSaysSo) {
   EXPECT_EQ(Get("/v1/gangs").body, (json{{"total", 0}, {"gangs", json::array()}}));
 }
 
-TEST_F(AdminTest, TopologyShowsUnitsWithTheirShapeAndWhatIsFreeOrBroken) {
+TEST_F(AdminTest, TopologyShowsDomainsWithTheirShapeAndWhatIsFreeOrBroken) {
   AddUltraServer(fleet_, "us-0");
   fleet_.PutNode(NodeFactsOf({.name = "lone", .broken = 0b101}));
   fleet_.PutNode(NodeFactsOf({.name = "small", .type = "trn2.3xlarge"}));
@@ -136,7 +136,7 @@ TEST_F(AdminTest, ANodeShowsWhatItHasElected) {
   EXPECT_EQ(nodes[3]["ultraServerModes"], json({"X2H", "X1"}));
 }
 
-TEST_F(AdminTest, AUnitThatIsGoneLeavesNoRow) {
+TEST_F(AdminTest, ADomainThatIsGoneLeavesNoRow) {
   AddUltraServer(fleet_, "us-0");
   fleet_.PutNode(NodeFactsOf({.name = "lone"}));
   fleet_.RemoveNode("us-0-n1");
@@ -254,7 +254,7 @@ TEST_F(AdminTest, APlacedGangShowsItsPodsAndSlices) {
   decision->pods = {{.name = "train-0", .uid = "u0", .node = "us-0-n0", .rank = 0, .slice = 0},
                     {.name = "train-1", .uid = "u1", .node = "us-0-n1", .rank = 1, .slice = 0}};
   decision->slices = {
-      {.unit = "us-0", .shape = "4x4x2", .origin = "0,0,0", .nodes = {"us-0-n0", "us-0-n1"}}};
+      {.domain = "us-0", .shape = "4x4x2", .origin = "0,0,0", .nodes = {"us-0-n0", "us-0-n1"}}};
   GangView view = View(GangPhase::kPlaced, GangReason::kBound);
   view.decision = decision;
   view.bound_pods = 2;

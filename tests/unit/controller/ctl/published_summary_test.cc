@@ -40,7 +40,7 @@ class OneObject final : public kube::Transport {
   int requests = 0;
 };
 
-ClusterState TwoUnits() {
+ClusterState TwoDomains() {
   ClusterState cluster;
   AddUltraServer(cluster, "us-0", false);
   cluster.PutNode(NodeFactsOf({.name = "lone", .cores = false, .broken = 1}));
@@ -49,7 +49,7 @@ ClusterState TwoUnits() {
 
 TEST(PublishedSummaryTest, OneRequestSaysWhatReadingTheFleetWouldSay) {
   OneObject api;
-  const ClusterState cluster = TwoUnits();
+  const ClusterState cluster = TwoDomains();
   api.answer.body = FleetSummaryObject({.summary = SummarizeFleet(cluster), .made = kMade}).dump();
   const auto text = ReadPublishedSummary(api, kMade + kSummaryFresh);
   ASSERT_TRUE(text.ok()) << text.status();
@@ -74,7 +74,7 @@ TEST(PublishedSummaryTest, ItsAbsenceARefusalAndDamageAreToldApart) {
   EXPECT_EQ(why(), "/api/v1/namespaces/kube-system/configmaps/tahoma-topology: not found");
   api.answer = {.status = 403, .headers = {}, .body = R"({"message":"eve cannot get"})"};
   EXPECT_THAT(why(), HasSubstr("eve cannot get"));
-  Json object = FleetSummaryObject({.summary = SummarizeFleet(TwoUnits()), .made = kMade});
+  Json object = FleetSummaryObject({.summary = SummarizeFleet(TwoDomains()), .made = kMade});
   object["data"]["summary"] = "{";
   api.answer = {.status = 200, .headers = {}, .body = object.dump()};
   EXPECT_THAT(why(), HasSubstr("data.summary: expected a JSON object"));

@@ -19,11 +19,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // A node of an UltraServer under these network layers.
-NodeFacts NodeUnder(const std::string& unit, int z, const std::string& one, const std::string& two,
-                    const std::string& three) {
-  NodeFacts facts = NodeFactsOf({.name = fmt::format("{}-n{}", unit, z),
+NodeFacts NodeUnder(const std::string& domain, int z, const std::string& one,
+                    const std::string& two, const std::string& three) {
+  NodeFacts facts = NodeFactsOf({.name = fmt::format("{}-n{}", domain, z),
                                  .type = "trn2u.48xlarge",
-                                 .ultra_server = unit,
+                                 .ultra_server = domain,
                                  .z = z,
                                  .cores = false});
   for (Device& device : facts.devices) {
@@ -89,18 +89,18 @@ TEST(SummaryTest, NodesWithoutLayersAndNoNodesAreCounted) {
   EXPECT_THAT(SummarizeTopology(cluster), ContainsRegex("\n- +1 +0 +0 +16 +16 +0 +0 +1\n"));
 }
 
-TEST(DrawUnitTest, OneUnitIsDrawnByItsNameOrByThatOfOneOfItsNodes) {
+TEST(DrawDomainTest, OneDomainIsDrawnByItsNameOrByThatOfOneOfItsNodes) {
   ClusterState cluster;
   AddUltraServer(cluster, "us-0", false);
   AddUltraServer(cluster, "us-1", false);
   cluster.PutNode(NodeFactsOf({.name = "lone", .cores = false}));
-  const auto unit = DrawUnit(cluster, {}, "us-1");
-  ASSERT_TRUE(unit);
-  EXPECT_THAT(*unit, HasSubstr("UltraServer us-1  trn2u.48xlarge  64 of 64 chips free"));
-  EXPECT_THAT(*unit, Not(HasSubstr("us-0")));
-  EXPECT_EQ(DrawUnit(cluster, {}, "us-1-n2"), unit);
-  EXPECT_THAT(DrawUnit(cluster, {}, "lone").value_or(""), HasSubstr("Instance lone"));
-  EXPECT_FALSE(DrawUnit(cluster, {}, "us-7"));
+  const auto domain = DrawDomain(cluster, {}, "us-1");
+  ASSERT_TRUE(domain);
+  EXPECT_THAT(*domain, HasSubstr("UltraServer us-1  trn2u.48xlarge  64 of 64 chips free"));
+  EXPECT_THAT(*domain, Not(HasSubstr("us-0")));
+  EXPECT_EQ(DrawDomain(cluster, {}, "us-1-n2"), domain);
+  EXPECT_THAT(DrawDomain(cluster, {}, "lone").value_or(""), HasSubstr("Instance lone"));
+  EXPECT_FALSE(DrawDomain(cluster, {}, "us-7"));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST(RecordTest, TheChecksumIsCrc32c) {
 
 TEST(DecisionTest, PlacementReadsLikeTheAnnotation) {
   EXPECT_EQ(PlacementText(Example().slices[0]), "us-0 4x4x2+0,0,2");
-  EXPECT_EQ(PlacementText({.unit = "node-a", .shape = "", .origin = "", .nodes = {}}), "node-a");
+  EXPECT_EQ(PlacementText({.domain = "node-a", .shape = "", .origin = "", .nodes = {}}), "node-a");
 }
 
 TEST(DecisionTest, APlacementIsReadBackAsItWasWritten) {
@@ -154,7 +154,7 @@ TEST(DecisionTest, APlacementIsReadBackAsItWasWritten) {
   }
 }
 
-TEST(DecisionTest, WhatIsNoPlacementIsTakenForAUnit) {
+TEST(DecisionTest, WhatIsNoPlacementIsTakenForADomain) {
   for (const char* text : {"us-0 4x4x2", "us-0 ", "us-0"}) {
     EXPECT_EQ(ParsePlacement(text), (DecidedSlice{"us-0", "", "", {}})) << text;
   }

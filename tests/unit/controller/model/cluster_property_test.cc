@@ -97,7 +97,7 @@ RC_GTEST_PROP(ClusterStateProperty, CountsWhatIsFreeAfterAnyChanges, ()) {
   }
 }
 
-RC_GTEST_PROP(ClusterStateProperty, ACopyKeepsItsMomentAndDifferencesNameEveryChangedUnit, ()) {
+RC_GTEST_PROP(ClusterStateProperty, ACopyKeepsItsMomentAndDifferencesNameEveryChangedDomain, ()) {
   ClusterState state;
   Oracle oracle;
   for (int i = *rc::gen::inRange(0, 20); i > 0; --i) Change(state, oracle);
@@ -106,12 +106,12 @@ RC_GTEST_PROP(ClusterStateProperty, ACopyKeepsItsMomentAndDifferencesNameEveryCh
   for (int i = *rc::gen::inRange(1, 20); i > 0; --i) Change(state, oracle);
   RC_ASSERT(before.Count().free == free);
   std::set<std::size_t> named;
-  ClusterState::ForEachChangedUnit(before, state, [&](UnitId id) { named.insert(id.value()); });
-  for (std::size_t id = 0; id < std::min(before.unit_count(), state.unit_count()); ++id) {
-    const UnitState& old_unit = before.unit(UnitId(id));
-    const UnitState& new_unit = state.unit(UnitId(id));
-    const bool same = old_unit.name == new_unit.name && old_unit.free == new_unit.free &&
-                      old_unit.broken == new_unit.broken;
+  ClusterState::ForEachChangedDomain(before, state, [&](DomainId id) { named.insert(id.value()); });
+  for (std::size_t id = 0; id < std::min(before.domain_count(), state.domain_count()); ++id) {
+    const DomainState& old_domain = before.domain(DomainId(id));
+    const DomainState& new_domain = state.domain(DomainId(id));
+    const bool same = old_domain.name == new_domain.name && old_domain.free == new_domain.free &&
+                      old_domain.broken == new_domain.broken;
     RC_ASSERT(same || named.contains(id));
   }
 }

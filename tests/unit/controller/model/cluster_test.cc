@@ -32,10 +32,10 @@ TEST(ClusterStateTest, FourNodesFormAnUltraServerWhateverTheirOrder) {
                                .ultra_server = "us-0",
                                .z = z}));
   }
-  ASSERT_EQ(state.unit_count(), 1U);
-  const UnitState& unit = state.unit(*state.FindUnit("us-0"));
-  EXPECT_EQ(unit.free, ~std::uint64_t{0});
-  EXPECT_EQ(state.node(unit.nodes[2]).node->name, "n2");
+  ASSERT_EQ(state.domain_count(), 1U);
+  const DomainState& domain = state.domain(*state.FindDomain("us-0"));
+  EXPECT_EQ(domain.free, ~std::uint64_t{0});
+  EXPECT_EQ(state.node(domain.nodes[2]).node->name, "n2");
   EXPECT_EQ(state.Count().chips, 64U);
 }
 
@@ -44,15 +44,15 @@ TEST(ClusterStateTest, HoldingsCountFromBeforeTheirNodeIsKnownUntilReleased) {
   state.Hold(Held("c", "n", {"neuron-device-3", "neuron-core-5-lnc2-1"}));
   state.PutNode(NodeFactsOf({.name = "n"}));
   const NodeState& node = state.node(*state.FindNode("n"));
-  EXPECT_EQ(state.unit(node.unit).free, 0xffffU & ~0x28U);
+  EXPECT_EQ(state.domain(node.domain).free, 0xffffU & ~0x28U);
   EXPECT_EQ(node.busy_cores[5], 0x0c);
   EXPECT_EQ(node.lnc[5], 2);
   state.RemoveNode("n");
   EXPECT_TRUE(state.FindNode("n").has_value());
   state.PutNode(NodeFactsOf({.name = "n"}));
-  EXPECT_EQ(state.unit(state.node(*state.FindNode("n")).unit).free, 0xffffU & ~0x28U);
+  EXPECT_EQ(state.domain(state.node(*state.FindNode("n")).domain).free, 0xffffU & ~0x28U);
   state.Release("c");
-  EXPECT_EQ(state.unit(state.node(*state.FindNode("n")).unit).free, 0xffffU);
+  EXPECT_EQ(state.domain(state.node(*state.FindNode("n")).domain).free, 0xffffU);
   state.RemoveNode("n");
   EXPECT_FALSE(state.FindNode("n").has_value());
   EXPECT_EQ(state.holding_count(), 0U);
@@ -63,24 +63,24 @@ TEST(ClusterStateTest, ASnapshotDoesNotChange) {
   AddUltraServer(state, "us-0");
   const auto view = std::make_shared<const ClusterState>(state);
   state.Hold(Held("c", "us-0-n1", {"neuron-node"}));
-  EXPECT_EQ(view->unit(UnitId(0)).free, ~std::uint64_t{0});
-  EXPECT_EQ(state.unit(UnitId(0)).free, ~(std::uint64_t{0xffff} << 16));
+  EXPECT_EQ(view->domain(DomainId(0)).free, ~std::uint64_t{0});
+  EXPECT_EQ(state.domain(DomainId(0)).free, ~(std::uint64_t{0xffff} << 16));
   EXPECT_EQ(view->FindHolding("c"), nullptr);
   int changed = 0;
-  ClusterState::ForEachChangedUnit(*view, state, [&](UnitId) { ++changed; });
+  ClusterState::ForEachChangedDomain(*view, state, [&](DomainId) { ++changed; });
   EXPECT_EQ(changed, 1);
-  ClusterState::ForEachChangedUnit(*view, *view, [&](UnitId) { FAIL(); });
+  ClusterState::ForEachChangedDomain(*view, *view, [&](DomainId) { FAIL(); });
 }
 
 TEST(ClusterStateTest, BrokenChipsAndCordonedNodesAreNotPresent) {
   ClusterState state;
   state.PutNode(NodeFactsOf({.name = "n", .broken = 0x0011}));
-  EXPECT_EQ(state.unit(UnitId(0)).present, 0xffeeU);
-  EXPECT_EQ(state.unit(UnitId(0)).broken, 0x0011U);
+  EXPECT_EQ(state.domain(DomainId(0)).present, 0xffeeU);
+  EXPECT_EQ(state.domain(DomainId(0)).broken, 0x0011U);
   NodeFacts cordoned = NodeFactsOf({.name = "n"});
   cordoned.schedulable = false;
   state.PutNode(cordoned);
-  EXPECT_EQ(state.unit(UnitId(0)).present, 0U);
+  EXPECT_EQ(state.domain(DomainId(0)).present, 0U);
 }
 
 TEST(ClusterStateTest, ALinkIsTheSameFromBothEnds) {
@@ -90,7 +90,7 @@ TEST(ClusterStateTest, ALinkIsTheSameFromBothEnds) {
     node.links_down.resize(16);
     node.links_down[static_cast<std::size_t>(chip)] = link;
     state.PutNode(NodeFactsOf(node));
-    return state.unit(UnitId(0)).down;
+    return state.domain(DomainId(0)).down;
   };
   EXPECT_EQ(down(0, 0, "z-"), down(3, 0, "z+"));
   EXPECT_EQ(down(1, 0, "x-"), down(1, 3, "x+"));
@@ -103,11 +103,11 @@ TEST(ClusterStateTest, AReplacementWaitsForThePlaceOfTheOldNode) {
   AddUltraServer(state, "us-0");
   state.PutNode(
       NodeFactsOf({.name = "new", .type = "trn2u.48xlarge", .ultra_server = "us-0", .z = 1}));
-  EXPECT_TRUE(state.FindUnit("new").has_value());
+  EXPECT_TRUE(state.FindDomain("new").has_value());
   state.RemoveNode("us-0-n1");
-  EXPECT_FALSE(state.FindUnit("new").has_value());
-  EXPECT_EQ(state.unit(*state.FindUnit("us-0")).free, ~std::uint64_t{0});
-  EXPECT_EQ(state.node(state.unit(*state.FindUnit("us-0")).nodes[1]).node->name, "new");
+  EXPECT_FALSE(state.FindDomain("new").has_value());
+  EXPECT_EQ(state.domain(*state.FindDomain("us-0")).free, ~std::uint64_t{0});
+  EXPECT_EQ(state.node(state.domain(*state.FindDomain("us-0")).nodes[1]).node->name, "new");
 }
 
 TEST(InventoryTest, NodesOfAKindShareTheirDevicesAndKeepTheirOwnAttributes) {

@@ -44,8 +44,8 @@ const NodeState& NodeNamed(const ClusterState& state, const std::string& name) {
 
 torus::ChipMask FreeOn(const ClusterState& state, const std::string& name) {
   const NodeState& node = NodeNamed(state, name);
-  if (!node.unit.valid()) return 0;
-  return state.unit(node.unit).free >> (16 * node.z) & 0xffffU;
+  if (!node.domain.valid()) return 0;
+  return state.domain(node.domain).free >> (16 * node.z) & 0xffffU;
 }
 
 // ---- Nodes that do not publish everything ------------------------------------------------------
@@ -132,7 +132,7 @@ TEST(PartialPoolTest, AllDevicesMayGoAndComeBackWhileSomeAreHeld) {
   const NodeFacts everything = nothing;
   nothing.devices.clear();
   state.PutNode(nothing);
-  EXPECT_FALSE(NodeNamed(state, "us-n2").unit.valid());
+  EXPECT_FALSE(NodeNamed(state, "us-n2").domain.valid());
   EXPECT_EQ(state.Count().chips, 48U);
   state.PutNode(everything);
   EXPECT_EQ(FreeOn(state, "us-n2"), 0xfffeU);
@@ -252,9 +252,9 @@ TEST(PlaceTest, AMemberThatIsSeenAgainKeepsItsPlaceFromTheOneThatWaits) {
   NodeFacts again = NodeFactsOf(MemberOf("us-n1", "us", 1));
   again.labels.emplace_back("seen", "again");
   state.PutNode(again);
-  const UnitState& unit = state.unit(*state.FindUnit("us"));
-  EXPECT_EQ(state.node(unit.nodes[1]).node->name, "us-n1");
-  EXPECT_FALSE(state.unit(NodeNamed(state, "new").unit).ultra);
+  const DomainState& domain = state.domain(*state.FindDomain("us"));
+  EXPECT_EQ(state.node(domain.nodes[1]).node->name, "us-n1");
+  EXPECT_FALSE(state.domain(NodeNamed(state, "new").domain).ultra);
   EXPECT_EQ(state.Count().free, 80U);
 }
 
@@ -266,20 +266,20 @@ TEST(PlaceTest, ANodeThatReturnsElsewhereLeavesItsOldPlaceToAnother) {
   state.RemoveNode("b-n3");
   state.RemoveNode("a-n1");
   state.PutNode(NodeFactsOf(MemberOf("a-n1", "b", 3)));
-  EXPECT_EQ(state.unit(*state.FindUnit("a")).free, ~(std::uint64_t{0xffff} << 16));
-  EXPECT_EQ(state.unit(*state.FindUnit("b")).free, ~(std::uint64_t{1} << 50))
+  EXPECT_EQ(state.domain(*state.FindDomain("a")).free, ~(std::uint64_t{0xffff} << 16));
+  EXPECT_EQ(state.domain(*state.FindDomain("b")).free, ~(std::uint64_t{1} << 50))
       << "what it holds comes with it";
   state.PutNode(NodeFactsOf(MemberOf("b-n3", "a", 1)));
-  EXPECT_EQ(state.unit(*state.FindUnit("a")).free, ~std::uint64_t{0});
+  EXPECT_EQ(state.domain(*state.FindDomain("a")).free, ~std::uint64_t{0});
   // Without having been removed, and to a place that is taken: it stands alone.
   state.PutNode(NodeFactsOf(MemberOf("a-n1", "a", 1)));
-  EXPECT_EQ(state.unit(*state.FindUnit("b")).free, ~std::uint64_t{0} >> 16);
-  EXPECT_EQ(state.unit(*state.FindUnit("a-n1")).free, 0xfffbU);
+  EXPECT_EQ(state.domain(*state.FindDomain("b")).free, ~std::uint64_t{0} >> 16);
+  EXPECT_EQ(state.domain(*state.FindDomain("a-n1")).free, 0xfffbU);
   // As a lone instance of another type it is no member at all, and nothing waits for it.
   state.PutNode(NodeFactsOf({.name = "a-n1", .type = "trn2.3xlarge", .cores = false}));
   state.RemoveNode("b-n3");
-  EXPECT_EQ(state.unit(*state.FindUnit("a")).free, ~(std::uint64_t{0xffff} << 16));
-  EXPECT_TRUE(state.FindUnit("a-n1").has_value());
+  EXPECT_EQ(state.domain(*state.FindDomain("a")).free, ~(std::uint64_t{0xffff} << 16));
+  EXPECT_TRUE(state.FindDomain("a-n1").has_value());
 }
 
 TEST(PlaceTest, OfThreeNodesForOnePlaceEachGetsItInTurn) {
@@ -287,7 +287,7 @@ TEST(PlaceTest, OfThreeNodesForOnePlaceEachGetsItInTurn) {
   for (const char* name : {"a", "b", "c"}) state.PutNode(NodeFactsOf(MemberOf(name, "us", 2)));
   EXPECT_EQ(state.Count().nodes, 3U);
   const auto member = [&] {
-    return state.node(state.unit(*state.FindUnit("us")).nodes[2]).node->name;
+    return state.node(state.domain(*state.FindDomain("us")).nodes[2]).node->name;
   };
   EXPECT_EQ(member(), "a");
   state.RemoveNode("a");
@@ -295,7 +295,7 @@ TEST(PlaceTest, OfThreeNodesForOnePlaceEachGetsItInTurn) {
   EXPECT_EQ(state.Count().free, 32U);
   state.RemoveNode("c");
   state.RemoveNode("b");
-  EXPECT_FALSE(state.FindUnit("us").has_value());
+  EXPECT_FALSE(state.FindDomain("us").has_value());
   EXPECT_EQ(state.Count().nodes, 0U);
 }
 
@@ -307,7 +307,7 @@ TEST(PlaceTest, IdsOfWhatIsGoneAreGivenAgain) {
     for (int z = 0; z < 4; ++z) state.RemoveNode(id + "-n" + std::to_string(z));
   }
   EXPECT_EQ(state.node_count(), 4U);
-  EXPECT_EQ(state.unit_count(), 1U);
+  EXPECT_EQ(state.domain_count(), 1U);
 }
 
 TEST(CordonTest, ACordonedNodeKeepsWhatItHoldsAndOffersNothing) {

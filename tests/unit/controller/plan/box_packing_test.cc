@@ -14,9 +14,9 @@ namespace {
 using torus::BoxTable;
 using torus::ChipMask;
 
-std::vector<ChipMask> BoxesOf(const torus::Shape& unit, const torus::Shape& shape) {
+std::vector<ChipMask> BoxesOf(const torus::Shape& domain, const torus::Shape& shape) {
   std::vector<ChipMask> masks;
-  for (const torus::Box& box : BoxTable::Of(unit).Rotations(shape)) masks.push_back(box.mask);
+  for (const torus::Box& box : BoxTable::Of(domain).Rotations(shape)) masks.push_back(box.mask);
   return masks;
 }
 

@@ -26,7 +26,7 @@ std::vector<std::string> Named(const Chips& chips) {
   return names;
 }
 
-// The device's chips in the unit's mask.
+// The device's chips in the domain's mask.
 torus::ChipMask MaskOf(const ClusterState& state, const std::string& node,
                        const std::string& device) {
   const NodeState& known = state.node(*state.FindNode(node));
@@ -159,7 +159,7 @@ TEST_F(PlannerKeptTest, ChipsThatNoBoxContainsNeverFit) {
                                HasSubstr("hold 2 chips of n0, and no such box there")));
 }
 
-TEST_F(PlannerKeptTest, ChipsOfTwoUnitsAreInNoBox) {
+TEST_F(PlannerKeptTest, ChipsOfTwoDomainsAreInNoBox) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   state_.PutNode(NodeFactsOf({.name = "n1"}));
   GangSpec gang = Pods(4, 2, "2x4");
@@ -201,8 +201,8 @@ TEST_F(PlannerKeptTest, TheSliceThatIsTiedToAPlaceIsPlacedBeforeTheOther) {
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
   EXPECT_EQ(Given(decision, 1), 0xf0U) << "which the first slice would have liked, with 8 to 11";
   ASSERT_EQ(decision.placement->slices.size(), 2U);
-  EXPECT_EQ(decision.placement->slices[0].unit, "n1");
-  EXPECT_EQ(decision.placement->slices[1].unit, "n0");
+  EXPECT_EQ(decision.placement->slices[0].domain, "n1");
+  EXPECT_EQ(decision.placement->slices[1].domain, "n0");
   EXPECT_EQ(decision.placement->members[1].slice, 1);
 }
 
@@ -241,24 +241,24 @@ GangSpec RandomGang(Rng& rng) {
 
 // Whether some box holds what the pods hold and is free otherwise, tried one by one.
 bool SomeBoxFits(const ClusterState& state, const GangSpec& gang,
-                 const std::vector<torus::ChipMask>& kept, const std::string& unit_name) {
+                 const std::vector<torus::ChipMask>& kept, const std::string& domain_name) {
   const auto shape = *torus::Shape::Parse(gang.shape_text);
   const int per_member = shape.chip_count() / static_cast<int>(gang.members.size());
-  const UnitState& unit = state.unit(*state.FindUnit(unit_name));
+  const DomainState& domain = state.domain(*state.FindDomain(domain_name));
   torus::ChipMask all = 0;
   for (const torus::ChipMask mask : kept) all |= mask;
   const auto fits = [&](const torus::Box& box) {
     if (!(box.size.Sorted() == shape.Sorted())) return false;
     const int layer = box.size.extent(torus::Axis::kX) * box.size.extent(torus::Axis::kY);
     if (layer % per_member != 0) return false;
-    if ((box.mask & ~(unit.free | all)) != 0 || (all & ~box.mask) != 0) return false;
+    if ((box.mask & ~(domain.free | all)) != 0 || (all & ~box.mask) != 0) return false;
     for (std::size_t i = 0; i < kept.size(); ++i) {
       const int z = (box.origin.z + static_cast<int>(i) * per_member / layer) % 4;
       if ((kept[i] & ~(torus::ChipMask{0xffff} << (16 * z))) != 0) return false;
     }
     return true;
   };
-  const auto boxes = torus::BoxTable::Of(unit.shape()).all();
+  const auto boxes = torus::BoxTable::Of(domain.shape()).all();
   return std::any_of(boxes.begin(), boxes.end(), fits);
 }
 
@@ -292,13 +292,13 @@ TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
       }
     }
     if (all == 0) continue;
-    const std::string unit = first.placement->slices[0].unit;
+    const std::string domain = first.placement->slices[0].domain;
     EXPECT_TRUE(Plan(gang).placement) << "where it was is free";
     for (std::uint64_t others = rng.Below(6); others > 0; --others) {
-      Occupy(fmt::format("{}-n{}", unit, rng.Below(4)), {static_cast<int>(rng.Below(16))});
+      Occupy(fmt::format("{}-n{}", domain, rng.Below(4)), {static_cast<int>(rng.Below(16))});
     }
     const Decision decision = Plan(gang);
-    ASSERT_EQ(decision.placement.has_value(), SomeBoxFits(state_, gang, kept, unit))
+    ASSERT_EQ(decision.placement.has_value(), SomeBoxFits(state_, gang, kept, domain))
         << gang.shape_text;
     if (!decision.placement) {
       EXPECT_EQ(decision.blocked->reason, BlockedReason::kWaitsForCapacity);

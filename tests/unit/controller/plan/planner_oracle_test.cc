@@ -25,8 +25,8 @@ Decision PlanOne(const ClusterState& state, const GangSpec& gang) {
 
 // ---- Boxes -------------------------------------------------------------------------------------
 
-// A unit as chips at coordinates, and links as pairs (chip, axis) towards plus.
-struct SlowUnit {
+// A domain as chips at coordinates, and links as pairs (chip, axis) towards plus.
+struct SlowDomain {
   int height = 1;  // nodes
   std::set<std::array<int, 3>> free;
   std::set<std::array<int, 4>> down;
@@ -48,25 +48,25 @@ bool FillLayers(const Sides& sides, const std::vector<int>& members) {
 using Chips = std::set<std::array<int, 3>>;
 
 // The chips of the box, when they are free and joined.
-std::optional<Chips> FreeBox(const SlowUnit& unit, const std::array<int, 3>& at,
+std::optional<Chips> FreeBox(const SlowDomain& domain, const std::array<int, 3>& at,
                              const Sides& sides) {
   Chips chips;
-  const std::array<int, 3> extent = {4, 4, unit.height};
+  const std::array<int, 3> extent = {4, 4, domain.height};
   for (int x = 0; x < sides[0]; ++x) {
     for (int y = 0; y < sides[1]; ++y) {
       for (int z = 0; z < sides[2]; ++z) {
-        chips.insert({(at[0] + x) % 4, (at[1] + y) % 4, (at[2] + z) % unit.height});
+        chips.insert({(at[0] + x) % 4, (at[1] + y) % 4, (at[2] + z) % domain.height});
       }
     }
   }
   const bool whole = std::all_of(chips.begin(), chips.end(), [&](const std::array<int, 3>& chip) {
-    if (!unit.free.contains(chip)) return false;
+    if (!domain.free.contains(chip)) return false;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (extent[axis] == 1) continue;
       auto next = chip;
       next[axis] = (next[axis] + 1) % extent[axis];
       const bool inside = chips.contains(next);
-      if (inside && unit.down.contains({chip[0], chip[1], chip[2], static_cast<int>(axis)})) {
+      if (inside && domain.down.contains({chip[0], chip[1], chip[2], static_cast<int>(axis)})) {
         return false;
       }
     }
@@ -76,13 +76,14 @@ std::optional<Chips> FreeBox(const SlowUnit& unit, const std::array<int, 3>& at,
 }
 
 // Every box of the shape that is free and may be filled by the members.
-std::vector<Chips> FreeBoxes(const SlowUnit& unit, Sides shape, const std::vector<int>& members) {
+std::vector<Chips> FreeBoxes(const SlowDomain& domain, Sides shape,
+                             const std::vector<int>& members) {
   std::vector<Chips> boxes;
   std::sort(shape.begin(), shape.end());
   do {
-    if (!FillLayers(shape, members) || shape[2] > unit.height) continue;
-    for (int at = 0; at < 16 * unit.height; ++at) {
-      if (auto box = FreeBox(unit, {at % 4, at / 4 % 4, at / 16}, shape)) {
+    if (!FillLayers(shape, members) || shape[2] > domain.height) continue;
+    for (int at = 0; at < 16 * domain.height; ++at) {
+      if (auto box = FreeBox(domain, {at % 4, at / 4 % 4, at / 16}, shape)) {
         boxes.push_back(*std::move(box));
       }
     }
@@ -102,34 +103,35 @@ std::size_t MostDisjoint(const std::vector<Chips>& boxes, std::size_t from, cons
   return most;
 }
 
-std::size_t BoxesThatFit(const std::vector<SlowUnit>& units, const Sides& shape,
+std::size_t BoxesThatFit(const std::vector<SlowDomain>& domains, const Sides& shape,
                          const std::vector<int>& members) {
   std::size_t fit = 0;
-  for (const SlowUnit& unit : units) fit += MostDisjoint(FreeBoxes(unit, shape, members), 0, {});
+  for (const SlowDomain& domain : domains)
+    fit += MostDisjoint(FreeBoxes(domain, shape, members), 0, {});
   return fit;
 }
 
-bool SomeBoxIsFree(const std::vector<SlowUnit>& units, const Sides& shape,
+bool SomeBoxIsFree(const std::vector<SlowDomain>& domains, const Sides& shape,
                    const std::vector<int>& members) {
-  return std::any_of(units.begin(), units.end(), [&](const SlowUnit& unit) {
-    return !FreeBoxes(unit, shape, members).empty();
+  return std::any_of(domains.begin(), domains.end(), [&](const SlowDomain& domain) {
+    return !FreeBoxes(domain, shape, members).empty();
   });
 }
 
 // A random fleet, twice.
 struct SlowFleet {
   ClusterState state;
-  std::vector<SlowUnit> units;
+  std::vector<SlowDomain> domains;
 };
 
-// Units of four nodes, UltraServers, or one.
+// Domains of four nodes, UltraServers, or one.
 SlowFleet RandomFleet(Rng& rng, std::initializer_list<int> heights) {
   SlowFleet fleet;
   const std::uint64_t busy_percent = rng.Below(70);
   int held = 0;
   for (const int height : heights) {
-    SlowUnit unit;
-    unit.height = height;
+    SlowDomain domain;
+    domain.height = height;
     for (int z = 0; z < height; ++z) {
       FleetNode node{.name = fmt::format("h{}-n{}", height, z), .cores = false};
       if (height == 4) {
@@ -149,39 +151,39 @@ SlowFleet RandomFleet(Rng& rng, std::initializer_list<int> heights) {
           holding.devices.push_back(
               {.node = node.name, .device = fmt::format("neuron-device-{}", chip)});
         }
-        if (!busy && !broken) unit.free.insert({x, y, z});
+        if (!busy && !broken) domain.free.insert({x, y, z});
         if (!rng.Chance(1, 30)) continue;
         switch (rng.Below(height == 4 ? 6 : 4)) {
           case 0:
             node.links_down[static_cast<std::size_t>(chip)] = "x+";
-            unit.down.insert({x, y, z, 0});
+            domain.down.insert({x, y, z, 0});
             break;
           case 1:
             node.links_down[static_cast<std::size_t>(chip)] = "x-";
-            unit.down.insert({(x + 3) % 4, y, z, 0});
+            domain.down.insert({(x + 3) % 4, y, z, 0});
             break;
           case 2:
             node.links_down[static_cast<std::size_t>(chip)] = "y+";
-            unit.down.insert({x, y, z, 1});
+            domain.down.insert({x, y, z, 1});
             break;
           case 3:
             node.links_down[static_cast<std::size_t>(chip)] = "y-";
-            unit.down.insert({x, (y + 3) % 4, z, 1});
+            domain.down.insert({x, (y + 3) % 4, z, 1});
             break;
           case 4:
             node.links_down[static_cast<std::size_t>(chip)] = "z+";
-            unit.down.insert({x, y, z, 2});
+            domain.down.insert({x, y, z, 2});
             break;
           default:
             node.links_down[static_cast<std::size_t>(chip)] = "z-";
-            unit.down.insert({x, y, (z + 3) % 4, 2});
+            domain.down.insert({x, y, (z + 3) % 4, 2});
         }
       }
       fleet.state.PutNode(NodeFactsOf(node));
       holding.claim_uid = fmt::format("held-{}", ++held);
       fleet.state.Hold(std::make_shared<const Holding>(std::move(holding)));
     }
-    fleet.units.push_back(std::move(unit));
+    fleet.domains.push_back(std::move(domain));
   }
   return fleet;
 }
@@ -212,7 +214,7 @@ TEST(BoxOracleTest, ABoxIsFoundExactlyWhenOneExistsAtSomePlaceInSomeRotation) {
                            [&](const std::string& pod) { return ChipClaim(pod, members[next++]); });
     gang.shape_text = fmt::format("{}x{}x{}", shape[0], shape[1], shape[2]);
     const Decision decision = PlanOne(fleet.state, gang);
-    const bool exists = SomeBoxIsFree(fleet.units, shape, members);
+    const bool exists = SomeBoxIsFree(fleet.domains, shape, members);
     EXPECT_EQ(decision.placement.has_value(), exists)
         << gang.shape_text << " " << (decision.blocked ? decision.blocked->message : "");
     ++(exists ? placed : refused);
@@ -237,7 +239,7 @@ TEST(BoxOracleTest, SlicesArePlacedExactlyWhenTheyFitSideBySide) {
     const Sides shape = rng.Chance(1, 2) ? Sides{2, 2, 1} : Sides{2, 1, 1};
     const std::size_t chips = static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
     const std::vector<int> members(1, static_cast<int>(chips));
-    const std::size_t fit = BoxesThatFit(fleet.units, shape, members);
+    const std::size_t fit = BoxesThatFit(fleet.domains, shape, members);
     for (const std::size_t slices : {fit, fit + 1}) {
       if (slices == 0) continue;
       GangSpec gang = GangOf("g", static_cast<int>(slices), [&](const std::string& pod) {

@@ -58,7 +58,7 @@ torus::ChipMask MaskOf(const ClusterState& state, const SlicePlacement& slice,
   torus::ChipMask mask = 0;
   for (const MemberPlacement& member : placement.members) {
     const NodeState& node = state.node(*state.FindNode(member.node));
-    if (state.unit(node.unit).name != slice.unit) continue;
+    if (state.domain(node.domain).name != slice.domain) continue;
     for (const ClaimPlacement& claim : member.claims) {
       for (const DeviceResult& result : claim.allocation.results) {
         const auto chip =
@@ -77,13 +77,13 @@ bool SomeBoxFits(const ClusterState& state, const GangSpec& gang) {
   const auto shape = *torus::Shape::Parse(gang.shape_text);
   const int chips = shape.chip_count();
   const int members = static_cast<int>(gang.members.size());
-  for (std::size_t u = 0; u < state.unit_count(); ++u) {
-    const UnitState& unit = state.unit(UnitId(u));
-    for (const torus::Box& box : torus::BoxTable::Of(unit.shape()).all()) {
+  for (std::size_t u = 0; u < state.domain_count(); ++u) {
+    const DomainState& domain = state.domain(DomainId(u));
+    for (const torus::Box& box : torus::BoxTable::Of(domain.shape()).all()) {
       if (!(box.size.Sorted() == shape.Sorted())) continue;
       const int layer = box.size.extent(torus::Axis::kX) * box.size.extent(torus::Axis::kY);
       if (layer % (chips / members) != 0) continue;
-      if ((box.mask & ~unit.free) == 0 && !unit.down.Intersects(box.links)) return true;
+      if ((box.mask & ~domain.free) == 0 && !domain.down.Intersects(box.links)) return true;
     }
   }
   return false;
@@ -113,10 +113,10 @@ TEST(PlannerPropertyTest, PlacementsAreFreeWholeBoxesAndExistWheneverOneFits) {
       EXPECT_EQ(decision.placement->ToString(), again.placement->ToString());
       EXPECT_EQ(decision.placement->members.size(), gang->members.size());
       const SlicePlacement& slice = decision.placement->slices[0];
-      const UnitState& unit = state.unit(*state.FindUnit(slice.unit));
+      const DomainState& domain = state.domain(*state.FindDomain(slice.domain));
       EXPECT_EQ(MaskOf(state, slice, *decision.placement), slice.box.mask);
-      EXPECT_EQ(slice.box.mask & ~unit.free, 0U);
-      EXPECT_FALSE(unit.down.Intersects(slice.box.links));
+      EXPECT_EQ(slice.box.mask & ~domain.free, 0U);
+      EXPECT_FALSE(domain.down.Intersects(slice.box.links));
       for (auto& holding : decision.placement->Holdings(*gang, WallTime{})) {
         held.push_back(holding->claim_uid);
         state.Hold(holding);

@@ -15,8 +15,8 @@
 namespace tahoma::controller {
 namespace {
 
-// A fleet that is busy everywhere but in its last units: of each UltraServer but those, one chip of
-// each node is held.
+// A fleet that is busy everywhere but in its last domains: of each UltraServer but those, one chip
+// of each node is held.
 ClusterState BusyFleet(int ultra_servers, int idle) {
   ClusterState state;
   for (int u = 0; u < ultra_servers; ++u) {
@@ -40,8 +40,8 @@ GangSpec Pods(int members, std::int64_t chips, const std::string& shape) {
 
 struct Looked {
   bool placed = false;
-  std::size_t tried = 0;    // units that the search looked at
-  std::size_t changed = 0;  // units that differ from before, which the index looks at again
+  std::size_t tried = 0;    // domains that the search looked at
+  std::size_t changed = 0;  // domains that differ from before, which the index looks at again
 };
 
 Looked Place(const ClusterState& view, const GangSpec& gang) {
@@ -56,12 +56,12 @@ Looked Place(const ClusterState& view, const GangSpec& gang) {
   EXPECT_TRUE(compiled->valid.ok()) << compiled->valid;
   Looked looked;
   looked.placed = search.Place(*compiled, WallTime{}).has_value();
-  looked.tried = search.obstacle().units_tried;
-  ClusterState::ForEachChangedUnit(view, state, [&](UnitId) { ++looked.changed; });
+  looked.tried = search.obstacle().domains_tried;
+  ClusterState::ForEachChangedDomain(view, state, [&](DomainId) { ++looked.changed; });
   return looked;
 }
 
-TEST(PlannerScaleTest, ADecisionLooksAtAsManyUnitsInALargeFleetAsInASmallOne) {
+TEST(PlannerScaleTest, ADecisionLooksAtAsManyDomainsInALargeFleetAsInASmallOne) {
   const ClusterState small = BusyFleet(12, 2);
   const ClusterState large = BusyFleet(600, 2);
   std::vector<std::pair<std::string, GangSpec>> gangs;
@@ -80,7 +80,7 @@ TEST(PlannerScaleTest, ADecisionLooksAtAsManyUnitsInALargeFleetAsInASmallOne) {
     EXPECT_EQ(in_small.placed, what != "more than there is");
     EXPECT_EQ(in_small.tried, in_large.tried);
     EXPECT_LE(in_large.tried, 4U);
-    EXPECT_LE(in_large.changed, 2 * PersistentVector<UnitState>::kLeaf);
+    EXPECT_LE(in_large.changed, 2 * PersistentVector<DomainState>::kLeaf);
   }
 }
 
@@ -95,8 +95,8 @@ TEST(PlannerScaleTest, ACopyOfTheFleetSharesAllButWhatChanges) {
                              .z = 1,
                              .cores = false,
                              .broken = 1}));
-  ClusterState::ForEachChangedUnit(before, state, [&](UnitId) { ++changed; });
-  EXPECT_LE(changed, 2 * PersistentVector<UnitState>::kLeaf);
+  ClusterState::ForEachChangedDomain(before, state, [&](DomainId) { ++changed; });
+  EXPECT_LE(changed, 2 * PersistentVector<DomainState>::kLeaf);
   EXPECT_EQ(before.Count().broken, 0U);
   EXPECT_EQ(state.Count().broken, 1U);
 }

@@ -71,7 +71,7 @@ TEST_F(PlannerTest, AGangOfFourPodsGetsTheWholeUltraServerInTorusOrder) {
     EXPECT_EQ(member.claims[0].allocation.node, member.node);
     EXPECT_EQ(member.claims[0].allocation.results[0].tolerations.back(), ManagedToleration());
   }
-  EXPECT_EQ(state_.unit(UnitId(0)).free, 0U);
+  EXPECT_EQ(state_.domain(DomainId(0)).free, 0U);
 }
 
 TEST_F(PlannerTest, TwoHalvesAreDisjointAndAThirdWaitsForThem) {
@@ -97,7 +97,7 @@ TEST_F(PlannerTest, SaysTheNearestMiss) {
   EXPECT_EQ(whole.blocked->largest_free->ToString(), "4x4x2");
 }
 
-TEST_F(PlannerTest, WholeUnitsAreNotBrokenWhileABrokenOneFits) {
+TEST_F(PlannerTest, WholeDomainsAreNotBrokenWhileABrokenOneFits) {
   AddUltraServer(state_, "us-0");
   AddUltraServer(state_, "us-1");
   state_.PutNode(NodeFactsOf({.name = "lone"}));
@@ -126,7 +126,7 @@ TEST_F(PlannerTest, BrokenChipsAndLinksAreAvoided) {
   }
 }
 
-TEST_F(PlannerTest, SlicesAreBoxesOnAsManyUnitsAsItTakes) {
+TEST_F(PlannerTest, SlicesAreBoxesOnAsManyDomainsAsItTakes) {
   for (const char* id : {"us-0", "us-1"}) AddUltraServer(state_, id);
   GangSpec gang = Shaped("train", 8, "4x4x4", 16);
   gang.slices = 2;

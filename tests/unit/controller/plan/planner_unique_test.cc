@@ -279,9 +279,9 @@ TEST(UniqueDevicesTest, DecisionsAreThoseOfAnOracleThatLooksAtEachDeviceOfEachNo
 
 struct Looked {
   bool placed = false;
-  std::size_t tried = 0;      // units that the search looked at
+  std::size_t tried = 0;      // domains that the search looked at
   std::size_t evaluated = 0;  // nodes on which a selector set was
-  std::size_t classes = 0;    // of units that the index tells apart
+  std::size_t classes = 0;    // of domains that the index tells apart
 };
 
 // After a first decision that has read the fleet.
@@ -298,7 +298,7 @@ Looked Look(const ClusterState& view, const GangSpec& first, const GangSpec& gan
   Looked looked;
   const auto compiled = compiler.Compile(std::make_shared<const GangSpec>(gang));
   looked.placed = search.Place(*compiled, WallTime{}).has_value();
-  looked.tried = search.obstacle().units_tried;
+  looked.tried = search.obstacle().domains_tried;
   looked.evaluated = eligibility.evaluations() - before;
   index.ForEachClass([&](const FleetIndex::Class&) { ++looked.classes; });
   return looked;

@@ -329,7 +329,7 @@ TEST_F(PlannerWorldTest, ACauseThatOutlastsARepairIsTheOneThatIsNamed) {
             "1 not ready");
 }
 
-TEST_F(PlannerWorldTest, ANodeThatIsKeptFromABoxByItsUnitsOthersIsNotBlamed) {
+TEST_F(PlannerWorldTest, ANodeThatIsKeptFromABoxByItsDomainsOthersIsNotBlamed) {
   AddUltraServer(state_, "us-0", false);
   NodeFacts away = NodeFactsOf({.name = "us-0-n2",
                                 .type = "trn2u.48xlarge",
@@ -403,7 +403,7 @@ TEST_F(PlannerWorldTest, AGangThatWaitsOnlyForARepairIsNotToldThatItNeverFits) {
   EXPECT_EQ(Why(whole), "placed on us-0 4x4x4+0,0,0");
 }
 
-TEST_F(PlannerWorldTest, ABoxThatIsLargerThanEveryUnitIsCalledSo) {
+TEST_F(PlannerWorldTest, ABoxThatIsLargerThanEveryDomainIsCalledSo) {
   for (const char* name : {"n0", "n1", "n2", "n3"}) state_.PutNode(Lone(name));
   EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
             "NeverFits: needs 4x4x4 = 64 chips of one unit; 4 units have its devices, but none is "
@@ -497,7 +497,7 @@ TEST_F(PlannerWorldTest, ARuntimeOfAMillionYearsIsFarAwayNotPast) {
 
 // ---- Choice ------------------------------------------------------------------------------------
 
-TEST_F(PlannerWorldTest, AWorkingBoxOfTheUnitIsPreferredToOneWithABrokenLink) {
+TEST_F(PlannerWorldTest, AWorkingBoxOfTheDomainIsPreferredToOneWithABrokenLink) {
   for (const int z : {0, 1}) {
     FleetNode node{.name = fmt::format("n{}", z),
                    .type = "trn2u.48xlarge",

@@ -8,7 +8,7 @@
 #include <bit>
 
 #include "controller/plan/chip_choice.h"
-#include "lib/collective/predict_units.h"
+#include "lib/collective/predict_domains.h"
 #include "tests/support/fleet.h"
 
 namespace tahoma::controller {
@@ -70,7 +70,7 @@ TEST(ScoreTest, ChipsThatAreCutOffComeLast) {
 // The slow oracle: all sets of so many chips that hang together. Others cross the chips of tenants.
 Picoseconds LeastOfAllSets(int count, const torus::LinkMask& down) {
   const PlaceScores scores;
-  const collective::UnitLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+  const collective::DomainLinks links(torus::kInstanceShape, hw::kTrainium2.links);
   Picoseconds least = Picoseconds::max();
   for (std::uint32_t set = 1; set <= 0xffff; ++set) {
     if (std::popcount(set) != count || links.Reach(set) != set) continue;
@@ -156,12 +156,12 @@ TEST_F(PredictAllReduceTest, TheClaimsOfAGangCountTogether) {
   EXPECT_EQ(Predict(whole), AllReduceTime(torus::kUltraServerShape));
 }
 
-TEST_F(PredictAllReduceTest, UnitsAreJoinedByEfa) {
+TEST_F(PredictAllReduceTest, DomainsAreJoinedByEfa) {
   state_.PutNode(NodeFactsOf({.name = "a"}));
   state_.PutNode(NodeFactsOf({.name = "b"}));
-  const std::vector<collective::UnitPart> parts(2, {.chips = 0xffff, .faults = {}});
+  const std::vector<collective::DomainPart> parts(2, {.chips = 0xffff, .faults = {}});
   EXPECT_EQ(Predict({Hold("a", Chips(0, 16)), Hold("b", Chips(0, 16))}),
-            *collective::PredictOverUnits(parts, Operation::kAllReduce, kScoredBytes));
+            *collective::PredictOverDomains(parts, Operation::kAllReduce, kScoredBytes));
 }
 
 TEST_F(PredictAllReduceTest, ABrokenLinkOfTheNodeShows) {

@@ -20,11 +20,11 @@ using torus::Direction;
 constexpr ChipMask kAll = ~ChipMask{0};
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-UnitLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
-UnitLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
+DomainLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
+DomainLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
 
 // Takes links at random out of service, in one direction each.
-void Damage(UnitLinks& links, Rng& rng, std::uint64_t count) {
+void Damage(DomainLinks& links, Rng& rng, std::uint64_t count) {
   for (; count > 0; --count) {
     const LinkFault fault{.chip = ChipIndex(static_cast<int>(
                               rng.Below(static_cast<std::uint64_t>(links.torus().chip_count())))),
@@ -36,7 +36,7 @@ void Damage(UnitLinks& links, Rng& rng, std::uint64_t count) {
 }
 
 // The rate into the part from other chips of `through`.
-std::uint64_t RateInto(const UnitLinks& links, ChipMask part, ChipMask through) {
+std::uint64_t RateInto(const DomainLinks& links, ChipMask part, ChipMask through) {
   std::uint64_t sum = 0;
   for (int arc = 0; arc < links.arc_count(); ++arc) {
     const auto at = static_cast<Arc>(arc);
@@ -50,7 +50,7 @@ std::uint64_t RateInto(const UnitLinks& links, ChipMask part, ChipMask through) 
 
 // The slow oracle: every part of the chips that may be crossed.
 template <typename Blocks>
-Cut WorstOfAllParts(const UnitLinks& links, ChipMask through, const Blocks& blocks_into) {
+Cut WorstOfAllParts(const DomainLinks& links, ChipMask through, const Blocks& blocks_into) {
   Cut worst{.blocks = 0, .rate = 1};
   for (ChipMask part = through; part != 0; part = (part - 1) & through) {
     const Cut cut{.blocks = blocks_into(part), .rate = RateInto(links, part, through)};
@@ -66,7 +66,7 @@ bool SameRatio(const Cut& a, const Cut& b) { return !a.WorseThan(b) && !b.WorseT
 TEST(CutsTest, TheWorstCutsOfSmallSetsAreThoseThatASearchOfAllPartsFinds) {
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     Rng rng(seed);
-    UnitLinks links = Instance();
+    DomainLinks links = Instance();
     Damage(links, rng, rng.Below(12));
     ChipMask members = rng.Next() & rng.Next() & 0xffff;
     if (seed % 3 == 0) members |= rng.Next() & 0xffff;
@@ -117,7 +117,7 @@ TEST(CutsTest, TheWorstCutsOfSmallSetsAreThoseThatASearchOfAllPartsFinds) {
 }
 
 TEST(CutsTest, EveryBoxIsBoundByTheLinksOfOneChip) {
-  const UnitLinks links = UltraServer();
+  const DomainLinks links = UltraServer();
   for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
     const std::uint64_t n = Count(box.mask);
     if (n < 2) continue;
@@ -137,7 +137,7 @@ TEST(CutsTest, EveryBoxIsBoundByTheLinksOfOneChip) {
 
 TEST(CutsTest, TheWholeTorusHasTheReferencesBounds) {
   // docs/reference/collectives.md#lower-bounds, in microseconds for 1 GiB
-  const auto us = [](Operation operation, ChipMask members, const UnitLinks& links) {
+  const auto us = [](Operation operation, ChipMask members, const DomainLinks& links) {
     return static_cast<double>(LowerBound(operation, members, ChipIndex(0), kGiB, links).count()) /
            1e6;
   };
@@ -153,7 +153,7 @@ TEST(CutsTest, TheWholeTorusHasTheReferencesBounds) {
 
 TEST(CutsTest, ABridgeIsTheWorstCutOfTwoHalvesThatItJoins) {
   // Two rows of four that only one cable joins: four blocks must cross it in each direction.
-  UnitLinks links = Instance();
+  DomainLinks links = Instance();
   for (int x = 1; x < 4; ++x) {
     links.SetPermille({.chip = ChipIndex(x), .axis = Axis::kY, .direction = Direction::kPlus});
     links.SetPermille({.chip = ChipIndex(4 + x), .axis = Axis::kY, .direction = Direction::kMinus});
@@ -166,7 +166,7 @@ TEST(CutsTest, ABridgeIsTheWorstCutOfTwoHalvesThatItJoins) {
 TEST(CutsTest, ADirectionThatIsDownCountsForTheOperationThatNeedsIt) {
   // Nothing comes into chip 0 along X: it gathers at half the rate, and scatters as before, when
   // what it scatters may come in slowly.
-  UnitLinks links = Instance();
+  DomainLinks links = Instance();
   links.SetPermille({.chip = ChipIndex(1), .axis = Axis::kX, .direction = Direction::kMinus});
   links.SetPermille({.chip = ChipIndex(3), .axis = Axis::kX, .direction = Direction::kPlus});
   const Cut gather = WorstGatherCut(links, 0xffff, 0xffff);
@@ -175,7 +175,7 @@ TEST(CutsTest, ADirectionThatIsDownCountsForTheOperationThatNeedsIt) {
 }
 
 TEST(CutsTest, ChipsThatAreCutOffHaveNoBound) {
-  UnitLinks links = Instance();
+  DomainLinks links = Instance();
   links.Kill(1);
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
@@ -189,7 +189,7 @@ TEST(CutsTest, ChipsThatAreCutOffHaveNoBound) {
 }
 
 TEST(CutsTest, ChipsThatDoNotHangTogetherSendThroughOthers) {
-  const UnitLinks links = Instance();
+  const DomainLinks links = Instance();
   EXPECT_EQ(ThroughOf(links, 0b0101), 0xffffU);
   EXPECT_EQ(ThroughOf(links, 0b0111), 0b0111U);
   EXPECT_LT(LowerBound(Operation::kAllReduce, 0b0101, ChipIndex(0), kGiB, links),
@@ -199,10 +199,10 @@ TEST(CutsTest, ChipsThatDoNotHangTogetherSendThroughOthers) {
 TEST(CutsTest, LosingRateNeverMakesABoundShorter) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
-    UnitLinks links = UltraServer();
+    DomainLinks links = UltraServer();
     const ChipMask members = rng.Next() | rng.Next();
     for (int round = 0; round < 4; ++round) {
-      UnitLinks worse = links;
+      DomainLinks worse = links;
       Damage(worse, rng, 8);
       for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
                                         Operation::kReduceScatter, Operation::kBroadcast}) {

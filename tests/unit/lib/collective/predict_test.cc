@@ -29,7 +29,7 @@ constexpr Operation kAllOperations[] = {
     Operation::kSendReceive, Operation::kPermute,   Operation::kBroadcast};
 constexpr ChipMask kAll = ~ChipMask{0};
 
-UnitLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
+DomainLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
 sim::TorusLinks EmulatedUltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
 std::span<const torus::Box> AllBoxes() {
   return torus::BoxTable::Of(torus::kUltraServerShape).all();
@@ -137,7 +137,7 @@ TEST(PredictTest, WhereABoxLiesAndHowItIsTurnedMatterOnlyByItsLinks) {
 
 TEST(PredictTest, MoreBytesNeverTakeLess) {
   Rng rng(3);
-  const UnitLinks links = UltraServer();
+  const DomainLinks links = UltraServer();
   for (int i = 0; i < 60; ++i) {
     const ChipMask chips =
         i % 2 == 0 ? AllBoxes()[rng.Below(AllBoxes().size())].mask : rng.Next() | rng.Next();
@@ -156,7 +156,7 @@ TEST(PredictTest, MoreBytesNeverTakeLess) {
 TEST(PredictTest, NothingIsPredictedBelowThePhysicalBound) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);
-    UnitLinks links = UltraServer();
+    DomainLinks links = UltraServer();
     for (std::uint64_t i = rng.Below(6); i > 0; --i) {
       links.SetPermille({.chip = ChipIndex(static_cast<int>(rng.Below(64))),
                          .axis = torus::kAxes.at(rng.Below(3)),
@@ -194,7 +194,7 @@ TEST(PredictTest, IrregularAndDamagedSetsTakeTheEmulatedTimeOfLargeSizes) {
       ASSERT_TRUE(links.SetCablePermille(link, seed % 3 == 0 ? 500 : 0).ok());
     }
     if (std::popcount(chips) < 2) continue;
-    const UnitLinks rates = sim::UnitLinksOf(links);
+    const DomainLinks rates = sim::DomainLinksOf(links);
     const bool together = ThroughOf(rates, chips) == chips;
     for (const Operation operation : kAllOperations) {
       const auto emulated = Emulated(operation, chips, 256 * kMiB, links);
@@ -222,7 +222,7 @@ TEST(PredictTest, ExchangesTakeTheEmulatedTimeOnAnySetWhateverTheDetours) {
          {Operation::kAllToAll, Operation::kSendReceive, Operation::kPermute}) {
       const auto emulated = Emulated(operation, chips, 128 * kMiB, links);
       const auto predicted =
-          PredictCollective(chips, sim::UnitLinksOf(links), operation, 128 * kMiB);
+          PredictCollective(chips, sim::DomainLinksOf(links), operation, 128 * kMiB);
       ASSERT_EQ(emulated.has_value(), predicted.ok());
       if (!emulated) continue;
       const bool all = operation == Operation::kAllToAll;
@@ -244,7 +244,7 @@ TEST(PredictTest, ARemovedLinkCostsWhatTheMinimalCutSays) {
         std::pair(
             kAll,
             LinkFault{.chip = ChipIndex(40), .axis = Axis::kZ, .direction = Direction::kPlus})}) {
-    UnitLinks links = UltraServer();
+    DomainLinks links = UltraServer();
     const Picoseconds healthy = *PredictCollective(chips, links, Operation::kAllReduce, 4 * kGiB);
     links.SetPermille(fault);
     const Picoseconds bound =
@@ -271,7 +271,7 @@ TEST(PredictTest, FaultsOutsideOfABoxChangeNothing) {
 }
 
 TEST(PredictTest, ImpossibleQuestionsAreAnsweredWithTheReason) {
-  const UnitLinks instance(torus::kInstanceShape, hw::kTrainium2.links);
+  const DomainLinks instance(torus::kInstanceShape, hw::kTrainium2.links);
   const auto message = [](const auto& answer) { return std::string(Message(answer.status())); };
   EXPECT_EQ(message(PredictCollective(0, instance, Operation::kAllReduce, kMiB)),
             "a collective needs at least one chip");
@@ -280,7 +280,7 @@ TEST(PredictTest, ImpossibleQuestionsAreAnsweredWithTheReason) {
   EXPECT_EQ(message(PredictCollective(0xffff, Faults{.dead = 0x20, .links = {}},
                                       Operation::kAllReduce, kMiB)),
             "chip 5 is dead");
-  UnitLinks cut = instance;
+  DomainLinks cut = instance;
   cut.Kill(1);
   for (const Operation operation : kAllOperations) {
     const auto answer = PredictCollective(0xffff, cut, operation, kMiB);
@@ -299,8 +299,8 @@ TEST(PredictTest, SlowerLinksAndSlowerSoftwareTakeLonger) {
 }
 
 TEST(PredictTest, ARingOfTwelveComesCloseToItsBoundToo) {
-  const UnitLinks links(torus::Shape::Of<12, 1, 1>(),
-                        {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 0});
+  const DomainLinks links(torus::Shape::Of<12, 1, 1>(),
+                          {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 0});
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kAllToAll}) {
     const auto time = PredictCollective(0xfff, links, operation, kGiB);

@@ -23,8 +23,8 @@ using torus::Direction;
 constexpr ChipMask kAll = ~ChipMask{0};
 constexpr Direction kPlus = Direction::kPlus;
 
-UnitLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
-UnitLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
+DomainLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
+DomainLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
 
 struct Cable {
   int chip;
@@ -32,8 +32,8 @@ struct Cable {
 };
 
 // Both directions of the cable that leaves the chip in plus direction.
-void Remove(UnitLinks& links, const Cable& cable) {
-  const Arc out = UnitLinks::ArcOf(ChipIndex(cable.chip), cable.axis, kPlus);
+void Remove(DomainLinks& links, const Cable& cable) {
+  const Arc out = DomainLinks::ArcOf(ChipIndex(cable.chip), cable.axis, kPlus);
   links.SetPermille({.chip = ChipIndex(cable.chip), .axis = cable.axis, .direction = kPlus});
   links.SetPermille(
       {.chip = ChipIndex(links.to(out)), .axis = cable.axis, .direction = Direction::kMinus});
@@ -72,7 +72,7 @@ double Seconds(const Cut& cut, std::uint32_t parts = 1) {
 }
 
 // Some links slower or down, in one direction or both.
-void Damage(UnitLinks& links, Rng& rng, int chips, std::uint64_t axes) {
+void Damage(DomainLinks& links, Rng& rng, int chips, std::uint64_t axes) {
   for (std::uint64_t i = rng.Below(5); i > 0; --i) {
     const ChipIndex chip(static_cast<int>(rng.Below(static_cast<std::uint64_t>(chips))));
     const Axis axis = torus::kAxes.at(rng.Below(axes));
@@ -98,7 +98,7 @@ struct Fractional {
 
 class FractionalSearch {
  public:
-  FractionalSearch(const UnitLinks& links, ChipMask through, const std::vector<Demand>& demands)
+  FractionalSearch(const DomainLinks& links, ChipMask through, const std::vector<Demand>& demands)
       : links_(links), through_(through), from_(kChipsMax) {
     for (const Demand& demand : demands) from_[demand.from].push_back(demand);
     for (int arc = 0; arc < links.arc_count(); ++arc) {
@@ -171,7 +171,7 @@ class FractionalSearch {
     }
   }
 
-  const UnitLinks& links_;
+  const DomainLinks& links_;
   const ChipMask through_;
   std::vector<std::vector<Demand>> from_;
   std::vector<double> length_;  // 0 = not usable
@@ -181,7 +181,7 @@ class FractionalSearch {
 };
 
 // The worst of all parts of the first 16 chips, one by one.
-double WorstOfAllParts(const UnitLinks& links, const std::vector<Demand>& demands) {
+double WorstOfAllParts(const DomainLinks& links, const std::vector<Demand>& demands) {
   double worst = 0;
   for (ChipMask part = 1; part < 0xffff; ++part) {
     std::uint64_t blocks = 0;
@@ -204,7 +204,7 @@ double WorstOfAllParts(const UnitLinks& links, const std::vector<Demand>& demand
 TEST(RouteSearchTest, EveryPartGoesFromItsChipToTheOtherOverLinksThatAreUp) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
-    UnitLinks links = UltraServer();
+    DomainLinks links = UltraServer();
     Damage(links, rng, 64, 3);
     const ChipMask chips = rng.Next() & rng.Next();
     const ChipMask through = ThroughOf(links, chips);
@@ -259,7 +259,7 @@ TEST(RouteSearchTest, OneCableLessCostsAnAllToAllWhatTheWorstCutSays) {
            Case{kAll, {{5, Axis::kZ}}, 2, 32.0 / 31},
            Case{kAll, {{5, Axis::kZ}, {22, Axis::kZ}}, 2, 32.0 / 31},
        }) {
-    UnitLinks links = UltraServer();
+    DomainLinks links = UltraServer();
     const double whole = Seconds(WorstExchangeCut(links, of.chips, of.chips));
     for (const Cable& cable : of.removed) Remove(links, cable);
     const Cut cut = WorstExchangeCut(links, of.chips, of.chips);
@@ -278,7 +278,7 @@ TEST(RouteSearchTest, CuttingAtWillIsHardlyFaster) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed <= 12; ++seed) {
     Rng rng(seed);
-    UnitLinks links = Instance();
+    DomainLinks links = Instance();
     if (seed == 0) Remove(links, {.chip = 5, .axis = Axis::kX});
     if (seed == 1) links.Kill(ChipMask{1} << 6);
     if (seed > 1) Damage(links, rng, 16, 2);
@@ -306,7 +306,7 @@ TEST(RouteSearchTest, MorePartsAreNeverFullerAndManyComeCloseToTheCut) {
   constexpr int kSeeds = 20;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Rng rng(seed);
-    UnitLinks links = UltraServer();
+    DomainLinks links = UltraServer();
     Damage(links, rng, 64, 3);
     const ChipMask chips = rng.Next() & rng.Next() & (seed % 2 == 0 ? kAll : 0xffff'ffff);
     const ChipMask through = ThroughOf(links, chips);
@@ -330,7 +330,7 @@ TEST(RouteSearchTest, MorePartsAreNeverFullerAndManyComeCloseToTheCut) {
 }
 
 TEST(RouteSearchTest, WhatIsNoFullerThanTheGoalStaysOnItsRoutes) {
-  const UnitLinks links = UltraServer();
+  const DomainLinks links = UltraServer();
   const std::vector<Demand> demands = AllPairsOf(kAll);
   const auto routes =
       FindRoutes(links, kAll, demands, {.goal = WorstExchangeCut(links, kAll, kAll)});
@@ -343,7 +343,7 @@ TEST(RouteSearchTest, WhatIsNoFullerThanTheGoalStaysOnItsRoutes) {
 }
 
 TEST(RouteSearchTest, LargeMessagesCountForWhatTheyAre) {
-  UnitLinks links = Instance();
+  DomainLinks links = Instance();
   Remove(links, {.chip = 5, .axis = Axis::kX});
   // Three blocks from 5 to 6 and one on each of two routes round it.
   const std::vector<Demand> demands = {
@@ -356,7 +356,7 @@ TEST(RouteSearchTest, LargeMessagesCountForWhatTheyAre) {
 }
 
 TEST(RouteSearchTest, ThereIsNothingForWhoIsCutOff) {
-  UnitLinks links = Instance();
+  DomainLinks links = Instance();
   links.Kill(1);
   const std::vector<Demand> demands = {{.from = 1, .to = 2}, {.from = 3, .to = 0}};
   EXPECT_FALSE(FindRoutes(links, 0xffff, demands, {.goal = {.blocks = 1, .rate = 1}}).has_value());
@@ -369,7 +369,7 @@ TEST(RouteSearchTest, TheWorstPartOfAnInstanceIsFoundWithoutLookingAtAll) {
   int exact = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);
-    UnitLinks links = Instance();
+    DomainLinks links = Instance();
     Damage(links, rng, 16, 2);
     const ChipMask chips = seed % 3 == 0 ? rng.Below(0xffff) | 0x11 : 0xffff;
     const double all = WorstOfAllParts(links, AllPairsOf(chips));
@@ -385,7 +385,7 @@ TEST(RouteSearchTest, TheWorstPartOfAnInstanceIsFoundWithoutLookingAtAll) {
 }
 
 TEST(RouteSearchTest, AShiftNeedNotBeFasterThanOnTheWholeTorusButMayHaveToBeSlower) {
-  UnitLinks links = Instance();
+  DomainLinks links = Instance();
   const std::vector<std::uint8_t> all = Ascending(0xffff);
   const double whole = Seconds(ShiftGoal(links, all, 0xffff));
   MessageLoad load(links, 0xffff);
@@ -403,13 +403,13 @@ TEST(RouteSearchTest, AShiftNeedNotBeFasterThanOnTheWholeTorusButMayHaveToBeSlow
   EXPECT_DOUBLE_EQ(Seconds(ShiftGoal(links, square, 0x660)) * 128e9, 2.0);
 }
 
-TEST(UnitLinksTest, ARepairedTorusHasTheRateOfTheFastestLinkOfEachAxis) {
-  UnitLinks links = UltraServer();
+TEST(DomainLinksTest, ARepairedTorusHasTheRateOfTheFastestLinkOfEachAxis) {
+  DomainLinks links = UltraServer();
   Remove(links, {.chip = 5, .axis = Axis::kX});
   links.Kill(ChipMask{1} << 40);
   links.SetPermille({.chip = ChipIndex(7), .axis = Axis::kZ, .direction = kPlus, .permille = 250});
-  const UnitLinks whole = links.Repaired();
-  const UnitLinks healthy = UltraServer();
+  const DomainLinks whole = links.Repaired();
+  const DomainLinks healthy = UltraServer();
   for (int arc = 0; arc < healthy.arc_count(); ++arc) {
     EXPECT_EQ(whole.rate(static_cast<Arc>(arc)), healthy.rate(static_cast<Arc>(arc)));
   }

@@ -33,7 +33,7 @@ Fabric Mixed() { return {{Instance(), UltraServer(), Instance()}, kEfaRate}; }
 // Two domains under each node of layer 3, two of these under each of layer 2, two under each of
 // layer 1: domains 0 and 1 are nearest, 0 and 2 share layer 2, 0 and 4 layer 1, 0 and 8 nothing.
 constexpr LayerSizes kTwos = {
-    .units_under_layer3 = 2, .layer3_under_layer2 = 2, .layer2_under_layer1 = 2};
+    .domains_under_layer3 = 2, .layer3_under_layer2 = 2, .layer2_under_layer1 = 2};
 Fabric Sixteen(const EfaTiming& efa = {}) {
   return {std::vector<TorusLinks>(16, Instance()), kEfaRate, efa, RegularPlaces(16, kTwos)};
 }
@@ -52,9 +52,10 @@ std::vector<VirtualTime> Arrivals(Fabric fabric, const std::vector<Flow>& flows,
   return found;
 }
 
-Flow Between(int unit, int chip, int other, int other_chip, std::uint64_t bytes = kMiB) {
-  return {
-      .from = Fabric::ChipOf(unit, chip), .to = Fabric::ChipOf(other, other_chip), .bytes = bytes};
+Flow Between(int domain, int chip, int other, int other_chip, std::uint64_t bytes = kMiB) {
+  return {.from = Fabric::ChipOf(domain, chip),
+          .to = Fabric::ChipOf(other, other_chip),
+          .bytes = bytes};
 }
 
 VirtualTime AfterEfa(std::uint64_t bytes, std::uint64_t rate = 25'000'000'000) {
@@ -64,7 +65,7 @@ VirtualTime AfterEfa(std::uint64_t bytes, std::uint64_t rate = 25'000'000'000) {
 
 TEST(FabricTest, OneTorusKeepsItsChipsAndLinks) {
   const Fabric fabric(UltraServer());
-  EXPECT_EQ(fabric.unit_count(), 1);
+  EXPECT_EQ(fabric.domain_count(), 1);
   EXPECT_EQ(fabric.id_count(), UltraServer().id_count());
   const LinkId link = TorusLinks::IdOf(ChipIndex(37), Axis::kZ, Direction::kMinus);
   EXPECT_EQ(fabric.LinkOf(ChipIndex(37), Axis::kZ, Direction::kMinus), link);
@@ -72,10 +73,10 @@ TEST(FabricTest, OneTorusKeepsItsChipsAndLinks) {
   EXPECT_EQ(fabric.capacity(link), 64'000'000'000u);
 }
 
-TEST(FabricTest, ChipsAreNumberedInSixtyFoursWhateverTheSizeOfTheUnit) {
+TEST(FabricTest, ChipsAreNumberedInSixtyFoursWhateverTheSizeOfTheDomain) {
   const Fabric fabric = Mixed();
   EXPECT_EQ(Fabric::ChipOf(2, 5), ChipIndex(133));
-  EXPECT_EQ(Fabric::UnitOf(ChipIndex(133)), 2);
+  EXPECT_EQ(Fabric::DomainOf(ChipIndex(133)), 2);
   EXPECT_EQ(Fabric::LocalOf(ChipIndex(133)), ChipIndex(5));
   EXPECT_TRUE(fabric.Contains(Fabric::ChipOf(1, 63)));
   EXPECT_FALSE(fabric.Contains(Fabric::ChipOf(0, 16)));  // an instance has 16
@@ -83,25 +84,25 @@ TEST(FabricTest, ChipsAreNumberedInSixtyFoursWhateverTheSizeOfTheUnit) {
 }
 
 TEST(FabricTest, MoreChipsThanOneUltraClusterHaveNumbers) {
-  const int units = 40 * 32;  // 40 UltraClusters of 2,048 chips
-  const Fabric fabric(std::vector<TorusLinks>(units, UltraServer()), kEfaRate);
-  const ChipIndex last = Fabric::ChipOf(units - 1, 63);
+  const int domains = 40 * 32;  // 40 UltraClusters of 2,048 chips
+  const Fabric fabric(std::vector<TorusLinks>(domains, UltraServer()), kEfaRate);
+  const ChipIndex last = Fabric::ChipOf(domains - 1, 63);
   EXPECT_EQ(last.value(), 81'919);
   EXPECT_TRUE(fabric.Contains(last));
   EXPECT_EQ(fabric.Name(fabric.NicOf(last, NicDirection::kIn)), "unit 1279 chip 63 EFA in");
 }
 
-TEST(FabricTest, LinksAreNumberedThroughTheUnitsThenNicsThenUplinksEachOnce) {
+TEST(FabricTest, LinksAreNumberedThroughTheDomainsThenNicsThenUplinksEachOnce) {
   const Fabric fabric = Mixed();
   EXPECT_EQ(fabric.LinkOf(Fabric::ChipOf(1, 0), Axis::kX, Direction::kMinus), 96u);
   EXPECT_EQ(fabric.LinkOf(Fabric::ChipOf(2, 0), Axis::kX, Direction::kMinus), 96u + 384u);
   EXPECT_EQ(fabric.NicOf(Fabric::ChipOf(0, 0), NicDirection::kOut), 96u + 384u + 96u);
   std::set<std::string> names;
   std::set<LinkId> ids;
-  for (int unit = 0; unit < 3; ++unit) {
-    for (int chip = 0; chip < fabric.unit(unit).torus().chip_count(); ++chip) {
+  for (int domain = 0; domain < 3; ++domain) {
+    for (int chip = 0; chip < fabric.domain(domain).torus().chip_count(); ++chip) {
       for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
-        ids.insert(fabric.NicOf(Fabric::ChipOf(unit, chip), direction));
+        ids.insert(fabric.NicOf(Fabric::ChipOf(domain, chip), direction));
       }
     }
   }
@@ -119,7 +120,7 @@ TEST(FabricTest, LinksAreNumberedThroughTheUnitsThenNicsThenUplinksEachOnce) {
   EXPECT_TRUE(names.contains("layer 3 node 0 down"));
 }
 
-TEST(FabricTest, AStateIsThatOfOneLinkOfOneUnit) {
+TEST(FabricTest, AStateIsThatOfOneLinkOfOneDomain) {
   Fabric fabric(std::vector<TorusLinks>(3, UltraServer()), kEfaRate);
   const Fabric before = fabric;
   const LinkId link = fabric.LinkOf(Fabric::ChipOf(1, 9), Axis::kY, Direction::kPlus);
@@ -137,7 +138,7 @@ TEST(FabricTest, AStateIsThatOfOneLinkOfOneUnit) {
   EXPECT_TRUE(fabric.Alike(0, 1));
 }
 
-TEST(FabricTest, UnitsOfUnlikeShapesAreNotAlike) {
+TEST(FabricTest, DomainsOfUnlikeShapesAreNotAlike) {
   EXPECT_FALSE(Mixed().Alike(0, 1));
   EXPECT_TRUE(Mixed().Alike(0, 2));
 }
@@ -222,7 +223,7 @@ TEST(EfaTest, NeuronLinkAndEfaDoNotSlowEachOther) {
   }
 }
 
-TEST(EfaTest, TenantsInDifferentUnitsKeepTheirSoloTimesToThePicosecond) {
+TEST(EfaTest, TenantsInDifferentDomainsKeepTheirSoloTimesToThePicosecond) {
   Rng rng(11);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::vector<Flow>> tenants(2);  // in domains 0 to 7 and 8 to 15
@@ -240,7 +241,7 @@ TEST(EfaTest, TenantsInDifferentUnitsKeepTheirSoloTimesToThePicosecond) {
     for (const auto& tenant : tenants) solo.push_back(Arrivals(Sixteen(), tenant));
     std::size_t next[2] = {0, 0};
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto tenant = static_cast<std::size_t>(Fabric::UnitOf(all[i].from) / 8);
+      const auto tenant = static_cast<std::size_t>(Fabric::DomainOf(all[i].from) / 8);
       EXPECT_EQ(together[i], solo[tenant][next[tenant]++]);
     }
   }
@@ -249,8 +250,8 @@ TEST(EfaTest, TenantsInDifferentUnitsKeepTheirSoloTimesToThePicosecond) {
 // 16 chips of domains 0 and 1 send to those of `to` and the domain after it.
 std::vector<Flow> Wave(int to) {
   std::vector<Flow> flows;
-  for (const int unit : {0, 1}) {
-    for (int chip = 0; chip < 16; ++chip) flows.push_back(Between(unit, chip, to + unit, chip));
+  for (const int domain : {0, 1}) {
+    for (int chip = 0; chip < 16; ++chip) flows.push_back(Between(domain, chip, to + domain, chip));
   }
   return flows;
 }
@@ -291,7 +292,7 @@ TEST(EfaTest, ANicThatIsDownIsNamed) {
   EXPECT_TRUE(status.ok());
 }
 
-TEST(EfaTest, AUnitCutOffInsideIsNamedWithItsChips) {
+TEST(EfaTest, ADomainCutOffInsideIsNamedWithItsChips) {
   Fabric fabric = Mixed();
   for (const Axis axis : {Axis::kX, Axis::kY}) {
     for (const Direction direction : torus::kDirections) {
@@ -337,7 +338,7 @@ TEST(EfaTest, AnUplinkThatDegradesHalfwaySlowsRunningMessages) {
   EXPECT_EQ(end, VirtualTime(half + TransferTime(kMiB, 8'000'000'000) + Microseconds(14)));
 }
 
-TEST(EfaTest, ABatchThatLosesItsRouteInOneUnitEndsInAllAndLeavesOthers) {
+TEST(EfaTest, ABatchThatLosesItsRouteInOneDomainEndsInAllAndLeavesOthers) {
   Fabric fabric = Mixed();
   EventQueue queue;
   Transfer transfer(queue, fabric);
@@ -380,8 +381,8 @@ TEST(EfaTest, NoLinkEverCarriesMoreThanItsRateAllowsAndEverythingArrives) {
     std::vector<std::uint64_t> bytes(fabric.efa().id_count());
     std::vector<VirtualTime> last(fabric.efa().id_count());
     for (std::size_t i = 0; i < flows.size(); ++i) {
-      const UnitChip from = Fabric::Split(flows[i].from);
-      const UnitChip to = Fabric::Split(flows[i].to);
+      const DomainChip from = Fabric::Split(flows[i].from);
+      const DomainChip to = Fabric::Split(flows[i].to);
       const auto route = fabric.efa().FindRoute(from, to);
       for (const LinkId link : *route) {
         bytes[link] += flows[i].bytes;
@@ -402,7 +403,7 @@ TEST(EfaTest, TheSameFlowsTakeTheSameTimesAgain) {
   EXPECT_EQ(Arrivals(fabric, Wave(8)), Arrivals(fabric, Wave(8)));
 }
 
-TEST(FabricDeathTest, UnitsMustAgreeInTiming) {
+TEST(FabricDeathTest, DomainsMustAgreeInTiming) {
   const TorusLinks slow(torus::kInstanceShape, hw::kTrainium2.links, {.step = Microseconds(9)});
   EXPECT_DEATH(Fabric({Instance(), slow}, kEfaRate), "CHECK failed");
 }

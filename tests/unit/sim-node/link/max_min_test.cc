@@ -21,7 +21,7 @@ std::vector<std::uint64_t> Solve(const Paths& paths, const std::vector<std::uint
   return MaxMinRates(spans, capacities);
 }
 
-// Water filling in steps of one unit.
+// Water filling in steps of one domain.
 std::vector<std::uint64_t> SlowRates(const Paths& paths,
                                      const std::vector<std::uint64_t>& capacities) {
   std::vector<std::uint64_t> left = capacities;
@@ -81,7 +81,7 @@ TEST(MaxMinRatesTest, RatesAreThoseOfFillingDropByDrop) {
     const auto rates = Solve(paths, capacities);
     const auto slow = SlowRates(paths, capacities);
     for (std::size_t i = 0; i < rates.size(); ++i) {
-      // Both round shares down, in different places: by less than one unit a flow.
+      // Both round shares down, in different places: by less than one domain a flow.
       EXPECT_NEAR(static_cast<double>(rates[i]), static_cast<double>(slow[i]), 16.0)
           << "seed " << seed << " flow " << i;
     }

@@ -1,6 +1,6 @@
-// Communicators over units that only EFA joins, in one process with real sockets: two UltraServers
-// with two nodes each and two plain instances. Data must be right and times those of the same
-// collective planned in one piece.
+// Communicators over domains that only EFA joins, in one process with real sockets: two
+// UltraServers with two nodes each and two plain instances. Data must be right and times those of
+// the same collective planned in one piece.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/serve/communicator.h"
 #include "sim-node/serve/communicator_messages.h"
 
@@ -47,7 +47,7 @@ const std::vector<NodePlace>& Places() {
 }
 const NodePlace& PlaceOfRank(int rank) { return Places()[static_cast<std::size_t>(rank)]; }
 
-// All 16 chips of the node, by their numbers in its unit.
+// All 16 chips of the node, by their numbers in its domain.
 std::vector<Member> ChipsOf(const NodePlace& place) {
   std::vector<Member> members;
   for (int chip = 0; chip < 16; ++chip) {
@@ -74,7 +74,7 @@ class Node {
                               .redial = milliseconds(5)};
     for (const NodePlace& peer : Places()) {
       if (peer.name == place.name) continue;
-      if (peer.Unit() == place.Unit()) {
+      if (peer.Domain() == place.Domain()) {
         inside.peers.push_back({peer.node_id, "unix:" + folder + "/" + peer.name + ".link"});
       } else {
         outside.peers.push_back({.node_id = kFirstEfaNode + static_cast<int>(outside.peers.size()),
@@ -211,7 +211,7 @@ TEST_F(CommunicatorEfaTest, AGangOverTwoUltraServersMovesRealDataInThePlannedTim
   }
 }
 
-TEST_F(CommunicatorEfaTest, PlainInstancesAndMixedUnitsWorkToo) {
+TEST_F(CommunicatorEfaTest, PlainInstancesAndMixedDomainsWorkToo) {
   for (const std::vector<int>& on : {std::vector<int>{4, 5}, {5, 0, 2}}) {
     for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
     const RunSpec spec = Checked(Operation::kAllReduce, 100'000);
@@ -226,7 +226,7 @@ TEST_F(CommunicatorEfaTest, PlainInstancesAndMixedUnitsWorkToo) {
   }
 }
 
-TEST_F(CommunicatorEfaTest, RanksOfOneUnitFormAGroupWithoutEfa) {
+TEST_F(CommunicatorEfaTest, RanksOfOneDomainFormAGroupWithoutEfa) {
   const std::vector<int> on = {2, 3};
   for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
   for (const auto& result : Run(on, Checked(Operation::kAllReduce, 64 * 1024))) {
@@ -236,10 +236,10 @@ TEST_F(CommunicatorEfaTest, RanksOfOneUnitFormAGroupWithoutEfa) {
   }
 }
 
-TEST_F(CommunicatorEfaTest, ABrokenLinkAndADeadNicAreKnownInEveryUnit) {
+TEST_F(CommunicatorEfaTest, ABrokenLinkAndADeadNicAreKnownInEveryDomain) {
   const std::vector<int> on = {0, 1, 2, 3};
   for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
-  // Chip 33 is on node b0, the second of its unit's numbers: the NIC of that chip in, and a link.
+  // Chip 33 is on node b0, the second of its domain's numbers: the NIC of that chip in, and a link.
   const LinkId link =
       TorusLinks::IdOf(torus::ChipIndex(33), torus::Axis::kY, torus::Direction::kPlus);
   const LinkId nic = 384 + 2 * 33 + 1;
@@ -462,13 +462,13 @@ TEST_F(CommunicatorEfaTest, APeerJoinsFromItsOwnPlaceAndNoOther) {
   EXPECT_EQ(join(0, PlaceOf("a0", "us-b", 0), 0, 5), "") << "it was built anew";
 }
 
-TEST(GangFabricTest, UnitsAreNumberedInTheOrderOfRanks) {
+TEST(GangFabricTest, DomainsAreNumberedInTheOrderOfRanks) {
   const auto gang = GangFabric::Of({PlaceOf("p", "", 0), PlaceOf("b0", "us-b", 0),
                                     PlaceOf("a3", "us-a", 3), PlaceOf("b1", "us-b", 1)});
   ASSERT_TRUE(gang.ok()) << gang.status();
-  EXPECT_EQ(gang->fabric().unit_count(), 3);
-  EXPECT_EQ(gang->fabric().unit(0).torus(), torus::kInstanceShape);
-  EXPECT_EQ(gang->fabric().unit(1).torus(), torus::kUltraServerShape);
+  EXPECT_EQ(gang->fabric().domain_count(), 3);
+  EXPECT_EQ(gang->fabric().domain(0).torus(), torus::kInstanceShape);
+  EXPECT_EQ(gang->fabric().domain(1).torus(), torus::kUltraServerShape);
   EXPECT_EQ(gang->ChipsOf(3, {{.chip = torus::ChipIndex(16)}})[0].chip, Fabric::ChipOf(1, 16));
   EXPECT_EQ(gang->ChipsOf(2, {{.chip = torus::ChipIndex(48)}})[0].chip, Fabric::ChipOf(2, 48));
 }
@@ -483,7 +483,8 @@ TEST(GangFabricTest, AViewGetsTheNumbersOfTheFabric) {
   ASSERT_EQ(view.unhealthy.size(), 2u);
   EXPECT_EQ(gang->fabric().Name(view.unhealthy[0].link), "unit 1 chip 0 z+");
   EXPECT_EQ(gang->fabric().Name(view.unhealthy[1].link), "unit 1 chip 40 EFA out");
-  const GangFabric alone = GangFabric::OneUnit({torus::kUltraServerShape, hw::kTrainium2.links}, 2);
+  const GangFabric alone =
+      GangFabric::OneDomain({torus::kUltraServerShape, hw::kTrainium2.links}, 2);
   EXPECT_EQ(alone.ViewFrom(1, {.node = 2, .unhealthy = {{.link = 5}, {.link = nic}}}).unhealthy,
             (std::vector<LinkState>{{.link = 5}}));
 }

@@ -169,7 +169,7 @@ TEST_F(PeerLinkTest, ALinkThatEndsWhileItDialsEnds) {
   }
 }
 
-TEST_F(PeerLinkTest, BetweenUnitsPeersGreetWithNamesAndHaveNumbersOfTheirOwn) {
+TEST_F(PeerLinkTest, BetweenDomainsPeersGreetWithNamesAndHaveNumbersOfTheirOwn) {
   const auto start = [&](const std::string& name, int file, int number, const std::string& peer,
                          PeerEvents& events) {
     return PeerLink::Start(

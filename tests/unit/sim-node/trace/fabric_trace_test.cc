@@ -9,7 +9,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/trace/formats.h"
 #include "sim-node/trace/occupancy.h"
 #include "sim-node/trace/trace_options.h"
@@ -21,17 +21,17 @@ namespace {
 using ::testing::HasSubstr;
 using torus::ChipIndex;
 
-// Units 0 and 1 under one node of layer 3, 2 and 3 under another.
+// Domains 0 and 1 under one node of layer 3, 2 and 3 under another.
 Fabric FourInstances(const EfaTiming& efa = {}) {
   return {std::vector<TorusLinks>(4, testing::Instance({})), hw::kTrainium2.links.efa, efa,
-          RegularPlaces(4, {.units_under_layer3 = 2, .layer3_under_layer2 = 2})};
+          RegularPlaces(4, {.domains_under_layer3 = 2, .layer3_under_layer2 = 2})};
 }
 
 std::vector<Member> AllOf(const Fabric& fabric) {
   std::vector<Member> members;
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
-    for (int chip = 0; chip < fabric.unit(unit).torus().chip_count(); ++chip) {
-      members.push_back({.chip = Fabric::ChipOf(unit, chip)});
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    for (int chip = 0; chip < fabric.domain(domain).torus().chip_count(); ++chip) {
+      members.push_back({.chip = Fabric::ChipOf(domain, chip)});
     }
   }
   return members;
@@ -43,7 +43,7 @@ std::map<LinkId, std::uint64_t> BytesByLink(const Occupancy& use) {
   return bytes;
 }
 
-TEST(FabricOccupancyTest, WhatLeavesAUnitIsOnItsNicsAndWhatCrossesALayerOnItsUplinks) {
+TEST(FabricOccupancyTest, WhatLeavesADomainIsOnItsNicsAndWhatCrossesALayerOnItsUplinks) {
   const Fabric fabric = FourInstances();
   for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
                                     Operation::kAllToAll, Operation::kSendReceive}) {
@@ -53,8 +53,8 @@ TEST(FabricOccupancyTest, WhatLeavesAUnitIsOnItsNicsAndWhatCrossesALayerOnItsUpl
     std::map<LinkId, std::uint64_t> expected;
     for (std::size_t index = 0; index < plan->schedule.scheduled_count(); ++index) {
       ForEachSend(plan->schedule, index, [&](const Send& send) {
-        const int from = Fabric::UnitOf(send.from);
-        const int to = Fabric::UnitOf(send.to);
+        const int from = Fabric::DomainOf(send.from);
+        const int to = Fabric::DomainOf(send.to);
         if (from == to) return;
         expected[fabric.NicOf(send.from, NicDirection::kOut)] += send.bytes;
         expected[fabric.NicOf(send.to, NicDirection::kIn)] += send.bytes;
@@ -83,9 +83,9 @@ TEST(FabricOccupancyTest, NoLinkIsFullerThanItCanBe) {
     for (LinkId link = 0; link < fabric.id_count(); ++link) {
       EXPECT_LE(use->utilisation[link], 1.0) << fabric.Name(link);
     }
-    for (int unit = 0; unit < 4; ++unit) {
-      fullest_uplink =
-          std::max(fullest_uplink, use->utilisation[fabric.UplinkOf(unit, 3, NicDirection::kOut)]);
+    for (int domain = 0; domain < 4; ++domain) {
+      fullest_uplink = std::max(fullest_uplink,
+                                use->utilisation[fabric.UplinkOf(domain, 3, NicDirection::kOut)]);
     }
     // It limits where four times as much would like to go through it.
     if (over == 1000) {
@@ -101,19 +101,19 @@ TEST(FabricOccupancyTest, TheWorkOfAScheduledStepLiesWhereItsTimesSay) {
   const auto plan = PlanOnFabric({.bytes = 64 << 20}, AllOf(fabric), fabric);
   const auto use = OccupancyOf(*plan, fabric);
   ASSERT_EQ(use->work.size(), plan->schedule.scheduled.size());
-  std::map<int, std::vector<const ChipWork*>> by_unit;
+  std::map<int, std::vector<const ChipWork*>> by_domain;
   for (std::size_t index = 0; index < use->work.size(); ++index) {
     const ChipWork& one = use->work[index];
     EXPECT_EQ(one.step, index);
     EXPECT_EQ(one.start_end, plan->times.steps[index].departure);
     EXPECT_GE(one.start_begin, plan->times.start);
     EXPECT_LE(one.memory_end, plan->times.steps[index].end) << index;
-    by_unit[one.unit].push_back(&one);
+    by_domain[one.domain].push_back(&one);
   }
-  for (auto& [unit, works] : by_unit) {
+  for (auto& [domain, works] : by_domain) {
     std::ranges::sort(works, {}, &ChipWork::memory_begin);
     for (std::size_t i = 1; i < works.size(); ++i) {
-      EXPECT_LE(works[i - 1]->memory_end, works[i]->memory_begin) << "unit " << unit;
+      EXPECT_LE(works[i - 1]->memory_end, works[i]->memory_begin) << "unit " << domain;
     }
   }
 }
@@ -160,7 +160,7 @@ TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseEventsDoNotOver
   }
 }
 
-TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachUnitAndTheUplinks) {
+TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachDomainAndTheUplinks) {
   Fabric fabric = FourInstances();
   ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(2, 5), 0).ok());
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
@@ -175,7 +175,7 @@ TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachUnitAndTheUplinks) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4 * (2 + 16) + 3 + 1 + 1 + 2 + 1 + 1);
 }
 
-TEST(FabricFormatsTest, ThePictureHasARowForEachUnitAndBoxesForNicsAndUplinks) {
+TEST(FabricFormatsTest, ThePictureHasARowForEachDomainAndBoxesForNicsAndUplinks) {
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
   const std::string svg = HeatMapSvg(*OccupancyOf(*plan, fabric), fabric, "t");
@@ -190,24 +190,24 @@ TEST(FabricFormatsTest, ThePictureHasARowForEachUnitAndBoxesForNicsAndUplinks) {
   EXPECT_EQ(count(" EFA out: "), 64U);
   EXPECT_EQ(count(" EFA in: "), 64U);
   EXPECT_EQ(count("up: "), 4U) << "two nodes of layer 3, one each of layers 2 and 1";
-  for (int unit = 0; unit < 4; ++unit) {
-    EXPECT_EQ(count(fmt::format(">unit {}</text>", unit)), 1U);
+  for (int domain = 0; domain < 4; ++domain) {
+    EXPECT_EQ(count(fmt::format(">unit {}</text>", domain)), 1U);
   }
   EXPECT_EQ(count("<title>"), count("</title>"));
 }
 
-TraceOptions OfUnits(std::int64_t units) {
+TraceOptions OfDomains(std::int64_t domains) {
   TraceOptions options;
-  options.units = units;
-  options.unit_torus = "4x4";
+  options.domains = domains;
+  options.domain_torus = "4x4";
   options.box = "4x4";
   options.bytes = 16 << 20;
   return options;
 }
 
 TEST(FabricTraceOptionsTest, TheTimeIsThatOfThePlan) {
-  TraceOptions options = OfUnits(4);
-  options.units_under_layer3 = 2;
+  TraceOptions options = OfDomains(4);
+  options.domains_under_layer3 = 2;
   options.layer3_under_layer2 = 2;
   const auto traced = TraceOf(options);
   ASSERT_TRUE(traced.ok()) << traced.status();
@@ -219,8 +219,8 @@ TEST(FabricTraceOptionsTest, TheTimeIsThatOfThePlan) {
 
 TEST(FabricTraceOptionsTest, LayersFaultsAndChoicesChangeTheTime) {
   const auto end = [](auto set) {
-    TraceOptions options = OfUnits(4);
-    options.units_under_layer3 = 1;
+    TraceOptions options = OfDomains(4);
+    options.domains_under_layer3 = 1;
     set(options);
     const auto traced = TraceOf(options);
     EXPECT_TRUE(traced.ok()) << traced.status();
@@ -241,12 +241,12 @@ TEST(FabricTraceOptionsTest, LayersFaultsAndChoicesChangeTheTime) {
 }
 
 TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
-  const auto message = [](std::int64_t units, auto set) {
-    TraceOptions options = OfUnits(units);
+  const auto message = [](std::int64_t domains, auto set) {
+    TraceOptions options = OfDomains(domains);
     set(options);
     return std::string(Message(TraceOf(options).status()));
   };
-  EXPECT_EQ(message(2, [](TraceOptions& o) { o.unit_torus = "8x8"; }),
+  EXPECT_EQ(message(2, [](TraceOptions& o) { o.domain_torus = "8x8"; }),
             "unit-torus: \"8x8\" is no unit; expected 4x4x4 (UltraServer) or 4x4");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.level = "flits"; }),
             "level: several units are timed by flows; \"flits\" is for one");

@@ -175,7 +175,7 @@ TEST(ExchangeTest, AShiftThatMustShareLinksTakesWhatItsCutSays) {
     for (const Member& member : MembersOf(chips)) {
       order.push_back(static_cast<std::uint8_t>(member.chip.value()));
     }
-    const collective::UnitLinks rates = UnitLinksOf(links);
+    const collective::DomainLinks rates = DomainLinksOf(links);
     const collective::Cut goal = collective::ShiftGoal(rates, order, chips);
     const VirtualDuration least =
         collective::TimeAtLeast(static_cast<Wide>(kGiB) * goal.blocks, 1, goal.rate);

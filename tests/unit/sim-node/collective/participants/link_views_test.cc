@@ -7,8 +7,8 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/collective/plan/plan.h"
-#include "sim-node/collective/units/hierarchical.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
@@ -37,7 +37,7 @@ TEST(LinkOutlookTest, TheNewestWordOfEachNodeCounts) {
       Outlook(UltraServer(), {{.node = 0, .epoch = 2, .unhealthy = {{XPlus(5), 250, 1000}}},
                               {.node = 0, .epoch = 1, .unhealthy = {{XPlus(6), 0}}},
                               {.node = 1, .epoch = 7, .unhealthy = {{XPlus(17), 0}}}});
-  EXPECT_EQ(outlook.fabric().unit(0).Unhealthy(kAllChips),
+  EXPECT_EQ(outlook.fabric().domain(0).Unhealthy(kAllChips),
             (std::vector<LinkState>{{XPlus(5), 250, 1000}, {XPlus(17), 0}}));
   EXPECT_TRUE(outlook.IsSteady());
 }
@@ -45,17 +45,17 @@ TEST(LinkOutlookTest, TheNewestWordOfEachNodeCounts) {
 TEST(LinkOutlookTest, ADeadChipHasNoLinksAndEndsTheCollectivesThatIncludeIt) {
   const LinkOutlook outlook =
       Outlook(UltraServer(), {{.node = 1, .epoch = 1, .dead = {ChipIndex(21)}}});
-  EXPECT_EQ(outlook.fabric().unit(0).Unhealthy(kAllChips).size(), 12U)
+  EXPECT_EQ(outlook.fabric().domain(0).Unhealthy(kAllChips).size(), 12U)
       << "six links, both directions";
   const absl::Status dead = outlook.CheckAlive(MembersOf(0xffff0000));
   EXPECT_EQ(dead.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(Message(dead), "NRT_EXEC_HW_ERR_COLLECTIVES (1200): chip 21 is dead");
   EXPECT_TRUE(outlook.CheckAlive(MembersOf(0xffff)).ok());
   // Others go around it.
-  const auto route = outlook.fabric().unit(0).FindRoute(ChipIndex(20), ChipIndex(22), kAllChips);
+  const auto route = outlook.fabric().domain(0).FindRoute(ChipIndex(20), ChipIndex(22), kAllChips);
   ASSERT_TRUE(route.ok()) << route.status();
   for (const LinkId link : *route)
-    EXPECT_NE(outlook.fabric().unit(0).HopOf(link).to, ChipIndex(21));
+    EXPECT_NE(outlook.fabric().domain(0).HopOf(link).to, ChipIndex(21));
 }
 
 TEST(LinkOutlookTest, WhatNoTorusHasIsRefused) {
@@ -80,7 +80,7 @@ TEST(LinkOutlookTest, ChangesFromAnyMomentOnGiveTheStatesThatTheClockSays) {
     const LinkOutlook outlook =
         Outlook(Instance(), {{.unhealthy = {{XPlus(5), 700, 0, flapping}}}}, now);
     EXPECT_FALSE(outlook.IsSteady());
-    std::uint64_t permille = outlook.fabric().unit(0).permille(XPlus(5));
+    std::uint64_t permille = outlook.fabric().domain(0).permille(XPlus(5));
     const VirtualDuration until = Microseconds(500);
     const FaultPlan plan = outlook.ChangesWithin(until);
     auto change = plan.faults().begin();

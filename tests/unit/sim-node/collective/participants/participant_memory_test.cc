@@ -279,9 +279,9 @@ TEST_F(ParticipantMemoryTest, ARankThatIsGoneEndsItForTheOthers) {
 
 // Two pods in each of two UltraServers, interleaved: ranks 0 and 2 in the first, 1 and 3 in the
 // second, each with two chips that have the same numbers in their UltraServer.
-class MemoryOfUnitsTest : public ::testing::Test {
+class MemoryOfDomainsTest : public ::testing::Test {
  protected:
-  MemoryOfUnitsTest() {
+  MemoryOfDomainsTest() {
     for (int rank = 0; rank < 4; ++rank) {
       std::vector<ClaimMemory::Share> shares;
       pods_.emplace_back();
@@ -315,34 +315,34 @@ class MemoryOfUnitsTest : public ::testing::Test {
   std::vector<std::shared_ptr<ClaimMemory>> memories_;
 };
 
-TEST_F(MemoryOfUnitsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesAlone) {
+TEST_F(MemoryOfDomainsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesAlone) {
   std::vector<AccessSpec> specs(4);
   std::vector<std::vector<MemoryAccess>> local(2);  // by domain, as its chips count
   for (std::size_t rank = 0; rank < 4; ++rank) {
     const int own = static_cast<int>(rank) / 2 * 16;
-    const int unit = static_cast<int>(rank) % 2;
-    // Unit 1 moves four times as much.
-    const std::uint64_t bytes = unit == 0 ? 20'000 : 80'000;
+    const int domain = static_cast<int>(rank) % 2;
+    // Domain 1 moves four times as much.
+    const std::uint64_t bytes = domain == 0 ? 20'000 : 80'000;
     ASSERT_TRUE(memories_[rank]
                     ->Write({ChipIndex(own), 0}, std::string(bytes, static_cast<char>('a' + rank)))
                     .ok());
     const int other = 17 - own;  // of the other rank in the domain
     local[rank % 2].push_back(
         Access(AccessKind::kWrite, {ChipIndex(own), 0}, {ChipIndex(other), 5}, bytes));
-    specs[rank].accesses = {Access(AccessKind::kWrite, {Fabric::ChipOf(unit, own), 0},
-                                   {Fabric::ChipOf(unit, other), 5}, bytes)};
+    specs[rank].accesses = {Access(AccessKind::kWrite, {Fabric::ChipOf(domain, own), 0},
+                                   {Fabric::ChipOf(domain, other), 5}, bytes)};
   }
   const auto results = Run(specs);
   VirtualDuration all{};
   for (std::size_t rank = 0; rank < 4; ++rank) {
     ASSERT_TRUE(results[rank].ok()) << results[rank].status();
-    const auto alone = TimeAccesses(local[rank % 2], fabric_.unit(0), 0x3'0003);
+    const auto alone = TimeAccesses(local[rank % 2], fabric_.domain(0), 0x3'0003);
     ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_EQ(results[rank]->times[0], alone->ends[rank / 2].time_since_epoch());
     EXPECT_EQ(results[rank]->hops[0], alone->hops[rank / 2]);
     all = std::max<VirtualDuration>(all, alone->end.time_since_epoch());
     for (const LinkLoad& load : results[rank]->loads) {
-      EXPECT_LT(load.link, fabric_.unit(0).id_count()) << "by its id in the unit";
+      EXPECT_LT(load.link, fabric_.domain(0).id_count()) << "by its id in the unit";
     }
     const int other = 17 - static_cast<int>(rank) / 2 * 16;
     const std::size_t owner = rank < 2 ? rank + 2 : rank - 2;
@@ -353,7 +353,7 @@ TEST_F(MemoryOfUnitsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesA
   for (const auto& result : results) EXPECT_EQ(result->time, all);
 }
 
-TEST_F(MemoryOfUnitsTest, TheMemoryOfAnotherUltraServerIsRefusedToAllAndNothingChanges) {
+TEST_F(MemoryOfDomainsTest, TheMemoryOfAnotherUltraServerIsRefusedToAllAndNothingChanges) {
   std::vector<AccessSpec> specs(4);
   specs[0].accesses = {
       Access(AccessKind::kWrite, {Fabric::ChipOf(0, 0), 0}, {Fabric::ChipOf(0, 16), 0}, 4),

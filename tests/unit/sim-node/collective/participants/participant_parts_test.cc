@@ -114,8 +114,8 @@ TEST(PartsOfParticipantsTest, GroupsReachOverEfa) {
   const Fabric fabric({UltraServer(), UltraServer()}, hw::kTrainium2.links.efa);
   Pods pods(2);
   for (int chip = 0; chip < 8; ++chip) {
-    for (int unit = 0; unit < 2; ++unit) {
-      pods[static_cast<std::size_t>(unit)].push_back({.chip = Fabric::ChipOf(unit, chip)});
+    for (int domain = 0; domain < 2; ++domain) {
+      pods[static_cast<std::size_t>(domain)].push_back({.chip = Fabric::ChipOf(domain, chip)});
     }
   }
   const auto across =

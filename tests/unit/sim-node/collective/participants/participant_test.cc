@@ -130,10 +130,10 @@ TEST(ParticipantTest, ExchangesOverOtherChipsNicsCarryTheirDataBetweenProcesses)
   const Fabric fabric({UltraServer(), UltraServer()}, hw::kTrainium2.links.efa);
   Pods pods(2);
   std::vector<Member> all;
-  for (int unit = 0; unit < 2; ++unit) {
+  for (int domain = 0; domain < 2; ++domain) {
     for (int chip = 0; chip < 16; ++chip) {
-      pods[static_cast<std::size_t>(unit)].push_back({.chip = Fabric::ChipOf(unit, chip)});
-      all.push_back({.chip = Fabric::ChipOf(unit, chip)});
+      pods[static_cast<std::size_t>(domain)].push_back({.chip = Fabric::ChipOf(domain, chip)});
+      all.push_back({.chip = Fabric::ChipOf(domain, chip)});
     }
   }
   Fabric damaged = fabric;
@@ -178,7 +178,7 @@ TEST(ParticipantTest, AFlappingLinkThatOneNodeKnowsOfCostsAllTheSameByTheirCommo
     const auto outlook = LinkOutlook::Of(Fabric(UltraServer()), {view}, clock);
     ASSERT_TRUE(outlook.ok()) << outlook.status();
     const auto plan =
-        PlanCollective(specs[i].request, MembersOf(kAllChips), outlook->fabric().unit(0));
+        PlanCollective(specs[i].request, MembersOf(kAllChips), outlook->fabric().domain(0));
     ASSERT_TRUE(plan.ok()) << plan.status();
     const auto times = outlook->TimesOf(plan->schedule);
     ASSERT_TRUE(times.ok()) << times.status();

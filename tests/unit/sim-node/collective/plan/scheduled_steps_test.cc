@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
@@ -20,7 +20,7 @@ using torus::ChipIndex;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-Fabric Units(int count, const EfaTiming& efa = {}, const LayerSizes& layers = {}) {
+Fabric Domains(int count, const EfaTiming& efa = {}, const LayerSizes& layers = {}) {
   return {std::vector<TorusLinks>(static_cast<std::size_t>(count), Instance({})),
           hw::kTrainium2.links.efa, efa, RegularPlaces(count, layers)};
 }
@@ -79,7 +79,7 @@ TEST(ScheduledStepsTest, AStepStartsWhenAllThatItComesAfterHaveEnded) {
   Schedule schedule;
   schedule.steps = {{Message(0, 1)}, {Message(4, 5, 3 * kMiB)}, {Message(8, 9)}};
   schedule.scheduled = {{.step = 0}, {.step = 1}, {.step = 2, .after = {0, 1}}, {.step = 0}};
-  const auto times = TimeSchedules({&schedule}, Units(1));
+  const auto times = TimeSchedules({&schedule}, Domains(1));
   ASSERT_TRUE(times.ok());
   const std::vector<StepTimes>& steps = (*times)[0].steps;
   EXPECT_EQ(steps[0].departure, steps[1].departure);
@@ -112,21 +112,21 @@ TEST(ScheduledStepsTest, ACopyIsMadeAtItsChipsAndItsBytes) {
   EXPECT_EQ(memory[65], bytes({65, 65, 64, 65}));
 }
 
-TEST(ScheduledStepsTest, UnitsThatAreAlikeAreWorkedOutOnce) {
+TEST(ScheduledStepsTest, DomainsThatAreAlikeAreWorkedOutOnce) {
   Schedule schedule;
   schedule.steps = {{Message(0, 1), Message(5, 10)}};
   schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}, {.chips = 64}}}};
-  // Unit 1 makes it twice: not like the others.
-  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3)), std::pair(4ul, 6ul));
+  // Domain 1 makes it twice: not like the others.
+  EXPECT_EQ(ExpectSameTimes({schedule}, Domains(3)), std::pair(4ul, 6ul));
   schedule.scheduled[0].copies.pop_back();
-  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3)), std::pair(2ul, 6ul));
+  EXPECT_EQ(ExpectSameTimes({schedule}, Domains(3)), std::pair(2ul, 6ul));
 }
 
-TEST(ScheduledStepsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
+TEST(ScheduledStepsTest, ADamagedDomainOrAnotherTenantIsWorkedOutForItself) {
   Schedule schedule;
   schedule.steps = {{Message(0, 1)}};
   schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 64}, {.chips = 128}}}};
-  Fabric damaged = Units(3);
+  Fabric damaged = Domains(3);
   const LinkId link =
       damaged.LinkOf(Fabric::ChipOf(1, 0), torus::Axis::kX, torus::Direction::kPlus);
   ASSERT_TRUE(damaged.SetPermille(link, 500).ok());
@@ -134,9 +134,9 @@ TEST(ScheduledStepsTest, ADamagedUnitOrAnotherTenantIsWorkedOutForItself) {
   Schedule tenant;
   tenant.steps = {{Message(64, 65)}};
   tenant.scheduled = {{.step = 0}};
-  EXPECT_EQ(ExpectSameTimes({schedule, tenant}, Units(3)), std::pair(3ul, 4ul));
+  EXPECT_EQ(ExpectSameTimes({schedule, tenant}, Domains(3)), std::pair(3ul, 4ul));
   const FaultPlan faults({{.at = VirtualTime(Microseconds(3)), .target = link, .permille = 100}});
-  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3), faults), std::pair(2ul, 3ul));
+  EXPECT_EQ(ExpectSameTimes({schedule}, Domains(3), faults), std::pair(2ul, 3ul));
 }
 
 TEST(ScheduledStepsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThemApart) {
@@ -144,7 +144,7 @@ TEST(ScheduledStepsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThem
   schedule.steps = {{Message(0, 64), Message(64, 128), Message(128, 0)}};
   schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 1}, {.chips = 2}}},
                         {.step = 0, .after = {0}, .copies = {{}, {.chips = 1}, {.chips = 2}}}};
-  const Fabric fabric = Units(3);
+  const Fabric fabric = Domains(3);
   EXPECT_EQ(ExpectSameTimes({schedule}, fabric), std::pair(6ul, 18ul));
   Fabric degraded = fabric;
   ASSERT_TRUE(
@@ -154,11 +154,11 @@ TEST(ScheduledStepsTest, NicsThatAreAlikeAreWorkedOutOnceUnlessAnythingTellsThem
   tenant.steps = {{Message(65, 10)}};
   tenant.scheduled = {{.step = 0}};
   EXPECT_EQ(ExpectSameTimes({schedule, tenant}, fabric), std::pair(19ul, 19ul));
-  EXPECT_EQ(ExpectSameTimes({schedule}, Units(3, {.oversubscription_permille = {1, 1, 2000}})),
+  EXPECT_EQ(ExpectSameTimes({schedule}, Domains(3, {.oversubscription_permille = {1, 1, 2000}})),
             std::pair(18ul, 18ul));
   Schedule overlapping = schedule;  // the copies meet at NICs
   overlapping.scheduled[0].copies = {{}, {.chips = 64}};
-  ExpectSameTimes({overlapping}, Units(4));
+  ExpectSameTimes({overlapping}, Domains(4));
 }
 
 TEST(ScheduledStepsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecond) {
@@ -184,14 +184,14 @@ TEST(ScheduledStepsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecon
         schedule.scheduled.push_back(scheduled);
       }
     }
-    ExpectSameTimes(schedules, Units(6));
+    ExpectSameTimes(schedules, Domains(6));
   }
 }
 
-TEST(ScheduledStepsTest, PlansOverUnitsTakeTheSameTimesWrittenOut) {
+TEST(ScheduledStepsTest, PlansOverDomainsTakeTheSameTimesWrittenOut) {
   for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
                                     Operation::kReduceScatter, Operation::kBroadcast}) {
-    const Fabric fabric = Units(4);
+    const Fabric fabric = Domains(4);
     std::vector<Member> members;
     for (int chip = 0; chip < 4 * 16; ++chip) {
       members.push_back({.chip = Fabric::ChipOf(chip / 16, chip % 16)});

@@ -105,9 +105,9 @@ struct Format {
   double ValueOf(std::uint32_t pattern) const {
     const auto exponent = static_cast<int>(pattern >> mantissa_bits);
     const auto mantissa = static_cast<double>(pattern & ((1U << mantissa_bits) - 1U));
-    const double unit = std::ldexp(1.0, -mantissa_bits);
-    if (exponent == 0) return std::ldexp(mantissa * unit, 1 - bias());
-    return std::ldexp(1 + mantissa * unit, exponent - bias());
+    const double domain = std::ldexp(1.0, -mantissa_bits);
+    if (exponent == 0) return std::ldexp(mantissa * domain, 1 - bias());
+    return std::ldexp(1 + mantissa * domain, exponent - bias());
   }
   // By looking at all patterns: the nearest, of two the even one; beyond the largest by half a step
   // or more, infinity.

@@ -1,4 +1,4 @@
-#include "sim-node/collective/units/region.h"
+#include "sim-node/collective/domains/region.h"
 
 #include <algorithm>
 #include <numeric>

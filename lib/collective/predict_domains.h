@@ -2,8 +2,8 @@
 // will take: NeuronLink inside each, EFA between them.
 //
 //   // 16 whole UltraServers
-//   const std::vector<UnitPart> parts(16, {.chips = ~torus::ChipMask{0}, .faults = {}});
-//   PredictOverUnits(parts, Operation::kAllReduce, 256 << 20);
+//   const std::vector<DomainPart> parts(16, {.chips = ~torus::ChipMask{0}, .faults = {}});
+//   PredictOverDomains(parts, Operation::kAllReduce, 256 << 20);
 //
 // Inside the domains first, then between chips of the same place, each to all others at once, then
 // inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
@@ -44,15 +44,16 @@ inline constexpr int kChunkCounts[] = {1, 4, 8, 16, 32};
 inline constexpr int kChunksBetween = 3;
 
 // The chips with which one topology domain takes part.
-struct UnitPart {
+struct DomainPart {
   torus::ChipMask chips = 0;
   Faults faults;
 };
 
 // `bytes` as in PredictCollective. One domain needs no EFA. Domains of unlike size wait for the one
 // with the fewest chips, whose NICs carry most. Errors as of PredictCollective, with the number of
-// the unit; kInvalidArgument for no domain.
-absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Operation operation,
-                                             std::uint64_t bytes, const EfaCosts& costs = {});
+// the domain; kInvalidArgument for no domain.
+absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domains,
+                                               Operation operation, std::uint64_t bytes,
+                                               const EfaCosts& costs = {});
 
 }  // namespace tahoma::collective

@@ -13,7 +13,7 @@
 //
 // The buffer is cut into chunks that go through the phases one after the other, so that NeuronLink
 // and EFA work at the same time. In a domain the algorithm is the one that plan.h chooses for its
-// chips; between domains it is the fastest of between_units.h.
+// chips; between domains it is the fastest of between_domains.h.
 //
 // Domains may have different numbers of chips and different faults. A chip whose NIC is down
 // answers for nothing between the domains: its neighbours do. Its messages of an exchange go over
@@ -28,9 +28,9 @@
 #include <optional>
 #include <vector>
 
+#include "sim-node/collective/domains/between_domains.h"
 #include "sim-node/collective/plan/plan.h"
 #include "sim-node/collective/schedule/request.h"
-#include "sim-node/collective/units/between_units.h"
 #include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {

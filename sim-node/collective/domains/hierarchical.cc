@@ -1,4 +1,4 @@
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 
 #include <algorithm>
 #include <iterator>
@@ -9,12 +9,12 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/collective/predict_units.h"
+#include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
+#include "sim-node/collective/domains/domains.h"
+#include "sim-node/collective/domains/nic_relay.h"
+#include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/plan/chip_cost.h"
-#include "sim-node/collective/units/nic_relay.h"
-#include "sim-node/collective/units/region.h"
-#include "sim-node/collective/units/units.h"
 
 namespace tahoma::sim {
 namespace {
@@ -69,7 +69,7 @@ class PaddedSteps {
   PaddedSteps(const Request& request, const HierarchyChoice& choice)
       : request_(request), choice_(choice) {}
 
-  absl::StatusOr<WorkedSteps> Of(Inside inside, const UnitSet::Group& group,
+  absl::StatusOr<WorkedSteps> Of(Inside inside, const DomainSet::Group& group,
                                  const TorusLinks& links, std::uint64_t block,
                                  std::uint64_t times) const {
     if (group.local.size() == 1) return WorkedSteps{};
@@ -96,7 +96,7 @@ class PaddedSteps {
   // Returns the steps that scatter from the first place to all: directly to each in one step, or
   // along the channels of a box, which keep all of its links busy and take more steps. The faster
   // of the two.
-  absl::StatusOr<WorkedSteps> Scatter(const UnitSet::Group& group, const TorusLinks& links,
+  absl::StatusOr<WorkedSteps> Scatter(const DomainSet::Group& group, const TorusLinks& links,
                                       std::uint64_t block) const {
     const ChipSet set = SetOf(group.local, links);
     const std::vector<int> weights(set.size(), 1);
@@ -160,7 +160,7 @@ std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& reque
 // Makes the schedule of one request with everything chosen but what PlanCollective chooses.
 class Composer {
  public:
-  Composer(const Request& request, const Layout& layout, const UnitSet& set, const Fabric& fabric,
+  Composer(const Request& request, const Layout& layout, const DomainSet& set, const Fabric& fabric,
            const HierarchyChoice& choice, InterAlgorithm between, int chunks)
       : request_(request),
         layout_(layout),
@@ -272,7 +272,7 @@ class Composer {
                                    const std::vector<std::uint64_t>& bounds, std::uint64_t times) {
     const auto known = inside_.find({inside, kind, normal.pieces(), bounds});
     if (known != inside_.end()) return known->second;
-    const UnitSet::Group& group = set_.groups()[set_.kinds()[kind].front()];
+    const DomainSet::Group& group = set_.groups()[set_.kinds()[kind].front()];
     std::uint64_t block = 0;
     for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
       block = std::max(block, bounds[place + 1] - bounds[place]);
@@ -280,8 +280,8 @@ class Composer {
     const auto key = std::tuple(inside, kind, block, times);
     auto padded = padded_steps_.find(key);
     if (padded == padded_steps_.end()) {
-      TAHOMA_ASSIGN_OR_RETURN(WorkedSteps steps,
-                              padded_.Of(inside, group, fabric_.unit(group.unit), block, times));
+      TAHOMA_ASSIGN_OR_RETURN(
+          WorkedSteps steps, padded_.Of(inside, group, fabric_.domain(group.domain), block, times));
       padded = padded_steps_.emplace(key, std::move(steps)).first;
     }
     Ends numbers;
@@ -299,7 +299,7 @@ class Composer {
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
                                       const std::vector<HomedRegion>& regions, const Ends& after) {
-    const UnitSet::Kind& groups = set_.kinds()[kind];
+    const DomainSet::Kind& groups = set_.kinds()[kind];
     std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
     for (const HomedRegion& homed : regions) {
       TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
@@ -313,7 +313,7 @@ class Composer {
       for (const std::size_t group : groups) {
         if (inside == Inside::kScatter && group != 0) continue;
         for (const std::uint64_t start : starts) {
-          copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].unit, 0).value(),
+          copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value(),
                             .bytes = BytesOf(request_, start)});
         }
       }
@@ -366,7 +366,7 @@ class Composer {
       }
       if (step.empty()) continue;
       const StepWork work =
-          WorkOf(step, {}, options_.costs, fabric_.unit(set_.groups()[group].unit).timing());
+          WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
           Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
       ends.insert(ends.end(), last.begin(), last.end());
@@ -399,22 +399,23 @@ class Composer {
   }
 
   // The moves of a part with a home, from step to step.
-  std::vector<std::pair<UnitMove, Action>> MovesOf(int home) const {
-    const auto units = static_cast<int>(set_.size());
-    std::vector<std::pair<UnitMove, Action>> moves;
+  std::vector<std::pair<DomainMove, Action>> MovesOf(int home) const {
+    const auto domains = static_cast<int>(set_.size());
+    std::vector<std::pair<DomainMove, Action>> moves;
     int steps = 0;
     if (Combines(request_.operation)) {
-      for (const UnitMove& move : ReduceTo(between_, units, home)) {
+      for (const DomainMove& move : ReduceTo(between_, domains, home)) {
         moves.emplace_back(move, Action::kReduce);
       }
-      steps = StepsAmong(between_, units);
+      steps = StepsAmong(between_, domains);
     }
     if (request_.operation == Operation::kBroadcast) {
-      if (home != 0) moves.emplace_back(UnitMove{.step = 0, .from = 0, .to = home}, Action::kCopy);
+      if (home != 0)
+        moves.emplace_back(DomainMove{.step = 0, .from = 0, .to = home}, Action::kCopy);
       steps = 1;
     }
     if (request_.operation == Operation::kReduceScatter) return moves;
-    for (UnitMove move : SpreadFrom(between_, units, home)) {
+    for (DomainMove move : SpreadFrom(between_, domains, home)) {
       move.step += steps;
       moves.emplace_back(move, Action::kCopy);
     }
@@ -527,7 +528,7 @@ class Composer {
 
   const Request& request_;
   const Layout& layout_;
-  const UnitSet& set_;
+  const DomainSet& set_;
   const Fabric& fabric_;
   const InterAlgorithm between_;
   const std::uint64_t chunks_;
@@ -552,7 +553,8 @@ absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>
   const Member alone{.chip = Fabric::LocalOf(fullest.chip), .ranks = fullest.ranks};
   Request own = request;
   own.blocks = nullptr;  // they name the ranks of other chips
-  return PlanCollective(own, {alone}, fabric.unit(Fabric::UnitOf(fullest.chip)), choice.options);
+  return PlanCollective(own, {alone}, fabric.domain(Fabric::DomainOf(fullest.chip)),
+                        choice.options);
 }
 
 absl::StatusOr<Plan> Timed(Plan plan, const Fabric& fabric) {
@@ -567,7 +569,7 @@ struct Question {
   const std::vector<Member>& members;
   const Fabric& fabric;
   const HierarchyChoice& choice;
-  const UnitSet& set;
+  const DomainSet& set;
   const Layout& layout;
 
   absl::StatusOr<Plan> Answer(InterAlgorithm between, int chunks) const {
@@ -575,7 +577,7 @@ struct Question {
     TAHOMA_ASSIGN_OR_RETURN(
         plan.schedule, Composer(request, layout, set, fabric, choice, between, chunks).Compose());
     const bool single = std::ranges::all_of(
-        set.groups(), [](const UnitSet::Group& group) { return group.local.size() == 1; });
+        set.groups(), [](const DomainSet::Group& group) { return group.local.size() == 1; });
     if (single) {  // no step inside has it
       TAHOMA_ASSIGN_OR_RETURN(const Plan alone, PlanAlone(request, members, fabric, choice));
       plan.schedule.before = alone.schedule.before;
@@ -591,8 +593,8 @@ bool MaySaveAStep(const Question& asked) {
   const Operation operation = asked.request.operation;
   if (operation != Operation::kAllReduce && operation != Operation::kBroadcast) return false;
   const std::uint64_t block = asked.request.bytes / asked.set.groups()[0].local.size();
-  const std::uint64_t units = asked.set.size();
-  const std::uint64_t more = block * (units - 1) * (units - 2) / units;
+  const std::uint64_t domains = asked.set.size();
+  const std::uint64_t more = block * (domains - 1) * (domains - 2) / domains;
   const auto nic = asked.fabric.efa().capacity(0);
   return nic > 0 && TransferTime(more, nic) < asked.fabric.efa().timing().packet;
 }
@@ -638,24 +640,24 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked) {
 }
 
 // Returns the ring along the rings of the domains, one domain after the other.
-std::vector<torus::ChipIndex> RingOf(const UnitSet& set, const Fabric& fabric) {
+std::vector<torus::ChipIndex> RingOf(const DomainSet& set, const Fabric& fabric) {
   std::vector<torus::ChipIndex> ring;
-  for (const UnitSet::Group& group : set.groups()) {
-    const TorusLinks& links = fabric.unit(group.unit);
+  for (const DomainSet::Group& group : set.groups()) {
+    const TorusLinks& links = fabric.domain(group.domain);
     const auto rings = SetOf(group.local, links).Rings(links);
     for (const torus::ChipIndex chip : rings.front()) {
-      ring.push_back(Fabric::ChipOf(group.unit, chip.value()));
+      ring.push_back(Fabric::ChipOf(group.domain, chip.value()));
     }
   }
   return ring;
 }
 
 // Schedules the messages inside each domain, all at once. Returns those between the domains.
-Step ScheduleInsideMessages(const Step& all, const StepWork& work, const UnitSet& set,
+Step ScheduleInsideMessages(const Step& all, const StepWork& work, const DomainSet& set,
                             Schedule& schedule) {
   std::vector<Step> steps(set.size() + 1);
   for (const Send& send : all) {
-    const bool inside = Fabric::UnitOf(send.from) == Fabric::UnitOf(send.to);
+    const bool inside = Fabric::DomainOf(send.from) == Fabric::DomainOf(send.to);
     steps[inside ? set.GroupOf(send.from) : set.size()].push_back(send);
   }
   for (std::size_t i = 0; i < set.size(); ++i) {
@@ -711,7 +713,7 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   for (const Member& member : members) {
     if (!fabric.Contains(member.chip)) {
       return InvalidArgument("chip {} is not in a fabric of {} units", member.chip.value(),
-                             fabric.unit_count());
+                             fabric.domain_count());
     }
     if (!seen.insert(member.chip).second) {
       return InvalidArgument("chip {} takes part twice", member.chip.value());
@@ -730,20 +732,21 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
 }
 
 // Plans in one topology domain, with the chips' numbers in the fabric.
-absl::StatusOr<Plan> PlanInUnit(const Request& request, const std::vector<Member>& members,
-                                const Fabric& fabric, const HierarchyChoice& choice) {
-  const int unit = Fabric::UnitOf(members[0].chip);
+absl::StatusOr<Plan> PlanInDomain(const Request& request, const std::vector<Member>& members,
+                                  const Fabric& fabric, const HierarchyChoice& choice) {
+  const int domain = Fabric::DomainOf(members[0].chip);
   std::vector<Member> local = members;
   for (Member& member : local) member.chip = Fabric::LocalOf(member.chip);
   TAHOMA_ASSIGN_OR_RETURN(
-      Plan plan, choice.inside
-                     ? PlanWith(*choice.inside, request, local, fabric.unit(unit), choice.options)
-                     : PlanCollective(request, local, fabric.unit(unit), choice.options));
-  if (unit == 0) return plan;
+      Plan plan,
+      choice.inside
+          ? PlanWith(*choice.inside, request, local, fabric.domain(domain), choice.options)
+          : PlanCollective(request, local, fabric.domain(domain), choice.options));
+  if (domain == 0) return plan;
   for (Step& step : plan.schedule.steps) {
     for (Send& send : step) {
-      send.from = Fabric::ChipOf(unit, send.from.value());
-      send.to = Fabric::ChipOf(unit, send.to.value());
+      send.from = Fabric::ChipOf(domain, send.from.value());
+      send.to = Fabric::ChipOf(domain, send.to.value());
     }
   }
   return plan;
@@ -754,8 +757,8 @@ absl::StatusOr<Plan> PlanInUnit(const Request& request, const std::vector<Member
 absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Member>& members,
                                   const Fabric& fabric, const HierarchyChoice& choice) {
   TAHOMA_RETURN_IF_ERROR(Check(members, fabric, choice));
-  const UnitSet set(members, fabric);
-  if (set.size() == 1) return PlanInUnit(request, members, fabric, choice);
+  const DomainSet set(members, fabric);
+  if (set.size() == 1) return PlanInDomain(request, members, fabric, choice);
   // The rules for requests are the same everywhere, so a plan for one chip alone checks them.
   TAHOMA_RETURN_IF_ERROR(PlanAlone(request, members, fabric, choice).status());
   std::vector<int> weights;
@@ -764,15 +767,15 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
   const Question asked{request, members, fabric, choice, set, layout};
   if (IsExchange(request.operation)) return PlanExchange(asked);
-  for (const UnitSet::Group& group : set.groups()) {
+  for (const DomainSet::Group& group : set.groups()) {
     if (std::ranges::count(group.answers, 1) == 0) {
       return FailedPrecondition("the EFA NICs of all {} chips of unit {} are down",
-                                group.local.size(), group.unit);
+                                group.local.size(), group.domain);
     }
   }
-  const auto units = static_cast<int>(set.size());
-  if (choice.between && !Serves(*choice.between, units)) {
-    return InvalidArgument("rdh between units needs a power of two of them; here are {}", units);
+  const auto domains = static_cast<int>(set.size());
+  if (choice.between && !Serves(*choice.between, domains)) {
+    return InvalidArgument("rdh between units needs a power of two of them; here are {}", domains);
   }
   return PlanPhases(asked);
 }

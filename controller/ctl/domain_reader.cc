@@ -1,4 +1,4 @@
-#include "controller/ctl/unit_reader.h"
+#include "controller/ctl/domain_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -27,11 +27,11 @@ constexpr std::array<const char*, 2> kUltraServerLabels = {
 
 using NodesByName = std::map<std::string, Json>;
 
-class UnitReader {
+class DomainReader {
  public:
-  explicit UnitReader(kube::Transport& transport) : transport_(transport) {}
+  explicit DomainReader(kube::Transport& transport) : transport_(transport) {}
 
-  // kUnimplemented when the unit cannot be told from the rest by selectors.
+  // kUnimplemented when the domain cannot be told from the rest by selectors.
   absl::StatusOr<Fleet> Read(const std::string& name) {
     TAHOMA_RETURN_IF_ERROR(AddUltraServer(name));
     if (names_.empty()) {
@@ -136,15 +136,15 @@ class UnitReader {
 
   kube::Transport& transport_;
   FleetBuilder fleet_;
-  std::set<std::string> names_;              // of the unit's nodes
+  std::set<std::string> names_;              // of the domain's nodes
   std::set<std::string, std::less<>> pods_;  // uids of those that are known
 };
 
 }  // namespace
 
-absl::StatusOr<Fleet> ReadUnit(kube::Transport& transport, const std::string& name) {
-  absl::StatusOr<Fleet> unit = UnitReader(transport).Read(name);
-  return absl::IsUnimplemented(unit.status()) ? ReadFleet(transport) : std::move(unit);
+absl::StatusOr<Fleet> ReadDomain(kube::Transport& transport, const std::string& name) {
+  absl::StatusOr<Fleet> domain = DomainReader(transport).Read(name);
+  return absl::IsUnimplemented(domain.status()) ? ReadFleet(transport) : std::move(domain);
 }
 
 }  // namespace tahoma::controller

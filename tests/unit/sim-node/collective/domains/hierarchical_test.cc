@@ -2,7 +2,7 @@
 // docs/reference/collectives.md#over-efa, with real data against the plain combination of all
 // buffers, and against one another.
 
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 
 #include <gtest/gtest.h>
 
@@ -32,21 +32,21 @@ constexpr std::uint64_t kMiB = 1024 * kKiB;
 constexpr std::uint64_t kGiB = 1024 * kMiB;
 constexpr std::int64_t kEfaRate = hw::kTrainium2.links.efa;
 
-Fabric Joined(const TorusLinks& unit, int units, const EfaTiming& efa = {},
-              const LayerSizes& layers = {.units_under_layer3 = 1'000'000}) {
-  return {std::vector<TorusLinks>(static_cast<std::size_t>(units), unit), kEfaRate, efa,
-          RegularPlaces(units, layers)};
+Fabric Joined(const TorusLinks& domain, int domains, const EfaTiming& efa = {},
+              const LayerSizes& layers = {.domains_under_layer3 = 1'000'000}) {
+  return {std::vector<TorusLinks>(static_cast<std::size_t>(domains), domain), kEfaRate, efa,
+          RegularPlaces(domains, layers)};
 }
-Fabric UltraServers(int units) { return Joined(UltraServer(), units); }
-Fabric Instances(int units) { return Joined(Instance(), units); }
+Fabric UltraServers(int domains) { return Joined(UltraServer(), domains); }
+Fabric Instances(int domains) { return Joined(Instance(), domains); }
 
 // The chips of the mask in each domain.
 std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chips = kAllChips,
                                int ranks = 1) {
   std::vector<Member> members;
-  for (int unit = 0; unit < fabric.unit_count(); ++unit) {
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
     for (const Member& local : MembersOf(chips, ranks)) {
-      const torus::ChipIndex chip = Fabric::ChipOf(unit, local.chip.value());
+      const torus::ChipIndex chip = Fabric::ChipOf(domain, local.chip.value());
       if (fabric.Contains(chip)) members.push_back({.chip = chip, .ranks = ranks});
     }
   }
@@ -85,7 +85,7 @@ std::uint64_t WrongElements(const Plan& plan, const Request& request, ReduceOp o
 struct Cell {
   const char* name;
   bool ultra;
-  int units;
+  int domains;
   std::uint64_t bytes;
   double serial_us;
 };
@@ -93,7 +93,7 @@ class TableOf24 : public ::testing::TestWithParam<Cell> {};
 
 TEST_P(TableOf24, SerialRdhTakesWhatTheReferenceSays) {
   const Cell& cell = GetParam();
-  const Fabric fabric = cell.ultra ? UltraServers(cell.units) : Instances(cell.units);
+  const Fabric fabric = cell.ultra ? UltraServers(cell.domains) : Instances(cell.domains);
   const auto plan = PlanOnFabric({.bytes = cell.bytes}, Everywhere(fabric), fabric,
                                  {.inside = Algorithm::kRdh,
                                   .between = InterAlgorithm::kRdh,
@@ -122,14 +122,14 @@ INSTANTIATE_TEST_SUITE_P(
 struct Bound {
   const char* name;
   bool ultra;
-  int units;
+  int domains;
   double us;
 };
 class PipelinedBound : public ::testing::TestWithParam<Bound> {};
 
 TEST_P(PipelinedBound, OneGibIsWithinTenPercent) {
   const Bound& bound = GetParam();
-  const Fabric fabric = bound.ultra ? UltraServers(bound.units) : Instances(bound.units);
+  const Fabric fabric = bound.ultra ? UltraServers(bound.domains) : Instances(bound.domains);
   const auto plan = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LT(MicrosecondsOf(*plan), 1.10 * bound.us);
@@ -151,20 +151,20 @@ constexpr Operation kAllOperations[] = {
 
 struct Data {
   Operation operation;
-  int units;
+  int domains;
 };
 class RealData : public ::testing::TestWithParam<Data> {};
 
 TEST_P(RealData, IsRightToTheBitHoweverItIsChosenToGo) {
-  const auto [operation, units] = GetParam();
-  const Fabric fabric = Joined(Instance(), units);
+  const auto [operation, domains] = GetParam();
+  const Fabric fabric = Joined(Instance(), domains);
   const std::vector<Member> members = Everywhere(fabric, 0xffff, 2);
   for (const std::uint64_t elements : {96ULL, 4096ULL, 1001ULL, 70'007ULL}) {
     const Request request{
         .operation = operation, .bytes = elements * 4, .type = ElementType::kInt32};
     for (const InterAlgorithm between : {InterAlgorithm::kRing, InterAlgorithm::kMesh,
                                          InterAlgorithm::kRdh, InterAlgorithm::kSingleStep}) {
-      if (!Serves(between, units)) continue;
+      if (!Serves(between, domains)) continue;
       for (const int chunks : {1, 2, 3}) {
         if (IsExchange(operation) && chunks + static_cast<int>(between) > 1) continue;
         const auto plan =
@@ -180,14 +180,14 @@ TEST_P(RealData, IsRightToTheBitHoweverItIsChosenToGo) {
 std::vector<Data> AllData() {
   std::vector<Data> all;
   for (const Operation operation : kAllOperations) {
-    for (const int units : {2, 3}) all.push_back({operation, units});
+    for (const int domains : {2, 3}) all.push_back({operation, domains});
   }
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Operations, RealData, ::testing::ValuesIn(AllData()),
                          [](const auto& data) {
                            return std::string(Name(data.param.operation)) + "_" +
-                                  std::to_string(data.param.units);
+                                  std::to_string(data.param.domains);
                          });
 
 // Every kind of fabric that is not several healthy domains of one size.
@@ -203,10 +203,10 @@ std::vector<Member> Joined(std::vector<Member> a, const std::vector<Member>& b) 
 }
 
 // Members of one domain.
-std::vector<Member> In(int unit, torus::ChipMask chips, int ranks = 1) {
+std::vector<Member> In(int domain, torus::ChipMask chips, int ranks = 1) {
   std::vector<Member> members;
   for (const Member& local : MembersOf(chips, ranks)) {
-    members.push_back({.chip = Fabric::ChipOf(unit, local.chip.value()), .ranks = ranks});
+    members.push_back({.chip = Fabric::ChipOf(domain, local.chip.value()), .ranks = ranks});
   }
   return members;
 }
@@ -241,9 +241,9 @@ std::vector<Odd> OddFabrics() {
   return odd;
 }
 
-class OddUnits : public ::testing::TestWithParam<std::size_t> {};
+class OddDomains : public ::testing::TestWithParam<std::size_t> {};
 
-TEST_P(OddUnits, EveryOperationIsRightToTheBit) {
+TEST_P(OddDomains, EveryOperationIsRightToTheBit) {
   const Odd odd = OddFabrics()[GetParam()];
   for (const Operation operation : kAllOperations) {
     if (operation == Operation::kPermute && odd.name == std::string("unlike_ranks")) continue;
@@ -260,10 +260,10 @@ TEST_P(OddUnits, EveryOperationIsRightToTheBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, OddUnits, ::testing::Range<std::size_t>(0, 8),
+INSTANTIATE_TEST_SUITE_P(Fabrics, OddDomains, ::testing::Range<std::size_t>(0, 8),
                          [](const auto& i) { return OddFabrics()[i.param].name; });
 
-TEST(HierarchicalTest, EveryTypeAndOperatorIsRightToTheBitOverTwoUnits) {
+TEST(HierarchicalTest, EveryTypeAndOperatorIsRightToTheBitOverTwoDomains) {
   const Fabric fabric = Instances(2);
   const std::vector<Member> members = Everywhere(fabric);
   for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16,
@@ -287,15 +287,15 @@ TEST(HierarchicalTest, AWrongStepWouldBeSeen) {
   EXPECT_GT(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
 }
 
-TEST(HierarchicalTest, MembersOfOneUnitGetThePlanOfThatUnit) {
+TEST(HierarchicalTest, MembersOfOneDomainGetThePlanOfThatDomain) {
   const Fabric fabric = UltraServers(3);
-  for (const int unit : {0, 2}) {
-    const auto plan = PlanOnFabric({.bytes = 64 * kMiB}, In(unit, 0xffff), fabric);
+  for (const int domain : {0, 2}) {
+    const auto plan = PlanOnFabric({.bytes = 64 * kMiB}, In(domain, 0xffff), fabric);
     const auto alone = PlanCollective({.bytes = 64 * kMiB}, MembersOf(0xffff), UltraServer());
     ASSERT_TRUE(plan.ok() && alone.ok());
     EXPECT_EQ(plan->algorithm, alone->algorithm);
     EXPECT_EQ(plan->times.end, alone->times.end);
-    EXPECT_EQ(Fabric::UnitOf(plan->schedule.steps[0][0].from), unit);
+    EXPECT_EQ(Fabric::DomainOf(plan->schedule.steps[0][0].from), domain);
   }
 }
 
@@ -339,7 +339,7 @@ TEST(HierarchicalTest, GatheringScatteringAndBroadcastingStayNearTheSlowerNetwor
   }
 }
 
-TEST(HierarchicalTest, TimesGrowWithBytesAndWithUnits) {
+TEST(HierarchicalTest, TimesGrowWithBytesAndWithDomains) {
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
         Operation::kBroadcast, Operation::kSendReceive}) {
@@ -354,15 +354,15 @@ TEST(HierarchicalTest, TimesGrowWithBytesAndWithUnits) {
     }
   }
   double last = 0;
-  for (const int units : {2, 4, 8, 16}) {
-    const Fabric fabric = Instances(units);
+  for (const int domains : {2, 4, 8, 16}) {
+    const Fabric fabric = Instances(domains);
     const auto plan = PlanOnFabric({.bytes = 256 * kMiB}, Everywhere(fabric), fabric);
-    EXPECT_GT(MicrosecondsOf(*plan), last) << units;
+    EXPECT_GT(MicrosecondsOf(*plan), last) << domains;
     last = MicrosecondsOf(*plan);
   }
 }
 
-TEST(HierarchicalTest, TwoGangsInDifferentUnitsKeepTheirSoloTimes) {
+TEST(HierarchicalTest, TwoGangsInDifferentDomainsKeepTheirSoloTimes) {
   const Fabric fabric = Instances(6);
   const auto first = Joined(In(0, 0xffff), In(3, 0xffff));
   const auto second = Joined(In(1, 0xffff), Joined(In(2, 0xffff), In(5, 0xffff)));
@@ -374,7 +374,7 @@ TEST(HierarchicalTest, TwoGangsInDifferentUnitsKeepTheirSoloTimes) {
   EXPECT_EQ((*both)[1].end, b->times.end);
 }
 
-TEST(HierarchicalTest, TwoGangsOnHalvesOfTheSameUnitsKeepTheirSoloTimes) {
+TEST(HierarchicalTest, TwoGangsOnHalvesOfTheSameDomainsKeepTheirSoloTimes) {
   const Fabric fabric = Instances(4);
   const auto a = PlanOnFabric({.bytes = 64 * kMiB}, Everywhere(fabric, 0x00ff), fabric);
   const auto b = PlanOnFabric({.bytes = 16 * kMiB}, Everywhere(fabric, 0xff00), fabric);
@@ -384,7 +384,7 @@ TEST(HierarchicalTest, TwoGangsOnHalvesOfTheSameUnitsKeepTheirSoloTimes) {
   EXPECT_EQ((*both)[1].end, b->times.end);
 }
 
-TEST(HierarchicalTest, AFaultInAnotherUnitChangesNothing) {
+TEST(HierarchicalTest, AFaultInAnotherDomainChangesNothing) {
   Fabric fabric = Instances(3);
   const auto members = Joined(In(0, 0xffff), In(2, 0xffff));
   const auto before = PlanOnFabric({.bytes = 64 * kMiB}, members, fabric);
@@ -410,7 +410,7 @@ TEST(HierarchicalTest, ADeadNicCostsItsShareAndNotTheCollective) {
   EXPECT_LT(MicrosecondsOf(*damaged), 1.25 * MicrosecondsOf(*healthy));
 }
 
-TEST(HierarchicalTest, AUnitWithoutAnyNicIsNamed) {
+TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
   Fabric fabric = Instances(2);
   for (int chip = 0; chip < 16; ++chip) {
     ASSERT_TRUE(
@@ -427,9 +427,9 @@ TEST(HierarchicalTest, AUnitWithoutAnyNicIsNamed) {
 constexpr Operation kExchanges[] = {Operation::kAllToAll, Operation::kSendReceive,
                                     Operation::kPermute};
 
-void TakeNicDown(Fabric& fabric, int unit, int chip, std::initializer_list<NicDirection> down) {
+void TakeNicDown(Fabric& fabric, int domain, int chip, std::initializer_list<NicDirection> down) {
   for (const NicDirection direction : down) {
-    ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(unit, chip), direction), 0).ok());
+    ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(domain, chip), direction), 0).ok());
   }
 }
 
@@ -438,9 +438,10 @@ TEST(NicRelayTest, ExchangesAreRightToTheBitWhicheverNicsAreDown) {
     Rng rng(seed);
     Fabric fabric = Instances(2 + static_cast<int>(rng.Below(2)));
     for (std::uint64_t i = 1 + rng.Below(12); i > 0; --i) {
-      const int unit = static_cast<int>(rng.Below(static_cast<std::uint64_t>(fabric.unit_count())));
+      const int domain =
+          static_cast<int>(rng.Below(static_cast<std::uint64_t>(fabric.domain_count())));
       const NicDirection direction = rng.Below(2) == 0 ? NicDirection::kOut : NicDirection::kIn;
-      TakeNicDown(fabric, unit, static_cast<int>(rng.Below(16)), {direction});
+      TakeNicDown(fabric, domain, static_cast<int>(rng.Below(16)), {direction});
     }
     const std::vector<Member> members =
         Everywhere(fabric, seed % 3 == 0 ? 0x0f3f : kAllChips, 1 + static_cast<int>(rng.Below(2)));
@@ -459,7 +460,7 @@ TEST(NicRelayTest, ExchangesAreRightToTheBitWhicheverNicsAreDown) {
   }
 }
 
-TEST(NicRelayTest, NicsThatWorkShareTheBytesOfTheirUnit) {
+TEST(NicRelayTest, NicsThatWorkShareTheBytesOfTheirDomain) {
   for (const int down : {1, 2, 4, 8}) {
     for (const auto& directions : {std::vector{NicDirection::kOut}, std::vector{NicDirection::kIn},
                                    std::vector{NicDirection::kOut, NicDirection::kIn}}) {
@@ -513,7 +514,7 @@ TEST(NicRelayTest, AMessageThatHadANicToItselfGetsOneOfANeighbour) {
   EXPECT_LE(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy) * 1.07);
 }
 
-TEST(NicRelayTest, AUnitThatCannotReceiveIsNamed) {
+TEST(NicRelayTest, ADomainThatCannotReceiveIsNamed) {
   Fabric fabric = Instances(2);
   for (int chip = 0; chip < 16; ++chip) TakeNicDown(fabric, 0, chip, {NicDirection::kIn});
   for (const Operation operation : kExchanges) {
@@ -550,7 +551,7 @@ TEST(HierarchicalTest, BadRequestsAreRefusedInWords) {
 TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeast) {
   // Eight domains under each node of layer 3, whose uplink carries an eighth of the NICs' rate.
   const Fabric fabric = Joined(Instance(), 16, {.oversubscription_permille = {1000, 1000, 8000}},
-                               {.units_under_layer3 = 8, .layer3_under_layer2 = 2});
+                               {.domains_under_layer3 = 8, .layer3_under_layer2 = 2});
   const std::vector<Member> members = Everywhere(fabric);
   const Request request{.bytes = 256 * kMiB};
   const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
@@ -569,8 +570,8 @@ TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeas
 
 // The single step is taken where it is faster than a mesh, which takes two. Its chips send N - 1
 // blocks of the domains' buffers, and in a mesh's steps 2 (N - 1)/N.
-void ExpectTheFasterOfOneStepAndTwo(const Request& request, int units, double tolerance_us) {
-  const Fabric fabric = Instances(units);
+void ExpectTheFasterOfOneStepAndTwo(const Request& request, int domains, double tolerance_us) {
+  const Fabric fabric = Instances(domains);
   const std::vector<Member> members = Everywhere(fabric);
   const auto mesh =
       PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
@@ -579,14 +580,14 @@ void ExpectTheFasterOfOneStepAndTwo(const Request& request, int units, double to
   const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
   EXPECT_EQ(chosen->times.end, std::min(mesh->times.end, single->times.end)) << request.bytes;
   const double block_us = static_cast<double>(request.bytes) / 16 / 25e3;
-  const double more = (units - 1) * (1 - 2.0 / units);
+  const double more = (domains - 1) * (1 - 2.0 / domains);
   EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), more * block_us - 15, tolerance_us);
 }
 
 TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
-  for (const int units : {2, 4}) {
+  for (const int domains : {2, 4}) {
     for (std::uint64_t bytes = kKiB; bytes <= 64 * kMiB; bytes *= 4) {
-      ExpectTheFasterOfOneStepAndTwo({.bytes = bytes}, units, 0.01);
+      ExpectTheFasterOfOneStepAndTwo({.bytes = bytes}, domains, 0.01);
     }
   }
   const Fabric fabric = Instances(4);
@@ -594,10 +595,10 @@ TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
   EXPECT_NEAR(MicrosecondsOf(*tiny), 2 * 1.5 + 15, 0.1);
 }
 
-TEST(HierarchicalTest, ABroadcastGoesToAllUnitsAtOnceWhileThatIsFaster) {
-  for (const int units : {2, 4}) {
+TEST(HierarchicalTest, ABroadcastGoesToAllDomainsAtOnceWhileThatIsFaster) {
+  for (const int domains : {2, 4}) {
     for (std::uint64_t bytes = kKiB; bytes <= 256 * kMiB; bytes *= 8) {
-      ExpectTheFasterOfOneStepAndTwo({.operation = Operation::kBroadcast, .bytes = bytes}, units,
+      ExpectTheFasterOfOneStepAndTwo({.operation = Operation::kBroadcast, .bytes = bytes}, domains,
                                      0.05);
     }
   }

@@ -1,4 +1,4 @@
-#include "sim-node/collective/units/units.h"
+#include "sim-node/collective/domains/domains.h"
 
 #include <algorithm>
 
@@ -18,15 +18,15 @@ int Answers(const Fabric& fabric, torus::ChipIndex chip) {
 
 }  // namespace
 
-UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
+DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
   // The fullest chip decides what ranks on one chip cost.
   const int ranks =
       members.empty() ? 1 : std::ranges::max_element(members, {}, &Member::ranks)->ranks;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    const int unit = Fabric::UnitOf(members[i].chip);
-    auto group = std::ranges::find(groups_, unit, &Group::unit);
+    const int domain = Fabric::DomainOf(members[i].chip);
+    auto group = std::ranges::find(groups_, domain, &Group::domain);
     if (group == groups_.end()) {
-      groups_.push_back({.unit = unit, .members = {}, .local = {}, .answers = {}});
+      groups_.push_back({.domain = domain, .members = {}, .local = {}, .answers = {}});
       group = groups_.end() - 1;
     }
     group->members.push_back(i);
@@ -35,13 +35,13 @@ UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     Group& group = groups_[i];
-    group.through = SetOf(group.local, fabric.unit(group.unit)).through();
+    group.through = SetOf(group.local, fabric.domain(group.domain)).through();
     even_ = even_ && group.local.size() == groups_[0].local.size() &&
             std::ranges::count(group.answers, 0) == 0;
     const auto kind = std::ranges::find_if(kinds_, [&](const Kind& known) {
       const Group& other = groups_[known.front()];
       return other.local == group.local && other.answers == group.answers &&
-             fabric.Alike(other.unit, group.unit);
+             fabric.Alike(other.domain, group.domain);
     });
     if (kind == kinds_.end()) {
       kinds_.push_back({i});
@@ -51,12 +51,12 @@ UnitSet::UnitSet(const std::vector<Member>& members, const Fabric& fabric) {
   }
 }
 
-torus::ChipIndex UnitSet::ChipOf(std::size_t group, std::size_t place) const {
-  return Fabric::ChipOf(groups_[group].unit, groups_[group].local[place].chip.value());
+torus::ChipIndex DomainSet::ChipOf(std::size_t group, std::size_t place) const {
+  return Fabric::ChipOf(groups_[group].domain, groups_[group].local[place].chip.value());
 }
 
-std::size_t UnitSet::GroupOf(torus::ChipIndex chip) const {
-  const auto group = std::ranges::find(groups_, Fabric::UnitOf(chip), &Group::unit);
+std::size_t DomainSet::GroupOf(torus::ChipIndex chip) const {
+  const auto group = std::ranges::find(groups_, Fabric::DomainOf(chip), &Group::domain);
   TAHOMA_CHECK(group != groups_.end());
   return static_cast<std::size_t>(group - groups_.begin());
 }

@@ -1,4 +1,4 @@
-#include "lib/collective/unit_links.h"
+#include "lib/collective/domain_links.h"
 
 #include <algorithm>
 #include <bit>
@@ -49,7 +49,7 @@ Topology::Topology(const torus::Shape& shape)
         const auto next = shape.Neighbour(at, axis, direction);
         if (!next) continue;
         const ChipIndex neighbour = shape.IndexOf(*next);
-        to[UnitLinks::ArcOf(ChipIndex(chip), axis, direction)] =
+        to[DomainLinks::ArcOf(ChipIndex(chip), axis, direction)] =
             static_cast<std::uint8_t>(neighbour.value());
         neighbours[static_cast<std::size_t>(chip)] |= MaskOf(neighbour);
       }
@@ -76,15 +76,16 @@ std::shared_ptr<const Topology> Topology::Of(const torus::Shape& torus) {
   return torus == torus::kInstanceShape ? instance : std::make_shared<const Topology>(torus);
 }
 
-UnitLinks::UnitLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
-                     const LinkCosts& costs)
+DomainLinks::DomainLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
+                         const LinkCosts& costs)
     : topology_(Topology::Of(torus)), costs_(costs) {
   TAHOMA_CHECK(rates.size() == static_cast<std::size_t>(arc_count()));
   TAHOMA_CHECK(costs.efficiency_permille > 0 && costs.efficiency_permille <= 1000);
   std::copy(rates.begin(), rates.end(), rates_.begin());
 }
 
-UnitLinks::UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs)
+DomainLinks::DomainLinks(const torus::Shape& torus, const hw::LinkRates& rates,
+                         const LinkCosts& costs)
     : topology_(Topology::Of(torus)), costs_(costs) {
   TAHOMA_CHECK(costs.efficiency_permille > 0 && costs.efficiency_permille <= 1000);
   std::array<std::uint64_t, kPortsPerChip> by_port{};
@@ -99,19 +100,19 @@ UnitLinks::UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, cons
   }
 }
 
-Arc UnitLinks::ArcOf(ChipIndex from, Axis axis, Direction direction) {
+Arc DomainLinks::ArcOf(ChipIndex from, Axis axis, Direction direction) {
   return static_cast<Arc>(from.value() * kPortsPerChip + 2 * static_cast<int>(axis) +
                           static_cast<int>(direction));
 }
 
-void UnitLinks::SetPermille(const LinkFault& fault) {
+void DomainLinks::SetPermille(const LinkFault& fault) {
   TAHOMA_CHECK(fault.permille <= 1000 && torus().extent(fault.axis) > 1);
   TAHOMA_CHECK(fault.chip.value() < torus().chip_count());
   std::uint64_t& rate = rates_[ArcOf(fault.chip, fault.axis, fault.direction)];
   rate = rate * fault.permille / 1000;
 }
 
-void UnitLinks::Kill(ChipMask chips) {
+void DomainLinks::Kill(ChipMask chips) {
   for (int arc = 0; arc < arc_count(); ++arc) {
     const auto at = static_cast<std::size_t>(arc);
     const ChipMask ends = ChipMask{1} << (arc / kPortsPerChip) | ChipMask{1} << topology_->to[at];
@@ -119,20 +120,20 @@ void UnitLinks::Kill(ChipMask chips) {
   }
 }
 
-UnitLinks UnitLinks::Repaired() const {
+DomainLinks DomainLinks::Repaired() const {
   std::array<std::uint64_t, kPortsPerChip> full{};
   for (int arc = 0; arc < arc_count(); ++arc) {
     std::uint64_t& of_axis = full[static_cast<std::size_t>(AxisOf(arc))];
     of_axis = std::max(of_axis, rates_[static_cast<std::size_t>(arc)]);
   }
-  UnitLinks whole = *this;
+  DomainLinks whole = *this;
   for (int arc = 0; arc < arc_count(); ++arc) {
     whole.rates_[static_cast<std::size_t>(arc)] = full[static_cast<std::size_t>(AxisOf(arc))];
   }
   return whole;
 }
 
-ChipMask UnitLinks::Reach(ChipMask chips) const {
+ChipMask DomainLinks::Reach(ChipMask chips) const {
   ChipMask reached = chips & (~chips + 1);
   for (ChipMask grown = reached; grown != 0;) {
     ChipMask next = 0;
@@ -145,7 +146,7 @@ ChipMask UnitLinks::Reach(ChipMask chips) const {
   return reached;
 }
 
-bool UnitLinks::IsHealthyTrainium2(ChipMask chips) const {
+bool DomainLinks::IsHealthyTrainium2(ChipMask chips) const {
   std::array<std::uint64_t, 3> full{};
   for (const Axis axis : torus::kAxes) {
     full[static_cast<std::size_t>(axis)] =

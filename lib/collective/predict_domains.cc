@@ -1,4 +1,4 @@
-#include "lib/collective/predict_units.h"
+#include "lib/collective/predict_domains.h"
 
 #include <absl/container/flat_hash_set.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
-#include "lib/collective/unit_links.h"
+#include "lib/collective/domain_links.h"
 
 namespace tahoma::collective {
 namespace {
@@ -16,20 +16,20 @@ namespace {
 // The time of the slowest topology domain.
 class Inside {
  public:
-  explicit Inside(std::span<const UnitPart> units) {
+  explicit Inside(std::span<const DomainPart> domains) {
     absl::flat_hash_set<torus::ChipMask> healthy;
-    for (std::size_t i = 0; i < units.size(); ++i) {
-      const UnitPart& unit = units[i];
-      const bool whole = unit.faults.dead == 0 && unit.faults.links.empty();
-      if (whole && !healthy.insert(unit.chips).second) continue;
-      distinct_.push_back({.number = i, .unit = &unit});
+    for (std::size_t i = 0; i < domains.size(); ++i) {
+      const DomainPart& domain = domains[i];
+      const bool whole = domain.faults.dead == 0 && domain.faults.links.empty();
+      if (whole && !healthy.insert(domain.chips).second) continue;
+      distinct_.push_back({.number = i, .domain = &domain});
     }
   }
 
   absl::StatusOr<Picoseconds> Time(Operation operation, std::uint64_t bytes) const {
     Picoseconds slowest(0);
     for (const Numbered& one : distinct_) {
-      const auto time = PredictCollective(one.unit->chips, one.unit->faults, operation, bytes);
+      const auto time = PredictCollective(one.domain->chips, one.domain->faults, operation, bytes);
       if (!time.ok()) return Annotate(time.status(), fmt::format("unit {}", one.number));
       slowest = std::max(slowest, *time);
     }
@@ -39,7 +39,7 @@ class Inside {
  private:
   struct Numbered {
     std::size_t number;
-    const UnitPart* unit;
+    const DomainPart* domain;
   };
   std::vector<Numbered> distinct_;
 };
@@ -56,14 +56,14 @@ struct Leg {
 // send the same bytes.
 class Between {
  public:
-  Between(std::uint64_t units, std::uint64_t chips, const EfaCosts& costs)
-      : units_(units), chips_(chips), costs_(costs) {}
+  Between(std::uint64_t domains, std::uint64_t chips, const EfaCosts& costs)
+      : domains_(domains), chips_(chips), costs_(costs) {}
 
   // Each chip has the part of a buffer that its domain gathers with it, or scatters.
   Leg Phase(std::uint64_t bytes) const {
-    return {.latency = Start(units_ - 1),
-            .transfer =
-                TimeAtMost(static_cast<Wide>(bytes) * (units_ - 1), units_ * chips_, costs_.rate)};
+    return {.latency = Start(domains_ - 1),
+            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), domains_ * chips_,
+                                   costs_.rate)};
   }
   // Chooses between two phases and a single one in which each chip sends all that it answers for to
   // every other domain.
@@ -71,11 +71,11 @@ class Between {
   // A broadcast from one domain to all.
   Leg Broadcast(std::uint64_t bytes) const { return Better(Whole(bytes), Twice(Phase(bytes))); }
   // A message from each chip to each that gets some of its buffer in other domains.
-  Leg Exchange(std::uint64_t bytes, bool all_units) const {
-    const std::uint64_t share = all_units ? units_ : 1;
-    return {.latency = Start(all_units ? units_ * chips_ - 1 : 1),
-            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (all_units ? units_ - 1 : 1), share,
-                                   costs_.rate)};
+  Leg Exchange(std::uint64_t bytes, bool all_domains) const {
+    const std::uint64_t share = all_domains ? domains_ : 1;
+    return {.latency = Start(all_domains ? domains_ * chips_ - 1 : 1),
+            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (all_domains ? domains_ - 1 : 1),
+                                   share, costs_.rate)};
   }
 
  private:
@@ -84,15 +84,15 @@ class Between {
     return costs_.message + LinkCosts{}.command * static_cast<Picoseconds::rep>(rounds);
   }
   Leg Whole(std::uint64_t bytes) const {
-    return {.latency = Start(units_ - 1),
-            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (units_ - 1), chips_, costs_.rate)};
+    return {.latency = Start(domains_ - 1),
+            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), chips_, costs_.rate)};
   }
   static Leg Twice(const Leg& leg) {
     return {.latency = leg.latency * 2, .transfer = leg.transfer * 2};
   }
   static Leg Better(const Leg& a, const Leg& b) { return a.whole() < b.whole() ? a : b; }
 
-  std::uint64_t units_;
+  std::uint64_t domains_;
   std::uint64_t chips_;
   const EfaCosts& costs_;
 };
@@ -120,12 +120,12 @@ absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Op
       outside = between.Broadcast(bytes);
       break;
     case Operation::kAllToAll:
-      outside = between.Exchange(bytes, /*all_units=*/true);
+      outside = between.Exchange(bytes, /*all_domains=*/true);
       break;
     case Operation::kSendReceive:
     case Operation::kPermute:
       part = Operation::kSendReceive;
-      outside = between.Exchange(bytes, /*all_units=*/false);
+      outside = between.Exchange(bytes, /*all_domains=*/false);
       break;
   }
   TAHOMA_ASSIGN_OR_RETURN(const Picoseconds within, inside.Time(part, bytes));
@@ -134,16 +134,17 @@ absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Op
 
 }  // namespace
 
-absl::StatusOr<Picoseconds> PredictOverUnits(std::span<const UnitPart> units, Operation operation,
-                                             std::uint64_t bytes, const EfaCosts& costs) {
-  if (units.empty()) return InvalidArgument("a collective needs at least one unit");
-  const Inside inside(units);
-  if (units.size() == 1) return inside.Time(operation, bytes);
+absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domains,
+                                               Operation operation, std::uint64_t bytes,
+                                               const EfaCosts& costs) {
+  if (domains.empty()) return InvalidArgument("a collective needs at least one unit");
+  const Inside inside(domains);
+  if (domains.size() == 1) return inside.Time(operation, bytes);
   std::uint64_t fewest = kChipsMax;
-  for (const UnitPart& unit : units) {
-    fewest = std::min(fewest, static_cast<std::uint64_t>(std::popcount(unit.chips)));
+  for (const DomainPart& domain : domains) {
+    fewest = std::min(fewest, static_cast<std::uint64_t>(std::popcount(domain.chips)));
   }
-  const Between between(units.size(), std::max<std::uint64_t>(fewest, 1), costs);
+  const Between between(domains.size(), std::max<std::uint64_t>(fewest, 1), costs);
   if (IsExchange(operation)) {  // both networks at once
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages, StagesOf(inside, between, operation, bytes));
     return std::max(stages.inside, stages.between.whole());

@@ -1,4 +1,4 @@
-#include "sim-node/collective/units/between_units.h"
+#include "sim-node/collective/domains/between_domains.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,44 +22,44 @@ std::string_view Name(InterAlgorithm algorithm) {
   return "";
 }
 
-bool Serves(InterAlgorithm algorithm, int units) {
-  return algorithm != InterAlgorithm::kRdh || std::has_single_bit(static_cast<unsigned>(units));
+bool Serves(InterAlgorithm algorithm, int domains) {
+  return algorithm != InterAlgorithm::kRdh || std::has_single_bit(static_cast<unsigned>(domains));
 }
 
-int StepsAmong(InterAlgorithm algorithm, int units) {
-  if (units == 1) return 0;
+int StepsAmong(InterAlgorithm algorithm, int domains) {
+  if (domains == 1) return 0;
   switch (algorithm) {
     case InterAlgorithm::kRing:
-      return units - 1;
+      return domains - 1;
     case InterAlgorithm::kMesh:
     case InterAlgorithm::kSingleStep:
       return 1;
     case InterAlgorithm::kRdh:
-      return std::countr_zero(static_cast<unsigned>(units));
+      return std::countr_zero(static_cast<unsigned>(domains));
   }
   return 0;
 }
 
-std::vector<UnitMove> ReduceTo(InterAlgorithm algorithm, int units, int home) {
-  TAHOMA_CHECK(Serves(algorithm, units) && home >= 0 && home < units);
-  std::vector<UnitMove> moves;
+std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home) {
+  TAHOMA_CHECK(Serves(algorithm, domains) && home >= 0 && home < domains);
+  std::vector<DomainMove> moves;
   switch (algorithm) {
     case InterAlgorithm::kRing:
-      for (int step = 0; step + 1 < units; ++step) {
-        const int from = (home + 1 + step) % units;
-        moves.push_back({.step = step, .from = from, .to = (from + 1) % units});
+      for (int step = 0; step + 1 < domains; ++step) {
+        const int from = (home + 1 + step) % domains;
+        moves.push_back({.step = step, .from = from, .to = (from + 1) % domains});
       }
       break;
     case InterAlgorithm::kMesh:
     case InterAlgorithm::kSingleStep:
-      for (int from = 0; from < units; ++from) {
+      for (int from = 0; from < domains; ++from) {
         if (from != home) moves.push_back({.step = 0, .from = from, .to = home});
       }
       break;
     case InterAlgorithm::kRdh:
       // A domain that agrees with the home in all higher bits still holds the part.
-      for (int step = 0, across = units / 2; across > 0; ++step, across /= 2) {
-        for (int from = 0; from < units; ++from) {
+      for (int step = 0, across = domains / 2; across > 0; ++step, across /= 2) {
+        for (int from = 0; from < domains; ++from) {
           const int differs = from ^ home;
           if (differs < 2 * across && (differs & across) != 0) {
             moves.push_back({.step = step, .from = from, .to = from ^ across});
@@ -71,10 +71,10 @@ std::vector<UnitMove> ReduceTo(InterAlgorithm algorithm, int units, int home) {
   return moves;
 }
 
-std::vector<UnitMove> SpreadFrom(InterAlgorithm algorithm, int units, int home) {
-  std::vector<UnitMove> moves = ReduceTo(algorithm, units, home);
-  const int steps = StepsAmong(algorithm, units);
-  for (UnitMove& move : moves) {
+std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int home) {
+  std::vector<DomainMove> moves = ReduceTo(algorithm, domains, home);
+  const int steps = StepsAmong(algorithm, domains);
+  for (DomainMove& move : moves) {
     std::swap(move.from, move.to);
     move.step = steps - 1 - move.step;
   }

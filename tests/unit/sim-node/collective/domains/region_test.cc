@@ -1,7 +1,7 @@
 // Tests regions against counting element by element, and moves between topology domains against the
 // data of each.
 
-#include "sim-node/collective/units/region.h"
+#include "sim-node/collective/domains/region.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "sim-node/collective/units/between_units.h"
+#include "sim-node/collective/domains/between_domains.h"
 
 namespace tahoma::sim {
 namespace {
@@ -60,37 +60,38 @@ TEST(RegionDeathTest, PiecesMustNotOverlap) {
   EXPECT_DEATH(Region({{0, 5}, {4, 6}}), "CHECK failed");
 }
 
-class BetweenUnits : public ::testing::TestWithParam<InterAlgorithm> {};
+class BetweenDomains : public ::testing::TestWithParam<InterAlgorithm> {};
 
-TEST_P(BetweenUnits, ReducingBringsEveryUnitsPartHomeOnce) {
-  for (int units = 1; units <= 16; ++units) {
-    if (!Serves(GetParam(), units)) continue;
-    for (int home = 0; home < units; ++home) {
-      std::vector<std::multiset<int>> holds(static_cast<std::size_t>(units));
-      for (int unit = 0; unit < units; ++unit) holds[static_cast<std::size_t>(unit)] = {unit};
+TEST_P(BetweenDomains, ReducingBringsEveryDomainsPartHomeOnce) {
+  for (int domains = 1; domains <= 16; ++domains) {
+    if (!Serves(GetParam(), domains)) continue;
+    for (int home = 0; home < domains; ++home) {
+      std::vector<std::multiset<int>> holds(static_cast<std::size_t>(domains));
+      for (int domain = 0; domain < domains; ++domain)
+        holds[static_cast<std::size_t>(domain)] = {domain};
       int step = 0;
-      for (const UnitMove& move : ReduceTo(GetParam(), units, home)) {
+      for (const DomainMove& move : ReduceTo(GetParam(), domains, home)) {
         EXPECT_GE(move.step, step);
         step = move.step;
         auto& from = holds[static_cast<std::size_t>(move.from)];
         holds[static_cast<std::size_t>(move.to)].insert(from.begin(), from.end());
         from.clear();
       }
-      EXPECT_LT(step, std::max(1, StepsAmong(GetParam(), units)));
+      EXPECT_LT(step, std::max(1, StepsAmong(GetParam(), domains)));
       std::multiset<int> all;
-      for (int unit = 0; unit < units; ++unit) all.insert(unit);
-      EXPECT_EQ(holds[static_cast<std::size_t>(home)], all) << units << " home " << home;
+      for (int domain = 0; domain < domains; ++domain) all.insert(domain);
+      EXPECT_EQ(holds[static_cast<std::size_t>(home)], all) << domains << " home " << home;
     }
   }
 }
 
-TEST_P(BetweenUnits, SpreadingReachesEveryUnitOnceFromWhoHasIt) {
-  for (int units = 1; units <= 16; ++units) {
-    if (!Serves(GetParam(), units)) continue;
-    for (int home = 0; home < units; ++home) {
-      std::vector<int> since(static_cast<std::size_t>(units), -1);  // the step; -1 not yet
+TEST_P(BetweenDomains, SpreadingReachesEveryDomainOnceFromWhoHasIt) {
+  for (int domains = 1; domains <= 16; ++domains) {
+    if (!Serves(GetParam(), domains)) continue;
+    for (int home = 0; home < domains; ++home) {
+      std::vector<int> since(static_cast<std::size_t>(domains), -1);  // the step; -1 not yet
       since[static_cast<std::size_t>(home)] = 0;
-      for (const UnitMove& move : SpreadFrom(GetParam(), units, home)) {
+      for (const DomainMove& move : SpreadFrom(GetParam(), domains, home)) {
         const int had = since[static_cast<std::size_t>(move.from)];
         EXPECT_TRUE(had >= 0 && had <= move.step);
         EXPECT_EQ(since[static_cast<std::size_t>(move.to)], -1);
@@ -101,25 +102,26 @@ TEST_P(BetweenUnits, SpreadingReachesEveryUnitOnceFromWhoHasIt) {
   }
 }
 
-TEST_P(BetweenUnits, WithAPartAtEveryHomeAllUnitsSendAsMuchInEveryStep) {
-  for (int units = 2; units <= 16; ++units) {
-    if (!Serves(GetParam(), units)) continue;
+TEST_P(BetweenDomains, WithAPartAtEveryHomeAllDomainsSendAsMuchInEveryStep) {
+  for (int domains = 2; domains <= 16; ++domains) {
+    if (!Serves(GetParam(), domains)) continue;
     std::map<std::pair<int, int>, int> sent;  // by step and domain
-    for (int home = 0; home < units; ++home) {
-      for (const UnitMove& move : ReduceTo(GetParam(), units, home)) {
+    for (int home = 0; home < domains; ++home) {
+      for (const DomainMove& move : ReduceTo(GetParam(), domains, home)) {
         ++sent[{move.step, move.from}];
       }
     }
     int total = 0;
-    for (int step = 0; step < StepsAmong(GetParam(), units); ++step) {
-      for (int unit = 0; unit < units; ++unit) EXPECT_EQ((sent[{step, unit}]), (sent[{step, 0}]));
+    for (int step = 0; step < StepsAmong(GetParam(), domains); ++step) {
+      for (int domain = 0; domain < domains; ++domain)
+        EXPECT_EQ((sent[{step, domain}]), (sent[{step, 0}]));
       total += sent[{step, 0}];
     }
-    EXPECT_EQ(total, units - 1);  // (N - 1)/N of the buffer: no algorithm sends less
+    EXPECT_EQ(total, domains - 1);  // (N - 1)/N of the buffer: no algorithm sends less
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, BetweenUnits,
+INSTANTIATE_TEST_SUITE_P(Algorithms, BetweenDomains,
                          ::testing::Values(InterAlgorithm::kRing, InterAlgorithm::kMesh,
                                            InterAlgorithm::kRdh, InterAlgorithm::kSingleStep),
                          [](const auto& algorithm) {

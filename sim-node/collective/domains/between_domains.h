@@ -1,7 +1,7 @@
 // The moves of one part of a buffer between topology domains ("units": UltraServers or lone
 // instances), each of which has one chip that answers for it.
 //
-//   for (const UnitMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) …
+//   for (const DomainMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) …
 //
 // ring         every domain passes to the next: N - 1 steps
 // mesh         every domain sends to the home directly: one step
@@ -28,22 +28,22 @@ enum class InterAlgorithm : std::uint8_t { kRing, kMesh, kRdh, kSingleStep };
 // "ring", "mesh", "rdh", "single-step".
 std::string_view Name(InterAlgorithm algorithm);
 
-// A move between two domains, which are numbered from 0 to `units` - 1.
-struct UnitMove {
+// A move between two domains, which are numbered from 0 to `domains` - 1.
+struct DomainMove {
   int step = 0;
   int from = 0;
   int to = 0;
-  friend bool operator==(const UnitMove&, const UnitMove&) = default;
+  friend bool operator==(const DomainMove&, const DomainMove&) = default;
 };
 
 // Whether the algorithm supports so many domains.
-bool Serves(InterAlgorithm algorithm, int units);
+bool Serves(InterAlgorithm algorithm, int domains);
 // Steps of one of the two phases.
-int StepsAmong(InterAlgorithm algorithm, int units);
+int StepsAmong(InterAlgorithm algorithm, int domains);
 
 // Returns the moves that combine all domains' versions of the part at `home`, or that bring the
 // home's to all, in order of step. The algorithm must support so many domains.
-std::vector<UnitMove> ReduceTo(InterAlgorithm algorithm, int units, int home);
-std::vector<UnitMove> SpreadFrom(InterAlgorithm algorithm, int units, int home);
+std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home);
+std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int home);
 
 }  // namespace tahoma::sim

@@ -1,7 +1,7 @@
 // Reads one UltraServer or lone instance from the Kubernetes API, instead of the whole fleet.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadUnit(transport, "us-0"));   // or a node's name
-//   DrawUnit(fleet.cluster, fleet.notes, "us-0");
+//   TAHOMA_ASSIGN_OR_RETURN(const Fleet fleet, ReadDomain(transport, "us-0"));  // or a node's name
+//   DrawDomain(fleet.cluster, fleet.notes, "us-0");
 //
 // Nodes are found by the labels that name their UltraServer, their slices and pods by the selector
 // spec.nodeName. No selector of Kubernetes finds the claims of a node: those are read page by page.
@@ -21,8 +21,8 @@
 
 namespace tahoma::controller {
 
-// The result lacks the unit when there is none of that name. Its notes name the pods that are on
-// the unit's nodes, or whose claims are.
-absl::StatusOr<Fleet> ReadUnit(kube::Transport& transport, const std::string& name);
+// The result lacks the domain when there is none of that name. Its notes name the pods that are on
+// the domain's nodes, or whose claims are.
+absl::StatusOr<Fleet> ReadDomain(kube::Transport& transport, const std::string& name);
 
 }  // namespace tahoma::controller

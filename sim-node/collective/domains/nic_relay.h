@@ -25,9 +25,9 @@
 #include <map>
 #include <vector>
 
+#include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/plan/plan_options.h"
 #include "sim-node/collective/schedule/schedule.h"
-#include "sim-node/collective/units/units.h"
 #include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
@@ -47,12 +47,12 @@ struct Relay {
 // `sends` are copies between chips of different groups; `free` says for every chip where its memory
 // is free, for data that it relays. kFailedPrecondition when no chip of a domain has a NIC that can
 // send the bytes that leave it, or receive those that come.
-absl::StatusOr<Relay> RelayOf(const Step& sends, const UnitSet& set, const Fabric& fabric,
+absl::StatusOr<Relay> RelayOf(const Step& sends, const DomainSet& set, const Fabric& fabric,
                               const std::map<torus::ChipIndex, std::uint64_t>& free,
                               std::uint64_t chunks);
 
 // Appends the scheduled steps; messages between domains start up as `work` says.
-void AppendRelay(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
+void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const ChipCosts& costs,
                  const LinkTiming& timing, Schedule& schedule);
 
 }  // namespace tahoma::sim

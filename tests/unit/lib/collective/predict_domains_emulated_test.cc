@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lib/base/status.h"
-#include "lib/collective/predict_units.h"
+#include "lib/collective/predict_domains.h"
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/units/hierarchical.h"
+#include "sim-node/collective/domains/hierarchical.h"
 
 namespace tahoma::collective {
 namespace {
@@ -15,19 +15,19 @@ namespace {
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
 struct Fleet {
-  int units;
+  int domains;
   torus::Shape torus;
 };
 
 // Predicted over emulated time.
 double Ratio(const Fleet& fleet, Operation operation, std::uint64_t bytes) {
-  const sim::Fabric fabric(std::vector<sim::TorusLinks>(static_cast<std::size_t>(fleet.units),
+  const sim::Fabric fabric(std::vector<sim::TorusLinks>(static_cast<std::size_t>(fleet.domains),
                                                         {fleet.torus, hw::kTrainium2.links}),
                            hw::kTrainium2.links.efa);
   std::vector<sim::Member> members;
-  for (int unit = 0; unit < fleet.units; ++unit) {
+  for (int domain = 0; domain < fleet.domains; ++domain) {
     for (int chip = 0; chip < fleet.torus.chip_count(); ++chip) {
-      members.push_back({.chip = sim::Fabric::ChipOf(unit, chip)});
+      members.push_back({.chip = sim::Fabric::ChipOf(domain, chip)});
     }
   }
   const auto plan = sim::PlanOnFabric({.operation = operation, .bytes = bytes}, members, fabric);
@@ -36,9 +36,9 @@ double Ratio(const Fleet& fleet, Operation operation, std::uint64_t bytes) {
   for (int chip = 0; chip < fleet.torus.chip_count(); ++chip) {
     chips |= torus::MaskOf(torus::ChipIndex(chip));
   }
-  const std::vector<UnitPart> parts(static_cast<std::size_t>(fleet.units),
-                                    UnitPart{.chips = chips, .faults = {}});
-  const auto predicted = PredictOverUnits(parts, operation, bytes);
+  const std::vector<DomainPart> parts(static_cast<std::size_t>(fleet.domains),
+                                      DomainPart{.chips = chips, .faults = {}});
+  const auto predicted = PredictOverDomains(parts, operation, bytes);
   EXPECT_TRUE(predicted.ok()) << predicted.status();
   return static_cast<double>(predicted->count()) /
          static_cast<double>((plan->times.end - plan->times.start).count());
@@ -49,7 +49,7 @@ struct Tolerance {
   double least, most;
 };
 
-TEST(PredictUnitsAgainstTheFabricTest, WhatUsesBothNetworksInTurnIsAsFarOffAsTheHeaderSays) {
+TEST(PredictDomainsAgainstTheFabricTest, WhatUsesBothNetworksInTurnIsAsFarOffAsTheHeaderSays) {
   for (const Tolerance& one :
        {Tolerance{Operation::kAllReduce, 0.87, 1.17}, Tolerance{Operation::kAllGather, 0.86, 1.01},
         Tolerance{Operation::kReduceScatter, 0.9, 1.01},
@@ -59,22 +59,22 @@ TEST(PredictUnitsAgainstTheFabricTest, WhatUsesBothNetworksInTurnIsAsFarOffAsThe
           Fleet{4, torus::kInstanceShape}}) {
       for (const std::uint64_t bytes : {64 * kKiB, kMiB, 16 * kMiB, 256 * kMiB, kGiB}) {
         const double ratio = Ratio(fleet, one.operation, bytes);
-        EXPECT_GE(ratio, one.least) << Name(one.operation) << " " << fleet.units << " " << bytes;
-        EXPECT_LE(ratio, one.most) << Name(one.operation) << " " << fleet.units << " " << bytes;
+        EXPECT_GE(ratio, one.least) << Name(one.operation) << " " << fleet.domains << " " << bytes;
+        EXPECT_LE(ratio, one.most) << Name(one.operation) << " " << fleet.domains << " " << bytes;
       }
     }
   }
 }
 
-TEST(PredictUnitsAgainstTheFabricTest, SmallAndLargeAllReducesAreNearlyRight) {
+TEST(PredictDomainsAgainstTheFabricTest, SmallAndLargeAllReducesAreNearlyRight) {
   for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
                              Fleet{4, torus::kInstanceShape}}) {
-    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, 64 * kKiB), 1, 0.001) << fleet.units;
-    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.02) << fleet.units;
+    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, 64 * kKiB), 1, 0.001) << fleet.domains;
+    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.02) << fleet.domains;
   }
 }
 
-TEST(PredictUnitsAgainstTheFabricTest, ExchangesAreAtMostTwoPercentShort) {
+TEST(PredictDomainsAgainstTheFabricTest, ExchangesAreAtMostTwoPercentShort) {
   for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{4, torus::kInstanceShape}}) {
     for (const std::uint64_t bytes : {64 * kKiB, 16 * kMiB, kGiB}) {
       for (const Operation operation : {Operation::kAllToAll, Operation::kSendReceive}) {

@@ -1,6 +1,6 @@
 // The NeuronLinks of one topology domain as numbers: which chips they join, and at what rate now.
 //
-//   UnitLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+//   DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
 //   links.SetPermille({.chip = torus::ChipIndex(5), .axis = torus::Axis::kX,
 //                      .direction = torus::Direction::kPlus, .permille = 0});   // down, one way
 //   links.Reach(0xffff);                                // 0xffff: they hang together
@@ -81,20 +81,20 @@ struct Topology {
   std::vector<torus::ChipMask> slabs;
 };
 
-class UnitLinks {
+class DomainLinks {
  public:
   // At most 64 chips.
-  UnitLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs = {});
+  DomainLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs = {});
   // Takes the rate of each arc, 0 where it is down or does not exist.
-  UnitLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
-            const LinkCosts& costs);
+  DomainLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
+              const LinkCosts& costs);
 
   // The arc must exist.
   void SetPermille(const LinkFault& fault);
   // All links of these chips are down, in both directions.
   void Kill(torus::ChipMask chips);
   // The same torus in full health: every link is as fast as the fastest of its axis.
-  UnitLinks Repaired() const;
+  DomainLinks Repaired() const;
 
   const torus::Shape& torus() const { return topology_->torus; }
   const Topology& topology() const { return *topology_; }

@@ -1,4 +1,4 @@
-#include "sim-node/collective/units/nic_relay.h"
+#include "sim-node/collective/domains/nic_relay.h"
 
 #include <algorithm>
 #include <string_view>
@@ -28,7 +28,7 @@ struct Help {
 // Relaying in one direction, in all domains.
 class NicHelp {
  public:
-  static absl::StatusOr<NicHelp> Of(NicDirection direction, const Step& sends, const UnitSet& set,
+  static absl::StatusOr<NicHelp> Of(NicDirection direction, const Step& sends, const DomainSet& set,
                                     const Fabric& fabric) {
     NicHelp help;
     std::map<ChipIndex, std::uint64_t> load;
@@ -55,7 +55,8 @@ class NicHelp {
       if (stranded > 0 && working.empty()) {
         const std::string_view act = direction == NicDirection::kOut ? "send" : "receive";
         return FailedPrecondition("none of the EFA NICs of the {} chips of unit {} can {}",
-                                  set.groups()[group].local.size(), set.groups()[group].unit, act);
+                                  set.groups()[group].local.size(), set.groups()[group].domain,
+                                  act);
       }
       help.groups_.push_back(Shared(working, stranded, most, all));
     }
@@ -104,7 +105,7 @@ class NicHelp {
 
 class RelayMaker {
  public:
-  RelayMaker(const UnitSet& set, NicHelp out, NicHelp in,
+  RelayMaker(const DomainSet& set, NicHelp out, NicHelp in,
              const std::map<ChipIndex, std::uint64_t>& free, std::uint64_t chunks)
       : set_(set), out_(std::move(out)), in_(std::move(in)), begin_(free), free_(free) {
     relay_.chunks.resize(chunks);
@@ -171,7 +172,7 @@ class RelayMaker {
     chunk.handed_on[set_.GroupOf(send.to)].push_back(leg);
   }
 
-  const UnitSet& set_;
+  const DomainSet& set_;
   const NicHelp out_;
   const NicHelp in_;
   const std::map<ChipIndex, std::uint64_t>& begin_;
@@ -181,7 +182,7 @@ class RelayMaker {
 
 }  // namespace
 
-absl::StatusOr<Relay> RelayOf(const Step& sends, const UnitSet& set, const Fabric& fabric,
+absl::StatusOr<Relay> RelayOf(const Step& sends, const DomainSet& set, const Fabric& fabric,
                               const std::map<ChipIndex, std::uint64_t>& free,
                               std::uint64_t chunks) {
   TAHOMA_ASSIGN_OR_RETURN(NicHelp out, NicHelp::Of(NicDirection::kOut, sends, set, fabric));
@@ -191,7 +192,7 @@ absl::StatusOr<Relay> RelayOf(const Step& sends, const UnitSet& set, const Fabri
   return maker.Take();
 }
 
-void AppendRelay(Relay relay, const UnitSet& set, const StepWork& work, const ChipCosts& costs,
+void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const ChipCosts& costs,
                  const LinkTiming& timing, Schedule& schedule) {
   using Ends = std::vector<std::uint32_t>;
   const auto add = [&](Step step, const StepWork& of_step, torus::ChipMask through, Ends after) {

@@ -1,8 +1,8 @@
-// The topology domains of a fabric ("units": UltraServers or lone instances) that take part in a
+// The topology domains of a fabric (UltraServers or lone instances) that take part in a
 // collective.
 //
-//   const UnitSet set(members, fabric);
-//   set.groups()[1].unit;            // the second domain in order of members
+//   const DomainSet set(members, fabric);
+//   set.groups()[1].domain;            // the second domain in order of members
 //   set.kinds()[0];                  // groups that can do the same steps
 //
 // Thread safety: immutable after construction.
@@ -19,11 +19,11 @@
 
 namespace tahoma::sim {
 
-class UnitSet {
+class DomainSet {
  public:
   // The members of one domain. Places are their numbers in the group, in order of members.
   struct Group {
-    int unit = 0;
+    int domain = 0;
     std::vector<std::size_t> members;  // by place: numbers in the list of members
     std::vector<Member> local;         // by place: by number in the domain, the most ranks each
     std::vector<int> answers;          // by place: 1 if the chip's NIC is up in both directions
@@ -33,7 +33,7 @@ class UnitSet {
   using Kind = std::vector<std::size_t>;
 
   // Members must be different chips of the fabric.
-  UnitSet(const std::vector<Member>& members, const Fabric& fabric);
+  DomainSet(const std::vector<Member>& members, const Fabric& fabric);
 
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Kind>& kinds() const { return kinds_; }

@@ -1,7 +1,7 @@
-// One UltraServer or instance is read by selectors. Reading the whole fleet is the oracle: the unit
-// must be drawn as it is drawn from that.
+// One UltraServer or instance is read by selectors. Reading the whole fleet is the oracle: the
+// domain must be drawn as it is drawn from that.
 
-#include "controller/ctl/unit_reader.h"
+#include "controller/ctl/domain_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class Counting final : public kube::Transport {
   kube::Transport& below_;
 };
 
-class UnitReaderTest : public testing::ApiFixture {
+class DomainReaderTest : public testing::ApiFixture {
  protected:
   // A node of an UltraServer, or a lone one for z = -1. `labelled`: as the pod runner labels it.
   void AddNode(const std::string& name, const std::string& ultra = "", int z = -1,
@@ -105,15 +105,15 @@ class UnitReaderTest : public testing::ApiFixture {
     apiserver::InProcessTransport transport(*server_, clock_, "test");
     const auto fleet = ReadFleet(transport);
     TAHOMA_CHECK_OK(fleet.status());
-    return DrawUnit(fleet->cluster, fleet->notes, name);
+    return DrawDomain(fleet->cluster, fleet->notes, name);
   }
   std::optional<std::string> Drawn(const std::string& name) {
     apiserver::InProcessTransport transport(*server_, clock_, "test");
     Counting counting(transport);
-    const auto fleet = ReadUnit(counting, name);
+    const auto fleet = ReadDomain(counting, name);
     TAHOMA_CHECK_OK(fleet.status());
     asked_ = counting.asked;
-    return DrawUnit(fleet->cluster, fleet->notes, name);
+    return DrawDomain(fleet->cluster, fleet->notes, name);
   }
   // Whether a list of all objects of that kind was asked for.
   bool AskedForAll(const std::string& plural) const {
@@ -125,7 +125,7 @@ class UnitReaderTest : public testing::ApiFixture {
   std::vector<std::string> asked_;
 };
 
-TEST_F(UnitReaderTest, AnUltraServerIsDrawnAsFromTheWholeFleet) {
+TEST_F(DomainReaderTest, AnUltraServerIsDrawnAsFromTheWholeFleet) {
   AddUltraServer("us-0");
   AddUltraServer("us-1");
   AddNode("lone");
@@ -144,7 +144,7 @@ TEST_F(UnitReaderTest, AnUltraServerIsDrawnAsFromTheWholeFleet) {
   EXPECT_THAT(*Drawn("us-0"), Not(HasSubstr("us-1")));
 }
 
-TEST_F(UnitReaderTest, APodThatIsNotBoundYetIsNamed) {
+TEST_F(DomainReaderTest, APodThatIsNotBoundYetIsNamed) {
   AddUltraServer("us-0");
   AddPod("early", "", "us-0-n0");
   EXPECT_THAT(Drawn("us-0").value_or(""), HasSubstr("A  pod default/early  pods early"));
@@ -152,7 +152,7 @@ TEST_F(UnitReaderTest, APodThatIsNotBoundYetIsNamed) {
 }
 
 // As where nothing but AWS's driver says which UltraServer a node is in.
-TEST_F(UnitReaderTest, WithoutLabelsTheWholeFleetIsRead) {
+TEST_F(DomainReaderTest, WithoutLabelsTheWholeFleetIsRead) {
   AddUltraServer("us-0", false);
   AddPod("a", "us-0-n1", "us-0-n1");
   for (const std::string name : {"us-0", "us-0-n2"}) {
@@ -164,7 +164,7 @@ TEST_F(UnitReaderTest, WithoutLabelsTheWholeFleetIsRead) {
   }
 }
 
-TEST_F(UnitReaderTest, NobodyOfThatNameIsNotDrawn) {
+TEST_F(DomainReaderTest, NobodyOfThatNameIsNotDrawn) {
   AddUltraServer("us-0");
   EXPECT_FALSE(Drawn("us-7"));
   EXPECT_FALSE(Drawn("no label value!"));
