@@ -9,29 +9,9 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/answer.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller {
-namespace {
-
-const Json& MemberOf(const Json& object, std::string_view key) {
-  static const Json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(key);
-  return found == object.end() ? kNone : *found;
-}
-
-bool IsTrue(const Json& object, std::string_view key) {
-  const Json& value = MemberOf(object, key);
-  return value.is_boolean() && value.get<bool>();
-}
-
-std::string TextOf(const Json& object, std::string_view key) {
-  const Json& value = MemberOf(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
-}  // namespace
-
 ClusterAccess::Verdict ClusterAccess::Ask(std::string_view token, const Attributes& wanted) {
   const auto no_answer = [](const absl::Status& why) {
     return Verdict{.reason = fmt::format(
@@ -51,20 +31,16 @@ absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_vi
   if (auto kept = users_.Find(key, clock_.MonotonicNow())) return *std::move(kept);
   TAHOMA_ASSIGN_OR_RETURN(const Json status, Review("authentication.k8s.io", "TokenReview",
                                                     {{"token", std::string(token)}}));
-  const Json& said = MemberOf(status, "user");
-  rest::Identity identity{.name = TextOf(said, "username")};
-  if (!IsTrue(status, "authenticated") || identity.name.empty()) {
+  rest::Identity identity{.name = std::string(kube::StringAt(status, {"user", "username"})),
+                          .groups = kube::StringsAt(status, {"user", "groups"})};
+  if (!kube::BoolAt(status, {"authenticated"}) || identity.name.empty()) {
     users_.Keep(key, nullptr, clock_.MonotonicNow(), false);
     return nullptr;
   }
   Json subject = {{"user", identity.name}};
   for (const char* name : {"uid", "groups", "extra"}) {
-    if (const Json& value = MemberOf(said, name); !value.is_null()) subject[name] = value;
-  }
-  if (const Json& groups = MemberOf(said, "groups"); groups.is_array()) {
-    for (const Json& group : groups) {
-      if (group.is_string()) identity.groups.push_back(group.get<std::string>());
-    }
+    const Json* value = kube::ValueAt(status, {"user", name});
+    if (value != nullptr && !value->is_null()) subject[name] = *value;
   }
   UserOrNobody user = std::make_shared<const User>(
       User{.identity = std::make_shared<const rest::Identity>(std::move(identity)),
@@ -80,7 +56,7 @@ absl::StatusOr<bool> ClusterAccess::MayDo(const User& user, const Attributes& wa
   if (const auto kept = allowed_.Find(key, clock_.MonotonicNow())) return *kept;
   TAHOMA_ASSIGN_OR_RETURN(const Json status,
                           Review("authorization.k8s.io", "SubjectAccessReview", std::move(spec)));
-  const bool allowed = IsTrue(status, "allowed") && !IsTrue(status, "denied");
+  const bool allowed = kube::BoolAt(status, {"allowed"}) && !kube::BoolAt(status, {"denied"});
   allowed_.Keep(key, allowed, clock_.MonotonicNow(), allowed);
   return allowed;
 }
@@ -108,9 +84,11 @@ absl::StatusOr<Json> ClusterAccess::Review(const std::string& group, const std::
     return Annotate(status, kind);
   }
   const std::shared_ptr<const Json> said = answer->Json();
-  const Json& status = MemberOf(*said, "status");
-  if (!status.is_object()) return Unavailable("{}: the answer has no status", kind);
-  return status;
+  const Json* status = kube::ValueAt(*said, {"status"});
+  if (status == nullptr || !status->is_object()) {
+    return Unavailable("{}: the answer has no status", kind);
+  }
+  return *status;
 }
 
 template <typename T>

@@ -9,6 +9,8 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/field.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller {
 namespace {
@@ -33,70 +35,38 @@ Json Encode(const LayerCounts& counts) {
   return object;
 }
 
-absl::StatusOr<int> DecodeCount(const Json& object, const char* name) {
-  const Json* value = FindMember(object, name);
-  if (value == nullptr || !value->is_number_integer()) {
-    return InvalidArgument("{}: expected a number", name);
-  }
-  const auto number = value->get<std::int64_t>();
-  if (number < 0 || number > std::numeric_limits<int>::max()) {
-    return InvalidArgument("{}: {} is out of range", name, number);
-  }
-  return static_cast<int>(number);
+// A number that no fleet has is an error.
+int DecodeCount(const kube::Field& object, const char* name) {
+  const kube::Field field = object.Required(name);
+  const std::int64_t number = field.Int();
+  if (number >= 0 && number <= std::numeric_limits<int>::max()) return static_cast<int>(number);
+  field.Fail(fmt::format("{} is out of range", number));
+  return 0;
 }
 
-absl::StatusOr<LayerCounts> DecodeCounts(const Json& object) {
+LayerCounts DecodeCounts(const kube::Field& object) {
   LayerCounts counts;
-  for (const auto& [name, member] : kCounts) {
-    TAHOMA_ASSIGN_OR_RETURN(counts.*member, DecodeCount(object, name));
-  }
+  for (const auto& [name, member] : kCounts) counts.*member = DecodeCount(object, name);
   return counts;
-}
-
-absl::StatusOr<FleetSummary::Row> DecodeRow(const Json& object) {
-  FleetSummary::Row row;
-  const Json* layers = FindMember(object, "layers");
-  if (layers == nullptr || !layers->is_array()) {
-    return InvalidArgument("layers: expected a list of names");
-  }
-  for (const Json& layer : *layers) {
-    if (!layer.is_string()) return InvalidArgument("layers: expected a list of names");
-    row.layers.push_back(layer.get<std::string>());
-  }
-  TAHOMA_ASSIGN_OR_RETURN(row.counts, DecodeCounts(object));
-  return row;
 }
 
 absl::StatusOr<FleetSummary> DecodeSummary(std::string_view text) {
   const Json object = Json::parse(text, nullptr, false);
   if (!object.is_object()) return InvalidArgument("expected a JSON object");
-  TAHOMA_ASSIGN_OR_RETURN(const int format, DecodeCount(object, "format"));
-  if (format != kFormat) return InvalidArgument("format {}: only {} is known", format, kFormat);
+  kube::Reading reading(object);
+  const kube::Field root = reading.root();
+  const int format = DecodeCount(root, "format");
+  if (reading.status().ok() && format != kFormat) {
+    return InvalidArgument("format {}: only {} is known", format, kFormat);
+  }
   FleetSummary summary;
-  const Json* rows = FindMember(object, "rows");
-  if (rows == nullptr || !rows->is_array() || rows->size() > kSummaryRowsMax) {
-    return InvalidArgument("rows: expected a list of at most {}", kSummaryRowsMax);
+  for (const kube::Field row : root.Required("rows").Items(kSummaryRowsMax)) {
+    summary.rows.push_back({.layers = row.Required("layers").Texts(), .counts = DecodeCounts(row)});
   }
-  for (const Json& each : *rows) {
-    absl::StatusOr<FleetSummary::Row> row = DecodeRow(each);
-    if (!row.ok()) return Annotate(row.status(), fmt::format("rows[{}]", summary.rows.size()));
-    summary.rows.push_back(*std::move(row));
-  }
-  TAHOMA_ASSIGN_OR_RETURN(const int left_out, DecodeCount(object, "rowsLeftOut"));
-  summary.rows_left_out = static_cast<std::size_t>(left_out);
-  const Json* all = FindMember(object, "all");
-  absl::StatusOr<LayerCounts> counts = DecodeCounts(all == nullptr ? Json() : *all);
-  if (!counts.ok()) return Annotate(counts.status(), "all");
-  summary.all = *counts;
+  summary.rows_left_out = static_cast<std::size_t>(DecodeCount(root, "rowsLeftOut"));
+  summary.all = DecodeCounts(root.Required("all"));
+  if (!reading.status().ok()) return reading.status();
   return summary;
-}
-
-// The text at data[key]; empty when it is not there.
-std::string_view DataAt(const Json& object, const char* key) {
-  const Json* data = FindMember(object, "data");
-  const Json* value = data == nullptr ? nullptr : FindMember(*data, key);
-  if (value == nullptr || !value->is_string()) return {};
-  return value->get_ref<const std::string&>();
 }
 
 }  // namespace
@@ -120,10 +90,10 @@ Json FleetSummaryObject(const PublishedSummary& published) {
 
 absl::StatusOr<PublishedSummary> ParseFleetSummaryObject(const Json& object) {
   PublishedSummary published;
-  absl::StatusOr<WallTime> made = ParseTime(DataAt(object, "made"));
+  absl::StatusOr<WallTime> made = ParseTime(kube::StringAt(object, {"data", "made"}));
   if (!made.ok()) return Annotate(made.status(), "data.made");
   published.made = *made;
-  absl::StatusOr<FleetSummary> summary = DecodeSummary(DataAt(object, "summary"));
+  absl::StatusOr<FleetSummary> summary = DecodeSummary(kube::StringAt(object, {"data", "summary"}));
   if (!summary.ok()) return Annotate(summary.status(), "data.summary");
   published.summary = *std::move(summary);
   return published;

@@ -14,7 +14,7 @@ namespace {
 
 
 
-// What is read lies nearer to the root; what lies deeper is not looked through.
+// Fields that are read lie nearer to the root; nothing deeper is looked through.
 constexpr int kDepthMost = 32;
 constexpr std::size_t kNameBytesMost = 64;  // of a name in a message
 // "4.0" is an integer in a custom resource; up to here every integer is a double, too.

@@ -42,7 +42,7 @@ struct ResourceSlice {
   std::int64_t slices_in_pool = 1;
   std::vector<Device> devices;
   std::vector<CounterSet> shared_counters;
-  // Of each device, in their order; empty when they were not read.
+  // One entry for each device, in their order; empty when they were not read.
   std::vector<std::vector<CounterSet>> consumes;
 };
 
