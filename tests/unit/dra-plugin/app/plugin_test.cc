@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "controller/apiserver/http/in_process_transport.h"
 #include "dra_v1.grpc.pb.h"
 #include "lib/base/status.h"
 #include "lib/wire/server.h"
 #include "pluginregistration.grpc.pb.h"
+#include "tests/support/api_fixture.h"
 #include "tests/unit/dra-plugin/claims/fakes.h"
-#include "tests/unit/dra-plugin/slices/fake_api.h"
 
 namespace tahoma::dra {
 namespace {
@@ -99,9 +100,13 @@ class NodeProgram {
   std::unique_ptr<wire::Server> server_;
 };
 
-// The API server, for several threads, with claims to read.
+const std::string kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+
+// The API server, for several threads. It answers reads of claims itself: the tests name claims by
+// uids that they chose, and a server gives out its own.
 class SharedApi final : public kube::Transport {
  public:
+  explicit SharedApi(kube::Transport& api) : api_(api) {}
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     const std::lock_guard lock(mutex_);
     const auto claim = claims.find(request.target);
@@ -122,14 +127,21 @@ class SharedApi final : public kube::Transport {
   }
   void Clear() {
     const std::lock_guard lock(mutex_);
-    api_.slices.clear();
+    for (const Json& slice : Slices()) {
+      const std::string name = slice.at("metadata").at("name");
+      EXPECT_EQ(api_.Send({.method = "DELETE", .target = kSlices + "/" + name})->status, 200);
+    }
   }
   std::map<std::string, std::string> claims;  // by request target
 
  private:
-  std::map<std::string, Json> Devices() const {
+  Json Slices() {
+    const absl::StatusOr<kube::Response> listed = api_.Send({.target = kSlices});
+    return listed->Json()->at("items");
+  }
+  std::map<std::string, Json> Devices() {
     std::map<std::string, Json> out;
-    for (const auto& [name, slice] : api_.slices) {
+    for (const Json& slice : Slices()) {
       if (!slice["spec"].contains("devices")) continue;
       for (const Json& device : slice["spec"]["devices"]) {
         out[device["name"].get<std::string>()] = device;
@@ -139,7 +151,7 @@ class SharedApi final : public kube::Transport {
   }
   std::mutex mutex_;
   std::condition_variable changed_;
-  FakeApi api_;
+  kube::Transport& api_;
 };
 
 std::string Unhealthy(const Json& device) {
@@ -149,12 +161,13 @@ std::string Unhealthy(const Json& device) {
   return "";
 }
 
-class PluginTest : public testing::Test {
+class PluginTest : public testing::ApiFixture {
  protected:
   PluginTest() {
     std::string pattern = std::filesystem::temp_directory_path() / "dra-XXXXXX";
     folder_ = mkdtemp(pattern.data());
     node_ = std::make_unique<NodeProgram>("unix:" + (folder_ / "node.sock").string());
+    EXPECT_EQ(Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "node-a"}}}}).status, 201);
   }
   ~PluginTest() override {
     plugin_.reset();
@@ -172,7 +185,7 @@ class PluginTest : public testing::Test {
             .on_refused = [this](const std::string& error) { refused_ = error; }};
   }
   void Start() {
-    auto started = Plugin::Start(Options(), api_, clock_);
+    auto started = Plugin::Start(Options(), api_, system_clock_);
     ASSERT_TRUE(started.ok()) << started.status();
     plugin_ = *std::move(started);
   }
@@ -222,8 +235,9 @@ class PluginTest : public testing::Test {
 
   std::filesystem::path folder_;
   std::unique_ptr<NodeProgram> node_;
-  SharedApi api_;
-  SystemClock clock_;
+  controller::apiserver::InProcessTransport in_process_{*server_, clock_, "dra-plugin"};
+  SharedApi api_{in_process_};
+  SystemClock system_clock_;
   std::string refused_;
   std::unique_ptr<Plugin> plugin_;
 };
@@ -328,7 +342,7 @@ TEST_F(PluginTest, ARefusalReachesTheProgram) {
 TEST_F(PluginTest, ADamagedCheckpointStopsTheStart) {
   std::filesystem::create_directories(folder_ / "plugins/neuron.aws.com");
   std::ofstream(folder_ / "plugins/neuron.aws.com/claims.json") << "{\"claims\":[";
-  const auto started = Plugin::Start(Options(), api_, clock_);
+  const auto started = Plugin::Start(Options(), api_, system_clock_);
   EXPECT_TRUE(absl::IsDataLoss(started.status()));
   EXPECT_NE(Message(started.status()).find("plugins/neuron.aws.com/claims.json is damaged"),
             std::string::npos);

@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
+#include "controller/apiserver/http/in_process_transport.h"
 #include "dra-plugin/slices/claim_source.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
-#include "tests/unit/dra-plugin/slices/fake_api.h"
+#include "tests/support/api_fixture.h"
+#include "tests/support/intercepted_transport.h"
 
 namespace tahoma::dra {
 namespace {
@@ -30,58 +33,120 @@ Pool Build(const wire::Inventory& inventory, Publish publish = {}) {
   return *BuildPool(inventory, {.publish = publish});
 }
 
-// Expects what an allocator relies on: a complete pool of one generation with every device once.
-void ExpectWhole(const FakeApi& api, const Pool& pool) {
-  std::set<std::string> wanted;
-  for (const auto& group : pool.groups) {
-    for (const Device& device : group) wanted.insert(device.name);
+const std::string kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+
+class SlicePublisherTest : public testing::ApiFixture {
+ protected:
+  SlicePublisherTest() {
+    const testing::Answer made = Call("POST", kNode, {{"metadata", {{"name", "node-a"}}}});
+    EXPECT_EQ(made.status, 201) << made.text;
+    node_uid_ = made.body.at("metadata").at("uid");
   }
-  std::set<std::string> seen;
-  std::set<std::int64_t> generations;
-  for (const auto& [name, slice] : api.slices) {
-    generations.insert(slice["spec"]["pool"]["generation"].get<std::int64_t>());
-    EXPECT_EQ(slice["spec"]["pool"]["resourceSliceCount"], api.slices.size());
-    EXPECT_EQ(slice["spec"]["pool"]["name"], "node-a");
-    if (!slice["spec"].contains("devices")) continue;
-    for (const json& device : slice["spec"]["devices"]) {
-      EXPECT_TRUE(seen.insert(device["name"].get<std::string>()).second) << device["name"];
+
+  std::map<std::string, json> Slices() {
+    std::map<std::string, json> slices;
+    const json list = Call("GET", kSlices).body;
+    for (const json& slice : list.at("items")) {
+      slices[slice.at("metadata").at("name")] = slice;
+    }
+    return slices;
+  }
+  void Create(json slice) {
+    for (const char* field : {"uid", "resourceVersion", "creationTimestamp", "managedFields"}) {
+      slice["metadata"].erase(field);
+    }
+    const testing::Answer made = Call("POST", kSlices, slice);
+    ASSERT_EQ(made.status, 201) << made.text;
+  }
+  // Makes these the only slices, under the names that they had.
+  void Restore(const std::map<std::string, json>& slices) {
+    for (const auto& [name, slice] : Slices()) Call("DELETE", kSlices + "/" + name);
+    for (const auto& [name, slice] : slices) Create(slice);
+    ASSERT_EQ(Slices().size(), slices.size());
+  }
+  // Somebody else writes every slice, so that they have other resource versions.
+  void Touch() {
+    const json label = {{"touched", std::to_string(++touches_)}};
+    for (const auto& [name, slice] : Slices()) {
+      const auto touched =
+          Patch(kSlices + "/" + name, "merge-patch+json", {{"metadata", {{"labels", label}}}});
+      ASSERT_EQ(touched.status, 200) << touched.text;
     }
   }
-  EXPECT_EQ(generations.size(), 1u);
-  EXPECT_EQ(seen, wanted);
+  // Expects what an allocator relies on: a complete pool of one generation with every device once.
+  void ExpectWhole(const Pool& pool) {
+    const std::map<std::string, json> slices = Slices();
+    std::set<std::string> wanted;
+    for (const auto& group : pool.groups) {
+      for (const Device& device : group) wanted.insert(device.name);
+    }
+    std::set<std::string> seen;
+    std::set<std::int64_t> generations;
+    for (const auto& [name, slice] : slices) {
+      generations.insert(slice["spec"]["pool"]["generation"].get<std::int64_t>());
+      EXPECT_EQ(slice["spec"]["pool"]["resourceSliceCount"], slices.size());
+      EXPECT_EQ(slice["spec"]["pool"]["name"], "node-a");
+      if (!slice["spec"].contains("devices")) continue;
+      for (const json& device : slice["spec"]["devices"]) {
+        EXPECT_TRUE(seen.insert(device["name"].get<std::string>()).second) << device["name"];
+      }
+    }
+    EXPECT_EQ(generations.size(), 1u);
+    EXPECT_EQ(seen, wanted);
+  }
+
+  static constexpr char kNode[] = "/api/v1/nodes";
+
+  controller::apiserver::InProcessTransport in_process_{*server_, clock_, "dra-plugin"};
+  testing::InterceptedTransport api_{in_process_};
+  std::string node_uid_;
+  int touches_ = 0;
+};
+
+// Fills in when a taint was added, as kube-apiserver does and the server in this process does not.
+void DateTaints(const std::string& now, json& slice) {
+  if (!slice["spec"].contains("devices")) return;
+  for (json& device : slice["spec"]["devices"]) {
+    if (!device.contains("taints")) continue;
+    for (json& taint : device["taints"]) {
+      if (!taint.contains("timeAdded")) taint["timeAdded"] = now;
+    }
+  }
 }
 
-TEST(SlicePublisherTest, PublishesAWholePoolAndThenNothing) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, PublishesAWholePoolAndThenNothing) {
+  SlicePublisher publisher(api_, "node-a");
   const Pool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  ASSERT_EQ(api.slices.size(), 5u);
-  ExpectWhole(api, pool);
-  const json& first = api.slices.begin()->second;
-  EXPECT_EQ(first["metadata"]["ownerReferences"],
-            json::parse(R"([{"apiVersion":"v1","kind":"Node","name":"node-a","uid":"node-uid",
-                             "controller":true}])"));
+  ASSERT_EQ(Slices().size(), 5u);
+  ExpectWhole(pool);
+  const json first = Slices().begin()->second;
+  EXPECT_EQ(first["metadata"]["ownerReferences"], json::array({{{"apiVersion", "v1"},
+                                                                {"kind", "Node"},
+                                                                {"name", "node-a"},
+                                                                {"uid", node_uid_},
+                                                                {"controller", true}}}));
   EXPECT_TRUE(first["spec"].contains("sharedCounters"));
-  const int writes = api.writes();
+  const int writes = api_.writes();
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  SlicePublisher restarted(api, "node-a");
+  SlicePublisher restarted(api_, "node-a");
   ASSERT_TRUE(restarted.Publish(pool).ok());
-  EXPECT_EQ(api.writes(), writes) << "what is there already is not written again";
+  EXPECT_EQ(api_.writes(), writes) << "what is there already is not written again";
 }
 
-TEST(SlicePublisherTest, OneChangedSliceIsUpdatedInPlace) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, OneChangedSliceIsUpdatedInPlace) {
+  std::string now = "2026-11-21T10:00:00Z";
+  api_.edit = [&](json& slice) { DateTaints(now, slice); };
+  SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory, kChipsOnly)).ok());
-  const std::string name = api.slices.begin()->first;
+  const std::string name = Slices().begin()->first;
   inventory.chips[3].healthy = false;
   inventory.chips[3].reason = "dma-error";
-  api.now = "2026-11-21T11:00:00Z";
+  now = "2026-11-21T11:00:00Z";
   ASSERT_TRUE(publisher.Publish(Build(inventory, kChipsOnly)).ok());
-  ASSERT_EQ(api.slices.size(), 1u);
-  const json& slice = api.slices.at(name);
+  ASSERT_EQ(Slices().size(), 1u);
+  const json slice = Slices().at(name);
   EXPECT_EQ(slice["spec"]["pool"]["generation"], 1);
   const json& taints = slice["spec"]["devices"][3]["taints"];
   EXPECT_EQ(taints[0]["timeAdded"], "2026-11-21T10:00:00Z") << "the old taint keeps its age";
@@ -89,167 +154,151 @@ TEST(SlicePublisherTest, OneChangedSliceIsUpdatedInPlace) {
   EXPECT_EQ(taints[1]["timeAdded"], "2026-11-21T11:00:00Z");
   inventory.chips[3].healthy = true;
   ASSERT_TRUE(publisher.Publish(Build(inventory, kChipsOnly)).ok());
-  EXPECT_EQ(api.slices.at(name)["spec"]["devices"][3]["taints"].size(), 1u) << "repaired";
+  EXPECT_EQ(Slices().at(name)["spec"]["devices"][3]["taints"].size(), 1u) << "repaired";
 }
 
-TEST(SlicePublisherTest, SeveralChangedSlicesGetANewGeneration) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, SeveralChangedSlicesGetANewGeneration) {
+  SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
   inventory.chips[3].healthy = false;
   const Pool broken = Build(inventory);
   ASSERT_TRUE(publisher.Publish(broken).ok());
-  ExpectWhole(api, broken);
-  EXPECT_EQ(api.slices.begin()->second["spec"]["pool"]["generation"], 2);
+  ExpectWhole(broken);
+  EXPECT_EQ(Slices().begin()->second["spec"]["pool"]["generation"], 2);
 }
 
-TEST(SlicePublisherTest, WhatAServerThatWasRestoredHasLostIsPublishedAgain) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, WhatAServerThatWasRestoredHasLostIsPublishedAgain) {
+  SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
-  const auto backup = api.slices;
+  const auto backup = Slices();
   inventory.chips[3].healthy = false;
   const Pool broken = Build(inventory);
   ASSERT_TRUE(publisher.Publish(broken).ok());
   const auto said = [&] {
     std::multiset<std::string> all;
-    for (const auto& [name, slice] : api.slices) {
+    for (const auto& [name, slice] : Slices()) {
       all.insert(slice["spec"].value("devices", json::array()).dump());
     }
     return all;
   };
   const std::multiset<std::string> wanted = said();
-  for (const auto& restored : {backup, decltype(api.slices)()}) {
-    api.slices = restored;
+  for (const auto& restored : {backup, std::map<std::string, json>()}) {
+    Restore(restored);
     ASSERT_TRUE(publisher.Publish(broken).ok());
-    ExpectWhole(api, broken);
+    ExpectWhole(broken);
     EXPECT_EQ(said(), wanted);
   }
 }
 
-TEST(SlicePublisherTest, ObsoleteSlicesGoFirst) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, ObsoleteSlicesGoFirst) {
+  SlicePublisher publisher(api_, "node-a");
   ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
-  api.log.clear();
+  api_.TakeLog();
   const Pool chips = Build(TestNode(), kChipsOnly);
   ASSERT_TRUE(publisher.Publish(chips).ok());
-  ExpectWhole(api, chips);
-  EXPECT_EQ(api.slices.size(), 1u);
+  ExpectWhole(chips);
+  EXPECT_EQ(Slices().size(), 1u);
   bool wrote = false;
-  for (const std::string& line : api.log) {
+  for (const std::string& line : api_.TakeLog()) {
     wrote = wrote || line.starts_with("PUT") || line.starts_with("POST");
     EXPECT_FALSE(wrote && line.starts_with("DELETE")) << line;
   }
 }
 
-TEST(SlicePublisherTest, AnotherDriversSlicesAreLeftAlone) {
-  FakeApi api;
-  api.slices["efa"] = {{"metadata", {{"name", "efa"}, {"resourceVersion", "1"}}},
-                       {"spec", {{"driver", "dra.net"}, {"nodeName", "node-a"}}}};
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, AnotherDriversSlicesAreLeftAlone) {
+  Create({{"metadata", {{"name", "efa"}}},
+          {"spec",
+           {{"driver", "dra.net"},
+            {"nodeName", "node-a"},
+            {"pool", {{"name", "node-a"}, {"generation", 1}, {"resourceSliceCount", 1}}}}}});
+  SlicePublisher publisher(api_, "node-a");
   ASSERT_TRUE(publisher.Publish(Build(TestNode(), kChipsOnly)).ok());
-  EXPECT_TRUE(api.slices.contains("efa"));
+  EXPECT_TRUE(Slices().contains("efa"));
 }
 
-TEST(SlicePublisherTest, AServerThatDropsFieldsIsToldOfOnceAndNotWrittenForever) {
-  FakeApi api;
-  api.gates_off = {"spec.devices[].taints", "spec.devices[].consumesCounters",
-                   "spec.sharedCounters"};
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, AServerThatDropsFieldsIsToldOfOnceAndNotWrittenForever) {
+  const std::set<std::string> gates_off = {
+      "spec.devices[].taints", "spec.devices[].consumesCounters", "spec.sharedCounters"};
+  api_.edit = [&](json& slice) { RemoveFields(gates_off, slice); };
+  SlicePublisher publisher(api_, "node-a");
   const Pool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  EXPECT_EQ(publisher.dropped_fields(), api.gates_off);
-  const int writes = api.writes();
+  EXPECT_EQ(publisher.dropped_fields(), gates_off);
+  const int writes = api_.writes();
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  EXPECT_EQ(api.writes(), writes);
+  EXPECT_EQ(api_.writes(), writes);
 }
 
-TEST(SlicePublisherTest, AConflictIsLookedAtAgain) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, AConflictIsLookedAtAgain) {
+  SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
   int conflicts = 2;
-  api.before = [&](const kube::Request& request) {
+  api_.before = [&](const kube::Request& request) {
     if (request.method != "PUT" || conflicts-- <= 0) return;
-    for (auto& [name, slice] : api.slices) slice["metadata"]["resourceVersion"] = "changed";
+    Touch();
   };
   inventory.chips[0].links_down = {"x+"};
   const Pool pool = Build(inventory);
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  ExpectWhole(api, pool);
+  ExpectWhole(pool);
 }
 
-TEST(SlicePublisherTest, EndlessConflictsAreGivenUp) {
-  FakeApi api;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, EndlessConflictsAreGivenUp) {
+  SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
-  int version = 0;
-  api.before = [&](const kube::Request& request) {
-    if (request.method != "PUT") return;
-    for (auto& [name, slice] : api.slices) {
-      slice["metadata"]["resourceVersion"] = fmt::format("v{}", ++version);
-    }
+  api_.before = [&](const kube::Request& request) {
+    if (request.method == "PUT") Touch();
   };
   inventory.chips[0].healthy = false;
   EXPECT_TRUE(absl::IsAborted(publisher.Publish(Build(inventory))));
 }
 
-TEST(SlicePublisherTest, ANodeThatIsNotThereYetIsNotFound) {
-  FakeApi api;
-  api.has_node = false;
-  SlicePublisher publisher(api, "node-a");
+TEST_F(SlicePublisherTest, ANodeThatIsNotThereYetIsNotFound) {
+  ASSERT_EQ(Call("DELETE", "/api/v1/nodes/node-a").status, 200);
+  SlicePublisher publisher(api_, "node-a");
   EXPECT_EQ(Message(publisher.Publish(Build(TestNode()))),
             "reading node node-a: nodes \"node-a\" not found");
-  EXPECT_EQ(api.writes(), 0);
+  EXPECT_EQ(api_.writes(), 0);
 }
 
+class SlicePublisherPropertyTest : public SlicePublisherTest {};
+
 // A plugin that dies after any number of writes leaves what the next one makes whole.
-TEST(SlicePublisherPropertyTest, WhereverItStopsTheNextPublishMendsIt) {
+TEST_F(SlicePublisherPropertyTest, WhereverItStopsTheNextPublishMendsIt) {
   Rng rng(12);
-  FakeApi api;
   wire::Inventory inventory = TestNode();
   for (int round = 0; round < 15; ++round) {
     inventory.chips[rng.Below(16)].healthy = rng.Chance(1, 2);
     const Publish publish = {.chips = true, .lnc1 = rng.Chance(1, 2), .lnc2 = rng.Chance(1, 2)};
     const Pool pool = Build(inventory, publish);
     int left = static_cast<int>(rng.Below(8));
-    class Dying final : public kube::Transport {
-     public:
-      Dying(FakeApi& api, int& left) : api_(api), left_(left) {}
-      absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
-        if (request.method != "GET" && left_-- <= 0) return Unavailable("dead");
-        return api_.Send(request);
-      }
-      absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
-                                            std::chrono::milliseconds) override {
-        return Unavailable("dead");
-      }
-
-     private:
-      FakeApi& api_;
-      int& left_;
-    } dying(api, left);
-    SlicePublisher first(dying, "node-a");
+    api_.refuse = [&](const kube::Request& request) {
+      return request.method != "GET" && left-- <= 0;
+    };
+    SlicePublisher first(api_, "node-a");
     (void)first.Publish(pool);
-    SlicePublisher second(api, "node-a");
+    api_.refuse = nullptr;
+    SlicePublisher second(api_, "node-a");
     ASSERT_TRUE(second.Publish(pool).ok());
-    ExpectWhole(api, pool);
-    const int writes = api.writes();
+    ExpectWhole(pool);
+    const int writes = api_.writes();
     ASSERT_TRUE(second.Publish(pool).ok());
-    ASSERT_EQ(api.writes(), writes);
+    ASSERT_EQ(api_.writes(), writes);
   }
 }
 
-TEST(ApiClaimSourceTest, ReadsAClaimOrSaysNotFound) {
-  FakeApi api;
-  ApiClaimSource source(api);
-  EXPECT_TRUE(absl::IsNotFound(source.Get("default", "a/b").status()));
-  EXPECT_EQ(api.log.back(), "GET /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/a%2Fb");
+class ApiClaimSourceTest : public SlicePublisherTest {};
+
+TEST_F(ApiClaimSourceTest, ReadsAClaimOrSaysNotFound) {
+  ApiClaimSource source(api_);
+  EXPECT_TRUE(absl::IsNotFound(source.Get("default", "a-b").status()));
+  EXPECT_FALSE(source.Get("default", "a/b").ok()) << "no name, and no subresource either";
+  EXPECT_EQ(api_.TakeLog().back(),
+            "GET /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/a%2Fb");
 }
 
 }  // namespace
