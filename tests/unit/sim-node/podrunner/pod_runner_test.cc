@@ -30,7 +30,9 @@ namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 using json = Json;
 using std::chrono::seconds;
 
-// Objects by path; remembers what was written. Pods that were not put are bound to node-0.
+// Objects by path; remembers what was written. Pods that were not put are bound to node-0. The
+// tests choose uids and show the runner pods that no server has; the in-process API server gives
+// out its own uids and takes writes only of pods that it holds, so it does not fit them as is.
 class FakeServer final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
