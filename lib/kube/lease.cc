@@ -44,10 +44,13 @@ std::string LeaderElection::Desired(WallTime wall) const {
 
 LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
   if (now < next_try_) return {.action = Action::kWait, .until = next_try_, .lease = {}};
-  if (!known_) return {.action = Action::kRead, .until = now, .lease = {}};
+  if (!known_ || (!IsLeader(now) && PausedTooLong(now))) {
+    look_began_ = now;
+    return {.action = Action::kRead, .until = now, .lease = {}};
+  }
   const bool is_ours = own_ && holder_ == options_.identity;
   const bool is_free = !exists_ || holder_.empty() || is_ours || now >= changed_ + their_duration_;
-  if (!is_free) {
+  if (!is_free || now < quiet_until_) {
     // The next renewal of its holder is seen only by reading again.
     known_ = false;
     next_try_ = now + options_.retry;
@@ -59,7 +62,29 @@ LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
       .action = exists_ ? Action::kUpdate : Action::kCreate, .until = now, .lease = Desired(wall)};
 }
 
+bool LeaderElection::PausedTooLong(MonotonicTime now) const {
+  return looked_ && now > *looked_ + options_.longest_pause;
+}
+
+bool LeaderElection::MayHideRenewals(const json& lease, MonotonicTime now) const {
+  if (IsLeader(now)) return false;  // nobody else led meanwhile
+  const bool went_back =
+      exists_ && (lease.is_null() || IsOlderVersion(ResourceVersionOf(lease), version_));
+  return went_back || PausedTooLong(look_began_);
+}
+
 void LeaderElection::Observe(const json& lease, MonotonicTime now) {
+  if (MayHideRenewals(lease, now)) quiet_until_ = now + options_.duration;
+  const bool first_look = !looked_.has_value();
+  looked_ = now;
+  if (lease.is_null()) {
+    known_ = true;
+    exists_ = false;
+    observed_.clear();
+    holder_.clear();
+    renewed_.reset();
+    return;
+  }
   const std::string version(ResourceVersionOf(lease));
   if (!exists_ || version != version_) changed_ = now;
   exists_ = true;
@@ -74,8 +99,7 @@ void LeaderElection::Observe(const json& lease, MonotonicTime now) {
                               : options_.duration;
   const bool in_our_name = holder_ == options_.identity;
   if (!in_our_name) renewed_.reset();
-  own_ = in_our_name && (own_ || !observed_once_);
-  observed_once_ = true;
+  own_ = in_our_name && (own_ || first_look);
 }
 
 bool LeaderElection::IsBeforeRenewal(const json& lease) const {
@@ -93,12 +117,7 @@ void LeaderElection::OnRead(const absl::StatusOr<json>& lease, MonotonicTime now
     Observe(*lease, now);
   } else if (absl::IsNotFound(lease.status())) {
     history_lost_ |= IsBeforeRenewal(nullptr);
-    observed_once_ = true;
-    known_ = true;
-    exists_ = false;
-    observed_.clear();
-    holder_.clear();
-    renewed_.reset();
+    Observe(nullptr, now);
   } else {
     next_try_ = now + options_.retry;
   }

@@ -16,7 +16,10 @@
 // we led, and the present leader has not noticed yet.
 //
 // The lease also shows that the API lost its history: nobody but the holder writes it, so a leader
-// that reads a state before its own last renewal reads a restored backup.
+// that reads a state before its own last renewal reads a restored backup. For the others such a
+// backup hides renewals: the lease looks silent, released or unwritten while somebody leads. So a
+// lease that went back, or that was not looked at for a while, is waited for anew; only a process
+// that has just started must believe what it reads.
 //
 // Scope: decisions. Whoever calls it does the reading, writing and waiting.
 //
@@ -45,6 +48,9 @@ struct LeaderElectionOptions {
   // The leader stops leading when it could not renew for this long, well before `duration` is over.
   std::chrono::seconds renew_deadline = std::chrono::seconds(10);
   std::chrono::seconds retry = std::chrono::seconds(2);
+  // The longest pause between two looks in which no renewal can have come and been lost again: the
+  // restore of a backup takes the API server away for longer.
+  std::chrono::seconds longest_pause = std::chrono::seconds(5);
 };
 
 class LeaderElection {
@@ -78,7 +84,11 @@ class LeaderElection {
 
  private:
   std::string Desired(WallTime wall) const;
+  bool PausedTooLong(MonotonicTime now) const;
+  // Sees a lease, or null for none, that was read or written.
   void Observe(const Json& lease, MonotonicTime now);
+  // Returns whether renewals of another may have been lost since the last look.
+  bool MayHideRenewals(const Json& lease, MonotonicTime now) const;
   // Returns whether the lease that was read, or null for none, is older than the one we wrote last.
   bool IsBeforeRenewal(const Json& lease) const;
 
@@ -89,11 +99,13 @@ class LeaderElection {
   std::string version_;   // its resourceVersion
   std::string holder_;
   std::chrono::seconds their_duration_{};
-  MonotonicTime changed_{};  // when its resourceVersion was first seen
+  MonotonicTime changed_{};              // when its resourceVersion was first seen
+  std::optional<MonotonicTime> looked_;  // when the last look was answered
+  MonotonicTime look_began_{};
+  MonotonicTime quiet_until_{};  // until then somebody may lead of whom the API does not know
   MonotonicTime next_try_{};
   MonotonicTime write_began_{};
   std::optional<MonotonicTime> renewed_;
-  bool observed_once_ = false;
   bool own_ = false;  // true: it is in our name by our own doing, or the process before us wrote it
   std::string acknowledged_version_;  // of our last renewal that was answered
   std::string acknowledged_time_;     // its renewTime
