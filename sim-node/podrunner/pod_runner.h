@@ -131,8 +131,7 @@ class PodRunner {
   void SaveClaims();
   void RemoveLogs();
 
-  enum class Written { kDone, kNewer, kFailed };
-  Written WriteOne(const Write& write);
+  bool WriteOne(const Write& write);
   absl::Status CheckPod(const Write& write);
   absl::Status PatchStatus(const PodRef& pod, const std::string& status);
   absl::Status PostEvent(const PodRef& pod, const RecordEvent& event);
@@ -165,7 +164,7 @@ class PodRunner {
   CondVar write_wake_;
   std::optional<wire::UltraServerElection> election_ ABSL_GUARDED_BY(write_mutex_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(write_mutex_);
-  // The newest that is not yet written, by pod uid.
+  // The newest of which no write has begun, by pod uid.
   std::map<std::string, std::string> statuses_ ABSL_GUARDED_BY(write_mutex_);
   bool writing_ ABSL_GUARDED_BY(write_mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(write_mutex_) = false;

@@ -62,12 +62,11 @@ void PodRunner::WriteLoop() {
     writes_.erase(at);
     writing_ = true;
     lock.Unlock();
-    const Written written = WriteOne(write);
+    const bool done = WriteOne(write);
     lock.Lock();
     writing_ = false;
-    // In front again, even of what has come for the same pod meanwhile.
-    if (written != Written::kDone) writes_.push_front(write);
-    if (written == Written::kFailed) {
+    if (!done) {
+      writes_.push_front(write);  // in front of what has come for the same pod meanwhile
       if (put_off.empty()) retry_at = ports_.clock.MonotonicNow() + options_.write_retry;
       put_off.insert(write.pod.uid);
     }
@@ -75,24 +74,25 @@ void PodRunner::WriteLoop() {
   }
 }
 
-// kNewer: the status that was written is no longer the newest one; kFailed: to be tried again
-// later.
-PodRunner::Written PodRunner::WriteOne(const Write& write) {
+// A status leaves `statuses_` as its write begins: a request that comes meanwhile, be it for the
+// same text, is a write of its own, for what the API server answers may be older than the request.
+// Returns false when it is to be tried again later.
+bool PodRunner::WriteOne(const Write& write) {
+  std::string text;
+  if (write.kind == Write::Kind::kStatus) {
+    const MutexLock lock(write_mutex_);
+    const auto waiting = statuses_.extract(write.pod.uid);
+    if (waiting.empty()) return true;  // the write of a newer one took it along
+    text = waiting.mapped();
+  }
   absl::Status status;
   if (write.kind != Write::Kind::kEvent) status = CheckPod(write);
   switch (write.kind) {
     case Write::Kind::kStatus: {
-      std::string text;
-      {
-        const MutexLock lock(write_mutex_);
-        text = statuses_[write.pod.uid];
-      }
       if (status.ok()) status = PatchStatus(write.pod, text);
+      if (!IsPassing(status)) break;
       const MutexLock lock(write_mutex_);
-      if (IsPassing(status)) break;
-      const auto found = statuses_.find(write.pod.uid);
-      if (found->second != text) return Written::kNewer;
-      statuses_.erase(found);
+      statuses_.try_emplace(write.pod.uid, std::move(text));  // unless a newer one waits
       break;
     }
     case Write::Kind::kDelete:
@@ -111,14 +111,14 @@ PodRunner::Written PodRunner::WriteOne(const Write& write) {
   if (IsPassing(status)) {
     ports_.log(fmt::format("pod {}/{}: {}; trying again", write.pod.name_space, write.pod.name,
                            Message(status)));
-    return Written::kFailed;
+    return false;
   }
   // Gone, or another pod of the same name: nobody waits for this one any more.
   const bool over = absl::IsNotFound(status) || absl::IsAborted(status);
   if (!status.ok() && !over) {
     ports_.log(fmt::format("pod {}/{}: {}", write.pod.name_space, write.pod.name, Message(status)));
   }
-  return Written::kDone;
+  return true;
 }
 
 absl::Status PodRunner::CheckPod(const Write& write) {

@@ -64,6 +64,13 @@ class FakeServer final : public kube::Transport {
     }
     if (request.method == "PATCH" && path.ends_with("/status") && body.contains("status")) {
       statuses_[path] = body["status"];
+      changed_.notify_all();
+      if (after_status_ && after_status_->first == body["status"]["phase"]) {
+        const auto call = std::exchange(after_status_, std::nullopt)->second;
+        lock.unlock();
+        call();
+        lock.lock();
+      }
     }
     if (request.method == "PATCH" && !body.contains("status")) patched_[path].push_back(body);
     if (request.method == "DELETE") deleted_[path] = body;
@@ -92,6 +99,11 @@ class FakeServer final : public kube::Transport {
   void BeforeStatus(std::function<void()> call) {
     const std::lock_guard lock(mutex_);
     before_status_ = std::move(call);
+  }
+  // Called once, after the next status of this phase was taken and before that is answered.
+  void AfterStatus(std::string phase, std::function<void()> call) {
+    const std::lock_guard lock(mutex_);
+    after_status_ = {std::move(phase), std::move(call)};
   }
   // From now on no status of that pod can be written; "" ends it.
   void RefuseStatusOf(const std::string& pod) {
@@ -196,6 +208,7 @@ class FakeServer final : public kube::Transport {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> before_status_;
+  std::optional<std::pair<std::string, std::function<void()>>> after_status_;
   std::string refused_;
   int refusals_ = 0;
   std::map<std::string, json> objects_;
@@ -628,6 +641,22 @@ TEST_F(PodRunnerTest, WhatAListShowsAsLostIsWrittenAgain) {
   server_.AwaitPhase("a", "Succeeded");
   server_.AwaitNode();
   EXPECT_EQ(Log("a"), "once\n");
+}
+
+// The defect: the second request for the same status was taken for the one under way.
+TEST_F(PodRunnerTest, AStatusThatIsLostBeforeItsWriteIsAnsweredIsWrittenAgain) {
+  FakePlugin plugin(folder_);
+  ASSERT_EQ(plugin.AwaitVerdict(), "");
+  server_.AfterStatus("Succeeded", [&] {
+    server_.Restore();
+    runner_->OnPod(Pod("a", "true"));
+    runner_->OnPodsSynced();
+    runner_->OnPod(WithClaim(Pod("b", "true"), "one"));
+    plugin.AwaitCalls(1);  // so the list has been looked at
+  });
+  runner_->OnPod(Pod("a", "true"));
+  server_.AwaitPhase("b", "Succeeded");
+  EXPECT_EQ(server_.AwaitPhase("a", "Succeeded")["phase"], "Succeeded");
 }
 
 // The defect: the status that had waited for the server was written to it.
