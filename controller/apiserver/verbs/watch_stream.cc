@@ -10,7 +10,6 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-constexpr std::size_t kEventsPerRead = 256;
 // Text handed over at once; a slow reader makes us hold no more than this.
 constexpr std::size_t kBytesPerRead = 256UL << 10U;
 constexpr std::chrono::seconds kBookmarkEvery{60};
@@ -124,8 +123,9 @@ bool WatchStream::ReadInto(Output& out, std::chrono::milliseconds wait) {
   const MonotonicTime now = clock_.MonotonicNow();
   if (now >= deadline_) return false;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - now);
-  const absl::StatusOr<ObjectStore::Batch> batch = objects_.Next(
-      resource_, position_, kEventsPerRead, std::min(wait, left + std::chrono::milliseconds(1)));
+  const absl::StatusOr<ObjectStore::Batch> batch =
+      objects_.Next(resource_, position_, kWatchEventsPerRead,
+                    std::min(wait, left + std::chrono::milliseconds(1)));
   if (!batch.ok()) {
     out.Fail(StatusObject(ExpiredError(
         fmt::format("too old resource version: {} ({})", position_, objects_.version()))));

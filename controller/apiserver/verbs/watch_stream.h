@@ -30,6 +30,9 @@
 
 namespace tahoma::controller::apiserver {
 
+// One read looks at that many events, of which the selection may take none.
+inline constexpr std::size_t kWatchEventsPerRead = 256;
+
 class WatchStream {
  public:
   struct Start {
