@@ -30,8 +30,10 @@ constexpr std::uint64_t kSeedsPerPlant = 40;
 std::string g_program;
 
 bool RunOne(std::uint64_t seed, const RunOptions& options, std::map<std::string, int>& met) {
+  fmt::print("seed={} ", seed);
+  std::fflush(stdout);  // a world that ends the program can be found again
   const Report report = RunWorld(seed, options);
-  fmt::print("seed={} steps={} hash={:016x}\n", report.seed, report.steps, report.hash);
+  fmt::print("steps={} hash={:016x}\n", report.steps, report.hash);
   for (const auto& [what, count] : report.met) met[what] += count;
   if (!report.failure) {
     std::fflush(stdout);

@@ -225,14 +225,14 @@ class Simulation {
 
   void Restart(Seat& seat) {
     if (std::exchange(seat.restarting, true)) return;
-    // The lease of a backup may say that this one leads, which the leader of now has not heard of:
-    // docs/design/0011-restored-api.md. No two coincidences at once.
-    const Duration lease = rolled_back_at_ + seconds(15) - world_.events.elapsed();
-    const Duration delay =
-        std::max(RestartDelay(), rolled_back_at_ > Duration(0) ? lease : Duration(0));
-    world_.events.After(delay, Urgency::kNormal, [this, &seat] {
+    world_.events.After(RestartDelay(), Urgency::kNormal, [this, &seat] {
       seat.restarting = false;
       if (seat.host.running()) return;
+      // The lease of a backup may say that this one leads, which the leader of now has not heard
+      // of: docs/design/0011-restored-api.md. No two coincidences at once.
+      const bool restored_lately =
+          rolled_back_at_ > Duration(0) && world_.events.elapsed() < rolled_back_at_ + seconds(15);
+      if (restored_lately) return Restart(seat);
       if (!api_.up()) {
         RestartApi();
         return Restart(seat);

@@ -106,6 +106,7 @@ void VirtualNode::Prepare(const sim::ClaimFacts& claim) {
 
 // Whatever the plugin and the API say: no core is prepared for two claims.
 void VirtualNode::OnPrepared(const sim::ClaimFacts& claim) {
+  if (!api_.up()) return;  // the plugin knew the claim: it was prepared, and checked, before
   const auto object =
       api_.objects().Get({"resource.k8s.io", "resourceclaims"},
                          controller::apiserver::ObjectKey(claim.name_space, claim.name));
