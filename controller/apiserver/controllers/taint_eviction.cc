@@ -97,7 +97,8 @@ Json Controllers::TaintsOf(const Json& result) const {
 }
 
 // Returns when the claim's pods must leave; nullopt: no taint makes them leave. A taint counts from
-// its timeAdded, or from when it was first seen here.
+// its timeAdded, or, in a slice that a server stored which did not fill that in, from when it was
+// first seen here.
 std::optional<WallTime> Controllers::EvictionTime(const std::string& claim_key, const Json& claim,
                                                   WallTime now) {
   std::map<std::string, WallTime> since;

@@ -64,6 +64,21 @@ void DefaultClaimSpec(Json& spec) {
   }
 }
 
+bool IsDated(const Json& taint) { return !taint.is_object() || taint.contains("timeAdded"); }
+
+// A slice has up to 128 devices of which few have taints: the others are not touched, so that they
+// need not be copied.
+void DefaultSlice(std::string_view now, Json& slice) {
+  const Json& devices = ValueAt(slice, {"spec", "devices"});
+  for (std::size_t i = 0; devices.is_array() && i < devices.size(); ++i) {
+    const Json& taints = ValueAt(devices[i], {"taints"});
+    if (!taints.is_array() || std::all_of(taints.begin(), taints.end(), IsDated)) continue;
+    for (Json& taint : slice["spec"]["devices"][i]["taints"]) {
+      if (!IsDated(taint)) taint["timeAdded"] = now;
+    }
+  }
+}
+
 void DefaultSecret(Json& secret) {
   const Json texts = ValueAt(secret, {"stringData"});
   for (const auto& [name, value] : texts.items()) {
@@ -184,13 +199,14 @@ void TakeField(const Json& from, std::string_view field, Json& to) {
   }
 }
 
-void ApplyKindDefaults(const Kind& kind, Json& object) {
+void ApplyKindDefaults(const Kind& kind, std::string_view now, Json& object) {
   if (!kind.built_in || !object.is_object()) return;
   if (IsCore(kind, "pods")) DefaultPod(object);
   if (IsCore(kind, "nodes")) DefaultNode(object);
   if (IsCore(kind, "secrets")) DefaultSecret(object);
   if (IsCore(kind, "namespaces")) DefaultNamespace(object);
   if (kind.plural == "customresourcedefinitions") DefaultCrd(object);
+  if (kind.plural == "resourceslices") DefaultSlice(now, object);
   const bool has_spec = ValueAt(object, {"spec"}).is_object();
   if (kind.plural == "resourceclaims" && has_spec) DefaultClaimSpec(object["spec"]);
   if (kind.plural == "resourceclaimtemplates" && ValueAt(object, {"spec", "spec"}).is_object()) {

@@ -16,8 +16,9 @@
 namespace tahoma::controller::apiserver {
 
 // Defaults that depend on other fields (a container's pull policy on its image tag, requests on
-// limits, the service account). Idempotent; part of every create and update.
-void ApplyKindDefaults(const Kind& kind, Json& object);
+// limits, the service account) or on the time (since when a device has a taint). Idempotent; part
+// of every create and update.
+void ApplyKindDefaults(const Kind& kind, std::string_view now, Json& object);
 
 // Makes a field of `to` what it is in `from`, or absent.
 void TakeField(const Json& from, std::string_view field, Json& to);

@@ -132,7 +132,7 @@ absl::Status CheckNamespaceField(const ApiRequest& request, json& metadata) {
 // Schema defaults, then those no schema can state; a CRD's status is the server's own.
 void Complete(const WriteRequest& write, json& object, const Parts& parts = {}) {
   ApplyDefaults(*write.kind().schema, object, parts);
-  ApplyKindDefaults(write.kind(), object);
+  ApplyKindDefaults(write.kind(), write.now, object);
   // An empty map is the same as none, as in Go's types.
   json& metadata = object["metadata"];
   for (const char* map : {"labels", "annotations", "finalizers", "ownerReferences"}) {

@@ -31,7 +31,7 @@ Json Defaulted(const Kind& kind, Json object) {
   if (!object["metadata"].contains("name")) object["metadata"]["name"] = "x";
   if (kind.namespaced) object["metadata"]["namespace"] = "default";
   ApplyDefaults(*kind.schema, object);
-  ApplyKindDefaults(kind, object);
+  ApplyKindDefaults(kind, "2026-11-21T10:00:00Z", object);
   return object;
 }
 
@@ -394,6 +394,16 @@ TEST(DefaultsTest, SecretsNamespacesAndClaimsHaveTheirOwn) {
   EXPECT_EQ(space["spec"]["finalizers"], Json::array({"kubernetes"}));
   const Json claim = Defaulted(KindNamed("resourceclaims"), Json::parse(kClaim));
   EXPECT_EQ(claim["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
+
+  const Json slice = Defaulted(KindNamed("resourceslices"), Json::parse(R"({"spec": {"devices": [
+      {"name": "a"},
+      {"name": "b", "taints": [{"key": "k", "effect": "NoExecute"},
+                               {"key": "l", "effect": "NoExecute",
+                                "timeAdded": "2026-01-01T00:00:00Z"}]}]}})"));
+  const Json& devices = slice["spec"]["devices"];
+  EXPECT_FALSE(devices[0].contains("taints"));
+  EXPECT_EQ(devices[1]["taints"][0]["timeAdded"], "2026-11-21T10:00:00Z");
+  EXPECT_EQ(devices[1]["taints"][1]["timeAdded"], "2026-01-01T00:00:00Z");
 }
 
 TEST(PrepareUpdateTest, SpecAndStatusAreWrittenApart) {
