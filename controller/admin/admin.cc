@@ -93,7 +93,7 @@ ordered_json GangRow(const GangView& gang) {
         {{"name", pod.name}, {"node", pod.node}, {"rank", pod.rank}, {"slice", pod.slice}});
   }
   for (const DecidedSlice& slice : gang.decision->slices) {
-    row["slices"].push_back({{"unit", slice.domain},
+    row["slices"].push_back({{"domain", slice.domain},
                              {"shape", slice.shape},
                              {"origin", slice.origin},
                              {"nodes", slice.nodes}});
@@ -160,7 +160,7 @@ rest::Response Admin::Topology(const rest::Request& request) const {
     }
     domains.push_back(std::move(row));
   }
-  body["units"] = std::move(domains);
+  body["domains"] = std::move(domains);
   if (id < count) body["next"] = id;
   return Answer(body);
 }

@@ -21,14 +21,6 @@ using json = Json;
 // Asks once: whoever typed the command sees the error and may type it again.
 constexpr kube::RetryOptions kOnce{.attempts = 1};
 
-std::string Text(const json& object, const char* pointer) {
-  const json::json_pointer path(pointer);
-  if (!object.contains(path)) return "";
-  const json& value = object[path];
-  if (value.is_null()) return "";
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 // One object; nullopt when it does not exist.
 absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
                                             const kube::Resource& resource,
@@ -46,26 +38,25 @@ absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
 // A line for each condition, or for those of one type.
 std::string Conditions(const json& object, std::string_view only = "") {
   std::string text;
-  const json::json_pointer path("/status/conditions");
-  if (!object.contains(path)) return text;
-  for (const json& condition : object[path]) {
-    const std::string type = Text(condition, "/type");
+  for (const json& condition : kube::ListAt(object, {"status", "conditions"})) {
+    const std::string_view type = kube::StringAt(condition, {"type"});
     if (!only.empty() && type != only) continue;
-    text += fmt::format("  {} {}", type, Text(condition, "/status"));
-    if (const auto reason = Text(condition, "/reason"); !reason.empty()) {
-      text += fmt::format(" ({})", reason);
-    }
-    if (const auto message = Text(condition, "/message"); !message.empty()) text += ": " + message;
+    text += fmt::format("  {} {}", type, kube::StringAt(condition, {"status"}));
+    const std::string_view reason = kube::StringAt(condition, {"reason"});
+    if (!reason.empty()) text += fmt::format(" ({})", reason);
+    const std::string_view message = kube::StringAt(condition, {"message"});
+    if (!message.empty()) text += fmt::format(": {}", message);
     text += '\n';
   }
   return text;
 }
 
 std::string WhyGang(const json& gang) {
-  const std::string predicted = Text(gang, "/status/predictedAllReduce");
+  const std::string_view reason = kube::StringAt(gang, {"status", "reason"});
+  const std::string_view predicted = kube::StringAt(gang, {"status", "predictedAllReduce"});
   return fmt::format(
-      "Gang {}: {}{}{}\n{}{}", Text(gang, "/metadata/name"), Text(gang, "/status/phase"),
-      Text(gang, "/status/reason").empty() ? "" : ", ", Text(gang, "/status/reason"),
+      "Gang {}: {}{}{}\n{}{}", kube::StringAt(gang, {"metadata", "name"}),
+      kube::StringAt(gang, {"status", "phase"}), reason.empty() ? "" : ", ", reason,
       predicted.empty()
           ? ""
           : fmt::format("  An all-reduce of 256 MiB in each chip is predicted to take {}\n",
@@ -74,9 +65,10 @@ std::string WhyGang(const json& gang) {
 }
 
 std::string WhyPod(const json& pod) {
-  const std::string node = Text(pod, "/spec/nodeName");
-  return fmt::format("Pod {}: {}{}{}\n{}", Text(pod, "/metadata/name"), Text(pod, "/status/phase"),
-                     node.empty() ? "" : " on node ", node, Conditions(pod, "PodScheduled"));
+  const std::string_view node = kube::StringAt(pod, {"spec", "nodeName"});
+  return fmt::format("Pod {}: {}{}{}\n{}", kube::StringAt(pod, {"metadata", "name"}),
+                     kube::StringAt(pod, {"status", "phase"}), node.empty() ? "" : " on node ",
+                     node, Conditions(pod, "PodScheduled"));
 }
 
 }  // namespace
@@ -112,10 +104,13 @@ absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
   std::vector<std::array<std::string, 7>> rows = {
       {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "ALLREDUCE", "PLACEMENT"}};
   TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kGangs, [&](const json& gang) {
-    rows.push_back({Text(gang, "/metadata/namespace"), Text(gang, "/metadata/name"),
-                    Text(gang, "/spec/members"), Text(gang, "/spec/shape"),
-                    Text(gang, "/status/phase"), Text(gang, "/status/predictedAllReduce"),
-                    Text(gang, "/status/placement")});
+    const auto text = [&](const char* part, const char* field) {
+      return std::string(kube::StringAt(gang, {part, field}));
+    };
+    rows.push_back({text("metadata", "namespace"), text("metadata", "name"),
+                    std::to_string(kube::IntAt(gang, {"spec", "members"})), text("spec", "shape"),
+                    text("status", "phase"), text("status", "predictedAllReduce"),
+                    text("status", "placement")});
   }));
   std::array<std::size_t, 7> widths{};
   for (const auto& row : rows) {

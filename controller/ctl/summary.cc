@@ -11,7 +11,7 @@ namespace tahoma::controller {
 namespace {
 
 std::string Line(const std::string& name, std::size_t width, const LayerCounts& c) {
-  return fmt::format("{:<{}}{:>8}{:>12}{:>15}{:>10}{:>10}{:>10}{:>9}{:>14}\n", name, width, c.nodes,
+  return fmt::format("{:<{}}{:>8}{:>12}{:>15}{:>10}{:>10}{:>10}{:>9}{:>16}\n", name, width, c.nodes,
                      c.not_ready, c.ultra_servers, c.chips, c.free, c.held, c.broken,
                      c.whole_domains);
 }
@@ -25,9 +25,9 @@ std::string SummaryText(const FleetSummary& summary) {
   }
   std::size_t width = std::string_view("NETWORK LAYER").size();
   for (const auto& [name, counts] : lines) width = std::max(width, name.size());
-  std::string text = fmt::format("{:<{}}{:>8}{:>12}{:>15}{:>10}{:>10}{:>10}{:>9}{:>14}\n",
+  std::string text = fmt::format("{:<{}}{:>8}{:>12}{:>15}{:>10}{:>10}{:>10}{:>9}{:>16}\n",
                                  "NETWORK LAYER", width, "NODES", "NOT READY", "ULTRASERVERS",
-                                 "CHIPS", "FREE", "HELD", "BROKEN", "WHOLE UNITS");
+                                 "CHIPS", "FREE", "HELD", "BROKEN", "WHOLE DOMAINS");
   for (const auto& [name, counts] : lines) text += Line(name, width, counts);
   if (summary.rows_left_out > 0) text += fmt::format("… and {} more\n", summary.rows_left_out);
   text += Line("all", width, summary.all);

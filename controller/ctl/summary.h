@@ -4,9 +4,9 @@
 //
 // The text is, for example:
 //
-//   NETWORK LAYER     NODES   NOT READY   ULTRASERVERS   CHIPS   FREE   HELD   BROKEN   WHOLE UNITS
-//   nn-1                512           0            128    8192   1024   7152       16            12
-//   nn-1/nn-11          256           0             64    4096    512   3576        8             6
+//   NETWORK LAYER   NODES   NOT READY   ULTRASERVERS   CHIPS   FREE   HELD   BROKEN   WHOLE DOMAINS
+//   nn-1              512           0            128    8192   1024   7152       16              12
+//   nn-1/nn-11        256           0             64    4096    512   3576        8               6
 //
 // Thread safety: pure functions.
 

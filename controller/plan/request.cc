@@ -162,7 +162,7 @@ std::string CompiledGang::Describe() const {
   }
   const std::string one =
       shape_given ? shapes.front().ToString() : fmt::format("a box of {}", chips_per_box());
-  const std::string chips = fmt::format(" = {} chips of one unit", chips_per_box());
+  const std::string chips = fmt::format(" = {} chips of one topology domain", chips_per_box());
   if (boxes == 1) return one + chips;
   return fmt::format("{} times {}{}", boxes, one, chips);
 }

@@ -99,7 +99,7 @@ struct CompiledGang {
     TAHOMA_CHECK(boxes > 0);  // only a gang that is not valid has none
     return members.size() / static_cast<std::size_t>(boxes);
   }
-  // "4x4x4 = 64 chips of one unit", "2 x 4x4 = 32 chips", "4 chips".
+  // "4x4x4 = 64 chips of one topology domain", "2 x 4x4 = 32 chips", "4 chips".
   std::string Describe() const;
 };
 

@@ -345,7 +345,7 @@ Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
     });
     const NodeTemplate& devices = *node->family->devices;
     if (open) {
-      cause = devices.healthy_mask == devices.chip_mask ? "in units without such a box"
+      cause = devices.healthy_mask == devices.chip_mask ? "in domains without such a box"
                                                         : "with unhealthy chips";
     }
     causes.Add(cause);
@@ -357,29 +357,29 @@ Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
 std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& survey,
                          const ClusterState& state) {
   const std::string have =
-      fmt::format("; {} {} its devices, but none is", Plural(survey.domains, "unit"),
+      fmt::format("; {} {} its devices, but none is", Plural(survey.domains, "domain"),
                   survey.domains == 1 ? "has" : "have");
   if (survey.known == 0) return have + " of an instance type whose chips form boxes";
   if (survey.large == 0) return have + " that large";
   if (survey.working == 0 && survey.mode_may_change > 0) return "";
   if (survey.working == 0 && survey.other_mode > 0) {
     return fmt::format("; {} of the right kind, but no UltraServer mode allows it there: {}",
-                       Plural(survey.large, "unit"),
+                       Plural(survey.large, "domain"),
                        ModesText(state.domain(survey.mode_domain), state));
   }
   if (survey.working == 0) {
     return fmt::format(
         "; {} of the right kind, but none has such a box with all chips and links working",
-        Plural(survey.large, "unit"));
+        Plural(survey.large, "domain"));
   }
   if (survey.able == 0) {
-    return fmt::format("; {} could hold it, but none admits it: {}", Plural(survey.working, "unit"),
-                       CausesOf(gang, box, state).ToString());
+    return fmt::format("; {} could hold it, but none admits it: {}",
+                       Plural(survey.working, "domain"), CausesOf(gang, box, state).ToString());
   }
   if (survey.boxes < static_cast<std::size_t>(gang.boxes)) {
     return fmt::format(
         "; the {} of the right kind {} room for {} of them, even with nothing running",
-        Plural(survey.large, "unit"), survey.large == 1 ? "has" : "have", survey.boxes);
+        Plural(survey.large, "domain"), survey.large == 1 ? "has" : "have", survey.boxes);
   }
   return "";
 }
@@ -393,7 +393,7 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
   if (!kept.boxable) {
     return Refused(BlockedReason::kNeverFits,
                    needs +
-                       "devices of several units, logical cores or devices of a node that is "
+                       "devices of several domains, logical cores or devices of a node that is "
                        "gone, which no box contains");
   }
   const DomainState& domain = state.domain(kept.domain);
@@ -457,14 +457,14 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   }
   if (survey.working == 0) {
     why.message += fmt::format("; {} could hold it, but not in the UltraServer mode of now: {}",
-                               Plural(survey.mode_may_change, "unit"),
+                               Plural(survey.mode_may_change, "domain"),
                                ModesText(state.domain(survey.mode_domain), state));
     return why;
   }
-  why.message += fmt::format("; {} could hold it; ", Plural(survey.large, "unit"));
+  why.message += fmt::format("; {} could hold it; ", Plural(survey.large, "domain"));
   if (survey.other_mode > 0) {
     why.message +=
-        fmt::format("{} in another UltraServer mode; ", Plural(survey.other_mode, "more unit"));
+        fmt::format("{} in another UltraServer mode; ", Plural(survey.other_mode, "more domain"));
   }
   why.message += why.largest_free
                      ? fmt::format("the largest free box is {} on {}", why.largest_free->ToString(),

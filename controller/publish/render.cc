@@ -117,7 +117,7 @@ kube::Request RenderGangStatus(const ApiWrite& write) {
   }
   json slices = json::array();
   for (const DecidedSlice& slice : status.slices) {
-    slices.push_back({{"unit", slice.domain},
+    slices.push_back({{"domain", slice.domain},
                       {"shape", slice.shape},
                       {"origin", slice.origin},
                       {"nodes", slice.nodes}});

@@ -9,9 +9,9 @@ bytes=${1:-268435456}
 bin=$(cd "$(dirname "$0")/../.." && pwd)/build/release/bin
 for over in 1 2 4 8; do
   for between in auto mesh ring rdh; do
-    printf 'oversubscription %s, between units %-5s ' "$over" "$between"
-    "$bin/trn-trace" --operation allr --bytes "$bytes" --box 4x4 --unit-torus 4x4 --units 4 \
-      --units-under-layer3 1 --efa.layer3-oversubscription "$over" --between "$between" |
+    printf 'oversubscription %s, between domains %-5s ' "$over" "$between"
+    "$bin/trn-trace" --operation allr --bytes "$bytes" --box 4x4 --domain-torus 4x4 --domains 4 \
+      --domains-under-layer3 1 --efa.layer3-oversubscription "$over" --between "$between" |
       sed -n '1s/.*hier: //p'
   done
 done

@@ -191,7 +191,7 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
                        "address": f"unix:{short(directory, p['name']) / 'link.sock'}"}
                       for p in peers],
         }
-    outside = [n for n in topology["nodes"] if unit(n) != unit(node)]
+    outside = [n for n in topology["nodes"] if domain(n) != domain(node)]
     if outside:
         config["efa"] = {
             "address": f"unix:{place / 'efa.sock'}",
@@ -201,7 +201,7 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
     return config
 
 
-def unit(node):
+def domain(node):
     """Returns the node's topology domain: its UltraServer, or the node itself."""
     return node["ultraServer"]["id"] if "ultraServer" in node else node["name"]
 

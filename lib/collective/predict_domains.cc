@@ -30,7 +30,7 @@ class Inside {
     Picoseconds slowest(0);
     for (const Numbered& one : distinct_) {
       const auto time = PredictCollective(one.domain->chips, one.domain->faults, operation, bytes);
-      if (!time.ok()) return Annotate(time.status(), fmt::format("unit {}", one.number));
+      if (!time.ok()) return Annotate(time.status(), fmt::format("domain {}", one.number));
       slowest = std::max(slowest, *time);
     }
     return slowest;
@@ -137,7 +137,7 @@ absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Op
 absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domains,
                                                Operation operation, std::uint64_t bytes,
                                                const EfaCosts& costs) {
-  if (domains.empty()) return InvalidArgument("a collective needs at least one unit");
+  if (domains.empty()) return InvalidArgument("a collective needs at least one domain");
   const Inside inside(domains);
   if (domains.size() == 1) return inside.Time(operation, bytes);
   std::uint64_t fewest = kChipsMax;

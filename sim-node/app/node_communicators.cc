@@ -136,7 +136,7 @@ absl::Status NodeCommunicators::StartEfa(const Options& options) {
   TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   efa_events_ = std::make_unique<Events>(communicators_, nullptr);
   TAHOMA_ASSIGN_OR_RETURN(efa_, PeerLink::Start(std::move(link), *efa_events_));
-  spdlog::info("listening for the nodes of other units at {}", efa_->address().ToString());
+  spdlog::info("listening for the nodes of other domains at {}", efa_->address().ToString());
   communicators_.ConnectEfa(*efa_);
   return absl::OkStatus();
 }

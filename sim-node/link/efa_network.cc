@@ -95,7 +95,7 @@ std::string EfaNetwork::Name(LinkId link) const {
   }
   const auto after = std::upper_bound(first_chip_.begin(), first_chip_.end(), owner);
   const auto domain = after - first_chip_.begin() - 1;
-  return fmt::format("unit {} chip {} EFA {}", domain, owner - *(after - 1), out ? "out" : "in");
+  return fmt::format("domain {} chip {} EFA {}", domain, owner - *(after - 1), out ? "out" : "in");
 }
 
 absl::Status EfaNetwork::SetPermille(LinkId link, std::uint16_t permille) {
@@ -155,8 +155,9 @@ absl::StatusOr<std::vector<LinkId>> EfaNetwork::FindRoute(DomainChip from, Domai
   route.push_back(NicOf(to, NicDirection::kIn));
   for (const LinkId link : route) {
     if (capacity_[link] != 0) continue;
-    return FailedPrecondition("no EFA route from unit {} chip {} to unit {} chip {}: {} is down",
-                              from.domain, from.chip, to.domain, to.chip, Name(link));
+    return FailedPrecondition(
+        "no EFA route from domain {} chip {} to domain {} chip {}: {} is down", from.domain,
+        from.chip, to.domain, to.chip, Name(link));
   }
   return route;
 }

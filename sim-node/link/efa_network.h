@@ -87,7 +87,7 @@ class EfaNetwork {
   LinkId NicOf(DomainChip chip, NicDirection direction) const;
   // The uplink of the node of `layer` (1 to 3) above the domain.
   LinkId UplinkOf(int domain, int layer, NicDirection direction) const;
-  // "unit 1 chip 5 EFA out", "layer 2 node 7 up".
+  // "domain 1 chip 5 EFA out", "layer 2 node 7 up".
   std::string Name(LinkId link) const;
 
   // kInvalidArgument for an id that names no link or more than 1000 thousandths.

@@ -85,7 +85,7 @@ std::string Fabric::Name(LinkId link) const {
   TAHOMA_CHECK(place.ok());
   if (place->island == domain_count()) return efa_.Name(place->link);
   const std::string name = TorusLinks::Name(place->link);
-  return domain_count() == 1 ? name : fmt::format("unit {} {}", place->island, name);
+  return domain_count() == 1 ? name : fmt::format("domain {} {}", place->island, name);
 }
 
 bool Fabric::Exists(LinkId link) const {

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
   auto route = fabric_.domain(from.domain)
                    .FindRoute(Fabric::LocalOf(flow.from), Fabric::LocalOf(flow.to), flow.through);
   if (route.ok() || fabric_.domain_count() == 1) return route;
-  return Annotate(route.status(), fmt::format("unit {}", from.domain));
+  return Annotate(route.status(), fmt::format("domain {}", from.domain));
 }
 
 VirtualDuration Transfer::Latency(const Running& running) const {

@@ -126,14 +126,4 @@ json MakeNode(const NodeFacts& facts, WallTime now) {
           {"status", MakeNodeStatus(facts, now)}};
 }
 
-json MakeLease(const NodeFacts& facts, WallTime now) {
-  return {{"apiVersion", "coordination.k8s.io/v1"},
-          {"kind", "Lease"},
-          {"metadata", {{"name", facts.name}, {"namespace", "kube-node-lease"}}},
-          {"spec",
-           {{"holderIdentity", facts.name},
-            {"leaseDurationSeconds", kLeaseSeconds},
-            {"renewTime", FormatMicroTime(now)}}}};
-}
-
 }  // namespace tahoma::sim

@@ -1,8 +1,7 @@
-// The Node object and the Lease that a kubelet keeps for its node.
+// The Node object that a kubelet keeps for its node (its Lease is kube::MakeNodeLease).
 //
 //   Json node = MakeNode(facts, now);          // to create
 //   Json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or when it is wrong
-//   Json lease = MakeLease(facts, now);        // to renew, every 10 s
 //
 // Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real
 // node (docs/reference/aws-dra-driver.md#node-labels). The five of an UltraServer follow its
@@ -44,8 +43,7 @@ struct NodeFacts {
   WallTime ready_since{};
 };
 
-// A kubelet's defaults (KubeletConfiguration v1beta1: nodeLeaseDurationSeconds, maxPods).
-inline constexpr int kLeaseSeconds = 40;
+// A kubelet's default (KubeletConfiguration v1beta1, maxPods).
 inline constexpr int kMaxPods = 110;
 
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
@@ -54,6 +52,5 @@ std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
 Json LabelPatch(const NodeFacts& facts);
 Json MakeNode(const NodeFacts& facts, WallTime now);
 Json MakeNodeStatus(const NodeFacts& facts, WallTime now);
-Json MakeLease(const NodeFacts& facts, WallTime now);
 
 }  // namespace tahoma::sim

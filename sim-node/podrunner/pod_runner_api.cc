@@ -5,6 +5,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/lease.h"
 #include "sim-node/podrunner/pod_runner.h"
 
 namespace tahoma::sim {
@@ -239,14 +240,16 @@ absl::Status PodRunner::KeepNode(bool report) {
 }
 
 absl::Status PodRunner::RenewLease() {
-  const json lease = MakeLease(node_, ports_.clock.WallNow());
-  const json renewal = {{"spec", lease["spec"]}};
+  const WallTime now = ports_.clock.WallNow();
   const absl::Status renewed =
       ports_.api
-          .Patch(kube::kLeases, {"kube-node-lease", node_.name}, kube::PatchType::kMerge, renewal)
+          .Patch(kube::kLeases, {"kube-node-lease", node_.name}, kube::PatchType::kMerge,
+                 kube::NodeLeaseRenewal(node_.name, now))
           .status();
   if (!absl::IsNotFound(renewed)) return renewed;
-  return ports_.api.Create(kube::kLeases, "kube-node-lease", lease).status();
+  return ports_.api
+      .Create(kube::kLeases, "kube-node-lease", kube::MakeNodeLease(node_.name, "", now))
+      .status();
 }
 
 void PodRunner::LeaseLoop() {

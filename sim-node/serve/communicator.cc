@@ -629,7 +629,7 @@ absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
 }
 
 absl::Status Communicators::OnLinks(int node, const wire::Request& message) {
-  if (node >= kFirstEfaNode) return InvalidArgument("links of another unit");
+  if (node >= kFirstEfaNode) return InvalidArgument("links of another domain");
   TAHOMA_ASSIGN_OR_RETURN(NodeLinks view, DecodeLinks(message, options_.links.id_count()));
   view.node = node;
   TAHOMA_RETURN_IF_ERROR(CheckView(node, view));

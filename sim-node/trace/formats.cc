@@ -201,8 +201,9 @@ void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
   };
   events.push_back(NameEvent("process_name", process, 0, "in every chip"));
   for (const int domain : domains) {
-    events.push_back(NameEvent("thread_name", process, memory_thread(domain),
-                               domains.size() == 1 ? "HBM" : fmt::format("HBM, unit {}", domain)));
+    events.push_back(
+        NameEvent("thread_name", process, memory_thread(domain),
+                  domains.size() == 1 ? "HBM" : fmt::format("HBM, domain {}", domain)));
   }
   for (std::size_t row = 0; row < rows; ++row) {
     events.push_back(NameEvent("thread_name", process, 1 + row,
@@ -238,7 +239,7 @@ std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
       const std::string at = torus::ToString(torus.CoordOf(ChipIndex(number)));
       events.push_back(NameEvent(
           "process_name", chip.value(), 0,
-          fmt::format("{}chip {} ({})", HasEfa(fabric) ? fmt::format("unit {} ", domain) : "",
+          fmt::format("{}chip {} ({})", HasEfa(fabric) ? fmt::format("domain {} ", domain) : "",
                       number, at)));
       for (const Port port : kAllPorts) {
         if (!Exists(fabric, chip, port)) continue;
@@ -275,7 +276,7 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int domain,
     if (!planes.contains(at.z)) continue;
     if (at.x == 0 && at.y == 0) {
       fmt::format_to(out, "{}{}plane z={}\n{:>6}", text.empty() ? "" : "\n",
-                     HasEfa(fabric) ? fmt::format("unit {} ", domain) : "", at.z, "chip");
+                     HasEfa(fabric) ? fmt::format("domain {} ", domain) : "", at.z, "chip");
       for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
       for (const NicDirection direction : kNicDirections) {
         if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", NicName(direction));
@@ -365,7 +366,7 @@ std::string HeatMapSvg(const Occupancy& use, const Fabric& fabric, std::string_v
     const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
     width = std::max(width, plane_width * torus.extent(Axis::kZ));
     if (HasEfa(fabric)) {
-      rows += fmt::format("<text x=\"16\" y=\"{}\">unit {}</text>\n", height + 16, domain);
+      rows += fmt::format("<text x=\"16\" y=\"{}\">domain {}</text>\n", height + 16, domain);
     }
     AppendDomain(use, fabric, domain, height, rows);
     height += (torus.extent(Axis::kY) - 1) * kPitch + 2 * kMargin;

@@ -130,7 +130,7 @@ absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric) {
   for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
     TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, index, routes));
     if (occupancy.uses.size() + uses.size() > kMaxUses) {
-      return ResourceExhausted("the links are used more than {} times; take fewer units or bytes",
+      return ResourceExhausted("the links are used more than {} times; take fewer domains or bytes",
                                kMaxUses);
     }
     for (const auto& [link, use] : uses) {

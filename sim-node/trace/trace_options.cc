@@ -21,8 +21,9 @@ absl::StatusOr<torus::Shape> TorusOf(const TraceOptions& options) {
     if (options.domain_torus == shape.ToString()) return shape;
   }
   if (options.domain_torus == "4x4") return torus::kInstanceShape;
-  return InvalidArgument("unit-torus: \"{}\" is no unit; expected 4x4x4 (UltraServer) or 4x4",
-                         options.domain_torus);
+  return InvalidArgument(
+      "domain-torus: \"{}\" is no torus of a domain; expected 4x4x4 (UltraServer) or 4x4",
+      options.domain_torus);
 }
 
 absl::StatusOr<torus::Box> BoxOf(const TraceOptions& options, const torus::Shape& torus) {
@@ -63,7 +64,7 @@ absl::Status BreakCable(std::string_view text, Fabric& fabric) {
   if (!ReadChip(text.substr(0, colon), fabric, chip) || !port.ok()) {
     return InvalidArgument(
         "down: \"{}\" is no cable; expected a chip and a port, for example 5:x+{}", text,
-        fabric.domain_count() > 1 ? ", or 1/5:x+ in unit 1" : "");
+        fabric.domain_count() > 1 ? ", or 1/5:x+ in domain 1" : "");
   }
   const int domain = Fabric::DomainOf(chip);
   const TorusLinks& links = fabric.domain(domain);
@@ -82,11 +83,12 @@ absl::Status BreakCable(std::string_view text, Fabric& fabric) {
 absl::Status BreakNic(std::string_view text, Fabric& fabric) {
   ChipIndex chip(0);
   if (fabric.domain_count() == 1) {
-    return InvalidArgument("efa-down: \"{}\" is of no use in one unit; expected units of 2 or more",
-                           text);
+    return InvalidArgument(
+        "efa-down: \"{}\" is of no use in one domain; expected domains of 2 or more", text);
   }
   if (!ReadChip(text, fabric, chip)) {
-    return InvalidArgument("efa-down: \"{}\" is no chip; expected for example 1/5 in unit 1", text);
+    return InvalidArgument("efa-down: \"{}\" is no chip; expected for example 1/5 in domain 1",
+                           text);
   }
   return fabric.SetNicPermille(chip, 0);
 }
@@ -109,16 +111,16 @@ absl::StatusOr<Fabric> FabricOf(const TraceOptions& options, const torus::Shape&
 absl::Status CheckDomains(const TraceOptions& options) {
   if (options.domains == 1) {
     if (options.between != "auto" || options.chunks != 0) {
-      return InvalidArgument("between and chunks need several units; here is one");
+      return InvalidArgument("between and chunks need several domains; here is one");
     }
     return absl::OkStatus();
   }
   if (options.level != "flows") {
-    return InvalidArgument("level: several units are timed by flows; \"{}\" is for one",
+    return InvalidArgument("level: several domains are timed by flows; \"{}\" is for one",
                            options.level);
   }
   if (options.stripes != 0) {
-    return InvalidArgument("slices: buffers over several units are cut into chunks instead");
+    return InvalidArgument("slices: buffers over several domains are cut into chunks instead");
   }
   return absl::OkStatus();
 }
@@ -190,18 +192,19 @@ absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& p
 
 void DeclareDomains(config::Spec& spec, TraceOptions& options) {
   constexpr config::IntRange kCount{.min = 1, .max = 64};
-  spec.Int("units", &options.domains, kCount,
+  spec.Int("domains", &options.domains, kCount,
            "topology domains (UltraServers or instances) joined by EFA");
-  spec.String("unitTorus", &options.domain_torus, "the torus of each: 4x4x4 (UltraServer) or 4x4");
+  spec.String("domainTorus", &options.domain_torus,
+              "the torus of each: 4x4x4 (UltraServer) or 4x4");
   spec.String("between", &options.between,
-              "algorithm between units: auto, ring, mesh, rdh, single-step");
+              "algorithm between domains: auto, ring, mesh, rdh, single-step");
   spec.Int("chunks", &options.chunks, {.max = 1024},
-           "chunks of a buffer: one is between units while another is inside; 0: fastest");
-  spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"unit/chip\"");
-  spec.Section("efa", "the EFA network between units",
+           "chunks of a buffer: one is between domains while another is inside; 0: fastest");
+  spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"domain/chip\"");
+  spec.Section("efa", "the EFA network between domains",
                [&](config::Fields& fields) { DeclareEfaLayers(fields, options.efa); });
-  spec.Int("unitsUnderLayer3", &options.domains_under_layer3, kCount,
-           "units below each node of layer 3, the nearest");
+  spec.Int("domainsUnderLayer3", &options.domains_under_layer3, kCount,
+           "domains below each node of layer 3, the nearest");
   spec.Int("layer3UnderLayer2", &options.layer3_under_layer2, kCount,
            "nodes of layer 3 below each of layer 2");
   spec.Int("layer2UnderLayer1", &options.layer2_under_layer1, kCount,
@@ -230,7 +233,7 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("at", &options.at, "its first corner, \"x,y,z\"");
   spec.Int("ranks", &options.ranks, {.min = 1, .max = 8}, "logical cores of each chip");
   spec.Strings("down", &options.down,
-               "broken cables, each a chip and a port, \"5:x+\"; in unit 1 \"1/5:x+\"");
+               "broken cables, each a chip and a port, \"5:x+\"; in domain 1 \"1/5:x+\"");
   DeclareDomains(spec, options);
   spec.String("traceFile", &options.trace_file, "timeline to write, for Perfetto or Chrome");
   spec.String("svgFile", &options.svg_file, "picture of the links' utilisation to write");
@@ -261,10 +264,11 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, fabric));
   TAHOMA_ASSIGN_OR_RETURN(const std::string times,
                           TimesText(options, plan, request, members, fabric, how));
-  std::string title = fmt::format(
-      "{} of {} bytes {} on {}{}, {}: {}", Name(request.operation), request.bytes,
-      Name(request.type), options.domains == 1 ? "" : fmt::format("{} units of ", options.domains),
-      box.ToString(), Name(plan.algorithm), times);
+  std::string title =
+      fmt::format("{} of {} bytes {} on {}{}, {}: {}", Name(request.operation), request.bytes,
+                  Name(request.type),
+                  options.domains == 1 ? "" : fmt::format("{} domains of ", options.domains),
+                  box.ToString(), Name(plan.algorithm), times);
   return Traced{.title = std::move(title), .fabric = std::move(fabric), .use = std::move(use)};
 }
 

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 
 import control_plane
+from verdict import Failure, judge
 
 ROOT = control_plane.HERE.parent.parent
 UNTIL_SECONDS = 60
@@ -33,10 +34,6 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin-re
 subjects:
 - {kind: ServiceAccount, name: reader, namespace: default}
 """
-
-
-class Failure(Exception):
-    pass
 
 
 def start_controller(directory, kubeconfig):
@@ -102,22 +99,14 @@ def check(directory):
         raise Failure(f"503 does not say why: {unasked[1]}")
 
 
-def main():
-    error, began = None, time.monotonic()
+def check_in_a_cluster():
     with tempfile.TemporaryDirectory(prefix="th") as scratch:
         directory = pathlib.Path(scratch)
         try:
             check(directory)
-        except (Failure, OSError, subprocess.CalledProcessError) as problem:
-            error = str(problem)
-        subprocess.call([sys.executable, str(ROOT / "examples/local/down.py"), str(directory / "k")])
-    print(f"{'FAILED' if error else 'passed'}  admin-access: the cluster says who may read the admin API "
-          f"({time.monotonic() - began:.1f} s)")
-    if error:
-        print(error)
-    print(f"{0 if error else 1} passed, {1 if error else 0} failed, 0 skipped")
-    return 1 if error else 0
+        finally:
+            subprocess.call([sys.executable, str(ROOT / "examples/local/down.py"), str(directory / "k")])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge("admin-access", "the cluster says who may read the admin API", check_in_a_cluster))

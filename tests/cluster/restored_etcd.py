@@ -22,12 +22,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests/scenarios"))
 import run as scenarios  # noqa: E402
+from verdict import Failure, judge  # noqa: E402
 
 UNTIL_SECONDS = 90
-
-
-class Failure(Exception):
-    pass
 
 
 class Cluster:
@@ -145,27 +142,19 @@ def check(cluster):
         cluster.expect(f"the nodes of gang {gang}", cluster.nodes(gang), nodes)
 
 
-def main():
+def check_in_a_cluster():
     bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
     ground = scenarios.Ground("cluster", bin_dir)
-    error, began = None, time.monotonic()
     with ground as environment:
         try:
             check(Cluster(ground, environment))
-        except (Failure, OSError, subprocess.CalledProcessError) as problem:
-            error = str(problem)
-        status, output = scenarios.execute(scenarios.CLEAN_UP, environment)
-        if status != 0 and error is None:
-            error = f"something is left after the test:\n{output}"
+        finally:
+            status, output = scenarios.execute(scenarios.CLEAN_UP, environment)
+        if status != 0:
+            raise Failure(f"something is left after the test:\n{output}")
     if not ground.ended_in_order:
-        error = error or "a program did not end in order"  # down.py has said which
-    print(f"{'FAILED' if error else 'passed'}  restored-etcd: what the journal decided is published again "
-          f"({time.monotonic() - began:.1f} s)")
-    if error:
-        print(error)
-    print(f"{0 if error else 1} passed, {1 if error else 0} failed, 0 skipped")
-    return 1 if error else 0
+        raise Failure("a program did not end in order")  # down.py has said which
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge("restored-etcd", "what the journal decided is published again", check_in_a_cluster))

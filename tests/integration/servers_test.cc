@@ -181,7 +181,7 @@ TEST_F(ServersTest, EveryProgramSaysInItsLogOnWhichFreePortItServes) {
   }
   for (const char* words :
        {"serving the logs of pods at ", "listening for the UltraServer's other nodes at ",
-        "listening for the nodes of other units at "}) {
+        "listening for the nodes of other domains at "}) {
     EXPECT_NE(PortInLog(node, words), 0) << words << "\n" << node.log();
   }
 }

@@ -6,6 +6,7 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/lease.h"
 #include "sim-node/podrunner/node_object.h"
 
 namespace tahoma::simulation {
@@ -242,7 +243,7 @@ void VirtualNode::Resync() {
 void VirtualNode::Beat() {
   After(kBeat, Urgency::kBackground, [this] { Beat(); });
   const std::string lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-  const json body = MakeLease(FactsOf(plan_, now()), now());
+  const json body = kube::MakeNodeLease(plan_.name, "", now());
   const auto renewed = link_.Send({.method = "PATCH",
                                    .target = lease + "/" + plan_.name,
                                    .headers = {{"Content-Type", "application/merge-patch+json"}},

@@ -1,4 +1,4 @@
-// The moves of one part of a buffer between topology domains ("units": UltraServers or lone
+// The moves of one part of a buffer between topology domains (UltraServers or lone
 // instances), each of which has one chip that answers for it.
 //
 //   for (const DomainMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) …

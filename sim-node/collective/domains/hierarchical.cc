@@ -712,7 +712,7 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   std::set<torus::ChipIndex> seen;
   for (const Member& member : members) {
     if (!fabric.Contains(member.chip)) {
-      return InvalidArgument("chip {} is not in a fabric of {} units", member.chip.value(),
+      return InvalidArgument("chip {} is not in a fabric of {} domains", member.chip.value(),
                              fabric.domain_count());
     }
     if (!seen.insert(member.chip).second) {
@@ -769,13 +769,14 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   if (IsExchange(request.operation)) return PlanExchange(asked);
   for (const DomainSet::Group& group : set.groups()) {
     if (std::ranges::count(group.answers, 1) == 0) {
-      return FailedPrecondition("the EFA NICs of all {} chips of unit {} are down",
+      return FailedPrecondition("the EFA NICs of all {} chips of domain {} are down",
                                 group.local.size(), group.domain);
     }
   }
   const auto domains = static_cast<int>(set.size());
   if (choice.between && !Serves(*choice.between, domains)) {
-    return InvalidArgument("rdh between units needs a power of two of them; here are {}", domains);
+    return InvalidArgument("rdh between domains needs a power of two of them; here are {}",
+                           domains);
   }
   return PlanPhases(asked);
 }

@@ -54,7 +54,7 @@ class NicHelp {
       }
       if (stranded > 0 && working.empty()) {
         const std::string_view act = direction == NicDirection::kOut ? "send" : "receive";
-        return FailedPrecondition("none of the EFA NICs of the {} chips of unit {} can {}",
+        return FailedPrecondition("none of the EFA NICs of the {} chips of domain {} can {}",
                                   set.groups()[group].local.size(), set.groups()[group].domain,
                                   act);
       }

@@ -102,7 +102,7 @@ absl::Status LinkOutlook::CheckAlive(const std::vector<Member>& members) const {
     if (!dead_.contains(member.chip)) continue;
     const DomainChip place = Fabric::Split(member.chip);
     return Aborted("NRT_EXEC_HW_ERR_COLLECTIVES ({}): {}chip {} is dead", kNrtExecHwErrCollectives,
-                   fabric_.domain_count() == 1 ? "" : fmt::format("unit {} ", place.domain),
+                   fabric_.domain_count() == 1 ? "" : fmt::format("domain {} ", place.domain),
                    place.chip);
   }
   return absl::OkStatus();

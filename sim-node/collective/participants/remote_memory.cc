@@ -217,14 +217,15 @@ absl::Status CheckDomains(std::span<const MemoryAccess> batch, const Fabric& fab
   for (const MemoryAccess& access : batch) {
     for (const ChipIndex chip : {access.local.chip, access.remote.chip}) {
       if (fabric.Contains(chip)) continue;
-      return InvalidArgument("chip {} is not in a fabric of {} units", chip.value(),
+      return InvalidArgument("chip {} is not in a fabric of {} domains", chip.value(),
                              fabric.domain_count());
     }
     const DomainChip local = Fabric::Split(access.local.chip);
     const DomainChip remote = Fabric::Split(access.remote.chip);
     if (local.domain == remote.domain) continue;
     return PermissionDenied(
-        "chip {} of unit {} shares no memory with chip {} of unit {}: it ends at the UltraServer",
+        "chip {} of domain {} shares no memory with chip {} of domain {}: it ends at the "
+        "UltraServer",
         local.chip, local.domain, remote.chip, remote.domain);
   }
   return absl::OkStatus();

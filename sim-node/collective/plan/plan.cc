@@ -482,7 +482,7 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
   const std::string_view name = Name(algorithm);
   const Operation operation = asked.request.operation;
   if (algorithm == Algorithm::kHier) {
-    return InvalidArgument("hier needs chips of several units; here is one torus");
+    return InvalidArgument("hier needs chips of several domains; here is one torus");
   }
   const bool of_neuron = algorithm != Algorithm::kTree && algorithm != Algorithm::kBucket;
   if (asked.options.mode == PlanMode::kAws && !of_neuron) {

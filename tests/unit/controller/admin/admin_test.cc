@@ -92,7 +92,7 @@ TEST_F(AdminTest, BeforeTheFirstSyncEveryListIsEmptyAndSaysSo) {
   snapshot_ = {};
   const Answer topology = Get("/v1/topology");
   EXPECT_EQ(topology.status, 200);
-  EXPECT_EQ(topology.body, (json{{"synced", false}, {"units", json::array()}}));
+  EXPECT_EQ(topology.body, (json{{"synced", false}, {"domains", json::array()}}));
   EXPECT_EQ(Get("/v1/nodes").body, (json{{"nodes", json::array()}}));
   EXPECT_EQ(Get("/v1/gangs").body, (json{{"total", 0}, {"gangs", json::array()}}));
 }
@@ -105,8 +105,8 @@ TEST_F(AdminTest, TopologyShowsDomainsWithTheirShapeAndWhatIsFreeOrBroken) {
   const Answer answer = Get("/v1/topology");
   ASSERT_EQ(answer.status, 200);
   EXPECT_THAT(answer.head, HasSubstr("Content-Type: application/json"));
-  ASSERT_EQ(NamesOf(answer.body["units"]), (std::vector<std::string>{"us-0", "lone", "small"}));
-  const json& ultra = answer.body["units"][0];
+  ASSERT_EQ(NamesOf(answer.body["domains"]), (std::vector<std::string>{"us-0", "lone", "small"}));
+  const json& ultra = answer.body["domains"][0];
   EXPECT_EQ(ultra["ultraServer"], true);
   EXPECT_EQ(ultra["shape"], "4x4x4");
   EXPECT_EQ(ultra["freeChips"], 64);
@@ -114,13 +114,13 @@ TEST_F(AdminTest, TopologyShowsDomainsWithTheirShapeAndWhatIsFreeOrBroken) {
   EXPECT_EQ(NamesOf(ultra["nodes"]),
             (std::vector<std::string>{"us-0-n0", "us-0-n1", "us-0-n2", "us-0-n3"}));
   EXPECT_EQ(ultra["nodes"][2]["z"], 2);
-  const json& lone = answer.body["units"][1];
+  const json& lone = answer.body["domains"][1];
   EXPECT_EQ(lone["ultraServer"], false);
   EXPECT_EQ(lone["freeChips"], 14);
   EXPECT_EQ(lone["brokenChips"], 2);
   EXPECT_EQ(lone["nodes"][0]["chips"][0]["healthy"], false);
   EXPECT_EQ(lone["nodes"][0]["chips"][1]["healthy"], true);
-  EXPECT_EQ(answer.body["units"][2]["shape"], "1x1x1");
+  EXPECT_EQ(answer.body["domains"][2]["shape"], "1x1x1");
 }
 
 TEST_F(AdminTest, ANodeShowsWhatItHasElected) {
@@ -128,8 +128,8 @@ TEST_F(AdminTest, ANodeShowsWhatItHasElected) {
   Elect(fleet_, "us-1", {"X4,X2V,X1", "busy", "X1", "X2H,X1"}, "X1");
   Show();
   const Answer answer = Get("/v1/topology");
-  EXPECT_FALSE(answer.body["units"][0]["nodes"][0].contains("ultraServerModes")) << "no election";
-  const json& nodes = answer.body["units"][1]["nodes"];
+  EXPECT_FALSE(answer.body["domains"][0]["nodes"][0].contains("ultraServerModes")) << "no election";
+  const json& nodes = answer.body["domains"][1]["nodes"];
   EXPECT_EQ(nodes[0]["ultraServerModes"], json({"X4", "X2V", "X1"}));
   EXPECT_EQ(nodes[0]["ultraServerMode"], "X1");
   EXPECT_EQ(nodes[1]["ultraServerModes"], json::array());
@@ -143,8 +143,8 @@ TEST_F(AdminTest, ADomainThatIsGoneLeavesNoRow) {
   fleet_.RemoveNode("lone");
   Show();
   const Answer topology = Get("/v1/topology");
-  ASSERT_EQ(NamesOf(topology.body["units"]), (std::vector<std::string>{"us-0"}));
-  EXPECT_EQ(NamesOf(topology.body["units"][0]["nodes"]),
+  ASSERT_EQ(NamesOf(topology.body["domains"]), (std::vector<std::string>{"us-0"}));
+  EXPECT_EQ(NamesOf(topology.body["domains"][0]["nodes"]),
             (std::vector<std::string>{"us-0-n0", "us-0-n2", "us-0-n3"}));
   EXPECT_EQ(Get("/v1/nodes").body["nodes"].size(), 3U);
 }
@@ -212,9 +212,9 @@ TEST_F(AdminTest, AFleetIsReadInPages) {
     fleet_.PutNode(NodeFactsOf({.name = "n" + std::to_string(i), .type = "trn2.3xlarge"}));
   }
   Show();
-  for (const std::string rows : {"units", "nodes"}) {
+  for (const std::string rows : {"domains", "nodes"}) {
     SCOPED_TRACE(rows);
-    const std::string path = rows == "units" ? "/v1/topology" : "/v1/nodes";
+    const std::string path = rows == "domains" ? "/v1/topology" : "/v1/nodes";
     const Answer first = Get(path);
     EXPECT_EQ(first.body[rows].size(), 1000U);
     ASSERT_EQ(first.body["next"], 1000);
@@ -239,13 +239,13 @@ TEST_F(AdminTest, APageThatIsNoNumberIsRefused) {
 
 TEST_F(AdminTest, AGangThatWaitsShowsWhy) {
   AddGang("default", "train", false,
-          View(GangPhase::kPending, GangReason::kNeverFits, "no unit has 4x4x4"));
+          View(GangPhase::kPending, GangReason::kNeverFits, "no domain has 4x4x4"));
   EXPECT_EQ(Get("/v1/gangs/default/train").body, (json{{"namespace", "default"},
                                                        {"name", "train"},
                                                        {"kind", "Gang"},
                                                        {"phase", "Pending"},
                                                        {"reason", "NeverFits"},
-                                                       {"message", "no unit has 4x4x4"}}));
+                                                       {"message", "no domain has 4x4x4"}}));
   EXPECT_EQ(Get("/v1/why/default/train").body, Get("/v1/gangs/default/train").body);
 }
 
@@ -265,7 +265,7 @@ TEST_F(AdminTest, APlacedGangShowsItsPodsAndSlices) {
   EXPECT_EQ(gang["predictedAllReduce"], "1.019ms");
   EXPECT_EQ(gang["pods"][1],
             (json{{"name", "train-1"}, {"node", "us-0-n1"}, {"rank", 1}, {"slice", 0}}));
-  EXPECT_EQ(gang["slices"], (json::array({json{{"unit", "us-0"},
+  EXPECT_EQ(gang["slices"], (json::array({json{{"domain", "us-0"},
                                                {"shape", "4x4x2"},
                                                {"origin", "0,0,0"},
                                                {"nodes", {"us-0-n0", "us-0-n1"}}}})));

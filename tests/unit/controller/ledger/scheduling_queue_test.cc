@@ -104,7 +104,7 @@ TEST_F(SchedulingQueueTest, HigherPriorityComesFirstThenTheOlderThenTheName) {
 }
 
 TEST_F(SchedulingQueueTest, ABlockedGangIsPlannedAgainOnlyWhenCapacityIsFreed) {
-  BlockFor("a", "no unit has room");
+  BlockFor("a", "no domain has room");
   queue_.Put(Ref("a"), Ready("a"));
   EXPECT_TRUE(queue_.has_active());
   Plan();
@@ -112,14 +112,14 @@ TEST_F(SchedulingQueueTest, ABlockedGangIsPlannedAgainOnlyWhenCapacityIsFreed) {
   EXPECT_FALSE(planned_[0].placement);
   EXPECT_TRUE(planned_[0].news);
   EXPECT_EQ(queue_.Find(Ref("a"))->reason, GangReason::kWaitsForCapacity);
-  EXPECT_EQ(queue_.Find(Ref("a"))->message, "no unit has room");
+  EXPECT_EQ(queue_.Find(Ref("a"))->message, "no domain has room");
   EXPECT_FALSE(queue_.has_active());
   EXPECT_THAT(Plan(), IsEmpty());
-  BlockFor("a", "one unit has half of it");
+  BlockFor("a", "one domain has half of it");
   queue_.OnCapacityFreed();
   EXPECT_THAT(Plan(), ElementsAre("a"));
   EXPECT_FALSE(planned_[0].news) << "another message, the same reason";
-  EXPECT_EQ(queue_.Find(Ref("a"))->message, "one unit has half of it");
+  EXPECT_EQ(queue_.Find(Ref("a"))->message, "one domain has half of it");
   blocked_.clear();
   queue_.OnCapacityFreed();
   EXPECT_THAT(Plan(), ElementsAre("a"));

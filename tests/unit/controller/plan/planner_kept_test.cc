@@ -124,9 +124,10 @@ TEST_F(PlannerKeptTest, OnlyTheBoxThatIsFreeAroundWhatIsHeldIsTaken) {
 
   Occupy("n0", {13});
   EXPECT_THAT(Why(gang),
-              AllOf(HasSubstr("WaitsForCapacity: needs 2x4x1 = 8 chips of one unit; claims of its "
-                              "pods that are allocated already hold 4 chips of n0, and no such box "
-                              "there that contains them is free; in the way: pod default/other")))
+              AllOf(HasSubstr(
+                  "WaitsForCapacity: needs 2x4x1 = 8 chips of one topology domain; claims of its "
+                  "pods that are allocated already hold 4 chips of n0, and no such box "
+                  "there that contains them is free; in the way: pod default/other")))
       << "though n1 is free";
 }
 
@@ -138,7 +139,8 @@ TEST_F(PlannerKeptTest, AGangWhoseRestHasNoPlaceIsToldWhatIsInTheWay) {
   }
   Occupy("us-0-n3", {0});
   EXPECT_EQ(Why(gang),
-            "WaitsForCapacity: needs 4x4x4 = 64 chips of one unit; claims of its pods that are "
+            "WaitsForCapacity: needs 4x4x4 = 64 chips of one topology domain; claims of its pods "
+            "that are "
             "allocated already hold 48 chips of us-0, and no such box there that contains them is "
             "free; in the way: pod default/other (1 chip)");
 }
@@ -155,7 +157,7 @@ TEST_F(PlannerKeptTest, ChipsThatNoBoxContainsNeverFit) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   GangSpec gang = Pods(2, 2, "1x4");
   Keep(gang.members[0].claims[0], "n0", {0, 5});
-  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: needs 1x4x1 = 4 chips of one unit"),
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: needs 1x4x1 = 4 chips of one topology domain"),
                                HasSubstr("hold 2 chips of n0, and no such box there")));
 }
 
@@ -165,7 +167,7 @@ TEST_F(PlannerKeptTest, ChipsOfTwoDomainsAreInNoBox) {
   GangSpec gang = Pods(4, 2, "2x4");
   Keep(gang.members[0].claims[0], "n0", {0, 1});
   Keep(gang.members[1].claims[0], "n1", {0, 1});
-  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: "), HasSubstr("devices of several units")));
+  EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits: "), HasSubstr("devices of several domains")));
 }
 
 TEST_F(PlannerKeptTest, AClaimThatPodsShareCountsOnce) {

@@ -92,7 +92,8 @@ TEST_F(PlannerModesTest, APairThatWasNotElectedIsNotGiven) {
 TEST_F(PlannerModesTest, AServerOfPairsServesNoFourAndSaysWhy) {
   Elect(state_, "us-0", kLeftPairs);
   EXPECT_EQ(Where(Shaped("a", 4, "4x4x4", 16)),
-            "NeverFits: needs 4x4x4 = 64 chips of one unit; 1 unit of the right kind, but no "
+            "NeverFits: needs 4x4x4 = 64 chips of one topology domain; 1 domain of the right kind, "
+            "but no "
             "UltraServer mode allows it there: us-0 (z=0,1,2,3 elected X2V, X1)");
   EXPECT_EQ(Where(Shaped("b", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,0");
   EXPECT_EQ(Where(Shaped("c", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,2");
@@ -116,7 +117,8 @@ TEST_F(PlannerModesTest, WhileTheElectionRunsOnlySingleNodesAreServed) {
   Elect(state_, "us-0", kBusy);
   const std::string why = Where(Shaped("a", 4, "4x4x4", 16));
   EXPECT_EQ(why,
-            "WaitsForCapacity: needs 4x4x4 = 64 chips of one unit; 1 unit could hold it, but not "
+            "WaitsForCapacity: needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold "
+            "it, but not "
             "in the UltraServer mode of now: us-0 (z=0,1,2,3 electing)");
   EXPECT_EQ(Where(Shaped("b", 1, "4x4", 16)), "us-0 4x4x1+0,0,0");
   Release("b-0");
@@ -134,7 +136,8 @@ TEST_F(PlannerModesTest, OneNodeThatHasElectedOtherwiseKeepsTheOthersApart) {
 TEST_F(PlannerModesTest, AChosenModeIsTheOnlyOne) {
   Elect(state_, "us-0", kWhole, "X2V");
   EXPECT_EQ(Where(Shaped("a", 4, "4x4x4", 16)),
-            "WaitsForCapacity: needs 4x4x4 = 64 chips of one unit; 1 unit could hold it, but not "
+            "WaitsForCapacity: needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold "
+            "it, but not "
             "in the UltraServer mode of now: us-0 (z=0,1,2,3 chosen X2V)");
   EXPECT_EQ(Where(Shaped("b", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,0");
   Elect(state_, "us-0", kWhole, "X1");

@@ -157,7 +157,8 @@ TEST_F(PlannerRingTest, AShapeIsForATorus) {
   GangSpec gang = Pod("g", 4);
   gang.shape_text = "2x2";
   EXPECT_EQ(Where(std::move(gang)),
-            "NeverFits: needs 2x2x1 = 4 chips of one unit; 1 unit has its devices, but none is of "
+            "NeverFits: needs 2x2x1 = 4 chips of one topology domain; 1 domain has its devices, "
+            "but none is of "
             "an instance type whose chips form boxes");
 }
 

@@ -82,7 +82,8 @@ TEST_F(PlannerTest, TwoHalvesAreDisjointAndAThirdWaitsForThem) {
   ASSERT_TRUE(third.blocked);
   EXPECT_EQ(third.blocked->reason, BlockedReason::kWaitsForCapacity);
   EXPECT_EQ(third.blocked->message,
-            "needs 4x4x2 = 32 chips of one unit; 1 unit could hold it; no chip of them is free; in "
+            "needs 4x4x2 = 32 chips of one topology domain; 1 domain could hold it; no chip of "
+            "them is free; in "
             "the way: gang default/a (32 chips)");
 }
 
@@ -92,7 +93,8 @@ TEST_F(PlannerTest, SaysTheNearestMiss) {
   const Decision whole = Run(Shaped("b", 4, "4x4x4", 16));
   ASSERT_TRUE(whole.blocked);
   EXPECT_EQ(whole.blocked->message,
-            "needs 4x4x4 = 64 chips of one unit; 1 unit could hold it; the largest free box is "
+            "needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold it; the largest "
+            "free box is "
             "4x4x2 on us-0; in the way: gang default/a (32 chips)");
   EXPECT_EQ(whole.blocked->largest_free->ToString(), "4x4x2");
 }

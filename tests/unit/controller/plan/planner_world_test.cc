@@ -255,10 +255,10 @@ TEST_F(PlannerWorldTest, MoreBoxesThanTheFleetHasNeverFit) {
   AddUltraServer(state_, "us-0", false);
   GangSpec gang = Pods("g", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
   gang.slices = 2;
-  EXPECT_EQ(
-      Why(gang),
-      "NeverFits: needs 2 times 4x4x4 = 64 chips of one unit, found 1 of 2; the 1 unit of the "
-      "right kind has room for 1 of them, even with nothing running");
+  EXPECT_EQ(Why(gang),
+            "NeverFits: needs 2 times 4x4x4 = 64 chips of one topology domain, found 1 of 2; the 1 "
+            "domain of the "
+            "right kind has room for 1 of them, even with nothing running");
   AddUltraServer(state_, "us-1", false);
   Occupy("us-1-n0", {"neuron-device-0"});
   EXPECT_THAT(Why(gang), HasSubstr("WaitsForCapacity: needs 2 times 4x4x4"));
@@ -271,7 +271,8 @@ TEST_F(PlannerWorldTest, ABoxOnACordonedNodeIsNotCalledBroken) {
   facts.schedulable = false;
   state_.PutNode(facts);
   const std::string could =
-      "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit could hold it, but none admits it: "
+      "NeverFits: needs 4x4x1 = 16 chips of one topology domain; 1 domain could hold it, but none "
+      "admits it: "
       "0/1 "
       "nodes: ";
   EXPECT_EQ(Why(Pods("g", {16}, "4x4")), could + "1 cordoned");
@@ -302,7 +303,8 @@ TEST_F(PlannerWorldTest, EachCauseThatKeepsNodesAwayIsCountedByItsName) {
       "WaitsForRepair: 640 nodes have the devices that the pod asks for, but none admits it: 0/640 "
       "nodes: 600 not ready, 40 cordoned");
   EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
-            "WaitsForRepair: needs 4x4x1 = 16 chips of one unit; 640 units could hold it, but none "
+            "WaitsForRepair: needs 4x4x1 = 16 chips of one topology domain; 640 domains could hold "
+            "it, but none "
             "admits it: 0/640 nodes: 600 not ready, 40 cordoned");
 }
 
@@ -339,9 +341,10 @@ TEST_F(PlannerWorldTest, ANodeThatIsKeptFromABoxByItsDomainsOthersIsNotBlamed) {
   away.schedulable = false;
   state_.PutNode(away);
   EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
-            "NeverFits: needs 4x4x4 = 64 chips of one unit; 1 unit could hold it, but none admits "
+            "NeverFits: needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold it, but "
+            "none admits "
             "it: 0/4 "
-            "nodes: 3 in units without such a box, 1 cordoned");
+            "nodes: 3 in domains without such a box, 1 cordoned");
 }
 
 TEST_F(PlannerWorldTest, CausesOfNodesAndOfTheirDevicesStandSideBySide) {
@@ -406,7 +409,8 @@ TEST_F(PlannerWorldTest, AGangThatWaitsOnlyForARepairIsNotToldThatItNeverFits) {
 TEST_F(PlannerWorldTest, ABoxThatIsLargerThanEveryDomainIsCalledSo) {
   for (const char* name : {"n0", "n1", "n2", "n3"}) state_.PutNode(Lone(name));
   EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
-            "NeverFits: needs 4x4x4 = 64 chips of one unit; 4 units have its devices, but none is "
+            "NeverFits: needs 4x4x4 = 64 chips of one topology domain; 4 domains have its devices, "
+            "but none is "
             "that large");
 }
 
@@ -419,7 +423,8 @@ TEST_F(PlannerWorldTest, AnInstanceTypeThatIsNotKnownHasNoShapes) {
   }
   state_.PutNode(facts);
   EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
-            "NeverFits: needs 4x4x1 = 16 chips of one unit; 1 unit has its devices, but none is of "
+            "NeverFits: needs 4x4x1 = 16 chips of one topology domain; 1 domain has its devices, "
+            "but none is of "
             "an instance type whose chips form boxes");
   EXPECT_TRUE(Run(Pods("h", {16})).placement) << "chips without a shape are chips";
 }

@@ -110,11 +110,11 @@ TEST(PredictDomainsTest, TheSlowestDomainAndTheFewestNicsDecide) {
 
 TEST(PredictDomainsTest, AnErrorNamesTheDomain) {
   EXPECT_EQ(Message(PredictOverDomains({}, Operation::kAllReduce, kMiB).status()),
-            "a collective needs at least one unit");
+            "a collective needs at least one domain");
   std::vector<DomainPart> domains = Domains(3, kInstance);
   domains[1].faults.dead = 4;
   EXPECT_EQ(Message(PredictOverDomains(domains, Operation::kAllReduce, kMiB).status()),
-            "unit 1: chip 2 is dead");
+            "domain 1: chip 2 is dead");
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(FabricTest, MoreChipsThanOneUltraClusterHaveNumbers) {
   const ChipIndex last = Fabric::ChipOf(domains - 1, 63);
   EXPECT_EQ(last.value(), 81'919);
   EXPECT_TRUE(fabric.Contains(last));
-  EXPECT_EQ(fabric.Name(fabric.NicOf(last, NicDirection::kIn)), "unit 1279 chip 63 EFA in");
+  EXPECT_EQ(fabric.Name(fabric.NicOf(last, NicDirection::kIn)), "domain 1279 chip 63 EFA in");
 }
 
 TEST(FabricTest, LinksAreNumberedThroughTheDomainsThenNicsThenUplinksEachOnce) {
@@ -115,8 +115,8 @@ TEST(FabricTest, LinksAreNumberedThroughTheDomainsThenNicsThenUplinksEachOnce) {
   EXPECT_EQ(*ids.rbegin(), fabric.id_count() - 1);
   for (LinkId link = 0; link < fabric.id_count(); ++link) names.insert(fabric.Name(link));
   EXPECT_EQ(names.size(), fabric.id_count());
-  EXPECT_TRUE(names.contains("unit 1 chip 63 z+"));
-  EXPECT_TRUE(names.contains("unit 2 chip 15 EFA out"));
+  EXPECT_TRUE(names.contains("domain 1 chip 63 z+"));
+  EXPECT_TRUE(names.contains("domain 2 chip 15 EFA out"));
   EXPECT_TRUE(names.contains("layer 3 node 0 down"));
 }
 
@@ -287,7 +287,7 @@ TEST(EfaTest, ANicThatIsDownIsNamed) {
   absl::Status status;
   Arrivals(fabric, {Between(0, 3, 1, 5)}, &status);
   EXPECT_EQ(Message(status),
-            "no EFA route from unit 0 chip 3 to unit 1 chip 5: unit 1 chip 5 EFA in is down");
+            "no EFA route from domain 0 chip 3 to domain 1 chip 5: domain 1 chip 5 EFA in is down");
   Arrivals(fabric, {Between(1, 5, 0, 3)}, &status);  // it still sends
   EXPECT_TRUE(status.ok());
 }
@@ -301,7 +301,7 @@ TEST(EfaTest, ADomainCutOffInsideIsNamedWithItsChips) {
   }
   absl::Status status;
   Arrivals(fabric, {Between(2, 3, 2, 4)}, &status);
-  EXPECT_EQ(Message(status), "unit 2: no NeuronLink route from chip 3 to chip 4: links are down");
+  EXPECT_EQ(Message(status), "domain 2: no NeuronLink route from chip 3 to chip 4: links are down");
 }
 
 TEST(EfaTest, ANicThatDegradesHalfwaySlowsTheSecondHalf) {

@@ -286,12 +286,5 @@ TEST(NodeObjectTest, TheNodeIsReadySinceItsRunnerStarted) {
   EXPECT_EQ(ready["lastHeartbeatTime"], "2026-11-21T10:01:00Z");
 }
 
-TEST(NodeObjectTest, ItsLeaseIsAKubelets) {
-  const json lease = MakeLease({.name = "n"}, *ParseTime("2026-11-21T10:00:00.5Z"));
-  EXPECT_EQ(lease["metadata"]["namespace"], "kube-node-lease");
-  EXPECT_EQ(lease["spec"]["leaseDurationSeconds"], 40);
-  EXPECT_EQ(lease["spec"]["renewTime"], "2026-11-21T10:00:00.500000Z");
-}
-
 }  // namespace
 }  // namespace tahoma::sim

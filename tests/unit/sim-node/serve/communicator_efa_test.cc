@@ -368,7 +368,7 @@ TEST_F(CommunicatorEfaTest, ChipsReachTheMemoryOfTheirUltraServerAndNoOther) {
   EXPECT_EQ(*memories[3]->Read({{torus::ChipIndex(50), 100}, 4}), "data");
   for (const absl::Status& status : access(17, 3)) {
     EXPECT_EQ(Message(status),
-              "chip 33 of unit 1 shares no memory with chip 3 of unit 0: it ends at the "
+              "chip 33 of domain 1 shares no memory with chip 3 of domain 0: it ends at the "
               "UltraServer");
   }
   for (const absl::Status& status : access(0, 40)) EXPECT_TRUE(status.ok()) << status;
@@ -481,8 +481,8 @@ TEST(GangFabricTest, AViewGetsTheNumbersOfTheFabric) {
   EXPECT_EQ(view.node, 6);
   EXPECT_EQ(view.epoch, 7u);
   ASSERT_EQ(view.unhealthy.size(), 2u);
-  EXPECT_EQ(gang->fabric().Name(view.unhealthy[0].link), "unit 1 chip 0 z+");
-  EXPECT_EQ(gang->fabric().Name(view.unhealthy[1].link), "unit 1 chip 40 EFA out");
+  EXPECT_EQ(gang->fabric().Name(view.unhealthy[0].link), "domain 1 chip 0 z+");
+  EXPECT_EQ(gang->fabric().Name(view.unhealthy[1].link), "domain 1 chip 40 EFA out");
   const GangFabric alone =
       GangFabric::OneDomain({torus::kUltraServerShape, hw::kTrainium2.links}, 2);
   EXPECT_EQ(alone.ViewFrom(1, {.node = 2, .unhealthy = {{.link = 5}, {.link = nic}}}).unhealthy,

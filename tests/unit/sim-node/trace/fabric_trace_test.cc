@@ -113,7 +113,7 @@ TEST(FabricOccupancyTest, TheWorkOfAScheduledStepLiesWhereItsTimesSay) {
   for (auto& [domain, works] : by_domain) {
     std::ranges::sort(works, {}, &ChipWork::memory_begin);
     for (std::size_t i = 1; i < works.size(); ++i) {
-      EXPECT_LE(works[i - 1]->memory_end, works[i]->memory_begin) << "unit " << domain;
+      EXPECT_LE(works[i - 1]->memory_end, works[i]->memory_begin) << "domain " << domain;
     }
   }
 }
@@ -143,8 +143,8 @@ TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseEventsDoNotOver
     events[track].emplace_back(begin, begin + event.at("dur").get<double>());
   }
   EXPECT_EQ(links, use->uses.size());
-  EXPECT_EQ(processes.at(0), "unit 0 chip 0 (0,0,0)");
-  EXPECT_EQ(processes.at(3 * 64 + 15), "unit 3 chip 15 (3,3,0)");
+  EXPECT_EQ(processes.at(0), "domain 0 chip 0 (0,0,0)");
+  EXPECT_EQ(processes.at(3 * 64 + 15), "domain 3 chip 15 (3,3,0)");
   EXPECT_EQ(threads.at({64, 6}), "efa out");
   EXPECT_EQ(threads.at({64, 7}), "efa in");
   EXPECT_EQ(processes.at(256), "network layer 3 node 0");
@@ -167,7 +167,7 @@ TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachDomainAndTheUplinks) {
   const auto use = OccupancyOf(*plan, fabric);
   const std::string text = HeatMapText(*use, fabric);
   EXPECT_TRUE(text.starts_with(
-      "unit 0 plane z=0\n  chip     x-     x+     y-     y+     z-     z+  efa out   efa in\n"))
+      "domain 0 plane z=0\n  chip     x-     x+     y-     y+     z-     z+  efa out   efa in\n"))
       << text;
   EXPECT_THAT(text, HasSubstr("\n\nunit 3 plane z=0\n"));
   EXPECT_THAT(text, HasSubstr("     down     down\n"));
@@ -191,7 +191,7 @@ TEST(FabricFormatsTest, ThePictureHasARowForEachDomainAndBoxesForNicsAndUplinks)
   EXPECT_EQ(count(" EFA in: "), 64U);
   EXPECT_EQ(count("up: "), 4U) << "two nodes of layer 3, one each of layers 2 and 1";
   for (int domain = 0; domain < 4; ++domain) {
-    EXPECT_EQ(count(fmt::format(">unit {}</text>", domain)), 1U);
+    EXPECT_EQ(count(fmt::format(">domain {}</text>", domain)), 1U);
   }
   EXPECT_EQ(count("<title>"), count("</title>"));
 }
@@ -211,7 +211,7 @@ TEST(FabricTraceOptionsTest, TheTimeIsThatOfThePlan) {
   options.layer3_under_layer2 = 2;
   const auto traced = TraceOf(options);
   ASSERT_TRUE(traced.ok()) << traced.status();
-  EXPECT_THAT(traced->title, HasSubstr("all_reduce of 16777216 bytes fp32 on 4 units of 4x4x1"));
+  EXPECT_THAT(traced->title, HasSubstr("all_reduce of 16777216 bytes fp32 on 4 domains of 4x4x1"));
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
   EXPECT_EQ(traced->use.end, plan->times.end);
@@ -247,27 +247,27 @@ TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
     return std::string(Message(TraceOf(options).status()));
   };
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.domain_torus = "8x8"; }),
-            "unit-torus: \"8x8\" is no unit; expected 4x4x4 (UltraServer) or 4x4");
+            "domain-torus: \"8x8\" is no torus of a domain; expected 4x4x4 (UltraServer) or 4x4");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.level = "flits"; }),
-            "level: several units are timed by flows; \"flits\" is for one");
+            "level: several domains are timed by flows; \"flits\" is for one");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.stripes = 2; }),
-            "slices: buffers over several units are cut into chunks instead");
+            "slices: buffers over several domains are cut into chunks instead");
   EXPECT_EQ(message(1, [](TraceOptions& o) { o.chunks = 2; }),
-            "between and chunks need several units; here is one");
+            "between and chunks need several domains; here is one");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.between = "star"; }),
             "between: unknown algorithm \"star\"; expected auto, ring, mesh, rdh or single-step");
   for (const std::string cable : {"2/5:x+", "/5:x+", "1/16:x+", "1/5"}) {
     EXPECT_EQ(message(2, [&](TraceOptions& o) { o.down = {cable}; }),
               fmt::format("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+, "
-                          "or 1/5:x+ in unit 1",
+                          "or 1/5:x+ in domain 1",
                           cable));
   }
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.down = {"1/5:z+"}; }),
             "down: \"1/5:z+\" is no cable of a torus of 4x4x1");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.efa_down = {"1/16"}; }),
-            "efa-down: \"1/16\" is no chip; expected for example 1/5 in unit 1");
+            "efa-down: \"1/16\" is no chip; expected for example 1/5 in domain 1");
   EXPECT_EQ(message(1, [](TraceOptions& o) { o.efa_down = {"0/1"}; }),
-            "efa-down: \"0/1\" is of no use in one unit; expected units of 2 or more");
+            "efa-down: \"0/1\" is of no use in one domain; expected domains of 2 or more");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.efa.layer2_oversubscription = 1.0005; }),
             "layer2Oversubscription is 1.0005; expected at most three decimals");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.at = "1,0,0"; }),
@@ -276,7 +276,7 @@ TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
                       [](TraceOptions& o) {
                         for (int i = 0; i < 16; ++i) o.efa_down.push_back(fmt::format("1/{}", i));
                       }),
-              HasSubstr("the EFA NICs of all 16 chips of unit 1 are down"));
+              HasSubstr("the EFA NICs of all 16 chips of domain 1 are down"));
 }
 
 TEST(EfaLayersTest, NumbersBecomeThousandthsAndPicoseconds) {

@@ -417,10 +417,11 @@ TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
         fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(1, chip), NicDirection::kOut), 0).ok());
   }
   const auto plan = PlanOnFabric({.bytes = kMiB}, Everywhere(fabric), fabric);
-  EXPECT_EQ(Message(plan.status()), "the EFA NICs of all 16 chips of unit 1 are down");
+  EXPECT_EQ(Message(plan.status()), "the EFA NICs of all 16 chips of domain 1 are down");
   const auto exchange =
       PlanOnFabric({.operation = Operation::kAllToAll, .bytes = kMiB}, Everywhere(fabric), fabric);
-  EXPECT_EQ(Message(exchange.status()), "none of the EFA NICs of the 16 chips of unit 1 can send");
+  EXPECT_EQ(Message(exchange.status()),
+            "none of the EFA NICs of the 16 chips of domain 1 can send");
   EXPECT_EQ(exchange.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -521,7 +522,8 @@ TEST(NicRelayTest, ADomainThatCannotReceiveIsNamed) {
     const auto plan =
         PlanOnFabric({.operation = operation, .bytes = kMiB}, Everywhere(fabric), fabric);
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_EQ(Message(plan.status()), "none of the EFA NICs of the 16 chips of unit 0 can receive");
+    EXPECT_EQ(Message(plan.status()),
+              "none of the EFA NICs of the 16 chips of domain 0 can receive");
   }
 }
 
@@ -535,14 +537,14 @@ TEST(HierarchicalTest, BadRequestsAreRefusedInWords) {
   EXPECT_EQ(refusal({.bytes = 4}, {}), "a collective needs at least one chip");
   EXPECT_EQ(refusal({.bytes = 5}, members), "5 bytes are not a whole number of fp32 elements");
   EXPECT_EQ(refusal({.bytes = 4}, {{.chip = torus::ChipIndex(16)}}),
-            "chip 16 is not in a fabric of 3 units");
+            "chip 16 is not in a fabric of 3 domains");
   EXPECT_EQ(refusal({.bytes = 4}, Joined(members, In(1, 1))), "chip 64 takes part twice");
   EXPECT_EQ(refusal({.bytes = 4}, Joined(In(0, 1), {{.chip = Fabric::ChipOf(1, 0), .ranks = 9}})),
             "chip 0 has 9 ranks; expected 1 to 8");
   EXPECT_EQ(refusal({.bytes = 4}, Joined(In(0, 1), {{.chip = Fabric::ChipOf(1, 0), .ranks = 0}})),
             "chip 64 has 0 ranks; expected at least 1");
   EXPECT_EQ(refusal({.bytes = 4}, members, {.between = InterAlgorithm::kRdh}),
-            "rdh between units needs a power of two of them; here are 3");
+            "rdh between domains needs a power of two of them; here are 3");
   EXPECT_EQ(refusal({.bytes = 4}, members, {.chunks = 0}), "0 chunks; expected at least 1");
   EXPECT_EQ(refusal({.operation = Operation::kAllToAll, .bytes = 4}, members),
             "an all_to_all of 1 elements among 48 ranks; expected one for each");

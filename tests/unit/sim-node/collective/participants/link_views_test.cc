@@ -264,7 +264,7 @@ TEST(LinkOutlookTest, ANetworkCardThatIsDownIsUsedByNobody) {
   ASSERT_TRUE(dead.ok()) << dead.status();
   EXPECT_EQ(dead->fabric().permille(dead->fabric().NicOf(ChipIndex(70), NicDirection::kOut)), 0);
   EXPECT_EQ(Message(dead->CheckAlive(members)),
-            "NRT_EXEC_HW_ERR_COLLECTIVES (1200): unit 1 chip 6 is dead");
+            "NRT_EXEC_HW_ERR_COLLECTIVES (1200): domain 1 chip 6 is dead");
   EXPECT_FALSE(LinkOutlook::Of(healthy, {{.efa_down = {ChipIndex(128)}}}, kBeginning).ok());
 }
 

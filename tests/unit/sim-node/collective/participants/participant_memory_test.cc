@@ -342,7 +342,7 @@ TEST_F(MemoryOfDomainsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTake
     EXPECT_EQ(results[rank]->hops[0], alone->hops[rank / 2]);
     all = std::max<VirtualDuration>(all, alone->end.time_since_epoch());
     for (const LinkLoad& load : results[rank]->loads) {
-      EXPECT_LT(load.link, fabric_.domain(0).id_count()) << "by its id in the unit";
+      EXPECT_LT(load.link, fabric_.domain(0).id_count()) << "by its id in the domain";
     }
     const int other = 17 - static_cast<int>(rank) / 2 * 16;
     const std::size_t owner = rank < 2 ? rank + 2 : rank - 2;
@@ -360,9 +360,10 @@ TEST_F(MemoryOfDomainsTest, TheMemoryOfAnotherUltraServerIsRefusedToAllAndNothin
       Access(AccessKind::kRead, {Fabric::ChipOf(0, 0), 0}, {Fabric::ChipOf(1, 17), 0}, 4)};
   ASSERT_TRUE(memories_[0]->Write({ChipIndex(0), 0}, "data").ok());
   for (const auto& result : Run(specs)) {
-    EXPECT_EQ(result.status(),
-              PermissionDenied("chip 0 of unit 0 shares no memory with chip 17 of unit 1: it ends "
-                               "at the UltraServer"));
+    EXPECT_EQ(
+        result.status(),
+        PermissionDenied("chip 0 of domain 0 shares no memory with chip 17 of domain 1: it ends "
+                         "at the UltraServer"));
   }
   EXPECT_EQ(*memories_[2]->Read({{ChipIndex(16), 0}, 4}), std::string(4, '\0'));
 }
