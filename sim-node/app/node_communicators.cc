@@ -111,15 +111,16 @@ absl::Status NodeCommunicators::StartLink(const Options& options, const Clock& c
   }
   TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   events_ = std::make_unique<Events>(communicators_, election_.get());
-  TAHOMA_ASSIGN_OR_RETURN(link_, PeerLink::Start(std::move(link), *events_));
-  spdlog::info("listening for the UltraServer's other nodes at {}", link_->address().ToString());
-  communicators_.Connect(*link_);
-  if (election_) {
-    election_->Connect([this](int place, wire::Request message) {
-      return link_->Offer(place, std::move(message));
+  const auto made = [this](PeerLink& new_link) {
+    communicators_.Connect(new_link);
+    if (!election_) return;
+    election_->Connect([&new_link](int place, wire::Request message) {
+      return new_link.Offer(place, std::move(message));
     });
-    election_->Start();
-  }
+  };
+  TAHOMA_ASSIGN_OR_RETURN(link_, PeerLink::Start(std::move(link), *events_, made));
+  spdlog::info("listening for the UltraServer's other nodes at {}", link_->address().ToString());
+  if (election_) election_->Start();
   return absl::OkStatus();
 }
 
@@ -135,9 +136,9 @@ absl::Status NodeCommunicators::StartEfa(const Options& options) {
   }
   TAHOMA_RETURN_IF_ERROR(Secure(options, link));
   efa_events_ = std::make_unique<Events>(communicators_, nullptr);
-  TAHOMA_ASSIGN_OR_RETURN(efa_, PeerLink::Start(std::move(link), *efa_events_));
+  const auto made = [this](PeerLink& new_link) { communicators_.ConnectEfa(new_link); };
+  TAHOMA_ASSIGN_OR_RETURN(efa_, PeerLink::Start(std::move(link), *efa_events_, made));
   spdlog::info("listening for the nodes of other domains at {}", efa_->address().ToString());
-  communicators_.ConnectEfa(*efa_);
   return absl::OkStatus();
 }
 

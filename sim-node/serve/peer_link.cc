@@ -36,7 +36,8 @@ struct PeerLink::Outgoing {
   std::jthread thread;
 };
 
-absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::Start(Options options, PeerEvents& events) {
+absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::Start(
+    Options options, PeerEvents& events, const std::function<void(PeerLink& link)>& made) {
   for (std::size_t i = 0; i < options.peers.size(); ++i) {
     const int node = options.peers[i].node_id;
     if (node == options.node_id) {
@@ -57,6 +58,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::Start(Options options, PeerE
   }
   TAHOMA_ASSIGN_OR_RETURN(auto listener, wire::Listener::Open(options.listen_address));
   std::unique_ptr<PeerLink> link(new PeerLink(std::move(options), events, std::move(listener)));
+  if (made) made(*link);
   link->accept_thread_ = std::jthread([raw = link.get()] { raw->AcceptLoop(); });
   for (auto& [node, outgoing] : link->outgoing_) {
     outgoing->thread =

@@ -91,8 +91,10 @@ class PeerLink {
 
   // Listens and begins to dial. Fails as wire::Listener::Open does, and with kInvalidArgument for a
   // peer that has our own number or name, that is listed twice, or that has no name for its
-  // certificate. `events` must outlive the object.
-  static absl::StatusOr<std::unique_ptr<PeerLink>> Start(Options options, PeerEvents& events);
+  // certificate. `events` must outlive the object. `made` is called with the link before the first
+  // event, for those who answer an event through it.
+  static absl::StatusOr<std::unique_ptr<PeerLink>> Start(
+      Options options, PeerEvents& events, const std::function<void(PeerLink& link)>& made = {});
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;

@@ -46,16 +46,18 @@ class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
         .held_bytes_of_peer = kHeldOfPeer,
         .held_bytes = kHeld,
     });
+  }
+  // Not in the constructor: the threads of links call members of the object when it is whole.
+  void SetUp() override {
     for (int id = 3; id >= 0; --id) Start(id);
-    node_->Connect(*links_[0]);
     for (int peer = 1; peer < 4; ++peer) {
       while (!links_[0]->Connected(peer)) std::this_thread::yield();
     }
   }
-  ~CommunicatorBoundsTest() override {
+  void TearDown() override {
     for (auto& link : links_) link.reset();
-    std::filesystem::remove_all(folder_);
   }
+  ~CommunicatorBoundsTest() override { std::filesystem::remove_all(folder_); }
 
   absl::Status Say(int node, wire::Request message) {
     return node_->OnPeerMessage(node, std::move(message));
@@ -125,8 +127,11 @@ class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
     for (int peer = 0; peer < 4; ++peer) {
       if (peer != id) options.peers.push_back({peer, Address(peer)});
     }
+    const auto made = [&](PeerLink& link) {
+      if (id == 0) node_->Connect(link);
+    };
     links_[static_cast<std::size_t>(id)] =
-        *PeerLink::Start(options, id == 0 ? static_cast<PeerEvents&>(*node_) : *this);
+        *PeerLink::Start(options, id == 0 ? static_cast<PeerEvents&>(*node_) : *this, made);
   }
   std::string Address(int id) const {
     return "unix:" + folder_ + "/" + std::to_string(id) + ".sock";
@@ -380,8 +385,7 @@ TEST(UnprovenPeerTest, WhoeverConnectsOverLoopbackIsBoundByMembershipToo) {
                                             const MutexLock lock(mutex);
                                             lines.push_back(line);
                                           }},
-                                     node);
-  node.Connect(*link);
+                                     node, [&](PeerLink& made) { node.Connect(made); });
   const auto say = [](wire::Connection& to, std::uint64_t id, const wire::Request& message) {
     ASSERT_TRUE(to.Send(*wire::EncodeRequest(id, message)).ok());
   };

@@ -83,11 +83,11 @@ class Node {
       }
     }
     if (!inside.peers.empty()) {
-      link_ = *PeerLink::Start(inside, communicators_);
-      communicators_.Connect(*link_);
+      link_ = *PeerLink::Start(inside, communicators_,
+                               [this](PeerLink& made) { communicators_.Connect(made); });
     }
-    efa_ = *PeerLink::Start(outside, communicators_);
-    communicators_.ConnectEfa(*efa_);
+    efa_ = *PeerLink::Start(outside, communicators_,
+                            [this](PeerLink& made) { communicators_.ConnectEfa(made); });
   }
   Communicators& operator*() { return communicators_; }
   // Until it can send to everybody.

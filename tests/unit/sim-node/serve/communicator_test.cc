@@ -47,10 +47,10 @@ struct Node {
     for (int peer = 0; peer < 4; ++peer) {
       if (peer != id) options.peers.push_back({peer, Address(folder, peer)});
     }
-    auto started = PeerLink::Start(options, communicators);
+    auto started = PeerLink::Start(options, communicators,
+                                   [this](PeerLink& made) { communicators.Connect(made); });
     EXPECT_TRUE(started.ok()) << started.status();
     link = *std::move(started);
-    communicators.Connect(*link);
   }
   static std::string Address(const std::string& folder, int id) {
     return "unix:" + folder + "/" + std::to_string(id) + ".sock";

@@ -125,6 +125,24 @@ TEST_F(PeerLinkTest, MessagesArriveInOrderAfterWhatMustBeToldFirst) {
   }
 }
 
+// The defect: a peer that was there first had its join handled before the node knew its own link.
+TEST_F(PeerLinkTest, TheLinkIsKnownBeforeItsFirstEvent) {
+  a_ = Start(0, at_a_);
+  std::ptrdiff_t events_before = -1;
+  const auto made = [&](PeerLink& link) {
+    EXPECT_FALSE(link.Connected(0));
+    events_before = at_b_.Count();
+  };
+  b_ = *PeerLink::Start({.node_id = 1,
+                         .ultra_server = "us-0",
+                         .listen_address = Address(1),
+                         .peers = {{0, Address(0)}},
+                         .redial = milliseconds(5)},
+                        at_b_, made);
+  EXPECT_EQ(events_before, 0);
+  EXPECT_TRUE(at_b_.WaitFor("connected 0"));
+}
+
 TEST_F(PeerLinkTest, AnOfferIsDroppedWhereSendWouldWaitOrFail) {
   a_ = Start(0, at_a_);
   EXPECT_FALSE(a_->Offer(1, {.method = "early"})) << "no connection";
