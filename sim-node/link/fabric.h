@@ -71,7 +71,7 @@ class Fabric {
   LinkId NicOf(torus::ChipIndex chip, NicDirection direction) const;
   // The uplink of the node of `layer` (1 to 3) above the domain.
   LinkId UplinkOf(int domain, int layer, NicDirection direction) const;
-  // Names the link as its torus or network does; in a fabric of several domains "domain 2 chip 5 x+".
+  // Names the link as its torus or network does; with several domains "domain 2 chip 5 x+".
   std::string Name(LinkId link) const;
 
   // The place of a link: a domain, or domain_count() for the EFA network, and its id there.
