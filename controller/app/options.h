@@ -34,7 +34,7 @@ struct Options {
   std::string client_ca_file;
   std::vector<std::string> allowed_hosts;
   std::size_t watch_history_bytes = 64UL << 20U;  // standalone; for each resource
-  std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
+  std::vector<std::string> scheduler_names;       // empty: SchedulerNames() chooses
 };
 
 config::Spec DeclareOptions(Options& options);

@@ -12,8 +12,6 @@
 namespace tahoma::kube {
 namespace {
 
-
-
 // Fields that are read lie nearer to the root; nothing deeper is looked through.
 constexpr int kDepthMost = 32;
 constexpr std::size_t kNameBytesMost = 64;  // of a name in a message

@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "controller/ctl/domain_reader.h"
 #include "controller/ctl/draw.h"
 #include "controller/ctl/fleet_reader.h"
 #include "controller/ctl/published_summary.h"
 #include "controller/ctl/summary.h"
-#include "controller/ctl/domain_reader.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
