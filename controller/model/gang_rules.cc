@@ -106,7 +106,7 @@ GangBoxes BoxesOf(const GangRequest& request) {
   GangBoxes boxes;
   if (!request.shape.empty()) {
     const auto shape = torus::ParseOffered(request.shape);
-    TAHOMA_CHECK_OK(shape.status());
+    TAHOMA_CHECK(shape.ok());
     boxes.shapes = {*shape};
   } else if (request.chips) {
     TAHOMA_CHECK(FormBoxes(*request.chips));
