@@ -402,7 +402,7 @@ void Inventory::Count(const Published& published, const std::shared_ptr<const No
 
 // Makes slots of the values that devices agree on and of those that differ from node to node; the
 // others stay with each device.
-Inventory::SlotsByName Inventory::MakeSlots(std::map<QualifiedName, SlotValues> by_name,
+Inventory::SlotsByName Inventory::MakeSlots(std::map<QualifiedName, SlotValues>&& by_name,
                                             NodeTemplate& all, NodeFamily& family, Node& node,
                                             Published& published) {
   SlotsByName slots;

@@ -218,7 +218,7 @@ class Inventory {
 
   using SlotsByName = std::map<QualifiedName, std::uint16_t>;
 
-  SlotsByName MakeSlots(std::map<QualifiedName, SlotValues> by_name, NodeTemplate& all,
+  SlotsByName MakeSlots(std::map<QualifiedName, SlotValues>&& by_name, NodeTemplate& all,
                         NodeFamily& family, Node& node, Published& published);
   bool IsOwn(const QualifiedName& name) const;
   // Counts the values that the node publishes, of attributes that are not the nodes' own yet.
