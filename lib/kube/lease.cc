@@ -111,6 +111,11 @@ bool LeaderElection::IsBeforeRenewal(const json& lease) const {
          StringAt(lease, {"spec", "renewTime"}) < acknowledged_time_;
 }
 
+// A leader whose renewal failed has little time left and is alone in trying.
+void LeaderElection::TryAgain(MonotonicTime now) {
+  next_try_ = now + (IsLeader(now) ? options_.leader_retry : options_.retry);
+}
+
 void LeaderElection::OnRead(const absl::StatusOr<json>& lease, MonotonicTime now) {
   if (lease.ok()) {
     history_lost_ |= IsBeforeRenewal(*lease);
@@ -119,16 +124,16 @@ void LeaderElection::OnRead(const absl::StatusOr<json>& lease, MonotonicTime now
     history_lost_ |= IsBeforeRenewal(nullptr);
     Observe(nullptr, now);
   } else {
-    next_try_ = now + options_.retry;
+    TryAgain(now);
   }
 }
 
 void LeaderElection::OnWritten(const absl::StatusOr<json>& lease, MonotonicTime now) {
-  next_try_ = now + options_.retry;
   if (!lease.ok()) {
     known_ = false;
-    return;
+    return TryAgain(now);
   }
+  next_try_ = now + options_.retry;
   Observe(*lease, now);
   // The time before the request counts: the others count from when they see it, which is later.
   if (holder_ != options_.identity) return;

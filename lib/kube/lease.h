@@ -48,6 +48,7 @@ struct LeaderElectionOptions {
   // The leader stops leading when it could not renew for this long, well before `duration` is over.
   std::chrono::seconds renew_deadline = std::chrono::seconds(10);
   std::chrono::seconds retry = std::chrono::seconds(2);
+  std::chrono::milliseconds leader_retry = std::chrono::milliseconds(500);  // of a failed renewal
   // The longest pause between two looks in which no renewal can have come and been lost again: the
   // restore of a backup takes the API server away for longer.
   std::chrono::seconds longest_pause = std::chrono::seconds(5);
@@ -87,6 +88,7 @@ class LeaderElection {
   bool PausedTooLong(MonotonicTime now) const;
   // Sees a lease, or null for none, that was read or written.
   void Observe(const Json& lease, MonotonicTime now);
+  void TryAgain(MonotonicTime now);
   // Returns whether renewals of another may have been lost since the last look.
   bool MayHideRenewals(const Json& lease, MonotonicTime now) const;
   // Returns whether the lease that was read, or null for none, is older than the one we wrote last.

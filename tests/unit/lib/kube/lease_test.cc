@@ -258,6 +258,21 @@ TEST(LeaderElectionTest, ALeaseThatComesToBeInOurNameWithoutUsIsWaitedFor) {
   EXPECT_TRUE(b.election_.IsLeader(clock.MonotonicNow()));
 }
 
+TEST(LeaderElectionTest, ALeaderLeadsOnWhenTheServerIsBackJustBeforeItsTimeIsOver) {
+  ManualClock clock;
+  LeaseServer server;
+  Candidate a("a");
+  a.Act(server, clock, false);
+  a.Act(server, clock, false);
+  const json before = server.lease_;
+  for (int i = 0; i < 200; ++i) {
+    a.Act(server, clock, i < 90);  // no answer for 9 s
+    if (i < 90) server.lease_ = before;
+    clock.Advance(milliseconds(100));
+    ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow())) << i;
+  }
+}
+
 // The defect: the backup showed a stand-by that had not looked for a while the state that it knew,
 // so the lease had been silent for its whole duration while another renewed it.
 TEST(LeaderElectionTest, AStandByThatPausedDoesNotTakeARestoredBackupForSilence) {
