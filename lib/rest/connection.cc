@@ -140,7 +140,7 @@ Connection::Turn Connection::Receive() {
   }
 }
 
-void Connection::Answer(std::string head, std::string body, bool keep) {
+void Connection::Answer(std::string_view head, std::string body, bool keep) {
   out_.erase(0, std::exchange(sent_, 0));
   out_ += head;
   if (body.size() <= kOnePieceBytes) {

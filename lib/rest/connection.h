@@ -54,7 +54,7 @@ class Connection final {
   // Does what can be done without waiting, for no longer than a turn should last.
   Turn Take();
   // Answers the request and goes on with the next, or closes when `keep` is false.
-  void Answer(std::string head, std::string body, bool keep);
+  void Answer(std::string_view head, std::string body, bool keep);
   // Sends "100 Continue" when there is room for it.
   void Continue();
   // It is of no more use: an answer ended in its midst.
