@@ -169,7 +169,7 @@ TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachDomainAndTheUplinks) {
   EXPECT_TRUE(text.starts_with(
       "domain 0 plane z=0\n  chip     x-     x+     y-     y+     z-     z+  efa out   efa in\n"))
       << text;
-  EXPECT_THAT(text, HasSubstr("\n\nunit 3 plane z=0\n"));
+  EXPECT_THAT(text, HasSubstr("\n\ndomain 3 plane z=0\n"));
   EXPECT_THAT(text, HasSubstr("     down     down\n"));
   EXPECT_THAT(text, HasSubstr("\nnetwork                  up   down\nlayer 3 node 0"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4 * (2 + 16) + 3 + 1 + 1 + 2 + 1 + 1);
