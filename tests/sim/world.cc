@@ -92,7 +92,7 @@ void Swarm::Provoke(Plant plant) {
   submissions = 16;
   if (plant == Plant::kNeverDeallocate || plant == Plant::kNoFence) {
     delete_object = 120;
-    late_request = 120;
+    late_request = plant == Plant::kNoFence ? 300 : 120;
     lose_answer = 60;
     delete_pod = 400;
   } else if (plant == Plant::kAcceptOverlap) {
@@ -101,6 +101,7 @@ void Swarm::Provoke(Plant plant) {
   } else if (plant == Plant::kIgnoreLease) {
     one_process = false;
     controllers = 2;
+    rollback = 0;       // the other waits for longer then
     stall = 120;        // often enough, and seldom enough for the other to take over
     lose_answer = 200;  // gangs are half committed when their controller stalls
   }
