@@ -75,8 +75,6 @@ class Communicators::GroupPeer final : public Peer {
 void Communicators::Connect(PeerLink& link) { link_ = &link; }
 void Communicators::ConnectEfa(PeerLink& link) { efa_ = &link; }
 
-PeerLink* Communicators::LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
-
 absl::Status Communicators::CheckJoin(const JoinRequest& request, const torus::Shape& torus) const {
   if (request.comm_id.empty() || request.comm_id.size() > kMaxFullCommIdBytes) {
     return InvalidArgument("a communicator's id has {} bytes; expected 1 to {}",

@@ -191,7 +191,7 @@ class Communicators final : public PeerEvents {
   };
 
   absl::Status CheckJoin(const JoinRequest& request, const torus::Shape& torus) const;
-  PeerLink* LinkTo(int node) const;
+  PeerLink* LinkTo(int node) const { return node < kFirstEfaNode ? link_ : efa_; }
   // Returns the rank's part in its group, and in `views` the known state of links. Fails with
   // kFailedPrecondition when the rank has not joined.
   absl::StatusOr<std::shared_ptr<Local>> Enter(const std::string& comm_id, int rank,

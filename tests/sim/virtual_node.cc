@@ -243,16 +243,15 @@ void VirtualNode::Resync() {
 void VirtualNode::Beat() {
   After(kBeat, Urgency::kBackground, [this] { Beat(); });
   const std::string lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-  const json body = kube::MakeNodeLease(plan_.name, "", now());
   const auto renewed = link_.Send({.method = "PATCH",
                                    .target = lease + "/" + plan_.name,
                                    .headers = {{"Content-Type", "application/merge-patch+json"}},
-                                   .body = json{{"spec", body.at("spec")}}.dump()});
+                                   .body = kube::NodeLeaseRenewal(plan_.name, now()).dump()});
   if (renewed.ok() && renewed->status == 404) {
     (void)link_.Send({.method = "POST",
                       .target = lease,
                       .headers = {{"Content-Type", "application/json"}},
-                      .body = body.dump()});
+                      .body = kube::MakeNodeLease(plan_.name, "", now()).dump()});
   }
   const auto node = link_.Send({.method = "GET", .target = "/api/v1/nodes/" + plan_.name});
   if (!node.ok()) return;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,6 +67,18 @@ class Candidate {
   const std::string identity_;
   LeaderElection election_;
 };
+
+// Acts every 100 ms until `one` leads, which it must before `most` acts. At no time do both lead.
+void ActUntilItLeads(const Candidate& one, const Candidate& other, ManualClock& clock, int most,
+                     const std::function<void()>& act) {
+  for (int i = 0; i < most && !one.election_.IsLeader(clock.MonotonicNow()); ++i) {
+    act();
+    clock.Advance(milliseconds(100));
+    ASSERT_FALSE(one.election_.IsLeader(clock.MonotonicNow()) &&
+                 other.election_.IsLeader(clock.MonotonicNow()));
+  }
+  EXPECT_TRUE(one.election_.IsLeader(clock.MonotonicNow()));
+}
 
 TEST(LeaderElectionTest, TheFirstTakesAFreeLeaseAndKeepsIt) {
   ManualClock clock;
@@ -248,14 +261,10 @@ TEST(LeaderElectionTest, ALeaseThatComesToBeInOurNameWithoutUsIsWaitedFor) {
   }
   ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
   server.lease_ = backup;
-  for (int i = 0; i < 400 && !b.election_.IsLeader(clock.MonotonicNow()); ++i) {
+  ActUntilItLeads(b, a, clock, 400, [&] {
     b.Act(server, clock, false);
     a.Act(server, clock, false);
-    clock.Advance(milliseconds(100));
-    EXPECT_FALSE(a.election_.IsLeader(clock.MonotonicNow()) &&
-                 b.election_.IsLeader(clock.MonotonicNow()));
-  }
-  EXPECT_TRUE(b.election_.IsLeader(clock.MonotonicNow()));
+  });
 }
 
 TEST(LeaderElectionTest, ALeaderLeadsOnWhenTheServerIsBackJustBeforeItsTimeIsOver) {
@@ -294,13 +303,7 @@ TEST(LeaderElectionTest, AStandByThatPausedDoesNotTakeARestoredBackupForSilence)
     }
     ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
     server.lease_ = backup;
-    for (int i = 0; i < 300 && !b.election_.IsLeader(clock.MonotonicNow()); ++i) {
-      b.Act(server, clock, false);
-      clock.Advance(milliseconds(100));
-      ASSERT_FALSE(a.election_.IsLeader(clock.MonotonicNow()) &&
-                   b.election_.IsLeader(clock.MonotonicNow()));
-    }
-    EXPECT_TRUE(b.election_.IsLeader(clock.MonotonicNow())) << "a is silent now";
+    ActUntilItLeads(b, a, clock, 300, [&] { b.Act(server, clock, false); });  // a is silent now
   }
 }
 
