@@ -106,7 +106,7 @@ GangBoxes BoxesOf(const GangRequest& request) {
   GangBoxes boxes;
   if (!request.shape.empty()) {
     const auto shape = torus::ParseOffered(request.shape);
-    TAHOMA_CHECK(shape.ok());
+    TAHOMA_CHECK_OK(shape.status());
     boxes.shapes = {*shape};
   } else if (request.chips) {
     TAHOMA_CHECK(FormBoxes(*request.chips));

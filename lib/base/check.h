@@ -28,7 +28,7 @@ namespace tahoma::internal {
 
 #define TAHOMA_CHECK_OK(expression)                                                            \
   do {                                                                                         \
-    const ::absl::Status tahoma_check_status = (expression);                                   \
+    const ::absl::Status& tahoma_check_status = (expression);                                  \
     if (!tahoma_check_status.ok()) [[unlikely]]                                                \
       ::tahoma::internal::CheckOkFailed(__FILE__, __LINE__, #expression, tahoma_check_status); \
   } while (false)

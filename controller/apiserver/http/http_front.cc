@@ -35,7 +35,7 @@ std::optional<std::string_view> WrongBody(const rest::Request& request, const At
 
 std::shared_ptr<const AccessControl> OpenToAll() {
   auto table = AccessTable::Make({}, false);
-  TAHOMA_CHECK(table.ok());
+  TAHOMA_CHECK_OK(table.status());
   return std::make_shared<const AccessControl>(*std::move(table));
 }
 

@@ -244,7 +244,7 @@ const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
   static const auto* const types = [] {
     auto read = ParseSchemaTables(BuiltInSchemaTables());
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): once, for its message
-    TAHOMA_CHECK(read.ok());
+    TAHOMA_CHECK_OK(read.status());
     return new std::map<std::string, SchemaPtr, std::less<>>(*std::move(read));
   }();
   return *types;
