@@ -45,7 +45,7 @@ def start_controller(directory, kubeconfig):
                                 "--admin-asks-cluster")
     until("the controller serves its admin API", lambda: ports.exists() or child.poll() is not None)
     if not ports.exists():
-        raise Failure((directory / "log/controller.log").read_text()[-2000:])
+        raise Failure("the controller ended before it served its admin API")
     return "http://" + re.search(r"adminAddress: (\S+)", ports.read_text())[1]
 
 
@@ -65,6 +65,8 @@ def ask(url, token=None):
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+    except OSError as error:
+        raise Failure(f"GET {url}: {error}") from error
 
 
 def expect(status, answer):
@@ -104,6 +106,10 @@ def check_in_a_cluster():
         directory = pathlib.Path(scratch)
         try:
             check(directory)
+        except (Failure, subprocess.CalledProcessError) as problem:
+            log = directory / "k/log/controller.log"
+            end = log.read_text()[-2000:] if log.exists() else "it was not started"
+            raise Failure(f"{problem}\nthe controller's log ends with:\n{end}") from problem
         finally:
             subprocess.call([sys.executable, str(ROOT / "examples/local/down.py"), str(directory / "k")])
 

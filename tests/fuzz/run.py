@@ -4,14 +4,14 @@
     tests/fuzz/run.py --time 60s                all targets, one after the other
     tests/fuzz/run.py --time 1h --jobs 2 api    two processes at a time; this target only
     tests/fuzz/run.py --least 1h                until each has used an hour of processor time in all
-    tests/fuzz/run.py --keep api                adds to tests/fuzz/corpus/api what reaches more
+    tests/fuzz/run.py --keep api                adds to tests/fuzz/corpus/api what reaches more, and its time
 
 Each target begins with tests/fuzz/corpus/TARGET and with what earlier runs found, which is kept in
 the cache folder ($TAHOMA_CACHE or ~/.cache/tahoma) under fuzz/TARGET. An input that fails stays in
 fuzz/findings there; the command that repeats it is printed, and the status is 1.
 
-fuzz/account.json there holds the seconds of processor time that each target has used in all runs.
-With --least the target that has used least comes next, for --time at a time (5m unless given), but
+fuzz/account.json there holds the seconds of processor time that each target has used; --keep moves them
+to tests/fuzz/account.json, where the time of all machines adds up. With --least the target that has used least comes next, for --time at a time (5m unless given), but
 none again that failed. A file fuzz/stop ends the run after the targets that are under way.
 """
 
@@ -27,6 +27,7 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests/fuzz/corpus"
+KEPT_ACCOUNT = ROOT / "tests/fuzz/account.json"
 DICTIONARIES = ROOT / "tests/fuzz/dictionaries"
 PROGRAMS = ROOT / "build/fuzz/fuzz"
 
@@ -68,25 +69,41 @@ def command_of(target, seconds):
     ]
 
 
-class Account:
-    """Seconds of processor time by target, over all runs; kept in a file. For several threads."""
+def write_account(file, seconds_of_target):
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(seconds_of_target, indent=1, sort_keys=True) + "\n")
+    new.replace(file)
 
-    def __init__(self, file):
-        self.file = file
+
+def read_account(file):
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+class Account:
+    """Seconds of processor time by target: a file for this machine, one for what is kept. For several threads."""
+
+    def __init__(self, file, kept_file):
+        self.file, self.kept_file = file, kept_file
         self.lock = threading.Lock()
 
-    def read(self):
-        return json.loads(self.file.read_text()) if self.file.exists() else {}
+    def of(self, target):
+        """The target's seconds in all runs."""
+        return read_account(self.file).get(target, 0) + read_account(self.kept_file).get(target, 0)
 
     def add(self, target, seconds):
         """The target's seconds with these."""
         with self.lock:
-            account = self.read()
-            account[target] = round(account.get(target, 0) + seconds, 2)
-            new = self.file.with_suffix(".new")
-            new.write_text(json.dumps(account, indent=1, sort_keys=True) + "\n")
-            new.replace(self.file)
-            return account[target]
+            here = read_account(self.file)
+            here[target] = round(here.get(target, 0) + seconds, 2)
+            write_account(self.file, here)
+            return self.of(target)
+
+    def keep(self, target):
+        """Moves the target's seconds to what is kept."""
+        here, kept = read_account(self.file), read_account(self.kept_file)
+        kept[target] = round(kept.get(target, 0) + here.pop(target, 0), 2)
+        write_account(self.kept_file, kept)
+        write_account(self.file, here)
 
 
 class Turns:
@@ -99,13 +116,13 @@ class Turns:
     def next(self):
         """None: no more, or not as long as what runs now goes on."""
         with self.lock:
-            used = self.account.read()
+            used = {target: self.account.of(target) for target in self.targets}
             open_ = [target for target in self.targets
                      if target not in self.running | self.failed
-                     and (self.least is None or used.get(target, 0) < self.least)]
+                     and (self.least is None or used[target] < self.least)]
             if not open_ or self.stop.exists():
                 return None
-            target = open_[0] if self.least is None else min(open_, key=lambda t: used.get(t, 0))
+            target = open_[0] if self.least is None else min(open_, key=used.get)
             self.running.add(target)
             if self.least is None:
                 self.targets.remove(target)
@@ -161,7 +178,7 @@ def run_all(targets, options):
           flush=True)
     cache().mkdir(parents=True, exist_ok=True)
     stop = cache() / "stop"
-    account = Account(cache() / "account.json")
+    account = Account(cache() / "account.json", KEPT_ACCOUNT)
     turns = Turns(targets, account, options.least, stop)
     seconds = options.time or (300 if options.least else 60)
 
@@ -180,13 +197,14 @@ def run_all(targets, options):
 
 
 def keep(target):
-    """Inputs of the cache that reach what the corpus in the tree does not are copied there."""
+    """Inputs of the cache that reach what the corpus in the tree does not are copied there; the time is moved."""
     command = [str(PROGRAMS / target), "-merge=1", f"-max_len={BYTES_MAX}",
                str(CORPUS / target), str(cache() / target)]
     (CORPUS / target).mkdir(parents=True, exist_ok=True)
     before = len(list((CORPUS / target).iterdir()))
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
+    Account(cache() / "account.json", KEPT_ACCOUNT).keep(target)
     print(f"{target}: {len(list((CORPUS / target).iterdir())) - before} inputs added")
 
 

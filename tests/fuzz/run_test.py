@@ -31,6 +31,7 @@ class RunTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.cache = self.folder / "cache/fuzz"
+        self.kept = self.folder / "account.json"
         self.order = self.folder / "order"
 
     def run_py(self, targets, *options):
@@ -42,7 +43,9 @@ class RunTest(unittest.TestCase):
             file.write_text(PROGRAM.format(python=sys.executable, order=self.order))
             file.chmod(0o755)
         code = (f"import sys, pathlib; sys.path.insert(0, {str(HERE)!r}); import run; "
-                f"run.PROGRAMS = pathlib.Path({str(programs)!r}); sys.exit(run.main())")
+                f"run.PROGRAMS = pathlib.Path({str(programs)!r}); "
+                f"run.CORPUS = pathlib.Path({str(self.folder)!r}) / 'corpus'; "
+                f"run.KEPT_ACCOUNT = pathlib.Path({str(self.kept)!r}); sys.exit(run.main())")
         done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True,
                               env={**os.environ, "TAHOMA_CACHE": str(self.cache.parent)})
         self.assertEqual(done.stderr, "")
@@ -78,6 +81,22 @@ class RunTest(unittest.TestCase):
         self.assertIn("a", ran)
         self.assertNotIn("b", ran)
         self.assertGreaterEqual(ran.count("c"), ran.count("a"))
+
+    def test_time_of_other_machines_counts(self):
+        self.kept.write_text('{"a": 7}')
+        status, _ = self.run_py(["a", "b"], "--least", "1s")
+        self.assertEqual(status, 0)
+        self.assertNotIn("a", self.ran())
+        self.assertIn("b", self.ran())
+
+    def test_keeping_moves_the_time_into_the_tree(self):
+        self.kept.write_text('{"a": 7, "b": 1}')
+        self.cache.mkdir(parents=True)
+        (self.cache / "account.json").write_text('{"a": 0.5, "c": 2}')
+        for _ in range(2):
+            self.assertEqual(self.run_py(["a"], "--keep"), (0, "a: 0 inputs added\n"))
+        self.assertEqual(json.loads(self.kept.read_text()), {"a": 7.5, "b": 1})
+        self.assertEqual(json.loads((self.cache / "account.json").read_text()), {"c": 2})
 
     def test_what_failed_does_not_run_again(self):
         status, table = self.run_py(["broken", "a"], "--least", "1s", "--jobs", "2")
