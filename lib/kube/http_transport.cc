@@ -3,6 +3,7 @@
 #include <httplib.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
@@ -220,8 +221,9 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
         access_.tls_server_name.empty() ? endpoint_.host : access_.tls_server_name;
     auto ssl =
         std::make_unique<httplib::SSLClient>(name, endpoint_.port, certificate_.get(), key_.get());
-    // The client takes the store over; this object keeps its own reference.
-    if (cas_ && X509_STORE_up_ref(cas_.get()) == 1) ssl->set_ca_cert_store(cas_.get());
+    // Not set_ca_cert_store: to that store the library adds the machine's authorities, without a
+    // lock, when it connects. The one for verification is only read, so connections share it.
+    if (cas_) SSL_CTX_set1_verify_cert_store(ssl->ssl_context(), cas_.get());
     if (name != endpoint_.host) ssl->set_hostname_addr_map({{name, endpoint_.host}});
     ssl->enable_server_certificate_verification(!access_.insecure_skip_tls_verify);
     client = std::move(ssl);

@@ -3,6 +3,7 @@
 
 #include "lib/kube/http_transport.h"
 
+#include <absl/cleanup/cleanup.h>
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -10,7 +11,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -366,6 +369,49 @@ TEST_F(HttpTransportTest, TlsNeedsATrustedServerAndShowsTheClient) {
                     .client_cert_pem = stranger.Pem(),
                     .client_key_pem = stranger.KeyPem()})
                    .ok());
+}
+
+// The defect: the HTTP library adds the machine's authorities to the store of a new connection, and
+// all connections had one store.
+TEST_F(HttpTransportTest, AGivenAuthorityIsTrustedInPlaceOfTheMachines) {
+  const Certificate ca = MakeCertificate("test-ca", "", "", nullptr);
+  const Certificate machines_ca = MakeCertificate("machines-ca", "", "", nullptr);
+  ASSERT_EQ(setenv("SSL_CERT_FILE", Write("machines-ca", machines_ca.Pem()).c_str(), 1), 0);
+  const absl::Cleanup unset = [] { unsetenv("SSL_CERT_FILE"); };
+  const Certificate server = MakeCertificate("server", "", "IP:127.0.0.1", &machines_ca);
+  Serve({.tls = {.cert_file = Write("cert", server.Pem()),
+                 .key_file = Write("key", server.KeyPem())}},
+        [](const rest::Request&) { return rest::Response::Text(200, "here"); });
+  EXPECT_TRUE(absl::IsUnavailable(Connect({.ca_pem = ca.Pem()})->Send(kRoot).status()));
+  // Who names no authority trusts the machine's.
+  const auto answer = Connect()->Send(kRoot);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->body, "here");
+}
+
+// The defect: of 150 controllers that started, one ended by SIGSEGV, because its watches began at
+// once and wrote to one store of certificates.
+TEST_F(HttpTransportTest, ManyConnectionsMayBeginAtOnce) {
+  const Certificate ca = MakeCertificate("test-ca", "", "", nullptr);
+  const Certificate server = MakeCertificate("server", "", "IP:127.0.0.1", &ca);
+  Serve({.tls = {.cert_file = Write("cert", server.Pem()),
+                 .key_file = Write("key", server.KeyPem())}},
+        [](const rest::Request&) { return rest::Response::Text(200, "here"); });
+  constexpr int kThreads = 8;
+  for (int round = 0; round < 20; ++round) {
+    const auto transport = Connect({.ca_pem = ca.Pem()});
+    std::barrier together(kThreads);
+    std::atomic<int> answers = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        together.arrive_and_wait();
+        if (transport->Send(kRoot).ok()) ++answers;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(answers, kThreads);
+  }
 }
 
 TEST_F(HttpTransportTest, AccessThatCannotWorkIsRefused) {
