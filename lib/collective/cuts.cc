@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/collective/partition.h"
 
 namespace tahoma::collective {
 namespace {
@@ -177,6 +178,20 @@ Cut WorstCutInto(const Graph& graph, ChipMask members) {
   return worst;
 }
 
+// The least rate at which the root reaches a member.
+std::uint64_t LeastRateFrom(const Graph& graph, ChipMask members, int root) {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
+    least = std::min(least, graph.RateInto(left & (~left + 1)));
+  }
+  Flow flow(graph, 1, Bit(root), 0, 0);
+  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
+    least = std::min(least, flow.Fill(Lowest(left), least));
+    flow.AddSource(Lowest(left));
+  }
+  return least;
+}
+
 // Messages that must enter a part: one between each two members.
 class AllPairs {
  public:
@@ -337,17 +352,8 @@ Cut WorstScatterCut(const DomainLinks& links, ChipMask members, ChipMask through
 }
 
 Cut WorstBroadcastCut(const DomainLinks& links, ChipMask members, ChipMask through, int root) {
-  const Graph graph(links, through, /*backwards=*/false);
-  std::uint64_t least = ~std::uint64_t{0};
-  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
-    least = std::min(least, graph.RateInto(left & (~left + 1)));
-  }
-  Flow flow(graph, 1, Bit(root), 0, 0);
-  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
-    least = std::min(least, flow.Fill(Lowest(left), least));
-    flow.AddSource(Lowest(left));
-  }
-  return {.blocks = CountOf(members), .rate = least};
+  return {.blocks = CountOf(members),
+          .rate = LeastRateFrom(Graph(links, through, /*backwards=*/false), members, root)};
 }
 
 Cut WorstExchangeCut(const DomainLinks& links, ChipMask members, ChipMask through) {
@@ -371,12 +377,36 @@ Cut WorstShiftCut(const DomainLinks& links, std::span<const std::uint8_t> order,
 
 namespace {
 
-Picoseconds TimeOf(const Cut& cut, std::uint64_t bytes, std::uint64_t chips) {
-  return TimeAtLeast(static_cast<Wide>(bytes) * cut.blocks, chips, cut.rate);
+// The members one by one, and all others that are crossed as one part that sums up nothing.
+Cut LonePartition(const DomainLinks& links, ChipMask members, ChipMask through) {
+  const Graph graph(links, through, /*backwards=*/false);
+  Cut cut{.blocks = 2 * (CountOf(members) - 1) * CountOf(members), .rate = 0};
+  for (ChipMask left = members; left != 0; left &= left - 1) {
+    const ChipMask chip = left & (~left + 1);
+    cut.rate += graph.RateInto(chip);
+    for (ChipMask to = graph.OutOf(Lowest(chip)) & ~members; to != 0; to &= to - 1) {
+      cut.rate += graph.Rate(Lowest(chip), Lowest(to));
+    }
+  }
+  return cut;
 }
 
-Picoseconds Sum(Picoseconds a, Picoseconds b) {
-  return a == Picoseconds::max() || b == Picoseconds::max() ? Picoseconds::max() : a + b;
+}  // namespace
+
+Cut WorstReductionCut(const DomainLinks& links, ChipMask members, ChipMask through) {
+  // What a part contributes leaves it, and the result enters it.
+  Cut worst = WorstBroadcastCut(links, members, through, Lowest(members));
+  worst.rate = std::min(worst.rate, LeastRateFrom(Graph(links, through, /*backwards=*/true),
+                                                  members, Lowest(members)));
+  const Cut partition =
+      through == members ? WorstPartition(links, members) : LonePartition(links, members, through);
+  return partition.WorseThan(worst) ? partition : worst;
+}
+
+namespace {
+
+Picoseconds TimeOf(const Cut& cut, std::uint64_t bytes, std::uint64_t chips) {
+  return TimeAtLeast(static_cast<Wide>(bytes) * cut.blocks, chips, cut.rate);
 }
 
 }  // namespace
@@ -393,9 +423,7 @@ Picoseconds LowerBound(Operation operation, ChipMask members, torus::ChipIndex r
     case Operation::kReduceScatter:
       return time(WorstScatterCut(links, members, through));
     case Operation::kAllReduce:
-      // The sum first, then everybody's copy of it.
-      return Sum(time(WorstScatterCut(links, members, through)),
-                 time(WorstGatherCut(links, members, through)));
+      return time(WorstReductionCut(links, members, through));
     case Operation::kBroadcast:
       return time(WorstBroadcastCut(links, members, through, root.value()));
     case Operation::kAllToAll: {

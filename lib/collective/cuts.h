@@ -49,6 +49,10 @@ Cut WorstScatterCut(const DomainLinks& links, torus::ChipMask members, torus::Ch
 // Returns a cut of as many blocks as members, with the least rate at which `root` reaches a member.
 Cut WorstBroadcastCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through,
                       int root);
+// Returns what bounds an all-reduce: what a part contributes leaves it and the result enters it,
+// and members need the links of the worst partition (partition.h). Exact when the members hang
+// together and both directions of each cable have one rate.
+Cut WorstReductionCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through);
 // The worst of some parts, and of all links together: each message takes as many of them as its
 // ends are apart.
 Cut WorstExchangeCut(const DomainLinks& links, torus::ChipMask members, torus::ChipMask through);

@@ -161,8 +161,10 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
     case Operation::kBroadcast:
       break;
   }
-  // Beside fast links, the emulator's trees of one root leave an eighth of the rate unused.
-  const std::uint64_t rate = cube.mixed() ? BroadcastRate(cube) * 7 / 8 : BroadcastRate(cube);
+  // Beside fast links, the emulator's trees of one root leave an eighth of the rate unused where
+  // the slow ones are rings.
+  const bool slow_ring = cube.mixed() && cube.slow == 2;
+  const std::uint64_t rate = slow_ring ? BroadcastRate(cube) * 7 / 8 : BroadcastRate(cube);
   std::vector<Form> forms = {DirectBroadcast(size), Twice(Halving(cube))};
   forms.back().phases = 0;  // not striped
   for (const TreeCourse& course : trees) {
@@ -220,11 +222,22 @@ double StripedTime(const Form& form, double on_links, const LinkCosts& costs) {
 
 }  // namespace
 
+Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs) {
+  const auto count = static_cast<Picoseconds::rep>(steps);
+  const Picoseconds start = costs.step + costs.hop;
+  const Picoseconds half = on_links / (2 * count);
+  // Either the links are never idle, or a stripe starts up while only the other's step is in
+  // flight.
+  const Picoseconds striped = std::max(start + on_links, (start + half) * count + half);
+  return std::min(start * count + on_links, striped);
+}
+
 Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {
   const Wide moved = static_cast<Wide>(bytes) * numerator * 1000;
   const Picoseconds on_links = TimeAtMost(moved, denominator, costs.efficiency_permille);
   const Picoseconds whole =
       costs.step * steps + costs.hop * hops + costs.command * waits + on_links;
+  if (even) return EvenTime(static_cast<std::uint64_t>(steps), on_links, costs);
   if (phases == 0 || steps == 1) return whole;
   const double striped = StripedTime(*this, static_cast<double>(on_links.count()), costs);
   return std::min(whole, Picoseconds(static_cast<Picoseconds::rep>(std::ceil(striped))));
@@ -239,18 +252,24 @@ Picoseconds LeastTime(std::span<const Form> forms, std::uint64_t bytes, const Li
 
 Form TreeCourse::Gather(const Cut& worst) const {
   const std::uint64_t steps = StepsFor(worst.blocks * parts, worst.rate);
-  return Of(steps, steps, steps, chips * parts * fastest);
+  return Evenly(steps);
 }
 
 Form TreeCourse::Broadcast(const Cut& worst, std::uint64_t farthest) const {
   const std::uint64_t steps = StepsFor(worst.blocks * parts, worst.rate) + farthest - 1;
-  return Of(steps, steps, steps, chips * parts * fastest);
+  return Evenly(steps);
+}
+
+Form TreeCourse::Evenly(std::uint64_t steps) const {
+  Form form = Of(steps, steps, steps, chips * parts * fastest);
+  form.even = true;
+  return form;
 }
 
 std::uint64_t TreeCourse::StepsFor(std::uint64_t pieces, std::uint64_t rate) const {
   TAHOMA_CHECK(rate > 0);
   const std::uint64_t work = pieces * fastest;  // at most 2^14 x 2^40
-  return mixed ? work / rate + 1 : (work + rate - 1) / rate;
+  return mixed ? (work + 2 * rate - 1) / (2 * rate) * 2 : (work + rate - 1) / rate;
 }
 
 const std::vector<Form>& FormsOf(const torus::Shape& size, Operation operation) {

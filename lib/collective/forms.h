@@ -35,6 +35,8 @@ struct Form {
   // before, which two stripes of the buffer may take alternately: one is in flight while the
   // other's next step starts up.
   std::int64_t phases = 0;
+  // All steps are of one length, and two stripes may take them alternately.
+  bool even = false;
 
   Picoseconds Time(std::uint64_t bytes, const LinkCosts& costs) const;
 };
@@ -42,8 +44,22 @@ struct Form {
 // Trees cut each chip's block into as many parts as these, as long as all chips together have no
 // more pieces than kTreePiecesMax: planning takes as many times longer, and 256 pieces fill the
 // links of 64 chips to 96 %.
-inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8};
+inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
+
+// The numbers of packed trees (predict.h) that are worth trying, how much more than its share the
+// fullest cable of so many carries, and the most sends of a plan over them: what planning in some
+// milliseconds allows.
+struct PackedTrees {
+  std::uint64_t trees;
+  std::uint64_t load_percent;
+};
+inline constexpr PackedTrees kPackedTrees[] = {{16, 104}, {64, 102}};
+inline constexpr std::uint64_t kPackedSendsMost = 200'000;
+
+// Returns the time of so many steps of one length, which together keep the links busy for
+// `on_links`: of one stripe, or of two that take them alternately, whichever is faster.
+Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs);
 
 // Pieces of the buffer that spread along trees, each of n * parts, a step being a piece over the
 // fastest link. The links of the worst cut are busy in every step, so it decides how many there
@@ -52,7 +68,7 @@ struct TreeCourse {
   std::uint64_t chips;
   std::uint64_t parts;
   std::uint64_t fastest;  // bytes per second of one link
-  // Beside links that take a step for a piece, some always take two: the last one ends later.
+  // Beside links that take a step for a piece, some always take two: the steps are even in number.
   bool mixed = false;
 
   // One phase: all-gather, or reduce-scatter by its own cut.
@@ -62,6 +78,7 @@ struct TreeCourse {
 
  private:
   std::uint64_t StepsFor(std::uint64_t pieces, std::uint64_t rate) const;
+  Form Evenly(std::uint64_t steps) const;
 };
 
 // Returns the forms of all operations but send-receive, which depends on where the box lies. `size`

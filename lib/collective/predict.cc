@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
+#include "lib/collective/partition.h"
 #include "lib/collective/route_search.h"
 #include "lib/collective/routes.h"
 
@@ -259,6 +260,45 @@ class AnySet {
     return best;
   }
 
+  // The links from the chip that is nearest to all others to the farthest of them.
+  std::uint64_t Radius() const {
+    std::uint64_t least = count_;
+    for (ChipMask left = chips_; left != 0; left &= left - 1) {
+      ChipMask seen = left & (~left + 1);
+      std::uint64_t links = 0;
+      for (; seen != chips_ && links < least; ++links) {
+        ChipMask next = seen;
+        for (ChipMask from = seen; from != 0; from &= from - 1) {
+          for (int port = 0; port < kPortsPerChip; ++port) {
+            const auto arc = static_cast<Arc>(Lowest(from) * kPortsPerChip + port);
+            if (links_.rate(arc) != 0) next |= Bit(links_.to(arc)) & chips_;
+          }
+        }
+        seen = next;
+      }
+      least = std::min(least, links);
+    }
+    return least;
+  }
+
+  // Trees that sum up and spread at the same time, chunk after chunk. Their chips are up to twice
+  // as far from the root as they need be.
+  Picoseconds Packed(const Cut& both) const {
+    const std::uint64_t fill = 4 * Radius() - 1;
+    Picoseconds best = Picoseconds::max();
+    for (const PackedTrees& packed : kPackedTrees) {
+      const Picoseconds on_links = TimeAtMost(
+          static_cast<Wide>(bytes_) * both.blocks * packed.load_percent, count_ * 100, both.rate);
+      for (std::uint64_t chunks = 1; 2 * (count_ - 1) * packed.trees * chunks <= kPackedSendsMost;
+           chunks *= 2) {
+        const auto steps = static_cast<Picoseconds::rep>(chunks + fill);
+        const Picoseconds all = on_links / static_cast<Picoseconds::rep>(chunks) * steps;
+        best = std::min(best, EvenTime(chunks + fill, all, links_.costs()));
+      }
+    }
+    return best;
+  }
+
   Picoseconds TimeOf(const Form& form) const {
     // The rates of these links are what is left of the raw ones.
     LinkCosts costs = links_.costs();
@@ -269,8 +309,15 @@ class AnySet {
   // Picoseconds::max() when chips are cut off.
   Picoseconds Trees(bool scatters, bool gathers) const {
     std::vector<Cut> cuts;
+    if (scatters && gathers) {
+      // Chips sum up shares that differ, or packed trees do both at once.
+      const Cut phase = BestSumShares(links_, chips_).phase;
+      if (phase.rate == 0) return Picoseconds::max();
+      const Picoseconds phases = Trees({phase, phase});
+      const std::optional<Cut> both = GainOfBothAtOnce(links_, chips_, phase);
+      return both ? std::min(phases, Packed(*both)) : phases;
+    }
     if (gathers || symmetric_) cuts.push_back(WorstGatherCut(links_, chips_, through_));
-    if (scatters && gathers && symmetric_) cuts.push_back(cuts[0]);
     if (scatters && !symmetric_) cuts.push_back(WorstScatterCut(links_, chips_, through_));
     for (const Cut& cut : cuts) {
       if (cut.rate == 0) return Picoseconds::max();

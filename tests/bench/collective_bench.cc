@@ -104,6 +104,20 @@ BENCHMARK(AllToAllWithoutCableWall)
     ->Name("alltoall_64_chips_without_cable_wall_ms")
     ->Unit(benchmark::kMillisecond);
 
+// Planning and timing an all-reduce of 1 GiB on the 64 chips of an UltraServer without an X cable.
+void PlanDamaged(benchmark::State& state) {
+  TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  const LinkId link =
+      TorusLinks::IdOf(torus::ChipIndex(5), torus::Axis::kX, torus::Direction::kPlus);
+  TAHOMA_CHECK(links.SetCablePermille(link, 0).ok());
+  const std::vector<Member> members = FirstChips(64);
+  for (auto _ : state) {
+    auto plan = PlanCollective({.operation = Operation::kAllReduce, .bytes = kGiB}, members, links);
+    benchmark::DoNotOptimize(plan);
+  }
+}
+BENCHMARK(PlanDamaged)->Name("plan_damaged_64_chips_ms")->Unit(benchmark::kMillisecond);
+
 // Rates of all 4,032 dimension-order flows between the 64 chips of an UltraServer.
 void SolveAllFlows(benchmark::State& state) {
   const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
@@ -155,6 +169,43 @@ void OverBound(benchmark::State& state, Operation operation, const Place& place)
   state.counters["over_bound"] = ratio;
 }
 
+// Sets of chips that are no boxes, or have a cable of less than its rate: of an all-reduce.
+struct IrregularPlace {
+  const char* name;
+  torus::ChipMask mask;
+  std::uint16_t permille = 1000;  // of chip 5's Y cable
+};
+
+void AllReduceOverBound(benchmark::State& state, const IrregularPlace& place) {
+  TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  const LinkId link =
+      TorusLinks::IdOf(torus::ChipIndex(5), torus::Axis::kY, torus::Direction::kPlus);
+  TAHOMA_CHECK(links.SetCablePermille(link, place.permille).ok());
+  const std::vector<Member> members = MembersOf(place.mask);
+  const Request request{.operation = Operation::kAllReduce, .bytes = kGiB};
+  const VirtualDuration bound = LowerBound(request.operation, SetOf(members, links), kGiB, links);
+  double ratio = 0;
+  for (auto _ : state) {
+    const auto plan = PlanCollective(request, members, links);
+    TAHOMA_CHECK(plan.ok());
+    ratio = Nanoseconds(plan->times.end - plan->times.start) / Nanoseconds(bound);
+  }
+  state.counters["over_bound"] = ratio;
+}
+
+void RegisterIrregular() {
+  for (const IrregularPlace& place :
+       {IrregularPlace{.name = "allreduce_15_of_16_over_bound", .mask = 0xfffe},
+        IrregularPlace{.name = "allreduce_scattered_12_over_bound", .mask = 0x3137'0033},
+        IrregularPlace{
+            .name = "allreduce_degraded_cable_over_bound", .mask = 0xffff, .permille = 400}}) {
+    benchmark::RegisterBenchmark(place.name,
+                                 [=](benchmark::State& state) { AllReduceOverBound(state, place); })
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
 void RegisterOverBound() {
   const auto rows = [](const char* operation, Operation code, const char* end,
                        std::initializer_list<Place> places) {
@@ -185,6 +236,7 @@ void RegisterOverBound() {
 
 int main(int argc, char** argv) {
   tahoma::sim::RegisterOverBound();
+  tahoma::sim::RegisterIrregular();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

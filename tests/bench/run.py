@@ -218,6 +218,9 @@ ROWS = [
       for operation, bound in (("allreduce", "bound"), ("allgather", "bound"), ("reducescatter", "bound"),
                                ("alltoall", "bound"), ("sendrecv", "whole"), ("permute", "whole"))
       for shape in ("4x4_without_x", "4x4x4_without_x", "4x4x4_without_z")),
+    *((f"allreduce_{place}_over_bound", "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
+      for place in ("15_of_16", "scattered_12", "degraded_cable")),
+    ("plan_damaged_64_chips_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
     ("protobuf_list_10000_pods_vs_json_ratio", "ratio", 1, "lower", google_benchmark("api_server_bench", "ratio")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),

@@ -37,6 +37,7 @@ class ChipSet {
   // Chips that messages between members may cross: the set itself when it hangs together, so that
   // tenants stay apart even around a broken link; otherwise all.
   torus::ChipMask through() const { return through_; }
+  bool hangs_together() const { return through_ == mask_; }
 
   // Closed paths through all members, to be used in both directions at once. Hamiltonian cycles
   // over links that are up (two without a common link on a 4x4 plane, the five of cycles.h on an

@@ -29,7 +29,9 @@ class Greedy {
         promised_(chips, Pieces(owners.size())),
         copies_(owners.size(), 1),
         free_at_(edges.size(), 0),
-        missing_((chips - 1) * owners.size()) {
+        missing_((chips - 1) * owners.size()),
+        senders_(chips) {
+    for (const Edge& edge : edges) senders_[edge.to].push_back(edge.from);
     for (std::size_t piece = 0; piece < owners.size(); ++piece) {
       has_[owners[piece]].Add(piece);
       promised_[owners[piece]].Add(piece);
@@ -84,8 +86,11 @@ class Greedy {
     const Edge& edge = edges_[i];
     std::size_t rarest = copies_.size();
     std::uint64_t ties = 0;
+    // Pieces that the receiver can get from nobody else come first: the others may come over other
+    // edges.
+    const std::vector<std::uint64_t> lone = Lone(i);
     for (std::size_t word = 0; word < words(); ++word) {
-      for (std::uint64_t left = Choice(edge, word); left != 0; left &= left - 1) {
+      for (std::uint64_t left = lone[word]; left != 0; left &= left - 1) {
         const std::size_t piece = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
         if (rarest == copies_.size() || copies_[piece] < copies_[rarest]) {
           rarest = piece;
@@ -105,14 +110,32 @@ class Greedy {
     return true;
   }
 
+  // The pieces to choose from, if possible only those that no other neighbour of the receiver has
+  // or is being sent.
+  std::vector<std::uint64_t> Lone(std::size_t i) const {
+    const Edge& edge = edges_[i];
+    std::vector<std::uint64_t> choice(words());
+    std::vector<std::uint64_t> lone(words());
+    bool any = false;
+    for (std::size_t word = 0; word < words(); ++word) {
+      choice[word] = lone[word] = Choice(edge, word);
+      for (const std::size_t other : senders_[edge.to]) {
+        if (other != edge.from) lone[word] &= ~promised_[other].word(word);
+      }
+      any = any || lone[word] != 0;
+    }
+    return any ? lone : choice;
+  }
+
   std::size_t words() const { return has_.front().word_count(); }
 
   const std::vector<Edge>& edges_;
   std::vector<Pieces> has_;
-  std::vector<Pieces> promised_;      // what a chip has or is being sent
-  std::vector<std::size_t> copies_;   // of each piece, promised ones included
-  std::vector<std::size_t> free_at_;  // step, by edge
-  std::size_t missing_;               // promises that are still to be made
+  std::vector<Pieces> promised_;                   // what a chip has or is being sent
+  std::vector<std::size_t> copies_;                // of each piece, promised ones included
+  std::vector<std::size_t> free_at_;               // step, by edge
+  std::size_t missing_;                            // promises that are still to be made
+  std::vector<std::vector<std::size_t>> senders_;  // to each chip
   std::size_t now_ = 0;
   std::vector<PieceSend> flying_;
   std::vector<PieceSend> sends_;

@@ -3,8 +3,9 @@
 //   // the blocks of an all-gather, one on each chip:
 //   auto sends = Spread({0, 1, 2, 3}, edges, 4);
 //
-// Greedy, step by step: every idle edge takes a piece that its receiver lacks, the one that the
-// fewest chips have; edges with the least choice go first. The routes of a piece form a tree.
+// Greedy, step by step: every idle edge takes a piece that its receiver lacks, if possible one that
+// none of the receiver's other neighbours has, and of these the one that the fewest chips have;
+// edges with the least choice go first. The routes of a piece form a tree.
 // (The idea of matching links with chunks over expanding time is TACOS's, arXiv 2304.05301.) On
 // healthy and damaged planes alike that needs as many steps as the chip with the fewest links must
 // have, or one or two more.

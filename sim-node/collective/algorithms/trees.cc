@@ -1,104 +1,137 @@
 #include "sim-node/collective/algorithms/trees.h"
 
 #include <algorithm>
-
-#include "sim-node/collective/algorithms/spread.h"
+#include <numeric>
+#include <utility>
 
 namespace tahoma::sim {
 namespace {
 
-constexpr std::size_t kStepsOfSlowestEdge = 8;
+constexpr std::size_t kStepsOfSlowestEdge = 8;  // for each step of the fastest
+
+bool Joins(const ChipSet& set, const torus::Hop& hop) {
+  return ((MaskOf(hop.from) | MaskOf(hop.to)) & ~set.mask()) == 0;
+}
 
 // The links between members in the direction of an all-gather; reversed for a reduce-scatter.
-std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& links) {
-  std::uint64_t fastest = 0;
-  std::vector<std::pair<Edge, std::uint64_t>> found;
+std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& links,
+                          std::size_t grain) {
+  const std::uint64_t fastest = FastestLink(set, links);
+  std::vector<Edge> edges;
   for (LinkId link = 0; link < links.id_count(); ++link) {
-    if (links.capacity(link) == 0) continue;
+    const std::uint64_t rate = links.capacity(link);
+    if (rate == 0) continue;
     const torus::Hop hop = links.HopOf(link);
-    if (((MaskOf(hop.from) | MaskOf(hop.to)) & ~set.mask()) != 0) continue;
+    if (!Joins(set, hop)) continue;
     Edge edge{.from = set.PlaceOf(hop.from), .to = set.PlaceOf(hop.to)};
     if (phase == Phase::kReduceScatter) std::swap(edge.from, edge.to);
-    found.emplace_back(edge, links.capacity(link));
-    fastest = std::max(fastest, links.capacity(link));
-  }
-  std::vector<Edge> edges;
-  for (auto& [edge, rate] : found) {
-    edge.steps = static_cast<std::size_t>((fastest + rate - 1) / rate);
-    if (edge.steps <= kStepsOfSlowestEdge) edges.push_back(edge);
+    edge.steps = static_cast<std::size_t>((fastest * grain + rate - 1) / rate);
+    if (edge.steps <= kStepsOfSlowestEdge * grain) edges.push_back(edge);
   }
   return edges;
 }
 
-// The places of the pieces in a buffer, in elements: `pieces` of equal size in [begin, end).
-struct Ruler {
+// The place of a piece in a buffer, in elements: one of `pieces` of equal size in [begin, end).
+struct Place {
   std::uint64_t begin;
   std::uint64_t end;
+  std::uint64_t piece;
   std::uint64_t pieces;
 
-  std::uint64_t At(std::uint64_t piece, std::uint64_t part, std::uint64_t parts) const {
+  // Where one of the piece's parts begins.
+  std::uint64_t At(std::uint64_t part, std::uint64_t parts) const {
     const Wide whole = static_cast<Wide>(end - begin) * (piece * parts + part);
-    return begin + static_cast<std::uint64_t>(whole / (pieces * parts));
+    return begin + static_cast<std::uint64_t>(whole / (static_cast<Wide>(pieces) * parts));
   }
 };
 
-// Makes steps of the sends of pieces; `ruler_of(piece)` is the ruler and the number of the piece on
-// it.
-template <typename RulerOf>
-std::vector<Step> StepsOf(Phase phase, const ChipSet& set, const std::vector<Edge>& edges,
-                          const std::vector<PieceSend>& sends, std::uint64_t element_bytes,
-                          const RulerOf& ruler_of) {
-  std::size_t count = 0;
-  for (const PieceSend& one : sends) {
-    count = std::max(count, one.begin + edges[one.edge].steps);
-  }
-  const bool reduces = phase == Phase::kReduceScatter;
-  std::vector<Step> steps(count);
-  for (const PieceSend& one : sends) {
-    const Edge& edge = edges[one.edge];
-    const auto [ruler, number] = ruler_of(one.piece);
-    for (std::size_t part = 0; part < edge.steps; ++part) {
-      const std::uint64_t first = ruler.At(number, part, edge.steps);
-      const std::uint64_t last = ruler.At(number, part + 1, edge.steps);
-      if (first == last) continue;
-      const std::size_t at = one.begin + part;
-      steps[reduces ? count - 1 - at : at].push_back(
-          {.from = set.chips()[reduces ? edge.to : edge.from],
-           .to = set.chips()[reduces ? edge.from : edge.to],
-           .offset = first * element_bytes,
-           .to_offset = first * element_bytes,
-           .bytes = (last - first) * element_bytes,
-           .action = reduces ? Action::kReduce : Action::kCopy});
+std::vector<Place> PlacesOf(const TreeCut& cut, const Layout& layout) {
+  std::vector<Place> places;
+  const std::uint64_t all = cut.piece_count();
+  for (std::size_t chip = 0; chip < cut.pieces.size(); ++chip) {
+    for (std::uint64_t piece = 0; piece < cut.pieces[chip]; ++piece) {
+      places.push_back(layout.fixed ? Place{layout.bounds[chip], layout.bounds[chip + 1], piece,
+                                            cut.pieces[chip]}
+                                    : Place{0, layout.bounds.back(), places.size(), all});
     }
   }
-  std::erase_if(steps, [](const Step& step) { return step.empty(); });
-  return steps;
+  return places;
 }
 
 }  // namespace
 
-std::optional<std::vector<Step>> TreeSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
-                                           const Layout& layout, std::size_t parts) {
-  std::vector<std::size_t> owners;
-  for (std::size_t piece = 0; piece < set.size() * parts; ++piece) owners.push_back(piece / parts);
-  const std::vector<Edge> edges = EdgesOf(phase, set, links);
-  const auto sends = Spread(owners, edges, set.size());
-  if (!sends) return std::nullopt;
-  return StepsOf(phase, set, edges, *sends, layout.element_bytes, [&](std::size_t piece) {
-    const std::size_t block = piece / parts;
-    return std::pair(Ruler{layout.bounds[block], layout.bounds[block + 1], parts}, piece % parts);
-  });
+std::size_t TreeCut::piece_count() const {
+  return std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});
 }
 
-std::optional<std::vector<Step>> TreeBroadcastSteps(const ChipSet& set, const TorusLinks& links,
-                                                    const Layout& layout, std::size_t parts) {
-  const std::size_t pieces = set.size() * parts;
-  const std::vector<Edge> edges = EdgesOf(Phase::kAllGather, set, links);
-  const auto sends = Spread(std::vector<std::size_t>(pieces, 0), edges, set.size());
+std::uint64_t FastestLink(const ChipSet& set, const TorusLinks& links) {
+  std::uint64_t fastest = 0;
+  for (LinkId link = 0; link < links.id_count(); ++link) {
+    if (links.capacity(link) <= fastest || !Joins(set, links.HopOf(link))) continue;
+    fastest = links.capacity(link);
+  }
+  return fastest;
+}
+
+bool HasLikeDirections(const ChipSet& set, const TorusLinks& links) {
+  for (LinkId link = 0; link < links.id_count(); ++link) {
+    if (links.capacity(link) == 0) continue;
+    const torus::Hop hop = links.HopOf(link);
+    const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
+    if (Joins(set, hop) && links.capacity(link) != links.capacity(back)) return false;
+  }
+  return true;
+}
+
+std::optional<Trees> Trees::Of(Phase phase, const ChipSet& set, const TorusLinks& links,
+                               TreeCut cut) {
+  std::vector<std::size_t> owners;
+  for (std::size_t chip = 0; chip < set.size(); ++chip) {
+    owners.insert(owners.end(), cut.pieces[chip], chip);
+  }
+  Trees trees;
+  trees.edges_ = EdgesOf(phase, set, links, cut.grain);
+  auto sends = Spread(owners, trees.edges_, set.size());
   if (!sends) return std::nullopt;
-  const Ruler whole{0, layout.bounds.back(), pieces};
-  return StepsOf(Phase::kAllGather, set, edges, *sends, layout.element_bytes,
-                 [&](std::size_t piece) { return std::pair(whole, piece); });
+  trees.cut_ = std::move(cut);
+  trees.fastest_ = FastestLink(set, links);
+  trees.chips_ = set.chips();
+  trees.sends_ = *std::move(sends);
+  for (const PieceSend& one : trees.sends_) {
+    trees.step_count_ = std::max(trees.step_count_, one.begin + trees.edges_[one.edge].steps);
+  }
+  return trees;
+}
+
+int Trees::degree() const {
+  std::vector<int> links(chips_.size());
+  for (const Edge& edge : edges_) ++links[edge.from];
+  return *std::ranges::max_element(links);
+}
+
+std::vector<Step> Trees::Steps(Phase phase, const Layout& layout, Stripe stripe) const {
+  const bool reduces = phase == Phase::kReduceScatter;
+  const std::vector<Place> places = PlacesOf(cut_, layout);
+  std::vector<Step> steps(step_count_);
+  for (const PieceSend& one : sends_) {
+    const Edge& edge = edges_[one.edge];
+    const std::uint64_t parts = edge.steps * stripe.count;
+    for (std::size_t part = 0; part < edge.steps; ++part) {
+      const std::uint64_t at = stripe.index * edge.steps + part;
+      const std::uint64_t first = places[one.piece].At(at, parts);
+      const std::uint64_t last = places[one.piece].At(at + 1, parts);
+      if (first == last) continue;
+      const std::size_t step = one.begin + part;
+      steps[reduces ? step_count_ - 1 - step : step].push_back(
+          {.from = chips_[reduces ? edge.to : edge.from],
+           .to = chips_[reduces ? edge.from : edge.to],
+           .offset = first * layout.element_bytes,
+           .to_offset = first * layout.element_bytes,
+           .bytes = (last - first) * layout.element_bytes,
+           .action = reduces ? Action::kReduce : Action::kCopy});
+    }
+  }
+  return steps;
 }
 
 }  // namespace tahoma::sim

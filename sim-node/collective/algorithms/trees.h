@@ -1,35 +1,74 @@
 // Collectives on any set of chips that hangs together, damaged or not: each piece of the buffer
 // spreads along a tree of its own (spread.h), such that all links are busy in nearly every step.
 //
-//   auto steps = TreeSteps(Phase::kAllGather, set, links, layout, /*parts=*/4);
+//   const auto trees = Trees::Of(Phase::kAllGather, set, links, {.pieces = {4, 4, 3, 5}});
+//   std::vector<Step> steps = trees->Steps(Phase::kAllGather, layout, stripe);
 //
-// Each chip's block is cut into parts. More parts fill the links better and need more steps. A
-// reduce-scatter is an all-gather backwards, on the links of the other direction. Links of less
-// than an eighth of the fastest one's rate are left alone.
+// More pieces fill the links better and need more steps. A reduce-scatter is an all-gather
+// backwards, on the links of the other direction. Links of less than an eighth of the fastest one's
+// rate are left alone.
 //
-// Thread safety: pure functions.
+// Thread safety: immutable after construction.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "sim-node/collective/algorithms/algorithms.h"
 #include "sim-node/collective/algorithms/chip_set.h"
+#include "sim-node/collective/algorithms/spread.h"
 #include "sim-node/collective/schedule/schedule.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
 
-// Returns the steps of the trees; nothing when the links that are fast enough do not join the set.
-// Each chip's block is cut into `parts`, of which collective::kTreeParts are worth trying.
-std::optional<std::vector<Step>> TreeSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
-                                           const Layout& layout, std::size_t parts);
+// How a buffer is cut for trees.
+struct TreeCut {
+  // The number of pieces that lie on each chip of the set, or are summed up there.
+  std::vector<std::size_t> pieces;
+  // The steps that a piece takes over the fastest link. A slower link takes a whole number of
+  // steps, too, so more of them leave less of its rate unused.
+  std::size_t grain = 1;
 
-// The same for a broadcast from the first chip of the set to all, the buffer cut into `parts` for
-// each chip of the set.
-std::optional<std::vector<Step>> TreeBroadcastSteps(const ChipSet& set, const TorusLinks& links,
-                                                    const Layout& layout, std::size_t parts);
+  std::size_t piece_count() const;
+};
+
+// The rate of the fastest link between the chips; 0 if there is none.
+std::uint64_t FastestLink(const ChipSet& set, const TorusLinks& links);
+
+// Whether every link between the chips is as fast as the one back. Then the trees of an all-gather
+// serve a reduce-scatter, too.
+bool HasLikeDirections(const ChipSet& set, const TorusLinks& links);
+
+class Trees {
+ public:
+  // Nothing when the links that are fast enough do not join the set.
+  static std::optional<Trees> Of(Phase phase, const ChipSet& set, const TorusLinks& links,
+                                 TreeCut cut);
+
+  std::size_t step_count() const { return step_count_; }
+  // The parts that the fastest link carries in one step each: pieces * grain.
+  std::uint64_t grains() const { return cut_.piece_count() * cut_.grain; }
+  std::uint64_t fastest() const { return fastest_; }
+  // The most links that a chip sends on.
+  int degree() const;
+  // The steps of one stripe. Pieces lie in the blocks of their chips, or, when it does not matter
+  // which chip has which block (layout.fixed), one after the other in the whole buffer. Steps may
+  // be empty when there are fewer elements than pieces; all stripes have as many steps.
+  std::vector<Step> Steps(Phase phase, const Layout& layout, Stripe stripe = {}) const;
+
+ private:
+  Trees() = default;
+
+  TreeCut cut_;
+  std::vector<torus::ChipIndex> chips_;
+  std::vector<Edge> edges_;
+  std::vector<PieceSend> sends_;
+  std::size_t step_count_ = 0;
+  std::uint64_t fastest_ = 0;
+};
 
 }  // namespace tahoma::sim

@@ -81,6 +81,33 @@ TEST(ScheduleTest, AllReduceOnEverySubcubeOfAnInstanceGivesTheNaiveSum) {
   }
 }
 
+// Chips that sum up unequal shares, trees that sum up and spread at once, links whose directions
+// differ.
+TEST(ScheduleTest, AllReduceOnDamagedAndIrregularSetsGivesTheNaiveSum) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    TorusLinks links = seed % 3 == 0 ? UltraServer() : Instance();
+    ChipMask mask = (rng.Next() | rng.Next()) & (seed % 3 == 0 ? kAllChips : 0xffff);
+    if (mask == 0) continue;
+    for (std::uint64_t i = rng.Below(6); i > 0; --i) {
+      const auto link = static_cast<LinkId>(rng.Below(links.id_count()));
+      if (!links.Exists(link)) continue;
+      const auto permille = static_cast<std::uint16_t>(rng.Below(4) * 300);
+      ASSERT_TRUE((rng.Below(2) == 0 ? links.SetPermille(link, permille)
+                                     : links.SetCablePermille(link, permille))
+                      .ok());
+    }
+    const auto members = MembersOf(mask, 1 + static_cast<int>(rng.Below(2)));
+    const Request request{.bytes = 4 * (1 + rng.Below(40'000)), .type = ElementType::kInt32};
+    for (const bool chosen : {true, false}) {
+      const auto plan = chosen ? PlanCollective(request, members, links)
+                               : PlanWith(Algorithm::kTree, request, members, links);
+      if (!plan.ok()) continue;  // cut off
+      EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u) << "seed " << seed;
+    }
+  }
+}
+
 constexpr ElementType kTypes[] = {
     ElementType::kUint8,   ElementType::kInt8,   ElementType::kFp8E3m4, ElementType::kFp8E4m3,
     ElementType::kFp8E5m2, ElementType::kUint16, ElementType::kInt16,   ElementType::kFp16,

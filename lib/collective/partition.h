@@ -1,0 +1,59 @@
+// Finds how links bound an all-reduce, and which chip should sum up how much of it.
+//
+//   const Cut worst = WorstPartition(links, members);
+//   // no all-reduce of n blocks of b bytes takes less than worst.blocks * b / worst.rate
+//   const SumShares shares = BestSumShares(links, members);
+//   shares.of[3] / shares.whole;       // the part of the buffer that chip 3 sums up and spreads
+//
+// In an all-reduce each byte of the result needs p - 1 transfers between p parts of the chips to be
+// summed up and as many to be spread. So the partition with the most parts less one for the rate of
+// the links between its parts bounds it; packed spanning trees reach that bound (Tutte 1961,
+// Nash-Williams 1961; docs/reference/torus.md#all-reduce-on-damaged-sets).
+//
+// A reduce-scatter and an all-gather one after the other reach it on most sets too, if the chips'
+// shares of the buffer differ: a chip with few links then sums up much and spreads much, and needs
+// the rest only once in each direction. The shares are those of the least time: no part of the
+// chips has to send more than its links carry in that time.
+//
+// Both are minima over partitions of the function A * (rate over the border of a part) - B, the
+// Dilworth truncation of it, which a chain of minimum cuts finds exactly (Cunningham 1985). A and B
+// are those of the worst partition so far; a worse one becomes the next (Dinkelbach).
+//
+// Scope: bytes only. A cable whose two directions differ counts with the slower one for the shares.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "lib/collective/cuts.h"
+#include "lib/collective/domain_links.h"
+
+namespace tahoma::collective {
+
+// Returns the cut of the partition of `members`, which must be two or more and joined by links
+// among themselves: 2 (p - 1) blocks as large as the whole buffer (so n times as many blocks) cross
+// the links between its parts, in both directions. The rate is 0 when links that are down cut
+// members off.
+Cut WorstPartition(const DomainLinks& links, torus::ChipMask members);
+
+// The parts of a buffer that each chip sums up, of `whole` for all of it.
+struct SumShares {
+  std::array<std::uint64_t, kChipsMax> of{};
+  std::uint64_t whole = 1;
+  // What one phase, the reduce-scatter or the all-gather, takes with these shares.
+  Cut phase;
+};
+
+// Returns WorstReductionCut (cuts.h) if summing up and spreading at the same time, which it bounds,
+// can be faster than one phase after the other by so much (2 %) that it is worth trying.
+std::optional<Cut> GainOfBothAtOnce(const DomainLinks& links, torus::ChipMask members,
+                                    const Cut& phase);
+
+// The same requirements. When chips are cut off, `phase` has rate 0 and the shares are of no use.
+SumShares BestSumShares(const DomainLinks& links, torus::ChipMask members);
+
+}  // namespace tahoma::collective

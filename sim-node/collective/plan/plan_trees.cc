@@ -1,0 +1,253 @@
+#include "sim-node/collective/plan/plan_trees.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/collective/forms.h"
+#include "lib/collective/partition.h"
+#include "sim-node/collective/algorithms/packing.h"
+#include "sim-node/collective/algorithms/trees.h"
+#include "sim-node/collective/plan/bound.h"
+#include "sim-node/collective/plan/estimate.h"
+
+namespace tahoma::sim {
+namespace {
+
+using torus::ChipIndex;
+
+// The steps that a piece may take over the fastest link, and the part of a link's rate that a
+// coarser grain may waste.
+constexpr std::uint64_t kGrainMost = 4;
+constexpr std::uint64_t kWasteMost = 32;  // a 32nd
+
+// The numbers of pieces that chips own when there are about `count`: in proportion to their shares.
+std::vector<std::size_t> PiecesOf(const Question& asked, const collective::SumShares& shares,
+                                  std::uint64_t count) {
+  std::vector<std::size_t> pieces;
+  for (const ChipIndex chip : asked.set.chips()) {
+    const Wide scaled =
+        static_cast<Wide>(shares.of[static_cast<std::size_t>(chip.value())]) * count;
+    pieces.push_back(static_cast<std::size_t>((scaled + shares.whole / 2) / shares.whole));
+  }
+  return pieces;
+}
+
+// Whether a slow link would waste much of its rate: it takes a whole number of steps for a piece.
+bool Wastes(const Question& asked, std::uint64_t fastest, std::uint64_t grain) {
+  for (LinkId link = 0; link < asked.links.id_count(); ++link) {
+    const std::uint64_t rate = asked.links.capacity(link);
+    if (rate == 0) continue;
+    const torus::Hop hop = asked.links.HopOf(link);
+    if (((MaskOf(hop.from) | MaskOf(hop.to)) & ~asked.set.mask()) != 0) continue;
+    const std::uint64_t steps = (fastest * grain + rate - 1) / rate;
+    if ((steps * rate - fastest * grain) * kWasteMost > fastest * grain) return true;
+  }
+  return false;
+}
+
+// The ways to cut a buffer that are worth trying: finer ones fill the links better.
+std::vector<TreeCut> TreeCutsOf(const Question& asked, const collective::SumShares* shares) {
+  const std::size_t chips = asked.set.size();
+  const std::uint64_t fastest = FastestLink(asked.set, asked.links);
+  std::vector<TreeCut> cuts;
+  for (const std::uint64_t parts : collective::kTreeParts) {
+    if (!cuts.empty() && chips * parts > collective::kTreePiecesMax) break;
+    TreeCut cut{.pieces = std::vector<std::size_t>(chips, parts)};
+    if (asked.request.operation == Operation::kBroadcast) {
+      cut.pieces.assign(chips, 0);
+      cut.pieces[0] = chips * parts;
+    } else if (shares != nullptr) {
+      cut.pieces = PiecesOf(asked, *shares, chips * parts);
+    }
+    cuts.push_back(cut);
+    for (cut.grain = 2; cut.grain <= kGrainMost; ++cut.grain) {
+      if (!Wastes(asked, fastest, cut.grain - 1)) break;
+      cuts.push_back(cut);
+    }
+  }
+  return cuts;
+}
+
+// The numbers of stripes that are worth trying.
+std::vector<std::size_t> StripesOf(const PlanOptions& options) {
+  if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
+  return {1, kMaxStripes};
+}
+
+// The trees of each phase.
+using TreesOfPhases = std::vector<std::pair<Phase, Trees>>;
+
+std::optional<TreesOfPhases> TreesOf(const Question& asked, const TreeCut& cut) {
+  const bool alike = HasLikeDirections(asked.set, asked.links);
+  TreesOfPhases all;
+  for (const Phase phase : PhasesOf(asked.request.operation)) {
+    auto trees =
+        !all.empty() && alike ? all.front().second : Trees::Of(phase, asked.set, asked.links, cut);
+    if (!trees) return std::nullopt;
+    all.emplace_back(phase, *std::move(trees));
+  }
+  return all;
+}
+
+// Every step carries one piece, or a grain of it, over each link that is busy.
+VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std::size_t stripes) {
+  std::vector<PlannedStep> steps;
+  for (const auto& [phase, trees] : phases) {
+    const std::uint64_t bytes = asked.request.bytes / trees.grains();
+    const ChipUse use = asked.UseOf(Algorithm::kTree, phase);
+    const auto touches = static_cast<std::uint64_t>(use.reads + use.writes);
+    const int degree = trees.degree();
+    const PlannedStep step{
+        .outline = {.link = TransferTime(bytes, trees.fastest())},
+        .work = WorkOf(bytes / stripes * static_cast<std::uint64_t>(degree) * touches, degree, use,
+                       asked.options.costs, asked.links.timing())};
+    steps.insert(steps.end(), trees.step_count(), step);
+  }
+  return EstimateTime(steps, stripes, asked.links.timing());
+}
+
+absl::StatusOr<Plan> PlanPhases(const Question& asked, const collective::SumShares* shares) {
+  std::optional<TreesOfPhases> best;
+  std::size_t stripes_of_best = 1;
+  VirtualDuration least = VirtualDuration::max();
+  for (const TreeCut& cut : TreeCutsOf(asked, shares)) {
+    const auto phases = TreesOf(asked, cut);
+    if (!phases) {
+      return FailedPrecondition(
+          "tree needs chips that are joined by links of their own; {} are not", asked.set.size());
+    }
+    for (const std::size_t stripes : StripesOf(asked.options)) {
+      const VirtualDuration time = Estimate(asked, *phases, stripes);
+      if (time >= least) continue;
+      least = time;
+      best = phases;
+      stripes_of_best = stripes;
+    }
+  }
+  TAHOMA_CHECK(best.has_value());
+  Layout layout = LayoutOf(asked.request, asked.members);
+  if (asked.request.operation == Operation::kBroadcast) layout.fixed = false;
+  std::vector<std::vector<Step>> steps(stripes_of_best);
+  for (std::size_t index = 0; index < stripes_of_best; ++index) {
+    for (const auto& [phase, trees] : *best) {
+      std::vector<Step> of_phase =
+          trees.Steps(phase, layout, {.index = index, .count = stripes_of_best});
+      std::move(of_phase.begin(), of_phase.end(), std::back_inserter(steps[index]));
+    }
+  }
+  return Finish(asked, Algorithm::kTree, std::move(steps));
+}
+
+// Packed trees with a number of chunks, by what they take on the links.
+struct Pipeline {
+  const TreePacking* packing = nullptr;
+  std::size_t chunks = 1;
+  std::size_t stripes = 1;
+  VirtualDuration time = VirtualDuration::max();
+};
+
+// The time of one chunk of every tree on the fullest link.
+VirtualDuration ChunkTime(const TreePacking& packing, std::uint64_t bytes, std::size_t chunks) {
+  const Wide carried =
+      static_cast<Wide>(bytes) * packing.fullest_load() / (packing.tree_count() * chunks);
+  return TransferTime(static_cast<std::uint64_t>(carried), packing.fullest_rate());
+}
+
+// The fastest pipeline over these trees.
+Pipeline PipelineOver(const Question& asked, const TreePacking& packing) {
+  const LinkTiming& timing = asked.links.timing();
+  const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
+  Pipeline best;
+  const std::size_t sends = 2 * (asked.set.size() - 1) * packing.tree_count();
+  for (std::size_t chunks = 1; sends * chunks <= collective::kPackedSendsMost; chunks *= 2) {
+    for (const std::size_t stripes : StripesOf(asked.options)) {
+      const PlannedStep step{.outline = {.link = ChunkTime(packing, asked.request.bytes, chunks)},
+                             .work = work};
+      const VirtualDuration time =
+          EstimateTime(std::vector(packing.StepCount(chunks), step), stripes, timing);
+      if (time >= best.time) continue;
+      best = {.packing = &packing, .chunks = chunks, .stripes = stripes, .time = time};
+    }
+  }
+  return best;
+}
+
+// An all-reduce over packed trees, if it may take less than `time`.
+absl::StatusOr<Plan> PlanPackedTrees(const Question& asked, VirtualDuration time) {
+  std::vector<TreePacking> packings;
+  for (const auto& [trees, load_percent] : collective::kPackedTrees) {
+    auto packing = TreePacking::Of(asked.set, asked.links, trees);
+    if (!packing) return FailedPrecondition("no cables join the chips");
+    packings.push_back(*std::move(packing));
+  }
+  Pipeline best{.time = time};
+  for (const TreePacking& packing : packings) {
+    const Pipeline pipeline = PipelineOver(asked, packing);
+    if (pipeline.time < best.time) best = pipeline;
+  }
+  if (best.packing == nullptr) return FailedPrecondition("packed trees are slower");
+  const Layout layout = LayoutOf(asked.request, asked.members);
+  std::vector<std::vector<Step>> steps;
+  for (std::size_t index = 0; index < best.stripes; ++index) {
+    steps.push_back(
+        best.packing->Steps(best.chunks, layout, {.index = index, .count = best.stripes}));
+  }
+  return Finish(asked, Algorithm::kTree, std::move(steps));
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanTrees(const Question& asked) {
+  if (asked.set.size() == 1) return Finish(asked, Algorithm::kTree, {{}});
+  std::optional<collective::SumShares> shares;
+  if (asked.request.operation == Operation::kAllReduce && asked.set.hangs_together()) {
+    shares = collective::BestSumShares(DomainLinksOf(asked.links), asked.set.mask());
+    if (shares->phase.rate == 0) shares.reset();
+  }
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, shares ? &*shares : nullptr));
+  const bool both_at_once = shares && collective::GainOfBothAtOnce(DomainLinksOf(asked.links),
+                                                                   asked.set.mask(), shares->phase);
+  if (both_at_once) {
+    auto packed = PlanPackedTrees(asked, best.times.end - best.times.start);
+    if (packed.ok() && packed->times.end < best.times.end) return packed;
+  }
+  return best;
+}
+
+// Returns a lower bound of the time of trees on a regular set: a step carries one piece over a link
+// of the fastest kind, and the links of a chip must bring it all pieces of the others.
+VirtualDuration FastestTrees(const Question& asked) {
+  std::uint64_t rate = 0;
+  std::uint64_t fastest = 0;
+  for (const torus::Axis axis : torus::kAxes) {
+    const int extent = asked.set.box()->size.extent(axis);
+    if (extent == 1) continue;
+    const std::uint64_t link = asked.links.capacity(TorusLinks::IdOf(
+        asked.links.torus().IndexOf(asked.set.box()->origin), axis, torus::Direction::kPlus));
+    rate += extent == 2 ? link : 2 * link;
+    fastest = std::max(fastest, link);
+  }
+  TAHOMA_CHECK(rate > 0);  // a regular set has more than one chip
+  const LinkTiming& timing = asked.links.timing();
+  const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
+  const std::size_t phases = PhasesOf(asked.request.operation).size();
+  VirtualDuration least = VirtualDuration::max();
+  for (const std::uint64_t parts : collective::kTreeParts) {
+    const std::uint64_t pieces = asked.set.size() * parts;
+    if (parts > 1 && pieces > collective::kTreePiecesMax) break;
+    const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(parts);
+    const auto steps = static_cast<std::size_t>((others * fastest + rate - 1) / rate);
+    const PlannedStep step{.outline = {.link = TransferTime(asked.request.bytes / pieces, fastest)},
+                           .work = work};
+    for (const std::size_t stripes : StripesOf(asked.options)) {
+      least = std::min(least, EstimateTime(std::vector(steps * phases, step), stripes, timing));
+    }
+  }
+  return least;
+}
+
+}  // namespace tahoma::sim

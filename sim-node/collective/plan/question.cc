@@ -1,0 +1,103 @@
+#include "sim-node/collective/plan/question.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::sim {
+namespace {
+
+Phase PhaseOf(const Step& step) {
+  const bool reduces = !step.empty() && step[0].action == Action::kReduce;
+  return reduces ? Phase::kReduceScatter : Phase::kAllGather;
+}
+
+// Returns the steps of all stripes, interleaved; a step that is empty in all of them is left out.
+std::vector<Step> Interleaved(std::vector<std::vector<Step>> stripes) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < stripes[0].size(); ++i) {
+    const bool empty = std::all_of(stripes.begin(), stripes.end(),
+                                   [i](const auto& stripe) { return stripe[i].empty(); });
+    for (auto& stripe : stripes) {
+      if (!empty) steps.push_back(std::move(stripe[i]));
+    }
+  }
+  return steps;
+}
+
+// A step in which some chips sum up and others spread sums does both works.
+StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step) {
+  const auto of = [&](const Step& sends, Phase phase) {
+    return WorkOf(sends, asked.UseOf(algorithm, phase), asked.options.costs, asked.links.timing());
+  };
+  const auto copies = std::ranges::find(step, Action::kCopy, &Send::action);
+  if (copies == step.begin() || copies == step.end()) return of(step, PhaseOf(step));
+  Step sums;
+  Step spreads;
+  for (const Send& send : step) {
+    (send.action == Action::kReduce ? sums : spreads).push_back(send);
+  }
+  const StepWork one = of(sums, Phase::kReduceScatter);
+  const StepWork other = of(spreads, Phase::kAllGather);
+  return {.start = std::max(one.start, other.start), .memory = one.memory + other.memory};
+}
+
+}  // namespace
+
+std::vector<Phase> PhasesOf(Operation operation) {
+  std::vector<Phase> phases;
+  if (Combines(operation)) phases.push_back(Phase::kReduceScatter);
+  if (operation != Operation::kReduceScatter) phases.push_back(Phase::kAllGather);
+  return phases;
+}
+
+Layout LayoutOf(const Request& request, const std::vector<Member>& members) {
+  std::vector<int> weights;
+  for (const Member& member : members) weights.push_back(member.ranks);
+  Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), Size(request.type));
+  layout.fixed = request.operation != Operation::kAllReduce;
+  return layout;
+}
+
+AllStages StagesOf(const Question& asked, Algorithm algorithm) {
+  AllStages all;
+  const std::vector<Phase> phases = PhasesOf(asked.request.operation);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const ChipStages stages = asked.StagesOf(algorithm, phases[i]);
+    (i == 0 ? all.before : all.between) += stages.before;
+    (i + 1 == phases.size() ? all.after : all.between) += stages.after;
+  }
+  return all;
+}
+
+absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
+  TAHOMA_ASSIGN_OR_RETURN(auto times, TimeSchedules({&plan.schedule}, links));
+  plan.times = std::move(times[0]);
+  return plan;
+}
+
+absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
+                            std::vector<std::vector<Step>> stripes) {
+  Plan plan{.algorithm = algorithm, .schedule = {}, .times = {}};
+  plan.schedule.stripes = stripes.size();
+  plan.schedule.steps = Interleaved(std::move(stripes));
+  plan.schedule.through = asked.set.through();
+  const AllStages stages = StagesOf(asked, algorithm);
+  plan.schedule.before = stages.before;
+  plan.schedule.after = stages.after;
+  bool reduced = false;
+  std::size_t waiting = plan.schedule.stripes;  // of which the first copying step is still to come
+  for (const Step& step : plan.schedule.steps) {
+    const Phase phase = PhaseOf(step);
+    StepWork work = WorkOfStep(asked, algorithm, step);
+    reduced = reduced || phase == Phase::kReduceScatter;
+    if (reduced && phase == Phase::kAllGather && waiting > 0) {
+      work.start += stages.between;
+      --waiting;
+    }
+    plan.schedule.work.push_back(work);
+  }
+  return Timed(std::move(plan), asked.links);
+}
+
+}  // namespace tahoma::sim
