@@ -83,12 +83,17 @@ class Cables {
 // weights: a minimum cut.
 class LeastPart {
  public:
-  LeastPart(const Cables& cables, Rate times, ChipMask within) : within_(within) {
-    for (ChipMask left = within; left != 0; left &= left - 1) {
+  LeastPart(const Cables& cables, Rate times) : cables_(cables), times_(times) {}
+
+  // Begins anew, with parts of these chips, which weigh nothing yet.
+  void Within(ChipMask chips) {
+    takers_ = givers_ = 0;
+    for (ChipMask left = chips; left != 0; left &= left - 1) {
       const int chip = Lowest(left);
-      open_[Place(chip)] = cables.Near(chip) & within;
+      weight_[Place(chip)] = 0;
+      open_[Place(chip)] = cables_.Near(chip) & chips;
       for (ChipMask to = open_[Place(chip)]; to != 0; to &= to - 1) {
-        left_[Place(chip)][Place(Lowest(to))] = times * cables.Between(chip, Lowest(to));
+        left_[Place(chip)][Place(Lowest(to))] = times_ * cables_.Between(chip, Lowest(to));
       }
     }
   }
@@ -148,7 +153,8 @@ class LeastPart {
     if (!endless && (weight_[Place(begin)] += amount) == 0) givers_ &= ~Bit(begin);
   }
 
-  const ChipMask within_;
+  const Cables& cables_;
+  const Rate times_;
   std::array<std::array<Rate, kChipsMax>, kChipsMax> left_{};
   std::array<ChipMask, kChipsMax> open_{};
   std::array<Rate, kChipsMax> weight_{};
@@ -172,11 +178,12 @@ struct Truncation {
 
 Truncation Truncate(const Cables& cables, Rate a, Rate b, Parts which) {
   Truncation found;
+  LeastPart cut(cables, a);
   ChipMask done = 0;
   for (ChipMask left = cables.chips(); left != 0; left &= left - 1) {
     const int chip = Lowest(left);
     const ChipMask later = cables.chips() & ~done & ~Bit(chip);
-    LeastPart cut(cables, a, done | Bit(chip));
+    cut.Within(done | Bit(chip));
     for (ChipMask others = done; others != 0; others &= others - 1) {
       const int other = Lowest(others);
       cut.Weigh(other, a * cables.To(other, later) - found.value[Place(other)]);
