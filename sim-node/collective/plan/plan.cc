@@ -276,7 +276,8 @@ VirtualDuration LeastTimeOf(const Question& asked, Algorithm algorithm) {
 // Times every algorithm that may be the fastest: no closed form holds.
 absl::StatusOr<Plan> FastestOfTimed(const Question& asked, std::vector<Algorithm> offered) {
   // Trees are the fastest more often than not, and plan as fast as any.
-  std::ranges::stable_partition(offered, [](Algorithm one) { return one == Algorithm::kTree; });
+  std::stable_partition(offered.begin(), offered.end(),
+                        [](Algorithm one) { return one == Algorithm::kTree; });
   std::optional<Plan> best;
   absl::Status failed;
   for (const Algorithm algorithm : offered) {

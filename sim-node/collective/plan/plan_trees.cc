@@ -99,7 +99,8 @@ VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std
   for (const auto& [phase, trees] : phases) {
     const std::uint64_t bytes = asked.request.bytes / trees.grains();
     const ChipUse use = asked.UseOf(Algorithm::kTree, phase);
-    const auto touches = static_cast<std::uint64_t>(use.reads + use.writes);
+    const auto touches =
+        static_cast<std::uint64_t>(use.reads) + static_cast<std::uint64_t>(use.writes);
     const int degree = trees.degree();
     const PlannedStep step{
         .outline = {.link = TransferTime(bytes, trees.fastest())},
