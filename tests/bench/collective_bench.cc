@@ -88,35 +88,29 @@ void LinkEvents(benchmark::State& state) {
 }
 BENCHMARK(LinkEvents)->Name("link_events_per_s")->Unit(benchmark::kMillisecond);
 
-// Planning and timing an all-to-all of 1 GiB on the 64 chips of an UltraServer without a Z cable.
-void AllToAllWithoutCableWall(benchmark::State& state) {
+// An UltraServer in which the cable of chip 5 along an axis has so much of its rate.
+TorusLinks WithSlowCable(torus::Axis axis, std::uint16_t permille) {
   TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  const LinkId link =
-      TorusLinks::IdOf(torus::ChipIndex(5), torus::Axis::kZ, torus::Direction::kPlus);
-  TAHOMA_CHECK(links.SetCablePermille(link, 0).ok());
+  const LinkId link = TorusLinks::IdOf(torus::ChipIndex(5), axis, torus::Direction::kPlus);
+  TAHOMA_CHECK(links.SetCablePermille(link, permille).ok());
+  return links;
+}
+
+// Planning and timing 1 GiB on the 64 chips of an UltraServer without a cable.
+void PlanWithoutCable(benchmark::State& state, Operation operation, torus::Axis axis) {
+  const TorusLinks links = WithSlowCable(axis, 0);
   const std::vector<Member> members = FirstChips(64);
   for (auto _ : state) {
-    auto plan = PlanCollective({.operation = Operation::kAllToAll, .bytes = kGiB}, members, links);
+    auto plan = PlanCollective({.operation = operation, .bytes = kGiB}, members, links);
     benchmark::DoNotOptimize(plan);
   }
 }
-BENCHMARK(AllToAllWithoutCableWall)
+BENCHMARK_CAPTURE(PlanWithoutCable, alltoall, Operation::kAllToAll, torus::Axis::kZ)
     ->Name("alltoall_64_chips_without_cable_wall_ms")
     ->Unit(benchmark::kMillisecond);
-
-// Planning and timing an all-reduce of 1 GiB on the 64 chips of an UltraServer without an X cable.
-void PlanDamaged(benchmark::State& state) {
-  TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  const LinkId link =
-      TorusLinks::IdOf(torus::ChipIndex(5), torus::Axis::kX, torus::Direction::kPlus);
-  TAHOMA_CHECK(links.SetCablePermille(link, 0).ok());
-  const std::vector<Member> members = FirstChips(64);
-  for (auto _ : state) {
-    auto plan = PlanCollective({.operation = Operation::kAllReduce, .bytes = kGiB}, members, links);
-    benchmark::DoNotOptimize(plan);
-  }
-}
-BENCHMARK(PlanDamaged)->Name("plan_damaged_64_chips_ms")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(PlanWithoutCable, allreduce, Operation::kAllReduce, torus::Axis::kX)
+    ->Name("plan_damaged_64_chips_ms")
+    ->Unit(benchmark::kMillisecond);
 
 // Rates of all 4,032 dimension-order flows between the 64 chips of an UltraServer.
 void SolveAllFlows(benchmark::State& state) {
@@ -154,12 +148,7 @@ VirtualDuration Time(const Place& place, Operation operation, const TorusLinks& 
 // send-receive and permute, of the same on whole links.
 void OverBound(benchmark::State& state, Operation operation, const Place& place) {
   const TorusLinks whole(torus::kUltraServerShape, hw::kTrainium2.links);
-  TorusLinks links = whole;
-  if (place.broken) {
-    const LinkId link =
-        TorusLinks::IdOf(torus::ChipIndex(5), *place.broken, torus::Direction::kPlus);
-    TAHOMA_CHECK(links.SetCablePermille(link, 0).ok());
-  }
+  const TorusLinks links = place.broken ? WithSlowCable(*place.broken, 0) : whole;
   const bool shift = operation == Operation::kSendReceive || operation == Operation::kPermute;
   const VirtualDuration bound =
       shift ? Time(place, operation, whole)
@@ -177,10 +166,7 @@ struct IrregularPlace {
 };
 
 void AllReduceOverBound(benchmark::State& state, const IrregularPlace& place) {
-  TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  const LinkId link =
-      TorusLinks::IdOf(torus::ChipIndex(5), torus::Axis::kY, torus::Direction::kPlus);
-  TAHOMA_CHECK(links.SetCablePermille(link, place.permille).ok());
+  const TorusLinks links = WithSlowCable(torus::Axis::kY, place.permille);
   const std::vector<Member> members = MembersOf(place.mask);
   const Request request{.operation = Operation::kAllReduce, .bytes = kGiB};
   const VirtualDuration bound = LowerBound(request.operation, SetOf(members, links), kGiB, links);

@@ -28,6 +28,10 @@ class ChipSet {
   const std::vector<torus::ChipIndex>& chips() const { return chips_; }
   std::size_t size() const { return chips_.size(); }
   torus::ChipMask mask() const { return mask_; }
+  // Whether the link leads from a member to a member.
+  bool HasBothEnds(const torus::Hop& hop) const {
+    return ((MaskOf(hop.from) | MaskOf(hop.to)) & ~mask_) == 0;
+  }
   // The place of a member in chips().
   std::size_t PlaceOf(torus::ChipIndex chip) const;
 

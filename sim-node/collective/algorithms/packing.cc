@@ -23,7 +23,7 @@ std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
     const torus::Hop hop = links.HopOf(link);
     // Every cable has one plus link.
     if (hop.direction != torus::Direction::kPlus) continue;
-    if (((MaskOf(hop.from) | MaskOf(hop.to)) & ~set.mask()) != 0) continue;
+    if (!set.HasBothEnds(hop)) continue;
     const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
     const std::uint64_t rate = std::min(links.capacity(link), links.capacity(back));
     if (rate == 0) continue;

@@ -9,20 +9,15 @@ namespace {
 
 constexpr std::size_t kStepsOfSlowestEdge = 8;  // for each step of the fastest
 
-bool Joins(const ChipSet& set, const torus::Hop& hop) {
-  return ((MaskOf(hop.from) | MaskOf(hop.to)) & ~set.mask()) == 0;
-}
-
 // The links between members in the direction of an all-gather; reversed for a reduce-scatter.
 std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& links,
-                          std::size_t grain) {
-  const std::uint64_t fastest = FastestLink(set, links);
+                          std::uint64_t fastest, std::size_t grain) {
   std::vector<Edge> edges;
   for (LinkId link = 0; link < links.id_count(); ++link) {
     const std::uint64_t rate = links.capacity(link);
     if (rate == 0) continue;
     const torus::Hop hop = links.HopOf(link);
-    if (!Joins(set, hop)) continue;
+    if (!set.HasBothEnds(hop)) continue;
     Edge edge{.from = set.PlaceOf(hop.from), .to = set.PlaceOf(hop.to)};
     if (phase == Phase::kReduceScatter) std::swap(edge.from, edge.to);
     edge.steps = static_cast<std::size_t>((fastest * grain + rate - 1) / rate);
@@ -67,7 +62,7 @@ std::size_t TreeCut::piece_count() const {
 std::uint64_t FastestLink(const ChipSet& set, const TorusLinks& links) {
   std::uint64_t fastest = 0;
   for (LinkId link = 0; link < links.id_count(); ++link) {
-    if (links.capacity(link) <= fastest || !Joins(set, links.HopOf(link))) continue;
+    if (links.capacity(link) <= fastest || !set.HasBothEnds(links.HopOf(link))) continue;
     fastest = links.capacity(link);
   }
   return fastest;
@@ -78,7 +73,7 @@ bool HasLikeDirections(const ChipSet& set, const TorusLinks& links) {
     if (links.capacity(link) == 0) continue;
     const torus::Hop hop = links.HopOf(link);
     const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
-    if (Joins(set, hop) && links.capacity(link) != links.capacity(back)) return false;
+    if (set.HasBothEnds(hop) && links.capacity(link) != links.capacity(back)) return false;
   }
   return true;
 }
@@ -90,11 +85,11 @@ std::optional<Trees> Trees::Of(Phase phase, const ChipSet& set, const TorusLinks
     owners.insert(owners.end(), cut.pieces[chip], chip);
   }
   Trees trees;
-  trees.edges_ = EdgesOf(phase, set, links, cut.grain);
+  trees.fastest_ = FastestLink(set, links);
+  trees.edges_ = EdgesOf(phase, set, links, trees.fastest_, cut.grain);
   auto sends = Spread(owners, trees.edges_, set.size());
   if (!sends) return std::nullopt;
   trees.cut_ = std::move(cut);
-  trees.fastest_ = FastestLink(set, links);
   trees.chips_ = set.chips();
   trees.sends_ = *std::move(sends);
   for (const PieceSend& one : trees.sends_) {

@@ -256,17 +256,17 @@ VirtualDuration LeastTimeOf(const Question& asked, Algorithm algorithm) {
   }
   const LinkTiming& timing = asked.links.timing();
   const collective::DomainLinks links = DomainLinksOf(asked.links);
-  collective::MessageLoad load(links, asked.set.through() & links.chips());
+  const torus::ChipMask through = asked.set.through() & links.chips();
   VirtualDuration step(0);
   std::size_t steps = PhasesOf(asked.request.operation).size();
   if (algorithm == Algorithm::kMesh) {
+    collective::MessageLoad load(links, through);
     if (!load.AddAllPairs(asked.set.mask())) return VirtualDuration::max();
     step = load.Time(asked.request.bytes, chips) -
            timing.hop * static_cast<VirtualDuration::rep>(load.longest());
   } else if (algorithm == Algorithm::kRing) {
     steps *= chips - 1;
-    const collective::Cut cut =
-        collective::WorstGatherCut(links, asked.set.mask(), asked.set.through() & links.chips());
+    const collective::Cut cut = collective::WorstGatherCut(links, asked.set.mask(), through);
     if (cut.rate == 0) return VirtualDuration::max();
     step = TransferTime(asked.request.bytes / chips * cut.blocks / (chips - 1), cut.rate);
   }

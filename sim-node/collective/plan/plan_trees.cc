@@ -40,9 +40,7 @@ std::vector<std::size_t> PiecesOf(const Question& asked, const collective::SumSh
 bool Wastes(const Question& asked, std::uint64_t fastest, std::uint64_t grain) {
   for (LinkId link = 0; link < asked.links.id_count(); ++link) {
     const std::uint64_t rate = asked.links.capacity(link);
-    if (rate == 0) continue;
-    const torus::Hop hop = asked.links.HopOf(link);
-    if (((MaskOf(hop.from) | MaskOf(hop.to)) & ~asked.set.mask()) != 0) continue;
+    if (rate == 0 || !asked.set.HasBothEnds(asked.links.HopOf(link))) continue;
     const std::uint64_t steps = (fastest * grain + rate - 1) / rate;
     if ((steps * rate - fastest * grain) * kWasteMost > fastest * grain) return true;
   }
