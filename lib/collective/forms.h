@@ -47,9 +47,9 @@ struct Form {
 inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
 
-// The numbers of packed trees (predict.h) that are worth trying, how much more than its share the
-// fullest cable of so many carries, and the most sends of a plan over them: what planning in some
-// milliseconds allows.
+// Packed trees sum up and spread at the same time: the numbers of them that are worth trying, how
+// much more than its share the fullest cable of so many carries, and the most sends of a plan over
+// them, which is what planning in some milliseconds allows.
 struct PackedTrees {
   std::uint64_t trees;
   std::uint64_t load_percent;

@@ -4,10 +4,10 @@
 //   PredictCollective(0xfffe, {.dead = 1}, Operation::kAllReduce, 1 << 20);
 //
 // A subcube whose links are healthy is answered from tables of closed forms (forms.h); any other
-// set of chips from its worst cut (cuts.h) and from how its messages load the links (routes.h), the
-// better algorithm of the two; exchanges take chosen routes (route_search.h), whose fullest link is
-// as full as the worst cut makes it, in whole parts of messages. Predictions are the emulator's
-// times, and never less than the physical bound.
+// set of chips from its worst cut (cuts.h; of an all-reduce its worst parts, partition.h) and from
+// how its messages load the links (routes.h), the better algorithm of the two; exchanges take
+// chosen routes (route_search.h), whose fullest link is as full as the worst cut makes it, in whole
+// parts of messages. Predictions are the emulator's times, and never less than the physical bound.
 //
 // Scope: one rank on each chip, nothing else on the links. Sizes as in the emulator: of a rank's
 // buffer; for all-gather, of everything gathered.
