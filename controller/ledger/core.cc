@@ -26,7 +26,9 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   }
   StepOutput out;
   if (!synced_) return out;
-  if (std::exchange(just_synced_, false)) runs_.TakeOverPublished();
+  if (std::exchange(just_synced_, false)) {
+    runs_.TakeOverPublished(now_.monotonic, attempts_, out.writes);
+  }
   runs_.Advance(now_.monotonic, attempts_, out.writes);
   runs_.TakeOverSuccessors(membership_);
   TakeNews();

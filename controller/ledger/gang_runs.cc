@@ -332,18 +332,36 @@ std::optional<MonotonicTime> GangRuns::wake() const {
   return wakes_.begin()->first;
 }
 
-// Returns whether devices that the journal gave to the run are in claims of others, in an API that
-// was restored from a backup.
+// Returns whether devices that the journal gave to the run are in claims of others: in an API that
+// was restored from a backup, or because another leader gave them away since.
 bool GangRuns::IsHeldBack(const Entry& entry) const {
-  return entry.run.phase() != RunPhase::kUndoing && HoldsWhatOthersHave(entry.run.decision());
+  return entry.run.phase() != RunPhase::kUndoing &&
+         AnyOverlap(entry.run.decision(), [](const Holding&) { return true; });
 }
 
-bool GangRuns::HoldsWhatOthersHave(const GangDecision& decision) const {
-  return std::any_of(decision.claims.begin(), decision.claims.end(),
-                     [&](const DecidedClaim& claim) {
-                       const Holding* holding = cluster_.FindHolding(claim.uid);
-                       return holding != nullptr && cluster_.IsSharedWithOthers(*holding);
-                     });
+// Returns whether somebody who may keep them has devices of the decision. A run that has not
+// allocated, or is undoing, does not: none of its pods will be bound.
+bool GangRuns::MustGiveWay(const GangDecision& decision) const {
+  return AnyOverlap(decision, [this](const Holding& other) {
+    const auto found = runs_of_claim_.find(other.claim);
+    if (found == runs_of_claim_.end()) return true;
+    return std::any_of(found->second.begin(), found->second.end(), [this](const Member& member) {
+      const RunPhase phase = runs_.at(member.first).run.phase();
+      return phase == RunPhase::kAllocated || phase == RunPhase::kBound;
+    });
+  });
+}
+
+bool GangRuns::AnyOverlap(const GangDecision& decision,
+                          absl::FunctionRef<bool(const Holding&)> counts) const {
+  for (const DecidedClaim& claim : decision.claims) {
+    const Holding* holding = cluster_.FindHolding(claim.uid);
+    if (holding == nullptr) continue;
+    for (const auto& other : cluster_.Overlapping(*holding)) {
+      if (counts(*other)) return true;
+    }
+  }
+  return false;
 }
 
 // ---- What is held ------------------------------------------------------------------------------
@@ -401,7 +419,8 @@ std::string GangRuns::BusyClaim(const ClaimKey& claim) const {
 
 // ---- Taking over -------------------------------------------------------------------------------
 
-void GangRuns::TakeOverPublished() {
+void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
+                                 std::vector<ApiWrite>& writes) {
   // The records cannot describe what a restored backup brought back: they are dropped, and the gang
   // is taken over as it is published, or decided anew.
   std::vector<RunId> back;
@@ -409,6 +428,9 @@ void GangRuns::TakeOverPublished() {
     if (CameBack(entry.run, facts_)) back.push_back(id);
   }
   for (const RunId id : back) Commit(GangReleased{id});
+  // Gangs that ended while another leader ruled give their devices back before anybody is asked
+  // whether he has devices of others.
+  Advance(now, attempts, writes);
 
   std::map<GangRef, std::vector<std::shared_ptr<const PodFact>>> orphans;
   facts_.pods.ForEach([&](const PodFact& pod) {
@@ -461,8 +483,8 @@ void GangRuns::TakeOver(const GangRef& ref,
     Commit(record);
   };
   // The journal wins over a gang that had ended and that only a restored backup shows.
-  if (HoldsWhatOthersHave(*gang->decision)) {
-    undo("its devices were given to others before the API was restored");
+  if (MustGiveWay(*gang->decision)) {
+    undo(kGivenToOthers);
   } else if (!gang->any_bound || !gang->all_held || !gang->all_placed) {
     undo("the controller's journal was lost before the gang was whole");
   } else if (gang->all_bound) {

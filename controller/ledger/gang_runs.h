@@ -23,6 +23,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
 #include <absl/status/status.h>
 
 #include <cstdint>
@@ -66,6 +67,9 @@ class GangRuns {
   // The most runs between their decision and their last bind. Bounds what a slow API server can
   // pile up.
   static constexpr std::size_t kInFlightMost = 1024;
+  // The reason for undoing a gang that only a restored backup shows.
+  static constexpr const char* kGivenToOthers =
+      "its devices were given to others before the API was restored";
 
   // Both outlive the runs. After a change of `facts` its owner calls the matching On…().
   GangRuns(const Facts& facts, ClusterState& cluster, ReadPublishedOptions options)
@@ -87,9 +91,9 @@ class GangRuns {
 
   // Begins to carry out a decision. The gang has no run, and there is room().
   void Begin(std::shared_ptr<const GangDecision> decision);
-  // Takes over every gang that is published and has no run. Called once, when the facts are
-  // complete.
-  void TakeOverPublished();
+  // Ends the runs whose gangs have ended, then takes over every gang that is published and has no
+  // run. Called once, when the facts are complete. `attempts` and `writes` as for Advance().
+  void TakeOverPublished(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
   // Takes over pods that have the names of an ended run's pods but were bound for a run that the
   // journal has dropped: the API was restored to a time before the gang was made anew.
   void TakeOverSuccessors(const GangMembership& membership);
@@ -144,7 +148,10 @@ class GangRuns {
                   std::vector<ApiWrite>& writes);
   void AddNews(const Entry& entry, const Record& record);
   bool IsHeldBack(const Entry& entry) const;
-  bool HoldsWhatOthersHave(const GangDecision& decision) const;
+  bool MustGiveWay(const GangDecision& decision) const;
+  // Returns whether `counts` says so of anything that others hold of the decision's devices.
+  bool AnyOverlap(const GangDecision& decision,
+                  absl::FunctionRef<bool(const Holding&)> counts) const;
   bool IsDecided(const ClaimKey& key) const;
   void HoldAsPublished(const ClaimKey& key);
   void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);

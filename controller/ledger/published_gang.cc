@@ -74,7 +74,9 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
       // too.
       const bool begun = !options.journal_beside_api && claim != nullptr && !allocated &&
                          claim->protected_by_finalizer;
-      if ((!ours && !begun) || in_run(claim->key)) continue;
+      if (!ours && !begun) continue;
+      const bool shared = in_run(claim->key);
+      if (shared && !ours) continue;
       if (decided.node.empty() && allocated) decided.node = claim->allocation->node;
       const auto [at, added] =
           claim_index.try_emplace(entry.claim, static_cast<std::uint32_t>(decision->claims.size()));
@@ -82,7 +84,9 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
         DecidedClaim adopted;
         adopted.name = entry.claim;
         adopted.uid = claim->uid;
-        if (allocated) adopted.allocation = *claim->allocation;
+        adopted.allocated_before = shared;
+        if (allocated && !shared) adopted.allocation = *claim->allocation;
+        if (allocated && shared) adopted.allocation.node = claim->allocation->node;
         decision->claims.push_back(std::move(adopted));
       }
       decision->claims[at->second].consumers.push_back(index);
@@ -92,7 +96,9 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
   }
   gang.any_bound = std::find(bound.begin(), bound.end(), true) != bound.end();
   gang.all_bound = std::find(bound.begin(), bound.end(), false) == bound.end();
-  if (!gang.any_bound && decision->claims.empty()) return std::nullopt;
+  const bool all_shared = std::all_of(decision->claims.begin(), decision->claims.end(),
+                                      [](const DecidedClaim& c) { return c.allocated_before; });
+  if (!gang.any_bound && all_shared) return std::nullopt;
   AssignRanks(decision->pods, bound);
   if (decision->uid.empty()) decision->uid = pods.front()->uid;
   PublishedSlices(pods, bound, *decision);

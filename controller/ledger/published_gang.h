@@ -38,7 +38,8 @@ struct ReadPublishedOptions {
 };
 
 // Returns the gang as it is published. `pods` are the gang's, in the order of their names, at least
-// one. Claims that are `in_run` already are left out. nullopt when nothing of ours is published.
+// one. A claim that is `in_run` already is another run's: the pods for which it is reserved share
+// it (allocated_before). nullopt when nothing is bound and no claim is the gang's own.
 std::optional<PublishedGang> ReadPublished(const GangRef& ref,
                                            const std::vector<std::shared_ptr<const PodFact>>& pods,
                                            const Facts& facts,

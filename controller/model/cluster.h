@@ -135,9 +135,9 @@ class ClusterState {
   std::optional<DomainId> FindDomain(const std::string& name) const;
   // Returns nullptr when that claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
-  // Returns whether another claim holds a core that this one holds. No plan makes that; an API
-  // server that was restored from a backup can show it.
-  bool IsSharedWithOthers(const Holding& holding) const;
+  // Returns what other claims hold of the cores that this one holds. No plan makes that; an API
+  // server that was restored from a backup, or a journal that missed another leader's term, can.
+  std::vector<std::shared_ptr<const Holding>> Overlapping(const Holding& holding) const;
   std::size_t holding_count() const { return holdings_.size(); }
 
   template <typename F>

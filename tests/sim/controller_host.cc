@@ -237,6 +237,9 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
     } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
       world_.Meet("gang undone");
       if (world_.verbose) fmt::print("undoing run {}: {}\n", undoing->run, undoing->reason);
+      if (undoing->reason == controller::GangRuns::kGivenToOthers && api_.rollbacks() == 0) {
+        world_.Fail("run {} is undone for others, and no backup was restored", undoing->run);
+      }
     } else if (std::holds_alternative<controller::GangBound>(*record)) {
       world_.Meet("gang bound");
     }

@@ -79,6 +79,12 @@ class GangRunsTest : public ::testing::Test {
       Hear();
     }
   }
+  void TakeOverPublished() {
+    std::vector<ApiWrite> writes;
+    runs_->TakeOverPublished(now_, attempts_, writes);
+    TAHOMA_CHECK_OK(journal_.Write(runs_->TakeJournal()));
+    for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+  }
   std::vector<RunNews::Kind> Kinds() {
     std::vector<RunNews::Kind> kinds;
     for (const RunNews& news : runs_->TakeNews()) {
@@ -180,7 +186,7 @@ TEST_F(GangRunsTest, ARunGoesOnAfterARestart) {
   Start();
   EXPECT_EQ(runs_->in_flight(), 1U);
   EXPECT_EQ(Busy("node-0"), 1);
-  runs_->TakeOverPublished();
+  TakeOverPublished();
   GoOn();
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
   Start();
@@ -194,11 +200,11 @@ TEST_F(GangRunsTest, ABoundGangThatTheJournalDoesNotKnowIsTakenOver) {
   journal_.Lose();
   Start();
   EXPECT_EQ(runs_->Find(kTrain), nullptr);
-  runs_->TakeOverPublished();
+  TakeOverPublished();
   ASSERT_NE(runs_->Find(kTrain), nullptr);
   EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
   EXPECT_THAT(Kinds(), IsEmpty()) << "people were told long ago";
-  EXPECT_EQ(runs_->TakeJournal().put.size(), 3U);
+  EXPECT_EQ(journal_.size(), 3U);
 }
 
 TEST_F(GangRunsTest, AClaimThatNoRunHasDecidedHoldsWhatTheApiShows) {

@@ -14,6 +14,7 @@ namespace tahoma::controller {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 const GangRef kTrain{{"default", "train"}, false};
 
@@ -118,15 +119,20 @@ TEST_F(PublishedGangTest, AFinalizerAloneIsATraceOnlyWhereTheJournalCanBeLostAlo
   EXPECT_FALSE(gang->all_held);
 }
 
-TEST_F(PublishedGangTest, AClaimOfAnotherRunIsLeftToIt) {
+TEST_F(PublishedGangTest, AClaimOfAnotherRunIsSharedWithIt) {
   Allocate(0);
   in_run_ = "claim-0";
-  EXPECT_FALSE(Read());
+  EXPECT_FALSE(Read()) << "nothing is the gang's own";
   Allocate(1);
   const auto gang = Read();
   ASSERT_TRUE(gang);
-  ASSERT_EQ(gang->decision->claims.size(), 1U);
-  EXPECT_EQ(gang->decision->claims[0].name, "claim-1");
+  ASSERT_EQ(gang->decision->claims.size(), 2U);
+  const DecidedClaim& shared = gang->decision->claims[0];
+  EXPECT_EQ(shared.name, "claim-0");
+  EXPECT_TRUE(shared.allocated_before);
+  EXPECT_FALSE(shared.allocation.node.empty());
+  EXPECT_THAT(shared.allocation.results, IsEmpty());
+  EXPECT_FALSE(gang->decision->claims[1].allocated_before);
 }
 
 TEST_F(PublishedGangTest, AReleasedClaimCameBackWhenItIsInUseOrItsPodIsUnbound) {
