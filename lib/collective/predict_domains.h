@@ -11,7 +11,7 @@
 //
 // Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce or
 // a broadcast is 13 % short to 17 % long, an all-reduce right to 2 % at both ends of the sizes;
-// all-gather and reduce-scatter are up to 14 % short (the fabric's chunks do not overlap fully),
+// all-gather and reduce-scatter are up to 16 % short (the fabric's chunks do not overlap fully),
 // exchanges 2 %.
 //
 // Scope: one rank on each chip; EFA's network without congestion.
@@ -40,7 +40,7 @@ struct EfaCosts {
 // Chunks of a buffer that are worth trying where that hides one network behind the other, and how
 // many of them are between the domains at one time: enough to hide the packets' latency where bytes
 // matter (docs/design/0006-efa.md).
-inline constexpr int kChunkCounts[] = {1, 4, 8, 16, 32};
+inline constexpr int kChunkCounts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr int kChunksBetween = 3;
 
 // The chips with which one topology domain takes part.

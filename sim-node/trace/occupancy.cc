@@ -89,10 +89,8 @@ std::vector<ChipWork> WorkOfScheduledSteps(const Plan& plan, const LinkTiming& t
     one.row = static_cast<std::size_t>(row - row_free.begin());
     if (row == row_free.end()) row_free.emplace_back();
     row_free[one.row] = one.start_end;
-    if (!step.empty()) {
-      one.domain =
-          Fabric::DomainOf(ChipIndex(step[0].from.value() + scheduled.copies.front().chips));
-    }
+    const int first = step.empty() ? 0 : step[0].from.value();
+    one.domain = Fabric::DomainOf(ChipIndex(first + scheduled.copies.front().chips));
     VirtualTime& free = memory_free.try_emplace(one.domain, one.start_end).first->second;
     one.memory_begin = std::max(free, one.start_end);
     one.memory_end = one.memory_begin + work.memory * PartsOf(scheduled);

@@ -11,539 +11,21 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
+#include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/domains/nic_relay.h"
-#include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
 namespace {
 
-// Numbers of scheduled steps that must have ended.
-using Ends = std::vector<std::uint32_t>;
-
-// The operation among the members of one topology domain.
-enum class Inside : std::uint8_t { kReduceScatter, kAllGather, kScatter };
-
-// A chunk has no less: small buffers are one.
-constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 20U;
+// A chunk has no less: smaller ones take as long as a packet.
+constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
+// The largest box on which trees are tried where PlanCollective takes none: they share the links
+// with what is gathered better than fewer, larger messages, but take long to plan.
+constexpr std::size_t kTreesInsideMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
-
-std::uint64_t BytesOf(const Request& request, std::uint64_t elements) {
-  return elements * Size(request.type);
-}
-
-Send MakeSend(const Request& request, torus::ChipIndex from, torus::ChipIndex to,
-              const Extent& elements, Action action) {
-  return {.from = from,
-          .to = to,
-          .offset = BytesOf(request, elements.begin),
-          .to_offset = BytesOf(request, elements.begin),
-          .bytes = BytesOf(request, elements.size()),
-          .action = action};
-}
-
-// Steps with what the chips add to each.
-struct WorkedSteps {
-  std::vector<Step> steps;
-  std::vector<StepWork> work;
-  // The work of ranks on one chip, before the first and after the last step.
-  VirtualDuration before{};
-  VirtualDuration after{};
-};
-
-WorkedSteps Worked(Schedule schedule) {
-  TAHOMA_CHECK(schedule.scheduled.empty() && schedule.stripes == 1);
-  schedule.work.resize(schedule.steps.size());
-  return {.steps = std::move(schedule.steps),
-          .work = std::move(schedule.work),
-          .before = schedule.before,
-          .after = schedule.after};
-}
-
-// Steps of a group on a padded buffer, in which every place has a block of `block` elements, made
-// on `times` such buffers at once: all of them together decide which algorithm is best.
-class PaddedSteps {
- public:
-  PaddedSteps(const Request& request, const HierarchyChoice& choice)
-      : request_(request), choice_(choice) {}
-
-  absl::StatusOr<WorkedSteps> Of(Inside inside, const DomainSet::Group& group,
-                                 const TorusLinks& links, std::uint64_t block,
-                                 std::uint64_t times) const {
-    if (group.local.size() == 1) return WorkedSteps{};
-    if (inside == Inside::kScatter) return Scatter(group, links, block);
-    Request asked{.operation = inside == Inside::kReduceScatter ? Operation::kReduceScatter
-                                                                : Operation::kAllGather,
-                  .bytes = BytesOf(request_, block * group.local.size() * times),
-                  .type = request_.type};
-    PlanOptions options = choice_.options;
-    options.stripes = 1;
-    options.few_channels = true;  // the schedules of five chunk counts are made and timed
-    std::optional<Algorithm> algorithm = choice_.inside;
-    if (!algorithm) {
-      TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
-      if (times == 1) return Worked(std::move(plan.schedule));
-      algorithm = plan.algorithm;
-    }
-    asked.bytes /= times;
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
-    return Worked(std::move(plan.schedule));
-  }
-
- private:
-  // Returns the steps that scatter from the first place to all: directly to each in one step, or
-  // along the channels of a box, which keep all of its links busy and take more steps. The faster
-  // of the two.
-  absl::StatusOr<WorkedSteps> Scatter(const DomainSet::Group& group, const TorusLinks& links,
-                                      std::uint64_t block) const {
-    const ChipSet set = SetOf(group.local, links);
-    const std::vector<int> weights(set.size(), 1);
-    const Layout layout = Layout::Weighted(weights, block * set.size(), Size(request_.type));
-    Schedule straight;
-    Step& step = straight.steps.emplace_back();
-    for (std::size_t to = 1; to < set.size(); ++to) {
-      const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
-      step.push_back(MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
-    }
-    AddWork(straight, set, links);
-    if (set.box() == nullptr) return Worked(std::move(straight));
-    Schedule channels;
-    channels.steps =
-        ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
-    AddWork(channels, set, links);
-    TAHOMA_ASSIGN_OR_RETURN(const auto straight_times, TimeSchedules({&straight}, links));
-    TAHOMA_ASSIGN_OR_RETURN(const auto channels_times, TimeSchedules({&channels}, links));
-    return Worked(straight_times[0].end < channels_times[0].end ? std::move(straight)
-                                                                : std::move(channels));
-  }
-
-  void AddWork(Schedule& schedule, const ChipSet& set, const TorusLinks& links) const {
-    schedule.through = set.through();
-    for (const Step& step : schedule.steps) {
-      schedule.work.push_back(WorkOf(step, {}, choice_.options.costs, links.timing()));
-    }
-  }
-
-  const Request& request_;
-  const HierarchyChoice& choice_;
-};
-
-// The sends of padded steps on the region, whose places have [bounds[p], bounds[p + 1]).
-std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& request,
-                           std::uint64_t block, const Region& region,
-                           const std::vector<std::uint64_t>& bounds) {
-  TAHOMA_CHECK(block > 0);
-  const std::uint64_t size = Size(request.type);
-  std::vector<Step> steps(padded.size());
-  for (std::size_t t = 0; t < padded.size(); ++t) {
-    for (const Send& send : padded[t]) {
-      std::uint64_t at = send.offset / size;
-      const std::uint64_t end = at + send.bytes / size;
-      while (at < end) {
-        const std::uint64_t place = at / block;
-        const std::uint64_t until = std::min(end, (place + 1) * block);
-        const std::uint64_t room = bounds[place + 1];
-        const std::uint64_t from = std::min(bounds[place] + at % block, room);
-        const std::uint64_t to = std::min(from + (until - at), room);
-        for (const Extent& real : region.RealOf(from, to)) {
-          steps[t].push_back(MakeSend(request, send.from, send.to, real, send.action));
-        }
-        at = until;
-      }
-    }
-  }
-  return steps;
-}
-
-// Makes the schedule of one request with everything chosen but what PlanCollective chooses.
-class Composer {
- public:
-  Composer(const Request& request, const Layout& layout, const DomainSet& set, const Fabric& fabric,
-           const HierarchyChoice& choice, InterAlgorithm between, int chunks)
-      : request_(request),
-        layout_(layout),
-        set_(set),
-        fabric_(fabric),
-        between_(between),
-        chunks_(static_cast<std::uint64_t>(chunks)),
-        options_(choice.options),
-        padded_(request, choice) {}
-
-  absl::StatusOr<Schedule> Compose() {
-    const bool reduces = Combines(request_.operation);
-    const bool gathers = request_.operation != Operation::kReduceScatter;
-    std::vector<Ends> reduced(set_.kinds().size());  // by kind: of the chunk before
-    std::vector<Ends> gathered(set_.kinds().size());
-    std::vector<Ends> sent;  // between the domains, by chunk
-    for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
-      const std::vector<HomedRegion> regions = RegionsOf(chunk);
-      if (regions.empty()) continue;
-      Ends ready;
-      for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
-        const bool roots = request_.operation == Operation::kBroadcast && kind == KindOfRoot();
-        if (!reduces && !roots) continue;
-        const Inside inside = reduces ? Inside::kReduceScatter : Inside::kScatter;
-        TAHOMA_ASSIGN_OR_RETURN(reduced[kind],
-                                ScheduleInside(inside, kind, regions, reduced[kind]));
-        ready.insert(ready.end(), reduced[kind].begin(), reduced[kind].end());
-      }
-      const bool first = request_.operation == Operation::kAllGather;
-      const std::size_t window = first ? 2 : collective::kChunksBetween;
-      if (sent.size() >= window) {
-        const Ends& before = sent[sent.size() - window];
-        ready.insert(ready.end(), before.begin(), before.end());
-      }
-      if (first) ready = ScheduleOwnerMoves(regions, ready);
-      ready = ScheduleBetween(regions, ready);
-      sent.push_back(ready);
-      if (request_.operation == Operation::kReduceScatter) ScheduleOwnerMoves(regions, ready);
-      for (std::size_t kind = 0; gathers && kind < set_.kinds().size(); ++kind) {
-        Ends after = ready;
-        after.insert(after.end(), gathered[kind].begin(), gathered[kind].end());
-        TAHOMA_ASSIGN_OR_RETURN(gathered[kind],
-                                ScheduleInside(Inside::kAllGather, kind, regions, after));
-      }
-    }
-    return std::move(schedule_);
-  }
-
- private:
-  // A region whose parts belong to the members of one group in the end, or (-1) to nobody.
-  struct HomedRegion {
-    Region region;
-    int home = -1;
-  };
-
-  bool HasSingleStep() const {
-    return between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kAllReduce;
-  }
-  bool HasHomes() const {
-    return request_.operation == Operation::kAllGather ||
-           request_.operation == Operation::kReduceScatter;
-  }
-  std::size_t KindOfRoot() const {
-    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
-      if (set_.kinds()[kind].front() == 0) return kind;  // kinds are in order of groups
-    }
-    return 0;
-  }
-
-  // Chunks are of equal size, except where they go between the domains first, two at a time: there
-  // the first is half as long, so that one ends while the other is in the middle and the NICs never
-  // wait.
-  std::uint64_t ElementsBefore(std::uint64_t chunk, std::uint64_t elements) const {
-    if (request_.operation != Operation::kAllGather) return elements * chunk / chunks_;
-    return chunk == 0 ? 0 : elements * (2 * chunk - 1) / (2 * chunks_ - 1);
-  }
-
-  // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
-  // buffer.
-  std::vector<HomedRegion> RegionsOf(std::uint64_t chunk) const {
-    const auto part = [&](const Extent& whole) {
-      return Extent{.begin = whole.begin + ElementsBefore(chunk, whole.size()),
-                    .end = whole.begin + ElementsBefore(chunk + 1, whole.size())};
-    };
-    std::vector<HomedRegion> regions;
-    if (!HasHomes()) {
-      regions.push_back({.region = Region({part({.begin = 0, .end = layout_.bounds.back()})})});
-    }
-    for (std::size_t group = 0; HasHomes() && group < set_.size(); ++group) {
-      std::vector<Extent> pieces;
-      for (const std::size_t member : set_.groups()[group].members) {
-        pieces.push_back(
-            part({.begin = layout_.bounds[member], .end = layout_.bounds[member + 1]}));
-      }
-      regions.push_back({.region = Region(std::move(pieces)), .home = static_cast<int>(group)});
-    }
-    std::erase_if(regions, [](const HomedRegion& homed) { return homed.region.size() == 0; });
-    return regions;
-  }
-
-  // Returns the bounds of the parts of the region for which the places of the group answer.
-  std::vector<std::uint64_t> BoundsOf(const HomedRegion& homed, std::size_t group) const {
-    if (homed.home >= 0 && set_.even()) return homed.region.bounds();
-    return CutBy(set_.groups()[group].answers, homed.region.size());
-  }
-
-  // Steps of a kind on a region that begins at 0, as numbers in the schedule.
-  absl::StatusOr<Ends> StepsInside(Inside inside, std::size_t kind, const Region& normal,
-                                   const std::vector<std::uint64_t>& bounds, std::uint64_t times) {
-    const auto known = inside_.find({inside, kind, normal.pieces(), bounds});
-    if (known != inside_.end()) return known->second;
-    const DomainSet::Group& group = set_.groups()[set_.kinds()[kind].front()];
-    std::uint64_t block = 0;
-    for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
-      block = std::max(block, bounds[place + 1] - bounds[place]);
-    }
-    const auto key = std::tuple(inside, kind, block, times);
-    auto padded = padded_steps_.find(key);
-    if (padded == padded_steps_.end()) {
-      TAHOMA_ASSIGN_OR_RETURN(
-          WorkedSteps steps, padded_.Of(inside, group, fabric_.domain(group.domain), block, times));
-      padded = padded_steps_.emplace(key, std::move(steps)).first;
-    }
-    Ends numbers;
-    std::vector<Step> steps = Unpadded(padded->second.steps, request_, block, normal, bounds);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].empty()) continue;
-      numbers.push_back(Add(std::move(steps[i]), padded->second.work[i]));
-    }
-    schedule_.before = std::max(schedule_.before, padded->second.before);
-    schedule_.after = std::max(schedule_.after, padded->second.after);
-    inside_.emplace(std::tuple(inside, kind, normal.pieces(), bounds), numbers);
-    return numbers;
-  }
-
-  // Regions that are the same but for where they begin go together.
-  absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
-                                      const std::vector<HomedRegion>& regions, const Ends& after) {
-    const DomainSet::Kind& groups = set_.kinds()[kind];
-    std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
-    for (const HomedRegion& homed : regions) {
-      TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
-                              StepsInside(inside, kind, homed.region.Normal(),
-                                          BoundsOf(homed, groups.front()), regions.size()));
-      begins[steps].push_back(homed.region.begin());
-    }
-    Ends ends;
-    for (const auto& [steps, starts] : begins) {
-      std::vector<Copy> copies;
-      for (const std::size_t group : groups) {
-        if (inside == Inside::kScatter && group != 0) continue;
-        for (const std::uint64_t start : starts) {
-          copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value(),
-                            .bytes = BytesOf(request_, start)});
-        }
-      }
-      const Ends last = Chain(steps, copies, set_.groups()[groups.front()].through, after);
-      ends.insert(ends.end(), last.begin(), last.end());
-    }
-    return ends;
-  }
-
-  // The number of the step in the schedule.
-  std::uint32_t Add(Step step, const StepWork& work) {
-    schedule_.steps.push_back(std::move(step));
-    schedule_.work.push_back(work);
-    return static_cast<std::uint32_t>(schedule_.steps.size() - 1);
-  }
-
-  // Schedules the steps, each after the one before it. Returns the last.
-  Ends Chain(const Ends& steps, const std::vector<Copy>& copies, torus::ChipMask through,
-             Ends after) {
-    for (const std::uint32_t step : steps) {
-      const auto index = static_cast<std::uint32_t>(schedule_.scheduled.size());
-      schedule_.scheduled.push_back(
-          {.step = step, .after = std::move(after), .copies = copies, .through = through});
-      after = {index};
-    }
-    return after;
-  }
-
-  // Moves parts inside a group to their owners where other places answer for them.
-  Ends ScheduleOwnerMoves(const std::vector<HomedRegion>& regions, const Ends& after) {
-    if (set_.even()) return after;
-    Ends ends = after;
-    for (const HomedRegion& homed : regions) {
-      const auto group = static_cast<std::size_t>(homed.home);
-      const std::vector<std::uint64_t>& owned = homed.region.bounds();
-      const std::vector<std::uint64_t> answered = BoundsOf(homed, group);
-      Step step;
-      for (std::size_t owner = 0; owner + 1 < owned.size(); ++owner) {
-        for (std::size_t place = 0; place + 1 < answered.size(); ++place) {
-          const std::uint64_t begin = std::max(owned[owner], answered[place]);
-          const std::uint64_t end = std::min(owned[owner + 1], answered[place + 1]);
-          if (begin >= end || owner == place) continue;
-          const bool gathers = request_.operation == Operation::kAllGather;
-          const torus::ChipIndex from = set_.ChipOf(group, gathers ? owner : place);
-          const torus::ChipIndex to = set_.ChipOf(group, gathers ? place : owner);
-          for (const Extent& real : homed.region.RealOf(begin, end)) {
-            step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
-          }
-        }
-      }
-      if (step.empty()) continue;
-      const StepWork work =
-          WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
-      const Ends last =
-          Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
-      ends.insert(ends.end(), last.begin(), last.end());
-    }
-    return ends;
-  }
-
-  // Elements of a region for which the same chip of every group answers.
-  struct Segment {
-    Extent elements;                  // of the region
-    std::vector<std::size_t> places;  // by group
-  };
-  std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
-    std::set<std::uint64_t> cuts;
-    std::vector<std::vector<std::uint64_t>> bounds;
-    for (std::size_t group = 0; group < set_.size(); ++group) {
-      bounds.push_back(BoundsOf(homed, group));
-      cuts.insert(bounds.back().begin(), bounds.back().end());
-    }
-    std::vector<Segment> segments;
-    for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
-      Segment& segment = segments.emplace_back();
-      segment.elements = {.begin = *cut, .end = *std::next(cut)};
-      for (const std::vector<std::uint64_t>& of_group : bounds) {
-        const auto after = std::upper_bound(of_group.begin(), of_group.end(), *cut);
-        segment.places.push_back(static_cast<std::size_t>(after - of_group.begin() - 1));
-      }
-    }
-    return segments;
-  }
-
-  // The moves of a part with a home, from step to step.
-  std::vector<std::pair<DomainMove, Action>> MovesOf(int home) const {
-    const auto domains = static_cast<int>(set_.size());
-    std::vector<std::pair<DomainMove, Action>> moves;
-    int steps = 0;
-    if (Combines(request_.operation)) {
-      for (const DomainMove& move : ReduceTo(between_, domains, home)) {
-        moves.emplace_back(move, Action::kReduce);
-      }
-      steps = StepsAmong(between_, domains);
-    }
-    if (request_.operation == Operation::kBroadcast) {
-      if (home != 0)
-        moves.emplace_back(DomainMove{.step = 0, .from = 0, .to = home}, Action::kCopy);
-      steps = 1;
-    }
-    if (request_.operation == Operation::kReduceScatter) return moves;
-    for (DomainMove move : SpreadFrom(between_, domains, home)) {
-      move.step += steps;
-      moves.emplace_back(move, Action::kCopy);
-    }
-    return moves;
-  }
-
-  void AppendMoves(const HomedRegion& homed, const Segment& segment, const Extent& elements,
-                   int home, std::vector<Step>& steps) const {
-    for (const auto& [move, action] : MovesOf(home)) {
-      const auto from = static_cast<std::size_t>(move.from);
-      const auto to = static_cast<std::size_t>(move.to);
-      const auto at = static_cast<std::size_t>(move.step);
-      if (steps.size() <= at) steps.resize(at + 1);
-      for (const Extent& real : homed.region.RealOf(elements.begin, elements.end)) {
-        steps[at].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
-                                     set_.ChipOf(to, segment.places[to]), real, action));
-      }
-    }
-  }
-
-  // Every group's chip sends all it has to all others, in one step. All combine in the order of the
-  // groups, what they had themselves at its place: a sum that rounds has the same bits everywhere.
-  void AppendSingleStep(const HomedRegion& homed, const Segment& segment,
-                        std::vector<Step>& steps) const {
-    steps.resize(std::max<std::size_t>(steps.size(), 1));
-    for (std::size_t to = 0; to < set_.size(); ++to) {
-      for (std::size_t from = 0; from < set_.size(); ++from) {
-        const Action action = from == 0 ? Action::kCopy : Action::kReduce;
-        for (const Extent& real :
-             homed.region.RealOf(segment.elements.begin, segment.elements.end)) {
-          steps[0].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
-                                      set_.ChipOf(to, segment.places[to]), real, action));
-        }
-      }
-    }
-  }
-
-  void AppendSegment(const HomedRegion& homed, const Segment& segment,
-                     std::vector<Step>& steps) const {
-    if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
-    const bool direct =
-        between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kBroadcast;
-    if (homed.home >= 0 || direct) {  // a broadcast's home is the root's domain
-      AppendMoves(homed, segment, segment.elements, direct ? 0 : homed.home, steps);
-      return;
-    }
-    const std::vector<std::uint64_t> parts =
-        CutBy(std::vector<int>(set_.size(), 1), segment.elements.size());
-    for (std::size_t home = 0; home < set_.size(); ++home) {
-      const Extent part{.begin = segment.elements.begin + parts[home],
-                        .end = segment.elements.begin + parts[home + 1]};
-      if (part.size() > 0) AppendMoves(homed, segment, part, static_cast<int>(home), steps);
-    }
-  }
-
-  // Places of all groups do the same, each on a block of its own: then the first place's steps are
-  // made at all of them. Nothing when they do not.
-  std::vector<Copy> CopiesOf(const std::vector<HomedRegion>& regions) const {
-    if (set_.kinds().size() != 1 || !set_.even()) return {};
-    const std::vector<Member>& local = set_.groups()[0].local;
-    std::vector<Copy> copies;
-    for (std::size_t place = 0; place < local.size(); ++place) {
-      Copy& copy = copies.emplace_back();
-      copy.chips = local[place].chip.value() - local[0].chip.value();
-      for (const HomedRegion& homed : regions) {
-        const std::vector<std::uint64_t> bounds = BoundsOf(homed, 0);
-        const auto first = homed.region.RealOf(bounds[0], bounds[1]);
-        const auto block = homed.region.RealOf(bounds[place], bounds[place + 1]);
-        if (first.size() != 1 || block.size() != 1 || block[0].size() != first[0].size()) return {};
-        const std::uint64_t bytes = BytesOf(request_, block[0].begin - first[0].begin);
-        if (&homed != &regions.front() && bytes != copy.bytes) return {};
-        copy.bytes = bytes;
-      }
-    }
-    return copies;
-  }
-
-  // Schedules the steps between the domains, all regions in the same steps.
-  Ends ScheduleBetween(const std::vector<HomedRegion>& regions, const Ends& after) {
-    std::vector<Copy> copies = CopiesOf(regions);
-    const std::uint64_t begin = regions.front().region.begin();
-    std::vector<std::vector<Extent>> key;
-    for (const HomedRegion& homed : regions) {
-      std::vector<Extent>& pieces = key.emplace_back(homed.region.pieces());
-      for (Extent& piece : pieces) {
-        piece.begin -= begin;
-        piece.end -= begin;
-      }
-    }
-    if (copies.empty() || key != between_key_) {
-      between_key_ = key;
-      between_begin_ = begin;
-      between_steps_.clear();
-      std::vector<Step> steps;
-      for (const HomedRegion& homed : regions) {
-        const std::vector<Segment> segments = SegmentsOf(homed);
-        const std::size_t made = copies.empty() ? segments.size() : 1;
-        for (std::size_t i = 0; i < made; ++i) AppendSegment(homed, segments[i], steps);
-      }
-      std::erase_if(steps, [](const Step& step) { return step.empty(); });
-      // A NIC is far slower than memory, and the packet's time holds its start.
-      for (Step& step : steps) between_steps_.push_back(Add(std::move(step), {}));
-    }
-    if (copies.empty()) copies = {{}};
-    for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
-    Ends ends = Chain(between_steps_, copies, kAllChips, after);
-    if (HasSingleStep() && !between_steps_.empty()) schedule_.scheduled.back().snapshot = true;
-    return ends;
-  }
-
-  const Request& request_;
-  const Layout& layout_;
-  const DomainSet& set_;
-  const Fabric& fabric_;
-  const InterAlgorithm between_;
-  const std::uint64_t chunks_;
-  const PlanOptions options_;
-  const PaddedSteps padded_;
-  Schedule schedule_;
-  std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
-      padded_steps_;
-  std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
-      inside_;
-  // The last steps between the domains, for regions that begin where these did or later.
-  std::vector<std::vector<Extent>> between_key_;
-  std::uint64_t between_begin_ = 0;
-  Ends between_steps_;
-};
 
 // The plan of the chip with the most ranks, as if it were alone: refuses what cannot be asked, and
 // has what ranks of one chip do among themselves.
@@ -572,17 +54,9 @@ struct Question {
   const DomainSet& set;
   const Layout& layout;
 
-  absl::StatusOr<Plan> Answer(InterAlgorithm between, int chunks) const {
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen) const {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-    TAHOMA_ASSIGN_OR_RETURN(
-        plan.schedule, Composer(request, layout, set, fabric, choice, between, chunks).Compose());
-    const bool single = std::ranges::all_of(
-        set.groups(), [](const DomainSet::Group& group) { return group.local.size() == 1; });
-    if (single) {  // no step inside has it
-      TAHOMA_ASSIGN_OR_RETURN(const Plan alone, PlanAlone(request, members, fabric, choice));
-      plan.schedule.before = alone.schedule.before;
-      plan.schedule.after = alone.schedule.after;
-    }
+    TAHOMA_ASSIGN_OR_RETURN(plan.schedule, ComposePhases({request, layout, set, fabric, chosen}));
     return Timed(std::move(plan), fabric);
   }
 };
@@ -614,30 +88,89 @@ std::vector<InterAlgorithm> Candidates(const Question& asked) {
   return candidates;
 }
 
-absl::StatusOr<Plan> PlanPhases(const Question& asked) {
-  std::optional<Plan> best;
-  std::optional<InterAlgorithm> between;
-  const auto take = [&](absl::StatusOr<Plan> plan, InterAlgorithm by) {
-    if (best && plan->times.end >= best->times.end) return false;
-    best = *std::move(plan);
-    between = by;
-    return true;
-  };
-  for (const InterAlgorithm candidate : Candidates(asked)) {
-    auto plan = asked.Answer(candidate, asked.choice.chunks.value_or(1));
-    if (!plan.ok()) return plan.status();
-    take(std::move(plan), candidate);
+// Returns the algorithms inside the domains that are worth trying: what PlanCollective chooses for
+// each chunk, and where that may be wrong beside the other network, one for all chunks.
+std::vector<std::optional<Algorithm>> InsideCandidates(const Question& asked) {
+  if (asked.choice.inside) return {asked.choice.inside};
+  std::vector<std::optional<Algorithm>> candidates = {std::nullopt};
+  const bool regular = std::ranges::all_of(asked.set.groups(), [&](const DomainSet::Group& group) {
+    const TorusLinks& links = asked.fabric.domain(group.domain);
+    return SetOf(group.local, links).box() != nullptr && !links.IsDamaged(group.through);
+  });
+  if (regular && asked.choice.options.mode == PlanMode::kBest) {
+    const std::size_t chips = asked.set.groups()[0].local.size();
+    if (chips <= kTreesInsideMost) candidates.emplace_back(Algorithm::kTree);
+    return candidates;
   }
-  if (asked.choice.chunks) return *std::move(best);
-  for (const int chunks : collective::kChunkCounts) {
-    if (chunks == 1) continue;
-    if (asked.request.bytes / static_cast<std::uint64_t>(chunks) < kChunkBytesMin) break;
-    auto plan = asked.Answer(*between, chunks);
-    if (!plan.ok()) return plan.status();
-    if (!take(std::move(plan), *between)) break;  // more chunks cost more starts than they save
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    if (algorithm != Algorithm::kHier && algorithm != Algorithm::kBucket) {
+      candidates.emplace_back(algorithm);
+    }
   }
-  return *std::move(best);
+  return candidates;
 }
+
+// Tries choices, and keeps the fastest plan. The algorithms and the number of chunks are searched
+// together: what is best in one chunk need not be in several.
+class Search {
+ public:
+  explicit Search(const Question& asked) : asked_(asked) {
+    counts_.assign(std::begin(collective::kChunkCounts), std::end(collective::kChunkCounts));
+    std::erase_if(counts_, [&](int chunks) {
+      return chunks > 1 &&
+             asked.request.bytes / static_cast<std::uint64_t>(chunks) < kChunkBytesMin;
+    });
+    if (asked.choice.chunks) counts_ = {*asked.choice.chunks};
+  }
+
+  absl::StatusOr<Plan> Fastest() {
+    for (const InterAlgorithm between : Candidates(asked_)) {
+      for (const std::optional<Algorithm>& inside : InsideCandidates(asked_)) {
+        HierarchyChoice choice = asked_.choice;
+        choice.between = between;
+        choice.inside = inside;
+        const absl::Status status = TryCounts(choice);
+        // Algorithms that the members do not allow are left out, unless they were asked for.
+        if (!status.ok() && inside == asked_.choice.inside) return status;
+      }
+    }
+    return *std::move(best_);
+  }
+
+ private:
+  // More chunks cost more starts than they save, but one count may be unlucky.
+  static constexpr int kWorseMost = 2;
+
+  absl::Status TryCounts(HierarchyChoice choice) {
+    VirtualTime least = VirtualTime::max();
+    int worse = 0;  // one after the other
+    for (const int chunks : counts_) {
+      choice.chunks = chunks;
+      TAHOMA_ASSIGN_OR_RETURN(const VirtualTime end, Try(choice));
+      worse = end >= least ? worse + 1 : 0;
+      least = std::min(least, end);
+      if (worse == kWorseMost || IsHopeless(end)) break;
+    }
+    return absl::OkStatus();
+  }
+
+  // Chunks at best halve the time.
+  bool IsHopeless(VirtualTime end) const {
+    return end - VirtualTime() > 2 * (best_->times.end - VirtualTime());
+  }
+
+  // Returns the time of this choice.
+  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice) {
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice));
+    const VirtualTime end = plan.times.end;
+    if (!best_ || end < best_->times.end) best_ = std::move(plan);
+    return end;
+  }
+
+  const Question& asked_;
+  std::vector<int> counts_;  // of chunks
+  std::optional<Plan> best_;
+};
 
 // Returns the ring along the rings of the domains, one domain after the other.
 std::vector<torus::ChipIndex> RingOf(const DomainSet& set, const Fabric& fabric) {
@@ -778,7 +311,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
     return InvalidArgument("rdh between domains needs a power of two of them; here are {}",
                            domains);
   }
-  return PlanPhases(asked);
+  return Search(asked).Fastest();
 }
 
 }  // namespace tahoma::sim

@@ -11,16 +11,16 @@ namespace {
 
 using torus::ChipMask;
 
-VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs) {
-  return costs.memory ? TransferTime(touched, kHbmBytesPerSecond) : VirtualDuration(0);
-}
-
 // Returns the time from a signal to the first byte.
 VirtualDuration StartTime(const ChipCosts& costs, const LinkTiming& timing) {
   return costs.dma_start ? std::max(timing.step, kDmaStart) : timing.step;
 }
 
 }  // namespace
+
+VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs) {
+  return costs.memory ? TransferTime(touched, kHbmBytesPerSecond) : VirtualDuration(0);
+}
 
 ChipUse MergedUse(Phase phase, int ranks) {
   return phase == Phase::kReduceScatter ? ChipUse{.reads = ranks + 1, .writes = 1}
@@ -56,8 +56,8 @@ ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, s
   const auto all = static_cast<std::uint64_t>(ranks);
   ChipStages stages;
   if (algorithm == Algorithm::kMesh && reduces && chips > 1) {
-    // Each rank combines what has come from every chip.
-    stages.after = stage((chips + 1) * (bytes / chips));
+    // Each rank combines what has come from every chip, and its own chip's from all ranks.
+    stages.after = stage((chips + (ranks > 1 ? 1 + all : 1)) * (bytes / chips));
   } else if (algorithm == Algorithm::kMesh || algorithm == Algorithm::kRdh) {
     // Each rank gets its part combined first; in the end it gives its part to the others.
     if (ranks > 1)
@@ -67,6 +67,11 @@ ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, s
     const ChipUse use = NeuronUse(algorithm, phase, ranks);
     const auto touches = static_cast<std::uint64_t>((use.reads + use.writes) / use.starts);
     stages.after = stage(touches * (bytes / chips)) * (use.starts - 1);
+    // The first pair combines, or its second rank gets a copy; several chips hide that behind their
+    // messages.
+    if (algorithm == Algorithm::kKangaRing && chips == 1) {
+      stages.after += stage((reduces ? 3 : 2) * bytes);
+    }
   }
   return stages;
 }

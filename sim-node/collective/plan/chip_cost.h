@@ -51,7 +51,8 @@ struct ChipUse {
 };
 
 // Ranks of a chip act as one: what is combined is read from all of them and from what arrived
-// before, what is copied is written to all of them.
+// before, what is copied is written to all of them. The block that stays on the chip is no part of
+// it (question.h).
 ChipUse MergedUse(Phase phase, int ranks);
 
 // Returns the use of Neuron's algorithms as its documents describe it (aws-neuron-sdk
@@ -71,6 +72,9 @@ struct ChipStages {
 };
 ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, std::uint64_t chips,
                         int ranks, const ChipCosts& costs, const LinkTiming& timing);
+
+// The time in which a chip's memory reads or writes so many bytes; 0 if memory does not count.
+VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs);
 
 // A stage that touches so many bytes of one chip's memory and uses no link.
 VirtualDuration StageTime(std::uint64_t touched, const ChipCosts& costs, const LinkTiming& timing);

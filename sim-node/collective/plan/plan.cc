@@ -99,6 +99,8 @@ std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant
 VirtualDuration Estimate(const Question& asked, const Variant& variant) {
   std::vector<StepOutline> outline = OutlineOf(asked, variant);
   const AllStages stages = StagesOf(asked, variant.algorithm);
+  const VirtualDuration kept =
+      KeptBlockTime(asked) / static_cast<VirtualDuration::rep>(variant.stripes);
   std::vector<PlannedStep> steps;
   for (const Phase phase : PhasesOf(asked.request.operation)) {
     const ChipUse use = asked.UseOf(variant.algorithm, phase);
@@ -113,6 +115,9 @@ VirtualDuration Estimate(const Question& asked, const Variant& variant) {
                                       asked.links.timing())});
     }
     if (first > 0) steps[first].work.start += stages.between;
+    std::vector<StepWork*> of_phase;
+    for (std::size_t i = first; i < steps.size(); ++i) of_phase.push_back(&steps[i].work);
+    SpreadOver(of_phase, kept);
   }
   return stages.before + EstimateTime(steps, variant.stripes, asked.links.timing()) + stages.after;
 }
@@ -295,7 +300,7 @@ absl::StatusOr<Plan> FastestOfTimed(const Question& asked, std::vector<Algorithm
   return *std::move(best);
 }
 
-absl::StatusOr<Plan> FastestOf(const Question& asked) {
+absl::StatusOr<Plan> FastestOfOne(const Question& asked) {
   const std::vector<Algorithm> offered = OfferedTo(asked);
   if (!asked.regular() || asked.request.operation == Operation::kBroadcast) {
     return FastestOfTimed(asked, offered);
@@ -312,6 +317,47 @@ absl::StatusOr<Plan> FastestOf(const Question& asked) {
   if (!trees || !IsWorthwhile(FastestTrees(asked), best.times.end - best.times.start)) return best;
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanTrees(asked));
   return plan.times.end < best.times.end ? std::move(plan) : std::move(best);
+}
+
+// The largest irregular set whose all-reduce is planned in two phases, too: trees of more chips
+// take long to plan and are faster than two phases.
+constexpr std::size_t kTwoPhasesMost = 16;
+
+// Whether an all-reduce may be faster if each of its phases has an algorithm of its own.
+bool MayTakeTwoAlgorithms(const Question& asked) {
+  if (asked.request.operation != Operation::kAllReduce || asked.set.size() == 1) return false;
+  if (asked.options.stripes > 1) return false;
+  if (asked.options.mode == PlanMode::kAws) return true;
+  return !asked.regular() && asked.set.size() <= kTwoPhasesMost;
+}
+
+// A reduce-scatter and then an all-gather, each by its fastest algorithm. The plan has the name of
+// the second.
+absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
+  PlanOptions options = asked.options;
+  options.stripes = 1;
+  Request request = asked.request;
+  const Question phase{request, asked.members, asked.set, asked.links, options};
+  request.operation = Operation::kReduceScatter;
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan, FastestOfOne(phase));
+  request.operation = Operation::kAllGather;
+  TAHOMA_ASSIGN_OR_RETURN(Plan gather, FastestOfOne(phase));
+  plan.algorithm = gather.algorithm;
+  Schedule& all = plan.schedule;
+  gather.schedule.work.front().start += all.after + gather.schedule.before;
+  all.after = gather.schedule.after;
+  std::ranges::move(gather.schedule.steps, std::back_inserter(all.steps));
+  std::ranges::move(gather.schedule.work, std::back_inserter(all.work));
+  return Timed(std::move(plan), asked.links);
+}
+
+absl::StatusOr<Plan> FastestOf(const Question& asked) {
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, FastestOfOne(asked));
+  if (!MayTakeTwoAlgorithms(asked)) return best;
+  TAHOMA_ASSIGN_OR_RETURN(Plan phases, FastestOfEachPhase(asked));
+  return IsWorthwhile(phases.times.end.time_since_epoch(), best.times.end.time_since_epoch())
+             ? std::move(phases)
+             : std::move(best);
 }
 
 absl::Status CheckOptions(const PlanOptions& options) {

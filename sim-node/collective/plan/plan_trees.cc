@@ -24,6 +24,10 @@ using torus::ChipIndex;
 constexpr std::uint64_t kGrainMost = 4;
 constexpr std::uint64_t kWasteMost = 32;  // a 32nd
 
+// The most chips for which an all-reduce is planned with equal shares, too. They take fewer pieces,
+// so fewer steps, and that counts most on few chips.
+constexpr std::size_t kEqualSharesMost = 16;
+
 // The numbers of pieces that chips own when there are about `count`: in proportion to their shares.
 std::vector<std::size_t> PiecesOf(const Question& asked, const collective::SumShares& shares,
                                   std::uint64_t count) {
@@ -208,6 +212,10 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
     if (shares->phase.rate == 0) shares.reset();
   }
   TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, shares ? &*shares : nullptr));
+  if (shares && asked.set.size() <= kEqualSharesMost) {
+    TAHOMA_ASSIGN_OR_RETURN(Plan equal, PlanPhases(asked, nullptr));
+    if (equal.times.end < best.times.end) best = std::move(equal);
+  }
   const bool both_at_once = shares && collective::GainOfBothAtOnce(DomainLinksOf(asked.links),
                                                                    asked.set.mask(), shares->phase);
   if (both_at_once) {

@@ -42,7 +42,41 @@ StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step
   return {.start = std::max(one.start, other.start), .memory = one.memory + other.memory};
 }
 
+// Adds the kept block to the steps of each phase, to each in proportion to its work in memory.
+void AddKeptBlock(VirtualDuration kept, Schedule& schedule) {
+  for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
+    std::vector<StepWork*> of_phase;
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+      if (PhaseOf(schedule.steps[i]) == phase) of_phase.push_back(&schedule.work[i]);
+    }
+    SpreadOver(of_phase, kept);
+  }
+}
+
 }  // namespace
+
+VirtualDuration KeptBlockTime(const Question& asked) {
+  const auto ranks = static_cast<std::uint64_t>(asked.ranks());
+  if (ranks == 1 || asked.set.size() == 1 || asked.options.mode == PlanMode::kAws ||
+      asked.request.operation == Operation::kBroadcast) {
+    return VirtualDuration(0);
+  }
+  std::uint64_t all = 0;
+  for (const Member& member : asked.members) all += static_cast<std::uint64_t>(member.ranks);
+  const std::uint64_t block = asked.request.bytes / all * ranks;
+  return MemoryTime(block * ranks, asked.options.costs);
+}
+
+void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept) {
+  double all = 0;
+  for (const StepWork* step : steps) all += static_cast<double>(step->memory.count());
+  if (all == 0) return;
+  const double factor = static_cast<double>(kept.count()) / all;
+  for (StepWork* step : steps) {
+    step->memory += VirtualDuration(
+        static_cast<std::int64_t>(static_cast<double>(step->memory.count()) * factor));
+  }
+}
 
 std::vector<Phase> PhasesOf(Operation operation) {
   std::vector<Phase> phases;
@@ -97,6 +131,8 @@ absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
     }
     plan.schedule.work.push_back(work);
   }
+  if (waiting > 0) plan.schedule.after += stages.between;  // nothing is copied between chips
+  AddKeptBlock(KeptBlockTime(asked), plan.schedule);
   return Timed(std::move(plan), asked.links);
 }
 

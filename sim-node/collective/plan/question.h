@@ -57,6 +57,14 @@ struct Question {
   }
 };
 
+// Returns the time in which the memory of a chip whose ranks act as one reads the block that it
+// keeps from all of them, or writes it to all: in each phase once, beside the messages. 0 for one
+// rank, which does so with every byte that it combines, for Neuron's algorithms, whose stages have
+// it, and for a broadcast.
+VirtualDuration KeptBlockTime(const Question& asked);
+// Adds it to the steps of one phase, to each in proportion to its work in memory.
+void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept);
+
 // The phases that the operation needs, in order; a broadcast is made as an all-gather is.
 std::vector<Phase> PhasesOf(Operation operation);
 

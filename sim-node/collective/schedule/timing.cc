@@ -344,9 +344,10 @@ class Progress {
   VirtualTime MemoryFree(std::uint32_t index) {
     const VirtualDuration work = WorkOf(index).memory * static_cast<VirtualDuration::rep>(
                                                             graph_.places[index].front().times);
+    if (work == VirtualDuration(0)) return queue_.now();
     const std::vector<Flow>& flows = graph_.steps[graph_.scheduled[index].step].flows;
-    if (work == VirtualDuration(0) || flows.empty()) return queue_.now();
-    const torus::ChipIndex chip(flows[0].from.value() + graph_.places[index].front().chips);
+    const int first = flows.empty() ? 0 : flows[0].from.value();
+    const torus::ChipIndex chip(first + graph_.places[index].front().chips);
     VirtualTime& free = memory_free_.try_emplace(Fabric::DomainOf(chip), first_).first->second;
     free = std::max(free, queue_.now()) + work;
     return free;

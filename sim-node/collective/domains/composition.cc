@@ -1,0 +1,456 @@
+#include "sim-node/collective/domains/composition.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/collective/predict_domains.h"
+#include "sim-node/collective/domains/between_domains.h"
+#include "sim-node/collective/domains/padded_steps.h"
+#include "sim-node/collective/domains/region.h"
+#include "sim-node/collective/plan/chip_cost.h"
+
+namespace tahoma::sim {
+namespace {
+
+// Numbers of scheduled steps that must have ended.
+using Ends = std::vector<std::uint32_t>;
+
+class Composer {
+ public:
+  explicit Composer(const Composition& of)
+      : request_(of.request),
+        layout_(of.layout),
+        set_(of.set),
+        fabric_(of.fabric),
+        between_(of.choice.between.value()),
+        chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
+        options_(of.choice.options),
+        padded_(of.request, of.choice),
+        last_reduced_(of.set.kinds().size()),
+        last_gathered_(of.set.kinds().size()) {}
+
+  // A chunk is gathered when the ones after it have been reduced that fill the network between.
+  absl::StatusOr<Schedule> Compose() {
+    struct Sent {
+      std::vector<HomedRegion> regions;
+      Ends ends;
+    };
+    std::deque<Sent> on_the_way;
+    for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
+      std::vector<HomedRegion> regions = RegionsOf(chunk);
+      if (regions.empty()) continue;
+      TAHOMA_ASSIGN_OR_RETURN(const Ends ready, Reduce(regions));
+      Ends ends = SendBetween(regions, ready);
+      if (request_.operation == Operation::kReduceScatter) continue;
+      on_the_way.push_back({.regions = std::move(regions), .ends = std::move(ends)});
+      if (on_the_way.size() < collective::kChunksBetween) continue;
+      TAHOMA_RETURN_IF_ERROR(Gather(on_the_way.front().regions, on_the_way.front().ends));
+      on_the_way.pop_front();
+    }
+    for (const Sent& sent : on_the_way) {
+      TAHOMA_RETURN_IF_ERROR(Gather(sent.regions, sent.ends));
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  // A region whose parts belong to the members of one group in the end, or (-1) to nobody.
+  struct HomedRegion {
+    Region region;
+    int home = -1;
+  };
+
+  // Returns the steps inside domains of that kind that the next ones wait for. What is reduced and
+  // what is gathered share the links. Neuron's algorithms do one phase at a time, as in one domain:
+  // their work on the chip does not hide behind messages.
+  Ends& LastInside(std::size_t kind, bool gathers) {
+    const bool one_at_a_time = options_.mode == PlanMode::kAws;
+    return (gathers && !one_at_a_time ? last_gathered_ : last_reduced_)[kind];
+  }
+
+  // Reduces in each domain, or scatters from the root in its own. Returns the ends.
+  absl::StatusOr<Ends> Reduce(const std::vector<HomedRegion>& regions) {
+    const bool reduces = Combines(request_.operation);
+    Ends ready;
+    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
+      const bool roots = request_.operation == Operation::kBroadcast && kind == KindOfRoot();
+      if (!reduces && !roots) continue;
+      const Inside inside = reduces ? Inside::kReduceScatter : Inside::kScatter;
+      Ends& last = LastInside(kind, /*gathers=*/false);
+      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, regions, last));
+      ready.insert(ready.end(), last.begin(), last.end());
+    }
+    return ready;
+  }
+
+  Ends SendBetween(const std::vector<HomedRegion>& regions, Ends ready) {
+    const bool first = request_.operation == Operation::kAllGather;
+    const std::size_t window = first ? 2 : collective::kChunksBetween;
+    if (sent_.size() >= window) {
+      const Ends& before = sent_[sent_.size() - window];
+      ready.insert(ready.end(), before.begin(), before.end());
+    }
+    if (first) ready = ScheduleOwnerMoves(regions, ready);
+    ready = ScheduleBetween(regions, ready);
+    sent_.push_back(ready);
+    if (request_.operation == Operation::kReduceScatter) ScheduleOwnerMoves(regions, ready);
+    return ready;
+  }
+
+  absl::Status Gather(const std::vector<HomedRegion>& regions, const Ends& sent) {
+    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
+      Ends& last = LastInside(kind, /*gathers=*/true);
+      Ends after = sent;
+      after.insert(after.end(), last.begin(), last.end());
+      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(Inside::kAllGather, kind, regions, after));
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasSingleStep() const {
+    return between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kAllReduce;
+  }
+  bool HasHomes() const {
+    return request_.operation == Operation::kAllGather ||
+           request_.operation == Operation::kReduceScatter;
+  }
+  std::size_t KindOfRoot() const {
+    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
+      if (set_.kinds()[kind].front() == 0) return kind;  // kinds are in order of groups
+    }
+    return 0;
+  }
+
+  // Chunks are of equal size, except where they go between the domains first, two at a time: there
+  // the first is half as long, so that one ends while the other is in the middle and the NICs never
+  // wait.
+  std::uint64_t ElementsBefore(std::uint64_t chunk, std::uint64_t elements) const {
+    if (request_.operation != Operation::kAllGather) return elements * chunk / chunks_;
+    return chunk == 0 ? 0 : elements * (2 * chunk - 1) / (2 * chunks_ - 1);
+  }
+
+  // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
+  // buffer.
+  std::vector<HomedRegion> RegionsOf(std::uint64_t chunk) const {
+    const auto part = [&](const Extent& whole) {
+      return Extent{.begin = whole.begin + ElementsBefore(chunk, whole.size()),
+                    .end = whole.begin + ElementsBefore(chunk + 1, whole.size())};
+    };
+    std::vector<HomedRegion> regions;
+    if (!HasHomes()) {
+      regions.push_back({.region = Region({part({.begin = 0, .end = layout_.bounds.back()})})});
+    }
+    for (std::size_t group = 0; HasHomes() && group < set_.size(); ++group) {
+      std::vector<Extent> pieces;
+      for (const std::size_t member : set_.groups()[group].members) {
+        pieces.push_back(
+            part({.begin = layout_.bounds[member], .end = layout_.bounds[member + 1]}));
+      }
+      regions.push_back({.region = Region(std::move(pieces)), .home = static_cast<int>(group)});
+    }
+    std::erase_if(regions, [](const HomedRegion& homed) { return homed.region.size() == 0; });
+    return regions;
+  }
+
+  // Returns the bounds of the parts of the region for which the places of the group answer.
+  std::vector<std::uint64_t> BoundsOf(const HomedRegion& homed, std::size_t group) const {
+    if (homed.home >= 0 && set_.even()) return homed.region.bounds();
+    return CutBy(set_.groups()[group].answers, homed.region.size());
+  }
+
+  // Steps of a kind on a region that begins at 0, as numbers in the schedule.
+  absl::StatusOr<Ends> StepsInside(Inside inside, std::size_t kind, const Region& normal,
+                                   const std::vector<std::uint64_t>& bounds, std::uint64_t times) {
+    const auto known = inside_.find({inside, kind, normal.pieces(), bounds});
+    if (known != inside_.end()) return known->second;
+    const DomainSet::Group& group = set_.groups()[set_.kinds()[kind].front()];
+    std::uint64_t block = 0;
+    for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
+      block = std::max(block, bounds[place + 1] - bounds[place]);
+    }
+    const auto key = std::tuple(inside, kind, block, times);
+    auto padded = padded_steps_.find(key);
+    if (padded == padded_steps_.end()) {
+      TAHOMA_ASSIGN_OR_RETURN(
+          WorkedSteps steps, padded_.Of(inside, group, fabric_.domain(group.domain), block, times));
+      padded = padded_steps_.emplace(key, std::move(steps)).first;
+    }
+    Ends numbers;
+    const WorkedSteps& worked = padded->second;
+    std::vector<Step> steps = Unpadded(worked.steps, request_, block, normal, bounds);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].empty() && !worked.steps[i].empty()) continue;  // all of it was padding
+      numbers.push_back(Add(std::move(steps[i]), worked.work[i]));
+    }
+    inside_.emplace(std::tuple(inside, kind, normal.pieces(), bounds), numbers);
+    return numbers;
+  }
+
+  // Regions that are the same but for where they begin go together.
+  absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
+                                      const std::vector<HomedRegion>& regions, const Ends& after) {
+    const DomainSet::Kind& groups = set_.kinds()[kind];
+    std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
+    for (const HomedRegion& homed : regions) {
+      TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
+                              StepsInside(inside, kind, homed.region.Normal(),
+                                          BoundsOf(homed, groups.front()), regions.size()));
+      begins[steps].push_back(homed.region.begin());
+    }
+    Ends ends;
+    for (const auto& [steps, starts] : begins) {
+      std::vector<Copy> copies;
+      for (const std::size_t group : groups) {
+        if (inside == Inside::kScatter && group != 0) continue;
+        for (const std::uint64_t start : starts) {
+          copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value(),
+                            .bytes = BytesOf(request_, start)});
+        }
+      }
+      const Ends last = Chain(steps, copies, set_.groups()[groups.front()].through, after);
+      ends.insert(ends.end(), last.begin(), last.end());
+    }
+    return ends;
+  }
+
+  // The number of the step in the schedule.
+  std::uint32_t Add(Step step, const StepWork& work) {
+    schedule_.steps.push_back(std::move(step));
+    schedule_.work.push_back(work);
+    return static_cast<std::uint32_t>(schedule_.steps.size() - 1);
+  }
+
+  // Schedules the steps, each after the one before it. Returns the last.
+  Ends Chain(const Ends& steps, const std::vector<Copy>& copies, torus::ChipMask through,
+             Ends after) {
+    for (const std::uint32_t step : steps) {
+      const auto index = static_cast<std::uint32_t>(schedule_.scheduled.size());
+      schedule_.scheduled.push_back(
+          {.step = step, .after = std::move(after), .copies = copies, .through = through});
+      after = {index};
+    }
+    return after;
+  }
+
+  // Moves parts inside a group to their owners where other places answer for them.
+  Ends ScheduleOwnerMoves(const std::vector<HomedRegion>& regions, const Ends& after) {
+    if (set_.even()) return after;
+    Ends ends = after;
+    for (const HomedRegion& homed : regions) {
+      const auto group = static_cast<std::size_t>(homed.home);
+      const std::vector<std::uint64_t>& owned = homed.region.bounds();
+      const std::vector<std::uint64_t> answered = BoundsOf(homed, group);
+      Step step;
+      for (std::size_t owner = 0; owner + 1 < owned.size(); ++owner) {
+        for (std::size_t place = 0; place + 1 < answered.size(); ++place) {
+          const std::uint64_t begin = std::max(owned[owner], answered[place]);
+          const std::uint64_t end = std::min(owned[owner + 1], answered[place + 1]);
+          if (begin >= end || owner == place) continue;
+          const bool gathers = request_.operation == Operation::kAllGather;
+          const torus::ChipIndex from = set_.ChipOf(group, gathers ? owner : place);
+          const torus::ChipIndex to = set_.ChipOf(group, gathers ? place : owner);
+          for (const Extent& real : homed.region.RealOf(begin, end)) {
+            step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
+          }
+        }
+      }
+      if (step.empty()) continue;
+      const StepWork work =
+          WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
+      const Ends last =
+          Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
+      ends.insert(ends.end(), last.begin(), last.end());
+    }
+    return ends;
+  }
+
+  // Elements of a region for which the same chip of every group answers.
+  struct Segment {
+    Extent elements;                  // of the region
+    std::vector<std::size_t> places;  // by group
+  };
+  std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
+    std::set<std::uint64_t> cuts;
+    std::vector<std::vector<std::uint64_t>> bounds;
+    for (std::size_t group = 0; group < set_.size(); ++group) {
+      bounds.push_back(BoundsOf(homed, group));
+      cuts.insert(bounds.back().begin(), bounds.back().end());
+    }
+    std::vector<Segment> segments;
+    for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+      Segment& segment = segments.emplace_back();
+      segment.elements = {.begin = *cut, .end = *std::next(cut)};
+      for (const std::vector<std::uint64_t>& of_group : bounds) {
+        const auto after = std::upper_bound(of_group.begin(), of_group.end(), *cut);
+        segment.places.push_back(static_cast<std::size_t>(after - of_group.begin() - 1));
+      }
+    }
+    return segments;
+  }
+
+  // The moves of a part with a home, from step to step.
+  std::vector<std::pair<DomainMove, Action>> MovesOf(int home) const {
+    const auto domains = static_cast<int>(set_.size());
+    std::vector<std::pair<DomainMove, Action>> moves;
+    int steps = 0;
+    if (Combines(request_.operation)) {
+      for (const DomainMove& move : ReduceTo(between_, domains, home)) {
+        moves.emplace_back(move, Action::kReduce);
+      }
+      steps = StepsAmong(between_, domains);
+    }
+    if (request_.operation == Operation::kBroadcast) {
+      if (home != 0)
+        moves.emplace_back(DomainMove{.step = 0, .from = 0, .to = home}, Action::kCopy);
+      steps = 1;
+    }
+    if (request_.operation == Operation::kReduceScatter) return moves;
+    for (DomainMove move : SpreadFrom(between_, domains, home)) {
+      move.step += steps;
+      moves.emplace_back(move, Action::kCopy);
+    }
+    return moves;
+  }
+
+  void AppendMoves(const HomedRegion& homed, const Segment& segment, const Extent& elements,
+                   int home, std::vector<Step>& steps) const {
+    for (const auto& [move, action] : MovesOf(home)) {
+      const auto from = static_cast<std::size_t>(move.from);
+      const auto to = static_cast<std::size_t>(move.to);
+      const auto at = static_cast<std::size_t>(move.step);
+      if (steps.size() <= at) steps.resize(at + 1);
+      for (const Extent& real : homed.region.RealOf(elements.begin, elements.end)) {
+        steps[at].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
+                                     set_.ChipOf(to, segment.places[to]), real, action));
+      }
+    }
+  }
+
+  // Every group's chip sends all it has to all others, in one step. All combine in the order of the
+  // groups, what they had themselves at its place: a sum that rounds has the same bits everywhere.
+  void AppendSingleStep(const HomedRegion& homed, const Segment& segment,
+                        std::vector<Step>& steps) const {
+    steps.resize(std::max<std::size_t>(steps.size(), 1));
+    for (std::size_t to = 0; to < set_.size(); ++to) {
+      for (std::size_t from = 0; from < set_.size(); ++from) {
+        const Action action = from == 0 ? Action::kCopy : Action::kReduce;
+        for (const Extent& real :
+             homed.region.RealOf(segment.elements.begin, segment.elements.end)) {
+          steps[0].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
+                                      set_.ChipOf(to, segment.places[to]), real, action));
+        }
+      }
+    }
+  }
+
+  void AppendSegment(const HomedRegion& homed, const Segment& segment,
+                     std::vector<Step>& steps) const {
+    if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
+    const bool direct =
+        between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kBroadcast;
+    if (homed.home >= 0 || direct) {  // a broadcast's home is the root's domain
+      AppendMoves(homed, segment, segment.elements, direct ? 0 : homed.home, steps);
+      return;
+    }
+    const std::vector<std::uint64_t> parts =
+        CutBy(std::vector<int>(set_.size(), 1), segment.elements.size());
+    for (std::size_t home = 0; home < set_.size(); ++home) {
+      const Extent part{.begin = segment.elements.begin + parts[home],
+                        .end = segment.elements.begin + parts[home + 1]};
+      if (part.size() > 0) AppendMoves(homed, segment, part, static_cast<int>(home), steps);
+    }
+  }
+
+  // Places of all groups do the same, each on a block of its own: then the first place's steps are
+  // made at all of them. Nothing when they do not.
+  std::vector<Copy> CopiesOf(const std::vector<HomedRegion>& regions) const {
+    if (set_.kinds().size() != 1 || !set_.even()) return {};
+    const std::vector<Member>& local = set_.groups()[0].local;
+    std::vector<Copy> copies;
+    for (std::size_t place = 0; place < local.size(); ++place) {
+      Copy& copy = copies.emplace_back();
+      copy.chips = local[place].chip.value() - local[0].chip.value();
+      for (const HomedRegion& homed : regions) {
+        const std::vector<std::uint64_t> bounds = BoundsOf(homed, 0);
+        const auto first = homed.region.RealOf(bounds[0], bounds[1]);
+        const auto block = homed.region.RealOf(bounds[place], bounds[place + 1]);
+        if (first.size() != 1 || block.size() != 1 || block[0].size() != first[0].size()) return {};
+        const std::uint64_t bytes = BytesOf(request_, block[0].begin - first[0].begin);
+        if (&homed != &regions.front() && bytes != copy.bytes) return {};
+        copy.bytes = bytes;
+      }
+    }
+    return copies;
+  }
+
+  // Schedules the steps between the domains, all regions in the same steps.
+  Ends ScheduleBetween(const std::vector<HomedRegion>& regions, const Ends& after) {
+    std::vector<Copy> copies = CopiesOf(regions);
+    const std::uint64_t begin = regions.front().region.begin();
+    std::vector<std::vector<Extent>> key;
+    for (const HomedRegion& homed : regions) {
+      std::vector<Extent>& pieces = key.emplace_back(homed.region.pieces());
+      for (Extent& piece : pieces) {
+        piece.begin -= begin;
+        piece.end -= begin;
+      }
+    }
+    if (copies.empty() || key != between_key_) {
+      between_key_ = key;
+      between_begin_ = begin;
+      between_steps_.clear();
+      std::vector<Step> steps;
+      for (const HomedRegion& homed : regions) {
+        const std::vector<Segment> segments = SegmentsOf(homed);
+        const std::size_t made = copies.empty() ? segments.size() : 1;
+        for (std::size_t i = 0; i < made; ++i) AppendSegment(homed, segments[i], steps);
+      }
+      std::erase_if(steps, [](const Step& step) { return step.empty(); });
+      // A NIC is far slower than memory, and the packet's time holds its start.
+      for (Step& step : steps) between_steps_.push_back(Add(std::move(step), {}));
+    }
+    if (copies.empty()) copies = {{}};
+    for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
+    Ends ends = Chain(between_steps_, copies, kAllChips, after);
+    if (HasSingleStep() && !between_steps_.empty()) schedule_.scheduled.back().snapshot = true;
+    return ends;
+  }
+
+  const Request& request_;
+  const Layout& layout_;
+  const DomainSet& set_;
+  const Fabric& fabric_;
+  const InterAlgorithm between_;
+  const std::uint64_t chunks_;
+  const PlanOptions options_;
+  const PaddedSteps padded_;
+  Schedule schedule_;
+  std::vector<Ends> last_reduced_;  // by kind: of the chunk before
+  std::vector<Ends> last_gathered_;
+  std::vector<Ends> sent_;  // between the domains, by chunk
+  std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
+      padded_steps_;
+  std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
+      inside_;
+  // The last steps between the domains, for regions that begin where these did or later.
+  std::vector<std::vector<Extent>> between_key_;
+  std::uint64_t between_begin_ = 0;
+  Ends between_steps_;
+};
+
+}  // namespace
+
+absl::StatusOr<Schedule> ComposePhases(const Composition& composition) {
+  return Composer(composition).Compose();
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,38 @@
+// The phases of a collective over several topology domains as one schedule: inside each domain,
+// between the domains, inside again, chunk after chunk.
+//
+//   const HierarchyChoice choice{.between = InterAlgorithm::kMesh, .chunks = 4};
+//   auto schedule = ComposePhases({request, layout, set, fabric, choice});
+//
+// Scope: internal to hierarchical.h, which chooses the algorithm between the domains and the number
+// of chunks. An operation without phases (an exchange) is composed there.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include "sim-node/collective/domains/domains.h"
+#include "sim-node/collective/domains/hierarchical.h"
+#include "sim-node/collective/schedule/blocks.h"
+#include "sim-node/collective/schedule/request.h"
+#include "sim-node/collective/schedule/schedule.h"
+#include "sim-node/link/fabric.h"
+
+namespace tahoma::sim {
+
+// A collective with everything chosen but, perhaps, the algorithm inside each domain.
+struct Composition {
+  const Request& request;
+  const Layout& layout;  // of the buffer, by member
+  const DomainSet& set;
+  const Fabric& fabric;
+  const HierarchyChoice& choice;  // `between` and `chunks` are given
+};
+
+// The schedule names chips by their numbers in the fabric. Errors are those of PlanCollective
+// inside a domain.
+absl::StatusOr<Schedule> ComposePhases(const Composition& composition);
+
+}  // namespace tahoma::sim
