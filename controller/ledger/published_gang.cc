@@ -25,6 +25,18 @@ void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) 
   }
 }
 
+// Gives pods that are not bound the slice of their rank: ranks go slice by slice, and each slice has
+// as many. Without the Gang nobody knows how many: all are in the first one then.
+void AssignSlices(const GangFact* gang, const std::vector<bool>& bound,
+                  std::vector<DecidedPod>& pods) {
+  if (gang == nullptr || gang->slices < 1 || gang->members % gang->slices != 0) return;
+  const auto each = static_cast<std::uint32_t>(gang->members / gang->slices);
+  if (each == 0) return;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (!bound[i]) pods[i].slice = pods[i].rank / each;
+  }
+}
+
 // Reads where the slices lie from the annotations of the bound pods.
 void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
                      const std::vector<bool>& bound, GangDecision& decision) {
@@ -100,6 +112,7 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
                                       [](const DecidedClaim& c) { return c.allocated_before; });
   if (!gang.any_bound && all_shared) return std::nullopt;
   AssignRanks(decision->pods, bound);
+  if (!ref.single) AssignSlices(facts.gangs.Find(ref.key).get(), bound, decision->pods);
   if (decision->uid.empty()) decision->uid = pods.front()->uid;
   PublishedSlices(pods, bound, *decision);
   return gang;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +59,7 @@ class PublishedGangTest : public ::testing::Test {
     for (const ClaimFact& claim : claims_) {
       facts.claims.Put(std::make_shared<const ClaimFact>(claim));
     }
+    if (gang_) facts.gangs.Put(std::make_shared<const GangFact>(*gang_));
     return ReadPublished(kTrain, pods, facts,
                          [this](const ClaimKey& key) { return key.name == in_run_; },
                          {.journal_beside_api = journal_beside_api});
@@ -65,6 +67,7 @@ class PublishedGangTest : public ::testing::Test {
 
   std::vector<PodFact> pods_;
   std::vector<ClaimFact> claims_;
+  std::optional<GangFact> gang_;
   std::string in_run_;
 };
 
@@ -98,6 +101,23 @@ TEST_F(PublishedGangTest, WhoIsNotBoundGetsARankThatIsLeft) {
   EXPECT_EQ(gang->decision->pods[0].rank, 1U);
   EXPECT_EQ(gang->decision->pods[1].rank, 0U);
   EXPECT_EQ(gang->decision->pods[2].rank, 2U);
+}
+
+// The defect: a member that was bound after the backup got the first slice, whatever its chips.
+TEST_F(PublishedGangTest, WhoIsNotBoundGetsTheSliceOfItsRank) {
+  gang_.emplace();
+  gang_->key = kTrain.key;
+  gang_->members = 3;
+  gang_->slices = 3;
+  Bind(1, 1);
+  pods_[1].bound_slice = 1;
+  const auto gang = Read();
+  ASSERT_TRUE(gang);
+  EXPECT_EQ(gang->decision->pods[0].slice, 0U);
+  EXPECT_EQ(gang->decision->pods[1].slice, 1U);
+  EXPECT_EQ(gang->decision->pods[2].slice, 2U);
+  gang_->members = 4;  // no gang has slices of unequal size
+  EXPECT_EQ(Read()->decision->pods[2].slice, 0U);
 }
 
 TEST_F(PublishedGangTest, APodThatIsNotBoundGoesWhereItsClaimIsAllocated) {
