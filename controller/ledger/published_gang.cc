@@ -25,8 +25,8 @@ void AssignRanks(std::vector<DecidedPod>& pods, const std::vector<bool>& known) 
   }
 }
 
-// Gives pods that are not bound the slice of their rank: ranks go slice by slice, and each slice has
-// as many. Without the Gang nobody knows how many: all are in the first one then.
+// Gives pods that are not bound the slice of their rank: ranks go slice by slice, and each slice
+// has as many. Without the Gang nobody knows how many: all are in the first one then.
 void AssignSlices(const GangFact* gang, const std::vector<bool>& bound,
                   std::vector<DecidedPod>& pods) {
   if (gang == nullptr || gang->slices < 1 || gang->members % gang->slices != 0) return;
