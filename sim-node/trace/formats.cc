@@ -300,18 +300,17 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int domain,
 
 // Chips that send, and those whose NIC gets something.
 std::set<ChipIndex> BusyChips(const Occupancy& use, const Fabric& fabric) {
-  std::set<LinkId> links;
-  for (const LinkUse& one : use.uses) links.insert(one.link);
+  const auto carries = [&](LinkId link) { return use.utilisation[link] > 0; };
   std::set<ChipIndex> busy;
   for (int domain = 0; domain < fabric.domain_count(); ++domain) {
     for (int number = 0; number < fabric.domain(domain).torus().chip_count(); ++number) {
       const ChipIndex chip = Fabric::ChipOf(domain, number);
       bool used = false;
       for (const Port port : kAllPorts) {
-        used = used || (Exists(fabric, chip, port) && links.contains(LinkOf(fabric, chip, port)));
+        used = used || (Exists(fabric, chip, port) && carries(LinkOf(fabric, chip, port)));
       }
       for (const NicDirection direction : kNicDirections) {
-        used = used || (HasEfa(fabric) && links.contains(fabric.NicOf(chip, direction)));
+        used = used || (HasEfa(fabric) && carries(fabric.NicOf(chip, direction)));
       }
       if (used) busy.insert(chip);
     }

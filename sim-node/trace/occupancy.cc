@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lib/base/status.h"
+#include "sim-node/collective/plan/link_loads.h"
 #include "sim-node/collective/schedule/message_routes.h"
 
 namespace tahoma::sim {
@@ -113,9 +114,26 @@ void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
   }
 }
 
+absl::StatusOr<std::vector<LinkUse>> Timeline(const Plan& plan, const Fabric& fabric) {
+  std::vector<LinkUse> timeline;
+  MessageRoutes routes(plan.schedule, fabric);
+  for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
+    TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, index, routes));
+    if (timeline.size() + uses.size() > kMaxUses) {
+      return ResourceExhausted(
+          "the timeline would have more than {} events; take fewer domains or bytes, or only the "
+          "table",
+          kMaxUses);
+    }
+    for (const auto& [link, use] : uses) timeline.push_back(use);
+  }
+  EndWhereTheNextBegins(timeline);
+  return timeline;
+}
+
 }  // namespace
 
-absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric) {
+absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric, bool timeline) {
   const bool scheduled = !plan.schedule.scheduled.empty();
   Occupancy occupancy{.start = plan.times.start,
                       .end = plan.times.end,
@@ -123,25 +141,14 @@ absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric) {
                                         : WorkOfSteps(plan, fabric.timing()),
                       .uses = {},
                       .utilisation = std::vector<double>(fabric.id_count())};
-  std::vector<std::uint64_t> bytes(fabric.id_count());
-  MessageRoutes routes(plan.schedule, fabric);
-  for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
-    TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, index, routes));
-    if (occupancy.uses.size() + uses.size() > kMaxUses) {
-      return ResourceExhausted("the links are used more than {} times; take fewer domains or bytes",
-                               kMaxUses);
-    }
-    for (const auto& [link, use] : uses) {
-      occupancy.uses.push_back(use);
-      bytes[link] += use.bytes;
-    }
+  if (timeline) {
+    TAHOMA_ASSIGN_OR_RETURN(occupancy.uses, Timeline(plan, fabric));
   }
-  EndWhereTheNextBegins(occupancy.uses);
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, fabric));
   const double seconds = Nanoseconds(occupancy.end - occupancy.start) / 1e9;
-  for (LinkId link = 0; link < fabric.id_count() && seconds > 0; ++link) {
-    if (fabric.capacity(link) == 0) continue;
-    occupancy.utilisation[link] =
-        static_cast<double>(bytes[link]) / (static_cast<double>(fabric.capacity(link)) * seconds);
+  for (const LinkLoad& load : loads) {
+    const auto could = static_cast<double>(fabric.capacity(load.link)) * seconds;
+    if (could > 0) occupancy.utilisation[load.link] = static_cast<double>(load.bytes) / could;
   }
   return occupancy;
 }

@@ -1,6 +1,6 @@
 // Finds when a collective keeps each link busy, and what its chips do meanwhile.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, fabric));
+//   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, fabric, /*timeline=*/true));
 //   use.utilisation[fabric.LinkOf(chip, torus::Axis::kX, torus::Direction::kPlus)];    // 0.97
 //   use.utilisation[fabric.NicOf(chip, NicDirection::kOut)];                           // 0.88
 //
@@ -52,15 +52,16 @@ struct Occupancy {
   VirtualTime start;
   VirtualTime end;
   std::vector<ChipWork> work;       // of each scheduled step
-  std::vector<LinkUse> uses;        // in order of scheduled step, then link
+  std::vector<LinkUse> uses;        // in order of scheduled step, then link; the timeline
   std::vector<double> utilisation;  // by link id, 0 to 1; 0 where there is no link
 };
 
 // More would make no file that a viewer opens.
 inline constexpr std::size_t kMaxUses = 2'000'000;
 
-// `fabric` as the plan was made with. kFailedPrecondition when a message has no route on it,
-// kResourceExhausted for more than kMaxUses.
-absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric);
+// `fabric` as the plan was made with. Without `timeline` there are no uses, and many domains take
+// little longer than one of each kind. kFailedPrecondition when a message has no route,
+// kResourceExhausted for a timeline of more than kMaxUses.
+absl::StatusOr<Occupancy> OccupancyOf(const Plan& plan, const Fabric& fabric, bool timeline);
 
 }  // namespace tahoma::sim

@@ -15,6 +15,9 @@ namespace {
 
 using torus::ChipIndex;
 
+// Each domain sends to each other: 1,024 UltraServers took 206 s and 8 GiB.
+constexpr std::int64_t kMaxDomains = 512;
+
 // Returns the torus of a topology domain: an UltraServer or a lone instance.
 absl::StatusOr<torus::Shape> TorusOf(const TraceOptions& options) {
   for (const torus::Shape& shape : {torus::kUltraServerShape, torus::kInstanceShape}) {
@@ -170,28 +173,37 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const PlanOptions& plan
   return PlanOnFabric(request, members, fabric, choice);
 }
 
-// "…: 236.10 us by flows, 12 steps; the links allow 230.00 us"
-absl::StatusOr<std::string> TimesText(const TraceOptions& options, const Plan& plan,
-                                      const Request& request, const std::vector<Member>& members,
-                                      const Fabric& fabric, const PlanOptions& how) {
-  const std::size_t steps = plan.schedule.scheduled_count();
-  TAHOMA_ASSIGN_OR_RETURN(const Fidelity level, ParseFidelity(options.level));
-  if (options.domains > 1) {
-    return fmt::format("{:.2f} us by {}, {} steps",
-                       Nanoseconds(plan.times.end - plan.times.start) / 1e3, Name(level), steps);
-  }
+absl::StatusOr<TraceAnswer> AnswerOf(const TraceOptions& options, const Plan& plan,
+                                     const Request& request, const std::vector<Member>& members,
+                                     const Fabric& fabric, const PlanOptions& how) {
+  TraceAnswer answer{.request = request,
+                     .box = "",
+                     .algorithm = plan.algorithm,
+                     .level = Fidelity::kFlows,
+                     .steps = plan.schedule.scheduled_count(),
+                     .time = plan.times.end - plan.times.start};
+  TAHOMA_ASSIGN_OR_RETURN(answer.level, ParseFidelity(options.level));
+  if (options.domains > 1) return answer;
   const TorusLinks& links = fabric.domain(0);
-  TAHOMA_ASSIGN_OR_RETURN(const VirtualDuration at_level,
-                          TimeOf(level, plan, request, members, links, how));
-  return fmt::format(
-      "{:.2f} us by {}, {} steps; the links allow {:.2f} us", Nanoseconds(at_level) / 1e3,
-      Name(level), steps,
-      Nanoseconds(LowerBound(request.operation, SetOf(members, links), request.bytes, links)) /
-          1e3);
+  TAHOMA_ASSIGN_OR_RETURN(answer.time, TimeOf(answer.level, plan, request, members, links, how));
+  answer.bound = LowerBound(request.operation, SetOf(members, links), request.bytes, links);
+  return answer;
+}
+
+std::string TitleOf(const TraceAnswer& answer, std::int64_t domains) {
+  std::string title = fmt::format(
+      "{} of {} bytes {} on {}{}, {}: {:.2f} us by {}, {} steps", Name(answer.request.operation),
+      answer.request.bytes, Name(answer.request.type),
+      domains == 1 ? "" : fmt::format("{} domains of ", domains), answer.box,
+      Name(answer.algorithm), Nanoseconds(answer.time) / 1e3, Name(answer.level), answer.steps);
+  if (answer.bound) {
+    title += fmt::format("; the links allow {:.2f} us", Nanoseconds(*answer.bound) / 1e3);
+  }
+  return title;
 }
 
 void DeclareDomains(config::Spec& spec, TraceOptions& options) {
-  constexpr config::IntRange kCount{.min = 1, .max = 64};
+  constexpr config::IntRange kCount{.min = 1, .max = kMaxDomains};
   spec.Int("domains", &options.domains, kCount,
            "topology domains (UltraServers or instances) joined by EFA");
   spec.String("domainTorus", &options.domain_torus,
@@ -235,6 +247,9 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.Strings("down", &options.down,
                "broken cables, each a chip and a port, \"5:x+\"; in domain 1 \"1/5:x+\"");
   DeclareDomains(spec, options);
+  spec.String("output", &options.output, "text, or json: a summary for other programs",
+              {"text", "json"});
+  spec.Alias("-o", "output");
   spec.String("traceFile", &options.trace_file, "timeline to write, for Perfetto or Chrome");
   spec.String("svgFile", &options.svg_file, "picture of the links' utilisation to write");
   return spec;
@@ -261,15 +276,15 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
   Request request;
   TAHOMA_ASSIGN_OR_RETURN(const PlanOptions how, PlanOptionsOf(options));
   TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, how, members, fabric, request));
-  TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, fabric));
-  TAHOMA_ASSIGN_OR_RETURN(const std::string times,
-                          TimesText(options, plan, request, members, fabric, how));
-  std::string title =
-      fmt::format("{} of {} bytes {} on {}{}, {}: {}", Name(request.operation), request.bytes,
-                  Name(request.type),
-                  options.domains == 1 ? "" : fmt::format("{} domains of ", options.domains),
-                  box.ToString(), Name(plan.algorithm), times);
-  return Traced{.title = std::move(title), .fabric = std::move(fabric), .use = std::move(use)};
+  TAHOMA_ASSIGN_OR_RETURN(Occupancy use, OccupancyOf(plan, fabric, !options.trace_file.empty()));
+  TAHOMA_ASSIGN_OR_RETURN(TraceAnswer answer,
+                          AnswerOf(options, plan, request, members, fabric, how));
+  answer.box = box.ToString();
+  std::string title = TitleOf(answer, options.domains);
+  return Traced{.answer = std::move(answer),
+                .title = std::move(title),
+                .fabric = std::move(fabric),
+                .use = std::move(use)};
 }
 
 }  // namespace tahoma::sim

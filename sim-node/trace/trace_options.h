@@ -13,12 +13,15 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/config/spec.h"
 #include "sim-node/collective/plan/plan.h"
+#include "sim-node/fidelity/fidelity.h"
 #include "sim-node/link/fabric.h"
 #include "sim-node/trace/efa_layers.h"
 #include "sim-node/trace/occupancy.h"
@@ -48,16 +51,29 @@ struct TraceOptions {
   std::int64_t domains_under_layer3 = 64;
   std::int64_t layer3_under_layer2 = 64;
   std::int64_t layer2_under_layer1 = 64;
+  std::string output = "text";  // or "json"
   std::string trace_file{};
   std::string svg_file{};
 };
 
 config::Spec DeclareTraceOptions(TraceOptions& options);
 
+// What was planned, and how long it takes.
+struct TraceAnswer {
+  Request request;
+  std::string box;  // "4x4x4+0,0,0"
+  Algorithm algorithm = Algorithm::kMesh;
+  Fidelity level = Fidelity::kFlows;
+  std::size_t steps = 0;
+  VirtualDuration time{};                               // at that level
+  std::optional<VirtualDuration> bound = std::nullopt;  // of the links, in one domain
+};
+
 struct Traced {
+  TraceAnswer answer;
   std::string title;  // "all_reduce of 67108864 bytes fp32 on 4x4x4+0,0,0, rdh: 236.1 us, …"
   Fabric fabric;
-  Occupancy use;
+  Occupancy use;  // with a timeline if there is a file for it
 };
 
 // Plans the collective on the domains with the cables of `down` and the NICs of `efa_down` broken,

@@ -108,20 +108,30 @@ def watch_fanout():
         return float(output(BENCH / "watch_fanout", ground.address, 1000, 5))
 
 
+def median_ms(command):
+    """Median of five runs."""
+    times = []
+    for _ in range(5):
+        begin = time.monotonic()
+        output(*command)
+        times.append((time.monotonic() - begin) * 1000)
+    return sorted(times)[2]
+
+
 def topology_summary_ms():
     """Median of five runs of `kubectl tahoma topology` on 62,500 nodes, once the controller has published them."""
     nodes = 62500
-    times = []
     with Controller() as ground:
         output(BENCH / "standalone_load", ground.server, "fleet", nodes)
         command = [BIN / "kubectl-tahoma", "topology", "--kubeconfig", ground.kubeconfig]
         while not re.search(rf"^all +{nodes} ", output(*command), re.MULTILINE):
             time.sleep(1)
-        for _ in range(5):
-            begin = time.monotonic()
-            output(*command)
-            times.append((time.monotonic() - begin) * 1000)
-    return sorted(times)[2]
+        return median_ms(command)
+
+
+def trace_64_units_ms():
+    """Median of five tables of an all-reduce of 1 GiB on 64 UltraServers."""
+    return median_ms([BIN / "trn-trace", "--domains", "64", "--bytes", "1G"])
 
 
 def controller_start_ms():
@@ -206,6 +216,7 @@ ROWS = [
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
     ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
     ("allreduce_2048_chips_hierarchical_wall_ms", "ms", 1000, "lower", google_benchmark("collective_bench", None)),
+    ("trace_64_units_wall_ms", "ms", 3000, "lower", lambda _: trace_64_units_ms()),
     ("alltoall_64_chips_without_cable_wall_ms", "ms", 100, "lower", google_benchmark("collective_bench", None)),
     ("link_events_per_s", "events/s", None, "higher", google_benchmark("collective_bench", "link_events_per_s")),
     ("solve_4032_flows_us", "us", 200, "lower", google_benchmark("collective_bench", None)),

@@ -3,7 +3,10 @@
 //   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkLoad> loads, LoadsOf(plan, fabric));
 //
 // A link is busy in a step from the departure until the last message that crosses it has arrived.
-// Messages count on the routes that they have on the links as they are when the collective begins.
+// Messages count on the routes that they have on the links as they are when the collective begins:
+// on NeuronLinks, and between topology domains on NICs and all uplinks of the route, also those
+// that never limit. What a scheduled step does in many domains is counted once for those that are
+// alike, and what many chunks do once for all.
 //
 // Thread safety: pure functions.
 
@@ -27,12 +30,8 @@ struct LinkLoad {
   friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
 
-// Counting more sends takes longer than planning them: the hierarchies of very many chips.
-inline constexpr std::uint64_t kMaxCountedSends = 1'000'000;
-
-// NeuronLinks by their ids in the fabric, ascending; links that carry nothing are left out, and all
-// are when the plan has more than kMaxCountedSends. kFailedPrecondition when a message has no
-// route.
+// By their ids in the fabric, ascending; links that carry nothing are left out. kFailedPrecondition
+// when a message has no route.
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fabric);
 // The loads of plans that run side by side.
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const std::vector<const Plan*>& plans,

@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "sim-node/trace/formats.h"
+#include "sim-node/trace/summary.h"
 #include "sim-node/trace/trace_options.h"
 
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using namespace tahoma;
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
-  if (path.empty()) return absl::OkStatus();
   std::ofstream file(path);
   file << text;
   file.close();
@@ -23,9 +23,16 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 
 absl::Status Run(const sim::TraceOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(const sim::Traced traced, sim::TraceOf(options));
-  std::cout << traced.title << "\n\n" << sim::HeatMapText(traced.use, traced.fabric);
-  TAHOMA_RETURN_IF_ERROR(
-      WriteFile(options.trace_file, sim::ChromeTrace(traced.use, traced.fabric, traced.title)));
+  if (options.output == "json") {
+    std::cout << sim::JsonSummary(traced);
+  } else {
+    std::cout << traced.title << "\n\n" << sim::HeatMapText(traced.use, traced.fabric);
+  }
+  if (!options.trace_file.empty()) {
+    TAHOMA_RETURN_IF_ERROR(
+        WriteFile(options.trace_file, sim::ChromeTrace(traced.use, traced.fabric, traced.title)));
+  }
+  if (options.svg_file.empty()) return absl::OkStatus();
   return WriteFile(options.svg_file, sim::HeatMapSvg(traced.use, traced.fabric, traced.title));
 }
 

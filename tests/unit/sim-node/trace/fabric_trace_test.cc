@@ -64,7 +64,7 @@ TEST(FabricOccupancyTest, WhatLeavesADomainIsOnItsNicsAndWhatCrossesALayerOnItsU
       });
     }
     ASSERT_FALSE(expected.empty());
-    const auto use = OccupancyOf(*plan, fabric);
+    const auto use = OccupancyOf(*plan, fabric, true);
     ASSERT_TRUE(use.ok()) << use.status();
     std::map<LinkId, std::uint64_t> carried = BytesByLink(*use);
     const LinkId first_nic = fabric.NicOf(ChipIndex(0), NicDirection::kOut);
@@ -77,7 +77,7 @@ TEST(FabricOccupancyTest, NoLinkIsFullerThanItCanBe) {
   for (const std::uint32_t over : {1000U, 4000U}) {
     const Fabric fabric = FourInstances({.oversubscription_permille = {1000, 1000, over}});
     const auto plan = PlanOnFabric({.bytes = 64 << 20}, AllOf(fabric), fabric);
-    const auto use = OccupancyOf(*plan, fabric);
+    const auto use = OccupancyOf(*plan, fabric, true);
     ASSERT_TRUE(use.ok()) << use.status();
     double fullest_uplink = 0;
     for (LinkId link = 0; link < fabric.id_count(); ++link) {
@@ -99,7 +99,7 @@ TEST(FabricOccupancyTest, NoLinkIsFullerThanItCanBe) {
 TEST(FabricOccupancyTest, TheWorkOfAScheduledStepLiesWhereItsTimesSay) {
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 64 << 20}, AllOf(fabric), fabric);
-  const auto use = OccupancyOf(*plan, fabric);
+  const auto use = OccupancyOf(*plan, fabric, true);
   ASSERT_EQ(use->work.size(), plan->schedule.scheduled.size());
   std::map<int, std::vector<const ChipWork*>> by_domain;
   for (std::size_t index = 0; index < use->work.size(); ++index) {
@@ -121,7 +121,7 @@ TEST(FabricOccupancyTest, TheWorkOfAScheduledStepLiesWhereItsTimesSay) {
 TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseEventsDoNotOverlap) {
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
-  const auto use = OccupancyOf(*plan, fabric);
+  const auto use = OccupancyOf(*plan, fabric, true);
   const Json trace = Json::parse(ChromeTrace(*use, fabric, "t"));
   std::map<int, std::string> processes;
   std::map<std::pair<int, int>, std::string> threads;
@@ -164,7 +164,7 @@ TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachDomainAndTheUplinks) {
   Fabric fabric = FourInstances();
   ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(2, 5), 0).ok());
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
-  const auto use = OccupancyOf(*plan, fabric);
+  const auto use = OccupancyOf(*plan, fabric, true);
   const std::string text = HeatMapText(*use, fabric);
   EXPECT_TRUE(text.starts_with(
       "domain 0 plane z=0\n  chip     x-     x+     y-     y+     z-     z+  efa out   efa in\n"))
@@ -178,7 +178,7 @@ TEST(FabricFormatsTest, TheTablesHaveTheNicsOfEachDomainAndTheUplinks) {
 TEST(FabricFormatsTest, ThePictureHasARowForEachDomainAndBoxesForNicsAndUplinks) {
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
-  const std::string svg = HeatMapSvg(*OccupancyOf(*plan, fabric), fabric, "t");
+  const std::string svg = HeatMapSvg(*OccupancyOf(*plan, fabric, true), fabric, "t");
   const auto count = [&](std::string_view what) {
     std::size_t found = 0;
     for (std::size_t at = svg.find(what); at != std::string::npos; at = svg.find(what, at + 1)) {

@@ -11,6 +11,7 @@
 #include "lib/hw/catalogue.h"
 #include "sim-node/trace/formats.h"
 #include "sim-node/trace/occupancy.h"
+#include "sim-node/trace/summary.h"
 #include "sim-node/trace/trace_options.h"
 #include "tests/unit/sim-node/collective/support.h"
 
@@ -35,7 +36,7 @@ TEST(OccupancyTest, EveryByteOfEveryMessageIsOnEveryLinkOfItsRoute) {
         sent += send.bytes * links.FindRoute(send.from, send.to, plan->schedule.through)->size();
       }
     }
-    const auto use = OccupancyOf(*plan, Fabric(links));
+    const auto use = OccupancyOf(*plan, Fabric(links), true);
     ASSERT_TRUE(use.ok());
     std::uint64_t carried = 0;
     for (const LinkUse& one : use->uses) carried += one.bytes;
@@ -50,7 +51,7 @@ TEST(OccupancyTest, NoLinkCarriesMoreThanItsRateInAnyStepOrOverall) {
   for (const Algorithm algorithm : {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing}) {
     const auto plan = PlanWith(algorithm, {.bytes = 4 << 20}, MembersOf(kAllChips), links);
     ASSERT_TRUE(plan.ok());
-    const auto use = OccupancyOf(*plan, Fabric(links));
+    const auto use = OccupancyOf(*plan, Fabric(links), true);
     ASSERT_TRUE(use.ok());
     for (const LinkUse& one : use->uses) {
       EXPECT_GE(one.begin, use->start);
@@ -67,7 +68,7 @@ TEST(OccupancyTest, HalvingAndDoublingKeepsAllLinksOfAnInstanceEquallyBusy) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = std::uint64_t{1} << 30}, MembersOf(0xffff),
                              links, {.mode = PlanMode::kBest, .costs = {}, .stripes = 1});
-  const auto use = OccupancyOf(*plan, Fabric(links));
+  const auto use = OccupancyOf(*plan, Fabric(links), true);
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.Exists(link)) {
       EXPECT_NEAR(use->utilisation[link], 0.997, 0.001) << link;
@@ -81,7 +82,7 @@ TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenStripesFollowOneAnother) {
   const TorusLinks links = Instance(LinkTiming{});
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff), links,
                              {.mode = PlanMode::kBest, .costs = {}, .stripes = 2});
-  const auto use = OccupancyOf(*plan, Fabric(links));
+  const auto use = OccupancyOf(*plan, Fabric(links), true);
   std::map<LinkId, VirtualTime> free;
   for (const LinkUse& one : use->uses) {
     EXPECT_GE(one.begin, free[one.link]);
@@ -93,7 +94,7 @@ TEST(OccupancyTest, UsesOfALinkDoNotOverlapWhenStripesFollowOneAnother) {
 TEST(OccupancyTest, OneChipUsesNoLink) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 64}, MembersOf(1), links);
-  const auto use = OccupancyOf(*plan, Fabric(links));
+  const auto use = OccupancyOf(*plan, Fabric(links), true);
   ASSERT_TRUE(use.ok());
   EXPECT_TRUE(use->uses.empty());
 }
@@ -101,7 +102,7 @@ TEST(OccupancyTest, OneChipUsesNoLink) {
 TEST(FormatsTest, TheTimelineHasAnEventForEveryUseAndANameForEveryLink) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xff), links);
-  const auto use = OccupancyOf(*plan, Fabric(links));
+  const auto use = OccupancyOf(*plan, Fabric(links), true);
   const Json trace = Json::parse(ChromeTrace(*use, Fabric(links), "a \"title\""));
   EXPECT_EQ(trace.at("otherData").at("title"), "a \"title\"");
   std::size_t events = 0;
@@ -130,7 +131,7 @@ TEST(FormatsTest, TheHeatMapHasATableForEachPlaneInUseAndMarksBrokenLinks) {
   ASSERT_TRUE(links.SetCablePermille(broken, 0).ok());
   const auto map = [&](torus::ChipMask mask) {
     const auto plan = PlanCollective({.bytes = 8}, MembersOf(mask), links);
-    return HeatMapText(*OccupancyOf(*plan, Fabric(links)), Fabric(links));
+    return HeatMapText(*OccupancyOf(*plan, Fabric(links), true), Fabric(links));
   };
   const std::string header = "  chip     x-     x+     y-     y+     z-     z+\n";
   const std::string one = map(0xffff);
@@ -145,7 +146,7 @@ TEST(FormatsTest, ThePictureIsWellFormedAndEscapesItsTitle) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xffff), links);
   const std::string svg =
-      HeatMapSvg(*OccupancyOf(*plan, Fabric(links)), Fabric(links), "a < b & c");
+      HeatMapSvg(*OccupancyOf(*plan, Fabric(links), true), Fabric(links), "a < b & c");
   EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c</text>"));
   const auto count = [&](std::string_view what) {
     std::size_t found = 0;
@@ -165,7 +166,7 @@ TEST(FormatsTest, TheTimelineShowsWhatTheChipsDoInEveryStep) {
   const TorusLinks links = Instance(LinkTiming{});
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 64 << 20}, MembersOf(0xffff, 4), links,
                              {.mode = PlanMode::kBest, .costs = {}, .stripes = 2});
-  const auto use = OccupancyOf(*plan, Fabric(links));
+  const auto use = OccupancyOf(*plan, Fabric(links), true);
   ASSERT_EQ(use->work.size(), plan->schedule.steps.size());
   std::map<int, double> free;  // us, by thread
   std::map<std::string, int> events;
@@ -281,6 +282,61 @@ TEST(TraceOptionsTest, ABrokenCableIsFollowedAround) {
   const auto broken = TraceOf(options);
   ASSERT_TRUE(broken.ok());
   EXPECT_GT(broken->use.end, whole->use.end);
+}
+
+TEST(JsonSummaryTest, ItSaysWhatTheTitleSaysAndHowFullEachKindOfLinkIs) {
+  TraceOptions options;
+  options.bytes = 64 << 20;
+  options.down = {"5:x+"};
+  const auto traced = TraceOf(options);
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  EXPECT_TRUE(traced->use.uses.empty()) << "no timeline was asked for";
+  const Json summary = Json::parse(JsonSummary(*traced));
+  EXPECT_EQ(summary.at("operation"), "all_reduce");
+  EXPECT_EQ(summary.at("bytes"), 64 << 20);
+  EXPECT_EQ(summary.at("box"), "4x4x4+0,0,0");
+  EXPECT_THAT(traced->title, HasSubstr(fmt::format("{:.2f} us by flows, {} steps; the links allow "
+                                                   "{:.2f} us",
+                                                   summary.at("timeUs").get<double>(),
+                                                   summary.at("steps").get<int>(),
+                                                   summary.at("boundUs").get<double>())));
+  const Json& x = summary.at("links").at("x");
+  EXPECT_EQ(x.at("count"), 128);
+  EXPECT_EQ(x.at("down"), 2);
+  EXPECT_LE(x.at("leastUtilisation"), x.at("meanUtilisation"));
+  EXPECT_LE(x.at("meanUtilisation"), x.at("mostUtilisation"));
+  EXPECT_LE(x.at("mostUtilisation"), 1.0);
+  EXPECT_FALSE(summary.at("links").contains("efaOut"));
+}
+
+TEST(JsonSummaryTest, SeveralDomainsHaveNicsAndUplinksAndNoBound) {
+  TraceOptions options;
+  options.domains = 4;
+  options.domains_under_layer3 = 2;
+  const auto traced = TraceOf(options);
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  const Json summary = Json::parse(JsonSummary(*traced));
+  EXPECT_FALSE(summary.contains("boundUs"));
+  const Json& links = summary.at("links");
+  EXPECT_EQ(links.at("efaOut").at("count"), 4 * 64);
+  EXPECT_EQ(links.at("layer3").at("count"), 2 * 2) << "up and down above two nodes";
+  EXPECT_GT(links.at("efaIn").at("mostUtilisation"), 0.2);
+  EXPECT_EQ(links.at("layer1").at("mostUtilisation"), 0.0);
+  EXPECT_FALSE(links.at("layer1").contains("fullest"));
+}
+
+// The defect: past a number of uses the planned answer was thrown away.
+TEST(TraceOptionsTest, ManyDomainsHaveATableAndOnlyTheTimelineIsRefused) {
+  TraceOptions options;
+  options.domains = 64;
+  options.chunks = 32;
+  options.bytes = std::int64_t{1} << 30;
+  const auto traced = TraceOf(options);
+  ASSERT_TRUE(traced.ok()) << traced.status();
+  EXPECT_THAT(HeatMapText(traced->use, traced->fabric), HasSubstr("domain 63 plane z=3"));
+  options.trace_file = "timeline.json";
+  EXPECT_THAT(std::string(Message(TraceOf(options).status())),
+              HasSubstr("the timeline would have more than 2000000 events"));
 }
 
 }  // namespace

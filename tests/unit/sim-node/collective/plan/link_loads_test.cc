@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "lib/base/rng.h"
+#include "sim-node/collective/domains/hierarchical.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
@@ -73,6 +77,72 @@ TEST(LinkLoadsTest, NoLinkCarriesMoreThanItCanAndEveryByteSentIsReceived) {
       }
     }
     EXPECT_EQ(balance, std::vector<std::int64_t>(64)) << "seed " << seed;
+  }
+}
+
+// Bytes and busy times, counted send by send.
+std::map<LinkId, LinkLoad> LoadsOneByOne(const Plan& plan, const Fabric& fabric) {
+  std::map<LinkId, std::vector<std::pair<VirtualTime, VirtualTime>>> intervals;
+  std::map<LinkId, LinkLoad> loads;
+  for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
+    const StepTimes& times = plan.times.steps[index];
+    ForEachSend(plan.schedule, index, [&](const Send& send) {
+      const int from = Fabric::DomainOf(send.from);
+      const int to = Fabric::DomainOf(send.to);
+      std::vector<LinkId> route = {fabric.NicOf(send.from, NicDirection::kOut),
+                                   fabric.NicOf(send.to, NicDirection::kIn)};
+      if (from == to) {
+        route = *fabric.domain(from).FindRoute(Fabric::LocalOf(send.from), Fabric::LocalOf(send.to),
+                                               plan.schedule.scheduled[index].through);
+        for (LinkId& link : route) link = fabric.LinkOf(from, link);
+      }
+      for (const LinkId link : route) {
+        loads[link].link = link;
+        loads[link].bytes += send.bytes;
+        intervals[link].emplace_back(times.departure, times.end);
+      }
+    });
+  }
+  for (auto& [link, all] : intervals) {
+    std::ranges::sort(all);
+    VirtualTime covered;
+    for (const auto& [begin, end] : all) {
+      if (end > covered) loads[link].busy += end - std::max(begin, covered);
+      covered = std::max(covered, end);
+    }
+  }
+  return loads;
+}
+
+TEST(LinkLoadsTest, ManyDomainsAndChunksCountAsIfEachWereCountedAlone) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    Rng rng(seed);
+    const int domains = 2 + static_cast<int>(rng.Below(3));
+    std::vector<TorusLinks> tori(static_cast<std::size_t>(domains),
+                                 seed % 3 == 0 ? UltraServer({}) : Instance({}));
+    if (seed % 2 == 0) {  // one is not like the others
+      ASSERT_TRUE(tori[rng.Below(tori.size())].SetCablePermille(0, 0).ok());
+    }
+    // A node of layer 3 above all: no uplink is crossed.
+    const Fabric fabric(tori, hw::kTrainium2.links.efa, {},
+                        RegularPlaces(domains, {.domains_under_layer3 = 100}));
+    std::vector<Member> members;
+    for (int domain = 0; domain < domains; ++domain) {
+      for (const Member& local : MembersOf(seed % 5 == 0 ? 0x8235 : 0x0ff0)) {
+        members.push_back({.chip = Fabric::ChipOf(domain, local.chip.value())});
+      }
+    }
+    const Request request{.operation = kAll[rng.Below(3)], .bytes = 4096 * (1 + rng.Below(5000))};
+    const auto plan = PlanOnFabric(request, members, fabric);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto loads = LoadsOf(*plan, fabric);
+    ASSERT_TRUE(loads.ok()) << loads.status();
+    const std::map<LinkId, LinkLoad> expected = LoadsOneByOne(*plan, fabric);
+    ASSERT_EQ(loads->size(), expected.size()) << "seed " << seed;
+    for (const LinkLoad& load : *loads) {
+      EXPECT_EQ(load.bytes, expected.at(load.link).bytes) << fabric.Name(load.link);
+      EXPECT_EQ(load.busy, expected.at(load.link).busy) << fabric.Name(load.link);
+    }
   }
 }
 
