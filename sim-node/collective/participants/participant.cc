@@ -163,7 +163,7 @@ std::vector<LinkLoad> Participant::Own(const std::vector<LinkLoad>& loads) const
   std::vector<LinkLoad> own;
   for (LinkLoad load : loads) {
     const auto place = healthy_.Find(load.link);
-    TAHOMA_CHECK(place.ok());  // they are the fabric's
+    TAHOMA_CHECK(place.ok());                                // they are the fabric's
     if (place->island == healthy_.domain_count()) continue;  // NICs and uplinks have no owner
     const auto chip = static_cast<int>(place->link / kPorts);
     if (OwnerOf(Fabric::ChipOf(place->island, chip)) != rank_) continue;
