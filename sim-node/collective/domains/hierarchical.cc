@@ -21,9 +21,9 @@ namespace {
 
 // A chunk has no less: smaller ones take as long as a packet.
 constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
-// The largest box on which trees are tried where PlanCollective takes none: they share the links
-// with what is gathered better than fewer, larger messages, but take long to plan.
-constexpr std::size_t kTreesInsideMost = 16;
+// The most chips of a domain for which all algorithms inside are tried: those of more take long to
+// plan.
+constexpr std::size_t kTryAllMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
 
@@ -89,17 +89,22 @@ std::vector<InterAlgorithm> Candidates(const Question& asked) {
 }
 
 // Returns the algorithms inside the domains that are worth trying: what PlanCollective chooses for
-// each chunk, and where that may be wrong beside the other network, one for all chunks.
+// each chunk, and where another may be better beside the network between, one for all chunks. On
+// boxes only trees may: they share the links with what is gathered better than larger messages.
 std::vector<std::optional<Algorithm>> InsideCandidates(const Question& asked) {
   if (asked.choice.inside) return {asked.choice.inside};
   std::vector<std::optional<Algorithm>> candidates = {std::nullopt};
-  const bool regular = std::ranges::all_of(asked.set.groups(), [&](const DomainSet::Group& group) {
+  bool regular = asked.choice.options.mode == PlanMode::kBest;
+  bool few = true;
+  for (const DomainSet::Group& group : asked.set.groups()) {
     const TorusLinks& links = asked.fabric.domain(group.domain);
-    return SetOf(group.local, links).box() != nullptr && !links.IsDamaged(group.through);
-  });
-  if (regular && asked.choice.options.mode == PlanMode::kBest) {
-    const std::size_t chips = asked.set.groups()[0].local.size();
-    if (chips <= kTreesInsideMost) candidates.emplace_back(Algorithm::kTree);
+    regular =
+        regular && SetOf(group.local, links).box() != nullptr && !links.IsDamaged(group.through);
+    few = few && group.local.size() <= kTryAllMost;
+  }
+  if (!few) return candidates;
+  if (regular) {
+    candidates.emplace_back(Algorithm::kTree);
     return candidates;
   }
   for (const Algorithm algorithm : kAllAlgorithms) {
