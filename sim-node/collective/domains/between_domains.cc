@@ -82,4 +82,33 @@ std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int ho
   return moves;
 }
 
+std::vector<int> HomeWeights(const std::vector<std::uint64_t>& rates) {
+  const std::size_t domains = rates.size();
+  if (domains <= 2 || std::ranges::count(rates, rates[0]) == std::ssize(rates)) {
+    return std::vector<int>(domains, 1);
+  }
+  // The share that a domain can be the home of in a time, in units of the buffer over the rate.
+  const auto share = [&](std::uint64_t rate, double time) {
+    return std::max(0.0, time * static_cast<double>(rate) - 1) / static_cast<double>(domains - 2);
+  };
+  const auto all = [&](double time) {
+    double sum = 0;
+    for (const std::uint64_t rate : rates) sum += share(rate, time);
+    return sum;
+  };
+  const auto least = static_cast<double>(std::ranges::min(rates));
+  double low = 1 / least;  // the poorest sends and receives the buffer once
+  double high = static_cast<double>(domains) / least;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (all(middle) < 1 ? low : high) = middle;
+  }
+  constexpr double kScale = 1 << 20;
+  std::vector<int> weights;
+  for (const std::uint64_t rate : rates) {
+    weights.push_back(static_cast<int>(kScale * std::min(share(rate, high), 1.0)));
+  }
+  return weights;
+}
+
 }  // namespace tahoma::sim

@@ -46,4 +46,10 @@ int StepsAmong(InterAlgorithm algorithm, int domains);
 std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home);
 std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int home);
 
+// Returns weights of the parts of an all-reduce of which the domains are the homes, for domains
+// whose NICs together have these rates (none 0). Of N domains one with the share s sends and
+// receives 1 + (N - 2) s times the buffer: the shares are such that the one that takes the longest
+// takes the least time. Equal rates give equal weights.
+std::vector<int> HomeWeights(const std::vector<std::uint64_t>& rates);
+
 }  // namespace tahoma::sim

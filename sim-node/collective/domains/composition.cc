@@ -14,6 +14,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/domains/between_domains.h"
+#include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/plan/chip_cost.h"
@@ -34,9 +35,12 @@ class Composer {
         between_(of.choice.between.value()),
         chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
         options_(of.choice.options),
+        weighted_(of.weighted),
         padded_(of.request, of.choice),
         last_reduced_(of.set.kinds().size()),
-        last_gathered_(of.set.kinds().size()) {}
+        last_gathered_(of.set.kinds().size()) {
+    home_weights_ = of.weighted ? HomeWeights(NicRates(of.set)) : std::vector<int>(set_.size(), 1);
+  }
 
   // A chunk is gathered when the ones after it have been reduced that fill the network between.
   absl::StatusOr<Schedule> Compose() {
@@ -99,11 +103,9 @@ class Composer {
       const Ends& before = sent_[sent_.size() - window];
       ready.insert(ready.end(), before.begin(), before.end());
     }
-    if (first) ready = ScheduleOwnerMoves(regions, ready);
-    ready = ScheduleBetween(regions, ready);
+    ready = ScheduleBetween(regions, HandOver(regions, ready, /*back=*/false));
     sent_.push_back(ready);
-    if (request_.operation == Operation::kReduceScatter) ScheduleOwnerMoves(regions, ready);
-    return ready;
+    return HandOver(regions, ready, /*back=*/true);
   }
 
   absl::Status Gather(const std::vector<HomedRegion>& regions, const Ends& sent) {
@@ -161,10 +163,14 @@ class Composer {
     return regions;
   }
 
-  // Returns the bounds of the parts of the region for which the places of the group answer.
+  // Returns the bounds of the parts of the region that the places of the group have inside it.
   std::vector<std::uint64_t> BoundsOf(const HomedRegion& homed, std::size_t group) const {
-    if (homed.home >= 0 && set_.even()) return homed.region.bounds();
-    return CutBy(set_.groups()[group].answers, homed.region.size());
+    const std::size_t places = set_.groups()[group].local.size();
+    if (homed.region.pieces().size() == places && homed.home >= 0) return homed.region.bounds();
+    return CutBy(std::vector<int>(places, 1), homed.region.size());
+  }
+  std::vector<DealtPart> PartsOf(const HomedRegion& homed, std::size_t group) const {
+    return DealParts(BoundsOf(homed, group), set_.groups()[group].nics);
   }
 
   // Steps of a kind on a region that begins at 0, as numbers in the schedule.
@@ -241,24 +247,34 @@ class Composer {
     return after;
   }
 
-  // Moves parts inside a group to their owners where other places answer for them.
-  Ends ScheduleOwnerMoves(const std::vector<HomedRegion>& regions, const Ends& after) {
+  // Whether a group hands the region over before it is sent between the domains, from the places
+  // that have it inside to those that answer for it; or back afterwards.
+  bool HandsOver(const HomedRegion& homed, std::size_t group, bool back) const {
+    const bool home = homed.home == static_cast<int>(group);
+    switch (request_.operation) {
+      case Operation::kAllGather:
+        return home != back;
+      case Operation::kReduceScatter:
+        return home || !back;
+      case Operation::kBroadcast:
+        return (group == 0) != back;
+      default:
+        return true;
+    }
+  }
+
+  Ends HandOver(const std::vector<HomedRegion>& regions, const Ends& after, bool back) {
     if (set_.even()) return after;
     Ends ends = after;
-    for (const HomedRegion& homed : regions) {
-      const auto group = static_cast<std::size_t>(homed.home);
-      const std::vector<std::uint64_t>& owned = homed.region.bounds();
-      const std::vector<std::uint64_t> answered = BoundsOf(homed, group);
+    for (std::size_t group = 0; group < set_.size(); ++group) {
       Step step;
-      for (std::size_t owner = 0; owner + 1 < owned.size(); ++owner) {
-        for (std::size_t place = 0; place + 1 < answered.size(); ++place) {
-          const std::uint64_t begin = std::max(owned[owner], answered[place]);
-          const std::uint64_t end = std::min(owned[owner + 1], answered[place + 1]);
-          if (begin >= end || owner == place) continue;
-          const bool gathers = request_.operation == Operation::kAllGather;
-          const torus::ChipIndex from = set_.ChipOf(group, gathers ? owner : place);
-          const torus::ChipIndex to = set_.ChipOf(group, gathers ? place : owner);
-          for (const Extent& real : homed.region.RealOf(begin, end)) {
+      for (const HomedRegion& homed : regions) {
+        if (!HandsOver(homed, group, back)) continue;
+        for (const DealtPart& part : PartsOf(homed, group)) {
+          if (part.owner == part.place) continue;
+          const torus::ChipIndex from = set_.ChipOf(group, back ? part.place : part.owner);
+          const torus::ChipIndex to = set_.ChipOf(group, back ? part.owner : part.place);
+          for (const Extent& real : homed.region.RealOf(part.elements.begin, part.elements.end)) {
             step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
           }
         }
@@ -279,19 +295,20 @@ class Composer {
     std::vector<std::size_t> places;  // by group
   };
   std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
-    std::set<std::uint64_t> cuts;
-    std::vector<std::vector<std::uint64_t>> bounds;
+    std::vector<std::vector<DealtPart>> parts;
+    std::set<std::uint64_t> cuts = {0, homed.region.size()};
     for (std::size_t group = 0; group < set_.size(); ++group) {
-      bounds.push_back(BoundsOf(homed, group));
-      cuts.insert(bounds.back().begin(), bounds.back().end());
+      parts.push_back(PartsOf(homed, group));
+      for (const DealtPart& part : parts.back()) cuts.insert(part.elements.begin);
     }
+    std::vector<std::size_t> at(set_.size());  // by group: the part in which the segment is
     std::vector<Segment> segments;
     for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
       Segment& segment = segments.emplace_back();
       segment.elements = {.begin = *cut, .end = *std::next(cut)};
-      for (const std::vector<std::uint64_t>& of_group : bounds) {
-        const auto after = std::upper_bound(of_group.begin(), of_group.end(), *cut);
-        segment.places.push_back(static_cast<std::size_t>(after - of_group.begin() - 1));
+      for (std::size_t group = 0; group < set_.size(); ++group) {
+        if (parts[group][at[group]].elements.end <= *cut) ++at[group];
+        segment.places.push_back(parts[group][at[group]].place);
       }
     }
     return segments;
@@ -361,8 +378,7 @@ class Composer {
       AppendMoves(homed, segment, segment.elements, direct ? 0 : homed.home, steps);
       return;
     }
-    const std::vector<std::uint64_t> parts =
-        CutBy(std::vector<int>(set_.size(), 1), segment.elements.size());
+    const std::vector<std::uint64_t> parts = CutBy(home_weights_, segment.elements.size());
     for (std::size_t home = 0; home < set_.size(); ++home) {
       const Extent part{.begin = segment.elements.begin + parts[home],
                         .end = segment.elements.begin + parts[home + 1]};
@@ -390,6 +406,18 @@ class Composer {
       }
     }
     return copies;
+  }
+
+  // Lets each step from `first` on wait for the same step of the chunk before: a chunk is reduced
+  // while the one before is spread, so that NICs send and receive at the same time. Side by side
+  // all chunks would be reduced, and then all spread.
+  void KeepInOrder(std::size_t first) {
+    for (std::size_t i = first; i < schedule_.scheduled.size(); ++i) {
+      const std::size_t step = i - first;
+      if (step < last_between_.size()) schedule_.scheduled[i].after.push_back(last_between_[step]);
+      if (step == last_between_.size()) last_between_.push_back(0);
+      last_between_[step] = static_cast<std::uint32_t>(i);
+    }
   }
 
   // Schedules the steps between the domains, all regions in the same steps.
@@ -420,7 +448,9 @@ class Composer {
     }
     if (copies.empty()) copies = {{}};
     for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
+    const std::size_t first = schedule_.scheduled.size();
     Ends ends = Chain(between_steps_, copies, kAllChips, after);
+    if (weighted_) KeepInOrder(first);
     if (HasSingleStep() && !between_steps_.empty()) schedule_.scheduled.back().snapshot = true;
     return ends;
   }
@@ -432,11 +462,14 @@ class Composer {
   const InterAlgorithm between_;
   const std::uint64_t chunks_;
   const PlanOptions options_;
+  const bool weighted_;
   const PaddedSteps padded_;
+  std::vector<int> home_weights_;  // by group, of what belongs to nobody
   Schedule schedule_;
   std::vector<Ends> last_reduced_;  // by kind: of the chunk before
   std::vector<Ends> last_gathered_;
-  std::vector<Ends> sent_;  // between the domains, by chunk
+  std::vector<Ends> sent_;                   // between the domains, by chunk
+  std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>

@@ -29,6 +29,10 @@ struct Composition {
   const DomainSet& set;
   const Fabric& fabric;
   const HierarchyChoice& choice;  // `between` and `chunks` are given
+  // Domains sum up parts in proportion to what their NICs leave them time for (HomeWeights), and
+  // not equal parts. Each step between them then waits for the same step of the chunk before, so
+  // that NICs send and receive at the same time.
+  bool weighted = false;
 };
 
 // The schedule names chips by their numbers in the fabric. Errors are those of PlanCollective

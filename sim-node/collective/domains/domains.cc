@@ -1,6 +1,7 @@
 #include "sim-node/collective/domains/domains.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "lib/base/check.h"
 #include "sim-node/collective/plan/plan.h"
@@ -8,12 +9,12 @@
 namespace tahoma::sim {
 namespace {
 
-int Answers(const Fabric& fabric, torus::ChipIndex chip) {
-  if (fabric.efa().id_count() == 0) return 1;
-  for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
-    if (fabric.capacity(fabric.NicOf(chip, direction)) == 0) return 0;
-  }
-  return 1;
+constexpr int kWhole = 1000;
+
+int NicOf(const Fabric& fabric, torus::ChipIndex chip) {
+  if (fabric.efa().id_count() == 0) return kWhole;
+  return std::min(fabric.permille(fabric.NicOf(chip, NicDirection::kOut)),
+                  fabric.permille(fabric.NicOf(chip, NicDirection::kIn)));
 }
 
 }  // namespace
@@ -26,22 +27,21 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
     const int domain = Fabric::DomainOf(members[i].chip);
     auto group = std::ranges::find(groups_, domain, &Group::domain);
     if (group == groups_.end()) {
-      groups_.push_back({.domain = domain, .members = {}, .local = {}, .answers = {}});
+      groups_.push_back({.domain = domain, .members = {}, .local = {}, .nics = {}});
       group = groups_.end() - 1;
     }
     group->members.push_back(i);
     group->local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
-    group->answers.push_back(Answers(fabric, members[i].chip));
+    group->nics.push_back(NicOf(fabric, members[i].chip));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     Group& group = groups_[i];
     group.through = SetOf(group.local, fabric.domain(group.domain)).through();
     even_ = even_ && group.local.size() == groups_[0].local.size() &&
-            std::ranges::count(group.answers, 0) == 0;
+            std::ranges::all_of(group.nics, [](int nic) { return nic == kWhole; });
     const auto kind = std::ranges::find_if(kinds_, [&](const Kind& known) {
       const Group& other = groups_[known.front()];
-      return other.local == group.local && other.answers == group.answers &&
-             fabric.Alike(other.domain, group.domain);
+      return other.local == group.local && fabric.Alike(other.domain, group.domain);
     });
     if (kind == kinds_.end()) {
       kinds_.push_back({i});
@@ -59,6 +59,14 @@ std::size_t DomainSet::GroupOf(torus::ChipIndex chip) const {
   const auto group = std::ranges::find(groups_, Fabric::DomainOf(chip), &Group::domain);
   TAHOMA_CHECK(group != groups_.end());
   return static_cast<std::size_t>(group - groups_.begin());
+}
+
+std::vector<std::uint64_t> NicRates(const DomainSet& set) {
+  std::vector<std::uint64_t> rates;
+  for (const DomainSet::Group& group : set.groups()) {
+    rates.push_back(std::accumulate(group.nics.begin(), group.nics.end(), std::uint64_t{0}));
+  }
+  return rates;
 }
 
 }  // namespace tahoma::sim

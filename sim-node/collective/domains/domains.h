@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "lib/torus/box.h"
@@ -26,10 +27,10 @@ class DomainSet {
     int domain = 0;
     std::vector<std::size_t> members;  // by place: numbers in the list of members
     std::vector<Member> local;         // by place: by number in the domain, the most ranks each
-    std::vector<int> answers;          // by place: 1 if the chip's NIC is up in both directions
+    std::vector<int> nics;             // by place: thousandths of its NIC's rate, the worse one's
     torus::ChipMask through = 0;       // chips that messages inside may cross
   };
-  // Groups with the same chips in the same places, alike links and the same NICs.
+  // Groups with the same chips in the same places and alike links: they do the same inside.
   using Kind = std::vector<std::size_t>;
 
   // Members must be different chips of the fabric.
@@ -38,8 +39,8 @@ class DomainSet {
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Kind>& kinds() const { return kinds_; }
   std::size_t size() const { return groups_.size(); }
-  // All groups have as many chips and all NICs are up: places of one group answer to the same
-  // places of the others.
+  // All groups have as many chips and all NICs have their rate: places of one group answer to the
+  // same places of the others.
   bool even() const { return even_; }
   torus::ChipIndex ChipOf(std::size_t group, std::size_t place) const;
   // Returns the group of a member's domain.
@@ -50,5 +51,8 @@ class DomainSet {
   std::vector<Kind> kinds_;
   bool even_ = true;
 };
+
+// The rates of all NICs of each group together, in thousandths of one.
+std::vector<std::uint64_t> NicRates(const DomainSet& set);
 
 }  // namespace tahoma::sim

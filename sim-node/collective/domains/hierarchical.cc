@@ -54,9 +54,10 @@ struct Question {
   const DomainSet& set;
   const Layout& layout;
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen) const {
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, bool weighted) const {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-    TAHOMA_ASSIGN_OR_RETURN(plan.schedule, ComposePhases({request, layout, set, fabric, chosen}));
+    TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
+                            ComposePhases({request, layout, set, fabric, chosen, weighted}));
     return Timed(std::move(plan), fabric);
   }
 };
@@ -134,9 +135,12 @@ class Search {
         HierarchyChoice choice = asked_.choice;
         choice.between = between;
         choice.inside = inside;
-        const absl::Status status = TryCounts(choice);
+        const absl::Status status = TryCounts(choice, /*weighted=*/false);
         // Algorithms that the members do not allow are left out, unless they were asked for.
         if (!status.ok() && inside == asked_.choice.inside) return status;
+        if (status.ok() && MayBeWeighted()) {
+          TAHOMA_RETURN_IF_ERROR(TryCounts(choice, /*weighted=*/true));
+        }
       }
     }
     return *std::move(best_);
@@ -146,12 +150,21 @@ class Search {
   // More chunks cost more starts than they save, but one count may be unlucky.
   static constexpr int kWorseMost = 2;
 
-  absl::Status TryCounts(HierarchyChoice choice) {
+  // Whether domains may be the homes of parts of different sizes: of parts that belong to nobody,
+  // where NICs differ.
+  bool MayBeWeighted() const {
+    const Operation operation = asked_.request.operation;
+    const std::vector<std::uint64_t> rates = NicRates(asked_.set);
+    return (operation == Operation::kAllReduce || operation == Operation::kBroadcast) &&
+           rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
+  }
+
+  absl::Status TryCounts(HierarchyChoice choice, bool weighted) {
     VirtualTime least = VirtualTime::max();
     int worse = 0;  // one after the other
     for (const int chunks : counts_) {
       choice.chunks = chunks;
-      TAHOMA_ASSIGN_OR_RETURN(const VirtualTime end, Try(choice));
+      TAHOMA_ASSIGN_OR_RETURN(const VirtualTime end, Try(choice, weighted));
       worse = end >= least ? worse + 1 : 0;
       least = std::min(least, end);
       if (worse == kWorseMost || IsHopeless(end)) break;
@@ -165,8 +178,8 @@ class Search {
   }
 
   // Returns the time of this choice.
-  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice) {
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice));
+  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice, bool weighted) {
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice, weighted));
     const VirtualTime end = plan.times.end;
     if (!best_ || end < best_->times.end) best_ = std::move(plan);
     return end;
@@ -306,7 +319,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   const Question asked{request, members, fabric, choice, set, layout};
   if (IsExchange(request.operation)) return PlanExchange(asked);
   for (const DomainSet::Group& group : set.groups()) {
-    if (std::ranges::count(group.answers, 1) == 0) {
+    if (std::ranges::max(group.nics) == 0) {
       return FailedPrecondition("the EFA NICs of all {} chips of domain {} are down",
                                 group.local.size(), group.domain);
     }

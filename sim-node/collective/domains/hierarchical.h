@@ -15,9 +15,10 @@
 // and EFA work at the same time. In a domain the algorithm is the one that plan.h chooses for its
 // chips; between domains it is the fastest of between_domains.h.
 //
-// Domains may have different numbers of chips and different faults. A chip whose NIC is down
-// answers for nothing between the domains: its neighbours do. Its messages of an exchange go over
-// their NICs (nic_relay.h), for which chips keep Schedule::relay_bytes for each other.
+// Domains may have different numbers of chips and different faults. A chip answers between the
+// domains for as much as its NIC can carry: its neighbours do the rest. In an exchange the messages
+// of a chip whose NIC is down go over theirs (nic_relay.h), for which chips keep
+// Schedule::relay_bytes for each other.
 //
 // Thread safety: pure functions.
 

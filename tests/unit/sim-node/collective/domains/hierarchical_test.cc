@@ -410,6 +410,37 @@ TEST(HierarchicalTest, ADeadNicCostsItsShareAndNotTheCollective) {
   EXPECT_LT(MicrosecondsOf(*damaged), 1.25 * MicrosecondsOf(*healthy));
 }
 
+// The defect: parts were cut anew for the NICs that were left, so that half of all bytes changed
+// owner, and chips gathered on as few places.
+TEST(HierarchicalTest, DeadNicsMoveNoMoreThanTheirShareAndChipsGatherFromAll) {
+  Fabric fabric = Instances(2);
+  for (const int chip : {0, 1, 4, 5})
+    ASSERT_TRUE(fabric.SetNicPermille(torus::ChipIndex(chip), 0).ok());
+  for (const auto& [operation, most] :
+       {std::pair(Operation::kAllGather, 1.13), std::pair(Operation::kReduceScatter, 1.2),
+        std::pair(Operation::kAllReduce, 1.13)}) {
+    const Request request{.operation = operation, .bytes = kGiB};
+    const auto whole = PlanOnFabric(request, Everywhere(Instances(2)), Instances(2));
+    const auto damaged = PlanOnFabric(request, Everywhere(fabric), fabric);
+    ASSERT_TRUE(whole.ok() && damaged.ok()) << damaged.status();
+    EXPECT_LE(MicrosecondsOf(*damaged), most * MicrosecondsOf(*whole)) << Name(operation);
+  }
+}
+
+// The defect: a domain with few NICs was the home of as much as the others, and sent twice what it
+// must: 19.2 ms.
+TEST(HierarchicalTest, TheDomainWithTheFewestNicsSumsUpTheLeast) {
+  Fabric fabric = Instances(4);
+  for (int chip = 4; chip < 16; ++chip) {
+    ASSERT_TRUE(fabric.SetNicPermille(torus::ChipIndex(chip), 0).ok());
+  }
+  const auto plan = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const double bound = static_cast<double>(kGiB) / (4 * static_cast<double>(kEfaRate)) * 1e6;
+  EXPECT_GE(MicrosecondsOf(*plan), bound);
+  EXPECT_LE(MicrosecondsOf(*plan), 1.1 * bound);
+}
+
 TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
   Fabric fabric = Instances(2);
   for (int chip = 0; chip < 16; ++chip) {

@@ -13,6 +13,7 @@
 
 #include "lib/base/rng.h"
 #include "sim-node/collective/domains/between_domains.h"
+#include "sim-node/collective/domains/dealt_parts.h"
 
 namespace tahoma::sim {
 namespace {
@@ -54,6 +55,78 @@ TEST(RegionTest, NormalBeginsAtZeroAndKeepsGaps) {
 TEST(RegionTest, CutByGivesPartsInProportionAndNothingToAZero) {
   EXPECT_EQ(CutBy({1, 1, 1}, 10), (std::vector<std::uint64_t>{0, 3, 6, 10}));
   EXPECT_EQ(CutBy({0, 2, 1}, 9), (std::vector<std::uint64_t>{0, 0, 6, 9}));
+}
+
+TEST(DealPartsTest, EveryElementIsAnsweredForOnceInProportionToTheNics) {
+  Rng rng(4);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::uint64_t> bounds = {0};
+    std::vector<int> rates;
+    for (std::uint64_t i = 1 + rng.Below(8); i > 0; --i) {
+      bounds.push_back(bounds.back() + rng.Below(20));
+      rates.push_back(static_cast<int>(rng.Below(3) * 500));
+    }
+    rates.back() = 1000;
+    const std::vector<DealtPart> parts = DealParts(bounds, rates);
+    std::vector<std::uint64_t> answered(rates.size());
+    std::uint64_t moved = 0;
+    std::uint64_t at = 0;
+    for (const DealtPart& part : parts) {
+      ASSERT_EQ(part.elements.begin, at);
+      ASSERT_LT(part.elements.begin, part.elements.end);
+      at = part.elements.end;
+      EXPECT_LE(bounds[part.owner], part.elements.begin);
+      EXPECT_LE(part.elements.end, bounds[part.owner + 1]);
+      answered[part.place] += part.elements.size();
+      if (part.owner != part.place) moved += part.elements.size();
+    }
+    EXPECT_EQ(at, bounds.back());
+    const bool equal = std::ranges::count(rates, rates[0]) == std::ssize(rates);
+    const std::vector<std::uint64_t> fair = equal ? bounds : CutBy(rates, bounds.back());
+    std::uint64_t needed = 0;  // what no dealing can leave where it is
+    for (std::size_t place = 0; place < rates.size(); ++place) {
+      EXPECT_EQ(answered[place], fair[place + 1] - fair[place]);
+      const std::uint64_t own = bounds[place + 1] - bounds[place];
+      needed += own - std::min(own, answered[place]);
+    }
+    EXPECT_EQ(moved, needed);
+  }
+}
+
+TEST(DealPartsTest, WhatAChipCannotSendIsSpreadOverAllOthers) {
+  std::set<std::size_t> helpers;
+  for (const DealtPart& part : DealParts({0, 60, 120, 180, 240}, {0, 1000, 1000, 1000})) {
+    if (part.owner == 0) helpers.insert(part.place);
+  }
+  EXPECT_EQ(helpers, (std::set<std::size_t>{1, 2, 3}));
+}
+
+// Against all shares in steps of a fiftieth.
+TEST(HomeWeightsTest, NoOtherSharesLetTheSlowestDomainEndSooner) {
+  Rng rng(9);
+  for (int round = 0; round < 50; ++round) {
+    const std::vector<std::uint64_t> rates = {1 + rng.Below(16), 1 + rng.Below(16),
+                                              1 + rng.Below(16)};
+    const auto longest = [&](double a, double b, double c) {
+      const std::vector<double> shares = {a, b, c};
+      double most = 0;
+      for (std::size_t i = 0; i < 3; ++i) {
+        most = std::max(most, (1 + shares[i]) / static_cast<double>(rates[i]));
+      }
+      return most;
+    };
+    double best = 1e9;
+    for (int a = 0; a <= 50; ++a) {
+      for (int b = 0; a + b <= 50; ++b) {
+        best = std::min(best, longest(a / 50.0, b / 50.0, (50 - a - b) / 50.0));
+      }
+    }
+    const std::vector<int> weights = HomeWeights(rates);
+    const double all = weights[0] + weights[1] + weights[2];
+    EXPECT_LE(longest(weights[0] / all, weights[1] / all, weights[2] / all), best + 1e-4);
+  }
+  EXPECT_EQ(HomeWeights({5, 5, 5}), (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(HomeWeights({1, 16}), (std::vector<int>{1, 1})) << "two send all, whoever sums up";
 }
 
 TEST(RegionDeathTest, PiecesMustNotOverlap) {
