@@ -143,8 +143,9 @@ class Loads {
     const StepTimes& times = plan.times.steps[index];
     std::map<int, std::uint64_t> copies;  // by place
     for (const Copy& copy : scheduled.copies) ++copies[copy.chips];
-    for (const auto& [chips, count] : copies) {
-      TAHOMA_RETURN_IF_ERROR(placed.ForEachLink(scheduled.step, chips, scheduled.through,
+    for (const auto& place : copies) {
+      const std::uint64_t count = place.second;
+      TAHOMA_RETURN_IF_ERROR(placed.ForEachLink(scheduled.step, place.first, scheduled.through,
                                                 [&](LinkId link, std::uint64_t bytes) {
                                                   bytes_[link] += bytes * count;
                                                   busy_[link].Add(times.departure, times.end);
