@@ -23,6 +23,13 @@ namespace {
 using testing::Instance;
 using testing::UltraServer;
 
+// Sanitizers make planning ten times as slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kFewer = 10;
+#else
+constexpr int kFewer = 1;
+#endif
+
 constexpr double kEfaBytesPerSecond = hw::kTrainium2.links.efa;
 constexpr double kMemoryBytesPerSecond = 2.9e12;
 
@@ -189,7 +196,7 @@ constexpr double kRounding = 1.0001;
 
 TEST(SanityTest, NoAnswerIsFasterThanMemoryLinksOrNicsAllow) {
   Rng rng(1);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 600 / kFewer; ++i) {
     const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
     for (const Operation operation : kOperations) {
       const double time = one.Time(operation);
@@ -202,7 +209,7 @@ TEST(SanityTest, NoAnswerIsFasterThanMemoryLinksOrNicsAllow) {
 
 TEST(SanityTest, AnAllReduceIsNotFasterThanItsFirstHalfNorSlowerThanBoth) {
   Rng rng(2);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 600 / kFewer; ++i) {
     const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
     const double all = one.Time(Operation::kAllReduce);
     const double scatter = one.Time(Operation::kReduceScatter);
@@ -217,7 +224,7 @@ TEST(SanityTest, AnAllReduceIsNotFasterThanItsFirstHalfNorSlowerThanBoth) {
 
 TEST(SanityTest, MoreDomainsAreNotFasterForTheSameBytesOfARank) {
   Rng rng(3);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 300 / kFewer; ++i) {
     Case one = RandomCase(rng, /*damaged=*/false);
     for (const Operation operation : kOperations) {
       Case more = one;
@@ -234,7 +241,7 @@ TEST(SanityTest, MoreDomainsAreNotFasterForTheSameBytesOfARank) {
 
 TEST(SanityTest, DamageMakesNothingFaster) {
   Rng rng(4);
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 200 / kFewer; ++i) {
     const Case healthy = RandomCase(rng, /*damaged=*/false);
     Case damaged = healthy;
     Damage(rng, damaged);
@@ -249,7 +256,7 @@ TEST(SanityTest, DamageMakesNothingFaster) {
 
 TEST(SanityTest, MoreBytesTakeNoLessTime) {
   Rng rng(5);
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 200 / kFewer; ++i) {
     const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
     Case more = one;
     more.bytes = one.bytes * Between(rng, 2, 5);
