@@ -336,13 +336,13 @@ std::optional<MonotonicTime> GangRuns::wake() const {
 // was restored from a backup, or because another leader gave them away since.
 bool GangRuns::IsHeldBack(const Entry& entry) const {
   return entry.run.phase() != RunPhase::kUndoing &&
-         AnyOverlap(entry.run.decision(), [](const Holding&) { return true; });
+         HoldsWhatOthersHave(entry.run.decision(), [](const Holding&) { return true; });
 }
 
 // Returns whether somebody who may keep them has devices of the decision. A run that has not
 // allocated, or is undoing, does not: none of its pods will be bound.
 bool GangRuns::MustGiveWay(const GangDecision& decision) const {
-  return AnyOverlap(decision, [this](const Holding& other) {
+  return HoldsWhatOthersHave(decision, [this](const Holding& other) {
     const auto found = runs_of_claim_.find(other.claim);
     if (found == runs_of_claim_.end()) return true;
     return std::any_of(found->second.begin(), found->second.end(), [this](const Member& member) {
@@ -352,16 +352,13 @@ bool GangRuns::MustGiveWay(const GangDecision& decision) const {
   });
 }
 
-bool GangRuns::AnyOverlap(const GangDecision& decision,
-                          absl::FunctionRef<bool(const Holding&)> counts) const {
-  for (const DecidedClaim& claim : decision.claims) {
-    const Holding* holding = cluster_.FindHolding(claim.uid);
-    if (holding == nullptr) continue;
-    for (const auto& other : cluster_.Overlapping(*holding)) {
-      if (counts(*other)) return true;
-    }
-  }
-  return false;
+bool GangRuns::HoldsWhatOthersHave(const GangDecision& decision,
+                                   absl::FunctionRef<bool(const Holding&)> counts) const {
+  return std::any_of(decision.claims.begin(), decision.claims.end(),
+                     [&](const DecidedClaim& claim) {
+                       const Holding* holding = cluster_.FindHolding(claim.uid);
+                       return holding != nullptr && cluster_.IsSharedWithOthers(*holding, counts);
+                     });
 }
 
 // ---- What is held ------------------------------------------------------------------------------

@@ -149,9 +149,9 @@ class GangRuns {
   void AddNews(const Entry& entry, const Record& record);
   bool IsHeldBack(const Entry& entry) const;
   bool MustGiveWay(const GangDecision& decision) const;
-  // Returns whether `counts` says so of anything that others hold of the decision's devices.
-  bool AnyOverlap(const GangDecision& decision,
-                  absl::FunctionRef<bool(const Holding&)> counts) const;
+  // Returns whether others hold devices of the decision, as far as `counts`.
+  bool HoldsWhatOthersHave(const GangDecision& decision,
+                           absl::FunctionRef<bool(const Holding&)> counts) const;
   bool IsDecided(const ClaimKey& key) const;
   void HoldAsPublished(const ClaimKey& key);
   void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);

@@ -97,8 +97,11 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
         adopted.name = entry.claim;
         adopted.uid = claim->uid;
         adopted.allocated_before = shared;
-        if (allocated && !shared) adopted.allocation = *claim->allocation;
-        if (allocated && shared) adopted.allocation.node = claim->allocation->node;
+        if (shared) {
+          adopted.allocation.node = claim->allocation->node;
+        } else if (allocated) {
+          adopted.allocation = *claim->allocation;
+        }
         decision->claims.push_back(std::move(adopted));
       }
       decision->claims[at->second].consumers.push_back(index);

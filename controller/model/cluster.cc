@@ -327,21 +327,18 @@ void ClusterState::Release(const std::string& claim_uid) {
   }
 }
 
-std::vector<std::shared_ptr<const Holding>> ClusterState::Overlapping(
-    const Holding& holding) const {
-  std::vector<std::shared_ptr<const Holding>> overlapping;
+bool ClusterState::IsSharedWithOthers(const Holding& holding,
+                                      absl::FunctionRef<bool(const Holding&)> counts) const {
   for (const Holding::HeldDevice& held : holding.devices) {
     const NodeId* id = node_ids_.Find(held.node);
     if (id == nullptr) continue;
     const NodeState& state = nodes_[id->value()];
     for (const auto& other : state.holdings) {
       if (other->claim_uid == holding.claim_uid || !Overlap(state, holding, *other)) continue;
-      if (std::find(overlapping.begin(), overlapping.end(), other) == overlapping.end()) {
-        overlapping.push_back(other);
-      }
+      if (counts(*other)) return true;
     }
   }
-  return overlapping;
+  return false;
 }
 
 std::optional<NodeId> ClusterState::FindNode(const std::string& name) const {

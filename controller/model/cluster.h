@@ -18,6 +18,8 @@
 
 #pragma once
 
+#include <absl/functional/function_ref.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -135,9 +137,11 @@ class ClusterState {
   std::optional<DomainId> FindDomain(const std::string& name) const;
   // Returns nullptr when that claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
-  // Returns what other claims hold of the cores that this one holds. No plan makes that; an API
-  // server that was restored from a backup, or a journal that missed another leader's term, can.
-  std::vector<std::shared_ptr<const Holding>> Overlapping(const Holding& holding) const;
+  // Returns whether another claim that `counts` holds a core that this one holds. No plan makes
+  // that; an API server that was restored from a backup, or a journal that missed another leader's
+  // term, can.
+  bool IsSharedWithOthers(const Holding& holding,
+                          absl::FunctionRef<bool(const Holding&)> counts) const;
   std::size_t holding_count() const { return holdings_.size(); }
 
   template <typename F>

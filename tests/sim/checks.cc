@@ -116,19 +116,11 @@ bool Checks::IsAllocated(const std::string& ns, const std::string& claim) const 
 }
 
 // The devices of the decision's claims; of those that were allocated before, the devices that the
-// API knows. A gang that was taken over as it is published leaves the claims of other runs out:
-// those that the API has reserved for its pods are added.
+// API knows.
 std::vector<Checks::PlacedDevice> Checks::PlacedDevices(
     const controller::GangDecision& decision) const {
   std::vector<PlacedDevice> devices;
-  const auto add_published = [&](std::uint32_t slice, const json& claim) {
-    for (const json& result : At(claim, "/status/allocation/devices/results")) {
-      devices.push_back({slice, result.at("pool"), result.at("device")});
-    }
-  };
-  std::set<std::string> decided;
   for (const auto& claim : decision.claims) {
-    decided.insert(claim.name);
     const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
     for (const auto& result : claim.allocation.results) {
       devices.push_back({slice, result.pool, result.device});
@@ -137,13 +129,9 @@ std::vector<Checks::PlacedDevice> Checks::PlacedDevices(
     world_.Meet("decided around a claim");
     const auto object =
         api_.objects().Get(kClaims, controller::apiserver::ObjectKey(decision.key.ns, claim.name));
-    if (object != nullptr) add_published(slice, *object->body);
-  }
-  for (const auto& object : api_.objects().List(kClaims, decision.key.ns + "/").objects) {
-    const json& claim = *object->body;
-    if (decided.contains(claim.at("metadata").at("name").get<std::string>())) continue;
-    for (const auto& pod : decision.pods) {
-      if (ReservedFor(claim, pod.uid)) add_published(pod.slice, claim);
+    if (object == nullptr) continue;
+    for (const json& result : At(*object->body, "/status/allocation/devices/results")) {
+      devices.push_back({slice, result.at("pool"), result.at("device")});
     }
   }
   return devices;
