@@ -4,7 +4,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -27,8 +26,7 @@ constexpr std::size_t kTryAllMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
 
-// The plan of the chip with the most ranks, as if it were alone: refuses what cannot be asked, and
-// has what ranks of one chip do among themselves.
+// The plan of the chip with the most ranks, as if it were alone: refuses what cannot be asked.
 absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>& members,
                                const Fabric& fabric, const HierarchyChoice& choice) {
   const Member& fullest = *std::ranges::max_element(members, {}, &Member::ranks);
@@ -130,15 +128,17 @@ class Search {
   }
 
   absl::StatusOr<Plan> Fastest() {
+    const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
+    const bool may_be_weighted = MayBeWeighted();
     for (const InterAlgorithm between : Candidates(asked_)) {
-      for (const std::optional<Algorithm>& inside : InsideCandidates(asked_)) {
+      for (const std::optional<Algorithm>& inside : insides) {
         HierarchyChoice choice = asked_.choice;
         choice.between = between;
         choice.inside = inside;
         const absl::Status status = TryCounts(choice, /*weighted=*/false);
         // Algorithms that the members do not allow are left out, unless they were asked for.
         if (!status.ok() && inside == asked_.choice.inside) return status;
-        if (status.ok() && MayBeWeighted()) {
+        if (status.ok() && may_be_weighted) {
           TAHOMA_RETURN_IF_ERROR(TryCounts(choice, /*weighted=*/true));
         }
       }

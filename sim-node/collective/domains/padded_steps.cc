@@ -1,6 +1,7 @@
 #include "sim-node/collective/domains/padded_steps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -62,7 +63,7 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
                 .type = request_.type};
   PlanOptions options = choice_.options;
   options.stripes = 1;
-  options.few_channels = true;  // the schedules of five chunk counts are made and timed
+  options.few_channels = true;  // the schedules of many chunk counts are made and timed
   std::optional<Algorithm> algorithm = choice_.inside;
   if (!algorithm) {
     TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));

@@ -44,6 +44,7 @@ class PlacedSteps {
  public:
   PlacedSteps(const Schedule& schedule, const Fabric& fabric)
       : schedule_(schedule), fabric_(fabric), routes_(schedule, fabric) {
+    if (schedule.scheduled.empty()) return;  // only scheduled steps have places
     for (const Step& step : schedule.steps) only_domain_.push_back(OnlyDomainOf(step));
   }
 
@@ -105,7 +106,10 @@ class PlacedSteps {
 class Loads {
  public:
   explicit Loads(const Fabric& fabric)
-      : fabric_(fabric), bytes_(fabric.id_count()), busy_(fabric.id_count()) {}
+      : fabric_(fabric),
+        bytes_(fabric.id_count()),
+        last_(fabric.id_count()),
+        busy_(fabric.id_count()) {}
 
   absl::Status Add(const std::vector<const Plan*>& plans) {
     // All scheduled steps in the order in which they depart.
@@ -157,7 +161,7 @@ class Loads {
   // Each message of a step by itself has a time of arrival.
   absl::Status AddStep(const Plan& plan, std::size_t index, MessageRoutes& routes) {
     const StepTimes& times = plan.times.steps[index];
-    std::map<LinkId, VirtualTime> ends;
+    std::vector<LinkId> used;
     std::size_t place = 0;
     for (const Send& send : plan.schedule.steps[index]) {
       const VirtualTime arrival = times.ArrivalOf(place++);
@@ -165,15 +169,19 @@ class Loads {
                               routes.Of(send, plan.schedule.through));
       for (const LinkId link : *route) {
         bytes_[link] += send.bytes;
-        ends[link] = std::max(ends[link], arrival);
+        if (last_[link] == VirtualTime{}) used.push_back(link);
+        last_[link] = std::max(last_[link], arrival);
       }
     }
-    for (const auto& [link, end] : ends) busy_[link].Add(times.departure, end);
+    for (const LinkId link : used) {
+      busy_[link].Add(times.departure, std::exchange(last_[link], VirtualTime{}));
+    }
     return absl::OkStatus();
   }
 
   const Fabric& fabric_;
   std::vector<std::uint64_t> bytes_;  // by link
+  std::vector<VirtualTime> last_;     // arrival in the step; 0 = none
   std::vector<Busy> busy_;
 };
 

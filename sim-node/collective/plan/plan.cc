@@ -342,10 +342,13 @@ absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, FastestOfOne(phase));
   request.operation = Operation::kAllGather;
   TAHOMA_ASSIGN_OR_RETURN(Plan gather, FastestOfOne(phase));
+  // Else a step could send what the steps before it have not brought yet.
+  TAHOMA_CHECK(plan.schedule.stripes == 1 && gather.schedule.stripes == 1);
   plan.algorithm = gather.algorithm;
   Schedule& all = plan.schedule;
-  gather.schedule.work.front().start += all.after + gather.schedule.before;
+  const VirtualDuration between = all.after + gather.schedule.before;
   all.after = gather.schedule.after;
+  (gather.schedule.work.empty() ? all.after : gather.schedule.work.front().start) += between;
   std::ranges::move(gather.schedule.steps, std::back_inserter(all.steps));
   std::ranges::move(gather.schedule.work, std::back_inserter(all.work));
   return Timed(std::move(plan), asked.links);

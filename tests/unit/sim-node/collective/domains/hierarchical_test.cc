@@ -299,6 +299,26 @@ TEST(HierarchicalTest, MembersOfOneDomainGetThePlanOfThatDomain) {
   }
 }
 
+// A schedule of two others: it must not send what the first of them has not brought yet.
+TEST(HierarchicalTest, AnAllReduceOfTwoAlgorithmsIsRightToTheBit) {
+  const Fabric fabric{Instance(LinkTiming{})};
+  const PlanOptions aws{.mode = PlanMode::kAws};
+  int mixed = 0;
+  for (const torus::ChipMask chips : {0xffffULL, 0x3300ULL, 0x8295ULL}) {
+    for (std::uint64_t bytes = 256 * kKiB; bytes <= 8 * kMiB; bytes *= 2) {
+      const std::vector<Member> members = MembersOf(chips, 4);
+      const Request request{.operation = Operation::kAllReduce, .bytes = bytes};
+      const auto plan = PlanOnFabric(request, members, fabric, {.options = aws});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
+          << chips << " " << bytes;
+      const auto whole = PlanWith(plan->algorithm, request, members, fabric.domain(0), aws);
+      if (whole.ok() && plan->times.end < whole->times.end) ++mixed;
+    }
+  }
+  EXPECT_GT(mixed, 0) << "each was of one algorithm";
+}
+
 TEST(HierarchicalTest, UltraServersHideEfaBehindNeuronLinkAndPlainInstancesDoNot) {
   const auto inside = PlanCollective({.bytes = kGiB}, MembersOf(kAllChips), UltraServer());
   const Fabric ultra = UltraServers(8);
