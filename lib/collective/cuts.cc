@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/collective/flow.h"
 #include "lib/collective/partition.h"
 
 namespace tahoma::collective {
@@ -17,134 +18,6 @@ using torus::ChipMask;
 ChipMask Bit(int chip) { return ChipMask{1} << chip; }
 int Lowest(ChipMask chips) { return std::countr_zero(chips); }
 std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::popcount(chips)); }
-
-// Rates between chips, parallel links added up; backwards if asked.
-class Graph {
- public:
-  Graph(const DomainLinks& links, ChipMask through, bool backwards) : chips_(through) {
-    for (ChipMask left = through; left != 0; left &= left - 1) {
-      for (int port = 0; port < kPortsPerChip; ++port) {
-        const auto arc = static_cast<Arc>(Lowest(left) * kPortsPerChip + port);
-        if (links.rate(arc) == 0 || (through & Bit(links.to(arc))) == 0) continue;
-        const int from = backwards ? links.to(arc) : Lowest(left);
-        const int to = backwards ? Lowest(left) : links.to(arc);
-        rate_[At(from, to)] += links.rate(arc);
-        into_[static_cast<std::size_t>(to)] |= Bit(from);
-        out_of_[static_cast<std::size_t>(from)] |= Bit(to);
-      }
-    }
-  }
-
-  ChipMask chips() const { return chips_; }
-  ChipMask Into(int to) const { return into_[static_cast<std::size_t>(to)]; }
-  ChipMask OutOf(int from) const { return out_of_[static_cast<std::size_t>(from)]; }
-  std::uint64_t Rate(int from, int to) const { return rate_[At(from, to)]; }
-
-  // The summed rate of the links into `part` from other chips.
-  std::uint64_t RateInto(ChipMask part) const {
-    std::uint64_t sum = 0;
-    for (ChipMask inside = part; inside != 0; inside &= inside - 1) {
-      for (ChipMask from = Into(Lowest(inside)) & ~part; from != 0; from &= from - 1) {
-        sum += Rate(Lowest(from), Lowest(inside));
-      }
-    }
-    return sum;
-  }
-
- private:
-  static std::size_t At(int from, int to) {
-    return static_cast<std::size_t>(from) * kChipsMax + static_cast<std::size_t>(to);
-  }
-
-  ChipMask chips_;
-  std::array<std::uint64_t, std::size_t{kChipsMax} * kChipsMax> rate_{};
-  std::array<ChipMask, kChipsMax> into_{};
-  std::array<ChipMask, kChipsMax> out_of_{};
-};
-
-// The residual graph of a maximum flow, with all rates multiplied by `times`, from a growing set of
-// sources to one sink after the other. Flow that was found stays when the sink changes.
-class Flow {
- public:
-  // Every chip of `fed` can also take in `feed` from outside.
-  Flow(const Graph& graph, std::uint64_t times, ChipMask sources, ChipMask fed, std::uint64_t feed)
-      : sources_(sources), fed_(feed == 0 ? 0 : fed) {
-    for (ChipMask left = graph.chips(); left != 0; left &= left - 1) {
-      const int to = Lowest(left);
-      into_[static_cast<std::size_t>(to)] = graph.Into(to);
-      for (ChipMask from = graph.Into(to); from != 0; from &= from - 1) {
-        left_[At(Lowest(from), to)] = graph.Rate(Lowest(from), to) * times;
-      }
-    }
-    feed_.fill(feed);
-  }
-
-  // Lets flow into `sink` what can, up to `wanted`; less is the most that can.
-  std::uint64_t Fill(int sink, std::uint64_t wanted) {
-    std::uint64_t got = 0;
-    while (got < wanted) {
-      const int begin = FindGiver(sink);
-      if (begin < 0) break;
-      got += Push(begin, sink, wanted - got);
-    }
-    return got;
-  }
-  // The chips from which the sink can be reached, after a Fill that got less than wanted.
-  ChipMask reaching() const { return seen_; }
-
-  void AddSource(int chip) { sources_ |= Bit(chip); }
-
- private:
-  static std::size_t At(int from, int to) {
-    return static_cast<std::size_t>(from) * kChipsMax + static_cast<std::size_t>(to);
-  }
-
-  // Backwards from the sink to a chip that has something to give; -1 if there is none.
-  int FindGiver(int sink) {
-    seen_ = Bit(sink);
-    for (ChipMask frontier = seen_; frontier != 0;) {
-      if (const ChipMask giving = frontier & (sources_ | fed_); giving != 0) return Lowest(giving);
-      ChipMask next = 0;
-      for (; frontier != 0; frontier &= frontier - 1) {
-        const int to = Lowest(frontier);
-        const ChipMask fresh = into_[static_cast<std::size_t>(to)] & ~seen_;
-        seen_ |= fresh;
-        next |= fresh;
-        for (ChipMask left = fresh; left != 0; left &= left - 1) {
-          onward_[static_cast<std::size_t>(Lowest(left))] = static_cast<std::uint8_t>(to);
-        }
-      }
-      frontier = next;
-    }
-    return -1;
-  }
-
-  std::uint64_t Push(int begin, int sink, std::uint64_t most) {
-    const bool is_source = (sources_ & Bit(begin)) != 0;
-    std::uint64_t amount =
-        is_source ? most : std::min(most, feed_[static_cast<std::size_t>(begin)]);
-    for (int at = begin; at != sink; at = onward_[static_cast<std::size_t>(at)]) {
-      amount = std::min(amount, left_[At(at, onward_[static_cast<std::size_t>(at)])]);
-    }
-    if (!is_source && (feed_[static_cast<std::size_t>(begin)] -= amount) == 0) fed_ &= ~Bit(begin);
-    for (int at = begin; at != sink;) {
-      const int to = onward_[static_cast<std::size_t>(at)];
-      if ((left_[At(at, to)] -= amount) == 0) into_[static_cast<std::size_t>(to)] &= ~Bit(at);
-      left_[At(to, at)] += amount;
-      into_[static_cast<std::size_t>(at)] |= Bit(to);
-      at = to;
-    }
-    return amount;
-  }
-
-  ChipMask sources_;
-  ChipMask fed_;
-  std::array<std::uint64_t, kChipsMax> feed_{};
-  std::array<std::uint64_t, std::size_t{kChipsMax} * kChipsMax> left_{};
-  std::array<ChipMask, kChipsMax> into_{};  // from where something can still flow
-  ChipMask seen_ = 0;
-  std::array<std::uint8_t, kChipsMax> onward_{};
-};
 
 // The part that most members are outside of, for the rate of the links that enter it.
 //
@@ -176,20 +49,6 @@ Cut WorstCutInto(const Graph& graph, ChipMask members) {
     worst = next;
   }
   return worst;
-}
-
-// The least rate at which the root reaches a member.
-std::uint64_t LeastRateFrom(const Graph& graph, ChipMask members, int root) {
-  std::uint64_t least = ~std::uint64_t{0};
-  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
-    least = std::min(least, graph.RateInto(left & (~left + 1)));
-  }
-  Flow flow(graph, 1, Bit(root), 0, 0);
-  for (ChipMask left = members & ~Bit(root); left != 0; left &= left - 1) {
-    least = std::min(least, flow.Fill(Lowest(left), least));
-    flow.AddSource(Lowest(left));
-  }
-  return least;
 }
 
 // Messages that must enter a part: one between each two members.

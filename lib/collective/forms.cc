@@ -134,6 +134,20 @@ std::vector<TreeCourse> TreesOf(const Cube& cube) {
   return trees;
 }
 
+// Branchings (branchings.h): each of the rate of the slowest link, and one link higher than the box
+// is wide, for each leaves the root by one link.
+std::vector<Form> BranchingsOf(const Cube& cube) {
+  const std::uint64_t rate = BroadcastRate(cube);
+  const std::uint64_t sends = (cube.chips() - 1) * ((rate - 1) / cube.slowest() + 1);
+  std::vector<Form> forms;
+  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+    const std::uint64_t steps = chunks + cube.dimensions();
+    forms.push_back(Of(steps, steps, steps, chunks * rate));
+    forms.back().even = true;
+  }
+  return forms;
+}
+
 std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
   const Cube cube = CubeOf(size);
   if (cube.chips() == 1) return {};
@@ -170,6 +184,8 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
   for (const TreeCourse& course : trees) {
     forms.push_back(course.Broadcast({.blocks = cube.chips(), .rate = rate}, cube.dimensions()));
   }
+  const std::vector<Form> branchings = BranchingsOf(cube);
+  forms.insert(forms.end(), branchings.begin(), branchings.end());
   return forms;
 }
 
@@ -230,6 +246,17 @@ Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts&
   // flight.
   const Picoseconds striped = std::max(start + on_links, (start + half) * count + half);
   return std::min(start * count + on_links, striped);
+}
+
+Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
+                         const LinkCosts& costs) {
+  Picoseconds best = Picoseconds::max();
+  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+    const auto steps = static_cast<Picoseconds::rep>(chunks + fill);
+    const Picoseconds all = on_links / static_cast<Picoseconds::rep>(chunks) * steps;
+    best = std::min(best, EvenTime(chunks + fill, all, costs));
+  }
+  return best;
 }
 
 Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {

@@ -47,19 +47,27 @@ struct Form {
 inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
 
-// Packed trees sum up and spread at the same time: the numbers of them that are worth trying, how
-// much more than its share the fullest cable of so many carries, and the most sends of a plan over
-// them, which is what planning in some milliseconds allows.
+// Packed trees sum up and spread at the same time: the numbers of them that are worth trying, and
+// how much more than its share the fullest cable of so many carries.
 struct PackedTrees {
   std::uint64_t trees;
   std::uint64_t load_percent;
 };
 inline constexpr PackedTrees kPackedTrees[] = {{16, 104}, {64, 102}};
-inline constexpr std::uint64_t kPackedSendsMost = 200'000;
+
+// The most sends of a plan in which chunks flow through trees, which is what planning in some
+// milliseconds allows. The number of chunks is a power of two.
+inline constexpr std::uint64_t kPipelineSendsMost = 200'000;
 
 // Returns the time of so many steps of one length, which together keep the links busy for
 // `on_links`: of one stripe, or of two that take them alternately, whichever is faster.
 Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs);
+
+// Returns the time of a buffer that flows through trees in chunks, in the best number of them. It
+// keeps the fullest link busy for `on_links`; the first chunk is everywhere `fill` steps after it
+// is where the last one starts, and each chunk needs so many sends.
+Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
+                         const LinkCosts& costs);
 
 // Pieces of the buffer that spread along trees, each of n * parts, a step being a piece over the
 // fastest link. The links of the worst cut are busy in every step, so it decides how many there

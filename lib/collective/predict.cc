@@ -289,12 +289,8 @@ class AnySet {
     for (const PackedTrees& packed : kPackedTrees) {
       const Picoseconds on_links = TimeAtMost(
           static_cast<Wide>(bytes_) * both.blocks * packed.load_percent, count_ * 100, both.rate);
-      for (std::uint64_t chunks = 1; 2 * (count_ - 1) * packed.trees * chunks <= kPackedSendsMost;
-           chunks *= 2) {
-        const auto steps = static_cast<Picoseconds::rep>(chunks + fill);
-        const Picoseconds all = on_links / static_cast<Picoseconds::rep>(chunks) * steps;
-        best = std::min(best, EvenTime(chunks + fill, all, links_.costs()));
-      }
+      best = std::min(
+          best, PipelineTime(on_links, fill, 2 * (count_ - 1) * packed.trees, links_.costs()));
     }
     return best;
   }
@@ -364,7 +360,11 @@ class AnySet {
       const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
       best = std::min(best, TimeOf(course.Broadcast(worst, load.longest())));
     }
-    return best;
+    if (worst.rate == 0) return best;
+    // Branchings, each of about the rate of a link, and hardly higher than they must be.
+    const std::uint64_t trees = (worst.rate - 1) / slowest_ + 1;
+    return std::min(best, PipelineTime(TimeAtMost(bytes_, 1, worst.rate), load.longest(),
+                                       (count_ - 1) * trees, links_.costs()));
   }
 
   const ChipMask chips_;

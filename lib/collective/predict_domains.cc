@@ -65,11 +65,12 @@ class Between {
             .transfer = TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), domains_ * chips_,
                                    costs_.rate)};
   }
-  // Chooses between two phases and a single one in which each chip sends all that it answers for to
-  // every other domain.
-  Leg AllReduce(std::uint64_t bytes) const { return Better(Twice(Phase(bytes)), Whole(bytes)); }
-  // A broadcast from one domain to all.
-  Leg Broadcast(std::uint64_t bytes) const { return Better(Whole(bytes), Twice(Phase(bytes))); }
+  // Two phases, or a single one in which each chip sends all that it answers for to every other
+  // domain.
+  std::vector<Leg> Phases(std::uint64_t bytes) const {
+    const Leg phase = Phase(bytes);
+    return {{.latency = phase.latency * 2, .transfer = phase.transfer * 2}, Whole(bytes)};
+  }
   // A message from each chip to each that gets some of its buffer in other domains.
   Leg Exchange(std::uint64_t bytes, bool all_domains) const {
     const std::uint64_t share = all_domains ? domains_ : 1;
@@ -87,10 +88,6 @@ class Between {
     return {.latency = Start(domains_ - 1),
             .transfer = TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), chips_, costs_.rate)};
   }
-  static Leg Twice(const Leg& leg) {
-    return {.latency = leg.latency * 2, .transfer = leg.transfer * 2};
-  }
-  static Leg Better(const Leg& a, const Leg& b) { return a.whole() < b.whole() ? a : b; }
 
   std::uint64_t domains_;
   std::uint64_t chips_;
@@ -100,32 +97,32 @@ class Between {
 // The route of a buffer over both networks.
 struct Stages {
   Picoseconds inside;
-  Leg between;
+  std::vector<Leg> between;  // to choose from
 };
 
 absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Operation operation,
                                 std::uint64_t bytes) {
   Operation part = operation;
-  Leg outside;
+  std::vector<Leg> outside;
   switch (operation) {
     case Operation::kAllReduce:
-      outside = between.AllReduce(bytes);
+      outside = between.Phases(bytes);
       break;
     case Operation::kAllGather:
     case Operation::kReduceScatter:
-      outside = between.Phase(bytes);
+      outside = {between.Phase(bytes)};
       break;
     case Operation::kBroadcast:  // scattered in the root's domain, gathered in all
       part = Operation::kAllReduce;
-      outside = between.Broadcast(bytes);
+      outside = between.Phases(bytes);
       break;
     case Operation::kAllToAll:
-      outside = between.Exchange(bytes, /*all_domains=*/true);
+      outside = {between.Exchange(bytes, /*all_domains=*/true)};
       break;
     case Operation::kSendReceive:
     case Operation::kPermute:
       part = Operation::kSendReceive;
-      outside = between.Exchange(bytes, /*all_domains=*/false);
+      outside = {between.Exchange(bytes, /*all_domains=*/false)};
       break;
   }
   TAHOMA_ASSIGN_OR_RETURN(const Picoseconds within, inside.Time(part, bytes));
@@ -147,20 +144,25 @@ absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domai
   const Between between(domains.size(), std::max<std::uint64_t>(fewest, 1), costs);
   if (IsExchange(operation)) {  // both networks at once
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages, StagesOf(inside, between, operation, bytes));
-    return std::max(stages.inside, stages.between.whole());
+    return std::max(stages.inside, stages.between.front().whole());
   }
   std::optional<Picoseconds> best;
+  Picoseconds in_one(0);  // inside, in one chunk: the first count
   for (const int count : kChunkCounts) {
     const auto chunks = static_cast<std::uint64_t>(count);
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
                             StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
-    const Leg& leg = stages.between;
-    // The time from chunk to chunk: that of the fullest link, or that of the route over EFA, on
-    // which there are so many chunks.
-    const Picoseconds cycle = std::max({stages.inside, leg.transfer, leg.whole() / kChunksBetween});
-    const Picoseconds time =
-        stages.inside + leg.whole() + cycle * static_cast<Picoseconds::rep>(chunks - 1);
-    if (!best || time < *best) best = time;
+    if (count == 1) in_one = stages.inside;
+    // Two chunks are inside at a time: about half of what one needs to start up hides behind the
+    // other's messages.
+    const Picoseconds within = (in_one / count + stages.inside) / 2;
+    for (const Leg& leg : stages.between) {
+      // The time from chunk to chunk: that of the fullest link, or that of the route over EFA, on
+      // which there are so many chunks.
+      const Picoseconds cycle = std::max({within, leg.transfer, leg.whole() / kChunksBetween});
+      const Picoseconds time = stages.inside + leg.whole() + cycle * (count - 1);
+      if (!best || time < *best) best = time;
+    }
   }
   return *best;
 }

@@ -37,16 +37,23 @@ BENCHMARK(AllReduce64Chips1GibWall)
     ->Name("allreduce_64_chips_1gib_wall_ms")
     ->Unit(benchmark::kMillisecond);
 
-Fabric UltraCluster() {
+Fabric UltraCluster(std::size_t units = 32) {
   const TorusLinks domain(torus::kUltraServerShape, hw::kTrainium2.links);
-  return {std::vector<TorusLinks>(32, domain), hw::kTrainium2.links.efa};
+  return {std::vector<TorusLinks>(units, domain), hw::kTrainium2.links.efa};
+}
+
+std::vector<Member> AllChipsOf(const Fabric& fabric) {
+  std::vector<Member> members;
+  for (int chip = 0; chip < fabric.domain_count() * Fabric::kChipsPerDomain; ++chip) {
+    members.push_back({.chip = torus::ChipIndex(chip)});
+  }
+  return members;
 }
 
 // An all-reduce of 1 GiB over the 2,048 chips of 32 UltraServers.
 void AllReduce2048ChipsHierarchicalWall(benchmark::State& state) {
   const Fabric fabric = UltraCluster();
-  std::vector<Member> members;
-  for (int chip = 0; chip < 32 * 64; ++chip) members.push_back({.chip = torus::ChipIndex(chip)});
+  const std::vector<Member> members = AllChipsOf(fabric);
   for (auto _ : state) {
     auto plan = PlanOnFabric({.bytes = kGiB}, members, fabric);
     benchmark::DoNotOptimize(plan);
@@ -192,6 +199,37 @@ void RegisterIrregular() {
   }
 }
 
+// Of eight UltraServers over EFA: the bound is that of one chip, which sends the buffer or gets
+// what it lacks of it, over its NeuronLinks and its NIC.
+void UnitsOverBound(benchmark::State& state, Operation operation) {
+  const Fabric fabric = UltraCluster(8);
+  const std::vector<Member> members = AllChipsOf(fabric);
+  const hw::LinkRates& rates = hw::kTrainium2.links;
+  const double of_chip = 4 * static_cast<double>(rates.intra_instance) +
+                         2 * static_cast<double>(rates.inter_instance) +
+                         static_cast<double>(rates.efa);
+  const auto chips = static_cast<double>(members.size());
+  const double lacks = operation == Operation::kAllGather ? (chips - 1) / chips : 1;
+  const double bound_ns = lacks * static_cast<double>(kGiB) / of_chip * 1e9;
+  double ratio = 0;
+  for (auto _ : state) {
+    const auto plan = PlanOnFabric({.operation = operation, .bytes = kGiB}, members, fabric);
+    TAHOMA_CHECK(plan.ok());
+    ratio = Nanoseconds(plan->times.end - plan->times.start) / bound_ns;
+  }
+  state.counters["over_bound"] = ratio;
+}
+
+void RegisterUnits() {
+  for (const auto& [name, operation] :
+       {std::pair("allgather_8_units_over_bound", Operation::kAllGather)}) {
+    benchmark::RegisterBenchmark(
+        name, [code = operation](benchmark::State& state) { UnitsOverBound(state, code); })
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
 void RegisterOverBound() {
   const auto rows = [](const char* operation, Operation code, const char* end,
                        std::initializer_list<Place> places) {
@@ -213,6 +251,7 @@ void RegisterOverBound() {
     rows(name, operation, "_1gib_over_bound", {{"4x4", 16}, {"4x4x2", 32}, {"4x4x4", 64}});
     rows(name, operation, "_cable_over_bound", broken);
   }
+  rows("broadcast", Operation::kBroadcast, "_over_bound", {{"4x4x4", 64}});
   rows("sendrecv", Operation::kSendReceive, "_cable_over_whole", broken);
   rows("permute", Operation::kPermute, "_cable_over_whole", broken);
 }
@@ -223,6 +262,7 @@ void RegisterOverBound() {
 int main(int argc, char** argv) {
   tahoma::sim::RegisterOverBound();
   tahoma::sim::RegisterIrregular();
+  tahoma::sim::RegisterUnits();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -1,6 +1,7 @@
 #include "sim-node/collective/domains/composition.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <iterator>
@@ -37,8 +38,9 @@ class Composer {
         options_(of.choice.options),
         weighted_(of.weighted),
         padded_(of.request, of.choice),
-        last_reduced_(of.set.kinds().size()),
-        last_gathered_(of.set.kinds().size()) {
+        reduced_(of.set.kinds().size()),
+        gathered_(of.set.kinds().size()) {
+    weights_before_ = WeightsBefore();
     home_weights_ = of.weighted ? HomeWeights(NicRates(of.set)) : std::vector<int>(set_.size(), 1);
   }
 
@@ -73,12 +75,21 @@ class Composer {
     int home = -1;
   };
 
-  // Returns the steps inside domains of that kind that the next ones wait for. What is reduced and
-  // what is gathered share the links. Neuron's algorithms do one phase at a time, as in one domain:
-  // their work on the chip does not hide behind messages.
+  // Steps inside domains of one kind: those of the last chunks, and whose turn it is.
+  struct Lane {
+    std::array<Ends, 2> ends;
+    std::size_t next = 0;
+  };
+
+  // Returns the steps inside domains of that kind that the next ones wait for, to be replaced by
+  // these. Two chunks share the links at a time, so that one starts up while the other is in
+  // flight: where chunks are reduced and gathered, one of either. Neuron's algorithms do one phase
+  // at a time, as in one domain: their work on the chip does not hide behind messages.
   Ends& LastInside(std::size_t kind, bool gathers) {
     const bool one_at_a_time = options_.mode == PlanMode::kAws;
-    return (gathers && !one_at_a_time ? last_gathered_ : last_reduced_)[kind];
+    Lane& lane = (gathers && !one_at_a_time ? gathered_ : reduced_)[kind];
+    if (HasHomes() && !one_at_a_time) lane.next = 1 - lane.next;
+    return lane.ends.at(lane.next);
   }
 
   // Reduces in each domain, or scatters from the root in its own. Returns the ends.
@@ -132,12 +143,28 @@ class Composer {
     return 0;
   }
 
-  // Chunks are of equal size, except where they go between the domains first, two at a time: there
-  // the first is half as long, so that one ends while the other is in the middle and the NICs never
-  // wait.
+  // Chunks are of equal size, except where all that the NICs do before the domains have work, or
+  // after it, is done with the first chunks or the last: these are smaller. Of a reduce-scatter the
+  // first is half as long, too, so that one of the two on the links ends while the other is in the
+  // middle.
+  std::uint64_t WeightOf(std::uint64_t chunk) const {
+    constexpr std::uint64_t kWhole = 6;
+    const std::uint64_t left = chunks_ - 1 - chunk;
+    if (request_.operation == Operation::kAllGather) return chunk < 2 ? 2 * (chunk + 1) : kWhole;
+    if (request_.operation != Operation::kReduceScatter) return kWhole;
+    if (left < 2) return 2 * (left + 1);
+    return chunk == 0 ? kWhole / 2 : kWhole;
+  }
+  std::vector<std::uint64_t> WeightsBefore() const {
+    std::vector<std::uint64_t> sums = {0};
+    for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
+      sums.push_back(sums.back() + WeightOf(chunk));
+    }
+    return sums;
+  }
   std::uint64_t ElementsBefore(std::uint64_t chunk, std::uint64_t elements) const {
-    if (request_.operation != Operation::kAllGather) return elements * chunk / chunks_;
-    return chunk == 0 ? 0 : elements * (2 * chunk - 1) / (2 * chunks_ - 1);
+    return static_cast<std::uint64_t>(static_cast<Wide>(elements) * weights_before_[chunk] /
+                                      weights_before_.back());
   }
 
   // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
@@ -464,10 +491,11 @@ class Composer {
   const PlanOptions options_;
   const bool weighted_;
   const PaddedSteps padded_;
-  std::vector<int> home_weights_;  // by group, of what belongs to nobody
+  std::vector<std::uint64_t> weights_before_;  // of each chunk
+  std::vector<int> home_weights_;              // by group, of what belongs to nobody
   Schedule schedule_;
-  std::vector<Ends> last_reduced_;  // by kind: of the chunk before
-  std::vector<Ends> last_gathered_;
+  std::vector<Lane> reduced_;  // by kind
+  std::vector<Lane> gathered_;
   std::vector<Ends> sent_;                   // between the domains, by chunk
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>

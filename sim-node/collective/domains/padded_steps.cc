@@ -63,7 +63,6 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
                 .type = request_.type};
   PlanOptions options = choice_.options;
   options.stripes = 1;
-  options.few_channels = true;  // the schedules of many chunk counts are made and timed
   std::optional<Algorithm> algorithm = choice_.inside;
   if (!algorithm) {
     TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
@@ -71,6 +70,7 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
     algorithm = plan.algorithm;
   }
   asked.bytes /= times;
+  options.copies = times;
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
   return Worked(std::move(plan.schedule), links.timing());
 }

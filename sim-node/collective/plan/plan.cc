@@ -82,7 +82,7 @@ absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) 
 }
 
 std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant) {
-  const std::uint64_t bytes = asked.request.bytes;
+  const std::uint64_t bytes = asked.request.bytes * asked.options.copies;
   switch (variant.algorithm) {
     case Algorithm::kMesh:
       return MeshOutline(*asked.set.box(), asked.links, bytes);
@@ -136,7 +136,7 @@ std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
     const bool aws = asked.options.mode == PlanMode::kAws;
     variants[0].channels = aws ? SlowLastChannels(*box, torus) : BalancedChannels(*box, torus);
     std::vector<Channel> staggered = StaggeredChannels(*box, torus);
-    if (!aws && !asked.options.few_channels && !staggered.empty()) {
+    if (!aws && !staggered.empty()) {
       variants.push_back({.algorithm = algorithm, .channels = std::move(staggered)});
     }
   }

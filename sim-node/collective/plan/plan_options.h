@@ -46,8 +46,9 @@ struct PlanOptions {
   PlanMode mode = PlanMode::kBest;
   ChipCosts costs{};
   int stripes = 0;  // 1 to kMaxStripes; 0 = what is fastest
-  // rdh with few channels even where more are faster (6 % on 4x4x4): a quarter of the messages.
-  bool few_channels = false;
+  // Alike buffers, this one included, whose steps are taken together, as one message each: the
+  // bytes of all of them decide how a box's links are shared.
+  std::uint64_t copies = 1;
   // Every message of an exchange takes one route, around damage too, as Neuron's are assumed to.
   bool one_route = false;
 };

@@ -9,10 +9,10 @@
 #include "lib/base/status.h"
 #include "lib/collective/forms.h"
 #include "lib/collective/partition.h"
-#include "sim-node/collective/algorithms/packing.h"
 #include "sim-node/collective/algorithms/trees.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/estimate.h"
+#include "sim-node/collective/plan/plan_pipelines.h"
 
 namespace tahoma::sim {
 namespace {
@@ -72,12 +72,6 @@ std::vector<TreeCut> TreeCutsOf(const Question& asked, const collective::SumShar
     }
   }
   return cuts;
-}
-
-// The numbers of stripes that are worth trying.
-std::vector<std::size_t> StripesOf(const PlanOptions& options) {
-  if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
-  return {1, kMaxStripes};
 }
 
 // The trees of each phase.
@@ -145,63 +139,6 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked, const collective::SumShar
   return Finish(asked, Algorithm::kTree, std::move(steps));
 }
 
-// Packed trees with a number of chunks, by what they take on the links.
-struct Pipeline {
-  const TreePacking* packing = nullptr;
-  std::size_t chunks = 1;
-  std::size_t stripes = 1;
-  VirtualDuration time = VirtualDuration::max();
-};
-
-// The time of one chunk of every tree on the fullest link.
-VirtualDuration ChunkTime(const TreePacking& packing, std::uint64_t bytes, std::size_t chunks) {
-  const Wide carried =
-      static_cast<Wide>(bytes) * packing.fullest_load() / (packing.tree_count() * chunks);
-  return TransferTime(static_cast<std::uint64_t>(carried), packing.fullest_rate());
-}
-
-// The fastest pipeline over these trees.
-Pipeline PipelineOver(const Question& asked, const TreePacking& packing) {
-  const LinkTiming& timing = asked.links.timing();
-  const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
-  Pipeline best;
-  const std::size_t sends = 2 * (asked.set.size() - 1) * packing.tree_count();
-  for (std::size_t chunks = 1; sends * chunks <= collective::kPackedSendsMost; chunks *= 2) {
-    for (const std::size_t stripes : StripesOf(asked.options)) {
-      const PlannedStep step{.outline = {.link = ChunkTime(packing, asked.request.bytes, chunks)},
-                             .work = work};
-      const VirtualDuration time =
-          EstimateTime(std::vector(packing.StepCount(chunks), step), stripes, timing);
-      if (time >= best.time) continue;
-      best = {.packing = &packing, .chunks = chunks, .stripes = stripes, .time = time};
-    }
-  }
-  return best;
-}
-
-// An all-reduce over packed trees, if it may take less than `time`.
-absl::StatusOr<Plan> PlanPackedTrees(const Question& asked, VirtualDuration time) {
-  std::vector<TreePacking> packings;
-  for (const auto& [trees, load_percent] : collective::kPackedTrees) {
-    auto packing = TreePacking::Of(asked.set, asked.links, trees);
-    if (!packing) return FailedPrecondition("no cables join the chips");
-    packings.push_back(*std::move(packing));
-  }
-  Pipeline best{.time = time};
-  for (const TreePacking& packing : packings) {
-    const Pipeline pipeline = PipelineOver(asked, packing);
-    if (pipeline.time < best.time) best = pipeline;
-  }
-  if (best.packing == nullptr) return FailedPrecondition("packed trees are slower");
-  const Layout layout = LayoutOf(asked.request, asked.members);
-  std::vector<std::vector<Step>> steps;
-  for (std::size_t index = 0; index < best.stripes; ++index) {
-    steps.push_back(
-        best.packing->Steps(best.chunks, layout, {.index = index, .count = best.stripes}));
-  }
-  return Finish(asked, Algorithm::kTree, std::move(steps));
-}
-
 }  // namespace
 
 absl::StatusOr<Plan> PlanTrees(const Question& asked) {
@@ -218,9 +155,11 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
   }
   const bool both_at_once = shares && collective::GainOfBothAtOnce(DomainLinksOf(asked.links),
                                                                    asked.set.mask(), shares->phase);
-  if (both_at_once) {
-    auto packed = PlanPackedTrees(asked, best.times.end - best.times.start);
-    if (packed.ok() && packed->times.end < best.times.end) return packed;
+  const bool broadcast =
+      asked.request.operation == Operation::kBroadcast && asked.set.hangs_together();
+  if (both_at_once || broadcast) {
+    auto pipeline = PlanPipeline(asked, best.times.end - best.times.start);
+    if (pipeline.ok() && pipeline->times.end < best.times.end) return pipeline;
   }
   return best;
 }

@@ -4,9 +4,9 @@
 //
 // One phase after the other, each piece along a tree of its own (trees.h); of an all-reduce the
 // chips sum up shares such that no part of the set sends more than it must (lib/collective/
-// partition.h). Where that cannot reach the bound, packed trees that sum up and spread at the same
-// time may be faster (packing.h). How finely the buffer is cut is decided by closed forms; what is
-// chosen is then timed message by message.
+// partition.h). Where that cannot reach the bound, and for broadcasts, trees through which chunks
+// flow may be faster (plan_pipelines.h). How finely the buffer is cut is decided by closed forms;
+// what is chosen is then timed message by message.
 //
 // Scope: internal to plan.h.
 //

@@ -78,6 +78,11 @@ void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept) {
   }
 }
 
+std::vector<std::size_t> StripesOf(const PlanOptions& options) {
+  if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
+  return {1, kMaxStripes};
+}
+
 std::vector<Phase> PhasesOf(Operation operation) {
   std::vector<Phase> phases;
   if (Combines(operation)) phases.push_back(Phase::kReduceScatter);

@@ -65,6 +65,9 @@ VirtualDuration KeptBlockTime(const Question& asked);
 // Adds it to the steps of one phase, to each in proportion to its work in memory.
 void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept);
 
+// The numbers of stripes that are worth trying.
+std::vector<std::size_t> StripesOf(const PlanOptions& options);
+
 // The phases that the operation needs, in order; a broadcast is made as an all-gather is.
 std::vector<Phase> PhasesOf(Operation operation);
 

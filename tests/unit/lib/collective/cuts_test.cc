@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "lib/base/rng.h"
+#include "tests/unit/lib/collective/support.h"
 
 namespace tahoma::collective {
 namespace {
@@ -20,9 +21,6 @@ using torus::Direction;
 constexpr ChipMask kAll = ~ChipMask{0};
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-DomainLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
-DomainLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
-
 // Takes links at random out of service, in one direction each.
 void Damage(DomainLinks& links, Rng& rng, std::uint64_t count) {
   for (; count > 0; --count) {
@@ -33,19 +31,6 @@ void Damage(DomainLinks& links, Rng& rng, std::uint64_t count) {
                           .permille = static_cast<std::uint16_t>(rng.Below(3) * 400)};
     if (links.torus().extent(fault.axis) > 1) links.SetPermille(fault);
   }
-}
-
-// The rate into the part from other chips of `through`.
-std::uint64_t RateInto(const DomainLinks& links, ChipMask part, ChipMask through) {
-  std::uint64_t sum = 0;
-  for (int arc = 0; arc < links.arc_count(); ++arc) {
-    const auto at = static_cast<Arc>(arc);
-    if (links.rate(at) == 0) continue;
-    const ChipMask from = ChipMask{1} << (arc / kPortsPerChip);
-    const ChipMask to = ChipMask{1} << links.to(at);
-    if ((from & through & ~part) != 0 && (to & part) != 0) sum += links.rate(at);
-  }
-  return sum;
 }
 
 // The slow oracle: every part of the chips that may be crossed.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "tests/unit/lib/collective/support.h"
 
 namespace tahoma::collective {
 namespace {
@@ -21,37 +22,9 @@ using torus::Direction;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-DomainLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
-DomainLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
-
-int PortOf(Axis axis, Direction direction) {
-  return DomainLinks::ArcOf(ChipIndex(0), axis, direction) % kPortsPerChip;
-}
-
-// Both directions of the cable that the chip has on that side.
-void Slow(DomainLinks& links, int chip, Axis axis, Direction direction, std::uint16_t permille) {
-  const auto arc = static_cast<Arc>(chip * kPortsPerChip + PortOf(axis, direction));
-  links.SetPermille(
-      {.chip = ChipIndex(chip), .axis = axis, .direction = direction, .permille = permille});
-  const Direction back = direction == Direction::kPlus ? Direction::kMinus : Direction::kPlus;
-  links.SetPermille(
-      {.chip = ChipIndex(links.to(arc)), .axis = axis, .direction = back, .permille = permille});
-}
-
 double Microseconds(const Cut& cut, ChipMask members) {
   const double blocks = static_cast<double>(cut.blocks) / std::popcount(members);
   return blocks * static_cast<double>(kGiB) / static_cast<double>(cut.rate) * 1e6;
-}
-
-// The rate from one part to another, by every link between them.
-std::uint64_t RateBetween(const DomainLinks& links, ChipMask from, ChipMask to) {
-  std::uint64_t sum = 0;
-  for (int arc = 0; arc < links.arc_count(); ++arc) {
-    const auto at = static_cast<Arc>(arc);
-    const bool leaves = (from >> (arc / kPortsPerChip) & 1) != 0;
-    if (links.rate(at) != 0 && leaves && (to >> links.to(at) & 1) != 0) sum += links.rate(at);
-  }
-  return sum;
 }
 
 // Calls visit(parts) for every partition of the chips.
@@ -69,41 +42,17 @@ void ForEachPartition(ChipMask chips, std::vector<ChipMask>& parts,
   parts.pop_back();
 }
 
-// A random set of up to `most` chips that hang together, and links some of which are slow or down.
-struct Case {
-  DomainLinks links;
-  ChipMask members;
-};
-Case RandomCase(Rng& rng, int most) {
-  Case one{.links = rng.Below(2) == 0 ? Instance() : UltraServer(), .members = 1};
-  const auto chips = static_cast<std::uint64_t>(one.links.torus().chip_count());
-  while (std::popcount(one.members) < most) {
-    const auto chip = static_cast<int>(rng.Below(chips));
-    if ((one.links.topology().neighbours[static_cast<std::size_t>(chip)] & one.members) != 0) {
-      one.members |= ChipMask{1} << chip;
-    }
-  }
-  for (std::uint64_t i = rng.Below(8); i > 0; --i) {
-    const auto chip = static_cast<int>(rng.Below(chips));
-    const Axis axis = torus::kAxes.at(rng.Below(3));
-    if (one.links.torus().extent(axis) == 1) continue;
-    Slow(one.links, chip, axis, torus::kDirections.at(rng.Below(2)),
-         static_cast<std::uint16_t>(rng.Below(4) * 333));
-  }
-  return one;
-}
-
 TEST(PartitionTest, TheWorstPartitionOfASmallSetIsTheOneThatASearchOfAllFinds) {
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     Rng rng(seed);
-    const Case one = RandomCase(rng, 2 + static_cast<int>(rng.Below(7)));
+    const RandomSet one(rng, 2 + static_cast<int>(rng.Below(7)));
     double worst = 0;
     std::vector<ChipMask> none;
     ForEachPartition(one.members, none, [&](const std::vector<ChipMask>& parts) {
       if (parts.size() < 2) return;
       std::uint64_t rate = 0;
       for (const ChipMask part : parts) {
-        rate += RateBetween(one.links, part, one.members & ~part);
+        rate += RateInto(one.links, one.members & ~part, one.members);
       }
       worst = std::max(worst, 2 * static_cast<double>(parts.size() - 1) * kGiB /
                                   static_cast<double>(rate) * 1e6);
@@ -117,7 +66,7 @@ TEST(PartitionTest, TheWorstPartitionOfASmallSetIsTheOneThatASearchOfAllFinds) {
 TEST(PartitionTest, SharesOfASmallSetHaveTheTimeOfTheWorstParts) {
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     Rng rng(seed);
-    const Case one = RandomCase(rng, 2 + static_cast<int>(rng.Below(6)));
+    const RandomSet one(rng, 2 + static_cast<int>(rng.Below(6)));
     double worst = 0;
     // A part that has the bit of no chip takes in the chips of no part.
     constexpr ChipMask kOutside = ChipMask{1} << 63;
@@ -127,7 +76,7 @@ TEST(PartitionTest, SharesOfASmallSetHaveTheTimeOfTheWorstParts) {
       if (all.size() < 3) return;
       std::uint64_t rate = 0;
       for (std::size_t i = 1; i < all.size(); ++i) {
-        rate += RateBetween(one.links, all[i], one.members & ~all[i]);
+        rate += RateInto(one.links, one.members & ~all[i], one.members);
       }
       worst = std::max(
           worst, static_cast<double>(all.size() - 2) * kGiB / static_cast<double>(rate) * 1e6);
@@ -140,7 +89,7 @@ TEST(PartitionTest, SharesOfASmallSetHaveTheTimeOfTheWorstParts) {
 TEST(PartitionTest, NoPartOfASetMustSendMoreThanItsLinksCarryInTheTimeOfAPhase) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     Rng rng(seed);
-    const Case one = RandomCase(rng, 2 + static_cast<int>(rng.Below(10)));
+    const RandomSet one(rng, 2 + static_cast<int>(rng.Below(10)));
     const SumShares shares = BestSumShares(one.links, one.members);
     if (shares.phase.rate == 0) continue;
     EXPECT_EQ(std::accumulate(shares.of.begin(), shares.of.end(), std::uint64_t{0}), shares.whole);
@@ -151,7 +100,7 @@ TEST(PartitionTest, NoPartOfASetMustSendMoreThanItsLinksCarryInTheTimeOfAPhase) 
         own += shares.of.at(static_cast<std::size_t>(std::countr_zero(left)));
       }
       const double others = 1 - static_cast<double>(own) / static_cast<double>(shares.whole);
-      const auto rate = static_cast<double>(RateBetween(one.links, part, one.members & ~part));
+      const auto rate = static_cast<double>(RateInto(one.links, one.members & ~part, one.members));
       EXPECT_LE(others * kGiB, rate * time * (1 + 1e-9)) << "seed " << seed << " part " << part;
     }
   }
@@ -165,28 +114,28 @@ TEST(PartitionTest, DamagedBoxesHaveTheReferencesBounds) {
   EXPECT_NEAR(bound(Instance(), 0xffff), 3932.2, 0.1);
   EXPECT_NEAR(bound(UltraServer(), ~ChipMask{0}), 3303.0, 0.1);
   DomainLinks one = Instance();
-  Slow(one, 0, Axis::kX, Direction::kPlus, 0);
+  SlowCable(one, 0, Axis::kX, Direction::kPlus, 0);
   EXPECT_NEAR(bound(one, 0xffff), 4059.0, 0.1);
   EXPECT_NEAR(bound(one, 0x00ff), 5338.2, 0.1);  // 2x4 without a cable of a ring of 4
   DomainLinks four = Instance();
-  Slow(four, 0, Axis::kX, Direction::kPlus, 0);
-  Slow(four, 0, Axis::kY, Direction::kPlus, 0);
-  Slow(four, 15, Axis::kY, Direction::kPlus, 0);
-  Slow(four, 4, Axis::kX, Direction::kPlus, 0);
+  SlowCable(four, 0, Axis::kX, Direction::kPlus, 0);
+  SlowCable(four, 0, Axis::kY, Direction::kPlus, 0);
+  SlowCable(four, 15, Axis::kY, Direction::kPlus, 0);
+  SlowCable(four, 4, Axis::kX, Direction::kPlus, 0);
   EXPECT_NEAR(bound(four, 0xffff), 4493.9, 0.1);
   DomainLinks lonely = Instance();  // chip 13 has one cable
-  Slow(lonely, 12, Axis::kX, Direction::kPlus, 0);
-  Slow(lonely, 13, Axis::kY, Direction::kPlus, 0);
-  Slow(lonely, 4, Axis::kX, Direction::kPlus, 0);
-  Slow(lonely, 13, Axis::kX, Direction::kPlus, 0);
+  SlowCable(lonely, 12, Axis::kX, Direction::kPlus, 0);
+  SlowCable(lonely, 13, Axis::kY, Direction::kPlus, 0);
+  SlowCable(lonely, 4, Axis::kX, Direction::kPlus, 0);
+  SlowCable(lonely, 13, Axis::kX, Direction::kPlus, 0);
   EXPECT_NEAR(bound(lonely, 0xffff), 8388.6, 0.1);
 }
 
 TEST(PartitionTest, AChipOnOneCableSumsUpHalf) {
   DomainLinks links = Instance();
-  Slow(links, 12, Axis::kX, Direction::kPlus, 0);
-  Slow(links, 13, Axis::kY, Direction::kPlus, 0);
-  Slow(links, 13, Axis::kX, Direction::kPlus, 0);
+  SlowCable(links, 12, Axis::kX, Direction::kPlus, 0);
+  SlowCable(links, 13, Axis::kY, Direction::kPlus, 0);
+  SlowCable(links, 13, Axis::kX, Direction::kPlus, 0);
   const SumShares shares = BestSumShares(links, 0xffff);
   EXPECT_EQ(2 * shares.of.at(13), shares.whole);
   EXPECT_NEAR(2 * Microseconds(shares.phase, 0xffff), 8388.6, 0.1);

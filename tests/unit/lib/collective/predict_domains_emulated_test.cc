@@ -51,8 +51,8 @@ struct Tolerance {
 
 TEST(PredictDomainsAgainstTheFabricTest, WhatUsesBothNetworksInTurnIsAsFarOffAsTheHeaderSays) {
   for (const Tolerance& one :
-       {Tolerance{Operation::kAllReduce, 0.87, 1.17}, Tolerance{Operation::kAllGather, 0.84, 1.01},
-        Tolerance{Operation::kReduceScatter, 0.9, 1.01},
+       {Tolerance{Operation::kAllReduce, 0.87, 1.17}, Tolerance{Operation::kAllGather, 0.84, 1.03},
+        Tolerance{Operation::kReduceScatter, 0.9, 1.03},
         Tolerance{Operation::kBroadcast, 0.87, 1.17}}) {
     for (const Fleet& fleet :
          {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
@@ -70,7 +70,7 @@ TEST(PredictDomainsAgainstTheFabricTest, SmallAndLargeAllReducesAreNearlyRight) 
   for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
                              Fleet{4, torus::kInstanceShape}}) {
     EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, 64 * kKiB), 1, 0.001) << fleet.domains;
-    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.02) << fleet.domains;
+    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.04) << fleet.domains;
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/collective/routes.h"
+#include "tests/unit/lib/collective/support.h"
 
 namespace tahoma::collective {
 namespace {
@@ -23,9 +24,6 @@ using torus::Direction;
 constexpr ChipMask kAll = ~ChipMask{0};
 constexpr Direction kPlus = Direction::kPlus;
 
-DomainLinks Instance() { return {torus::kInstanceShape, hw::kTrainium2.links}; }
-DomainLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
-
 struct Cable {
   int chip;
   Axis axis;
@@ -33,10 +31,7 @@ struct Cable {
 
 // Both directions of the cable that leaves the chip in plus direction.
 void Remove(DomainLinks& links, const Cable& cable) {
-  const Arc out = DomainLinks::ArcOf(ChipIndex(cable.chip), cable.axis, kPlus);
-  links.SetPermille({.chip = ChipIndex(cable.chip), .axis = cable.axis, .direction = kPlus});
-  links.SetPermille(
-      {.chip = ChipIndex(links.to(out)), .axis = cable.axis, .direction = Direction::kMinus});
+  SlowCable(links, cable.chip, cable.axis, kPlus, 0);
 }
 
 std::vector<Demand> AllPairsOf(ChipMask chips) {

@@ -101,7 +101,11 @@ TEST_P(TableOf24, SerialRdhTakesWhatTheReferenceSays) {
                                   .options = {.costs = kNoChipCosts, .stripes = 1}});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(Name(plan->algorithm), "hier");
-  EXPECT_NEAR(MicrosecondsOf(*plan) / cell.serial_us, 1, 0.02);
+  // Beside Z links the reference's channels leave a part of the rate unused that staggered ones
+  // use.
+  const double ratio = MicrosecondsOf(*plan) / cell.serial_us;
+  EXPECT_LT(ratio, 1.02);
+  EXPECT_GT(ratio, cell.ultra ? 0.95 : 0.98);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -346,15 +350,14 @@ TEST(HierarchicalTest, GatheringScatteringAndBroadcastingStayNearTheSlowerNetwor
   for (const bool ultra : {false, true}) {
     const Fabric fabric = ultra ? UltraServers(4) : Instances(4);
     const double chips = ultra ? 64 : 16;
-    const double inside_us =
-        (chips - 1) / chips * kGiB / (ultra ? 640e3 : 512e3) * (ultra ? 1.0635 : 1);
+    const double inside_us = (chips - 1) / chips * kGiB / (ultra ? 640e3 : 512e3);
     const double nic_us = 0.75 * kGiB / chips / 25e3;
     for (const Operation operation : {Operation::kAllGather, Operation::kReduceScatter}) {
       const auto plan =
           PlanOnFabric({.operation = operation, .bytes = kGiB}, Everywhere(fabric), fabric);
       ASSERT_TRUE(plan.ok()) << plan.status();
-      EXPECT_GT(MicrosecondsOf(*plan), std::max(inside_us / 1.0635, nic_us)) << Name(operation);
-      EXPECT_LT(MicrosecondsOf(*plan), 1.15 * std::max(inside_us, nic_us)) << Name(operation);
+      EXPECT_GT(MicrosecondsOf(*plan), std::max(inside_us, nic_us)) << Name(operation);
+      EXPECT_LT(MicrosecondsOf(*plan), 1.07 * std::max(inside_us, nic_us)) << Name(operation);
     }
   }
 }

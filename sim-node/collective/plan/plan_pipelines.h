@@ -1,0 +1,28 @@
+// Plans collectives over trees through which a buffer flows chunk after chunk, on any set of chips
+// that hangs together: an all-reduce over packed trees that sum up and spread at the same time
+// (packing.h), and a broadcast along branchings (lib/collective/branchings.h). Both come as close
+// to the bound of the links as one likes for large buffers: the first chunk has to cross a whole
+// tree before all links are busy.
+//
+//   auto plan = PlanPipeline(asked, /*time=*/best.times.end - best.times.start);
+//
+// The number of chunks is decided by closed forms; what is chosen is then timed message by message.
+//
+// Scope: internal to plan_trees.h.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include "sim-node/collective/plan/question.h"
+#include "sim-node/engine/virtual_time.h"
+
+namespace tahoma::sim {
+
+// An all-reduce or a broadcast, if it may take less than `time`: kFailedPrecondition otherwise, and
+// when cables that are up do not join the chips.
+absl::StatusOr<Plan> PlanPipeline(const Question& asked, VirtualDuration time);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,108 @@
+// Broadcasts along packed trees: what arrives, and in what time beside the maximum flow that bounds
+// it (lib/collective/cuts.h, which shares no code with the packing).
+
+#include "sim-node/collective/algorithms/branching_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "sim-node/collective/plan/bound.h"
+#include "sim-node/collective/plan/plan.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::MicrosecondsOf;
+using testing::UltraServer;
+using torus::ChipIndex;
+using torus::ChipMask;
+
+constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
+
+// An UltraServer with some cables slow or down, and perhaps without a chip.
+struct Damaged {
+  explicit Damaged(std::uint64_t seed) : links(UltraServer(LinkTiming{})) {
+    Rng rng(seed);
+    for (std::uint64_t cables = rng.Below(7); cables > 0; --cables) {
+      const LinkId link = TorusLinks::IdOf(ChipIndex(static_cast<int>(rng.Below(64))),
+                                           torus::kAxes.at(rng.Below(3)), torus::Direction::kPlus);
+      const auto permille = static_cast<std::uint16_t>(rng.Below(3) * 400);
+      EXPECT_TRUE(links.SetCablePermille(link, permille).ok());
+    }
+    if (seed % 2 == 0) members &= ~(ChipMask{1} << (1 + rng.Below(63)));
+  }
+
+  TorusLinks links;
+  ChipMask members = kAllChips;
+};
+
+TEST(BranchingStepsTest, EveryChipGetsTheRootsBufferWhateverTheNumberOfChunksAndElements) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const Damaged set(seed);
+    const std::vector<Member> members = MembersOf(set.members);
+    const auto trees = collective::PackBranchings(DomainLinksOf(set.links), set.members,
+                                                  std::countr_zero(set.members));
+    ASSERT_FALSE(trees.empty());
+    const std::uint64_t elements = 1 + rng.Below(2000);
+    const Layout layout{.element_bytes = 4, .bounds = {0, elements}, .fixed = false};
+    const std::size_t chunks = 1 + rng.Below(9);
+    std::vector<std::vector<std::byte>> memory(members.size(),
+                                               std::vector<std::byte>(elements * 4));
+    for (std::byte& byte : memory[0]) byte = static_cast<std::byte>(rng.Next());
+    std::vector<ChipBuffer> buffers;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      buffers.push_back({.chip = members[i].chip, .bytes = memory[i]});
+    }
+    for (std::size_t index = 0; index < 2; ++index) {
+      Schedule schedule;
+      schedule.steps = BranchingSteps(trees, chunks, layout, {.index = index, .count = 2});
+      EXPECT_EQ(schedule.steps.size(), chunks + collective::HeightOf(trees) - 1);
+      Execute(schedule, ElementType::kFp32, ReduceOp::kSum, buffers);
+    }
+    for (const auto& chip : memory) EXPECT_EQ(chip, memory[0]);
+    if (HasFailure()) break;
+  }
+}
+
+TEST(BranchingStepsTest, ABroadcastOfOneGibibyteIsWithinSevenPercentOfTheMaximumFlow) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const Damaged set(seed);
+    const std::vector<Member> members = MembersOf(set.members);
+    const auto plan =
+        PlanCollective({.operation = Operation::kBroadcast, .bytes = kGiB}, members, set.links);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const double bound =
+        Nanoseconds(LowerBound(Operation::kBroadcast, SetOf(members, set.links), kGiB, set.links)) /
+        1e3;
+    EXPECT_GE(MicrosecondsOf(*plan), bound);
+    EXPECT_LE(MicrosecondsOf(*plan), 1.07 * bound);
+  }
+}
+
+TEST(BranchingStepsTest, ABroadcastOnAnyBoxIsWithinSevenPercentOfTheMaximumFlow) {
+  const TorusLinks links = UltraServer(LinkTiming{});
+  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
+    if (box.origin != torus::Coord{} || box.size.chip_count() == 1) continue;
+    SCOPED_TRACE(box.ToString());
+    const std::vector<Member> members = MembersOf(box.mask);
+    const auto plan =
+        PlanCollective({.operation = Operation::kBroadcast, .bytes = kGiB}, members, links);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const double bound =
+        Nanoseconds(LowerBound(Operation::kBroadcast, SetOf(members, links), kGiB, links)) / 1e3;
+    EXPECT_LE(MicrosecondsOf(*plan), 1.07 * bound);
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim
