@@ -61,9 +61,9 @@ class Tree {
     }
   }
 
-  // What the tree would be worth less when this parent sends to the chip: each chip counts as much
-  // as four that are one link nearer to the root. Nothing if the parent gets its data from the
-  // chip.
+  // Returns by how much less the tree would weigh if this parent sent to the chip: each chip weighs
+  // as much as four that are one link nearer to the root. Nothing if the parent gets its data from
+  // the chip.
   std::optional<double> GainOf(int chip, int parent) const {
     if ((below_[At(chip)] & Bit(parent)) != 0) return std::nullopt;
     const int deeper = depth_[At(parent)] + 1 - depth_[At(chip)];

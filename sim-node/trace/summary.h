@@ -1,4 +1,4 @@
-// What trn-trace found, in few numbers: for other programs as JSON.
+// The answer of trn-trace in few numbers: for other programs as JSON.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Traced traced, TraceOf(options));
 //   std::cout << JsonSummary(traced);         // {"algorithm": "rdh", …, "timeUs": 236.1}

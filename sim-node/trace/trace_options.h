@@ -58,7 +58,7 @@ struct TraceOptions {
 
 config::Spec DeclareTraceOptions(TraceOptions& options);
 
-// What was planned, and how long it takes.
+// The collective as it was planned, and how long it takes.
 struct TraceAnswer {
   Request request;
   std::string box;  // "4x4x4+0,0,0"

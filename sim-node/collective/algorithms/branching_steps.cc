@@ -12,6 +12,7 @@ std::vector<Step> BranchingSteps(const std::vector<collective::Branching>& trees
   TAHOMA_CHECK(!trees.empty() && chunks > 0);
   std::uint64_t rate = 0;
   for (const collective::Branching& tree : trees) rate += tree.rate;
+  TAHOMA_CHECK(rate > 0);
   const Wide parts = static_cast<Wide>(chunks) * stripe.count;
   // Where part `part` of a tree begins, in bytes, when trees of the rate `before` come before it.
   const auto begin_of = [&](std::uint64_t before, std::uint64_t of_tree, std::size_t part) {

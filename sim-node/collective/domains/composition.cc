@@ -75,10 +75,10 @@ class Composer {
     int home = -1;
   };
 
-  // Steps inside domains of one kind: those of the last chunks, and whose turn it is.
-  struct Lane {
+  // The steps inside domains of one kind with which the last two chunks ended.
+  struct LastChunks {
     std::array<Ends, 2> ends;
-    std::size_t next = 0;
+    std::size_t next = 0;  // which of them the next chunk waits for
   };
 
   // Returns the steps inside domains of that kind that the next ones wait for, to be replaced by
@@ -87,9 +87,9 @@ class Composer {
   // at a time, as in one domain: their work on the chip does not hide behind messages.
   Ends& LastInside(std::size_t kind, bool gathers) {
     const bool one_at_a_time = options_.mode == PlanMode::kAws;
-    Lane& lane = (gathers && !one_at_a_time ? gathered_ : reduced_)[kind];
-    if (HasHomes() && !one_at_a_time) lane.next = 1 - lane.next;
-    return lane.ends.at(lane.next);
+    LastChunks& last = (gathers && !one_at_a_time ? gathered_ : reduced_)[kind];
+    if (HasHomes() && !one_at_a_time) last.next = 1 - last.next;
+    return last.ends.at(last.next);
   }
 
   // Reduces in each domain, or scatters from the root in its own. Returns the ends.
@@ -494,8 +494,8 @@ class Composer {
   std::vector<std::uint64_t> weights_before_;  // of each chunk
   std::vector<int> home_weights_;              // by group, of what belongs to nobody
   Schedule schedule_;
-  std::vector<Lane> reduced_;  // by kind
-  std::vector<Lane> gathered_;
+  std::vector<LastChunks> reduced_;  // by kind
+  std::vector<LastChunks> gathered_;
   std::vector<Ends> sent_;                   // between the domains, by chunk
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>

@@ -12,7 +12,7 @@
 namespace tahoma::sim {
 namespace {
 
-// What a step puts on links at one place.
+// The bytes that a step puts on links at one place.
 using StepBytes = std::vector<std::pair<LinkId, std::uint64_t>>;
 
 // The time with something on a link, of intervals in the order of their begins: those of scheduled

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/collective/branchings.h"
 #include "lib/collective/forms.h"
@@ -76,6 +77,7 @@ absl::StatusOr<Plan> PlanBranchings(const Question& asked, VirtualDuration time)
   if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
   std::uint64_t rate = 0;
   for (const collective::Branching& tree : trees) rate += tree.rate;
+  TAHOMA_CHECK(rate > 0);
   const Pipeline pipeline =
       FastestPipeline(asked, TransferTime(asked.request.bytes, rate),
                       collective::HeightOf(trees) - 1, (asked.set.size() - 1) * trees.size());

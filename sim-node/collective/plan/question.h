@@ -1,5 +1,5 @@
-// What the planner of each kind of collective starts from, and how it ends: the request with its
-// chips and links, and a schedule of steps with the chips' work and its times.
+// The planners of all kinds of collectives start and end alike: from the request with its chips and
+// links, with a schedule of steps with the chips' work and its times.
 //
 //   const Question asked{request, members, set, links, options};
 //   return Finish(asked, Algorithm::kTree, {steps});
