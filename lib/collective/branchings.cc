@@ -9,14 +9,12 @@
 
 #include "lib/base/check.h"
 #include "lib/collective/flow.h"
+#include "lib/collective/masks.h"
 
 namespace tahoma::collective {
 namespace {
 
 using torus::ChipMask;
-
-ChipMask Bit(int chip) { return ChipMask{1} << chip; }
-int Lowest(ChipMask chips) { return std::countr_zero(chips); }
 
 // The part of the bound that may stay without a tree, and the least of it that a tree is worth.
 constexpr std::uint64_t kLeftOver = 100;
@@ -247,6 +245,12 @@ std::vector<Branching> PackBranchings(const DomainLinks& links, ChipMask members
   TAHOMA_CHECK((members & Bit(root)) != 0);
   if (std::has_single_bit(members)) return {};
   return Packer(links, members, root).Pack();
+}
+
+std::uint64_t RateOf(const std::vector<Branching>& trees) {
+  std::uint64_t rate = 0;
+  for (const Branching& tree : trees) rate += tree.rate;
+  return rate;
 }
 
 std::size_t HeightOf(const std::vector<Branching>& trees) {

@@ -42,6 +42,9 @@ struct Branching {
 // them, or there is no other.
 std::vector<Branching> PackBranchings(const DomainLinks& links, torus::ChipMask members, int root);
 
+// The rate of all trees together.
+std::uint64_t RateOf(const std::vector<Branching>& trees);
+
 // Links from the root to the chip that is farthest away, in the highest tree.
 std::size_t HeightOf(const std::vector<Branching>& trees);
 

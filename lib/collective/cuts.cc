@@ -8,16 +8,13 @@
 
 #include "lib/base/check.h"
 #include "lib/collective/flow.h"
+#include "lib/collective/masks.h"
 #include "lib/collective/partition.h"
 
 namespace tahoma::collective {
 namespace {
 
 using torus::ChipMask;
-
-ChipMask Bit(int chip) { return ChipMask{1} << chip; }
-int Lowest(ChipMask chips) { return std::countr_zero(chips); }
-std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::popcount(chips)); }
 
 // The part that most members are outside of, for the rate of the links that enter it.
 //

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/collective/masks.h"
+
 namespace tahoma::collective {
 namespace {
 
 using torus::ChipMask;
-
-ChipMask Bit(int chip) { return ChipMask{1} << chip; }
-int Lowest(ChipMask chips) { return std::countr_zero(chips); }
 
 }  // namespace
 

@@ -60,7 +60,7 @@ class Flow {
   // The chips from which the sink can be reached, after a Fill that got less than wanted.
   torus::ChipMask reaching() const { return seen_; }
 
-  void AddSource(int chip) { sources_ |= torus::ChipMask{1} << chip; }
+  void AddSource(int chip) { sources_ |= torus::MaskOf(torus::ChipIndex(chip)); }
 
  private:
   static std::size_t At(int from, int to) {

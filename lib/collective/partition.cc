@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/collective/masks.h"
 
 namespace tahoma::collective {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 using torus::ChipMask;
 using Rate = std::int64_t;  // in units of the greatest common divisor of all links' rates
 
-ChipMask Bit(int chip) { return ChipMask{1} << chip; }
-int Lowest(ChipMask chips) { return std::countr_zero(chips); }
 std::size_t Place(int chip) { return static_cast<std::size_t>(chip); }
 
 // The rates of the cables among some chips, both directions together.

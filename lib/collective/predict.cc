@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
+#include "lib/collective/masks.h"
 #include "lib/collective/partition.h"
 #include "lib/collective/route_search.h"
 #include "lib/collective/routes.h"
@@ -23,10 +24,6 @@ using torus::ChipMask;
 
 // The HBM bandwidth of one chip (docs/reference/trainium2.md#the-chip).
 constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
-
-ChipMask Bit(int chip) { return ChipMask{1} << chip; }
-int Lowest(ChipMask chips) { return std::countr_zero(chips); }
-std::uint64_t CountOf(ChipMask chips) { return static_cast<std::uint64_t>(std::popcount(chips)); }
 
 // A rank's exchange with itself reads and writes its buffer.
 Picoseconds LoneTime(Operation operation, std::uint64_t bytes, const LinkCosts& costs) {

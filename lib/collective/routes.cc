@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/collective/masks.h"
 #include "lib/torus/path.h"
 
 namespace tahoma::collective {
@@ -10,8 +11,6 @@ namespace {
 
 using torus::ChipIndex;
 using torus::ChipMask;
-
-ChipMask Bit(int chip) { return ChipMask{1} << chip; }
 
 // Making one takes longer than using it, so those of a Trainium2 are made once.
 const DimensionOrderRoutes* SharedTable(const torus::Shape& torus) {

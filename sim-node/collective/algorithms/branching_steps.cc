@@ -10,8 +10,7 @@ namespace tahoma::sim {
 std::vector<Step> BranchingSteps(const std::vector<collective::Branching>& trees,
                                  std::size_t chunks, const Layout& layout, Stripe stripe) {
   TAHOMA_CHECK(!trees.empty() && chunks > 0);
-  std::uint64_t rate = 0;
-  for (const collective::Branching& tree : trees) rate += tree.rate;
+  const std::uint64_t rate = collective::RateOf(trees);
   TAHOMA_CHECK(rate > 0);
   const Wide parts = static_cast<Wide>(chunks) * stripe.count;
   // Where part `part` of a tree begins, in bytes, when trees of the rate `before` come before it.

@@ -36,9 +36,10 @@ class TreePacking {
                                        std::size_t trees);
 
   std::size_t tree_count() const { return trees_.size(); }
-  // Links from a root to the chip that is farthest away, in the highest tree.
-  std::size_t height() const { return height_; }
-  std::size_t StepCount(std::size_t chunks) const { return chunks + 2 * height_ - 1; }
+  // Steps from that in which a chunk starts to that in which it is everywhere: twice the height of
+  // the highest tree, with the first.
+  std::size_t fill() const { return 2 * height_ - 1; }
+  std::size_t StepCount(std::size_t chunks) const { return chunks + fill(); }
   // The cable with the most trees for its rate: it carries so many, at so many bytes per second.
   std::uint64_t fullest_load() const { return fullest_load_; }
   std::uint64_t fullest_rate() const { return fullest_rate_; }
@@ -56,7 +57,7 @@ class TreePacking {
 
   std::vector<torus::ChipIndex> chips_;
   std::vector<Tree> trees_;
-  std::size_t height_ = 1;
+  std::size_t height_ = 1;  // links from a root to the chip that is farthest away
   std::uint64_t fullest_load_ = 0;
   std::uint64_t fullest_rate_ = 1;
 

@@ -1,5 +1,7 @@
 #include "sim-node/collective/plan/plan_pipelines.h"
 
+#include <absl/functional/function_ref.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -43,6 +45,18 @@ Pipeline FastestPipeline(const Question& asked, VirtualDuration on_links, std::s
   return best;
 }
 
+// The plan of the steps of each stripe.
+absl::StatusOr<Plan> FinishStripes(
+    const Question& asked, std::size_t count,
+    absl::FunctionRef<std::vector<Step>(const Layout&, Stripe)> steps_of) {
+  const Layout layout = LayoutOf(asked.request, asked.members);
+  std::vector<std::vector<Step>> steps;
+  for (std::size_t index = 0; index < count; ++index) {
+    steps.push_back(steps_of(layout, {.index = index, .count = count}));
+  }
+  return Finish(asked, Algorithm::kTree, std::move(steps));
+}
+
 // The time of the whole buffer on the fullest link.
 VirtualDuration TimeOnLinks(const TreePacking& packing, std::uint64_t bytes) {
   const Wide carried = static_cast<Wide>(bytes) * packing.fullest_load() / packing.tree_count();
@@ -55,40 +69,32 @@ absl::StatusOr<Plan> PlanPackedTrees(const Question& asked, VirtualDuration time
   for (const auto& [trees, load_percent] : collective::kPackedTrees) {
     auto packing = TreePacking::Of(asked.set, asked.links, trees);
     if (!packing) return FailedPrecondition("no cables join the chips");
-    const Pipeline pipeline = FastestPipeline(asked, TimeOnLinks(*packing, asked.request.bytes),
-                                              2 * packing->height() - 1,
-                                              2 * (asked.set.size() - 1) * packing->tree_count());
+    const Pipeline pipeline =
+        FastestPipeline(asked, TimeOnLinks(*packing, asked.request.bytes), packing->fill(),
+                        2 * (asked.set.size() - 1) * packing->tree_count());
     if (pipeline.time >= best.time) continue;
     best = pipeline;
     chosen = std::move(packing);
   }
   if (!chosen) return FailedPrecondition("packed trees are slower");
-  const Layout layout = LayoutOf(asked.request, asked.members);
-  std::vector<std::vector<Step>> steps;
-  for (std::size_t index = 0; index < best.stripes; ++index) {
-    steps.push_back(chosen->Steps(best.chunks, layout, {.index = index, .count = best.stripes}));
-  }
-  return Finish(asked, Algorithm::kTree, std::move(steps));
+  return FinishStripes(asked, best.stripes, [&](const Layout& layout, Stripe stripe) {
+    return chosen->Steps(best.chunks, layout, stripe);
+  });
 }
 
 absl::StatusOr<Plan> PlanBranchings(const Question& asked, VirtualDuration time) {
   const std::vector<collective::Branching> trees = collective::PackBranchings(
       DomainLinksOf(asked.links), asked.set.mask(), asked.set.chips()[0].value());
   if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
-  std::uint64_t rate = 0;
-  for (const collective::Branching& tree : trees) rate += tree.rate;
+  const std::uint64_t rate = collective::RateOf(trees);
   TAHOMA_CHECK(rate > 0);
   const Pipeline pipeline =
       FastestPipeline(asked, TransferTime(asked.request.bytes, rate),
                       collective::HeightOf(trees) - 1, (asked.set.size() - 1) * trees.size());
   if (pipeline.time >= time) return FailedPrecondition("branchings are slower");
-  const Layout layout = LayoutOf(asked.request, asked.members);
-  std::vector<std::vector<Step>> steps;
-  for (std::size_t index = 0; index < pipeline.stripes; ++index) {
-    steps.push_back(BranchingSteps(trees, pipeline.chunks, layout,
-                                   {.index = index, .count = pipeline.stripes}));
-  }
-  return Finish(asked, Algorithm::kTree, std::move(steps));
+  return FinishStripes(asked, pipeline.stripes, [&](const Layout& layout, Stripe stripe) {
+    return BranchingSteps(trees, pipeline.chunks, layout, stripe);
+  });
 }
 
 }  // namespace

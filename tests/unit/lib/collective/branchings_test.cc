@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -23,13 +22,6 @@ using torus::Axis;
 using torus::ChipIndex;
 using torus::ChipMask;
 using torus::Direction;
-
-int Lowest(ChipMask chips) { return std::countr_zero(chips); }
-
-std::uint64_t RateOf(const std::vector<Branching>& trees) {
-  return std::accumulate(trees.begin(), trees.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const Branching& tree) { return sum + tree.rate; });
-}
 
 // The least rate into any part without the root, by a search of all parts.
 std::uint64_t LeastRateInto(const RandomSet& set, int root) {
@@ -94,7 +86,7 @@ TEST(BranchingsTest, TreesOfASmallSetComeWithinOnePercentOfTheWorstPartThatASear
     SCOPED_TRACE(seed);
     Rng rng(seed);
     const RandomSet set(rng, 2 + static_cast<int>(rng.Below(9)));
-    const int root = Lowest(set.members);
+    const int root = std::countr_zero(set.members);
     const std::vector<Branching> trees = PackBranchings(set.links, set.members, root);
     ExpectTrees(trees, set.members, root);
     ExpectNoLinkOverloaded(trees, set.links);

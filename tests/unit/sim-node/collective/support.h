@@ -2,10 +2,14 @@
 
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cstdint>
 #include <vector>
 
 #include "lib/hw/catalogue.h"
 #include "lib/torus/box.h"
+#include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/plan.h"
 #include "sim-node/link/torus_links.h"
 
@@ -24,6 +28,22 @@ inline TorusLinks Instance(const LinkTiming& timing = kTableTiming) {
 
 inline double MicrosecondsOf(const Plan& plan) {
   return Nanoseconds(plan.times.end - plan.times.start) / 1e3;
+}
+
+// The time of the fastest plan, as a multiple of what nothing can beat; 0 when there is no plan.
+inline double TimeOverBound(Operation operation, torus::ChipMask mask, std::uint64_t bytes,
+                            const TorusLinks& links) {
+  const std::vector<Member> members = MembersOf(mask);
+  const auto plan = PlanCollective({.operation = operation, .bytes = bytes}, members, links);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  const VirtualDuration bound = LowerBound(operation, SetOf(members, links), bytes, links);
+  return plan.ok() ? MicrosecondsOf(*plan) * 1e3 / Nanoseconds(bound) : 0;
+}
+
+// Both directions of the cable that leaves the chip in plus direction.
+inline void SlowCable(TorusLinks& links, int chip, torus::Axis axis, std::uint16_t permille) {
+  const LinkId link = TorusLinks::IdOf(torus::ChipIndex(chip), axis, torus::Direction::kPlus);
+  ASSERT_TRUE(links.SetCablePermille(link, permille).ok());
 }
 
 }  // namespace tahoma::sim::testing

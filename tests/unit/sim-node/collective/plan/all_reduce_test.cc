@@ -15,6 +15,7 @@ namespace tahoma::sim {
 namespace {
 
 using testing::Instance;
+using testing::SlowCable;
 using testing::UltraServer;
 using torus::Axis;
 using torus::ChipIndex;
@@ -24,41 +25,30 @@ using torus::Direction;
 constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
 
 double TimeOverBound(ChipMask mask, std::uint64_t bytes, const TorusLinks& links) {
-  const auto plan =
-      PlanCollective({.operation = Operation::kAllReduce, .bytes = bytes}, MembersOf(mask), links);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  const VirtualDuration bound =
-      LowerBound(Operation::kAllReduce, SetOf(MembersOf(mask), links), bytes, links);
-  return plan.ok() ? testing::MicrosecondsOf(*plan) * 1e3 / Nanoseconds(bound) : 0;
-}
-
-void Slow(TorusLinks& links, int chip, Axis axis, std::uint16_t permille) {
-  ASSERT_TRUE(
-      links.SetCablePermille(TorusLinks::IdOf(ChipIndex(chip), axis, Direction::kPlus), permille)
-          .ok());
+  return testing::TimeOverBound(Operation::kAllReduce, mask, bytes, links);
 }
 
 TEST(AllReduceTest, ALostCableCostsWhatItsRateIsOfAll) {
   TorusLinks instance = Instance(LinkTiming{});
-  Slow(instance, 0, Axis::kX, 0);
+  SlowCable(instance, 0, Axis::kX, 0);
   EXPECT_LE(TimeOverBound(0xffff, kGiB, instance), 1.04);  // 1.30 with equal blocks
   EXPECT_LE(TimeOverBound(0x00ff, kGiB, instance), 1.07);  // 2x4
   TorusLinks whole = UltraServer(LinkTiming{});
-  Slow(whole, 0, Axis::kX, 0);
+  SlowCable(whole, 0, Axis::kX, 0);
   EXPECT_LE(TimeOverBound(kAllChips, kGiB, whole), 1.07);
   EXPECT_LE(TimeOverBound(0x000f'000f'000f'000f, kGiB, whole), 1.07);  // 4x1x4
   EXPECT_LE(TimeOverBound(0x0033'0033'0033'0033, kGiB, whole), 1.07);  // 2x2x4
   TorusLinks slow = UltraServer(LinkTiming{});
-  Slow(slow, 21, Axis::kZ, 0);
+  SlowCable(slow, 21, Axis::kZ, 0);
   EXPECT_LE(TimeOverBound(kAllChips, kGiB, slow), 1.07);
 }
 
 TEST(AllReduceTest, AChipOnOneCableCostsNoMoreThanThatCableMust) {
   TorusLinks links = Instance(LinkTiming{});
-  Slow(links, 12, Axis::kX, 0);
-  Slow(links, 13, Axis::kY, 0);
-  Slow(links, 4, Axis::kX, 0);
-  Slow(links, 13, Axis::kX, 0);
+  SlowCable(links, 12, Axis::kX, 0);
+  SlowCable(links, 13, Axis::kY, 0);
+  SlowCable(links, 4, Axis::kX, 0);
+  SlowCable(links, 13, Axis::kX, 0);
   EXPECT_LE(TimeOverBound(0xffff, kGiB, links), 1.07);  // 1.88 with equal blocks
 }
 
@@ -75,7 +65,7 @@ TEST(AllReduceTest, SetsThatAreNoBoxesComeCloseToTheirBound) {
 TEST(AllReduceTest, ASlowCableCountsWithWhatItHas) {
   for (const int permille : {250, 400, 500, 550, 900}) {
     TorusLinks links = Instance(LinkTiming{});
-    Slow(links, 5, Axis::kY, static_cast<std::uint16_t>(permille));
+    SlowCable(links, 5, Axis::kY, static_cast<std::uint16_t>(permille));
     EXPECT_LE(TimeOverBound(0xffff, kGiB, links), 1.07) << permille;
   }
 }
