@@ -348,7 +348,7 @@ class AnySet {
     const Picoseconds direct = links_.costs().step + CommandWaits() + load.Time(bytes_, 1);
     if (through_ != chips_) {
       const Picoseconds scatter = links_.costs().step + load.Time(bytes_, count_);
-      return std::min(direct, scatter + Ring(1));
+      return std::min(direct, scatter + std::min(Ring(1), Mesh(1)));
     }
     const Cut worst = WorstBroadcastCut(links_, chips_, through_, root);
     Picoseconds best = direct;

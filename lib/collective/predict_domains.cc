@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -44,10 +43,11 @@ class Inside {
   std::vector<Numbered> distinct_;
 };
 
-// A route over the network: the latency of the first byte, and then the bytes.
+// A route over the network: the latency of the first byte, and then the bytes, in one or two steps.
 struct Leg {
   Picoseconds latency{};
-  Picoseconds transfer{};
+  Picoseconds transfer{};  // of all steps
+  Picoseconds busy{};      // of the fullest NIC in one direction
   Picoseconds whole() const { return latency + transfer; }
 };
 
@@ -61,22 +61,35 @@ class Between {
 
   // Each chip has the part of a buffer that its domain gathers with it, or scatters.
   Leg Phase(std::uint64_t bytes) const {
-    return {.latency = Start(domains_ - 1),
-            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), domains_ * chips_,
-                                   costs_.rate)};
+    return OneStep(
+        TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), domains_ * chips_, costs_.rate));
   }
   // Two phases, or a single one in which each chip sends all that it answers for to every other
   // domain.
   std::vector<Leg> Phases(std::uint64_t bytes) const {
     const Leg phase = Phase(bytes);
-    return {{.latency = phase.latency * 2, .transfer = phase.transfer * 2}, Whole(bytes)};
+    return {{.latency = phase.latency * 2, .transfer = phase.transfer * 2, .busy = phase.busy * 2},
+            Whole(bytes)};
+  }
+  // Each part goes from the root's domain to another, and from there to all others, unless there is
+  // none; or from the root's domain to all.
+  std::vector<Leg> Broadcasts(std::uint64_t bytes) const {
+    Leg parts = OneStep(TimeAtMost(bytes, chips_, costs_.rate));
+    if (domains_ > 2) {
+      parts.latency *= 2;
+      parts.transfer += TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 2),
+                                   (domains_ - 1) * chips_, costs_.rate);
+    }
+    return {parts, Whole(bytes)};
   }
   // A message from each chip to each that gets some of its buffer in other domains.
   Leg Exchange(std::uint64_t bytes, bool all_domains) const {
     const std::uint64_t share = all_domains ? domains_ : 1;
+    const Picoseconds transfer =
+        TimeAtMost(static_cast<Wide>(bytes) * (all_domains ? domains_ - 1 : 1), share, costs_.rate);
     return {.latency = Start(all_domains ? domains_ * chips_ - 1 : 1),
-            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (all_domains ? domains_ - 1 : 1),
-                                   share, costs_.rate)};
+            .transfer = transfer,
+            .busy = transfer};
   }
 
  private:
@@ -84,9 +97,11 @@ class Between {
     const auto rounds = (std::max<std::uint64_t>(destinations, 1) - 1) / kCcCores;
     return costs_.message + LinkCosts{}.command * static_cast<Picoseconds::rep>(rounds);
   }
+  Leg OneStep(Picoseconds transfer) const {
+    return {.latency = Start(domains_ - 1), .transfer = transfer, .busy = transfer};
+  }
   Leg Whole(std::uint64_t bytes) const {
-    return {.latency = Start(domains_ - 1),
-            .transfer = TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), chips_, costs_.rate)};
+    return OneStep(TimeAtMost(static_cast<Wide>(bytes) * (domains_ - 1), chips_, costs_.rate));
   }
 
   std::uint64_t domains_;
@@ -114,7 +129,7 @@ absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Op
       break;
     case Operation::kBroadcast:  // scattered in the root's domain, gathered in all
       part = Operation::kAllReduce;
-      outside = between.Phases(bytes);
+      outside = between.Broadcasts(bytes);
       break;
     case Operation::kAllToAll:
       outside = {between.Exchange(bytes, /*all_domains=*/true)};
@@ -127,6 +142,46 @@ absl::StatusOr<Stages> StagesOf(const Inside& inside, const Between& between, Op
   }
   TAHOMA_ASSIGN_OR_RETURN(const Picoseconds within, inside.Time(part, bytes));
   return Stages{.inside = within, .between = outside};
+}
+
+// The time of the fullest link inside for one of `count` chunks, which takes `chunk` alone, when so
+// many are in flight: the others' messages hide what one needs to start up.
+Picoseconds BusyInside(Picoseconds whole, Picoseconds chunk, int count, int in_flight) {
+  return (whole / count * (in_flight - 1) + chunk) / in_flight;
+}
+
+// The phases of `count` chunks one after the other. From chunk to chunk it takes what the fullest
+// link or NIC needs.
+absl::StatusOr<Picoseconds> TimeOfPhases(const Inside& inside, const Between& between,
+                                         Operation operation, std::uint64_t bytes, int count) {
+  const auto chunks = static_cast<std::uint64_t>(count);
+  TAHOMA_ASSIGN_OR_RETURN(const Stages whole, StagesOf(inside, between, operation, bytes));
+  TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
+                          StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
+  const Picoseconds busy = BusyInside(whole.inside, stages.inside, count, /*in_flight=*/2);
+  Picoseconds best = Picoseconds::max();
+  for (const Leg& leg : stages.between) {
+    best = std::min(best, stages.inside + leg.whole() + std::max(busy, leg.busy) * (count - 1));
+  }
+  return best;
+}
+
+// A broadcast whose chunks flow through the root's domain, over EFA, and are gathered in the rest.
+absl::StatusOr<Picoseconds> TimeOfFlow(const Inside& inside, const Between& between,
+                                       std::uint64_t bytes, int count) {
+  const auto chunks = static_cast<std::uint64_t>(count);
+  const std::uint64_t chunk = (bytes + chunks - 1) / chunks;
+  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds root, inside.Time(Operation::kBroadcast, bytes));
+  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds whole, inside.Time(Operation::kAllGather, bytes));
+  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds gather, inside.Time(Operation::kAllGather, chunk));
+  const Picoseconds busy =
+      std::max(root / count, BusyInside(whole, gather, count, /*in_flight=*/3));
+  Picoseconds best = Picoseconds::max();
+  for (const Leg& leg : between.Broadcasts(chunk)) {
+    best = std::min(best,
+                    root / count + leg.whole() + gather + std::max(busy, leg.busy) * (count - 1));
+  }
+  return best;
 }
 
 }  // namespace
@@ -146,25 +201,16 @@ absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domai
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages, StagesOf(inside, between, operation, bytes));
     return std::max(stages.inside, stages.between.front().whole());
   }
-  std::optional<Picoseconds> best;
-  Picoseconds in_one(0);  // inside, in one chunk: the first count
+  Picoseconds best = Picoseconds::max();
   for (const int count : kChunkCounts) {
-    const auto chunks = static_cast<std::uint64_t>(count);
-    TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
-                            StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
-    if (count == 1) in_one = stages.inside;
-    // Two chunks are inside at a time: about half of what one needs to start up hides behind the
-    // other's messages.
-    const Picoseconds within = (in_one / count + stages.inside) / 2;
-    for (const Leg& leg : stages.between) {
-      // The time from chunk to chunk: that of the fullest link, or that of the route over EFA, on
-      // which there are so many chunks.
-      const Picoseconds cycle = std::max({within, leg.transfer, leg.whole() / kChunksBetween});
-      const Picoseconds time = stages.inside + leg.whole() + cycle * (count - 1);
-      if (!best || time < *best) best = time;
-    }
+    TAHOMA_ASSIGN_OR_RETURN(const Picoseconds time,
+                            TimeOfPhases(inside, between, operation, bytes, count));
+    best = std::min(best, time);
+    if (operation != Operation::kBroadcast) continue;
+    TAHOMA_ASSIGN_OR_RETURN(const Picoseconds flow, TimeOfFlow(inside, between, bytes, count));
+    best = std::min(best, flow);
   }
-  return *best;
+  return best;
 }
 
 }  // namespace tahoma::collective

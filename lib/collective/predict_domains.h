@@ -9,9 +9,12 @@
 // inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
 // that use EFA are pipelined in chunks where that is faster.
 //
-// Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce or
-// a broadcast is 13 % short to 17 % long, an all-reduce right at 64 KiB and 4 % long at most at
-// 1 GiB; all-gather and reduce-scatter are up to 16 % short and 3 % long, exchanges 2 %.
+// A broadcast may also flow through the root's domain, over EFA, and be gathered in all others.
+//
+// Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce is
+// 5 % short to 9 % long, right at 64 KiB and 4 % long at most at 1 GiB; an all-gather is 2 % short
+// to 6 % long, a reduce-scatter 8 % short to 2 % long, a broadcast 12 % short to 3 % long, and
+// exchanges are 2 % short.
 //
 // Scope: one rank on each chip; EFA's network without congestion.
 //
@@ -36,11 +39,9 @@ struct EfaCosts {
   Picoseconds message = std::chrono::microseconds(15);  // a minimal packet, HBM to HBM
 };
 
-// Chunks of a buffer that are worth trying where that hides one network behind the other, and how
-// many of them are between the domains at one time: enough to hide the packets' latency where bytes
-// matter (docs/design/0006-efa.md).
-inline constexpr int kChunkCounts[] = {1, 2, 4, 8, 16, 32};
-inline constexpr int kChunksBetween = 3;
+// Chunks of a buffer that are worth trying where that hides one network behind the other
+// (docs/design/0006-efa.md).
+inline constexpr int kChunkCounts[] = {1, 2, 4, 8, 16, 32, 64, 128};
 
 // The chips with which one topology domain takes part.
 struct DomainPart {

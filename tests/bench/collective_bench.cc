@@ -44,8 +44,10 @@ Fabric UltraCluster(std::size_t units = 32) {
 
 std::vector<Member> AllChipsOf(const Fabric& fabric) {
   std::vector<Member> members;
-  for (int chip = 0; chip < fabric.domain_count() * Fabric::kChipsPerDomain; ++chip) {
-    members.push_back({.chip = torus::ChipIndex(chip)});
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+    for (int chip = 0; chip < fabric.domain(domain).torus().chip_count(); ++chip) {
+      members.push_back({.chip = Fabric::ChipOf(domain, chip)});
+    }
   }
   return members;
 }
@@ -199,30 +201,46 @@ void RegisterIrregular() {
   }
 }
 
-// An all-gather of 1 GiB over eight UltraServers: the bound is that of one chip, which gets what it
-// lacks over its NeuronLinks and its NIC.
-void AllGather8UnitsOverBound(benchmark::State& state) {
-  const Fabric fabric = UltraCluster(8);
+// 1 GiB over several topology domains, over a bound in nanoseconds.
+void OverDomainsBound(benchmark::State& state, Operation operation, const Fabric& fabric,
+                      double bound_ns) {
   const std::vector<Member> members = AllChipsOf(fabric);
-  const hw::LinkRates& rates = hw::kTrainium2.links;
-  const double of_chip = 4 * static_cast<double>(rates.intra_instance) +
-                         2 * static_cast<double>(rates.inter_instance) +
-                         static_cast<double>(rates.efa);
-  const auto chips = static_cast<double>(members.size());
-  const double bound_ns = (chips - 1) / chips * static_cast<double>(kGiB) / of_chip * 1e9;
   double ratio = 0;
   for (auto _ : state) {
-    const auto plan =
-        PlanOnFabric({.operation = Operation::kAllGather, .bytes = kGiB}, members, fabric);
+    const auto plan = PlanOnFabric({.operation = operation, .bytes = kGiB}, members, fabric);
     TAHOMA_CHECK(plan.ok());
     ratio = Nanoseconds(plan->times.end - plan->times.start) / bound_ns;
   }
   state.counters["over_bound"] = ratio;
 }
-BENCHMARK(AllGather8UnitsOverBound)
-    ->Name("allgather_8_units_over_bound")
-    ->Iterations(1)
-    ->Unit(benchmark::kMillisecond);
+
+void RegisterOverDomains() {
+  const auto row = [](const char* name, Operation operation, const Fabric& fabric,
+                      double bound_ns) {
+    benchmark::RegisterBenchmark(
+        name,
+        [=](benchmark::State& state) { OverDomainsBound(state, operation, fabric, bound_ns); })
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  };
+  // What one chip lacks, or the root has, over its NeuronLinks and its NIC.
+  const Fabric eight = UltraCluster(8);
+  const auto chips = static_cast<double>(AllChipsOf(eight).size());
+  const hw::LinkRates& rates = hw::kTrainium2.links;
+  const double of_chip = 4 * static_cast<double>(rates.intra_instance) +
+                         2 * static_cast<double>(rates.inter_instance) +
+                         static_cast<double>(rates.efa);
+  const double whole_ns = static_cast<double>(kGiB) / of_chip * 1e9;
+  row("allgather_8_units_over_bound", Operation::kAllGather, eight, (chips - 1) / chips * whole_ns);
+  row("broadcast_8_units_over_bound", Operation::kBroadcast, eight, whole_ns);
+  // Of four instances one has four NICs: it sends at least as much as the buffer holds.
+  Fabric poor(std::vector<TorusLinks>(4, {torus::kInstanceShape, rates}), rates.efa);
+  for (int chip = 4; chip < 16; ++chip) {
+    TAHOMA_CHECK_OK(poor.SetNicPermille(torus::ChipIndex(chip), 0));
+  }
+  row("allreduce_nics_down_over_bound", Operation::kAllReduce, poor,
+      static_cast<double>(kGiB) / (4 * static_cast<double>(rates.efa)) * 1e9);
+}
 
 void RegisterOverBound() {
   const auto rows = [](const char* operation, Operation code, const char* end,
@@ -256,6 +274,7 @@ void RegisterOverBound() {
 int main(int argc, char** argv) {
   tahoma::sim::RegisterOverBound();
   tahoma::sim::RegisterIrregular();
+  tahoma::sim::RegisterOverDomains();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

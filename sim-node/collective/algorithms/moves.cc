@@ -216,9 +216,9 @@ Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
 }
 
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
-                                 const Layout& layout) {
+                                 const Layout& layout, bool whole) {
   if (set.size() == 1) return {};
-  if (algorithm == Algorithm::kMesh) return DirectSteps(set, layout, /*whole=*/true);
+  if (whole) return DirectSteps(set, layout, /*whole=*/true);
   std::vector<Step> steps =
       algorithm == Algorithm::kRdh
           ? ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()))

@@ -65,8 +65,9 @@ std::vector<collective::Demand> DemandsOf(const Step& step);
 Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
                const collective::Routes& routes, std::uint64_t element_bytes, RouteTable& table);
 
-// Returns the steps of a broadcast from the first chip of the set to all. kRdh needs set.box().
+// Returns the steps of a broadcast from the first chip of the set to all: the whole buffer to each
+// in one step, or to each a block, which the algorithm then spreads. kRdh needs set.box().
 std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
-                                 const Layout& layout);
+                                 const Layout& layout, bool whole);
 
 }  // namespace tahoma::sim

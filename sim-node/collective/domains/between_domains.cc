@@ -82,6 +82,28 @@ std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int ho
   return moves;
 }
 
+std::vector<DomainMove> BroadcastVia(InterAlgorithm algorithm, int domains, int home) {
+  if (algorithm == InterAlgorithm::kSingleStep) return SpreadFrom(algorithm, domains, home);
+  std::vector<DomainMove> moves;
+  if (home != 0) moves.push_back({.step = 0, .from = 0, .to = home});
+  // Halves pair up among all domains or none.
+  const int without = algorithm == InterAlgorithm::kRdh ? 0 : 1;
+  for (DomainMove move : SpreadFrom(algorithm, domains - without, home - without)) {
+    move.step += 1;
+    move.from += without;
+    move.to += without;
+    if (move.to != 0) moves.push_back(move);
+  }
+  return moves;
+}
+
+std::vector<int> BroadcastWeights(InterAlgorithm algorithm, int domains) {
+  std::vector<int> weights(static_cast<std::size_t>(domains), 1);
+  if (algorithm == InterAlgorithm::kSingleStep) std::fill(weights.begin() + 1, weights.end(), 0);
+  if (algorithm == InterAlgorithm::kMesh || algorithm == InterAlgorithm::kRing) weights[0] = 0;
+  return weights;
+}
+
 std::vector<int> HomeWeights(const std::vector<std::uint64_t>& rates) {
   const std::size_t domains = rates.size();
   if (domains <= 2 || std::ranges::count(rates, rates[0]) == std::ssize(rates)) {

@@ -9,6 +9,10 @@
 // single-step  as mesh, but an all-reduce has no homes: every domain sends all to every other;
 //              and all of a broadcast is at home where its root is
 //
+// A broadcast's root sends each part to its home, which spreads it among the others. Rings and
+// meshes have homes in all domains but the root's: then each part leaves that domain once, and
+// every other receives it once and sends less than that.
+//
 // These are the inter-node algorithms that AWS names
 // (docs/reference/trainium2.md#costs-of-collectives); with one part for each domain at home, all
 // domains send and receive alike. Spreading is reducing backwards.
@@ -45,11 +49,15 @@ int StepsAmong(InterAlgorithm algorithm, int domains);
 // home's to all, in order of step. The algorithm must support so many domains.
 std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home);
 std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int home);
+// Returns the moves of a broadcast's part, which domain 0 has, to its home and to all others.
+std::vector<DomainMove> BroadcastVia(InterAlgorithm algorithm, int domains, int home);
 
 // Returns weights of the parts of an all-reduce of which the domains are the homes, for domains
 // whose NICs together have these rates (none 0). Of N domains one with the share s sends and
 // receives 1 + (N - 2) s times the buffer: the shares are such that the one that takes the longest
 // takes the least time. Equal rates give equal weights.
 std::vector<int> HomeWeights(const std::vector<std::uint64_t>& rates);
+// Returns the weights of the parts of a broadcast.
+std::vector<int> BroadcastWeights(InterAlgorithm algorithm, int domains);
 
 }  // namespace tahoma::sim

@@ -1,11 +1,10 @@
 #include "sim-node/collective/domains/composition.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
+#include "sim-node/collective/domains/root_pipeline.h"
 #include "sim-node/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
@@ -36,35 +36,30 @@ class Composer {
         between_(of.choice.between.value()),
         chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
         options_(of.choice.options),
-        weighted_(of.weighted),
+        flows_(of.variant.flows),
         padded_(of.request, of.choice),
         reduced_(of.set.kinds().size()),
         gathered_(of.set.kinds().size()) {
     weights_before_ = WeightsBefore();
-    home_weights_ = of.weighted ? HomeWeights(NicRates(of.set)) : std::vector<int>(set_.size(), 1);
+    home_weights_ = WeightsOfHomes(of.variant.weighted);
   }
 
-  // A chunk is gathered when the ones after it have been reduced that fill the network between.
   absl::StatusOr<Schedule> Compose() {
     struct Sent {
       std::vector<HomedRegion> regions;
       Ends ends;
     };
-    std::deque<Sent> on_the_way;
+    std::vector<Sent> all;
+    if (flows_) TAHOMA_RETURN_IF_ERROR(PlanRoot());
     for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
       std::vector<HomedRegion> regions = RegionsOf(chunk);
       if (regions.empty()) continue;
-      TAHOMA_ASSIGN_OR_RETURN(const Ends ready, Reduce(regions));
+      TAHOMA_ASSIGN_OR_RETURN(const Ends ready, flows_ ? SendFromRoot(chunk) : Reduce(regions));
       Ends ends = SendBetween(regions, ready);
-      if (request_.operation == Operation::kReduceScatter) continue;
-      on_the_way.push_back({.regions = std::move(regions), .ends = std::move(ends)});
-      if (on_the_way.size() < collective::kChunksBetween) continue;
-      TAHOMA_RETURN_IF_ERROR(Gather(on_the_way.front().regions, on_the_way.front().ends));
-      on_the_way.pop_front();
+      all.push_back({.regions = std::move(regions), .ends = std::move(ends)});
     }
-    for (const Sent& sent : on_the_way) {
-      TAHOMA_RETURN_IF_ERROR(Gather(sent.regions, sent.ends));
-    }
+    if (request_.operation == Operation::kReduceScatter) return std::move(schedule_);
+    for (const Sent& sent : all) TAHOMA_RETURN_IF_ERROR(Gather(sent.regions, sent.ends));
     return std::move(schedule_);
   }
 
@@ -75,21 +70,37 @@ class Composer {
     int home = -1;
   };
 
-  // The steps inside domains of one kind with which the last two chunks ended.
+  // The steps inside domains of one kind with which the last chunks ended.
   struct LastChunks {
-    std::array<Ends, 2> ends;
+    std::vector<Ends> ends;
     std::size_t next = 0;  // which of them the next chunk waits for
   };
 
+  // Chunks that share the links at a time, so that one starts up while another is in flight. Where
+  // chunks are reduced and gathered, it is one of either. Small chunks that flow need more of them.
+  // Neuron's algorithms do one phase at a time, as in one domain: their work on the chip does not
+  // hide behind messages.
+  std::size_t ChunksInFlight() const {
+    if (options_.mode == PlanMode::kAws) return 1;
+    if (flows_) return 3;
+    return HasHomes() ? 2 : 1;
+  }
+
   // Returns the steps inside domains of that kind that the next ones wait for, to be replaced by
-  // these. Two chunks share the links at a time, so that one starts up while the other is in
-  // flight: where chunks are reduced and gathered, one of either. Neuron's algorithms do one phase
-  // at a time, as in one domain: their work on the chip does not hide behind messages.
+  // these.
   Ends& LastInside(std::size_t kind, bool gathers) {
-    const bool one_at_a_time = options_.mode == PlanMode::kAws;
-    LastChunks& last = (gathers && !one_at_a_time ? gathered_ : reduced_)[kind];
-    if (HasHomes() && !one_at_a_time) last.next = 1 - last.next;
-    return last.ends.at(last.next);
+    const bool apart = gathers && options_.mode != PlanMode::kAws;
+    LastChunks& last = (apart ? gathered_ : reduced_)[kind];
+    last.ends.resize(ChunksInFlight());
+    last.next = (last.next + 1) % last.ends.size();
+    return last.ends[last.next];
+  }
+
+  std::vector<int> WeightsOfHomes(bool weighted) const {
+    if (request_.operation == Operation::kBroadcast) {
+      return BroadcastWeights(between_, static_cast<int>(set_.size()));
+    }
+    return weighted ? HomeWeights(NicRates(set_)) : std::vector<int>(set_.size(), 1);
   }
 
   // Reduces in each domain, or scatters from the root in its own. Returns the ends.
@@ -107,20 +118,46 @@ class Composer {
     return ready;
   }
 
-  Ends SendBetween(const std::vector<HomedRegion>& regions, Ends ready) {
-    const bool first = request_.operation == Operation::kAllGather;
-    const std::size_t window = first ? 2 : collective::kChunksBetween;
-    if (sent_.size() >= window) {
-      const Ends& before = sent_[sent_.size() - window];
-      ready.insert(ready.end(), before.begin(), before.end());
+  absl::Status PlanRoot() {
+    const DomainSet::Group& group = set_.groups()[0];
+    const TorusLinks& links = fabric_.domain(group.domain);
+    const ChipSet set = SetOf(group.local, links);
+    std::vector<std::uint64_t> chunks;
+    for (std::uint64_t chunk = 0; chunk <= chunks_; ++chunk) {
+      chunks.push_back(ElementsBefore(chunk, layout_.bounds.back()));
     }
+    TAHOMA_ASSIGN_OR_RETURN(root_,
+                            RootPipelineOf({request_, group.local, set, links, options_}, chunks));
+    last_from_root_.resize(root_.stripes);
+    return absl::OkStatus();
+  }
+
+  // Schedules the steps that bring the chunk to all chips of the root's domain. Returns the ends.
+  Ends SendFromRoot(std::uint64_t chunk) {
+    const DomainSet::Group& group = set_.groups()[0];
+    const Copy copy{.chips = Fabric::ChipOf(group.domain, 0).value()};
+    for (; from_root_ < root_.ends[chunk]; ++from_root_) {
+      Step& step = root_.steps.steps[from_root_];
+      if (step.empty()) continue;
+      Ends& last = last_from_root_[from_root_ % root_.stripes];
+      last = Chain({Add(std::move(step), root_.steps.work[from_root_])}, {copy}, group.through,
+                   std::move(last));
+      schedule_.scheduled.back().behind = behind_;
+      behind_ = last.front();
+    }
+    Ends ready;
+    for (const Ends& last : last_from_root_) ready.insert(ready.end(), last.begin(), last.end());
+    return ready;
+  }
+
+  Ends SendBetween(const std::vector<HomedRegion>& regions, Ends ready) {
     ready = ScheduleBetween(regions, HandOver(regions, ready, /*back=*/false));
-    sent_.push_back(ready);
     return HandOver(regions, ready, /*back=*/true);
   }
 
   absl::Status Gather(const std::vector<HomedRegion>& regions, const Ends& sent) {
     for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
+      if (flows_ && set_.kinds()[kind] == DomainSet::Kind{0}) continue;  // it has everything
       Ends& last = LastInside(kind, /*gathers=*/true);
       Ends after = sent;
       after.insert(after.end(), last.begin(), last.end());
@@ -143,7 +180,7 @@ class Composer {
     return 0;
   }
 
-  // Chunks are of equal size, except where all that the NICs do before the domains have work, or
+  // Chunks are of equal size, except where all that NICs and links do before others have work, or
   // after it, is done with the first chunks or the last: these are smaller. Of a reduce-scatter the
   // first is half as long, too, so that one of the two on the links ends while the other is in the
   // middle.
@@ -228,15 +265,18 @@ class Composer {
     return numbers;
   }
 
+  // Chunks in flight keep all links busy together, so each is planned as one of as many and more.
+  std::uint64_t Alike() const { return flows_ ? 4 : 1; }
+
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
                                       const std::vector<HomedRegion>& regions, const Ends& after) {
     const DomainSet::Kind& groups = set_.kinds()[kind];
     std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
     for (const HomedRegion& homed : regions) {
-      TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
-                              StepsInside(inside, kind, homed.region.Normal(),
-                                          BoundsOf(homed, groups.front()), regions.size()));
+      TAHOMA_ASSIGN_OR_RETURN(
+          const Ends steps, StepsInside(inside, kind, homed.region.Normal(),
+                                        BoundsOf(homed, groups.front()), regions.size() * Alike()));
       begins[steps].push_back(homed.region.begin());
     }
     Ends ends;
@@ -244,6 +284,7 @@ class Composer {
       std::vector<Copy> copies;
       for (const std::size_t group : groups) {
         if (inside == Inside::kScatter && group != 0) continue;
+        if (flows_ && group == 0) continue;
         for (const std::uint64_t start : starts) {
           copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value(),
                             .bytes = BytesOf(request_, start)});
@@ -284,7 +325,7 @@ class Composer {
       case Operation::kReduceScatter:
         return home || !back;
       case Operation::kBroadcast:
-        return (group == 0) != back;
+        return group == 0 ? !back && !flows_ : back;
       default:
         return true;
     }
@@ -353,9 +394,10 @@ class Composer {
       steps = StepsAmong(between_, domains);
     }
     if (request_.operation == Operation::kBroadcast) {
-      if (home != 0)
-        moves.emplace_back(DomainMove{.step = 0, .from = 0, .to = home}, Action::kCopy);
-      steps = 1;
+      for (const DomainMove& move : BroadcastVia(between_, domains, home)) {
+        moves.emplace_back(move, Action::kCopy);
+      }
+      return moves;
     }
     if (request_.operation == Operation::kReduceScatter) return moves;
     for (DomainMove move : SpreadFrom(between_, domains, home)) {
@@ -399,12 +441,7 @@ class Composer {
   void AppendSegment(const HomedRegion& homed, const Segment& segment,
                      std::vector<Step>& steps) const {
     if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
-    const bool direct =
-        between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kBroadcast;
-    if (homed.home >= 0 || direct) {  // a broadcast's home is the root's domain
-      AppendMoves(homed, segment, segment.elements, direct ? 0 : homed.home, steps);
-      return;
-    }
+    if (homed.home >= 0) return AppendMoves(homed, segment, segment.elements, homed.home, steps);
     const std::vector<std::uint64_t> parts = CutBy(home_weights_, segment.elements.size());
     for (std::size_t home = 0; home < set_.size(); ++home) {
       const Extent part{.begin = segment.elements.begin + parts[home],
@@ -435,13 +472,13 @@ class Composer {
     return copies;
   }
 
-  // Lets each step from `first` on wait for the same step of the chunk before: a chunk is reduced
-  // while the one before is spread, so that NICs send and receive at the same time. Side by side
-  // all chunks would be reduced, and then all spread.
+  // Lets each step from `first` on leave behind the same step of the chunk before. So steps of
+  // different kinds keep NICs busy in both directions, and no latency lies between those of one:
+  // side by side all chunks would be reduced, and then all spread.
   void KeepInOrder(std::size_t first) {
     for (std::size_t i = first; i < schedule_.scheduled.size(); ++i) {
       const std::size_t step = i - first;
-      if (step < last_between_.size()) schedule_.scheduled[i].after.push_back(last_between_[step]);
+      if (step < last_between_.size()) schedule_.scheduled[i].behind = last_between_[step];
       if (step == last_between_.size()) last_between_.push_back(0);
       last_between_[step] = static_cast<std::uint32_t>(i);
     }
@@ -477,7 +514,7 @@ class Composer {
     for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);
     const std::size_t first = schedule_.scheduled.size();
     Ends ends = Chain(between_steps_, copies, kAllChips, after);
-    if (weighted_) KeepInOrder(first);
+    KeepInOrder(first);
     if (HasSingleStep() && !between_steps_.empty()) schedule_.scheduled.back().snapshot = true;
     return ends;
   }
@@ -489,14 +526,17 @@ class Composer {
   const InterAlgorithm between_;
   const std::uint64_t chunks_;
   const PlanOptions options_;
-  const bool weighted_;
+  const bool flows_;
   const PaddedSteps padded_;
   std::vector<std::uint64_t> weights_before_;  // of each chunk
   std::vector<int> home_weights_;              // by group, of what belongs to nobody
   Schedule schedule_;
+  RootPipeline root_;
+  std::size_t from_root_ = 0;         // its steps that are scheduled
+  std::vector<Ends> last_from_root_;  // of each stripe
+  std::optional<std::uint32_t> behind_;
   std::vector<LastChunks> reduced_;  // by kind
   std::vector<LastChunks> gathered_;
-  std::vector<Ends> sent_;                   // between the domains, by chunk
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;

@@ -22,6 +22,16 @@
 
 namespace tahoma::sim {
 
+// How the phases of a collective are made where there is more than one way.
+struct Variant {
+  // Domains sum up parts in proportion to what their NICs leave them time for (HomeWeights), and
+  // not equal parts.
+  bool weighted = false;
+  // The buffer of a broadcast flows through the root's domain along packed trees (RootPipeline),
+  // and is not scattered and gathered there.
+  bool flows = false;
+};
+
 // A collective with everything chosen but, perhaps, the algorithm inside each domain.
 struct Composition {
   const Request& request;
@@ -29,10 +39,7 @@ struct Composition {
   const DomainSet& set;
   const Fabric& fabric;
   const HierarchyChoice& choice;  // `between` and `chunks` are given
-  // Domains sum up parts in proportion to what their NICs leave them time for (HomeWeights), and
-  // not equal parts. Each step between them then waits for the same step of the chunk before, so
-  // that NICs send and receive at the same time.
-  bool weighted = false;
+  Variant variant;
 };
 
 // The schedule names chips by their numbers in the fabric. Errors are those of PlanCollective

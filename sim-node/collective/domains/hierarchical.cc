@@ -52,22 +52,25 @@ struct Question {
   const DomainSet& set;
   const Layout& layout;
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, bool weighted) const {
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, const Variant& variant) const {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
-                            ComposePhases({request, layout, set, fabric, chosen, weighted}));
+                            ComposePhases({request, layout, set, fabric, chosen, variant}));
     return Timed(std::move(plan), fabric);
   }
 };
 
 // Whether one step in place of two can be worth it for an all-reduce or a broadcast: a packet's
-// time saved against N - 1 times a chip's block in place of 2 (N - 1)/N of it.
+// time saved against N - 1 times a chip's block in place of 2 (N - 1)/N of it, or in place of one
+// block from the root's domain and (N - 2)/(N - 1) of it from others.
 bool MaySaveAStep(const Question& asked) {
   const Operation operation = asked.request.operation;
   if (operation != Operation::kAllReduce && operation != Operation::kBroadcast) return false;
   const std::uint64_t block = asked.request.bytes / asked.set.groups()[0].local.size();
   const std::uint64_t domains = asked.set.size();
-  const std::uint64_t more = block * (domains - 1) * (domains - 2) / domains;
+  const std::uint64_t more = operation == Operation::kAllReduce
+                                 ? block * (domains - 1) * (domains - 2) / domains
+                                 : block * (domains - 2) * (domains - 2) / (domains - 1);
   const auto nic = asked.fabric.efa().capacity(0);
   return nic > 0 && TransferTime(more, nic) < asked.fabric.efa().timing().packet;
 }
@@ -129,17 +132,20 @@ class Search {
 
   absl::StatusOr<Plan> Fastest() {
     const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
-    const bool may_be_weighted = MayBeWeighted();
+    const std::vector<Variant> variants = Variants();
     for (const InterAlgorithm between : Candidates(asked_)) {
       for (const std::optional<Algorithm>& inside : insides) {
         HierarchyChoice choice = asked_.choice;
         choice.between = between;
         choice.inside = inside;
-        const absl::Status status = TryCounts(choice, /*weighted=*/false);
+        const absl::Status status = TryCounts(choice, {});
         // Algorithms that the members do not allow are left out, unless they were asked for.
         if (!status.ok() && inside == asked_.choice.inside) return status;
-        if (status.ok() && may_be_weighted) {
-          TAHOMA_RETURN_IF_ERROR(TryCounts(choice, /*weighted=*/true));
+        if (!status.ok()) continue;
+        for (const Variant& variant : variants) {
+          if (variant.flows && inside != insides.front()) continue;  // most time is not gathering
+          const absl::Status tried = TryCounts(choice, variant);
+          if (!tried.ok() && !absl::IsFailedPrecondition(tried)) return tried;
         }
       }
     }
@@ -150,36 +156,46 @@ class Search {
   // More chunks cost more starts than they save, but one count may be unlucky.
   static constexpr int kWorseMost = 2;
 
-  // Whether domains may be the homes of parts of different sizes: of parts that belong to nobody,
-  // where NICs differ.
-  bool MayBeWeighted() const {
+  // Returns the variants that are worth trying beside the plain one.
+  std::vector<Variant> Variants() const {
     const Operation operation = asked_.request.operation;
     const std::vector<std::uint64_t> rates = NicRates(asked_.set);
-    return (operation == Operation::kAllReduce || operation == Operation::kBroadcast) &&
-           rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
+    const bool unlike =
+        rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
+    if (operation == Operation::kAllReduce && unlike) return {{.weighted = true}};
+    const DomainSet::Group& roots = asked_.set.groups()[0];
+    const auto inside = asked_.choice.inside;
+    const bool flows = operation == Operation::kBroadcast &&
+                       asked_.choice.options.mode == PlanMode::kBest &&
+                       (!inside || *inside == Algorithm::kTree) &&
+                       SetOf(roots.local, asked_.fabric.domain(roots.domain)).hangs_together();
+    if (flows) return {{.flows = true}};
+    return {};
   }
 
-  absl::Status TryCounts(HierarchyChoice choice, bool weighted) {
+  absl::Status TryCounts(HierarchyChoice choice, const Variant& variant) {
     VirtualTime least = VirtualTime::max();
     int worse = 0;  // one after the other
     for (const int chunks : counts_) {
       choice.chunks = chunks;
-      TAHOMA_ASSIGN_OR_RETURN(const VirtualTime end, Try(choice, weighted));
+      TAHOMA_ASSIGN_OR_RETURN(const VirtualTime end, Try(choice, variant));
       worse = end >= least ? worse + 1 : 0;
       least = std::min(least, end);
-      if (worse == kWorseMost || IsHopeless(end)) break;
+      if (worse == kWorseMost || IsHopeless(end, variant)) break;
     }
     return absl::OkStatus();
   }
 
-  // Chunks at best halve the time.
-  bool IsHopeless(VirtualTime end) const {
-    return end - VirtualTime() > 2 * (best_->times.end - VirtualTime());
+  // Chunks at best halve the time, for NeuronLink and EFA work at the same time; what flows is in
+  // the root's domain, in two steps between domains and in all others at once.
+  bool IsHopeless(VirtualTime end, const Variant& variant) const {
+    const int at_once = variant.flows ? 4 : 2;
+    return end - VirtualTime() > at_once * (best_->times.end - VirtualTime());
   }
 
   // Returns the time of this choice.
-  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice, bool weighted) {
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice, weighted));
+  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice, const Variant& variant) {
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice, variant));
     const VirtualTime end = plan.times.end;
     if (!best_ || end < best_->times.end) best_ = std::move(plan);
     return end;

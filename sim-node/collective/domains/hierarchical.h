@@ -8,7 +8,8 @@
 //                 block, all-gather in each domain (docs/reference/collectives.md#over-efa)
 // reduce-scatter  in each domain, then between them
 // all-gather      between the domains, then in each
-// broadcast       scatter in the first member's domain, broadcast between domains, all-gather
+// broadcast       scatter in the first member's domain, broadcast between domains, all-gather; or
+//                 it flows through the first member's domain, and is gathered in the others
 // others          every chip sends to every other directly, within a domain and between
 //
 // The buffer is cut into chunks that go through the phases one after the other, so that NeuronLink

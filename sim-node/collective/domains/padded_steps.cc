@@ -9,6 +9,7 @@
 #include "lib/base/status.h"
 #include "sim-node/collective/algorithms/moves.h"
 #include "sim-node/collective/plan/chip_cost.h"
+#include "sim-node/collective/plan/question.h"
 #include "sim-node/collective/schedule/timing.h"
 
 namespace tahoma::sim {
@@ -32,6 +33,15 @@ WorkedSteps Worked(Schedule schedule, const LinkTiming& timing) {
   worked.work.insert(worked.work.end(), schedule.work.begin(), schedule.work.end());
   AppendStage(schedule.after, timing, worked);
   return worked;
+}
+
+// What arrives is written to all ranks of a chip, as it is when it is gathered.
+void AddWork(Schedule& schedule, const Question& asked, Algorithm algorithm) {
+  schedule.through = asked.set.through();
+  const ChipUse use = asked.UseOf(algorithm, Phase::kAllGather);
+  for (const Step& step : schedule.steps) {
+    schedule.work.push_back(WorkOf(step, use, asked.options.costs, asked.links.timing()));
+  }
 }
 
 }  // namespace
@@ -90,24 +100,18 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Scatter(const DomainSet::Group& group,
     const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
     step.push_back(MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
   }
-  AddWork(straight, set, links);
+  const Question asked{request_, group.local, set, links, choice_.options};
+  AddWork(straight, asked, Algorithm::kMesh);
   if (set.box() == nullptr) return Worked(std::move(straight), links.timing());
   Schedule channels;
   channels.steps =
       ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
-  AddWork(channels, set, links);
+  AddWork(channels, asked, Algorithm::kRdh);
   TAHOMA_ASSIGN_OR_RETURN(const auto straight_times, TimeSchedules({&straight}, links));
   TAHOMA_ASSIGN_OR_RETURN(const auto channels_times, TimeSchedules({&channels}, links));
   return Worked(
       straight_times[0].end < channels_times[0].end ? std::move(straight) : std::move(channels),
       links.timing());
-}
-
-void PaddedSteps::AddWork(Schedule& schedule, const ChipSet& set, const TorusLinks& links) const {
-  schedule.through = set.through();
-  for (const Step& step : schedule.steps) {
-    schedule.work.push_back(WorkOf(step, {}, choice_.options.costs, links.timing()));
-  }
 }
 
 std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& request,

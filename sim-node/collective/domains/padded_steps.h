@@ -59,7 +59,6 @@ class PaddedSteps {
  private:
   absl::StatusOr<WorkedSteps> Scatter(const DomainSet::Group& group, const TorusLinks& links,
                                       std::uint64_t block) const;
-  void AddWork(Schedule& schedule, const ChipSet& set, const TorusLinks& links) const;
 
   const Request& request_;
   const HierarchyChoice& choice_;

@@ -55,6 +55,7 @@ struct Variant {
   std::size_t stripes = 1;
   std::vector<Channel> channels = {};  // of rdh
   std::size_t buckets = 1;             // stripes of bucket that follow one another
+  bool whole = false;                  // a broadcast's root sends everything to all
 };
 
 absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
@@ -63,8 +64,9 @@ absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) 
   std::vector<std::vector<Step>> stripes(variant.stripes);
   if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(stripes));
   if (asked.request.operation == Operation::kBroadcast) {
-    return Finish(asked, variant.algorithm,
-                  {BroadcastSteps(variant.algorithm, asked.set, asked.links, layout)});
+    return Finish(
+        asked, variant.algorithm,
+        {BroadcastSteps(variant.algorithm, asked.set, asked.links, layout, variant.whole)});
   }
   for (std::size_t index = 0; index < variant.stripes; ++index) {
     const Stripe stripe{.index = index, .count = variant.stripes};
@@ -140,6 +142,9 @@ std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
       variants.push_back({.algorithm = algorithm, .channels = std::move(staggered)});
     }
   }
+  if (algorithm == Algorithm::kMesh && asked.request.operation == Operation::kBroadcast) {
+    variants.push_back({.algorithm = algorithm, .whole = true});
+  }
   // A single step has nothing to overlap with, and Neuron's algorithms are taken as described.
   const bool striped = algorithm != Algorithm::kMesh && asked.options.mode == PlanMode::kBest &&
                        asked.request.operation != Operation::kBroadcast;
@@ -205,10 +210,9 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
   if (IsExchange(operation) && algorithm != Algorithm::kMesh) {
     return InvalidArgument("{} is no algorithm of {}; expected mesh", name, Name(operation));
   }
-  if (operation == Operation::kBroadcast &&
-      (algorithm == Algorithm::kKangaRing || algorithm == Algorithm::kBucket)) {
-    return InvalidArgument("{} is no algorithm of broadcast; expected mesh, rdh, ring or tree",
-                           name);
+  if (operation == Operation::kBroadcast && algorithm == Algorithm::kBucket) {
+    return InvalidArgument(
+        "{} is no algorithm of broadcast; expected mesh, rdh, ring, kangaring or tree", name);
   }
   if (algorithm == Algorithm::kRdh && asked.set.box() == nullptr) {
     return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",

@@ -83,21 +83,32 @@ absl::StatusOr<Plan> PlanPackedTrees(const Question& asked, VirtualDuration time
 }
 
 absl::StatusOr<Plan> PlanBranchings(const Question& asked, VirtualDuration time) {
-  const std::vector<collective::Branching> trees = collective::PackBranchings(
-      DomainLinksOf(asked.links), asked.set.mask(), asked.set.chips()[0].value());
-  if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
-  const std::uint64_t rate = collective::RateOf(trees);
-  TAHOMA_CHECK(rate > 0);
-  const Pipeline pipeline =
-      FastestPipeline(asked, TransferTime(asked.request.bytes, rate),
-                      collective::HeightOf(trees) - 1, (asked.set.size() - 1) * trees.size());
+  TAHOMA_ASSIGN_OR_RETURN(const BranchingPipeline pipeline, FindBranchings(asked));
   if (pipeline.time >= time) return FailedPrecondition("branchings are slower");
   return FinishStripes(asked, pipeline.stripes, [&](const Layout& layout, Stripe stripe) {
-    return BranchingSteps(trees, pipeline.chunks, layout, stripe);
+    const Layout parts = Layout::Weighted(std::vector(pipeline.chunks * stripe.count, 1),
+                                          layout.bounds.back(), layout.element_bytes);
+    return BranchingSteps(pipeline.trees, parts, stripe);
   });
 }
 
 }  // namespace
+
+absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked) {
+  BranchingPipeline found;
+  found.trees = collective::PackBranchings(DomainLinksOf(asked.links), asked.set.mask(),
+                                           asked.set.chips()[0].value());
+  if (found.trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
+  const std::uint64_t rate = collective::RateOf(found.trees);
+  TAHOMA_CHECK(rate > 0);
+  const Pipeline pipeline = FastestPipeline(asked, TransferTime(asked.request.bytes, rate),
+                                            collective::HeightOf(found.trees) - 1,
+                                            (asked.set.size() - 1) * found.trees.size());
+  found.chunks = pipeline.chunks;
+  found.stripes = pipeline.stripes;
+  found.time = pipeline.time;
+  return found;
+}
 
 absl::StatusOr<Plan> PlanPipeline(const Question& asked, VirtualDuration time) {
   return asked.request.operation == Operation::kBroadcast ? PlanBranchings(asked, time)

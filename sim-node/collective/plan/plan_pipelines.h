@@ -8,7 +8,7 @@
 //
 // The number of chunks is decided by closed forms; what is chosen is then timed message by message.
 //
-// Scope: internal to plan_trees.h.
+// Scope: internal to plan_trees.h; branchings serve broadcasts over several domains, too.
 //
 // Thread safety: pure functions.
 
@@ -16,6 +16,10 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstddef>
+#include <vector>
+
+#include "lib/collective/branchings.h"
 #include "sim-node/collective/plan/question.h"
 #include "sim-node/engine/virtual_time.h"
 
@@ -24,5 +28,15 @@ namespace tahoma::sim {
 // An all-reduce or a broadcast, if it may take less than `time`: kFailedPrecondition otherwise, and
 // when cables that are up do not join the chips.
 absl::StatusOr<Plan> PlanPipeline(const Question& asked, VirtualDuration time);
+
+// The trees of a broadcast, and how its buffer flows through them.
+struct BranchingPipeline {
+  std::vector<collective::Branching> trees;
+  std::size_t chunks = 1;  // of each stripe
+  std::size_t stripes = 1;
+  VirtualDuration time{};
+};
+// kFailedPrecondition when links that are up do not lead from the root to all chips.
+absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked);
 
 }  // namespace tahoma::sim

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -86,6 +87,8 @@ struct Copy {
 struct ScheduledStep {
   std::uint32_t step = 0;                 // of Schedule::steps
   std::vector<std::uint32_t> after = {};  // scheduled steps that must end first; all stand earlier
+  // An earlier one, too, for whose messages the links must be free again before this one leaves.
+  std::optional<std::uint32_t> behind = std::nullopt;
   std::vector<Copy> copies = {{}};
   torus::ChipMask through = ~torus::ChipMask{0};  // of each domain, for routes
   // Chips send bytes that the same scheduled step writes: all that is sent is taken before anything

@@ -89,10 +89,10 @@ struct StepGraph {
   const Schedule* schedule = nullptr;
   std::vector<ScheduledStep> scheduled;
   std::vector<StepWork> work;              // by step
-  bool in_order = false;                   // each leaves when the links are free of the one before
   std::vector<std::vector<Place>> places;  // by scheduled step
   std::vector<StepFlows> steps;
-  std::vector<std::vector<std::uint32_t>> followers;  // those that wait for each
+  std::vector<std::vector<std::uint32_t>> followers;  // those that wait for each's end
+  std::vector<std::vector<std::uint32_t>> behind;     // those that wait for the links
 };
 
 std::vector<Place> PlacesOf(const ScheduledStep& scheduled) {
@@ -107,26 +107,33 @@ StepGraph GraphOf(const Schedule& schedule) {
   StepGraph graph{.schedule = &schedule,
                   .scheduled = schedule.scheduled,
                   .work = schedule.work,
-                  .in_order = schedule.scheduled.empty(),
                   .places = {},
                   .steps = {},
-                  .followers = {}};
+                  .followers = {},
+                  .behind = {}};
   graph.work.resize(schedule.steps.size());
   for (const Step& step : schedule.steps) graph.steps.push_back(JoinSends(step, schedule.routes));
-  for (std::size_t step = 0; graph.in_order && step < schedule.steps.size(); ++step) {
+  const bool in_order = schedule.scheduled.empty();
+  for (std::size_t step = 0; in_order && step < schedule.steps.size(); ++step) {
     ScheduledStep& scheduled = graph.scheduled.emplace_back();
     scheduled.step = static_cast<std::uint32_t>(step);
     scheduled.through = schedule.through;
+    if (step > 0) scheduled.behind = static_cast<std::uint32_t>(step - 1);
     if (step >= schedule.stripes) {
       scheduled.after = {static_cast<std::uint32_t>(step - schedule.stripes)};
     }
   }
   graph.followers.resize(graph.scheduled.size());
+  graph.behind.resize(graph.scheduled.size());
   for (std::uint32_t index = 0; index < graph.scheduled.size(); ++index) {
     graph.places.push_back(PlacesOf(graph.scheduled[index]));
     for (const std::uint32_t before : graph.scheduled[index].after) {
       TAHOMA_CHECK(before < index);
       graph.followers[before].push_back(index);
+    }
+    if (const auto before = graph.scheduled[index].behind) {
+      TAHOMA_CHECK(*before < index);
+      graph.behind[*before].push_back(index);
     }
   }
   return graph;
@@ -275,9 +282,8 @@ class Progress {
       : graph_(graph), queue_(queue), transfer_(transfer), timing_(timing) {
     times_.steps.resize(graph.scheduled.size());
     ready_.resize(graph.scheduled.size());
-    for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
-      const bool follows = graph.in_order && index > 0;
-      waits_for_.push_back(graph.scheduled[index].after.size() + (follows ? 1 : 0));
+    for (const ScheduledStep& scheduled : graph.scheduled) {
+      waits_for_.push_back(scheduled.after.size() + (scheduled.behind ? 1 : 0));
     }
   }
 
@@ -364,7 +370,7 @@ class Progress {
           if (status.ok()) Arrive(index, arrivals, memory_free);
         },
         [this, index] {
-          if (graph_.in_order && index + 1 < graph_.scheduled.size()) Release(index + 1);
+          for (const std::uint32_t next : graph_.behind[index]) Release(next);
         });
   }
 

@@ -51,8 +51,9 @@ TEST(BranchingStepsTest, EveryChipGetsTheRootsBufferWhateverTheNumberOfChunksAnd
                                                   std::countr_zero(set.members));
     ASSERT_FALSE(trees.empty());
     const std::uint64_t elements = 1 + rng.Below(2000);
-    const Layout layout{.element_bytes = 4, .bounds = {0, elements}, .fixed = false};
-    const std::size_t chunks = 1 + rng.Below(9);
+    std::vector<int> lengths(1 + rng.Below(18));
+    for (int& length : lengths) length = 1 + static_cast<int>(rng.Below(3));
+    const Layout parts = Layout::Weighted(lengths, elements, /*element_bytes=*/4);
     std::vector<std::vector<std::byte>> memory(members.size(),
                                                std::vector<std::byte>(elements * 4));
     for (std::byte& byte : memory[0]) byte = static_cast<std::byte>(rng.Next());
@@ -62,8 +63,8 @@ TEST(BranchingStepsTest, EveryChipGetsTheRootsBufferWhateverTheNumberOfChunksAnd
     }
     for (std::size_t index = 0; index < 2; ++index) {
       Schedule schedule;
-      schedule.steps = BranchingSteps(trees, chunks, layout, {.index = index, .count = 2});
-      EXPECT_EQ(schedule.steps.size(), chunks + collective::HeightOf(trees) - 1);
+      schedule.steps = BranchingSteps(trees, parts, {.index = index, .count = 2});
+      EXPECT_EQ(schedule.steps.size(), (lengths.size() + 1) / 2 + collective::HeightOf(trees) - 1);
       Execute(schedule, ElementType::kFp32, ReduceOp::kSum, buffers);
     }
     for (const auto& chip : memory) EXPECT_EQ(chip, memory[0]);

@@ -440,8 +440,8 @@ TEST(HierarchicalTest, DeadNicsMoveNoMoreThanTheirShareAndChipsGatherFromAll) {
   for (const int chip : {0, 1, 4, 5})
     ASSERT_TRUE(fabric.SetNicPermille(torus::ChipIndex(chip), 0).ok());
   for (const auto& [operation, most] :
-       {std::pair(Operation::kAllGather, 1.13), std::pair(Operation::kReduceScatter, 1.2),
-        std::pair(Operation::kAllReduce, 1.13)}) {
+       {std::pair(Operation::kAllGather, 1.17), std::pair(Operation::kReduceScatter, 1.2),
+        std::pair(Operation::kAllReduce, 1.12)}) {
     const Request request{.operation = operation, .bytes = kGiB};
     const auto whole = PlanOnFabric(request, Everywhere(Instances(2)), Instances(2));
     const auto damaged = PlanOnFabric(request, Everywhere(fabric), fabric);
@@ -461,7 +461,7 @@ TEST(HierarchicalTest, TheDomainWithTheFewestNicsSumsUpTheLeast) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   const double bound = static_cast<double>(kGiB) / (4 * static_cast<double>(kEfaRate)) * 1e6;
   EXPECT_GE(MicrosecondsOf(*plan), bound);
-  EXPECT_LE(MicrosecondsOf(*plan), 1.1 * bound);
+  EXPECT_LE(MicrosecondsOf(*plan), 1.03 * bound);
 }
 
 TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
@@ -624,26 +624,29 @@ TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeas
   EXPECT_LT(best, 0.7 * MicrosecondsOf(*mesh));
 }
 
-// The single step is taken where it is faster than a mesh, which takes two. Its chips send N - 1
-// blocks of the domains' buffers, and in a mesh's steps 2 (N - 1)/N.
-void ExpectTheFasterOfOneStepAndTwo(const Request& request, int domains, double tolerance_us) {
+// The single step is taken where it is faster than a mesh. Its chips send so many blocks of the
+// domains' buffers more than in a mesh's steps, of which there may be one more.
+void ExpectTheFasterOfSingleStepAndMesh(const Request& request, int domains, double more_blocks,
+                                        double step_us) {
   const Fabric fabric = Instances(domains);
   const std::vector<Member> members = Everywhere(fabric);
-  const auto mesh =
-      PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kMesh, .chunks = 1});
-  const auto single =
-      PlanOnFabric(request, members, fabric, {.between = InterAlgorithm::kSingleStep, .chunks = 1});
-  const auto chosen = PlanOnFabric(request, members, fabric, {.chunks = 1});
+  HierarchyChoice choice{.inside = Algorithm::kRdh, .chunks = 1};
+  const auto chosen = PlanOnFabric(request, members, fabric, choice);
+  choice.between = InterAlgorithm::kMesh;
+  const auto mesh = PlanOnFabric(request, members, fabric, choice);
+  choice.between = InterAlgorithm::kSingleStep;
+  const auto single = PlanOnFabric(request, members, fabric, choice);
   EXPECT_EQ(chosen->times.end, std::min(mesh->times.end, single->times.end)) << request.bytes;
   const double block_us = static_cast<double>(request.bytes) / 16 / 25e3;
-  const double more = (domains - 1) * (1 - 2.0 / domains);
-  EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), more * block_us - 15, tolerance_us);
+  EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), more_blocks * block_us - step_us,
+              0.05);
 }
 
 TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
   for (const int domains : {2, 4}) {
     for (std::uint64_t bytes = kKiB; bytes <= 64 * kMiB; bytes *= 4) {
-      ExpectTheFasterOfOneStepAndTwo({.bytes = bytes}, domains, 0.01);
+      const double more = (domains - 1) * (1 - 2.0 / domains);
+      ExpectTheFasterOfSingleStepAndMesh({.bytes = bytes}, domains, more, 15);
     }
   }
   const Fabric fabric = Instances(4);
@@ -652,10 +655,50 @@ TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
 }
 
 TEST(HierarchicalTest, ABroadcastGoesToAllDomainsAtOnceWhileThatIsFaster) {
+  // Of two domains only one is to get something: then both do the same.
   for (const int domains : {2, 4}) {
     for (std::uint64_t bytes = kKiB; bytes <= 256 * kMiB; bytes *= 8) {
-      ExpectTheFasterOfOneStepAndTwo({.operation = Operation::kBroadcast, .bytes = bytes}, domains,
-                                     0.05);
+      const double others = domains - 2;
+      ExpectTheFasterOfSingleStepAndMesh({.operation = Operation::kBroadcast, .bytes = bytes},
+                                         domains, others * others / (domains - 1),
+                                         domains == 2 ? 0 : 15);
+    }
+  }
+}
+
+// The defect: every part went to a home and from there to all, the root's domain among them, and
+// what was scattered there was gathered again: 3,489 us on eight UltraServers.
+TEST(HierarchicalTest, ABroadcastTakesLittleMoreThanTheRootsLinksOrItsDomainsNics) {
+  struct Row {
+    Fabric fabric;
+    double bound_us;
+  };
+  const double ultra = static_cast<double>(kGiB) / 640e3;         // six links of the root
+  const double instance = static_cast<double>(kGiB) / 16 / 25e3;  // a chip's share by its NIC
+  for (const Row& row : {Row{UltraServers(2), ultra}, Row{UltraServers(8), ultra},
+                         Row{Instances(2), instance}, Row{Instances(8), instance}}) {
+    const auto plan = PlanOnFabric({.operation = Operation::kBroadcast, .bytes = kGiB},
+                                   Everywhere(row.fabric), row.fabric);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GE(MicrosecondsOf(*plan), row.bound_us);
+    EXPECT_LE(MicrosecondsOf(*plan), 1.1 * row.bound_us);
+  }
+}
+
+TEST(HierarchicalTest, ABroadcastFlowsAroundDamageInTheRootsDomainIfThereIsARoute) {
+  const std::vector<Member> members = Everywhere(Instances(3));
+  const Request request{.operation = Operation::kBroadcast, .bytes = 64 * kMiB};
+  const auto healthy = PlanOnFabric(request, members, Instances(3));
+  Fabric fabric = Instances(3);
+  for (const torus::Direction direction : {torus::Direction::kPlus, torus::Direction::kMinus}) {
+    for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
+      ASSERT_TRUE(fabric.SetPermille(fabric.LinkOf(torus::ChipIndex(0), axis, direction), 0).ok());
+      const auto plan = PlanOnFabric(request, members, fabric);
+      const bool cut_off = direction == torus::Direction::kMinus && axis == torus::Axis::kY;
+      EXPECT_EQ(plan.ok(), !cut_off) << plan.status();
+      if (!plan.ok()) continue;
+      EXPECT_GE(MicrosecondsOf(*plan), MicrosecondsOf(*healthy));
+      EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
     }
   }
 }

@@ -194,6 +194,46 @@ TEST_P(BetweenDomains, WithAPartAtEveryHomeAllDomainsSendAsMuchInEveryStep) {
   }
 }
 
+TEST_P(BetweenDomains, ABroadcastReachesEveryOtherDomainOnceFromWhoHasIt) {
+  for (int domains = 2; domains <= 16; ++domains) {
+    if (!Serves(GetParam(), domains)) continue;
+    const std::vector<int> weights = BroadcastWeights(GetParam(), domains);
+    for (int home = 0; home < domains; ++home) {
+      if (weights[static_cast<std::size_t>(home)] == 0) continue;
+      std::vector<int> since(static_cast<std::size_t>(domains), -1);  // the step; -1 not yet
+      since[0] = 0;
+      for (const DomainMove& move : BroadcastVia(GetParam(), domains, home)) {
+        const int had = since[static_cast<std::size_t>(move.from)];
+        EXPECT_TRUE(had >= 0 && had <= move.step);
+        EXPECT_EQ(since[static_cast<std::size_t>(move.to)], -1) << domains << " home " << home;
+        since[static_cast<std::size_t>(move.to)] = move.step + 1;
+      }
+      for (const int step : since) EXPECT_GE(step, 0);
+    }
+  }
+}
+
+TEST(BroadcastTest, MeshesAndRingsSendAndReceiveTheBufferAtMostOnceInEveryDomain) {
+  for (const InterAlgorithm algorithm : {InterAlgorithm::kMesh, InterAlgorithm::kRing}) {
+    for (int domains = 2; domains <= 16; ++domains) {
+      const std::vector<int> weights = BroadcastWeights(algorithm, domains);
+      std::map<int, int> sent, received;  // by domain, in parts of which there are domains - 1
+      for (int home = 0; home < domains; ++home) {
+        if (weights[static_cast<std::size_t>(home)] == 0) continue;
+        for (const DomainMove& move : BroadcastVia(algorithm, domains, home)) {
+          ++sent[move.from];
+          ++received[move.to];
+        }
+      }
+      EXPECT_EQ(sent[0], domains - 1);
+      for (int domain = 1; domain < domains; ++domain) {
+        EXPECT_EQ(sent[domain], domains - 2);
+        EXPECT_EQ(received[domain], domains - 1);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Algorithms, BetweenDomains,
                          ::testing::Values(InterAlgorithm::kRing, InterAlgorithm::kMesh,
                                            InterAlgorithm::kRdh, InterAlgorithm::kSingleStep),

@@ -138,7 +138,7 @@ TEST(ModeTest, WhatAModeDoesNotOfferIsRefusedWithTheReason) {
             "bucket needs the 64 chips of an UltraServer; here are 16");
   EXPECT_EQ(refusal(Algorithm::kBucket, {.operation = Operation::kBroadcast, .bytes = 64},
                     MembersOf(kAllChips), PlanMode::kBest),
-            "bucket is no algorithm of broadcast; expected mesh, rdh, ring or tree");
+            "bucket is no algorithm of broadcast; expected mesh, rdh, ring, kangaring or tree");
   EXPECT_EQ(Message(PlanCollective({.bytes = 64}, MembersOf(0b11), links,
                                    {.mode = PlanMode::kBest, .costs = {}, .stripes = 3})
                         .status()),

@@ -89,6 +89,22 @@ TEST(ScheduledStepsTest, AStepStartsWhenAllThatItComesAfterHaveEnded) {
   EXPECT_EQ((*times)[0].end, steps[2].end);
 }
 
+// The first byte is on its way for 15 us, in which the NIC sends what comes behind.
+TEST(ScheduledStepsTest, AStepBehindAnotherLeavesWhenTheLinksAreFreeThoughNothingHasArrived) {
+  Schedule schedule;
+  schedule.steps = {{Message(0, 64)}};
+  schedule.scheduled = {{.step = 0}, {.step = 0, .behind = 0}, {.step = 0, .behind = 1}};
+  const auto times = TimeSchedules({&schedule}, Domains(2));
+  ASSERT_TRUE(times.ok());
+  const std::vector<StepTimes>& steps = (*times)[0].steps;
+  const VirtualDuration on_the_nic = TransferTime(kMiB, hw::kTrainium2.links.efa);
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    EXPECT_LT(steps[i].departure, steps[i - 1].end);
+    EXPECT_GE(steps[i].end, steps[i - 1].end + on_the_nic);
+    EXPECT_LE(steps[i].end, steps[i - 1].end + on_the_nic + LinkTiming{}.step);
+  }
+}
+
 TEST(ScheduledStepsTest, ACopyIsMadeAtItsChipsAndItsBytes) {
   Schedule schedule;
   schedule.steps = {
@@ -179,6 +195,7 @@ TEST(ScheduledStepsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecon
       for (std::uint32_t i = 0; i < 8; ++i) {
         ScheduledStep scheduled{.step = static_cast<std::uint32_t>(rng.Below(4)), .copies = {}};
         if (i > 0 && rng.Chance(2, 3)) scheduled.after = {static_cast<std::uint32_t>(rng.Below(i))};
+        if (i > 0 && rng.Chance(1, 3)) scheduled.behind = static_cast<std::uint32_t>(rng.Below(i));
         const int stride = rng.Chance(1, 2) ? 64 : 4;
         for (int copy = 0; copy < 3; ++copy) scheduled.copies.push_back({.chips = stride * copy});
         schedule.scheduled.push_back(scheduled);
