@@ -135,8 +135,13 @@ bool EfaNetwork::CanLimit(LinkId uplink) const {
 }
 
 bool EfaNetwork::UplinksLimit() const {
-  for (LinkId link = first_chip_.back() * kDirections; link < id_count(); ++link) {
-    if (CanLimit(link)) return true;
+  return UplinksLimit(1) || UplinksLimit(2) || UplinksLimit(3);
+}
+
+bool EfaNetwork::UplinksLimit(int layer) const {
+  const LinkId first = first_chip_.back() * kDirections;
+  for (LinkId link = first; link < id_count(); ++link) {
+    if (nodes_.at((link - first) / kDirections).layer == layer && CanLimit(link)) return true;
   }
   return false;
 }

@@ -94,8 +94,9 @@ class EfaNetwork {
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
   std::uint16_t permille(LinkId link) const { return permille_[link]; }
   bool damaged() const;
-  // Whether any uplink can be full before a NIC is.
+  // Whether any uplink can be full before a NIC is; any of this layer (1 to 3).
   bool UplinksLimit() const;
+  bool UplinksLimit(int layer) const;
   std::uint64_t capacity(LinkId link) const { return capacity_[link]; }
   std::span<const std::uint64_t> capacities() const { return capacity_; }
 

@@ -129,12 +129,14 @@ absl::Status CheckDomains(const TraceOptions& options) {
 }
 
 absl::StatusOr<InterAlgorithm> ParseBetween(std::string_view name) {
-  for (const InterAlgorithm algorithm : {InterAlgorithm::kRing, InterAlgorithm::kMesh,
-                                         InterAlgorithm::kRdh, InterAlgorithm::kSingleStep}) {
+  for (const InterAlgorithm algorithm :
+       {InterAlgorithm::kRing, InterAlgorithm::kMesh, InterAlgorithm::kRdh, InterAlgorithm::kLevels,
+        InterAlgorithm::kSingleStep}) {
     if (Name(algorithm) == name) return algorithm;
   }
   return InvalidArgument(
-      "between: unknown algorithm \"{}\"; expected auto, ring, mesh, rdh or single-step", name);
+      "between: unknown algorithm \"{}\"; expected auto, ring, mesh, rdh, levels or single-step",
+      name);
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
@@ -209,7 +211,7 @@ void DeclareDomains(config::Spec& spec, TraceOptions& options) {
   spec.String("domainTorus", &options.domain_torus,
               "the torus of each: 4x4x4 (UltraServer) or 4x4");
   spec.String("between", &options.between,
-              "algorithm between domains: auto, ring, mesh, rdh, single-step");
+              "algorithm between domains: auto, ring, mesh, rdh, levels, single-step");
   spec.Int("chunks", &options.chunks, {.max = 1024},
            "chunks of a buffer: one is between domains while another is inside; 0: fastest");
   spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"domain/chip\"");

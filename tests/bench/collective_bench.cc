@@ -240,6 +240,13 @@ void RegisterOverDomains() {
   }
   row("allreduce_nics_down_over_bound", Operation::kAllReduce, poor,
       static_cast<double>(kGiB) / (4 * static_cast<double>(rates.efa)) * 1e9);
+  // The uplinks of each eight of 32 instances carry an eighth of their NICs' rate. Shares that are
+  // summed up and spread again pass a NIC twice, but for its own.
+  const Fabric narrow(std::vector<TorusLinks>(32, {torus::kInstanceShape, rates}), rates.efa,
+                      {.oversubscription_permille = {1000, 1000, 8000}},
+                      RegularPlaces(32, {.domains_under_layer3 = 8, .layer3_under_layer2 = 4}));
+  row("allreduce_oversubscribed_over_bound", Operation::kAllReduce, narrow,
+      2 * 31.0 / 32 * static_cast<double>(kGiB) / 16 / static_cast<double>(rates.efa) * 1e9);
 }
 
 void RegisterOverBound() {

@@ -224,7 +224,7 @@ ROWS = [
       for operation in ("allreduce", "allgather", "reducescatter", "alltoall") for shape in ("4x4", "4x4x2", "4x4x4")),
     *((row, "ratio", 1.07, "lower", google_benchmark("collective_bench", "over_bound"))
       for row in ("broadcast_4x4x4_over_bound", "allgather_8_units_over_bound", "broadcast_8_units_over_bound",
-                  "allreduce_nics_down_over_bound")),
+                  "allreduce_nics_down_over_bound", "allreduce_oversubscribed_over_bound")),
     ("predict_subcube_ns", "ns", 1000, "lower", google_benchmark("predict_bench", None)),
     ("predict_irregular_us", "us", 100, "lower", google_benchmark("predict_bench", None)),
     ("dma_4032_reads_ms", "ms", None, "lower", google_benchmark("links_bench", None)),

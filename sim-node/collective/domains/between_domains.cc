@@ -2,11 +2,44 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include "lib/base/check.h"
 
 namespace tahoma::sim {
+
+namespace {
+
+// In each level one of the domains below a node that hold a version gets those of the others: the
+// home where it is below, elsewhere the one with the home's place among its own.
+std::vector<DomainMove> ReduceByLevels(int domains, int home, const NetworkLevels& levels) {
+  std::vector<DomainMove> moves;
+  std::vector<int> holders(static_cast<std::size_t>(domains));
+  std::iota(holders.begin(), holders.end(), 0);
+  for (std::size_t level = 0; level <= levels.size(); ++level) {
+    const auto node_of = [&](int domain) {
+      return level < levels.size() ? levels[level][static_cast<std::size_t>(domain)] : 0;
+    };
+    std::map<int, std::vector<int>> below;  // holders, by node
+    for (const int domain : holders) below[node_of(domain)].push_back(domain);
+    const std::vector<int>& own = below.at(node_of(home));
+    const auto place = static_cast<std::size_t>(std::ranges::find(own, home) - own.begin());
+    holders.clear();
+    for (const auto& [node, members] : below) {
+      const int to = members[place % members.size()];
+      holders.push_back(to);
+      for (const int from : members) {
+        if (from != to) moves.push_back({.step = static_cast<int>(level), .from = from, .to = to});
+      }
+    }
+  }
+  return moves;
+}
+
+}  // namespace
 
 std::string_view Name(InterAlgorithm algorithm) {
   switch (algorithm) {
@@ -16,6 +49,8 @@ std::string_view Name(InterAlgorithm algorithm) {
       return "mesh";
     case InterAlgorithm::kRdh:
       return "rdh";
+    case InterAlgorithm::kLevels:
+      return "levels";
     case InterAlgorithm::kSingleStep:
       return "single-step";
   }
@@ -26,7 +61,7 @@ bool Serves(InterAlgorithm algorithm, int domains) {
   return algorithm != InterAlgorithm::kRdh || std::has_single_bit(static_cast<unsigned>(domains));
 }
 
-int StepsAmong(InterAlgorithm algorithm, int domains) {
+int StepsAmong(InterAlgorithm algorithm, int domains, const NetworkLevels& levels) {
   if (domains == 1) return 0;
   switch (algorithm) {
     case InterAlgorithm::kRing:
@@ -36,11 +71,14 @@ int StepsAmong(InterAlgorithm algorithm, int domains) {
       return 1;
     case InterAlgorithm::kRdh:
       return std::countr_zero(static_cast<unsigned>(domains));
+    case InterAlgorithm::kLevels:
+      return static_cast<int>(levels.size()) + 1;
   }
   return 0;
 }
 
-std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home) {
+std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home,
+                                 const NetworkLevels& levels) {
   TAHOMA_CHECK(Serves(algorithm, domains) && home >= 0 && home < domains);
   std::vector<DomainMove> moves;
   switch (algorithm) {
@@ -67,13 +105,16 @@ std::vector<DomainMove> ReduceTo(InterAlgorithm algorithm, int domains, int home
         }
       }
       break;
+    case InterAlgorithm::kLevels:
+      return ReduceByLevels(domains, home, levels);
   }
   return moves;
 }
 
-std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int home) {
-  std::vector<DomainMove> moves = ReduceTo(algorithm, domains, home);
-  const int steps = StepsAmong(algorithm, domains);
+std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int home,
+                                   const NetworkLevels& levels) {
+  std::vector<DomainMove> moves = ReduceTo(algorithm, domains, home, levels);
+  const int steps = StepsAmong(algorithm, domains, levels);
   for (DomainMove& move : moves) {
     std::swap(move.from, move.to);
     move.step = steps - 1 - move.step;
@@ -82,13 +123,15 @@ std::vector<DomainMove> SpreadFrom(InterAlgorithm algorithm, int domains, int ho
   return moves;
 }
 
-std::vector<DomainMove> BroadcastVia(InterAlgorithm algorithm, int domains, int home) {
+std::vector<DomainMove> BroadcastVia(InterAlgorithm algorithm, int domains, int home,
+                                     const NetworkLevels& levels) {
   if (algorithm == InterAlgorithm::kSingleStep) return SpreadFrom(algorithm, domains, home);
   std::vector<DomainMove> moves;
   if (home != 0) moves.push_back({.step = 0, .from = 0, .to = home});
-  // Halves pair up among all domains or none.
-  const int without = algorithm == InterAlgorithm::kRdh ? 0 : 1;
-  for (DomainMove move : SpreadFrom(algorithm, domains - without, home - without)) {
+  // Halves pair up among all domains or none, and levels have the places of all.
+  const int without =
+      algorithm == InterAlgorithm::kRing || algorithm == InterAlgorithm::kMesh ? 1 : 0;
+  for (DomainMove move : SpreadFrom(algorithm, domains - without, home - without, levels)) {
     move.step += 1;
     move.from += without;
     move.to += without;
@@ -97,10 +140,16 @@ std::vector<DomainMove> BroadcastVia(InterAlgorithm algorithm, int domains, int 
   return moves;
 }
 
-std::vector<int> BroadcastWeights(InterAlgorithm algorithm, int domains) {
+std::vector<int> BroadcastWeights(InterAlgorithm algorithm, int domains,
+                                  const NetworkLevels& levels) {
   std::vector<int> weights(static_cast<std::size_t>(domains), 1);
   if (algorithm == InterAlgorithm::kSingleStep) std::fill(weights.begin() + 1, weights.end(), 0);
   if (algorithm == InterAlgorithm::kMesh || algorithm == InterAlgorithm::kRing) weights[0] = 0;
+  for (std::size_t domain = 0; algorithm == InterAlgorithm::kLevels && domain < weights.size();
+       ++domain) {
+    const bool with_root = levels.empty() ? domain == 0 : levels.back()[domain] == levels.back()[0];
+    if (with_root) weights[domain] = 0;
+  }
   return weights;
 }
 

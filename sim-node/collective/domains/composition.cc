@@ -98,7 +98,7 @@ class Composer {
 
   std::vector<int> WeightsOfHomes(bool weighted) const {
     if (request_.operation == Operation::kBroadcast) {
-      return BroadcastWeights(between_, static_cast<int>(set_.size()));
+      return BroadcastWeights(between_, static_cast<int>(set_.size()), set_.levels());
     }
     return weighted ? HomeWeights(NicRates(set_)) : std::vector<int>(set_.size(), 1);
   }
@@ -388,19 +388,19 @@ class Composer {
     std::vector<std::pair<DomainMove, Action>> moves;
     int steps = 0;
     if (Combines(request_.operation)) {
-      for (const DomainMove& move : ReduceTo(between_, domains, home)) {
+      for (const DomainMove& move : ReduceTo(between_, domains, home, set_.levels())) {
         moves.emplace_back(move, Action::kReduce);
       }
-      steps = StepsAmong(between_, domains);
+      steps = StepsAmong(between_, domains, set_.levels());
     }
     if (request_.operation == Operation::kBroadcast) {
-      for (const DomainMove& move : BroadcastVia(between_, domains, home)) {
+      for (const DomainMove& move : BroadcastVia(between_, domains, home, set_.levels())) {
         moves.emplace_back(move, Action::kCopy);
       }
       return moves;
     }
     if (request_.operation == Operation::kReduceScatter) return moves;
-    for (DomainMove move : SpreadFrom(between_, domains, home)) {
+    for (DomainMove move : SpreadFrom(between_, domains, home, set_.levels())) {
       move.step += steps;
       moves.emplace_back(move, Action::kCopy);
     }

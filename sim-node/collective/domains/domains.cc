@@ -1,7 +1,9 @@
 #include "sim-node/collective/domains/domains.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "lib/base/check.h"
 #include "sim-node/collective/plan/plan.h"
@@ -15,6 +17,22 @@ int NicOf(const Fabric& fabric, torus::ChipIndex chip) {
   if (fabric.efa().id_count() == 0) return kWhole;
   return std::min(fabric.permille(fabric.NicOf(chip, NicDirection::kOut)),
                   fabric.permille(fabric.NicOf(chip, NicDirection::kIn)));
+}
+
+NetworkLevels LevelsOf(const std::vector<DomainSet::Group>& groups, const EfaNetwork& network) {
+  NetworkLevels levels;
+  if (network.id_count() == 0) return levels;
+  for (int layer = kNetworkLayers; layer > 0; --layer) {
+    if (!network.UplinksLimit(layer)) continue;
+    std::map<LinkId, int> number;  // of the nodes, by uplink
+    std::vector<int> nodes;
+    for (const DomainSet::Group& group : groups) {
+      const LinkId uplink = network.UplinkOf(group.domain, layer, NicDirection::kOut);
+      nodes.push_back(number.try_emplace(uplink, static_cast<int>(number.size())).first->second);
+    }
+    if (number.size() > 1 && number.size() < groups.size()) levels.push_back(std::move(nodes));
+  }
+  return levels;
 }
 
 }  // namespace
@@ -49,6 +67,7 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
       kind->push_back(i);
     }
   }
+  levels_ = LevelsOf(groups_, fabric.efa());
 }
 
 torus::ChipIndex DomainSet::ChipOf(std::size_t group, std::size_t place) const {

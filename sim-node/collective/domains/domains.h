@@ -15,6 +15,7 @@
 
 #include "lib/torus/box.h"
 #include "lib/torus/shape.h"
+#include "sim-node/collective/domains/between_domains.h"
 #include "sim-node/collective/schedule/request.h"
 #include "sim-node/link/fabric.h"
 
@@ -42,6 +43,9 @@ class DomainSet {
   // All groups have as many chips and all NICs have their rate: places of one group answer to the
   // same places of the others.
   bool even() const { return even_; }
+  // The nodes of each layer whose uplinks can limit, above the groups, from the nearest on; layers
+  // that keep no groups together, or all, are left out.
+  const NetworkLevels& levels() const { return levels_; }
   torus::ChipIndex ChipOf(std::size_t group, std::size_t place) const;
   // Returns the group of a member's domain.
   std::size_t GroupOf(torus::ChipIndex chip) const;
@@ -50,6 +54,7 @@ class DomainSet {
   std::vector<Group> groups_;
   std::vector<Kind> kinds_;
   bool even_ = true;
+  NetworkLevels levels_;
 };
 
 // The rates of all NICs of each group together, in thousandths of one.

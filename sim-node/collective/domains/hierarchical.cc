@@ -76,13 +76,16 @@ bool MaySaveAStep(const Question& asked) {
 }
 
 // Returns the algorithms to try. On a network that only NICs can limit, mesh, ring and rdh send the
-// same bytes through each NIC: the fewest steps win. Otherwise the loads of the uplinks decide: all
-// are tried.
+// same bytes through each NIC: the fewest steps win. Where uplinks limit, levels send as much and
+// cross them least; if there are none, the loads of the uplinks decide, and all are tried.
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
-  std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh};
+  const bool levels = !asked.set.levels().empty();
+  std::vector<InterAlgorithm> candidates;
+  if (levels) candidates.push_back(InterAlgorithm::kLevels);
+  candidates.push_back(InterAlgorithm::kMesh);
   if (MaySaveAStep(asked)) candidates.push_back(InterAlgorithm::kSingleStep);
-  if (!asked.fabric.efa().UplinksLimit()) return candidates;
+  if (levels || !asked.fabric.efa().UplinksLimit()) return candidates;
   candidates.push_back(InterAlgorithm::kRing);
   if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
     candidates.push_back(InterAlgorithm::kRdh);

@@ -255,7 +255,8 @@ TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
   EXPECT_EQ(message(1, [](TraceOptions& o) { o.chunks = 2; }),
             "between and chunks need several domains; here is one");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.between = "star"; }),
-            "between: unknown algorithm \"star\"; expected auto, ring, mesh, rdh or single-step");
+            "between: unknown algorithm \"star\"; expected auto, ring, mesh, rdh, levels or "
+            "single-step");
   for (const std::string cable : {"2/5:x+", "/5:x+", "1/16:x+", "1/5"}) {
     EXPECT_EQ(message(2, [&](TraceOptions& o) { o.down = {cable}; }),
               fmt::format("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+, "

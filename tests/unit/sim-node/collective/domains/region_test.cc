@@ -234,9 +234,60 @@ TEST(BroadcastTest, MeshesAndRingsSendAndReceiveTheBufferAtMostOnceInEveryDomain
   }
 }
 
+// Below nodes of random sizes, on two levels: moves as in other algorithms, and each part crosses a
+// node's uplink once in each direction at most.
+TEST(LevelsTest, APartLeavesANodeOnceAndReachesItOnce) {
+  Rng rng(5);
+  for (int i = 0; i < 200; ++i) {
+    const int domains = 1 + static_cast<int>(rng.Below(20));
+    NetworkLevels levels(2);
+    std::vector<int> parent;  // of the nodes of the first level
+    for (int node = 0; node < 6; ++node) parent.push_back(static_cast<int>(rng.Below(3)));
+    for (int domain = 0; domain < domains; ++domain) {
+      levels[0].push_back(static_cast<int>(rng.Below(6)));
+      levels[1].push_back(parent[static_cast<std::size_t>(levels[0].back())]);
+    }
+    const int home = static_cast<int>(rng.Below(static_cast<std::uint64_t>(domains)));
+    std::vector<std::set<int>> holds(static_cast<std::size_t>(domains));
+    for (int domain = 0; domain < domains; ++domain) {
+      holds[static_cast<std::size_t>(domain)] = {domain};
+    }
+    std::map<std::pair<std::size_t, int>, int> left;  // by level and node
+    int step = 0;
+    for (const DomainMove& move : ReduceTo(InterAlgorithm::kLevels, domains, home, levels)) {
+      EXPECT_GE(move.step, step);
+      EXPECT_LT(move.step, StepsAmong(InterAlgorithm::kLevels, domains, levels));
+      step = move.step;
+      auto& from = holds[static_cast<std::size_t>(move.from)];
+      EXPECT_FALSE(from.empty());
+      holds[static_cast<std::size_t>(move.to)].merge(from);
+      EXPECT_TRUE(from.empty()) << "something was summed up twice";
+      for (std::size_t level = 0; level < levels.size(); ++level) {
+        const int node = levels[level][static_cast<std::size_t>(move.from)];
+        if (node != levels[level][static_cast<std::size_t>(move.to)]) ++left[{level, node}];
+      }
+    }
+    EXPECT_EQ(holds[static_cast<std::size_t>(home)].size(), static_cast<std::size_t>(domains));
+    for (const auto& [node, times] : left) EXPECT_EQ(times, 1);
+  }
+}
+
+TEST(LevelsTest, ADomainThatStandsAtOnePlaceOfItsNodeStandsForTheSamePlacesOfOthers) {
+  // Two nodes of three domains: the home's place among its own decides.
+  const NetworkLevels levels = {{0, 1, 0, 1, 0, 1}};
+  const std::vector<DomainMove> moves = ReduceTo(InterAlgorithm::kLevels, 6, 2, levels);
+  const std::vector<DomainMove> expected = {{.step = 0, .from = 0, .to = 2},
+                                            {.step = 0, .from = 4, .to = 2},
+                                            {.step = 0, .from = 1, .to = 3},
+                                            {.step = 0, .from = 5, .to = 3},
+                                            {.step = 1, .from = 3, .to = 2}};
+  EXPECT_EQ(moves, expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Algorithms, BetweenDomains,
                          ::testing::Values(InterAlgorithm::kRing, InterAlgorithm::kMesh,
-                                           InterAlgorithm::kRdh, InterAlgorithm::kSingleStep),
+                                           InterAlgorithm::kRdh, InterAlgorithm::kLevels,
+                                           InterAlgorithm::kSingleStep),
                          [](const auto& algorithm) {
                            std::string name(Name(algorithm.param));
                            std::erase(name, '-');
