@@ -227,7 +227,7 @@ class AnySet {
     if (!load.AddShift(order)) return Picoseconds::max();
     const Picoseconds direct = links_.costs().step + load.Time(bytes_, 1);
     if (HasDirectExchanges()) return direct;
-    const Cut goal = ShiftGoal(links_, order, through_);
+    const Cut goal = ShiftGoal(links_, {&order, 1}, through_);
     return std::min(direct, OnBestRoutes(goal, 1, count_, 1, load.longest()));
   }
 

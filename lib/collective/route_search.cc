@@ -304,13 +304,17 @@ Routes::Routes(const DomainLinks& links, std::span<const Demand> demands, std::u
   }
 }
 
-Cut ShiftGoal(const DomainLinks& links, std::span<const std::uint8_t> order, ChipMask through) {
+Cut ShiftGoal(const DomainLinks& links, std::span<const std::vector<std::uint8_t>> orders,
+              ChipMask through) {
   const DomainLinks whole = links.Repaired();
   MessageLoad load(whole, whole.chips());
-  TAHOMA_CHECK(load.AddShift(order));
-  const Cut routes{.blocks = load.fullest().messages, .rate = load.fullest().rate};
-  const Cut worst = WorstShiftCut(links, order, through);
-  return worst.WorseThan(routes) ? worst : routes;
+  for (const std::vector<std::uint8_t>& order : orders) TAHOMA_CHECK(load.AddShift(order));
+  Cut goal{.blocks = load.fullest().messages, .rate = load.fullest().rate};
+  for (const std::vector<std::uint8_t>& order : orders) {
+    const Cut worst = WorstShiftCut(links, order, through);
+    if (worst.WorseThan(goal)) goal = worst;
+  }
+  return goal;
 }
 
 std::optional<Routes> FindRoutes(const DomainLinks& links, ChipMask through,

@@ -84,10 +84,10 @@ class Routes {
   std::size_t longest_ = 0;
 };
 
-// Returns the load below which the search for a shift's routes may stop: the load of its routes on
-// the same torus in full health, or its worst cut if that is worse. A damaged torus must not be
-// faster than a whole one, where such messages take one route each.
-Cut ShiftGoal(const DomainLinks& links, std::span<const std::uint8_t> order,
+// Returns the load below which the search for the routes of shifts at the same time may stop: the
+// load of their routes on the same torus in full health, or the worst cut of one if that is worse.
+// A damaged torus must not be faster than a whole one, where such messages take one route each.
+Cut ShiftGoal(const DomainLinks& links, std::span<const std::vector<std::uint8_t>> orders,
               torus::ChipMask through);
 
 // Finds routes that cross only chips of `through`; nothing when links that are down leave some

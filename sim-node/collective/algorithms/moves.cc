@@ -68,8 +68,19 @@ Exchange ByBlocks(const Request& request, const std::vector<Place>& places) {
   return exchange;
 }
 
+// Returns the path of each rank of a chip.
+std::vector<std::vector<ChipIndex>> PathsOf(const std::vector<std::vector<ChipIndex>>& rings,
+                                            int ranks) {
+  std::vector<std::vector<ChipIndex>> paths;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
+    std::vector<ChipIndex>& path = paths.emplace_back(rings[rank % rings.size()]);
+    if (rank / rings.size() % 2 == 1) std::reverse(path.begin(), path.end());
+  }
+  return paths;
+}
+
 absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& members,
-                                                const std::vector<ChipIndex>& ring) {
+                                                const std::vector<std::vector<ChipIndex>>& paths) {
   std::map<ChipIndex, int> first_rank;
   int ranks = 0;
   for (const Member& member : members) {
@@ -81,14 +92,18 @@ absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& membe
     first_rank.emplace(member.chip, ranks);
     ranks += member.ranks;
   }
-  std::map<ChipIndex, ChipIndex> before;
-  for (std::size_t i = 0; i < ring.size(); ++i) {
-    before.emplace(ring[(i + 1) % ring.size()], ring[i]);
+  std::vector<std::map<ChipIndex, ChipIndex>> before(paths.size());
+  for (std::size_t path = 0; path < paths.size(); ++path) {
+    const std::vector<ChipIndex>& chips = paths[path];
+    for (std::size_t i = 0; i < chips.size(); ++i) {
+      before[path].emplace(chips[(i + 1) % chips.size()], chips[i]);
+    }
   }
   std::vector<int> sources;
   for (const Member& member : members) {
     for (int rank = 0; rank < member.ranks; ++rank) {
-      sources.push_back(first_rank.at(before.at(member.chip)) + rank);
+      const auto path = static_cast<std::size_t>(rank);
+      sources.push_back(first_rank.at(before[path].at(member.chip)) + rank);
     }
   }
   return sources;
@@ -124,15 +139,15 @@ std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool who
 
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links) {
-  std::vector<ChipIndex> ring;
+  std::vector<std::vector<ChipIndex>> rings;
   if (request.operation == Operation::kPermute && request.blocks == nullptr) {
-    ring = set.Rings(links).front();
+    rings = set.Rings(links);
   }
-  return ExchangeAlong(request, members, ring);
+  return ExchangeAlong(request, members, rings);
 }
 
 absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
-                                       const std::vector<ChipIndex>& ring) {
+                                       const std::vector<std::vector<ChipIndex>>& rings) {
   TAHOMA_CHECK(IsExchange(request.operation));
   const std::vector<Place> places = PlacesOf(request, members);
   if (request.blocks != nullptr) return ByBlocks(request, places);
@@ -141,13 +156,14 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
     TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));
   } else {
     if (request.operation == Operation::kPermute) {
-      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, ring));
-      exchange.order = ring;
+      exchange.orders = PathsOf(rings, members[0].ranks);
+      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, exchange.orders));
     } else {
       const auto ranks = static_cast<int>(places.size());
       for (int rank = 0; rank < ranks; ++rank)
         exchange.sources.push_back((rank + ranks - 1) % ranks);
-      for (const Member& member : members) exchange.order.push_back(member.chip);
+      std::vector<ChipIndex>& order = exchange.orders.emplace_back();
+      for (const Member& member : members) order.push_back(member.chip);
     }
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       const Place& from = places[static_cast<std::size_t>(exchange.sources[rank])];

@@ -6,15 +6,16 @@
 //
 //   all_to_all  block s of rank r's buffer becomes block r of rank s's result
 //   sendrecv    rank r's buffer becomes the result of rank r + 1, the last rank's that of the first
-//   permute     rank k of a chip sends its buffer to rank k of the next chip on a ring of links,
-//               or round chips that have no such ring, on a path that is not much longer
+//   permute     rank k of a chip sends its buffer to rank k of the next chip on a ring of links, or
+//               round chips that have no such ring, on a path that is not much longer; another k
+//               takes another ring or the other direction, as long as there are some
 //   broadcast   rank 0's buffer becomes everybody's
 //
 // The first three are one step of messages on their dimension-order routes: on every box with sides
 // 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
 // (docs/reference/collectives.md#lower-bounds). On other sets and around damage it does not: there
 // messages are cut into parts with routes of their own (lib/collective/route_search.h). A broadcast
-// is one step to everybody (mesh), or each chip gets a block, directly (ring) or by halving (rdh),
+// is one step to everybody, or each chip gets a block, directly (mesh, ring) or by halving (rdh),
 // and an all-gather spreads them: twice the bound. Trees (trees.h) need only start-up more than the
 // bound.
 //
@@ -40,8 +41,9 @@ struct Exchange {
   // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and for a request
   // that lists its blocks.
   std::vector<int> sources;
-  // The chips in the order in which each sends to the next, the last to the first.
-  std::vector<torus::ChipIndex> order;
+  // Orders of the chips, in each of which a rank of every chip sends to one of the next, the last
+  // to the first: of a permute one for each rank of a chip, of a send-receive one in all.
+  std::vector<std::vector<torus::ChipIndex>> orders;
 };
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
@@ -51,9 +53,10 @@ struct Exchange {
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links);
 
-// The same for chips anywhere: `ring` is the path of a permute, each member's chip once.
+// The same for chips anywhere: `rings` are the paths of a permute, each member's chip once. Ranks
+// of a chip take one after the other, then each in the other direction.
 absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
-                                       const std::vector<torus::ChipIndex>& ring);
+                                       const std::vector<std::vector<torus::ChipIndex>>& rings);
 
 // The messages of an exchange's step between chips of one torus: between two chips as many blocks
 // as sends, all of which have the same size.

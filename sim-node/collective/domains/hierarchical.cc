@@ -209,17 +209,38 @@ class Search {
   std::optional<Plan> best_;
 };
 
-// Returns the ring along the rings of the domains, one domain after the other.
-std::vector<torus::ChipIndex> RingOf(const DomainSet& set, const Fabric& fabric) {
-  std::vector<torus::ChipIndex> ring;
+// Turns the ring such that it begins and ends at chips where no other does, as long as there are
+// some: then a NIC carries one ring.
+void BeginApart(std::vector<torus::ChipIndex>& ring, std::set<torus::ChipIndex>& begins,
+                std::set<torus::ChipIndex>& ends) {
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    if (!begins.contains(ring.front()) && !ends.contains(ring.back())) break;
+    std::rotate(ring.begin(), ring.begin() + 1, ring.end());
+  }
+  begins.insert(ring.front());
+  ends.insert(ring.back());
+}
+
+// Returns rings along the rings of the domains, one domain after the other: one for each rank of a
+// chip.
+std::vector<std::vector<torus::ChipIndex>> RingsOf(const DomainSet& set, const Fabric& fabric) {
+  std::vector<std::vector<torus::ChipIndex>> all(
+      static_cast<std::size_t>(set.groups()[0].local[0].ranks));
   for (const DomainSet::Group& group : set.groups()) {
     const TorusLinks& links = fabric.domain(group.domain);
     const auto rings = SetOf(group.local, links).Rings(links);
-    for (const torus::ChipIndex chip : rings.front()) {
-      ring.push_back(Fabric::ChipOf(group.domain, chip.value()));
+    std::set<torus::ChipIndex> begins;
+    std::set<torus::ChipIndex> ends;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      std::vector<torus::ChipIndex> ring = rings[rank % rings.size()];
+      if (rank / rings.size() % 2 == 1) std::reverse(ring.begin(), ring.end());
+      BeginApart(ring, begins, ends);
+      for (const torus::ChipIndex chip : ring) {
+        all[rank].push_back(Fabric::ChipOf(group.domain, chip.value()));
+      }
     }
   }
-  return ring;
+  return all;
 }
 
 // Schedules the messages inside each domain, all at once. Returns those between the domains.
@@ -262,12 +283,12 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
 }
 
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
-  std::vector<torus::ChipIndex> ring;
+  std::vector<std::vector<torus::ChipIndex>> rings;
   if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
-    ring = RingOf(asked.set, asked.fabric);
+    rings = RingsOf(asked.set, asked.fabric);
   }
   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange,
-                          ExchangeAlong(asked.request, asked.members, ring));
+                          ExchangeAlong(asked.request, asked.members, rings));
   const int chunks = asked.choice.chunks.value_or(1);
   TAHOMA_ASSIGN_OR_RETURN(Plan plan,
                           PlanExchangeIn(static_cast<std::uint64_t>(chunks), asked, exchange));

@@ -29,15 +29,12 @@ Cut GoalOf(const Question& asked, const Exchange& exchange, const collective::Do
     goal.blocks *= fewest * fewest;
     return goal;
   }
-  std::vector<std::uint8_t> order;
-  for (const ChipIndex chip : exchange.order) {
-    order.push_back(static_cast<std::uint8_t>(chip.value()));
+  std::vector<std::vector<std::uint8_t>> orders;
+  for (const std::vector<ChipIndex>& chips : exchange.orders) {
+    std::vector<std::uint8_t>& order = orders.emplace_back();
+    for (const ChipIndex chip : chips) order.push_back(static_cast<std::uint8_t>(chip.value()));
   }
-  Cut goal = collective::ShiftGoal(links, order, through);
-  if (asked.request.operation == Operation::kPermute) {
-    goal.blocks *= static_cast<std::uint64_t>(asked.ranks());
-  }
-  return goal;
+  return collective::ShiftGoal(links, orders, through);
 }
 
 // Ranks on one chip copy beside the messages. Each part has a command of its own.

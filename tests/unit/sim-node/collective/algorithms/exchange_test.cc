@@ -176,7 +176,7 @@ TEST(ExchangeTest, AShiftThatMustShareLinksTakesWhatItsCutSays) {
       order.push_back(static_cast<std::uint8_t>(member.chip.value()));
     }
     const collective::DomainLinks rates = DomainLinksOf(links);
-    const collective::Cut goal = collective::ShiftGoal(rates, order, chips);
+    const collective::Cut goal = collective::ShiftGoal(rates, {&order, 1}, chips);
     const VirtualDuration least =
         collective::TimeAtLeast(static_cast<Wide>(kGiB) * goal.blocks, 1, goal.rate);
     const VirtualDuration time = TimeOf(PlanOf(Operation::kSendReceive, chips, kGiB, links));

@@ -139,17 +139,37 @@ TEST(MovesTest, APermuteGoesOnceAroundTheChipsOverSingleLinks) {
     }
     Ground ground(request, members, 7);
     ground.Run(*plan, request.type);
-    std::size_t at = 0;
-    std::size_t visited = 0;
-    do {  // a single cycle visits rank 0 of every chip
-      const auto source = static_cast<std::size_t>(plan->sources[at]);
-      EXPECT_EQ(ground.result(at), ground.buffer(source));
-      EXPECT_EQ(ground.result(at + 1), ground.buffer(source + 1));
-      at = source;
-      ++visited;
-    } while (at != 0 && visited <= members.size());
-    EXPECT_EQ(visited, members.size());
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      std::size_t at = rank;
+      std::size_t visited = 0;
+      do {  // a single cycle visits this rank of every chip
+        const auto source = static_cast<std::size_t>(plan->sources[at]);
+        EXPECT_EQ(ground.result(at), ground.buffer(source));
+        at = source;
+        ++visited;
+      } while (at != rank && visited <= members.size());
+      EXPECT_EQ(visited, members.size());
+    }
   }
+}
+
+// The defect: all ranks of a chip sent over one ring, so four took four times as long as one.
+TEST(MovesTest, RanksOfAChipPermuteOnRingsOfTheirOwn) {
+  const auto time = [](ChipMask mask, int ranks, const TorusLinks& links) {
+    const Request request{.operation = Operation::kPermute, .bytes = 128 * kMiB};
+    const auto plan =
+        PlanCollective(request, MembersOf(mask, ranks), links, {.costs = kNoChipCosts});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return MicrosecondsOf(*plan);
+  };
+  // Two cycles, each in both directions.
+  EXPECT_EQ(time(0xffff, 4, Instance()), time(0xffff, 1, Instance()));
+  EXPECT_NEAR(time(0xffff, 8, Instance()), 2 * time(0xffff, 1, Instance()), 2);
+  // Five cycles, of which some have links of both rates.
+  EXPECT_EQ(time(kAllChips, 8, UltraServer()), time(kAllChips, 1, UltraServer()));
+  // A square of four has one cycle; a row of three is passed there and back, which uses all links.
+  EXPECT_EQ(time(0b0011'0011, 2, Instance()), time(0b0011'0011, 1, Instance()));
+  EXPECT_NEAR(time(0b111, 2, Instance()), 2 * time(0b111, 1, Instance()), 2);
 }
 
 TEST(MovesTest, ABroadcastGivesEverybodyTheFirstRanksBufferByEveryAlgorithm) {

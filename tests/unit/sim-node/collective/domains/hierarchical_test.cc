@@ -659,6 +659,17 @@ TEST(HierarchicalTest, AnAllReduceCrossesOversubscribedUplinksAsOftenAsItMust) {
   }
 }
 
+// The defect: the rings of all ranks of a chip entered and left a domain over one NIC.
+TEST(HierarchicalTest, RanksOfAChipPermuteOverNicsOfTheirOwn) {
+  const Fabric fabric = Instances(2);
+  const Request request{.operation = Operation::kPermute, .bytes = kMiB};
+  const auto one = PlanOnFabric(request, Everywhere(fabric), fabric);
+  const auto eight = PlanOnFabric(request, Everywhere(fabric, kAllChips, 8), fabric);
+  ASSERT_TRUE(one.ok() && eight.ok());
+  EXPECT_NEAR(MicrosecondsOf(*eight), MicrosecondsOf(*one), 2);
+  EXPECT_EQ(WrongElements(*eight, request, ReduceOp::kSum, Everywhere(fabric, kAllChips, 8)), 0u);
+}
+
 // The single step is taken where it is faster than a mesh. Its chips send so many blocks of the
 // domains' buffers more than in a mesh's steps, of which there may be one more.
 void ExpectTheFasterOfSingleStepAndMesh(const Request& request, int domains, double more_blocks,
