@@ -195,7 +195,7 @@ class AnySet {
                            std::uint64_t sends, std::size_t hops) const {
     Picoseconds best = Picoseconds::max();
     for (const std::uint32_t parts : kPartsOfMessage) {
-      if (parts > 1 && messages * parts > kPartsMax) break;
+      if (parts > 1 && messages * parts > kPartsMax) continue;
       const Wide load = (static_cast<Wide>(bound.blocks) * parts * slowest_ * 101) /
                             (static_cast<Wide>(bound.rate) * 100) +
                         1;

@@ -102,10 +102,11 @@ class RoutedExchange {
     for (const std::uint32_t parts : collective::kPartsOfMessage) {
       const bool many = demands_.size() * parts > collective::kPartsMax ||
                         parts > block_ / Size(asked_.request.type);
-      if (parts > 1 && (many || least <= LeastTime(parts))) break;
+      if (parts > 1 && (many || least <= LeastTime(parts))) continue;
+      const bool finer = routes.has_value() && parts % routes->parts() == 0;
       routes = collective::FindRoutes(
           links_, through_ & links_.chips(), demands_,
-          {.parts = parts, .goal = goal_, .begin = routes.has_value() ? &*routes : nullptr});
+          {.parts = parts, .goal = goal_, .begin = finer ? &*routes : nullptr});
       TAHOMA_CHECK(routes.has_value());  // as there are routes
       const VirtualDuration time = TimeOf(*routes);
       if (time < least) {

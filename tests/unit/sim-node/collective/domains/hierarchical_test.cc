@@ -733,17 +733,16 @@ TEST(HierarchicalTest, ABroadcastTakesLittleMoreThanTheRootsLinksOrItsDomainsNic
 
 TEST(HierarchicalTest, ABroadcastFlowsAroundDamageInTheRootsDomainIfThereIsARoute) {
   const std::vector<Member> members = Everywhere(Instances(3));
-  const Request request{.operation = Operation::kBroadcast, .bytes = 64 * kMiB};
-  const auto healthy = PlanOnFabric(request, members, Instances(3));
+  const Request request{.operation = Operation::kBroadcast, .bytes = 16 * kMiB};
+  const HierarchyChoice choice{.inside = Algorithm::kTree, .chunks = 8};
   Fabric fabric = Instances(3);
   for (const torus::Direction direction : {torus::Direction::kPlus, torus::Direction::kMinus}) {
     for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
       ASSERT_TRUE(fabric.SetPermille(fabric.LinkOf(torus::ChipIndex(0), axis, direction), 0).ok());
-      const auto plan = PlanOnFabric(request, members, fabric);
+      const auto plan = PlanOnFabric(request, members, fabric, choice);
       const bool cut_off = direction == torus::Direction::kMinus && axis == torus::Axis::kY;
       EXPECT_EQ(plan.ok(), !cut_off) << plan.status();
       if (!plan.ok()) continue;
-      EXPECT_GE(MicrosecondsOf(*plan), MicrosecondsOf(*healthy));
       EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
     }
   }
