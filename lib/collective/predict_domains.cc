@@ -150,36 +150,46 @@ Picoseconds BusyInside(Picoseconds whole, Picoseconds chunk, int count, int in_f
   return (whole / count * (in_flight - 1) + chunk) / in_flight;
 }
 
-// The phases of `count` chunks one after the other. From chunk to chunk it takes what the fullest
-// link or NIC needs.
-absl::StatusOr<Picoseconds> TimeOfPhases(const Inside& inside, const Between& between,
-                                         Operation operation, std::uint64_t bytes, int count) {
+std::uint64_t ChunkOf(std::uint64_t bytes, int count) {
   const auto chunks = static_cast<std::uint64_t>(count);
-  TAHOMA_ASSIGN_OR_RETURN(const Stages whole, StagesOf(inside, between, operation, bytes));
-  TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
-                          StagesOf(inside, between, operation, (bytes + chunks - 1) / chunks));
-  const Picoseconds busy = BusyInside(whole.inside, stages.inside, count, /*in_flight=*/2);
+  return (bytes + chunks - 1) / chunks;
+}
+
+// The least time of the phases of some chunks one after the other. From chunk to chunk it takes
+// what the fullest link or NIC needs.
+absl::StatusOr<Picoseconds> TimeOfPhases(const Inside& inside, const Between& between,
+                                         Operation operation, std::uint64_t bytes) {
   Picoseconds best = Picoseconds::max();
-  for (const Leg& leg : stages.between) {
-    best = std::min(best, stages.inside + leg.whole() + std::max(busy, leg.busy) * (count - 1));
+  Picoseconds whole(0);  // inside, in one chunk: the first count
+  for (const int count : kChunkCounts) {
+    TAHOMA_ASSIGN_OR_RETURN(const Stages stages,
+                            StagesOf(inside, between, operation, ChunkOf(bytes, count)));
+    if (count == 1) whole = stages.inside;
+    const Picoseconds busy = BusyInside(whole, stages.inside, count, /*in_flight=*/2);
+    for (const Leg& leg : stages.between) {
+      best = std::min(best, stages.inside + leg.whole() + std::max(busy, leg.busy) * (count - 1));
+    }
   }
   return best;
 }
 
-// A broadcast whose chunks flow through the root's domain, over EFA, and are gathered in the rest.
+// The least time of a broadcast whose chunks flow through the root's domain, over EFA, and are
+// gathered in the rest.
 absl::StatusOr<Picoseconds> TimeOfFlow(const Inside& inside, const Between& between,
-                                       std::uint64_t bytes, int count) {
-  const auto chunks = static_cast<std::uint64_t>(count);
-  const std::uint64_t chunk = (bytes + chunks - 1) / chunks;
+                                       std::uint64_t bytes) {
   TAHOMA_ASSIGN_OR_RETURN(const Picoseconds root, inside.Time(Operation::kBroadcast, bytes));
-  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds whole, inside.Time(Operation::kAllGather, bytes));
-  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds gather, inside.Time(Operation::kAllGather, chunk));
-  const Picoseconds busy =
-      std::max(root / count, BusyInside(whole, gather, count, /*in_flight=*/3));
   Picoseconds best = Picoseconds::max();
-  for (const Leg& leg : between.Broadcasts(chunk)) {
-    best = std::min(best,
-                    root / count + leg.whole() + gather + std::max(busy, leg.busy) * (count - 1));
+  Picoseconds whole(0);  // gathered in one chunk: the first count
+  for (const int count : kChunkCounts) {
+    const std::uint64_t chunk = ChunkOf(bytes, count);
+    TAHOMA_ASSIGN_OR_RETURN(const Picoseconds gather, inside.Time(Operation::kAllGather, chunk));
+    if (count == 1) whole = gather;
+    const Picoseconds busy =
+        std::max(root / count, BusyInside(whole, gather, count, /*in_flight=*/3));
+    for (const Leg& leg : between.Broadcasts(chunk)) {
+      best = std::min(best,
+                      root / count + leg.whole() + gather + std::max(busy, leg.busy) * (count - 1));
+    }
   }
   return best;
 }
@@ -201,16 +211,11 @@ absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domai
     TAHOMA_ASSIGN_OR_RETURN(const Stages stages, StagesOf(inside, between, operation, bytes));
     return std::max(stages.inside, stages.between.front().whole());
   }
-  Picoseconds best = Picoseconds::max();
-  for (const int count : kChunkCounts) {
-    TAHOMA_ASSIGN_OR_RETURN(const Picoseconds time,
-                            TimeOfPhases(inside, between, operation, bytes, count));
-    best = std::min(best, time);
-    if (operation != Operation::kBroadcast) continue;
-    TAHOMA_ASSIGN_OR_RETURN(const Picoseconds flow, TimeOfFlow(inside, between, bytes, count));
-    best = std::min(best, flow);
-  }
-  return best;
+  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds phases,
+                          TimeOfPhases(inside, between, operation, bytes));
+  if (operation != Operation::kBroadcast) return phases;
+  TAHOMA_ASSIGN_OR_RETURN(const Picoseconds flow, TimeOfFlow(inside, between, bytes));
+  return std::min(phases, flow);
 }
 
 }  // namespace tahoma::collective

@@ -68,17 +68,6 @@ Exchange ByBlocks(const Request& request, const std::vector<Place>& places) {
   return exchange;
 }
 
-// Returns the path of each rank of a chip.
-std::vector<std::vector<ChipIndex>> PathsOf(const std::vector<std::vector<ChipIndex>>& rings,
-                                            int ranks) {
-  std::vector<std::vector<ChipIndex>> paths;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
-    std::vector<ChipIndex>& path = paths.emplace_back(rings[rank % rings.size()]);
-    if (rank / rings.size() % 2 == 1) std::reverse(path.begin(), path.end());
-  }
-  return paths;
-}
-
 absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& members,
                                                 const std::vector<std::vector<ChipIndex>>& paths) {
   std::map<ChipIndex, int> first_rank;
@@ -137,17 +126,28 @@ std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool who
 
 }  // namespace
 
+std::vector<std::vector<ChipIndex>> PathsOf(const std::vector<std::vector<ChipIndex>>& rings,
+                                            int ranks) {
+  TAHOMA_CHECK(!rings.empty());
+  std::vector<std::vector<ChipIndex>> paths;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
+    std::vector<ChipIndex>& path = paths.emplace_back(rings[rank % rings.size()]);
+    if (rank / rings.size() % 2 == 1) std::reverse(path.begin(), path.end());
+  }
+  return paths;
+}
+
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links) {
-  std::vector<std::vector<ChipIndex>> rings;
+  std::vector<std::vector<ChipIndex>> paths;
   if (request.operation == Operation::kPermute && request.blocks == nullptr) {
-    rings = set.Rings(links);
+    paths = PathsOf(set.Rings(links), members[0].ranks);
   }
-  return ExchangeAlong(request, members, rings);
+  return ExchangeAlong(request, members, paths);
 }
 
 absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
-                                       const std::vector<std::vector<ChipIndex>>& rings) {
+                                       const std::vector<std::vector<ChipIndex>>& paths) {
   TAHOMA_CHECK(IsExchange(request.operation));
   const std::vector<Place> places = PlacesOf(request, members);
   if (request.blocks != nullptr) return ByBlocks(request, places);
@@ -156,8 +156,8 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
     TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));
   } else {
     if (request.operation == Operation::kPermute) {
-      exchange.orders = PathsOf(rings, members[0].ranks);
-      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, exchange.orders));
+      TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, paths));
+      exchange.orders = paths;
     } else {
       const auto ranks = static_cast<int>(places.size());
       for (int rank = 0; rank < ranks; ++rank)

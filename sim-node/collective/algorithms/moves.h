@@ -53,10 +53,15 @@ struct Exchange {
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links);
 
-// The same for chips anywhere: `rings` are the paths of a permute, each member's chip once. Ranks
-// of a chip take one after the other, then each in the other direction.
+// The same for chips anywhere: `paths` are those of a permute, for each rank of a chip one that has
+// each member's chip once.
 absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
-                                       const std::vector<std::vector<torus::ChipIndex>>& rings);
+                                       const std::vector<std::vector<torus::ChipIndex>>& paths);
+
+// Returns a path for each rank of a chip: one ring after the other, then each in the other
+// direction, and so on. There must be a ring.
+std::vector<std::vector<torus::ChipIndex>> PathsOf(
+    const std::vector<std::vector<torus::ChipIndex>>& rings, int ranks);
 
 // The messages of an exchange's step between chips of one torus: between two chips as many blocks
 // as sends, all of which have the same size.

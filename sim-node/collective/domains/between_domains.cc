@@ -142,13 +142,16 @@ std::vector<DomainMove> BroadcastVia(InterAlgorithm algorithm, int domains, int 
 
 std::vector<int> BroadcastWeights(InterAlgorithm algorithm, int domains,
                                   const NetworkLevels& levels) {
+  // Whether it is the root's domain, or below its node of the highest level.
+  const auto with_root = [&](std::size_t domain) {
+    if (algorithm != InterAlgorithm::kLevels || levels.empty()) return domain == 0;
+    return levels.back()[domain] == levels.back()[0];
+  };
   std::vector<int> weights(static_cast<std::size_t>(domains), 1);
-  if (algorithm == InterAlgorithm::kSingleStep) std::fill(weights.begin() + 1, weights.end(), 0);
-  if (algorithm == InterAlgorithm::kMesh || algorithm == InterAlgorithm::kRing) weights[0] = 0;
-  for (std::size_t domain = 0; algorithm == InterAlgorithm::kLevels && domain < weights.size();
-       ++domain) {
-    const bool with_root = levels.empty() ? domain == 0 : levels.back()[domain] == levels.back()[0];
-    if (with_root) weights[domain] = 0;
+  if (algorithm == InterAlgorithm::kRdh) return weights;
+  const bool at_root = algorithm == InterAlgorithm::kSingleStep;
+  for (std::size_t domain = 0; domain < weights.size(); ++domain) {
+    weights[domain] = with_root(domain) == at_root ? 1 : 0;
   }
   return weights;
 }

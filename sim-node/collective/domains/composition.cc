@@ -106,11 +106,11 @@ class Composer {
   // Reduces in each domain, or scatters from the root in its own. Returns the ends.
   absl::StatusOr<Ends> Reduce(const std::vector<HomedRegion>& regions) {
     const bool reduces = Combines(request_.operation);
+    if (!reduces && request_.operation != Operation::kBroadcast) return Ends();
+    const Inside inside = reduces ? Inside::kReduceScatter : Inside::kScatter;
     Ends ready;
     for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
-      const bool roots = request_.operation == Operation::kBroadcast && kind == KindOfRoot();
-      if (!reduces && !roots) continue;
-      const Inside inside = reduces ? Inside::kReduceScatter : Inside::kScatter;
+      if (GroupsIn(inside, kind).empty()) continue;
       Ends& last = LastInside(kind, /*gathers=*/false);
       TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, regions, last));
       ready.insert(ready.end(), last.begin(), last.end());
@@ -157,7 +157,7 @@ class Composer {
 
   absl::Status Gather(const std::vector<HomedRegion>& regions, const Ends& sent) {
     for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
-      if (flows_ && set_.kinds()[kind] == DomainSet::Kind{0}) continue;  // it has everything
+      if (GroupsIn(Inside::kAllGather, kind).empty()) continue;
       Ends& last = LastInside(kind, /*gathers=*/true);
       Ends after = sent;
       after.insert(after.end(), last.begin(), last.end());
@@ -173,11 +173,14 @@ class Composer {
     return request_.operation == Operation::kAllGather ||
            request_.operation == Operation::kReduceScatter;
   }
-  std::size_t KindOfRoot() const {
-    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
-      if (set_.kinds()[kind].front() == 0) return kind;  // kinds are in order of groups
-    }
-    return 0;
+  // The groups of the kind that take part: of a scattering the root's, and where a buffer flows
+  // through its domain all others, for that one has everything.
+  DomainSet::Kind GroupsIn(Inside inside, std::size_t kind) const {
+    DomainSet::Kind groups = set_.kinds()[kind];
+    std::erase_if(groups, [&](std::size_t group) {
+      return group == 0 ? flows_ : inside == Inside::kScatter;
+    });
+    return groups;
   }
 
   // Chunks are of equal size, except where all that NICs and links do before others have work, or
@@ -265,26 +268,25 @@ class Composer {
     return numbers;
   }
 
-  // Chunks in flight keep all links busy together, so each is planned as one of as many and more.
-  std::uint64_t Alike() const { return flows_ ? 4 : 1; }
+  // Buffers as which a chunk inside is planned: where several chunks share the links, steps that
+  // load all of them evenly are worth more than few.
+  std::uint64_t PlannedAs() const { return flows_ ? 4 : 1; }
 
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
                                       const std::vector<HomedRegion>& regions, const Ends& after) {
-    const DomainSet::Kind& groups = set_.kinds()[kind];
+    const DomainSet::Kind groups = GroupsIn(inside, kind);
     std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
     for (const HomedRegion& homed : regions) {
-      TAHOMA_ASSIGN_OR_RETURN(
-          const Ends steps, StepsInside(inside, kind, homed.region.Normal(),
-                                        BoundsOf(homed, groups.front()), regions.size() * Alike()));
+      TAHOMA_ASSIGN_OR_RETURN(const Ends steps, StepsInside(inside, kind, homed.region.Normal(),
+                                                            BoundsOf(homed, groups.front()),
+                                                            regions.size() * PlannedAs()));
       begins[steps].push_back(homed.region.begin());
     }
     Ends ends;
     for (const auto& [steps, starts] : begins) {
       std::vector<Copy> copies;
       for (const std::size_t group : groups) {
-        if (inside == Inside::kScatter && group != 0) continue;
-        if (flows_ && group == 0) continue;
         for (const std::uint64_t start : starts) {
           copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value(),
                             .bytes = BytesOf(request_, start)});

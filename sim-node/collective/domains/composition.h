@@ -23,7 +23,7 @@
 namespace tahoma::sim {
 
 // How the phases of a collective are made where there is more than one way.
-struct Variant {
+struct HierarchyVariant {
   // Domains sum up parts in proportion to what their NICs leave them time for (HomeWeights), and
   // not equal parts.
   bool weighted = false;
@@ -39,7 +39,7 @@ struct Composition {
   const DomainSet& set;
   const Fabric& fabric;
   const HierarchyChoice& choice;  // `between` and `chunks` are given
-  Variant variant;
+  HierarchyVariant variant;
 };
 
 // The schedule names chips by their numbers in the fabric. Errors are those of PlanCollective

@@ -52,7 +52,8 @@ struct Question {
   const DomainSet& set;
   const Layout& layout;
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, const Variant& variant) const {
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen,
+                              const HierarchyVariant& variant) const {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
                             ComposePhases({request, layout, set, fabric, chosen, variant}));
@@ -135,7 +136,7 @@ class Search {
 
   absl::StatusOr<Plan> Fastest() {
     const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
-    const std::vector<Variant> variants = Variants();
+    const std::vector<HierarchyVariant> variants = Variants();
     for (const InterAlgorithm between : Candidates(asked_)) {
       for (const std::optional<Algorithm>& inside : insides) {
         HierarchyChoice choice = asked_.choice;
@@ -145,7 +146,7 @@ class Search {
         // Algorithms that the members do not allow are left out, unless they were asked for.
         if (!status.ok() && inside == asked_.choice.inside) return status;
         if (!status.ok()) continue;
-        for (const Variant& variant : variants) {
+        for (const HierarchyVariant& variant : variants) {
           if (variant.flows && inside != insides.front()) continue;  // most time is not gathering
           const absl::Status tried = TryCounts(choice, variant);
           if (!tried.ok() && !absl::IsFailedPrecondition(tried)) return tried;
@@ -160,7 +161,7 @@ class Search {
   static constexpr int kWorseMost = 2;
 
   // Returns the variants that are worth trying beside the plain one.
-  std::vector<Variant> Variants() const {
+  std::vector<HierarchyVariant> Variants() const {
     const Operation operation = asked_.request.operation;
     const std::vector<std::uint64_t> rates = NicRates(asked_.set);
     const bool unlike =
@@ -176,7 +177,7 @@ class Search {
     return {};
   }
 
-  absl::Status TryCounts(HierarchyChoice choice, const Variant& variant) {
+  absl::Status TryCounts(HierarchyChoice choice, const HierarchyVariant& variant) {
     VirtualTime least = VirtualTime::max();
     int worse = 0;  // one after the other
     for (const int chunks : counts_) {
@@ -191,13 +192,13 @@ class Search {
 
   // Chunks at best halve the time, for NeuronLink and EFA work at the same time; what flows is in
   // the root's domain, in two steps between domains and in all others at once.
-  bool IsHopeless(VirtualTime end, const Variant& variant) const {
+  bool IsHopeless(VirtualTime end, const HierarchyVariant& variant) const {
     const int at_once = variant.flows ? 4 : 2;
     return end - VirtualTime() > at_once * (best_->times.end - VirtualTime());
   }
 
   // Returns the time of this choice.
-  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice, const Variant& variant) {
+  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice, const HierarchyVariant& variant) {
     TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice, variant));
     const VirtualTime end = plan.times.end;
     if (!best_ || end < best_->times.end) best_ = std::move(plan);
@@ -221,21 +222,19 @@ void BeginApart(std::vector<torus::ChipIndex>& ring, std::set<torus::ChipIndex>&
   ends.insert(ring.back());
 }
 
-// Returns rings along the rings of the domains, one domain after the other: one for each rank of a
+// Returns paths along the rings of the domains, one domain after the other: one for each rank of a
 // chip.
-std::vector<std::vector<torus::ChipIndex>> RingsOf(const DomainSet& set, const Fabric& fabric) {
-  std::vector<std::vector<torus::ChipIndex>> all(
-      static_cast<std::size_t>(set.groups()[0].local[0].ranks));
+std::vector<std::vector<torus::ChipIndex>> PathsOver(const DomainSet& set, const Fabric& fabric) {
+  const int ranks = set.groups()[0].local[0].ranks;
+  std::vector<std::vector<torus::ChipIndex>> all(static_cast<std::size_t>(ranks));
   for (const DomainSet::Group& group : set.groups()) {
     const TorusLinks& links = fabric.domain(group.domain);
-    const auto rings = SetOf(group.local, links).Rings(links);
+    auto inside = PathsOf(SetOf(group.local, links).Rings(links), ranks);
     std::set<torus::ChipIndex> begins;
     std::set<torus::ChipIndex> ends;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      std::vector<torus::ChipIndex> ring = rings[rank % rings.size()];
-      if (rank / rings.size() % 2 == 1) std::reverse(ring.begin(), ring.end());
-      BeginApart(ring, begins, ends);
-      for (const torus::ChipIndex chip : ring) {
+      BeginApart(inside[rank], begins, ends);
+      for (const torus::ChipIndex chip : inside[rank]) {
         all[rank].push_back(Fabric::ChipOf(group.domain, chip.value()));
       }
     }
@@ -283,12 +282,12 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
 }
 
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
-  std::vector<std::vector<torus::ChipIndex>> rings;
+  std::vector<std::vector<torus::ChipIndex>> paths;
   if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
-    rings = RingsOf(asked.set, asked.fabric);
+    paths = PathsOver(asked.set, asked.fabric);
   }
   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange,
-                          ExchangeAlong(asked.request, asked.members, rings));
+                          ExchangeAlong(asked.request, asked.members, paths));
   const int chunks = asked.choice.chunks.value_or(1);
   TAHOMA_ASSIGN_OR_RETURN(Plan plan,
                           PlanExchangeIn(static_cast<std::uint64_t>(chunks), asked, exchange));

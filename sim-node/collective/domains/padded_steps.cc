@@ -38,9 +38,8 @@ WorkedSteps Worked(Schedule schedule, const LinkTiming& timing) {
 // What arrives is written to all ranks of a chip, as it is when it is gathered.
 void AddWork(Schedule& schedule, const Question& asked, Algorithm algorithm) {
   schedule.through = asked.set.through();
-  const ChipUse use = asked.UseOf(algorithm, Phase::kAllGather);
   for (const Step& step : schedule.steps) {
-    schedule.work.push_back(WorkOf(step, use, asked.options.costs, asked.links.timing()));
+    schedule.work.push_back(WorkOfStep(asked, algorithm, step));
   }
 }
 

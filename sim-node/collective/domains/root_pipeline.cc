@@ -49,10 +49,9 @@ absl::StatusOr<RootPipeline> RootPipelineOf(const Question& asked,
     stripes.push_back(
         BranchingSteps(found.trees, parts.layout, {.index = index, .count = found.stripes}));
   }
-  const ChipUse use = asked.UseOf(Algorithm::kTree, Phase::kAllGather);
   for (std::size_t i = 0; i < stripes[0].size() * found.stripes; ++i) {
     Step& step = stripes[i % found.stripes][i / found.stripes];
-    pipeline.steps.work.push_back(WorkOf(step, use, asked.options.costs, asked.links.timing()));
+    pipeline.steps.work.push_back(WorkOfStep(asked, Algorithm::kTree, step));
     pipeline.steps.steps.push_back(std::move(step));
   }
   // A part's last step is as many of its stripe after its first as the highest tree has links more.

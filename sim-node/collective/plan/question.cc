@@ -25,23 +25,6 @@ std::vector<Step> Interleaved(std::vector<std::vector<Step>> stripes) {
   return steps;
 }
 
-// A step in which some chips sum up and others spread sums does both works.
-StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step) {
-  const auto of = [&](const Step& sends, Phase phase) {
-    return WorkOf(sends, asked.UseOf(algorithm, phase), asked.options.costs, asked.links.timing());
-  };
-  const auto copies = std::ranges::find(step, Action::kCopy, &Send::action);
-  if (copies == step.begin() || copies == step.end()) return of(step, PhaseOf(step));
-  Step sums;
-  Step spreads;
-  for (const Send& send : step) {
-    (send.action == Action::kReduce ? sums : spreads).push_back(send);
-  }
-  const StepWork one = of(sums, Phase::kReduceScatter);
-  const StepWork other = of(spreads, Phase::kAllGather);
-  return {.start = std::max(one.start, other.start), .memory = one.memory + other.memory};
-}
-
 // Adds the kept block to the steps of each phase, to each in proportion to its work in memory.
 void AddKeptBlock(VirtualDuration kept, Schedule& schedule) {
   for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
@@ -113,6 +96,22 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
   TAHOMA_ASSIGN_OR_RETURN(auto times, TimeSchedules({&plan.schedule}, links));
   plan.times = std::move(times[0]);
   return plan;
+}
+
+StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step) {
+  const auto of = [&](const Step& sends, Phase phase) {
+    return WorkOf(sends, asked.UseOf(algorithm, phase), asked.options.costs, asked.links.timing());
+  };
+  const auto copies = std::ranges::find(step, Action::kCopy, &Send::action);
+  if (copies == step.begin() || copies == step.end()) return of(step, PhaseOf(step));
+  Step sums;
+  Step spreads;
+  for (const Send& send : step) {
+    (send.action == Action::kReduce ? sums : spreads).push_back(send);
+  }
+  const StepWork one = of(sums, Phase::kReduceScatter);
+  const StepWork other = of(spreads, Phase::kAllGather);
+  return {.start = std::max(one.start, other.start), .memory = one.memory + other.memory};
 }
 
 absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,

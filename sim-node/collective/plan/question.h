@@ -85,6 +85,10 @@ AllStages StagesOf(const Question& asked, Algorithm algorithm);
 // The plan with the times of its schedule.
 absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links);
 
+// Returns the work of a step of the algorithm. One in which some chips sum up and others spread
+// sums does both works.
+StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step);
+
 // A plan of the steps of each stripe; all stripes have as many.
 absl::StatusOr<Plan> Finish(const Question& asked, Algorithm algorithm,
                             std::vector<std::vector<Step>> stripes);
