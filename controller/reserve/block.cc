@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <set>
 
 #include "lib/base/check.h"
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
@@ -99,9 +102,10 @@ std::optional<Due> NextDue(const Block& block) {
       break;
     case BlockState::kScheduled:
       if (block.waits()) {
-        consider(std::min(block.start() + kDeliveryGrace, block.end), DueKind::kGiveUp);
+        consider(std::min(block.start() + kDeliveryGrace, block.reclaim()), DueKind::kGiveUp);
       } else if (block.hosts.empty()) {
-        consider(block.start() - kBindingLead, DueKind::kBind);
+        // One that is bought or paid late is bound as soon as it is paid.
+        consider(std::max(block.start() - kBindingLead, block.payment.due()), DueKind::kBind);
       } else {
         consider(block.start(), DueKind::kDeliver);
       }
@@ -117,6 +121,56 @@ std::optional<Due> NextDue(const Block& block) {
       break;
   }
   return next;
+}
+
+WallTime LatestMoment(const Block& block) {
+  WallTime latest = std::max(block.created, block.bound.value_or(block.created));
+  if (block.delivered) latest = std::max(latest, *block.delivered);
+  if (block.state == BlockState::kExpired) latest = std::max(latest, block.end);
+  for (const Extension& extension : block.extensions) {
+    latest = std::max(latest, extension.purchased);
+  }
+  return latest;
+}
+
+absl::Status CheckConsistency(const Block& block) {
+  const auto lost = [&](std::string_view what) {
+    return DataLoss("Capacity Block {} of {}: {}", block.reservation, ToString(block.key), what);
+  };
+  if (block.reservation.empty() || block.key.ns.empty() || block.key.name.empty()) {
+    return lost("it has no name");
+  }
+  if (block.bought.product == nullptr) return lost("its product is not sold here");
+  WallTime end = block.bought.end;
+  int pending = 0;
+  for (const Extension& extension : block.extensions) {
+    if (!IsBoundary(extension.end) || extension.start < block.bought.end ||
+        extension.end <= extension.start) {
+      return lost("an extension of it has no end");
+    }
+    if (extension.state == ExtensionState::kPaymentSucceeded) end = extension.end;
+    if (extension.state == ExtensionState::kPaymentPending) ++pending;
+  }
+  if (!IsBoundary(block.bought.end) || block.end != end || pending > 1 ||
+      block.created > block.start() || block.start() >= block.bought.end ||
+      block.start() > block.created + kHorizon || block.slots().size() > kDaysMost + 1) {
+    return lost("its times contradict each other");
+  }
+  int count = 0;
+  for (const CellShare& share : block.cells) {
+    if (share.hosts < 1) return lost("it has an empty cell");
+    count += share.hosts;
+  }
+  if (count != block.bought.count) return lost("its cells do not make up what was bought");
+  const std::set<std::string_view> hosts(block.hosts.begin(), block.hosts.end());
+  const bool delivered =
+      block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
+  if (hosts.size() != block.hosts.size() || std::ssize(hosts) > count ||
+      (delivered && std::ssize(hosts) != count) ||
+      (!HoldsCapacity(block.state) && !hosts.empty())) {
+    return lost("its hosts are not those of such a block");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tahoma::controller

@@ -15,6 +15,8 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <algorithm>
 #include <chrono>
 #include <compare>
@@ -142,11 +144,17 @@ struct Block {
   friend bool operator==(const Block&, const Block&) = default;
 };
 
+// Returns the pool of the block's product and zone in a cell.
+inline Pool PoolOf(const Block& block, const std::string& cell) {
+  return {.product = &block.product(), .zone = block.bought.zone, .cell = cell};
+}
+
 // The warning comes this long before the reclaim time.
 inline constexpr std::chrono::minutes kWarningLead{10};
 // Hardware is bound this long before the start.
 inline constexpr std::chrono::minutes kBindingLead{10};
-// A block whose hardware cannot be delivered fails this long after its start.
+// A block whose hardware cannot be delivered fails this long after its start, or when it would be
+// taken back.
 inline constexpr std::chrono::minutes kDeliveryGrace{60};
 
 // What time does to a block. At one moment they happen in this order over all blocks: what one
@@ -170,5 +178,11 @@ struct Due {
 
 // Returns what is next; nullopt when time changes it no more.
 std::optional<Due> NextDue(const Block& block);
+
+// Returns the latest moment of which a block bears witness: it was not earlier than that when the
+// block became what it is.
+WallTime LatestMoment(const Block& block);
+// kDataLoss when the block could not have become what it is.
+absl::Status CheckConsistency(const Block& block);
 
 }  // namespace tahoma::controller

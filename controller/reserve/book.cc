@@ -49,14 +49,11 @@ SlotRange BookedSlots(const Block& block) {
   return slots;
 }
 
-Pool PoolOf(const Block& block, const std::string& cell) {
-  return {.product = &block.product(), .zone = block.bought.zone, .cell = cell};
-}
-
 // Returns whether an offering of this form could have been made at `now`.
 bool IsLegal(const Offering& offering, WallTime now) {
   if (offering.count > kCountMost || offering.start > now + kHorizon) return false;
   if (IsBoundary(offering.start)) return IsLegalDuration(offering.duration_hours());
+  if (offering.end - offering.start - offering.product->reclaim() < kLeastUse) return false;
   if (offering.start > now + kEarliestStart + std::chrono::minutes(1)) return false;
   const std::int64_t slots = offering.slots().size();
   return slots <= kDaysMost && (IsLegalDuration(slots * 24) || IsLegalDuration((slots - 1) * 24));
@@ -117,10 +114,9 @@ BlockBook::BlockBook(BookOptions options, WallTime now)
       quotas_(SlotOf(now)) {}
 
 absl::Status BlockBook::Restore(Block block) {
-  // Time has been at least here, whatever the clock says now.
-  MoveTimeTo(std::max({block.created, block.bound.value_or(block.created),
-                       block.delivered.value_or(block.created)}));
-  if (Find(block.reservation) != nullptr || FindByKey(block.key) != nullptr) {
+  TAHOMA_RETURN_IF_ERROR(CheckConsistency(block));
+  if (Find(block.reservation) != nullptr || FindByKey(block.key) != nullptr ||
+      (!block.token.empty() && by_token_.contains(TokenKey(block.key.ns, block.token)))) {
     return DataLoss("Capacity Block {} of {} is there twice", block.reservation,
                     ToString(block.key));
   }
@@ -133,6 +129,10 @@ absl::Status BlockBook::Restore(Block block) {
       }
     }
   }
+  // The clock may have been set back meanwhile.
+  MoveTimeTo(LatestMoment(block));
+  // A host may have gone meanwhile, of which nobody will tell.
+  if (!block.hosts.empty()) touched_.insert(block.reservation);
   Put(std::make_shared<const Block>(std::move(block)));
   return absl::OkStatus();
 }
@@ -141,15 +141,18 @@ void BlockBook::PutHost(HostState host, WallTime now) {
   const HostState* before = hosts_.Find(host.name);
   if (before != nullptr && *before == host) return;
   const std::string name = host.name;
+  if (before != nullptr) changed_pools_.insert(profile_.IdOf(before->pool));
+  changed_pools_.insert(profile_.IdOf(host.pool));
   hosts_.Put(std::move(host), std::max(now, now_));
-  hosts_changed_ = true;
   for (const HostBinding& binding : hosts_.BindingsOf(name)) touched_.insert(binding.reservation);
 }
 
 void BlockBook::RemoveHost(const std::string& name, WallTime now) {
   for (const HostBinding& binding : hosts_.BindingsOf(name)) touched_.insert(binding.reservation);
+  if (const HostState* host = hosts_.Find(name)) {
+    changed_pools_.insert(profile_.IdOf(host->pool));
+  }
   hosts_.Remove(name, std::max(now, now_));
-  hosts_changed_ = true;
 }
 
 std::shared_ptr<const Block> BlockBook::Find(const std::string& reservation) const {
@@ -168,13 +171,13 @@ void BlockBook::Count(const Block& block, int sign) {
     if (sign > 0) timers_.emplace(*due, block.reservation);
     if (sign < 0) timers_.erase({*due, block.reservation});
   }
-  if (block.wants_hosts()) {
-    if (sign > 0) waiting_.insert(block.reservation);
-    if (sign < 0) waiting_.erase(block.reservation);
-  }
   if (!HoldsCapacity(block.state)) return;
   for (const CellShare& share : block.cells) {
-    profile_.Book(profile_.IdOf(PoolOf(block, share.cell)), BookedSlots(block), sign * share.hosts);
+    const PoolId pool = profile_.IdOf(PoolOf(block, share.cell));
+    profile_.Book(pool, BookedSlots(block), sign * share.hosts);
+    if (!block.wants_hosts()) continue;
+    if (sign > 0) waiting_[pool].insert(block.reservation);
+    if (sign < 0) waiting_[pool].erase(block.reservation);
   }
   quotas_.Add(block.key.ns, block.slots(), sign * block.bought.instances());
   for (const std::string& host : block.hosts) {
@@ -239,9 +242,12 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::FindRepeated(
     if (found != by_token_.end()) block = Find(found->second);
   }
   if (block != nullptr) {
-    if (block->offering_id == order.offering_id && block->platform == order.platform) return block;
+    const bool same_name = order.key.name.empty() || order.key == block->key;
+    if (same_name && block->offering_id == order.offering_id && block->platform == order.platform) {
+      return block;
+    }
     return Refuse(kIdempotentMismatch,
-                  "the token \"{}\" has bought another offering before: Capacity Block {}",
+                  "the token \"{}\" has bought something else before: Capacity Block {}",
                   order.token, block->reservation);
   }
   if (order.key.name.empty()) return block;
@@ -300,7 +306,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseO
   }
   Block block = MakeBlock(order, offering, std::move(cells), now);
   if (block.terms.binding == BindingMode::kAtPurchase) {
-    block.hosts = AddHosts(block, {}, now);
+    block.hosts = AddHosts(block, {}, now, now);
     if (block.hosts.size() != static_cast<std::size_t>(offering.count)) {
       return Refuse(kInsufficientCapacity,
                     "{} of {} hosts can be chosen now; without bindingMode AtPurchase they are "

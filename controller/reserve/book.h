@@ -167,11 +167,22 @@ class BlockBook {
   void GiveUp(Block block, WallTime when);
   void Fill(Block block, WallTime when);
   void Recheck(Block block, WallTime when);
-  bool Fits(const Block& block, const std::string& host, WallTime when) const;
+  bool Fits(const Block& block, const HostState* host, WallTime when) const;
+  struct Sorted {
+    std::vector<std::string> fit;
+    std::vector<std::string> unfit;
+  };
+  Sorted SortHosts(const Block& block, WallTime when) const;
   std::vector<std::string> AddHosts(const Block& block, std::vector<std::string> kept,
-                                    WallTime from) const;
+                                    WallTime from, WallTime now) const;
+  std::vector<std::string> ReplaceFailed(Block& block, Sorted& sorted, WallTime when) const;
+  bool IsDueBy(WallTime now) const;
+  void DoTimers(WallTime now);
+  void RecheckTouched(WallTime now);
   void RetryWaiting(WallTime now);
   void MoveTimeTo(WallTime now);
+  // Hosts of these pools may have come back.
+  void NotePools(const Block& block);
 
   const BookOptions options_;
   WallTime now_;  // the latest time that it has seen
@@ -183,9 +194,9 @@ class BlockBook {
   absl::flat_hash_map<BlockKey, std::string> by_key_;
   absl::flat_hash_map<std::string, std::string> by_token_;  // of owner and token
   std::set<Timer> timers_;
-  std::set<std::string> waiting_;  // those that want hosts
-  std::set<std::string> touched_;  // something happened to one of their hosts
-  bool hosts_changed_ = false;
+  absl::flat_hash_map<PoolId, std::set<std::string>> waiting_;  // those that want hosts
+  std::set<std::string> touched_;   // something happened to one of their hosts
+  std::set<PoolId> changed_pools_;  // hosts of them may be free or healthy again
   std::vector<BlockChange> changes_;
 };
 

@@ -24,23 +24,52 @@ void BlockBook::MoveTimeTo(WallTime now) {
 
 void BlockBook::Advance(WallTime now) {
   now = std::max(now, now_);
-  while (!timers_.empty() && std::get<Due>(*timers_.begin()).when <= now) {
+  do {
+    DoTimers(now);
+    MoveTimeTo(now);
+    RecheckTouched(now);
+    RetryWaiting(now);
+  } while (IsDueBy(now));  // such as the warning of a block that was delivered late
+}
+
+bool BlockBook::IsDueBy(WallTime now) const {
+  return !timers_.empty() && std::get<Due>(*timers_.begin()).when <= now;
+}
+
+void BlockBook::DoTimers(WallTime now) {
+  std::optional<WallTime> moment;  // the one that is being worked on
+  while (IsDueBy(now)) {
     const auto [due, reservation] = *timers_.begin();
+    // What has come back is given to those that wait before time goes on, and before any of them
+    // gives up.
+    if (!changed_pools_.empty() &&
+        (due.kind == DueKind::kGiveUp || (moment && due.when > *moment))) {
+      RetryWaiting(moment.value_or(due.when));
+      continue;
+    }
     MoveTimeTo(due.when);
+    moment = due.when;
     Do(due, *Find(reservation));
     TAHOMA_CHECK(!timers_.contains({due, reservation}));  // or it would be done for ever
   }
-  MoveTimeTo(now);
+}
+
+void BlockBook::RecheckTouched(WallTime now) {
   for (const std::string& reservation : std::exchange(touched_, {})) {
     if (const auto block = Find(reservation)) Recheck(*block, now);
   }
-  RetryWaiting(now);
 }
 
 std::optional<WallTime> BlockBook::wake() const {
-  if (hosts_changed_ || !touched_.empty()) return now_;
+  if (!changed_pools_.empty() || !touched_.empty()) return now_;
   if (timers_.empty()) return std::nullopt;
   return std::get<Due>(*timers_.begin()).when;
+}
+
+void BlockBook::NotePools(const Block& block) {
+  for (const CellShare& share : block.cells) {
+    changed_pools_.insert(profile_.IdOf(PoolOf(block, share.cell)));
+  }
 }
 
 void BlockBook::Do(const Due& due, const Block& block) {
@@ -64,11 +93,13 @@ void BlockBook::Do(const Due& due, const Block& block) {
 void BlockBook::SettlePayment(Block block, WallTime when) {
   if (block.payment.pays()) {
     block.state = BlockState::kScheduled;
+    // Hosts that were chosen at the purchase may have failed meanwhile.
+    if (!block.hosts.empty()) touched_.insert(block.reservation);
     return Change(std::move(block), BlockNews::kPaid, "it is paid", when);
   }
   block.state = BlockState::kPaymentFailed;
   block.hosts.clear();
-  hosts_changed_ = true;
+  NotePools(block);
   std::string message =
       fmt::format("it was not paid by {}; its capacity is for sale again", FormatTime(when));
   Change(std::move(block), BlockNews::kPaymentFailed, std::move(message), when);
@@ -104,14 +135,19 @@ void BlockBook::Expire(Block block, WallTime when) {
   block.state = BlockState::kExpired;
   block.trouble.clear();
   block.hosts.clear();
-  hosts_changed_ = true;
+  NotePools(block);
   Change(std::move(block), BlockNews::kExpired, "its time is over", when);
 }
 
 void BlockBook::GiveUp(Block block, WallTime when) {
   block.state = BlockState::kFailed;
+  for (Extension& extension : block.extensions) {
+    if (extension.state == ExtensionState::kPaymentPending) {
+      extension.state = ExtensionState::kPaymentFailed;
+    }
+  }
   block.hosts.clear();
-  hosts_changed_ = true;
+  NotePools(block);
   std::string message = fmt::format(
       "its hardware could not be delivered by {}: {}; {} USD are due "
       "to its owner",
@@ -121,16 +157,16 @@ void BlockBook::GiveUp(Block block, WallTime when) {
 
 // Adds hosts to those that are kept, cell by cell, as many as there are up to what was sold.
 std::vector<std::string> BlockBook::AddHosts(const Block& block, std::vector<std::string> kept,
-                                             WallTime from) const {
+                                             WallTime from, WallTime now) const {
   std::map<std::string, int> in_cell;
   for (const std::string& name : kept) {
     if (const HostState* host = hosts_.Find(name)) ++in_cell[host->pool.cell];
   }
   for (const CellShare& share : block.cells) {
-    const Pool pool{.product = &block.product(), .zone = block.bought.zone, .cell = share.cell};
     const std::vector<std::string> added = hosts_.Choose(
-        pool, share.hosts - in_cell[share.cell],
-        {.reservation = block.reservation, .owner = block.key.ns, .start = from, .end = block.end});
+        PoolOf(block, share.cell), share.hosts - in_cell[share.cell],
+        {.reservation = block.reservation, .owner = block.key.ns, .start = from, .end = block.end},
+        now);
     kept.insert(kept.end(), added.begin(), added.end());
   }
   return kept;
@@ -138,11 +174,10 @@ std::vector<std::string> BlockBook::AddHosts(const Block& block, std::vector<std
 
 // Returns whether a host of the block does: before its start it has to be healthy, from then on
 // nothing of others may run there, too.
-bool BlockBook::Fits(const Block& block, const std::string& host, WallTime when) const {
-  const HostState* state = hosts_.Find(host);
-  if (state == nullptr || !state->healthy) return false;
+bool BlockBook::Fits(const Block& block, const HostState* host, WallTime when) const {
+  if (host == nullptr || !host->healthy) return false;
   if (block.state != BlockState::kScheduled || when < block.start()) return true;
-  return hosts_.IsReady(host,
+  return hosts_.IsReady(host->name,
                         {.reservation = block.reservation,
                          .owner = block.key.ns,
                          .start = block.start(),
@@ -150,19 +185,31 @@ bool BlockBook::Fits(const Block& block, const std::string& host, WallTime when)
                         when);
 }
 
+// Sorts the hosts of a block by whether they do. One that has moved to another pool does not, as
+// it is counted there.
+BlockBook::Sorted BlockBook::SortHosts(const Block& block, WallTime when) const {
+  std::map<std::string_view, int> room;
+  for (const CellShare& share : block.cells) room[share.cell] = share.hosts;
+  Sorted sorted;
+  for (const std::string& name : block.hosts) {
+    const HostState* host = hosts_.Find(name);
+    const bool fits = Fits(block, host, when) && host->pool == PoolOf(block, host->pool.cell) &&
+                      --room[host->pool.cell] >= 0;
+    (fits ? sorted.fit : sorted.unfit).push_back(name);
+  }
+  return sorted;
+}
+
 // Binds a block to hosts before its start and delivers it from then on; it waits when there are not
 // enough hosts.
 void BlockBook::Fill(Block block, WallTime when) {
   const bool begun = when >= block.start();
   const bool at_purchase = block.terms.binding == BindingMode::kAtPurchase;
-  const auto fits = [&](const std::string& host) { return Fits(block, host, when); };
-  std::vector<std::string> hosts;
-  std::copy_if(block.hosts.begin(), block.hosts.end(), std::back_inserter(hosts), fits);
-  hosts = AddHosts(block, std::move(hosts), begun || at_purchase ? when : block.start());
-  const auto ready = std::count_if(hosts.begin(), hosts.end(), fits);
-  if (ready < block.bought.count) {
+  std::vector<std::string> hosts = AddHosts(block, SortHosts(block, when).fit,
+                                            begun || at_purchase ? when : block.start(), when);
+  if (std::ssize(hosts) < block.bought.count) {
     std::string trouble =
-        fmt::format("{} of {} hosts are free and healthy", ready, block.bought.count);
+        fmt::format("{} of {} hosts are free and healthy", hosts.size(), block.bought.count);
     if (trouble == block.trouble && hosts == block.hosts) return;
     block.trouble = trouble;
     block.hosts = std::move(hosts);
@@ -179,6 +226,35 @@ void BlockBook::Fill(Block block, WallTime when) {
   Change(std::move(block), BlockNews::kDelivered, std::move(message), when);
 }
 
+// Puts healthy hosts of the same cells in the place of those that failed, as far as there are any;
+// returns their names. The other failed ones stay, for they may recover.
+std::vector<std::string> BlockBook::ReplaceFailed(Block& block, Sorted& sorted,
+                                                  WallTime when) const {
+  std::vector<std::string> hosts = AddHosts(block, sorted.fit, when, when);
+  std::vector<std::string> added(hosts.begin() + std::ssize(sorted.fit), hosts.end());
+  if (added.empty()) return added;
+  std::map<std::string_view, int> room;
+  for (const CellShare& share : block.cells) room[share.cell] = share.hosts;
+  for (const std::string& name : hosts) --room[hosts_.Find(name)->pool.cell];
+  std::vector<std::string> stay, unknown;
+  for (const std::string& name : sorted.unfit) {
+    const HostState* host = hosts_.Find(name);
+    if (host == nullptr) {
+      unknown.push_back(name);
+    } else if (host->pool == PoolOf(block, host->pool.cell) && --room[host->pool.cell] >= 0) {
+      stay.push_back(name);
+    }
+  }
+  // Of hosts that have left the fleet nobody knows where they were.
+  for (const std::string& name : unknown) {
+    if (std::ssize(hosts) + std::ssize(stay) < block.bought.count) stay.push_back(name);
+  }
+  sorted = {.fit = hosts, .unfit = stay};
+  block.hosts = std::move(hosts);
+  block.hosts.insert(block.hosts.end(), stay.begin(), stay.end());
+  return added;
+}
+
 // Looks again at a block whose hosts, or terms, have changed.
 void BlockBook::Recheck(Block block, WallTime when) {
   if (block.state == BlockState::kScheduled && !block.hosts.empty() && !block.waits()) {
@@ -186,51 +262,46 @@ void BlockBook::Recheck(Block block, WallTime when) {
     return Fill(std::move(block), when);
   }
   if (block.state != BlockState::kActive && block.state != BlockState::kUnavailable) return;
-  std::vector<std::string> healthy, failed;
-  for (const std::string& host : block.hosts) {
-    (Fits(block, host, when) ? healthy : failed).push_back(host);
-  }
-  BlockNews news = BlockNews::kDegraded;
-  std::string message;
-  if (!failed.empty() && block.terms.replace == ReplacePolicy::kAutomatic) {
-    std::vector<std::string> hosts = AddHosts(block, healthy, when);
-    const std::vector<std::string> added(
-        hosts.begin() + static_cast<std::ptrdiff_t>(healthy.size()), hosts.end());
-    if (!added.empty()) {
-      // Those that nobody replaces stay: they may recover.
-      hosts.insert(hosts.end(), failed.begin() + static_cast<std::ptrdiff_t>(added.size()),
-                   failed.end());
-      message =
-          fmt::format("{} took the place of {}", fmt::join(added, ", "),
-                      fmt::join(failed.begin(),
-                                failed.begin() + static_cast<std::ptrdiff_t>(added.size()), ", "));
-      failed.erase(failed.begin(), failed.begin() + static_cast<std::ptrdiff_t>(added.size()));
-      healthy.insert(healthy.end(), added.begin(), added.end());
-      block.hosts = std::move(hosts);
-      news = BlockNews::kReplaced;
-    }
+  Sorted sorted = SortHosts(block, when);
+  std::vector<std::string> gone = sorted.unfit;
+  std::vector<std::string> added;
+  if (!gone.empty() && block.terms.replace == ReplacePolicy::kAutomatic) {
+    added = ReplaceFailed(block, sorted, when);
   }
   std::string trouble;
-  if (!failed.empty()) {
-    trouble = fmt::format("{} of {} hosts failed: {}", failed.size(), block.hosts.size(),
-                          fmt::join(failed, ", "));
+  if (!sorted.unfit.empty()) {
+    trouble = fmt::format("{} of {} hosts failed: {}", sorted.unfit.size(), block.hosts.size(),
+                          fmt::join(sorted.unfit, ", "));
   }
-  if (trouble == block.trouble && news != BlockNews::kReplaced) return;
-  if (trouble.empty() && news != BlockNews::kReplaced) news = BlockNews::kRecovered;
-  if (message.empty()) message = trouble.empty() ? "all of its hosts are healthy again" : trouble;
-  block.trouble = std::move(trouble);
-  block.state = healthy.empty() ? BlockState::kUnavailable : BlockState::kActive;
-  Change(std::move(block), news, std::move(message), when);
+  if (trouble == block.trouble && added.empty()) return;
+  block.trouble = trouble;
+  block.state = sorted.fit.empty() ? BlockState::kUnavailable : BlockState::kActive;
+  if (!added.empty()) {
+    std::erase_if(gone, [&](const std::string& host) {
+      return std::find(sorted.unfit.begin(), sorted.unfit.end(), host) != sorted.unfit.end();
+    });
+    std::string message =
+        fmt::format("{} took the place of {}", fmt::join(added, ", "), fmt::join(gone, ", "));
+    return Change(std::move(block), BlockNews::kReplaced, std::move(message), when);
+  }
+  if (trouble.empty()) {
+    return Change(std::move(block), BlockNews::kRecovered, "all of its hosts are healthy again",
+                  when);
+  }
+  Change(std::move(block), BlockNews::kDegraded, std::move(trouble), when);
 }
 
-// Gives what hardware there is to those that want it, the earliest start first.
+// Gives hosts of the pools where something has changed to those that want them, the earliest start
+// first.
 void BlockBook::RetryWaiting(WallTime now) {
-  if (!std::exchange(hosts_changed_, false)) return;
-  std::vector<std::pair<WallTime, std::string>> waiting;
-  for (const std::string& reservation : waiting_) {
-    waiting.emplace_back(Find(reservation)->start(), reservation);
+  std::set<std::pair<WallTime, std::string>> waiting;
+  for (const PoolId pool : std::exchange(changed_pools_, {})) {
+    const auto here = waiting_.find(pool);
+    if (here == waiting_.end()) continue;
+    for (const std::string& reservation : here->second) {
+      waiting.emplace(Find(reservation)->start(), reservation);
+    }
   }
-  std::sort(waiting.begin(), waiting.end());
   for (const auto& [start, reservation] : waiting) {
     const auto block = Find(reservation);
     block->waits() ? Fill(*block, now) : Recheck(*block, now);

@@ -43,6 +43,8 @@ inline constexpr std::chrono::hours kSlotLength{24};
 inline constexpr std::chrono::hours kHorizon{24 * 56};
 // The earliest start, counted from the time of the search.
 inline constexpr std::chrono::minutes kEarliestStart{30};
+// A block that begins at once is sold only when this much is left before it is reclaimed.
+inline constexpr std::chrono::minutes kLeastUse{30};
 // The longest block, with all of its extensions.
 inline constexpr int kDaysMost = 182;
 // The slots that a block may lie in, counted from the one of today: 56 days ahead, 182 long, and

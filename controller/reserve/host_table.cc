@@ -8,8 +8,8 @@ namespace {
 
 // Ranks of hosts for a block; the lowest are taken first.
 constexpr int kOwners = 0;
-constexpr int kUnbound = 1;
-constexpr int kOthers = 2;
+constexpr int kOthers = 1;
+constexpr int kIdle = 2;
 constexpr int kUnfit = 3;
 
 bool IsBoundAt(const std::vector<HostBinding>& bindings, WallTime time) {
@@ -105,10 +105,12 @@ void HostTable::RecountOccupation(Entry& entry, WallTime now) {
   if (until) entry.occupied_until = profile_.Occupy(pool, *until, 1);
 }
 
-int HostTable::RankOf(const Entry& entry, const HostBinding& binding) {
+int HostTable::RankOf(const Entry& entry, const HostBinding& binding, WallTime now) {
   const HostState& state = *entry.state;
   if (!state.healthy) return kUnfit;
-  int rank = kUnbound;
+  // Whatever runs there was to have ended by the start.
+  if (binding.start <= now && state.held && state.held_by != binding.owner) return kUnfit;
+  int rank = entry.occupied_until ? kOthers : kIdle;
   for (const HostBinding& other : entry.bindings) {
     if (other.reservation == binding.reservation) return kUnfit;
     if (other.start < binding.end && binding.start < other.end) return kUnfit;
@@ -120,12 +122,13 @@ int HostTable::RankOf(const Entry& entry, const HostBinding& binding) {
   return rank;
 }
 
-std::vector<std::string> HostTable::Choose(const Pool& pool, int count,
-                                           const HostBinding& binding) const {
+std::vector<std::string> HostTable::Choose(const Pool& pool, int count, const HostBinding& binding,
+                                           WallTime now) const {
   std::vector<std::pair<int, std::string_view>> candidates;
+  if (count <= 0) return {};
   if (const auto names = by_pool_.find(pool); names != by_pool_.end()) {
     for (const std::string& name : names->second.names) {
-      const int rank = RankOf(hosts_.at(name), binding);
+      const int rank = RankOf(hosts_.at(name), binding, now);
       if (rank != kUnfit) candidates.emplace_back(rank, name);
     }
   }

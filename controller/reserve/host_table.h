@@ -74,10 +74,13 @@ class HostTable {
   std::size_t size() const { return hosts_.size(); }
 
   // Chooses hosts for a block: healthy, bound to nobody in that time, and not held outside of
-  // blocks at its start. First those that `binding.owner` has until the start, then those that are
-  // unbound, then those that others have until then; each by name. Fewer than `count` when the pool
+  // blocks at its start; from the start on, held by nobody but its owner. First those that
+  // `binding.owner` has until the start, then those that are in use by others until then, then
+  // those that are idle; each by name. So idle hosts remain for blocks that begin sooner and are
+  // bought at the last minute, which need no others by the counts. Fewer than `count` when the pool
   // has no more.
-  std::vector<std::string> Choose(const Pool& pool, int count, const HostBinding& binding) const;
+  std::vector<std::string> Choose(const Pool& pool, int count, const HostBinding& binding,
+                                  WallTime now) const;
 
   // Gives a block the right to a host. The host may be unknown at the moment.
   void Bind(const std::string& name, HostBinding binding, WallTime now);
@@ -105,7 +108,7 @@ class HostTable {
   void SetSupply(const Pool& pool, const PoolHosts& hosts);
   void RecountOccupation(Entry& entry, WallTime now);
   void ForgetIfUnused(const std::string& name);
-  static int RankOf(const Entry& entry, const HostBinding& binding);
+  static int RankOf(const Entry& entry, const HostBinding& binding, WallTime now);
 
   TimeProfile& profile_;
   const HostTableOptions options_;

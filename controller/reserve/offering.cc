@@ -1,5 +1,6 @@
 #include "controller/reserve/offering.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -97,8 +98,12 @@ std::uint64_t MinutesOf(WallTime time) {
       std::chrono::floor<std::chrono::minutes>(time.time_since_epoch()).count());
 }
 
+// In the year 2255 and no boundary, so that no block can end there: later ones do not fit into a
+// WallTime.
+constexpr std::uint64_t kMinutesMost = 150'000'000;
+
 WallTime TimeOf(std::uint64_t minutes) {
-  return WallTime(std::chrono::minutes(static_cast<std::int64_t>(minutes)));
+  return WallTime(std::chrono::minutes(static_cast<std::int64_t>(std::min(minutes, kMinutesMost))));
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ void QuotaTable::AdvanceTo(Slot today) {
   if (today <= today_) return;
   for (auto& [owner, counts] : held_) counts.Forget(today_, today);
   today_ = today;
+  std::erase_if(held_, [&](const auto& held) {
+    return held.second.Most({today, today + kSlotsAhead}) == 0;
+  });
 }
 
 void QuotaTable::Set(const std::string& owner, std::optional<Quota> quota) {

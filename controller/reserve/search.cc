@@ -14,9 +14,6 @@
 namespace tahoma::controller {
 namespace {
 
-// A block that begins at once is not offered when less than this is left before it is reclaimed.
-constexpr std::chrono::minutes kLeastUse{30};
-
 // Returns the least value of each window of `width` values.
 std::vector<int> WindowMinima(const std::vector<int>& values, std::size_t width) {
   std::vector<int> minima;

@@ -25,7 +25,7 @@ BlockWorld::BlockWorld(Setup setup)
                                .zone = std::string(kZone),
                                .cell = fmt::format("nn-{}", host % setup.cells)},
                       .healthy = true});
-    Put(host);
+    Tell(host);
   }
 }
 
@@ -34,8 +34,6 @@ std::string BlockWorld::NameOf(int host) { return fmt::format("us-{:02}", host);
 WallTime BlockWorld::next_boundary() const {
   return IsBoundary(now_) ? now_ : StartOf(SlotOf(now_) + 1);
 }
-
-void BlockWorld::Put(int host) { book_->PutHost(HostAt(host), now_); }
 
 SearchAnswer BlockWorld::Search(const Wish& wish) const {
   OfferingQuery query{.duration_hours = wish.days * 24, .any_cell = wish.any_cell};
@@ -108,17 +106,17 @@ void BlockWorld::SetClock(WallTime time) {
   Audit();
 }
 
-void BlockWorld::SetHealthy(int host, bool healthy) {
-  HostAt(host).healthy = healthy;
-  Put(host);
+void BlockWorld::SetHealthy(int number, bool healthy) {
+  host(number).healthy = healthy;
+  Tell(number);
   SetClock(now_);
 }
 
-void BlockWorld::SetHeld(int host, const std::string& owner, std::optional<WallTime> until) {
-  HostAt(host).held = !owner.empty();
-  HostAt(host).held_by = owner;
-  HostAt(host).held_until = until;
-  Put(host);
+void BlockWorld::SetHeld(int number, const std::string& owner, std::optional<WallTime> until) {
+  host(number).held = !owner.empty();
+  host(number).held_by = owner;
+  host(number).held_until = until;
+  Tell(number);
   SetClock(now_);
 }
 
@@ -133,7 +131,8 @@ std::string BlockWorld::NewsOf(const Block& block) {
   return words;
 }
 
-void BlockWorld::Restart() {
+void BlockWorld::Restart(WallTime clock) {
+  now_ = clock;
   std::vector<Block> blocks;
   book_->blocks().ForEach([&](const std::string&, const auto& block) { blocks.push_back(*block); });
   book_ = std::make_unique<BlockBook>(options_, now_);
@@ -141,7 +140,7 @@ void BlockWorld::Restart() {
     const absl::Status restored = book_->Restore(std::move(block));
     EXPECT_TRUE(restored.ok()) << restored;
   }
-  for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) Put(host);
+  for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) Tell(host);
   SetClock(now_);
 }
 

@@ -72,25 +72,26 @@ class BlockWorld {
   void SetClock(WallTime time);
 
   static std::string NameOf(int host);
-  void SetHealthy(int host, bool healthy);
+  HostState& host(int number) { return hosts_[static_cast<std::size_t>(number)]; }
+  // Tells the book how a host is, and lets no time pass.
+  void Tell(int number) { book_->PutHost(host(number), now_); }
+  void SetHealthy(int number, bool healthy);
   // Lets a gang of `owner` run on the host; an empty owner ends it.
-  void SetHeld(int host, const std::string& owner, std::optional<WallTime> until = {});
+  void SetHeld(int number, const std::string& owner, std::optional<WallTime> until = {});
 
   std::shared_ptr<const Block> Now(const Block& block) { return book_->Find(block.reservation); }
   std::string StateOf(const Block& block) { return std::string(StateName(Now(block)->state)); }
   // Returns "CapacityBlockPurchased, CapacityBlockScheduled": what became of the block since the
   // last call.
   std::string NewsOf(const Block& block);
-  // Ends the book, and begins another with the blocks that it has written.
-  void Restart();
+  // Ends the book, and begins another with the blocks that it has written, after the clock was set.
+  void Restart() { Restart(now_); }
+  void Restart(WallTime clock);
 
   // Fails the test when the book promises more than it has, or gives a host to two.
   void Audit();
 
  private:
-  HostState& HostAt(int host) { return hosts_[static_cast<std::size_t>(host)]; }
-  void Put(int host);
-
   BookOptions options_;
   const Product* product_;
   WallTime now_;

@@ -102,10 +102,15 @@ TEST(BookTest, RepeatingAPurchaseBuysNothing) {
   const auto other = world.TryToBuy(world.Find({.days = 2}), {.token = "t1"});
   EXPECT_EQ(Ec2CodeOf(other.status()), "IdempotentParameterMismatch");
   EXPECT_EQ(world.book().blocks().size(), 2U);
+  // The object of another name does not get the block of this one.
+  const auto named = world.book().Purchase(
+      {.offering_id = OfferingId(offering), .key = {"team-a", "mine"}, .token = "t1"}, world.now());
+  EXPECT_EQ(Ec2CodeOf(named.status()), "IdempotentParameterMismatch");
 }
 
 TEST(BookTest, OfferingsThatCouldNotHaveBeenMadeAreRefused) {
   BlockWorld world({.hosts = 64});
+  world.MoveBy(kHour * 2);
   const Offering good = world.Find({.days = 1});
   const auto code = [&](auto change) {
     Offering offering = good;
@@ -116,6 +121,11 @@ TEST(BookTest, OfferingsThatCouldNotHaveBeenMadeAreRefused) {
   EXPECT_EQ(code([](Offering& o) { o.end += kDay * 14; }),
             "InvalidCapacityBlockOfferingIdNotFound");
   EXPECT_EQ(code([](Offering& o) { o.start += kHour; }), "InvalidCapacityBlockOfferingIdNotFound");
+  EXPECT_EQ(code([&](Offering& o) {  // for seven minutes, which nobody can use
+              o.start = world.now() + kMinute * 23;
+              o.end = world.now() + kMinute * 30;
+            }),
+            "InvalidCapacityBlockOfferingIdNotFound");
   EXPECT_EQ(code([](Offering& o) {
               o.start += kDay * 57;
               o.end += kDay * 57;
@@ -370,6 +380,53 @@ TEST(BookTest, BlocksThatContradictEachOtherAreNotRestored) {
   EXPECT_EQ(book.Restore(copy).message(),
             fmt::format("host us-00 is bound to the Capacity Blocks {} and cr-2 at the same time",
                         block->reservation));
+}
+
+TEST(BookTest, ABlockThatContradictsItselfIsNotRestored) {
+  BlockWorld world({.hosts = 2});
+  const auto block = world.Buy({.days = 2, .count = 2, .token = "t"});
+  world.MoveTo(block->start());
+  ASSERT_TRUE(world.TryToExtend(*block, 1).ok());
+  const auto restores = [&](auto change) {
+    Block copy = *world.Now(*block);
+    change(copy);
+    BlockBook book({}, world.now());
+    const absl::Status status = book.Restore(std::move(copy));
+    EXPECT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
+    return status.ok();
+  };
+  EXPECT_TRUE(restores([](Block&) {}));
+  EXPECT_FALSE(restores([](Block& b) { b.reservation.clear(); }));
+  EXPECT_FALSE(restores([](Block& b) { b.key.name.clear(); }));
+  EXPECT_FALSE(restores([](Block& b) { b.bought.product = nullptr; }));
+  EXPECT_FALSE(restores([](Block& b) { b.bought.end += kMinute; }));
+  EXPECT_FALSE(restores([](Block& b) { b.bought.start = b.bought.end; }));
+  EXPECT_FALSE(restores([](Block& b) { b.bought.start = b.created - kMinute; }));
+  EXPECT_FALSE(restores([](Block& b) { b.created -= kDay * 60; }));
+  EXPECT_FALSE(restores([](Block& b) { b.end += kDay; }));
+  EXPECT_FALSE(restores([](Block& b) { b.bought.end = b.end = b.end + kDay * 200; }));
+  EXPECT_FALSE(restores([](Block& b) { b.extensions.front().end += kHour; }));
+  EXPECT_FALSE(restores([](Block& b) { b.extensions.front().start = b.start() - kDay; }));
+  EXPECT_FALSE(restores([](Block& b) {
+    b.end = b.bought.end;
+    b.extensions.front().state = ExtensionState::kPaymentPending;
+    b.extensions.push_back(b.extensions.front());
+  }));
+  EXPECT_FALSE(restores([](Block& b) { b.cells.clear(); }));
+  EXPECT_FALSE(restores([](Block& b) { b.cells.push_back({.cell = "nn-7", .hosts = 0}); }));
+  EXPECT_FALSE(restores([](Block& b) { b.hosts.pop_back(); }));
+  EXPECT_FALSE(restores([](Block& b) { b.hosts.back() = b.hosts.front(); }));
+  EXPECT_FALSE(restores([](Block& b) { b.state = BlockState::kExpired; }));
+}
+
+TEST(BookTest, OneTokenHasBoughtOneBlock) {
+  BlockWorld world({.hosts = 2});
+  const auto block = world.Buy({.days = 1, .token = "t"});
+  Block second = *block;
+  second.reservation = second.key.name = "cr-2";
+  BlockBook book({}, world.now());
+  ASSERT_TRUE(book.Restore(*block).ok());
+  EXPECT_TRUE(absl::IsDataLoss(book.Restore(second)));
 }
 
 TEST(BookTest, OnlyABlockWithoutCapacityIsForgotten) {

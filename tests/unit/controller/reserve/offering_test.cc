@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "controller/reserve/refusal.h"
+#include "lib/base/digest.h"
+#include "lib/base/hex.h"
 
 namespace tahoma::controller {
 namespace {
@@ -60,6 +62,21 @@ TEST(OfferingTest, AnIdWithAnyDigitChangedIsNotFound) {
     other[i] = other[i] == '0' ? '1' : '0';
     EXPECT_EQ(Ec2CodeOf(ReadOfferingId(other).status()), kOfferingNotFound.name) << other;
     EXPECT_FALSE(ReadOfferingId(id.substr(0, i)).ok());
+  }
+}
+
+// Anybody can make an id with a good checksum.
+TEST(OfferingTest, TimesBeyondAllCalendarsAreNotForSale) {
+  const std::string id = OfferingId(Sample());
+  std::string bytes = *Unhex(id.substr(3));
+  const std::size_t end = bytes.size() - 4 - 6 - 4;  // before the checksum and the rate
+  for (const std::size_t from : {end, end - 4}) {
+    std::string forged = bytes.substr(0, bytes.size() - 4);
+    for (std::size_t i = from; i < end + 4; ++i) forged[i] = '\xff';
+    const Sha256Digest digest = Sha256(forged);
+    forged.append(digest.begin(), digest.begin() + 4);
+    EXPECT_EQ(Ec2CodeOf(ReadOfferingId("cb-" + Hex(forged)).status()),
+              "InvalidCapacityBlockOfferingIdNotFound");
   }
 }
 
