@@ -68,7 +68,7 @@ LAYERS = {
     "controller/publish": ["controller/ledger", "controller/model", "lib/kube", "lib/kube/objects"],
     "controller/access": ["lib/config", "lib/kube", "lib/rest"],
     "controller/admin": ["controller/access", "controller/ledger", "controller/model", "controller/plan", "lib/rest"],
-    "controller/ec2": ["lib/rest"],
+    "controller/ec2": ["controller/access", "lib/config", "lib/kube", "lib/rest"],
     "controller/apiserver/schema": ["lib/kube"],
     "controller/apiserver/validation": ["controller/apiserver/schema", "controller/model", "lib/kube"],
     "controller/apiserver/merge": ["controller/apiserver/schema", "lib/kube"],

@@ -1,0 +1,71 @@
+// EC2's Query protocol at a REST server: `POST /` with a form, and `GET /?Action=…`.
+//
+//   Ec2Api ec2(service, {.keys = keys}, clock, seed);
+//   server.SetGate([&](rest::Request& head) {
+//     return Ec2Api::Serves(head) ? ec2.Admit(head) : std::nullopt;
+//   });
+//   ec2.AddRoutes(server);          // boto3.client("ec2", endpoint_url=server.url())
+//
+// docs/formats/ec2-api.md describes actions, parameters, errors and who may call. Without access
+// keys every caller may do everything, signed or not: then the server must be open to its callers
+// anyhow, or its gate must ask who they are.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "controller/ec2/access_keys.h"
+#include "controller/ec2/service.h"
+#include "lib/base/clock.h"
+#include "lib/base/mutex.h"
+#include "lib/base/rng.h"
+#include "lib/rest/message.h"
+#include "lib/rest/server.h"
+
+namespace tahoma::controller::ec2 {
+
+struct Ec2Options {
+  // Null: signatures are read and not verified.
+  std::shared_ptr<const AccessKeys> keys = {};
+  // The owner of what is bought without access keys.
+  std::string account = "000000000000";
+};
+
+class Ec2Api {
+ public:
+  // `service` and `clock` must outlive it. `seed` is of the ids of requests.
+  Ec2Api(Ec2Service& service, Ec2Options options, const Clock& clock, std::uint64_t seed);
+
+  // Before the server starts; `this` must outlive the server.
+  void AddRoutes(rest::Server& server);
+
+  // Whether a request is for this API, by its path.
+  static bool Serves(const rest::Request& head);
+  // Refuses what can be refused before the body is read: no access key, one that is not known, a
+  // signature that is malformed or old.
+  std::optional<rest::Response> Admit(const rest::Request& head);
+  rest::Response Answer(const rest::Request& request);
+
+ private:
+  struct Identified;
+
+  std::string NextRequestId();
+  // Who calls, as far as the head of the request tells.
+  absl::StatusOr<Identified> Identify(const rest::Request& head) const;
+  absl::StatusOr<std::string> Run(const rest::Request& request, std::string_view request_id);
+
+  Ec2Service& service_;
+  const Ec2Options options_;
+  const Clock& clock_;
+  Mutex mutex_;
+  Rng rng_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tahoma::controller::ec2
