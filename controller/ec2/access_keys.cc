@@ -9,6 +9,7 @@
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/config/spec.h"
+#include "lib/kube/name.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::size_t kAccountDigits = 12;
 
 struct Entry {
   std::string id, secret, name, account;
+  std::string name_space = "default";
   std::string role = "edit";
 };
 
@@ -48,6 +50,9 @@ absl::StatusOr<AccessKey> KeyOf(Entry entry) {
   if (entry.name.empty() || entry.name.size() > kNameBytesMost) {
     return InvalidArgument("name must have 1 to {} bytes", kNameBytesMost);
   }
+  if (const auto why = kube::WrongDns1123Label(entry.name_space)) {
+    return InvalidArgument("namespace is \"{}\": {}", entry.name_space, *why);
+  }
   if (!IsAccount(entry.account)) {
     return InvalidArgument("account is \"{}\"; {} digits in quotes are right", entry.account,
                            kAccountDigits);
@@ -59,6 +64,7 @@ absl::StatusOr<AccessKey> KeyOf(Entry entry) {
   return AccessKey{.id = std::move(entry.id),
                    .secret = std::move(entry.secret),
                    .name = std::move(entry.name),
+                   .name_space = std::move(entry.name_space),
                    .account = std::move(entry.account),
                    .may_buy = *role != Role::kView};
 }
@@ -82,7 +88,8 @@ absl::StatusOr<AccessKeys> AccessKeys::Parse(std::string_view text, std::string_
     fields.String("accessKeyId", &e.id, "the key's public name");
     fields.String("secretAccessKey", &e.secret, "what requests are signed with");
     fields.String("name", &e.name, "who calls");
-    fields.String("account", &e.account, "who owns what is bought: 12 digits");
+    fields.String("namespace", &e.name_space, "who owns what is bought");
+    fields.String("account", &e.account, "the same, as EC2 shows it: 12 digits");
     fields.String("role", &e.role, "admin, edit or view; view may not buy");
   });
   TAHOMA_RETURN_IF_ERROR(config::ParseFile(text, file, spec));

@@ -8,9 +8,10 @@
 //   apiVersion: tahoma.dev/v1alpha1
 //   kind: AccessKeyFile
 //   accessKeys:
-//   - {accessKeyId: AKIAEXAMPLE000000001, secretAccessKey: "…", name: ana, account: "111122223333"}
-//   - {accessKeyId: AKIAEXAMPLE000000002, secretAccessKey: "…", name: bob, account: "111122223333",
-//      role: view}
+//   - {accessKeyId: AKIAEXAMPLE000000001, secretAccessKey: "…", name: ana, namespace: team-a,
+//      account: "111122223333"}
+//   - {accessKeyId: AKIAEXAMPLE000000002, secretAccessKey: "…", name: bob, namespace: team-a,
+//      account: "111122223333", role: view}
 //
 // docs/formats/ec2-api.md describes it. Unknown keys are errors; sizes are bounded. Signatures are
 // made with the secret itself, so unlike tokens it cannot be kept as a digest.
@@ -31,9 +32,10 @@ namespace tahoma::controller::ec2 {
 struct AccessKey {
   std::string id;
   std::string secret;
-  std::string name;      // who calls
-  std::string account;   // 12 digits: who owns what is bought
-  bool may_buy = false;  // role edit or admin
+  std::string name;        // who calls
+  std::string name_space;  // who owns what is bought
+  std::string account;     // 12 digits: the same, as EC2 shows it
+  bool may_buy = false;    // role edit or admin
 };
 
 class AccessKeys {

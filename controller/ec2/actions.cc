@@ -98,14 +98,14 @@ absl::Status MayGoOn(const Call& call) {
   TAHOMA_RETURN_IF_ERROR(call.reader.Finish());
   const Action* action = FindAction(call.head.action);
   if (action->buys && !call.caller.may_buy) {
-    return Refused(ErrorCode::kUnauthorizedOperation,
-                   "{} may not call {}: it takes an access key whose role is edit or admin",
-                   call.caller.name, call.head.action);
+    return Refuse(kUnauthorizedOperation,
+                  "{} may not call {}: it takes an access key whose role is edit or admin",
+                  call.caller.name, call.head.action);
   }
   if (!call.dry_run) return absl::OkStatus();
-  return Refused(ErrorCode::kDryRunOperation,
-                 "{} would have been carried out; DryRun is set, so nothing was done",
-                 call.head.action);
+  return Refuse(kDryRunOperation,
+                "{} would have been carried out; DryRun is set, so nothing was done",
+                call.head.action);
 }
 
 // The parts of a Describe request for stored rows.
@@ -116,7 +116,7 @@ struct Listing {
 };
 
 template <typename T>
-Listing ReadListing(const Call& call, std::string_view id_name, ErrorCode malformed,
+Listing ReadListing(const Call& call, std::string_view id_name, const Ec2Code& malformed,
                     const Fields<T>& fields) {
   constexpr bool kTagged = requires(const T& row) { row.tags; };
   return {.ids = ReadIds(call.reader, id_name, kIdsMost, malformed),
@@ -131,10 +131,10 @@ using VisitRows = absl::Status (Ec2Service::*)(const Caller&, const Selection&, 
 // not there is refused with it.
 template <typename T>
 absl::StatusOr<Page<T>> PageOf(const Call& call, const Listing& listing, VisitRows<T> visit_rows,
-                               std::optional<ErrorCode> unknown,
+                               const Ec2Code* unknown,
                                const std::function<bool(const T&)>& passes) {
   Page<T> page(listing.page);
-  const bool by_id = unknown && !listing.ids.empty();
+  const bool by_id = unknown != nullptr && !listing.ids.empty();
   std::set<std::string, std::less<>> missing;
   if (by_id) missing.insert(listing.ids.begin(), listing.ids.end());
   // The rows of asked ids are few, and all must be looked at to know which do not exist.
@@ -145,8 +145,8 @@ absl::StatusOr<Page<T>> PageOf(const Call& call, const Listing& listing, VisitRo
         return !passes(row) || page.Offer(key, row) || by_id;
       }));
   if (missing.empty()) return page;
-  return Refused(*unknown, "there is no '{}'; {}", fmt::join(missing, "', '"),
-                 "legal are the ids that are listed when none is asked for");
+  return Refuse(*unknown, "there is no '{}'; {}", fmt::join(missing, "', '"),
+                "legal are the ids that are listed when none is asked for");
 }
 
 template <typename T>
@@ -188,24 +188,21 @@ absl::StatusOr<std::string> PurchaseBlock(const Call& call) {
 
 absl::StatusOr<std::string> DescribeBlocks(const Call& call) {
   const Fields<Block>& fields = BlockFields();
-  const Listing listing =
-      ReadListing(call, "CapacityBlockId", ErrorCode::kInvalidBlockIdMalformed, fields);
+  const Listing listing = ReadListing(call, "CapacityBlockId", kBlockMalformed, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(
-      const auto page, PageOf<Block>(call, listing, &Ec2Service::VisitBlocks,
-                                     ErrorCode::kInvalidBlockIdNotFound, Passing(listing, fields)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto page,
+                          PageOf<Block>(call, listing, &Ec2Service::VisitBlocks, &kBlockNotFound,
+                                        Passing(listing, fields)));
   return BlocksAnswer(call.head, page);
 }
 
 absl::StatusOr<std::string> DescribeBlockStatus(const Call& call) {
   const Fields<BlockStatus>& fields = BlockStatusFields();
-  const Listing listing =
-      ReadListing(call, "CapacityBlockId", ErrorCode::kInvalidBlockIdMalformed, fields);
+  const Listing listing = ReadListing(call, "CapacityBlockId", kBlockMalformed, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(
-      const auto page,
-      PageOf<BlockStatus>(call, listing, &Ec2Service::VisitBlockStatuses,
-                          ErrorCode::kInvalidBlockIdNotFound, Passing(listing, fields)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto page,
+                          PageOf<BlockStatus>(call, listing, &Ec2Service::VisitBlockStatuses,
+                                              &kBlockNotFound, Passing(listing, fields)));
   return BlockStatusesAnswer(call.head, page);
 }
 
@@ -229,24 +226,21 @@ absl::StatusOr<std::string> PurchaseExtension(const Call& call) {
 
 absl::StatusOr<std::string> DescribeExtensionHistory(const Call& call) {
   const Fields<Extension>& fields = ExtensionFields();
-  const Listing listing =
-      ReadListing(call, "CapacityReservationId", ErrorCode::kInvalidReservationIdMalformed, fields);
+  const Listing listing = ReadListing(call, "CapacityReservationId", kReservationMalformed, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(
-      const auto page, PageOf<Extension>(call, listing, &Ec2Service::VisitExtensions, std::nullopt,
-                                         Passing(listing, fields)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto page,
+                          PageOf<Extension>(call, listing, &Ec2Service::VisitExtensions, nullptr,
+                                            Passing(listing, fields)));
   return ExtensionHistoryAnswer(call.head, page);
 }
 
 absl::StatusOr<std::string> DescribeReservations(const Call& call) {
   const Fields<Reservation>& fields = ReservationFields();
-  const Listing listing =
-      ReadListing(call, "CapacityReservationId", ErrorCode::kInvalidReservationIdMalformed, fields);
+  const Listing listing = ReadListing(call, "CapacityReservationId", kReservationMalformed, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(
-      const auto page,
-      PageOf<Reservation>(call, listing, &Ec2Service::VisitReservations,
-                          ErrorCode::kInvalidReservationIdNotFound, Passing(listing, fields)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto page,
+                          PageOf<Reservation>(call, listing, &Ec2Service::VisitReservations,
+                                              &kReservationNotFound, Passing(listing, fields)));
   return ReservationsAnswer(call.head, page);
 }
 
@@ -257,13 +251,13 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
   constexpr std::size_t kNamesMost = 100;
   Reader& reader = call.reader;
   if (reader.Has("InstanceId") && reader.Has("MaxResults")) {
-    reader.Fail(Refused(ErrorCode::kInvalidParameterCombination,
-                        "InstanceId.N and MaxResults are both given; one of them is legal"));
+    reader.Fail(Refuse(kInvalidParameterCombination,
+                       "InstanceId.N and MaxResults are both given; one of them is legal"));
   }
   const Fields<InstanceTopology>& fields = InstanceFields();
   const Strings groups = reader.Texts("GroupName", kNamesMost);
   const Listing listing = {
-      .ids = ReadIds(reader, "InstanceId", kNamesMost, ErrorCode::kInvalidInstanceIdMalformed),
+      .ids = ReadIds(reader, "InstanceId", kNamesMost, kInstanceMalformed),
       .filters = ReadFilters(reader, NamesOf(fields), false),
       .page = ReadPage(reader, call.binding, reader.Has("InstanceId") ? kRowsMost : kRowsUsual,
                        kRowsMost)};
@@ -276,7 +270,7 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
   };
   TAHOMA_ASSIGN_OR_RETURN(const auto page,
                           PageOf<InstanceTopology>(call, listing, &Ec2Service::VisitInstances,
-                                                   ErrorCode::kInvalidInstanceIdNotFound, passes));
+                                                   &kInstanceNotFound, passes));
   return InstancesAnswer(call.head, page);
 }
 

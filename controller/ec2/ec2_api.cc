@@ -36,14 +36,13 @@ rest::Response RefusalResponse(const absl::Status& status, const std::string& re
 absl::StatusOr<Parameters> FormOf(const rest::Request& request) {
   // HEAD comes here as GET does, and must not buy.
   if (request.method != "GET" && request.method != "POST") {
-    return Refused(ErrorCode::kInvalidAction, "the method is {}; GET and POST are legal",
-                   request.method);
+    return Refuse(kInvalidAction, "the method is {}; GET and POST are legal", request.method);
   }
   if (request.body.empty()) return Parameters::Parse(request.query);
   constexpr std::string_view kForm = "application/x-www-form-urlencoded";
   const std::string_view type = request.header("Content-Type");
   if (!EqualsIgnoringCase(type.substr(0, type.find_first_of("; ")), kForm)) {
-    return Refused(ErrorCode::kMalformedQueryString, "the body's Content-Type must be {}", kForm);
+    return Refuse(kMalformedQueryString, "the body's Content-Type must be {}", kForm);
   }
   return Parameters::Parse(request.query.empty() ? request.body
                                                  : request.query + "&" + request.body);
@@ -52,17 +51,17 @@ absl::StatusOr<Parameters> FormOf(const rest::Request& request) {
 absl::StatusOr<const Action*> ActionOf(Reader& reader) {
   const std::optional<std::string> name = reader.Text("Action");
   if (!name) {
-    return Refused(ErrorCode::kMissingAction, "the request must have the parameter Action: {}",
-                   fmt::join(ActionNames(), ", "));
+    return Refuse(kMissingAction, "the request must have the parameter Action: {}",
+                  fmt::join(ActionNames(), ", "));
   }
   const Action* action = FindAction(*name);
   if (action == nullptr) {
-    return Refused(ErrorCode::kInvalidAction, "the action {} is not served; legal are {}",
-                   name->substr(0, Parameters::kNameBytesMost), fmt::join(ActionNames(), ", "));
+    return Refuse(kInvalidAction, "the action {} is not served; legal are {}",
+                  name->substr(0, Parameters::kNameBytesMost), fmt::join(ActionNames(), ", "));
   }
   const std::string version = reader.Required("Version");
   if (version != kApiVersion && !version.empty()) {
-    return Refused(ErrorCode::kNoSuchVersion, "Version must be {}", kApiVersion);
+    return Refuse(kNoSuchVersion, "Version must be {}", kApiVersion);
   }
   return action;
 }
@@ -70,7 +69,8 @@ absl::StatusOr<const Action*> ActionOf(Reader& reader) {
 // Tokens of one account are no good for another.
 Sha256Digest BindingOf(const Parameters& form, const Caller& caller) {
   const Sha256Digest digest = form.DigestWithout({"NextToken", "MaxResults"});
-  return Sha256(caller.account + std::string(digest.begin(), digest.end()));
+  return Sha256(caller.name_space + "\n" + caller.account +
+                std::string(digest.begin(), digest.end()));
 }
 
 // The SDKs send the same id with each attempt of one call. What is none of theirs is not used.
@@ -114,22 +114,24 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
     const std::string name = head.identity != nullptr ? head.identity->name
                              : signature              ? signature->access_key_id
                                                       : "anonymous";
-    return Identified{.caller = {.name = name, .account = options_.account}, .signature = {}};
+    return Identified{
+        .caller = {.name = name, .name_space = options_.name_space, .account = options_.account},
+        .signature = {}};
   }
   if (!signature) {
-    return Refused(ErrorCode::kMissingAuthenticationToken,
-                   "the request must be signed with an access key (AWS Signature Version 4, in the "
-                   "header Authorization)");
+    return Refuse(kMissingAuthenticationToken,
+                  "the request must be signed with an access key (AWS Signature Version 4, in the "
+                  "header Authorization)");
   }
   const AccessKey* key = options_.keys->Find(signature->access_key_id);
   if (key == nullptr) {
-    return Refused(ErrorCode::kAuthFailure,
-                   "the access key {} is not known here; legal are those of the access key file",
-                   signature->access_key_id);
+    return Refuse(kAuthFailure,
+                  "the access key {} is not known here; legal are those of the access key file",
+                  signature->access_key_id);
   }
   if (!head.header("X-Amz-Security-Token").empty()) {
-    return Refused(ErrorCode::kAuthFailure,
-                   "access keys have no sessions here; leave X-Amz-Security-Token out");
+    return Refuse(kAuthFailure,
+                  "access keys have no sessions here; leave X-Amz-Security-Token out");
   }
   TAHOMA_RETURN_IF_ERROR(CheckTime(*signature, clock_.WallNow()));
   return Identified{.caller = {.name = key->name, .account = key->account, .may_buy = key->may_buy},

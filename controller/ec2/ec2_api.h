@@ -35,6 +35,7 @@ struct Ec2Options {
   // Null: signatures are read and not verified.
   std::shared_ptr<const AccessKeys> keys = {};
   // The owner of what is bought without access keys.
+  std::string name_space = "default";
   std::string account = "000000000000";
 };
 

@@ -1,86 +1,55 @@
-// EC2's error codes, carried by an absl::Status, and the HTTP status of each.
+// EC2's error codes of requests, and how a failure is answered.
 //
-//   absl::Status Check(int count) {
-//     if (count <= 64) return absl::OkStatus();
-//     return Refused(ErrorCode::kInvalidParameterValue, "count is {}; at most 64 is legal", count);
-//   }
-//   void Show() { fmt::print("{}", RefusalOf(Check(65)).code); }   // "InvalidParameterValue"
+//   const absl::Status status = Refuse(kUnknownParameter, "{} is not known here", "Foo");
+//   RefusalOf(status);   // {"UnknownParameter", 400, "Foo is not known here"}
 //
-// Scope: codes. The callee states the reason and says what would be legal; nobody adds to it, for
-// the code would be lost (Annotate of lib/base/status.h makes a new status).
+// Scope: codes of the protocol; those of Capacity Blocks are in controller/reserve/refusal.h, and
+// all travel with an absl::Status as it says. The callee states the reason and what would be legal;
+// nobody adds to it, for the code would be lost (Annotate of lib/base/status.h makes a new status).
 //
 // Thread safety: pure functions.
 
 #pragma once
 
 #include <absl/status/status.h>
-#include <fmt/format.h>
 
-#include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
+
+#include "controller/reserve/refusal.h"
 
 namespace tahoma::controller::ec2 {
 
-enum class ErrorCode : std::uint8_t {
-  // Form of the request.
-  kMissingAction,
-  kInvalidAction,
-  kNoSuchVersion,
-  kMalformedQueryString,
-  kUnknownParameter,
-  kMissingParameter,
-  kInvalidParameterValue,
-  kInvalidParameterCombination,
-  kInvalidPaginationToken,
-  kFilterLimitExceeded,
-  kTagLimitExceeded,
-  kIdempotentParameterMismatch,
-  kDryRunOperation,
-  // Who calls.
-  kMissingAuthenticationToken,
-  kIncompleteSignature,
-  kAuthFailure,
-  kSignatureDoesNotMatch,
-  kRequestExpired,
-  kUnauthorizedOperation,
-  // Objects that are asked for.
-  kInvalidOfferingIdExpired,
-  kInvalidOfferingIdMalformed,
-  kInvalidOfferingIdNotFound,
-  kInvalidExtensionOfferingIdExpired,
-  kInvalidExtensionOfferingIdMalformed,
-  kInvalidExtensionOfferingIdNotFound,
-  kInvalidBlockIdMalformed,
-  kInvalidBlockIdNotFound,
-  kInvalidReservationIdMalformed,
-  kInvalidReservationIdNotFound,
-  kInvalidReservationState,
-  kInvalidReservationStatePendingActivation,
-  kInvalidInstanceIdMalformed,
-  kInvalidInstanceIdNotFound,
-  kInstanceLimitExceeded,
-  kReservationCapacityExceeded,
-  kUnsupported,
-  // The server's own state.
-  kInsufficientInstanceCapacity,
-  kBlockDescribeLimitExceeded,
-  kRequestLimitExceeded,
-  kUnavailable,
-  kInternalError,
-};
-
-// A refusal with that code.
-absl::Status Refuse(ErrorCode code, std::string message);
-
-template <typename... Args>
-absl::Status Refused(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return Refuse(code, fmt::format(format, std::forward<Args>(args)...));
-}
+// The form of a request.
+inline constexpr Ec2Code kMissingAction{"MissingAction"};
+inline constexpr Ec2Code kInvalidAction{"InvalidAction"};
+inline constexpr Ec2Code kNoSuchVersion{"NoSuchVersion"};
+inline constexpr Ec2Code kMalformedQueryString{"MalformedQueryString"};
+inline constexpr Ec2Code kUnknownParameter{"UnknownParameter"};
+inline constexpr Ec2Code kInvalidPaginationToken{"InvalidPaginationToken"};
+inline constexpr Ec2Code kFilterLimitExceeded{"FilterLimitExceeded"};
+inline constexpr Ec2Code kTagLimitExceeded{"TagLimitExceeded"};
+inline constexpr Ec2Code kDryRunOperation{"DryRunOperation", absl::StatusCode::kFailedPrecondition};
+// Its caller.
+inline constexpr Ec2Code kMissingAuthenticationToken{"MissingAuthenticationToken",
+                                                     absl::StatusCode::kUnauthenticated};
+inline constexpr Ec2Code kIncompleteSignature{"IncompleteSignature",
+                                              absl::StatusCode::kUnauthenticated};
+inline constexpr Ec2Code kAuthFailure{"AuthFailure", absl::StatusCode::kUnauthenticated};
+inline constexpr Ec2Code kSignatureDoesNotMatch{"SignatureDoesNotMatch",
+                                                absl::StatusCode::kUnauthenticated};
+inline constexpr Ec2Code kRequestExpired{"RequestExpired", absl::StatusCode::kUnauthenticated};
+inline constexpr Ec2Code kUnauthorizedOperation{"UnauthorizedOperation",
+                                                absl::StatusCode::kPermissionDenied};
+// Its objects.
+inline constexpr Ec2Code kBlockMalformed{"InvalidCapacityBlockId.Malformed"};
+inline constexpr Ec2Code kBlockNotFound{"InvalidCapacityBlockId.NotFound",
+                                        absl::StatusCode::kNotFound};
+inline constexpr Ec2Code kInstanceMalformed{"InvalidInstanceID.Malformed"};
+inline constexpr Ec2Code kInstanceNotFound{"InvalidInstanceID.NotFound",
+                                           absl::StatusCode::kNotFound};
 
 struct Refusal {
-  std::string_view code;  // as EC2 writes it: "InvalidCapacityReservationId.NotFound"
+  std::string code;  // as EC2 writes it: "InvalidCapacityReservationId.NotFound"
   int http_status = 400;
   std::string message;
 };

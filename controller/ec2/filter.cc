@@ -81,19 +81,18 @@ std::vector<Filter> ReadFilters(Reader& reader, const std::vector<std::string_vi
     Filter filter{.name = item.Required("Name"), .values = {}};
     const std::vector<std::string> texts = item.Texts("Value", kFilterValuesMost, true);
     if (!IsLegal(filter.name, names, with_tags)) {
-      item.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                        "the filter '{}' is not known here; legal are {}{}", filter.name,
-                        fmt::join(names, ", "), with_tags ? ", tag:KEY, tag-key" : ""));
+      item.Fail(Refuse(kInvalidParameterValue, "the filter '{}' is not known here; legal are {}{}",
+                       filter.name, fmt::join(names, ", "), with_tags ? ", tag:KEY, tag-key" : ""));
     }
     if (texts.empty()) {
-      item.Fail(Refused(ErrorCode::kMissingParameter, "the filter '{}' must have {}", filter.name,
-                        item.FullName("Value.1")));
+      item.Fail(Refuse(kMissingParameter, "the filter '{}' must have {}", filter.name,
+                       item.FullName("Value.1")));
     }
     for (const std::string& text : texts) {
       if (text.size() > kFilterValueBytesMost) {
-        item.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                          "a value of the filter '{}' has {} bytes; at most {} are legal",
-                          filter.name, text.size(), kFilterValueBytesMost));
+        item.Fail(Refuse(kInvalidParameterValue,
+                         "a value of the filter '{}' has {} bytes; at most {} are legal",
+                         filter.name, text.size(), kFilterValueBytesMost));
       }
       filter.values.emplace_back(text);
     }
@@ -103,9 +102,8 @@ std::vector<Filter> ReadFilters(Reader& reader, const std::vector<std::string_vi
   std::size_t values = 0;
   for (const Filter& filter : filters) values += filter.values.size();
   if (values > kFilterValuesMost) {
-    reader.Fail(Refused(ErrorCode::kFilterLimitExceeded,
-                        "the filters have {} values; at most {} are legal", values,
-                        kFilterValuesMost));
+    reader.Fail(Refuse(kFilterLimitExceeded, "the filters have {} values; at most {} are legal",
+                       values, kFilterValuesMost));
   }
   return filters;
 }

@@ -32,9 +32,9 @@ absl::StatusOr<std::string> KeyOfToken(std::string_view token, const Sha256Diges
     std::string key = bytes->substr(1 + kCheckBytes);
     if (bytes->substr(1, kCheckBytes) == CheckOf(key, binding)) return key;
   }
-  return Refused(ErrorCode::kInvalidPaginationToken,
-                 "NextToken does not belong to this request; legal is the nextToken of the last "
-                 "answer to a request with the same parameters");
+  return Refuse(kInvalidPaginationToken,
+                "NextToken does not belong to this request; legal is the nextToken of the last "
+                "answer to a request with the same parameters");
 }
 
 PageRequest ReadPage(Reader& reader, const Sha256Digest& binding, std::size_t usual,

@@ -17,7 +17,7 @@ namespace {
 constexpr int kIndexMost = 9999;
 
 absl::Status Malformed(std::string message) {
-  return Refuse(ErrorCode::kMalformedQueryString, std::move(message));
+  return RefuseWith(kMalformedQueryString, std::move(message));
 }
 
 bool IsNameCharacter(char c) {
@@ -40,21 +40,20 @@ std::string Quoted(std::string_view text) {
 absl::Status CheckName(std::string_view name) {
   if (name.empty()) return Malformed("a parameter has no name; NAME=VALUE is legal");
   if (name.size() > Parameters::kNameBytesMost || !std::ranges::all_of(name, IsNameCharacter)) {
-    return Refused(ErrorCode::kUnknownParameter,
-                   "a parameter's name has at most {} letters, digits, '.', '-' and '_'",
-                   Parameters::kNameBytesMost);
+    return Refuse(kUnknownParameter,
+                  "a parameter's name has at most {} letters, digits, '.', '-' and '_'",
+                  Parameters::kNameBytesMost);
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckValue(std::string_view name, std::string_view value) {
   if (value.size() > Parameters::kValueBytesMost) {
-    return Refused(ErrorCode::kInvalidParameterValue, "{} has {} bytes; at most {} are legal", name,
-                   value.size(), Parameters::kValueBytesMost);
+    return Refuse(kInvalidParameterValue, "{} has {} bytes; at most {} are legal", name,
+                  value.size(), Parameters::kValueBytesMost);
   }
   if (!IsUtf8(value) || std::ranges::any_of(value, IsControl)) {
-    return Refused(ErrorCode::kInvalidParameterValue,
-                   "{} must be UTF-8 text without control characters", name);
+    return Refuse(kInvalidParameterValue, "{} must be UTF-8 text without control characters", name);
   }
   return absl::OkStatus();
 }
@@ -128,8 +127,7 @@ void Reader::Fail(absl::Status mistake) {
 bool Reader::ok() const { return state_->mistake.ok(); }
 
 void Reader::Wrong(std::string_view name, std::string_view value, const std::string& legal) {
-  Fail(Refused(ErrorCode::kInvalidParameterValue, "{} is {}; {}", FullName(name), Quoted(value),
-               legal));
+  Fail(Refuse(kInvalidParameterValue, "{} is {}; {}", FullName(name), Quoted(value), legal));
 }
 
 bool Reader::Has(std::string_view name) const {
@@ -154,16 +152,15 @@ std::optional<std::string> Reader::AnyText(std::string_view name) {
 std::optional<std::string> Reader::Text(std::string_view name) {
   std::optional<std::string> text = AnyText(name);
   if (!text || !text->empty()) return text;
-  Fail(Refused(ErrorCode::kInvalidParameterValue, "{} is empty; leave it out, or give a value",
-               FullName(name)));
+  Fail(
+      Refuse(kInvalidParameterValue, "{} is empty; leave it out, or give a value", FullName(name)));
   return std::nullopt;
 }
 
 std::string Reader::Required(std::string_view name) {
   std::optional<std::string> text = Text(name);
   if (!text) {
-    Fail(Refused(ErrorCode::kMissingParameter, "the request must have the parameter {}",
-                 FullName(name)));
+    Fail(Refuse(kMissingParameter, "the request must have the parameter {}", FullName(name)));
   }
   return std::move(text).value_or("");
 }
@@ -215,8 +212,8 @@ std::vector<int> Reader::IndexesOf(std::string_view name, std::size_t most) {
     }
   }
   if (indexes.size() <= most) return {indexes.begin(), indexes.end()};
-  Fail(Refused(ErrorCode::kInvalidParameterValue, "there are {} of {}N; at most {} are legal",
-               indexes.size(), start, most));
+  Fail(Refuse(kInvalidParameterValue, "there are {} of {}N; at most {} are legal", indexes.size(),
+              start, most));
   // They are too many, not unknown.
   for (auto at = state_->values.lower_bound(start);
        at != state_->values.end() && at->first.starts_with(start); ++at) {
@@ -234,8 +231,8 @@ std::vector<std::string> Reader::Texts(std::string_view name, std::size_t most, 
     if (found == state_->values.end()) continue;  // "Name.1.Other": nobody's
     state_->taken.insert(found->first);
     if (found->second.empty() && !may_be_empty) {
-      Fail(Refused(ErrorCode::kInvalidParameterValue, "{} is empty; leave it out, or give a value",
-                   found->first));
+      Fail(Refuse(kInvalidParameterValue, "{} is empty; leave it out, or give a value",
+                  found->first));
     }
     texts.push_back(found->second);
   }
@@ -258,8 +255,8 @@ std::vector<Reader> Reader::ReadersOf(std::string_view name, std::size_t most) {
 absl::Status Reader::Finish() const {
   for (const auto& [name, value] : state_->values) {
     if (state_->taken.contains(name)) continue;
-    return Refused(ErrorCode::kUnknownParameter, "{} is not known here; legal are {}", name,
-                   fmt::join(state_->legal, ", "));
+    return Refuse(kUnknownParameter, "{} is not known here; legal are {}", name,
+                  fmt::join(state_->legal, ", "));
   }
   return state_->mistake;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kCountMost = 1'000'000;
 constexpr std::int64_t kHoursMost = 1'000'000;
 constexpr std::size_t kInstanceTypePreferencesMost = 10;
-constexpr std::size_t kIdBytesMost = 253;
+constexpr std::size_t kIdBytesMost = 1024;  // offerings' ids say all of them
 constexpr std::size_t kClientTokenBytesMost = 64;
 constexpr std::string_view kTaggedResource = "capacity-reservation";
 constexpr std::string_view kReservedTagPrefix = "aws:";
@@ -32,13 +32,13 @@ bool IsId(std::string_view text) {
 
 // An id with that prefix: "cr-" and letters and digits.
 std::string ReadId(Reader& reader, std::string_view name, std::string_view prefix,
-                   ErrorCode malformed) {
+                   const Ec2Code& malformed) {
   std::string id = reader.Required(name);
   const std::string_view rest =
       id.starts_with(prefix) ? std::string_view(id).substr(prefix.size()) : std::string_view();
   if (!IsId(id) || rest.empty() || !std::ranges::all_of(rest, IsAlphanumeric)) {
-    reader.Fail(Refused(malformed, "{} must be {} followed by letters and digits",
-                        reader.FullName(name), prefix));
+    reader.Fail(Refuse(malformed, "{} must be {} followed by letters and digits",
+                       reader.FullName(name), prefix));
   }
   return id;
 }
@@ -47,9 +47,9 @@ std::string ReadClientToken(Reader& reader) {
   std::string token = reader.Text("ClientToken").value_or("");
   const bool visible = std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; });
   if (token.size() > kClientTokenBytesMost || !visible) {
-    reader.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                        "ClientToken must have at most {} visible ASCII characters",
-                        kClientTokenBytesMost));
+    reader.Fail(Refuse(kInvalidParameterValue,
+                       "ClientToken must have at most {} visible ASCII characters",
+                       kClientTokenBytesMost));
   }
   return token;
 }
@@ -60,11 +60,11 @@ void CheckCombination(Reader& reader) {
   const bool preferences = reader.Has("InstanceTypePreference");
   const bool ultraserver = reader.Has("UltraserverType");
   const auto refuse = [&](std::string_view what) {
-    reader.Fail(Refused(ErrorCode::kInvalidParameterCombination,
-                        "{}; legal is one of InstanceType with InstanceCount, "
-                        "InstanceTypePreference.N with InstanceCount, and UltraserverType with "
-                        "UltraserverCount",
-                        what));
+    reader.Fail(Refuse(kInvalidParameterCombination,
+                       "{}; legal is one of InstanceType with InstanceCount, "
+                       "InstanceTypePreference.N with InstanceCount, and UltraserverType with "
+                       "UltraserverCount",
+                       what));
   };
   if (type && ultraserver) refuse("InstanceType and UltraserverType are both given");
   if (type && preferences) refuse("InstanceType and InstanceTypePreference are both given");
@@ -78,9 +78,9 @@ void CheckCombination(Reader& reader) {
     refuse("UltraserverCount is given without UltraserverType");
   }
   if (!type && !preferences && !ultraserver) {
-    reader.Fail(Refused(ErrorCode::kMissingParameter,
-                        "the request must have one of InstanceType, InstanceTypePreference.1."
-                        "InstanceType and UltraserverType"));
+    reader.Fail(Refuse(kMissingParameter,
+                       "the request must have one of InstanceType, InstanceTypePreference.1."
+                       "InstanceType and UltraserverType"));
   }
 }
 
@@ -93,20 +93,18 @@ std::size_t CharactersOf(std::string_view text) {
 Tag ReadTag(Reader& item) {
   Tag tag{.key = item.Required("Key"), .value = item.AnyText("Value").value_or("")};
   if (CharactersOf(tag.key) > kTagKeyCharactersMost) {
-    item.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                      "{} has {} characters; at most {} are legal", item.FullName("Key"),
-                      CharactersOf(tag.key), kTagKeyCharactersMost));
+    item.Fail(Refuse(kInvalidParameterValue, "{} has {} characters; at most {} are legal",
+                     item.FullName("Key"), CharactersOf(tag.key), kTagKeyCharactersMost));
   }
   if (CharactersOf(tag.value) > kTagValueCharactersMost) {
-    item.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                      "{} has {} characters; at most {} are legal", item.FullName("Value"),
-                      CharactersOf(tag.value), kTagValueCharactersMost));
+    item.Fail(Refuse(kInvalidParameterValue, "{} has {} characters; at most {} are legal",
+                     item.FullName("Value"), CharactersOf(tag.value), kTagValueCharactersMost));
   }
   if (EqualsIgnoringCase(std::string_view(tag.key).substr(0, kReservedTagPrefix.size()),
                          kReservedTagPrefix)) {
-    item.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                      "{} begins with {}, which is reserved; any other beginning is legal",
-                      item.FullName("Key"), kReservedTagPrefix));
+    item.Fail(Refuse(kInvalidParameterValue,
+                     "{} begins with {}, which is reserved; any other beginning is legal",
+                     item.FullName("Key"), kReservedTagPrefix));
   }
   return tag;
 }
@@ -115,20 +113,20 @@ Tag ReadTag(Reader& item) {
 std::vector<Tag> ReadSpecification(Reader& specification) {
   const std::string type = specification.Required("ResourceType");
   if (type != kTaggedResource) {
-    specification.Fail(Refused(ErrorCode::kInvalidParameterValue, "{} is '{}'; {} is legal",
-                               specification.FullName("ResourceType"), type, kTaggedResource));
+    specification.Fail(Refuse(kInvalidParameterValue, "{} is '{}'; {} is legal",
+                              specification.FullName("ResourceType"), type, kTaggedResource));
   }
   // Far more than are legal, so that the answer can say how many are.
   std::vector<Tag> tags = specification.Items<Tag>("Tag", 10 * kTagsMost, &ReadTag);
   if (tags.size() > kTagsMost) {
-    specification.Fail(Refused(ErrorCode::kTagLimitExceeded,
-                               "there are {} tags; at most {} are legal", tags.size(), kTagsMost));
+    specification.Fail(Refuse(kTagLimitExceeded, "there are {} tags; at most {} are legal",
+                              tags.size(), kTagsMost));
   }
   std::set<std::string_view> keys;
   for (const Tag& tag : tags) {
     if (keys.insert(tag.key).second) continue;
-    specification.Fail(Refused(ErrorCode::kInvalidParameterValue,
-                               "the tag '{}' is given twice; once is legal", tag.key));
+    specification.Fail(
+        Refuse(kInvalidParameterValue, "the tag '{}' is given twice; once is legal", tag.key));
   }
   return tags;
 }
@@ -143,15 +141,15 @@ OfferingSearch ReadOfferingSearch(Reader& reader) {
       reader.Items<std::string>("InstanceTypePreference", kInstanceTypePreferencesMost,
                                 [](Reader& item) { return item.Required("InstanceType"); });
   if (!preferences.empty()) search.instance_types = std::move(preferences);
-  search.instance_count = reader.Number("InstanceCount", 1, kCountMost).value_or(1);
+  search.instance_count = reader.Number("InstanceCount", 1, kCountMost);
   search.ultraserver_type = reader.Text("UltraserverType").value_or("");
-  search.ultraserver_count = reader.Number("UltraserverCount", 1, kCountMost).value_or(1);
+  search.ultraserver_count = reader.Number("UltraserverCount", 1, kCountMost);
   search.earliest_start = reader.Time("StartDateRange");
   search.latest_end = reader.Time("EndDateRange");
   if (search.earliest_start && search.latest_end && *search.earliest_start >= *search.latest_end) {
-    reader.Fail(Refused(ErrorCode::kInvalidParameterCombination,
-                        "EndDateRange ({}) must be after StartDateRange ({})",
-                        FormatTime(*search.latest_end), FormatTime(*search.earliest_start)));
+    reader.Fail(Refuse(kInvalidParameterCombination,
+                       "EndDateRange ({}) must be after StartDateRange ({})",
+                       FormatTime(*search.latest_end), FormatTime(*search.earliest_start)));
   }
   search.duration_hours = reader.RequiredNumber("CapacityDurationHours", 1, kHoursMost);
   search.all_availability_zones = reader.Flag("AllAvailabilityZones").value_or(false);
@@ -159,26 +157,23 @@ OfferingSearch ReadOfferingSearch(Reader& reader) {
 }
 
 BlockPurchase ReadBlockPurchase(Reader& reader) {
-  return {.offering_id = ReadId(reader, "CapacityBlockOfferingId", "cb-",
-                                ErrorCode::kInvalidOfferingIdMalformed),
+  return {.offering_id = ReadId(reader, "CapacityBlockOfferingId", "cb-", kOfferingMalformed),
           .instance_platform = reader.Required("InstancePlatform"),
           .tags = ReadTags(reader),
           .client_token = ReadClientToken(reader)};
 }
 
 ExtensionSearch ReadExtensionSearch(Reader& reader) {
-  return {.reservation_id = ReadId(reader, "CapacityReservationId", "cr-",
-                                   ErrorCode::kInvalidReservationIdMalformed),
+  return {.reservation_id = ReadId(reader, "CapacityReservationId", "cr-", kReservationMalformed),
           .duration_hours =
               reader.RequiredNumber("CapacityBlockExtensionDurationHours", 1, kHoursMost)};
 }
 
 ExtensionPurchase ReadExtensionPurchase(Reader& reader) {
-  return {.offering_id = ReadId(reader, "CapacityBlockExtensionOfferingId", "cbe-",
-                                ErrorCode::kInvalidExtensionOfferingIdMalformed),
-          .reservation_id = ReadId(reader, "CapacityReservationId", "cr-",
-                                   ErrorCode::kInvalidReservationIdMalformed),
-          .client_token = ReadClientToken(reader)};
+  return {
+      .offering_id = ReadId(reader, "CapacityBlockExtensionOfferingId", "cbe-", kOfferingMalformed),
+      .reservation_id = ReadId(reader, "CapacityReservationId", "cr-", kReservationMalformed),
+      .client_token = ReadClientToken(reader)};
 }
 
 std::vector<Tag> ReadTags(Reader& reader) {
@@ -188,13 +183,13 @@ std::vector<Tag> ReadTags(Reader& reader) {
 }
 
 std::vector<std::string> ReadIds(Reader& reader, std::string_view name, std::size_t most,
-                                 ErrorCode malformed) {
+                                 const Ec2Code& malformed) {
   std::vector<std::string> ids = reader.Texts(name, most);
   for (const std::string& id : ids) {
     if (IsId(id)) continue;
-    reader.Fail(Refused(malformed,
-                        "an id in {}.N must have at most {} letters, digits, '-', '_' and '.'",
-                        reader.FullName(name), kIdBytesMost));
+    reader.Fail(Refuse(malformed,
+                       "an id in {}.N must have at most {} letters, digits, '-', '_' and '.'",
+                       reader.FullName(name), kIdBytesMost));
   }
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());

@@ -29,9 +29,9 @@ inline constexpr std::size_t kTagValueCharactersMost = 256;
 // DescribeCapacityBlockOfferings: either instances of one of the types, or UltraServers.
 struct OfferingSearch {
   std::vector<std::string> instance_types;  // empty: UltraServers; several: any of them
-  std::int64_t instance_count = 1;
+  std::optional<std::int64_t> instance_count;
   std::string ultraserver_type;  // empty: instances
-  std::int64_t ultraserver_count = 1;
+  std::optional<std::int64_t> ultraserver_count;
   std::optional<WallTime> earliest_start;
   std::optional<WallTime> latest_end;
   std::int64_t duration_hours = 0;
@@ -70,6 +70,6 @@ std::vector<Tag> ReadTags(Reader& reader);
 // Reads NAME.N as ids, without repetition and in order. `malformed` refuses one that has other than
 // letters, digits, '-', '_' and '.'.
 std::vector<std::string> ReadIds(Reader& reader, std::string_view name, std::size_t most,
-                                 ErrorCode malformed);
+                                 const Ec2Code& malformed);
 
 }  // namespace tahoma::controller::ec2

@@ -22,10 +22,10 @@ constexpr std::size_t kSignedHeadersMost = 100;
 constexpr std::size_t kScopePartBytesMost = 128;
 
 absl::Status Incomplete(std::string_view what) {
-  return Refused(ErrorCode::kIncompleteSignature,
-                 "{}; legal is Authorization: {} Credential=KEY/YYYYMMDD/REGION/SERVICE/{}, "
-                 "SignedHeaders=…;host;…, Signature=64 hexadecimal digits",
-                 what, kAlgorithm, kTerminator);
+  return Refuse(kIncompleteSignature,
+                "{}; legal is Authorization: {} Credential=KEY/YYYYMMDD/REGION/SERVICE/{}, "
+                "SignedHeaders=…;host;…, Signature=64 hexadecimal digits",
+                what, kAlgorithm, kTerminator);
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -217,9 +217,9 @@ absl::StatusOr<std::optional<Signature>> ReadSignature(const rest::Request& head
 absl::Status CheckTime(const Signature& signature, WallTime now) {
   const auto skew = now - signature.time;
   if (-kSkewMost <= skew && skew <= kSkewMost) return absl::OkStatus();
-  return Refused(ErrorCode::kRequestExpired,
-                 "the request was signed at {}, and it is {} here; {} minutes apart are legal",
-                 FormatTime(signature.time), FormatTime(now), kSkewMost.count());
+  return Refuse(kRequestExpired,
+                "the request was signed at {}, and it is {} here; {} minutes apart are legal",
+                FormatTime(signature.time), FormatTime(now), kSkewMost.count());
 }
 
 absl::Status VerifySignature(const rest::Request& request, const Signature& signature,
@@ -229,9 +229,9 @@ absl::Status VerifySignature(const rest::Request& request, const Signature& sign
   if (same_body && rest::EqualSecrets(signature.hex, SignatureHex(request, signature, secret))) {
     return absl::OkStatus();
   }
-  return Refused(ErrorCode::kSignatureDoesNotMatch,
-                 "the signature is not that of this request with the secret of access key {}",
-                 signature.access_key_id);
+  return Refuse(kSignatureDoesNotMatch,
+                "the signature is not that of this request with the secret of access key {}",
+                signature.access_key_id);
 }
 
 std::string CanonicalRequest(const rest::Request& request,

@@ -1,7 +1,7 @@
 // AWS Signature Version 4 in the header Authorization: read, and verified.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const auto signature, ReadSignature(request, "ec2"));
-//   if (!signature) return Refused(ErrorCode::kMissingAuthenticationToken, "…");
+//   if (!signature) return Refuse(kMissingAuthenticationToken, "…");
 //   TAHOMA_RETURN_IF_ERROR(CheckTime(*signature, clock.WallNow()));
 //   TAHOMA_RETURN_IF_ERROR(VerifySignature(request, *signature, key.secret));
 //

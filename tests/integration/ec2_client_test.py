@@ -452,7 +452,7 @@ class Model(Ec2Case):
             self.ec2.purchase_capacity_block_extension(**EXTENSION)
         variants = {action: [arguments] for action, arguments in CALLS.items()}
         variants["DescribeCapacityBlockOfferings"].append({
-            "UltraserverType": "u-trn2x64", "CapacityDurationHours": 24})
+            "UltraserverType": "u-trn2x64", "UltraserverCount": 1, "CapacityDurationHours": 24})
         variants["PurchaseCapacityBlock"].append({
             **PURCHASE, "TagSpecification.1.ResourceType": "capacity-reservation", "TagSpecification.1.Tag.1.Key": "a"})
         for action, all_arguments in variants.items():

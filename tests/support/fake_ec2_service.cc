@@ -35,14 +35,14 @@ Offering OfferOf(const OfferingSearch& search, int number) {
   Offering offer{.id = fmt::format("cb-{}", number),
                  .instance_type = "trn2u.48xlarge",
                  .availability_zone = kZone,
-                 .instance_count = 4 * search.ultraserver_count,
+                 .instance_count = 4 * search.ultraserver_count.value_or(1),
                  .start = start,
                  .end = start + hours(search.duration_hours),
                  .duration_hours = search.duration_hours,
                  .upfront_fee = fmt::format("{}.26", 858 * number)};
   if (search.ultraserver_type.empty()) {
     offer.instance_type = search.instance_types.front();
-    offer.instance_count = search.instance_count;
+    offer.instance_count = search.instance_count.value_or(1);
   } else {
     offer.ultraserver_type = search.ultraserver_type;
     offer.ultraserver_count = search.ultraserver_count;
@@ -133,7 +133,7 @@ void FakeEc2Service::Add(int number, const Caller& owner, std::vector<Tag> tags)
 absl::StatusOr<Reservation> FakeEc2Service::ReservationNamed(const std::string& id) {
   const auto found = reservations_.find(id);
   if (found != reservations_.end()) return found->second;
-  return Refused(ErrorCode::kInvalidReservationIdNotFound, "there is no '{}'", id);
+  return Refuse(kReservationNotFound, "there is no '{}'", id);
 }
 
 absl::StatusOr<std::vector<Offering>> FakeEc2Service::FindOfferings(const Caller& caller,
@@ -142,8 +142,8 @@ absl::StatusOr<std::vector<Offering>> FakeEc2Service::FindOfferings(const Caller
   caller_ = caller;
   search_ = search;
   if (search.duration_hours % 24 != 0) {
-    return Refused(ErrorCode::kInvalidParameterValue,
-                   "CapacityDurationHours is {}; multiples of 24 are legal", search.duration_hours);
+    return Refuse(kInvalidParameterValue, "CapacityDurationHours is {}; multiples of 24 are legal",
+                  search.duration_hours);
   }
   std::vector<Offering> offers;
   for (int i = 1; i <= kOffersOfSearch; ++i) offers.push_back(OfferOf(search, i));
@@ -156,11 +156,10 @@ absl::StatusOr<BlockPurchased> FakeEc2Service::PurchaseBlock(const Caller& calle
   caller_ = caller;
   purchase_ = purchase;
   if (purchase.offering_id == "cb-gone") {
-    return Refused(ErrorCode::kInvalidOfferingIdExpired, "the offering is sold; search again");
+    return Refuse(kOfferingExpired, "the offering is sold; search again");
   }
   if (purchase.offering_id.size() > 4) {
-    return Refused(ErrorCode::kInvalidOfferingIdNotFound, "there is no offering '{}'",
-                   purchase.offering_id);
+    return Refuse(kOfferingNotFound, "there is no offering '{}'", purchase.offering_id);
   }
   std::string& block = block_of_token_[caller.account + purchase.client_token];
   if (block.empty() || purchase.client_token.empty()) {

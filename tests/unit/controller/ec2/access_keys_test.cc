@@ -20,7 +20,7 @@ std::string FileOf(const std::string& entries) {
 
 constexpr char kAna[] =
     "- {accessKeyId: AKIAEXAMPLE000000001, secretAccessKey: wJalrXUtnFEMI/K7MDENG, name: ana,"
-    " account: \"111122223333\"}\n";
+    " namespace: team-a, account: \"111122223333\"}\n";
 
 TEST(AccessKeysTest, AFileNamesCallers) {
   const auto keys = AccessKeys::Parse(
@@ -33,9 +33,11 @@ TEST(AccessKeysTest, AFileNamesCallers) {
   ASSERT_NE(ana, nullptr);
   EXPECT_EQ(ana->secret, "wJalrXUtnFEMI/K7MDENG");
   EXPECT_EQ(ana->name, "ana");
+  EXPECT_EQ(ana->name_space, "team-a");
   EXPECT_EQ(ana->account, "111122223333");
   EXPECT_TRUE(ana->may_buy);
   EXPECT_FALSE(keys->Find("AKIAEXAMPLE000000002")->may_buy);
+  EXPECT_EQ(keys->Find("AKIAEXAMPLE000000002")->name_space, "default");
   EXPECT_EQ(keys->Find("AKIAEXAMPLE00000000"), nullptr);
 }
 
@@ -49,6 +51,8 @@ TEST(AccessKeysTest, WhatIsWrongIsSaidWithoutTheSecret) {
            {"- {accessKeyId: short" + rest + "\"000000000001\"}\n", "accessKeyId must have 16"},
            {"- {accessKeyId: AKIA-EXAMPLE-0000" + rest + "\"000000000001\"}\n",
             "accessKeyId must have 16"},
+           {"- {accessKeyId: AKIAEXAMPLE000000002" + rest + "\"000000000001\", namespace: A_b}\n",
+            "namespace is \"A_b\": "},
            {"- {accessKeyId: AKIAEXAMPLE000000002" + rest + "\"1\"}\n", "account is \"1\""},
            {"- {accessKeyId: AKIAEXAMPLE000000002" + rest + "\"000000000001\", role: node}\n",
             "one of admin, edit, view is right"},

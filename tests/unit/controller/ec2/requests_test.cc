@@ -65,7 +65,7 @@ TEST(OfferingSearchTest, SeveralTypesMayBePreferred) {
            "CapacityDurationHours=24");
   EXPECT_EQ(mistake, "");
   EXPECT_THAT(search.instance_types, ElementsAre("a", "b"));
-  EXPECT_EQ(search.instance_count, 1);
+  EXPECT_EQ(search.instance_count, std::nullopt);
 }
 
 TEST(OfferingSearchTest, WhatDoesNotGoTogetherIsRefused) {
@@ -122,7 +122,7 @@ TEST(BlockPurchaseTest, IdsHaveAForm) {
   EXPECT_THAT(Mistake(&ReadExtensionPurchase,
                       "CapacityBlockExtensionOfferingId=cb-1&"
                       "CapacityReservationId=cr-1"),
-              HasSubstr("InvalidCapacityBlockExtensionOfferingIdMalformed: "));
+              HasSubstr("InvalidCapacityBlockOfferingIdMalformed: "));
   EXPECT_THAT(Mistake(&ReadExtensionSearch,
                       "CapacityBlockExtensionDurationHours=24&"
                       "CapacityReservationId=r"),
@@ -176,12 +176,12 @@ TEST(BlockPurchaseTest, ClientTokensAreShort) {
 TEST(IdsTest, AreSortedAndWithoutRepetition) {
   const auto parameters = Parameters::Parse("Id.1=b&Id.2=a&Id.3=b");
   Reader reader(*parameters);
-  EXPECT_THAT(ReadIds(reader, "Id", 3, ErrorCode::kInvalidBlockIdMalformed), ElementsAre("a", "b"));
+  EXPECT_THAT(ReadIds(reader, "Id", 3, kBlockMalformed), ElementsAre("a", "b"));
   EXPECT_TRUE(reader.Finish().ok());
   for (const std::string wrong : {"a%20b", "a/b", "%C3%BC"}) {
     const auto form = Parameters::Parse("Id.1=" + wrong);
     Reader other(*form);
-    ReadIds(other, "Id", 3, ErrorCode::kInvalidBlockIdMalformed);
+    ReadIds(other, "Id", 3, kBlockMalformed);
     EXPECT_EQ(RefusalOf(other.Finish()).code, "InvalidCapacityBlockId.Malformed");
   }
 }
