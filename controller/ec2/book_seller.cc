@@ -54,9 +54,9 @@ std::vector<Row> RowsByBlockId(const BookView& view, const Caller& caller,
 }
 
 // The caller's block; refused when there is none, or it is another's.
-absl::StatusOr<std::shared_ptr<const controller::Block>> BlockOf(const BookView& view,
-                                                                 const Caller& caller,
-                                                                 const std::string& reservation) {
+absl::StatusOr<std::shared_ptr<const controller::Block>> FindBlock(const BookView& view,
+                                                                   const Caller& caller,
+                                                                   const std::string& reservation) {
   const auto* found = view.blocks.Find(reservation);
   if (found != nullptr && (*found)->key.ns == caller.name_space) return *found;
   return Refuse(kReservationNotFound,
@@ -100,16 +100,19 @@ absl::StatusOr<BlockPurchased> BookSeller::PurchaseBlock(const Caller& caller,
                                                          const BlockPurchase& purchase) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.purchase(OrderOf(purchase, caller.name_space)));
-  const std::shared_ptr<const BookView> view = owner_.view();
-  return BlockPurchased{.reservations = {ReservationOf(*block, caller.account, view->hosts)},
-                        .blocks = BlocksOf(*block)};
+  BlockPurchased purchased;
+  purchased.reservations.push_back(ReservationOf(*block, caller.account, owner_.view()->find_host));
+  for (std::size_t part = 0; part < block->block_ids.size(); ++part) {
+    purchased.blocks.push_back(BlockOf(*block, part));
+  }
+  return purchased;
 }
 
 absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOfferings(
     const Caller& caller, const ExtensionSearch& search) {
   const std::shared_ptr<const BookView> view = owner_.view();
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
-                          BlockOf(*view, caller, search.reservation_id));
+                          FindBlock(*view, caller, search.reservation_id));
   const auto offering = owner_.offer_extension(search.reservation_id, search.duration_hours);
   if (offering.ok()) {
     return std::vector<ExtensionOffering>{ExtensionOfferingOf(*offering, *block)};
@@ -124,7 +127,7 @@ absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOffering
 absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
     const Caller& caller, const ExtensionPurchase& purchase) {
   const std::shared_ptr<const BookView> view = owner_.view();
-  TAHOMA_RETURN_IF_ERROR(BlockOf(*view, caller, purchase.reservation_id).status());
+  TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, purchase.reservation_id).status());
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.extend({.reservation = purchase.reservation_id,
                                          .offering_id = purchase.offering_id,
@@ -140,7 +143,7 @@ absl::Status BookSeller::VisitBlocks(const Caller& caller, const Selection& sele
                                      const Visit<Block>& visit) {
   const std::shared_ptr<const BookView> view = owner_.view();
   for (const Row& row : RowsByBlockId(*view, caller, selection)) {
-    if (!visit(row.key, BlocksOf(*row.block)[row.part])) break;
+    if (!visit(row.key, BlockOf(*row.block, row.part))) break;
   }
   return absl::OkStatus();
 }
@@ -149,7 +152,7 @@ absl::Status BookSeller::VisitBlockStatuses(const Caller& caller, const Selectio
                                             const Visit<BlockStatus>& visit) {
   const std::shared_ptr<const BookView> view = owner_.view();
   for (const Row& row : RowsByBlockId(*view, caller, selection)) {
-    if (!visit(row.key, StatusesOf(*row.block, view->hosts)[row.part])) break;
+    if (!visit(row.key, StatusOf(*row.block, row.part, view->find_host))) break;
   }
   return absl::OkStatus();
 }
@@ -161,7 +164,7 @@ absl::Status BookSeller::VisitReservations(const Caller& caller, const Selection
     add(block.reservation, block.reservation);
   };
   for (const Row& row : RowsOf(*view, caller, selection, parts)) {
-    if (!visit(row.key, ReservationOf(*row.block, caller.account, view->hosts))) break;
+    if (!visit(row.key, ReservationOf(*row.block, caller.account, view->find_host))) break;
   }
   return absl::OkStatus();
 }
@@ -170,7 +173,7 @@ absl::Status BookSeller::VisitExtensions(const Caller& caller, const Selection& 
                                          const Visit<Extension>& visit) {
   const std::shared_ptr<const BookView> view = owner_.view();
   for (const std::string& id : selection.ids) {
-    TAHOMA_RETURN_IF_ERROR(BlockOf(*view, caller, id).status());
+    TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, id).status());
   }
   const auto parts = [](const controller::Block& block, const auto& add) {
     for (std::size_t i = 0; i < block.extensions.size(); ++i) {

@@ -38,7 +38,7 @@ struct BookView {
   BlockBook::Blocks blocks;
   TimeProfile profile;
   PriceList prices;
-  Hosts hosts;
+  FindHost find_host;
   ClusterView cluster;  // null: there are no nodes
 };
 

@@ -39,13 +39,13 @@ struct Count {
 
 // Of the hosts from place `first` on and before `last`. Before hardware is bound all are available
 // in time, and none is unavailable.
-Count CountHosts(const controller::Block& block, const Hosts& hosts, std::size_t first,
+Count CountHosts(const controller::Block& block, const FindHost& find_host, std::size_t first,
                  std::size_t last) {
   const std::int64_t instances = block.product().instances;
   Count count{.total = instances * static_cast<std::int64_t>(last - first)};
   for (std::size_t i = first; i < last; ++i) {
-    const HostState* host = i < block.hosts.size() ? hosts.Find(block.hosts[i]) : nullptr;
-    if (host == nullptr) {
+    const auto host = i < block.hosts.size() ? find_host(block.hosts[i]) : std::nullopt;
+    if (!host) {
       count.bound = false;
       if (IsActive(block)) count.unavailable += instances;
       continue;
@@ -58,10 +58,6 @@ Count CountHosts(const controller::Block& block, const Hosts& hosts, std::size_t
     }
   }
   return count;
-}
-
-Count CountAll(const controller::Block& block, const Hosts& hosts) {
-  return CountHosts(block, hosts, 0, static_cast<std::size_t>(block.bought.count));
 }
 
 std::vector<Tag> TagsOf(const controller::Block& block) {
@@ -125,27 +121,22 @@ Offering OfferingOf(const controller::Offering& offering) {
   return out;
 }
 
-std::vector<Block> BlocksOf(const controller::Block& block) {
-  std::vector<Block> blocks;
-  for (const std::string& id : block.block_ids) {
-    blocks.push_back(
-        {.id = id,
-         .ultraserver_type = block.product().ultra_server ? std::string(block.product().name) : "",
-         .availability_zone = block.bought.zone,
-         .availability_zone_id = "",
-         .reservation_ids = {block.reservation},
-         .start = block.start(),
-         .end = block.end,
-         .created = block.created,
-         .state = std::string(StateName(block.state)),
-         .tags = TagsOf(block)});
-  }
-  return blocks;
+Block BlockOf(const controller::Block& block, std::size_t part) {
+  return {.id = block.block_ids[part],
+          .ultraserver_type = block.product().ultra_server ? std::string(block.product().name) : "",
+          .availability_zone = block.bought.zone,
+          .availability_zone_id = "",
+          .reservation_ids = {block.reservation},
+          .start = block.start(),
+          .end = block.end,
+          .created = block.created,
+          .state = std::string(StateName(block.state)),
+          .tags = TagsOf(block)};
 }
 
 Reservation ReservationOf(const controller::Block& block, const std::string& account,
-                          const Hosts& hosts) {
-  const Count count = CountAll(block, hosts);
+                          const FindHost& find_host) {
+  const Count count = CountHosts(block, find_host, 0, static_cast<std::size_t>(block.bought.count));
   Reservation out{.id = block.reservation,
                   .owner_id = account,
                   .arn = fmt::format("arn:aws:ec2:{}:{}:capacity-reservation/{}",
@@ -169,29 +160,24 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
   return out;
 }
 
-std::vector<BlockStatus> StatusesOf(const controller::Block& block, const Hosts& hosts) {
-  std::vector<BlockStatus> statuses;
-  const std::size_t blocks = block.block_ids.size();
-  const auto hosts_each = static_cast<std::size_t>(block.bought.count) / blocks;
-  for (std::size_t i = 0; i < blocks; ++i) {
-    const Count count = CountHosts(block, hosts, i * hosts_each, (i + 1) * hosts_each);
-    const std::int64_t available = IsActive(block) ? count.available() : 0;
-    BlockStatus status{.block_id = block.block_ids[i],
-                       .total_capacity = count.total,
-                       .available_capacity = available,
-                       .unavailable_capacity = count.unavailable,
-                       .reservations = {{.reservation_id = block.reservation,
-                                         .total_capacity = count.total,
-                                         .available_capacity = available,
-                                         .unavailable_capacity = count.unavailable}}};
-    if (block.product().ultra_server) {
-      status.interconnect_status = !count.bound     ? "insufficient-data"
-                                   : count.links_ok ? "ok"
-                                                    : "impaired";
-    }
-    statuses.push_back(std::move(status));
+BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host) {
+  const std::size_t hosts = static_cast<std::size_t>(block.bought.count) / block.block_ids.size();
+  const Count count = CountHosts(block, find_host, part * hosts, (part + 1) * hosts);
+  const std::int64_t available = IsActive(block) ? count.available() : 0;
+  BlockStatus status{.block_id = block.block_ids[part],
+                     .total_capacity = count.total,
+                     .available_capacity = available,
+                     .unavailable_capacity = count.unavailable,
+                     .reservations = {{.reservation_id = block.reservation,
+                                       .total_capacity = count.total,
+                                       .available_capacity = available,
+                                       .unavailable_capacity = count.unavailable}}};
+  if (block.product().ultra_server) {
+    status.interconnect_status = !count.bound     ? "insufficient-data"
+                                 : count.links_ok ? "ok"
+                                                  : "impaired";
   }
-  return statuses;
+  return status;
 }
 
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,

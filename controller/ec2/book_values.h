@@ -1,8 +1,8 @@
 // Blocks, offerings and extensions of the book (controller/reserve) as EC2's objects.
 //
 //   const Offering offering = OfferingOf(found);
-//   const std::vector<Block> blocks = BlocksOf(bought);       // one, or one for each UltraServer
-//   const Reservation reservation = ReservationOf(bought, "111122223333", hosts);
+//   const Block block = BlockOf(bought, 0);                   // of the first of its ids
+//   const Reservation reservation = ReservationOf(bought, "111122223333", find_host);
 //
 // Scope: pure functions of values.
 //
@@ -10,14 +10,15 @@
 
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "controller/ec2/requests.h"
 #include "controller/ec2/values.h"
 #include "controller/model/cluster.h"
-#include "controller/model/persistent.h"
 #include "controller/reserve/block.h"
 #include "controller/reserve/book.h"
 #include "controller/reserve/host_table.h"
@@ -26,21 +27,21 @@
 
 namespace tahoma::controller::ec2 {
 
-using Hosts = PersistentMap<std::string, HostState>;
+// Finds a host's present state by its name; nullopt when it is not there.
+using FindHost = std::function<std::optional<HostState>(const std::string& name)>;
 
 // One query for each instance type, or one for UltraServers.
 std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search);
 PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner);
 
 Offering OfferingOf(const controller::Offering& offering);
-// In the order of the block's ids.
-std::vector<Block> BlocksOf(const controller::Block& block);
+// The Capacity Block with the id at place `part` of the block's ids.
+Block BlockOf(const controller::Block& block, std::size_t part);
+BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host);
 // `account` owns it. Instances of hosts on which something runs are used; those of hosts that are
 // not healthy, or not there, are not available.
 Reservation ReservationOf(const controller::Block& block, const std::string& account,
-                          const Hosts& hosts);
-// One for each of the block's ids.
-std::vector<BlockStatus> StatusesOf(const controller::Block& block, const Hosts& hosts);
+                          const FindHost& find_host);
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
                                       const controller::Block& block);
 Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block);

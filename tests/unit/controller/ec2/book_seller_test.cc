@@ -51,16 +51,14 @@ class BookSellerTest : public ::testing::Test {
     return owner;
   }
   BookView View() {
-    BookView view{.blocks = world_.book().blocks(),
-                  .profile = world_.book().profile(),
-                  .prices = world_.book().prices(),
-                  .hosts = {},
-                  .cluster = std::make_shared<const ClusterState>(fleet_)};
-    for (int i = 0; i < hosts_; ++i) {
-      const std::string name = BlockWorld::NameOf(i);
-      view.hosts.Put(name, *world_.book().hosts().Find(name));
-    }
-    return view;
+    return {.blocks = world_.book().blocks(),
+            .profile = world_.book().profile(),
+            .prices = world_.book().prices(),
+            .find_host = [this](const std::string& name) -> std::optional<HostState> {
+              const HostState* host = world_.book().hosts().Find(name);
+              return host == nullptr ? std::nullopt : std::optional(*host);
+            },
+            .cluster = std::make_shared<const ClusterState>(fleet_)};
   }
   void MoveTo(WallTime time) {
     world_.MoveTo(time);
