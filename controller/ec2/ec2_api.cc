@@ -134,7 +134,10 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
                   "access keys have no sessions here; leave X-Amz-Security-Token out");
   }
   TAHOMA_RETURN_IF_ERROR(CheckTime(*signature, clock_.WallNow()));
-  return Identified{.caller = {.name = key->name, .account = key->account, .may_buy = key->may_buy},
+  return Identified{.caller = {.name = key->name,
+                               .name_space = key->name_space,
+                               .account = key->account,
+                               .may_buy = key->may_buy},
                     .signature = std::move(signature),
                     .key = key};
 }

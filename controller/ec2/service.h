@@ -30,9 +30,9 @@
 namespace tahoma::controller::ec2 {
 
 struct Caller {
-  std::string name;                    // of the access key's entry, or who the server's gate noted
-  std::string name_space = "default";  // who owns what is bought
-  std::string account;                 // 12 digits: the same, as EC2 shows it
+  std::string name;        // of the access key's entry, or who the server's gate noted
+  std::string name_space;  // who owns what is bought
+  std::string account;     // 12 digits: the same, as EC2 shows it
   bool may_buy = true;
 };
 

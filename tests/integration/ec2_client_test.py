@@ -4,8 +4,8 @@ signatures; and compares every parameter and element with botocore's own model o
 
     TAHOMA_BIN=build/release/bin tests/integration/ec2_client_test.py
 
-The server is tahoma-ec2-server, whose seller is a fake. Runs itself with the Python that `.ci/setup` made for it
-(`.ci/python`). Status 77 (skipped) without one.
+The server is tahoma-ec2-server, whose seller is a fake or, in the class Book, the book of blocks. Runs itself with
+the Python that `.ci/setup` made for it (`.ci/python`). Status 77 (skipped) without one.
 """
 
 import datetime
@@ -46,12 +46,16 @@ KEYS = """\
 apiVersion: tahoma.dev/v1alpha1
 kind: AccessKeyFile
 accessKeys:
-- {accessKeyId: AKIAEXAMPLE000000001, secretAccessKey: "a/secret+of=40characters", name: ana, account: "111122223333"}
+- {accessKeyId: AKIAEXAMPLE000000001, secretAccessKey: "a/secret+of=40characters", name: ana, account: "111122223333",
+   namespace: team-a}
 - {accessKeyId: AKIAEXAMPLE000000002, secretAccessKey: "another0secret0of0bob", name: bob,
    account: "444455556666", role: view}
+- {accessKeyId: AKIAEXAMPLE000000003, secretAccessKey: "carols0secret0of0carol", name: carol,
+   account: "777788889999", namespace: team-c}
 """
 ANA = ("AKIAEXAMPLE000000001", "a/secret+of=40characters")
 BOB = ("AKIAEXAMPLE000000002", "another0secret0of0bob")
+CAROL = ("AKIAEXAMPLE000000003", "carols0secret0of0carol")
 
 # The operations of boto3's client, with arguments that succeed.
 SEARCH = {"InstanceType": "trn2.48xlarge", "InstanceCount": 4, "CapacityDurationHours": 24}
@@ -82,8 +86,8 @@ OWN_PARAMETERS = {"ClientToken"}
 class Server:
     """tahoma-ec2-server, once it serves."""
 
-    def __init__(self, folder, *flags):
-        port_file = pathlib.Path(folder, f"url-{len(flags)}")
+    def __init__(self, folder, name, *flags):
+        port_file = pathlib.Path(folder, name)
         self.process = subprocess.Popen([
             os.path.join(os.environ["TAHOMA_BIN"], "tahoma-ec2-server"), "--port-file", str(port_file), "--blocks",
             str(BLOCKS), *flags])
@@ -369,6 +373,72 @@ class Signatures(Ec2Case):
             self.assertEqual((status, "RequestExpired" in text), (400, True))
 
 
+class Book(Ec2Case):
+    """The book of blocks as the seller, with its rules and prices."""
+
+    def setUp(self):
+        self.ec2 = BOOK.client()
+
+    def offers(self, **arguments):
+        return self.ec2.describe_capacity_block_offerings(**arguments)["CapacityBlockOfferings"]
+
+    def buy(self, offer, client=None):
+        return (client or self.ec2).purchase_capacity_block(
+            CapacityBlockOfferingId=offer["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX")
+
+    def test_a_block_is_found_bought_listed_and_extended(self):
+        days = 2
+        offers = self.offers(InstanceType="trn2.48xlarge", InstanceCount=2, CapacityDurationHours=24 * days)
+        (offer,) = [one for one in offers if one["StartDate"].strftime("%H:%M") == "11:30"]
+        self.assertEqual(offer["EndDate"] - offer["StartDate"], datetime.timedelta(days=days))
+        self.assertEqual(offer["UpfrontFee"], f"{35.7608 * 2 * 24 * days:.2f}")
+        bought = self.buy(offer)
+        (block,) = bought["CapacityBlocks"]
+        reservation = bought["CapacityReservation"]
+        self.assertEqual((reservation["TotalInstanceCount"], reservation["OwnerId"]), (2, "111122223333"))
+        self.assertEqual(reservation["CapacityBlockId"], block["CapacityBlockId"])
+        (listed,) = self.ec2.describe_capacity_blocks(
+            CapacityBlockIds=[block["CapacityBlockId"]])["CapacityBlocks"]
+        self.assertEqual(listed["State"], "scheduled")
+        identity = {"CapacityReservationId": reservation["CapacityReservationId"]}
+        (extension,) = self.ec2.describe_capacity_block_extension_offerings(
+            **identity, CapacityBlockExtensionDurationHours=24)["CapacityBlockExtensionOfferings"]
+        (got,) = self.ec2.purchase_capacity_block_extension(
+            **identity, CapacityBlockExtensionOfferingId=extension["CapacityBlockExtensionOfferingId"],
+        )["CapacityBlockExtensions"]
+        self.assertEqual(got["CapacityBlockExtensionEndDate"] - offer["EndDate"], datetime.timedelta(days=1))
+        (history,) = self.ec2.describe_capacity_block_extension_history(
+            CapacityReservationIds=[identity["CapacityReservationId"]])["CapacityBlockExtensions"]
+        self.assertEqual(history["CapacityBlockExtensionStatus"], "payment-succeeded")
+
+    def test_each_ultraserver_is_a_block(self):
+        offer = self.offers(UltraserverType="u-trn2x64", UltraserverCount=3, CapacityDurationHours=24)[0]
+        self.assertEqual((offer["InstanceType"], offer["InstanceCount"]), ("trn2u.48xlarge", 12))
+        bought = self.buy(offer)
+        self.assertEqual(len(bought["CapacityBlocks"]), 3)
+        status = self.ec2.describe_capacity_block_status(
+            CapacityBlockIds=[block["CapacityBlockId"] for block in bought["CapacityBlocks"]])
+        self.assertEqual({one["TotalCapacity"] for one in status["CapacityBlockStatuses"]}, {4})
+
+    def test_blocks_of_others_are_not_seen(self):
+        carol = BOOK.client(CAROL)
+        offers = self.offers(InstanceType="trn2.48xlarge", InstanceCount=1, CapacityDurationHours=24)
+        bought = self.buy(offers[0], carol)
+        ids = [block["CapacityBlockId"] for block in bought["CapacityBlocks"]]
+        self.assertEqual(len(carol.describe_capacity_blocks(CapacityBlockIds=ids)["CapacityBlocks"]), 1)
+        self.assert_refused("InvalidCapacityBlockId.NotFound", 400,
+                            lambda: self.ec2.describe_capacity_blocks(CapacityBlockIds=ids))
+
+    def test_the_rules_are_the_books(self):
+        search = {"InstanceType": "trn2.48xlarge", "InstanceCount": 1, "CapacityDurationHours": 24}
+        self.assert_refused("InvalidParameterValue", 400, lambda: self.offers(
+            **{**search, "CapacityDurationHours": 360}), says="24 to 336 in steps of 24")
+        self.assert_refused("Unsupported", 400, lambda: self.offers(**{**search, "InstanceType": "m5.large"}))
+        self.assertEqual(self.offers(**{**search, "InstanceCount": 64}), [])
+        self.assert_refused("InvalidCapacityBlockOfferingIdNotFound", 400, lambda: self.buy(
+            {"CapacityBlockOfferingId": "cb-0123"}))
+
+
 class Model(Ec2Case):
     """Every name is compared with botocore's model of EC2, the same that its clients read and write by."""
 
@@ -500,10 +570,11 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as data:
         keys = pathlib.Path(data, "keys.yaml")
         keys.write_text(KEYS)
-        OPEN = Server(data)
-        SIGNED = Server(data, "--access-keys", str(keys))
+        OPEN = Server(data, "open")
+        SIGNED = Server(data, "signed", "--access-keys", str(keys))
+        BOOK = Server(data, "book", "--access-keys", str(keys), "--hosts", "8")
         try:
             result = unittest.main(verbosity=2, exit=False).result
         finally:
-            ended = [OPEN.stop(), SIGNED.stop()]
-    sys.exit(0 if result.wasSuccessful() and ended == [0, 0] else 1)
+            ended = [server.stop() for server in (OPEN, SIGNED, BOOK)]
+    sys.exit(0 if result.wasSuccessful() and not any(ended) else 1)

@@ -67,7 +67,7 @@ Offering OfferOf(const OfferingSearch& search, int number) {
 FakeEc2Service::FakeEc2Service(int blocks) {
   const MutexLock lock(mutex_);
   for (int i = 1; i <= blocks; ++i) {
-    Add(i, {.name = "stock", .account = "111122223333"},
+    Add(i, {.name = "stock", .name_space = "stock", .account = "111122223333"},
         {{.key = "team", .value = i % 2 == 0 ? "research" : "serving"},
          {.key = "note", .value = fmt::format("<block> & \"{}\"", i)}});
   }
