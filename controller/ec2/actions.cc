@@ -97,7 +97,7 @@ const Fields<InstanceTopology>& InstanceFields() {
 absl::Status MayGoOn(const Call& call) {
   TAHOMA_RETURN_IF_ERROR(call.reader.Finish());
   const Action* action = FindAction(call.head.action);
-  if (action->buys && !call.caller.may_buy) {
+  if (!action->buys.empty() && !call.caller.may_buy) {
     return Refuse(kUnauthorizedOperation,
                   "{} may not call {}: it takes an access key whose role is edit or admin",
                   call.caller.name, call.head.action);
@@ -275,15 +275,15 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
 }
 
 constexpr std::array kActions = {
-    Action{"DescribeCapacityBlockExtensionHistory", false, &DescribeExtensionHistory},
-    Action{"DescribeCapacityBlockExtensionOfferings", false, &DescribeExtensionOfferings},
-    Action{"DescribeCapacityBlockOfferings", false, &DescribeOfferings},
-    Action{"DescribeCapacityBlockStatus", false, &DescribeBlockStatus},
-    Action{"DescribeCapacityBlocks", false, &DescribeBlocks},
-    Action{"DescribeCapacityReservations", false, &DescribeReservations},
-    Action{"DescribeInstanceTopology", false, &DescribeInstances},
-    Action{"PurchaseCapacityBlock", true, &PurchaseBlock},
-    Action{"PurchaseCapacityBlockExtension", true, &PurchaseExtension},
+    Action{"DescribeCapacityBlockExtensionHistory", {}, &DescribeExtensionHistory},
+    Action{"DescribeCapacityBlockExtensionOfferings", {}, &DescribeExtensionOfferings},
+    Action{"DescribeCapacityBlockOfferings", {}, &DescribeOfferings},
+    Action{"DescribeCapacityBlockStatus", {}, &DescribeBlockStatus},
+    Action{"DescribeCapacityBlocks", {}, &DescribeBlocks},
+    Action{"DescribeCapacityReservations", {}, &DescribeReservations},
+    Action{"DescribeInstanceTopology", {}, &DescribeInstances},
+    Action{"PurchaseCapacityBlock", "capacityblocks", &PurchaseBlock},
+    Action{"PurchaseCapacityBlockExtension", "capacityblockextensions", &PurchaseExtension},
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ struct Call {
 
 struct Action {
   std::string_view name;
-  bool buys = false;  // needs Caller::may_buy
+  // The resource that it creates, as the audit names it; empty: it only looks.
+  std::string_view buys = {};
   absl::StatusOr<std::string> (*run)(const Call& call);
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/access/attributes.h"
 #include "controller/ec2/actions.h"
 #include "controller/ec2/answers.h"
 #include "controller/ec2/error.h"
@@ -17,6 +18,10 @@ namespace tahoma::controller::ec2 {
 namespace {
 
 constexpr std::string_view kService = "ec2";
+constexpr std::string_view kPath = "/";
+constexpr char kBlockGroup[] = "tahoma.dev";
+constexpr char kBlockVersion[] = "v1alpha1";
+constexpr std::string_view kReason = "the access key's role, or there are no access keys";
 
 rest::Response XmlResponse(int status, std::string body, const std::string& request_id) {
   rest::Response response;
@@ -84,17 +89,20 @@ std::string AttemptsId(const rest::Request& request) {
 }  // namespace
 
 Ec2Api::Ec2Api(Ec2Service& service, Ec2Options options, const Clock& clock, std::uint64_t seed)
-    : service_(service), options_(std::move(options)), clock_(clock), rng_(seed) {
+    : service_(service),
+      options_(std::move(options)),
+      clock_(clock),
+      auditor_(options_.audit, clock, ~seed),
+      rng_(seed) {
   TAHOMA_CHECK(IsAccount(options_.account));
 }
 
 void Ec2Api::AddRoutes(rest::Server& server) {
   for (const char* method : {"GET", "POST"}) {
-    server.Route(method, "/", [this](const rest::Request& request) { return Answer(request); });
+    server.Route(method, std::string(kPath),
+                 [this](const rest::Request& request) { return Answer(request); });
   }
 }
-
-bool Ec2Api::Serves(const rest::Request& head) { return head.path == "/"; }
 
 std::string Ec2Api::NextRequestId() {
   const MutexLock lock(mutex_);
@@ -142,36 +150,81 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
                     .key = key};
 }
 
-std::optional<rest::Response> Ec2Api::Admit(const rest::Request& head) {
-  const absl::StatusOr<Identified> identified = Identify(head);
-  if (identified.ok()) return std::nullopt;
-  return RefusalResponse(identified.status(), NextRequestId());
+rest::Gate Ec2Api::GateBefore(rest::Gate other) {
+  return [this, other = std::move(other)](rest::Request& head) -> std::optional<rest::Response> {
+    if (head.path != kPath || options_.keys == nullptr) return other(head);
+    const absl::StatusOr<Identified> identified = Identify(head);
+    if (identified.ok()) return std::nullopt;
+    return RefusalResponse(identified.status(), NextRequestId());
+  };
 }
 
-absl::StatusOr<std::string> Ec2Api::Run(const rest::Request& request, std::string_view request_id) {
+// What became of a request, and as far as it went, who asked for what.
+struct Ec2Api::Outcome {
+  absl::StatusOr<std::string> body = std::string();
+  std::optional<Caller> caller = {};
+  const Action* purchase = nullptr;  // null: it was none
+};
+
+absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,
+                                              std::string_view request_id, Outcome& outcome) {
   TAHOMA_ASSIGN_OR_RETURN(const Identified identified, Identify(request));
   if (identified.key != nullptr) {
     TAHOMA_RETURN_IF_ERROR(VerifySignature(request, *identified.signature, identified.key->secret));
   }
+  outcome.caller = identified.caller;
   TAHOMA_ASSIGN_OR_RETURN(const Parameters form, FormOf(request));
   Reader reader(form);
   TAHOMA_ASSIGN_OR_RETURN(const Action* const action, ActionOf(reader));
+  const bool dry_run = reader.Flag("DryRun").value_or(false);
+  if (!action->buys.empty() && !dry_run) {
+    outcome.purchase = action;
+    if (!auditor_.MayChange()) {
+      return Unavailable("the audit file cannot be written; nothing is bought");
+    }
+  }
   const std::string attempts_id = AttemptsId(request);
-  const Call call{.reader = reader,
-                  .caller = identified.caller,
-                  .service = service_,
-                  .head = {.action = action->name, .request_id = request_id},
-                  .binding = BindingOf(form, identified.caller),
-                  .dry_run = reader.Flag("DryRun").value_or(false),
-                  .attempts_id = attempts_id};
-  return action->run(call);
+  return action->run({.reader = reader,
+                      .caller = identified.caller,
+                      .service = service_,
+                      .head = {.action = action->name, .request_id = request_id},
+                      .binding = BindingOf(form, identified.caller),
+                      .dry_run = dry_run,
+                      .attempts_id = attempts_id});
+}
+
+Ec2Api::Outcome Ec2Api::Run(const rest::Request& request, std::string_view request_id) {
+  Outcome outcome;
+  outcome.body = RunAction(request, request_id, outcome);
+  return outcome;
+}
+
+// Writes the audit's line about a purchase: the creation of an object in the caller's namespace.
+void Ec2Api::Record(const rest::Request& request, const Outcome& outcome, rest::Response& answer,
+                    WallTime received) {
+  const Attributes attributes{.verb = "create",
+                              .group = kBlockGroup,
+                              .version = kBlockVersion,
+                              .resource = std::string(outcome.purchase->buys),
+                              .name_space = outcome.caller->name_space};
+  rest::Request of_caller = request;
+  of_caller.body.clear();
+  of_caller.identity =
+      std::make_shared<const rest::Identity>(rest::Identity{.name = outcome.caller->name});
+  const AccessDecision decision{.allowed = outcome.caller->may_buy,
+                                .reason = outcome.caller->may_buy ? kReason : ""};
+  const std::string id = auditor_.Record(of_caller, attributes, decision, answer, received);
+  if (!id.empty()) answer.headers.emplace_back("Audit-Id", id);
 }
 
 rest::Response Ec2Api::Answer(const rest::Request& request) {
+  const WallTime received = clock_.WallNow();
   const std::string request_id = NextRequestId();
-  absl::StatusOr<std::string> body = Run(request, request_id);
-  if (!body.ok()) return RefusalResponse(body.status(), request_id);
-  return XmlResponse(200, *std::move(body), request_id);
+  Outcome outcome = Run(request, request_id);
+  rest::Response answer = outcome.body.ok() ? XmlResponse(200, *std::move(outcome.body), request_id)
+                                            : RefusalResponse(outcome.body.status(), request_id);
+  if (outcome.purchase != nullptr) Record(request, outcome, answer, received);
+  return answer;
 }
 
 }  // namespace tahoma::controller::ec2

@@ -1,14 +1,11 @@
 // EC2's Query protocol at a REST server: `POST /` with a form, and `GET /?Action=…`.
 //
-//   Ec2Api ec2(service, {.keys = keys}, clock, seed);
-//   server.SetGate([&](rest::Request& head) {
-//     return Ec2Api::Serves(head) ? ec2.Admit(head) : std::nullopt;
-//   });
-//   ec2.AddRoutes(server);          // boto3.client("ec2", endpoint_url=server.url())
+//   Ec2Api ec2(service, {.keys = keys, .audit = sink}, clock, seed);
+//   server.SetGate(ec2.GateBefore(gate));     // of what else is served there
+//   ec2.AddRoutes(server);                    // boto3.client("ec2", endpoint_url=server.url())
 //
 // docs/formats/ec2-api.md describes actions, parameters, errors and who may call. Without access
-// keys every caller may do everything, signed or not: then the server must be open to its callers
-// anyhow, or its gate must ask who they are.
+// keys whoever passes the other gate may do everything, signed or not.
 //
 // Thread safety: any thread.
 
@@ -21,6 +18,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/access/audit.h"
 #include "controller/ec2/access_keys.h"
 #include "controller/ec2/service.h"
 #include "lib/base/clock.h"
@@ -37,34 +35,42 @@ struct Ec2Options {
   // The owner of what is bought without access keys.
   std::string name_space = "default";
   std::string account = "000000000000";
+  // Gets a line about each purchase that was tried.
+  AuditSink audit = {};
 };
 
 class Ec2Api {
  public:
-  // `service` and `clock` must outlive it. `seed` is of the ids of requests.
+  // `service` and `clock` must outlive it. `seed` is of the ids of requests and audit lines.
   Ec2Api(Ec2Service& service, Ec2Options options, const Clock& clock, std::uint64_t seed);
 
   // Before the server starts; `this` must outlive the server.
   void AddRoutes(rest::Server& server);
 
-  // Whether a request is for this API, by its path.
-  static bool Serves(const rest::Request& head);
-  // Refuses what can be refused before the body is read: no access key, one that is not known, a
-  // signature that is malformed or old.
-  std::optional<rest::Response> Admit(const rest::Request& head);
+  // A server's gate. With access keys, requests of this API are refused here when that is possible
+  // before the body is read: no access key, one that is not known, a signature that is malformed or
+  // old. All other requests are admitted by `other`. `this` must outlive the server.
+  rest::Gate GateBefore(rest::Gate other);
   rest::Response Answer(const rest::Request& request);
 
  private:
   struct Identified;
 
+  struct Outcome;
+
   std::string NextRequestId();
   // Who calls, as far as the head of the request tells.
   absl::StatusOr<Identified> Identify(const rest::Request& head) const;
-  absl::StatusOr<std::string> Run(const rest::Request& request, std::string_view request_id);
+  Outcome Run(const rest::Request& request, std::string_view request_id);
+  absl::StatusOr<std::string> RunAction(const rest::Request& request, std::string_view request_id,
+                                        Outcome& outcome);
+  void Record(const rest::Request& request, const Outcome& outcome, rest::Response& answer,
+              WallTime received);
 
   Ec2Service& service_;
   const Ec2Options options_;
   const Clock& clock_;
+  Auditor auditor_;
   Mutex mutex_;
   Rng rng_ ABSL_GUARDED_BY(mutex_);
 };

@@ -53,7 +53,7 @@ struct Filter {
 
 inline constexpr std::size_t kFiltersMost = 50;
 inline constexpr std::size_t kFilterValuesMost = 200;  // of all filters together, as EC2 has it
-inline constexpr std::size_t kFilterValueBytesMost = 1024;
+inline constexpr std::size_t kFilterValueBytesMost = 255;
 
 // Reads Filter.N.Name and Filter.N.Value.N. A name that is not among `names` is a mistake of the
 // reader.

@@ -192,7 +192,7 @@ std::vector<std::string> ReadIds(Reader& reader, std::string_view name, std::siz
                        reader.FullName(name), kIdBytesMost));
   }
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 

@@ -118,8 +118,7 @@ absl::Status Run(const Arguments& arguments) {
   Ec2Api ec2(service, options, clock, SeedFromMachine());
   rest::Metrics metrics;
   rest::Server server({.address = "127.0.0.1:0"}, metrics);
-  server.SetGate(
-      [&](rest::Request& head) { return Ec2Api::Serves(head) ? ec2.Admit(head) : std::nullopt; });
+  server.SetGate(ec2.GateBefore([](const rest::Request&) { return std::nullopt; }));
   ec2.AddRoutes(server);
   TAHOMA_RETURN_IF_ERROR(server.Start());
   TAHOMA_RETURN_IF_ERROR(WriteAtomically(arguments.port_file, server.url() + "\n", 0644));

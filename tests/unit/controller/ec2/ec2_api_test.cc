@@ -9,8 +9,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/ec2/actions.h"
+#include "lib/base/json.h"
 #include "tests/support/fake_ec2_service.h"
 
 namespace tahoma::controller::ec2 {
@@ -161,7 +163,6 @@ TEST_F(Ec2ApiTest, WithoutAccessKeysAMalformedSignatureIsStillRefused) {
   rest::Request request = RequestOf("POST", "Action=DescribeCapacityBlocks&Version=2016-11-15");
   request.headers.emplace_back("Authorization", "AWS4-HMAC-SHA256 Credential=x");
   EXPECT_EQ(CodeOf(api_.Answer(request)), "IncompleteSignature");
-  EXPECT_EQ(CodeOf(api_.Admit(request)), "IncompleteSignature");
 }
 
 class SignedEc2ApiTest : public Ec2ApiTest {
@@ -188,6 +189,10 @@ class SignedEc2ApiTest : public Ec2ApiTest {
                     key, 0));
     return request;
   }
+  // The code with which the gate refuses.
+  std::string Admit(rest::Request head) {
+    return CodeOf(signed_->GateBefore([](const rest::Request&) { return std::nullopt; })(head));
+  }
 
   std::optional<Ec2Api> signed_;
 };
@@ -195,14 +200,14 @@ class SignedEc2ApiTest : public Ec2ApiTest {
 TEST_F(SignedEc2ApiTest, TheHeadAloneRefusesWhoCannotBeACaller) {
   const rest::Request unsigned_request =
       RequestOf("POST", "Action=DescribeCapacityBlocks&Version=2016-11-15");
-  EXPECT_EQ(CodeOf(signed_->Admit(unsigned_request)), "MissingAuthenticationToken");
-  EXPECT_EQ(CodeOf(signed_->Admit(HeadOf("AKIAEXAMPLE000000009"))), "AuthFailure");
+  EXPECT_EQ(Admit(unsigned_request), "MissingAuthenticationToken");
+  EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000009")), "AuthFailure");
   rest::Request session = HeadOf("AKIAEXAMPLE000000001");
   session.headers.emplace_back("X-Amz-Security-Token", "a");
-  EXPECT_EQ(CodeOf(signed_->Admit(session)), "IncompleteSignature") << "it is not signed";
-  EXPECT_EQ(signed_->Admit(HeadOf("AKIAEXAMPLE000000001")), std::nullopt);
+  EXPECT_EQ(Admit(session), "IncompleteSignature") << "it is not signed";
+  EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "");
   clock_.Advance(std::chrono::minutes(16));
-  EXPECT_EQ(CodeOf(signed_->Admit(HeadOf("AKIAEXAMPLE000000001"))), "RequestExpired");
+  EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "RequestExpired");
 }
 
 TEST_F(SignedEc2ApiTest, TheSignatureIsVerifiedBeforeAnythingIsRead) {
@@ -214,12 +219,72 @@ TEST_F(SignedEc2ApiTest, TheSignatureIsVerifiedBeforeAnythingIsRead) {
   EXPECT_EQ(service_.last_caller().name, "");
 }
 
-TEST_F(Ec2ApiTest, ServesTheRootOnly) {
-  rest::Request request;
-  request.path = "/";
-  EXPECT_TRUE(Ec2Api::Serves(request));
+TEST_F(Ec2ApiTest, WithoutAccessKeysTheOtherGateAdmits) {
+  const rest::Gate gate = api_.GateBefore(
+      [](const rest::Request&) { return rest::Response::Problem(401, "a token is needed"); });
+  rest::Request request = RequestOf("POST", "Action=DescribeCapacityBlocks&Version=2016-11-15");
+  EXPECT_EQ(gate(request)->status, 401);
+}
+
+TEST_F(SignedEc2ApiTest, TheOtherGateAdmitsWhatIsNotOfThisApi) {
+  const rest::Gate gate = signed_->GateBefore(
+      [](const rest::Request&) { return rest::Response::Problem(401, "a token is needed"); });
+  rest::Request request = HeadOf("AKIAEXAMPLE000000001");
+  EXPECT_EQ(gate(request), std::nullopt);
   request.path = "/v1/gangs";
-  EXPECT_FALSE(Ec2Api::Serves(request));
+  EXPECT_EQ(gate(request)->status, 401);
+}
+
+class AuditedEc2ApiTest : public Ec2ApiTest {
+ protected:
+  Json LineOf(const std::string& action, const std::string& form) {
+    lines_.clear();
+    rest::Request request = RequestOf("POST", "Action=" + action + "&Version=2016-11-15&" + form);
+    request.identity = std::make_shared<const rest::Identity>(rest::Identity{.name = "ana"});
+    api_with_audit_.Answer(request);
+    return lines_.size() == 1 ? Json::parse(lines_[0]) : Json(lines_.size());
+  }
+
+  std::vector<std::string> lines_;
+  bool writable_ = true;
+  Ec2Api api_with_audit_{
+      service_,
+      {.name_space = "team-a",
+       .audit = {.append = [this](const std::string& line) { lines_.push_back(line); },
+                 .writable = [this] { return writable_; }}},
+      clock_,
+      1};
+};
+
+constexpr char kPurchase[] = "CapacityBlockOfferingId=cb-1&InstancePlatform=x";
+
+TEST_F(AuditedEc2ApiTest, APurchaseThatWasTriedHasALine) {
+  const Json line = LineOf("PurchaseCapacityBlock", kPurchase);
+  EXPECT_EQ(line.at("verb"), "create");
+  EXPECT_EQ(line.at("user").at("username"), "ana");
+  EXPECT_EQ(line.at("objectRef").at("resource"), "capacityblocks");
+  EXPECT_EQ(line.at("objectRef").at("namespace"), "team-a");
+  EXPECT_EQ(line.at("responseStatus").at("code"), 200);
+  EXPECT_EQ(line.at("annotations").at("authorization.k8s.io/decision"), "allow");
+  EXPECT_EQ(LineOf("PurchaseCapacityBlock", "InstancePlatform=x").at("responseStatus").at("code"),
+            400);
+  EXPECT_EQ(LineOf("PurchaseCapacityBlockExtension",
+                   "CapacityBlockExtensionOfferingId=cbe-1&"
+                   "CapacityReservationId=cr-00000000000000001")
+                .at("objectRef")
+                .at("resource"),
+            "capacityblockextensions");
+}
+
+TEST_F(AuditedEc2ApiTest, WhatChangesNothingHasNone) {
+  EXPECT_EQ(LineOf("DescribeCapacityBlocks", ""), 0);
+  EXPECT_EQ(LineOf("PurchaseCapacityBlock", std::string(kPurchase) + "&DryRun=true"), 0);
+}
+
+TEST_F(AuditedEc2ApiTest, WithoutItsLineNothingIsBought) {
+  writable_ = false;
+  EXPECT_EQ(LineOf("PurchaseCapacityBlock", kPurchase).at("responseStatus").at("code"), 503);
+  EXPECT_EQ(service_.purchases(), 0);
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST(FilterTest, FiltersAreBounded) {
   EXPECT_TRUE(FiltersOf("Filter.1.Name=id&Filter.1.Value.1=" + value).status.ok());
   EXPECT_THAT(
       std::string(Message(FiltersOf("Filter.1.Name=id&Filter.1.Value.1=" + value + "a").status)),
-      HasSubstr("at most 1024"));
+      HasSubstr("at most 255"));
 }
 
 }  // namespace
