@@ -42,7 +42,7 @@ struct BookView {
   ClusterView cluster;  // null: there are no nodes
 };
 
-// What the owner of the book does for the seller.
+// The owner of the book, as the seller needs it.
 struct BookOwner {
   // Shows at least what purchase and extend have answered.
   std::function<std::shared_ptr<const BookView>()> view;

@@ -37,8 +37,8 @@ struct Count {
   std::int64_t available() const { return total - unavailable - used; }
 };
 
-// Of the hosts from place `first` on and before `last`. Before hardware is bound all are available
-// in time, and none is unavailable.
+// Counts the hosts from place `first` on and before `last`. One that is not bound yet is not
+// unavailable: it will be there in time.
 Count CountHosts(const controller::Block& block, const FindHost& find_host, std::size_t first,
                  std::size_t last) {
   const std::int64_t instances = block.product().instances;

@@ -37,6 +37,10 @@ rest::Response RefusalResponse(const absl::Status& status, const std::string& re
   return XmlResponse(refusal.http_status, ErrorAnswer(refusal, request_id), request_id);
 }
 
+bool IsOurFault(const absl::Status& status) {
+  return !status.ok() && RefusalOf(status).code == "InternalError";
+}
+
 // The form of a request: that of its body and of its query together.
 absl::StatusOr<Parameters> FormOf(const rest::Request& request) {
   // HEAD comes here as GET does, and must not buy.
@@ -112,8 +116,8 @@ std::string Ec2Api::NextRequestId() {
 struct Ec2Api::Identified {
   Caller caller;
   std::optional<Signature> signature;
-  const AccessKey* key =
-      nullptr;  // with which the signature is yet to be verified; null: with none
+  // With its secret the signature is yet to be verified; null: with none.
+  const AccessKey* key = nullptr;
 };
 
 absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) const {
@@ -159,7 +163,7 @@ rest::Gate Ec2Api::GateBefore(rest::Gate other) {
   };
 }
 
-// What became of a request, and as far as it went, who asked for what.
+// The result of a request and, as far as it went, who asked for what.
 struct Ec2Api::Outcome {
   absl::StatusOr<std::string> body = std::string();
   std::optional<Caller> caller = {};
@@ -223,6 +227,9 @@ rest::Response Ec2Api::Answer(const rest::Request& request) {
   Outcome outcome = Run(request, request_id);
   rest::Response answer = outcome.body.ok() ? XmlResponse(200, *std::move(outcome.body), request_id)
                                             : RefusalResponse(outcome.body.status(), request_id);
+  if (IsOurFault(outcome.body.status()) && options_.log) {
+    options_.log(fmt::format("EC2 request {}: {}", request_id, Message(outcome.body.status())));
+  }
   if (outcome.purchase != nullptr) Record(request, outcome, answer, received);
   return answer;
 }

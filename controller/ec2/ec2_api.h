@@ -14,6 +14,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ struct Ec2Options {
   std::string account = "000000000000";
   // Gets a line about each purchase that was tried.
   AuditSink audit = {};
+  // Gets a line about each failure of the server, whose reason the client is not told. Called from
+  // many threads.
+  std::function<void(const std::string& line)> log = {};
 };
 
 class Ec2Api {

@@ -105,6 +105,7 @@ absl::Status Run(const Arguments& arguments) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   const SystemClock clock;
   Ec2Options options;
+  options.log = [](const std::string& line) { std::cerr << line << "\n"; };
   if (!arguments.access_keys.empty()) {
     std::ifstream in(arguments.access_keys);
     const std::string text((std::istreambuf_iterator<char>(in)), {});

@@ -13,6 +13,7 @@
 
 #include "controller/ec2/actions.h"
 #include "lib/base/json.h"
+#include "lib/base/status.h"
 #include "tests/support/fake_ec2_service.h"
 
 namespace tahoma::controller::ec2 {
@@ -108,6 +109,61 @@ TEST_F(Ec2ApiTest, RequestsThatAreNoneAreRefused) {
   rest::Request json = RequestOf("POST", "{}");
   json.headers = {{"Content-Type", "application/json"}};
   EXPECT_EQ(CodeOf(api_.Answer(json)), "MalformedQueryString");
+}
+
+// A seller whose disk is gone.
+class BrokenService final : public Ec2Service {
+ public:
+  absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller&,
+                                                      const OfferingSearch&) override {
+    return Gone();
+  }
+  absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller&, const BlockPurchase&) override {
+    return Gone();
+  }
+  absl::StatusOr<std::vector<ExtensionOffering>> FindExtensionOfferings(
+      const Caller&, const ExtensionSearch&) override {
+    return Gone();
+  }
+  absl::StatusOr<std::vector<Extension>> PurchaseExtension(const Caller&,
+                                                           const ExtensionPurchase&) override {
+    return Gone();
+  }
+  absl::Status VisitBlocks(const Caller&, const Selection&, const Visit<Block>&) override {
+    return Gone();
+  }
+  absl::Status VisitBlockStatuses(const Caller&, const Selection&,
+                                  const Visit<BlockStatus>&) override {
+    return Gone();
+  }
+  absl::Status VisitReservations(const Caller&, const Selection&,
+                                 const Visit<Reservation>&) override {
+    return Gone();
+  }
+  absl::Status VisitInstances(const Caller&, const Selection&,
+                              const Visit<InstanceTopology>&) override {
+    return Gone();
+  }
+  absl::Status VisitExtensions(const Caller&, const Selection&, const Visit<Extension>&) override {
+    return Gone();
+  }
+
+ private:
+  static absl::Status Gone() { return Internal("/var/lib/tahoma: the disk is gone"); }
+};
+
+TEST_F(Ec2ApiTest, AFailureOfTheServerIsLoggedAndNotTold) {
+  BrokenService broken;
+  std::vector<std::string> lines;
+  Ec2Api api(broken, {.log = [&](const std::string& line) { lines.push_back(line); }}, clock_, 1);
+  const rest::Response answer =
+      api.Answer(RequestOf("POST", "Action=DescribeCapacityBlocks&Version=2016-11-15"));
+  EXPECT_EQ(answer.status, 500);
+  EXPECT_EQ(CodeOf(answer), "InternalError");
+  EXPECT_THAT(answer.body, Not(HasSubstr("disk")));
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0],
+            "EC2 request " + answer.headers[0].second + ": /var/lib/tahoma: the disk is gone");
 }
 
 TEST_F(Ec2ApiTest, AHeadRequestBuysNothing) {
