@@ -30,10 +30,16 @@
 #include "controller/reserve/offering.h"
 #include "controller/reserve/search.h"
 #include "lib/base/clock.h"
+#include "lib/kube/resource.h"
 
 namespace tahoma::controller {
 
 using BlockKey = Key<struct BlockTag>;  // of the CapacityBlock
+
+inline const kube::Resource kCapacityBlocks{
+    .group = "tahoma.dev", .version = "v1alpha1", .plural = "capacityblocks"};
+// Keeps the object of a block that holds capacity: it cannot be cancelled.
+inline constexpr std::string_view kNoCancelFinalizer = "tahoma.dev/no-cancel";
 
 enum class BlockState : std::uint8_t {
   kPaymentPending,

@@ -117,6 +117,9 @@ BlockBook::BlockBook(BookOptions options, WallTime now)
       quotas_(SlotOf(now)) {}
 
 absl::Status BlockBook::Restore(Block block) {
+  // Time has been at least here, whatever the clock says now.
+  MoveTimeTo(std::max({block.created, block.bound.value_or(block.created),
+                       block.delivered.value_or(block.created)}));
   if (Find(block.reservation) != nullptr || FindByKey(block.key) != nullptr) {
     return DataLoss("Capacity Block {} of {} is there twice", block.reservation,
                     ToString(block.key));

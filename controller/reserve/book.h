@@ -61,7 +61,7 @@ struct BookOptions {
 struct PurchaseOrder {
   std::string offering_id;
   std::string platform = "Linux/UNIX";
-  BlockKey key;
+  BlockKey key = {};
   std::string uid = {};  // of the CapacityBlock, when it exists already
   // Repeating an order with the token of one that was carried out changes nothing.
   std::string token = {};
