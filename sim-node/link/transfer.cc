@@ -42,19 +42,20 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
   return Annotate(route.status(), fmt::format("domain {}", from.domain));
 }
 
-absl::StatusOr<std::vector<LinkId>> Transfer::KnownRouteOf(std::size_t island, const Flow& flow) {
+absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
+  const Flow& flow = running.flow;
   // An explicit route is at hand, and whether an uplink is on a route depends on the other flows.
-  if (!flow.explicit_route.empty() || island + 1 == islands_.size()) return RouteOf(flow);
-  const auto [known, added] =
-      islands_[island].known_routes.try_emplace({flow.from.value(), flow.to.value(), flow.through});
-  if (!added) return known->second;
-  auto route = RouteOf(flow);
-  if (route.ok()) {
-    known->second = *route;
-  } else {
-    islands_[island].known_routes.erase(known);
+  const bool kept = flow.explicit_route.empty() && island + 1 != islands_.size();
+  auto& known = islands_[island].known_routes;
+  const std::tuple ends(flow.from.value(), flow.to.value(), flow.through);
+  if (const auto found = known.find(ends); kept && found != known.end()) {
+    running.route.assign(found->second.begin(), found->second.end());
+    return absl::OkStatus();
   }
-  return route;
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> route, RouteOf(flow));
+  running.route.assign(route.begin(), route.end());
+  if (kept) known[ends] = route;
+  return absl::OkStatus();
 }
 
 VirtualDuration Transfer::Latency(const Running& running) const {
@@ -76,9 +77,11 @@ void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> s
                   .arrivals = std::vector<VirtualTime>(flows.size(), queue_.now()),
                   .running = flows.size()};
   std::set<std::size_t> touched;
+  std::size_t last = islands_.size();  // mostly all are on one
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const std::size_t at = IslandOf(flows[i]);
-    if (touched.insert(at).second) AdvanceToNow(islands_[at]);
+    if (at != last && touched.insert(at).second) AdvanceToNow(islands_[at]);
+    last = at;
     const Wide left = static_cast<Wide>(flows[i].bytes) * kPicosecondsPerSecond;
     islands_[at].running.push_back(
         {.flow = flows[i], .route = {}, .left = left, .rate = 0, .batch = id, .index = i});
@@ -104,12 +107,8 @@ void Transfer::RouteAgain(std::size_t island, Failed& failed) {
     const bool whole = std::all_of(running.route.begin(), running.route.end(),
                                    [&](LinkId link) { return capacity(island, link) != 0; });
     if (whole && !running.route.empty()) continue;
-    auto route = KnownRouteOf(island, running.flow);
-    if (route.ok()) {
-      running.route = *std::move(route);
-    } else {
-      failed.try_emplace(running.batch, route.status());
-    }
+    const absl::Status set = SetRoute(island, running);
+    if (!set.ok()) failed.try_emplace(running.batch, set);
   }
 }
 

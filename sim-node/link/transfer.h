@@ -17,6 +17,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
 #include <absl/status/status.h>
 
 #include <cstdint>
@@ -76,8 +77,8 @@ class Transfer {
   };
   struct Running {
     Flow flow;
-    std::vector<LinkId> route;  // ids of the island
-    Wide left = 0;              // 10^-12 bytes
+    absl::InlinedVector<LinkId, 8> route;  // ids of the island
+    Wide left = 0;                         // 10^-12 bytes
     std::uint64_t rate = 0;
     VirtualTime end{};  // at this rate
     std::uint64_t batch = 0;
@@ -98,7 +99,7 @@ class Transfer {
 
   std::size_t IslandOf(const Flow& flow) const;
   absl::StatusOr<std::vector<LinkId>> RouteOf(const Flow& flow) const;
-  absl::StatusOr<std::vector<LinkId>> KnownRouteOf(std::size_t island, const Flow& flow);
+  absl::Status SetRoute(std::size_t island, Running& running);
   VirtualDuration Latency(const Running& running) const;
   std::uint64_t capacity(std::size_t island, LinkId link) const;
   void Go(std::set<std::size_t> islands);

@@ -66,6 +66,7 @@ class FlowPlanner {
     std::vector<std::uint32_t> end(link_.size());
     Run(priority, /*backwards=*/false, [&](const Part& part) { end[part.task] = part.step; });
     priority = end;
+    flow.crossings_.reserve(link_.size());
     Run(priority, /*backwards=*/true, [&](const Part& part) { end[part.task] = part.step; });
     flow.step_count_ = Run(end, /*backwards=*/false, [&](const Part& part) {
       const TreePacking::Branch& branch =
@@ -286,19 +287,27 @@ TreeFlow::TreeFlow(const TreePacking& packing, std::uint64_t grain)
 }
 
 std::vector<Step> TreeFlow::Steps(const Layout& layout, Stripe stripe) const {
-  std::vector<Step> steps(step_count_);
   const std::uint64_t parts = pieces_ * stripe.count;
   const auto place_of = [&](std::uint64_t part) {
     return static_cast<std::uint64_t>(static_cast<Wide>(layout.bounds.back()) * part / parts);
   };
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // of each piece, in elements
+  for (std::uint64_t piece = 0; piece < pieces_; ++piece) {
+    const std::uint64_t part = piece * stripe.count + stripe.index;
+    places.emplace_back(place_of(part), place_of(part + 1));
+  }
+  std::vector<std::size_t> sends(step_count_);
+  for (const Crossing& crossing : crossings_) ++sends[crossing.step];
+  std::vector<Step> steps(step_count_);
+  for (std::size_t step = 0; step < step_count_; ++step) steps[step].reserve(sends[step]);
   for (const Action action : {Action::kReduce, Action::kCopy}) {
     for (const Crossing& crossing : crossings_) {
       if (crossing.action != action) continue;
-      const std::uint64_t part = crossing.piece * stripe.count + stripe.index;
-      const std::uint64_t first = place_of(part);
-      const std::uint64_t elements = place_of(part + 1) - first;
-      const auto at = [&](std::uint64_t done) {
-        return first + static_cast<std::uint64_t>(static_cast<Wide>(elements) * done / whole_);
+      const auto [first, last] = places[crossing.piece];
+      const auto at = [&, first = first, last = last](std::uint64_t done) {
+        if (done == 0) return first;
+        if (done == whole_) return last;
+        return first + static_cast<std::uint64_t>(static_cast<Wide>(last - first) * done / whole_);
       };
       const std::uint64_t begin = at(crossing.begin) * layout.element_bytes;
       const std::uint64_t bytes = at(crossing.end) * layout.element_bytes - begin;
