@@ -141,7 +141,7 @@ std::vector<Form> BranchingsOf(const Cube& cube) {
   const std::uint64_t rate = BroadcastRate(cube);
   const std::uint64_t sends = (cube.chips() - 1) * ((rate - 1) / cube.slowest() + 1);
   std::vector<Form> forms;
-  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+  for (const std::uint64_t chunks : ChunkCounts(sends)) {
     const std::uint64_t steps = chunks + cube.dimensions();
     forms.push_back(Of(steps, steps, steps, chunks * rate));
     forms.back().even = true;
@@ -239,6 +239,14 @@ double StripedTime(const Form& form, double on_links, const LinkCosts& costs) {
 
 }  // namespace
 
+std::vector<std::uint64_t> ChunkCounts(std::uint64_t sends) {
+  std::vector<std::uint64_t> counts;
+  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+    counts.push_back(chunks);
+  }
+  return counts;
+}
+
 Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs) {
   const auto count = static_cast<Picoseconds::rep>(steps);
   const Picoseconds start = costs.step + costs.hop;
@@ -252,7 +260,7 @@ Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts&
 Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
                          const LinkCosts& costs) {
   Picoseconds best = Picoseconds::max();
-  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+  for (const std::uint64_t chunks : ChunkCounts(sends)) {
     const auto steps = static_cast<Picoseconds::rep>(chunks + fill);
     const Picoseconds all = on_links / static_cast<Picoseconds::rep>(chunks) * steps;
     best = std::min(best, EvenTime(chunks + fill, all, costs));
@@ -357,6 +365,18 @@ Picoseconds TreesTime(std::span<const Cut> phases, std::uint64_t chips, std::uin
     Picoseconds sum(0);
     for (const Cut& cut : phases) sum += course.Gather(cut).Time(bytes, costs);
     best = std::min(best, sum);
+  }
+  return best;
+}
+
+Picoseconds BroadcastTime(const Cut& worst, std::uint64_t farthest, std::uint64_t chips,
+                          std::uint64_t fastest, std::uint64_t bytes, LinkCosts costs) {
+  costs.efficiency_permille = 1000;
+  Picoseconds best = Picoseconds::max();
+  for (const std::uint64_t parts : kTreeParts) {
+    if (parts > 1 && chips * parts > kTreePiecesMax) break;
+    const TreeCourse course{.chips = chips, .parts = parts, .fastest = fastest};
+    best = std::min(best, course.Broadcast(worst, farthest).Time(bytes, costs));
   }
   return best;
 }

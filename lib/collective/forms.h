@@ -51,6 +51,9 @@ inline constexpr std::uint64_t kTreePiecesMax = 256;
 // milliseconds allows. The number of chunks is a power of two.
 inline constexpr std::uint64_t kPipelineSendsMost = 200'000;
 
+// The numbers of chunks that are worth trying when each needs so many sends.
+std::vector<std::uint64_t> ChunkCounts(std::uint64_t sends);
+
 // Returns the time of so many steps of one length, which together keep the links busy for
 // `on_links`: of one stripe, or of two that take them alternately, whichever is faster.
 Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs);
@@ -112,6 +115,10 @@ struct TreeCourse {
 // protocol takes of it is taken already.
 Picoseconds TreesTime(std::span<const Cut> phases, std::uint64_t chips, std::uint64_t fastest,
                       std::uint64_t bytes, LinkCosts costs);
+
+// The same of a broadcast; the chips' pieces begin at the root.
+Picoseconds BroadcastTime(const Cut& worst, std::uint64_t farthest, std::uint64_t chips,
+                          std::uint64_t fastest, std::uint64_t bytes, LinkCosts costs);
 
 // Returns the forms of all operations but send-receive, which depends on where the box lies. `size`
 // has sides of 1, 2 and 4. Empty for one chip.

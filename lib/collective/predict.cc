@@ -296,13 +296,6 @@ class AnySet {
         .time;
   }
 
-  Picoseconds TimeOf(const Form& form) const {
-    // The rates of these links are what is left of the raw ones.
-    LinkCosts costs = links_.costs();
-    costs.efficiency_permille = 1000;
-    return form.Time(bytes_, costs);
-  }
-
   // Picoseconds::max() when chips are cut off.
   Picoseconds Trees(bool scatters, bool gathers) const {
     std::vector<Cut> cuts;
@@ -354,13 +347,9 @@ class AnySet {
       return std::min(direct, scatter + std::min(Ring(1), Mesh(1)));
     }
     const Cut worst = WorstBroadcastCut(links_, chips_, through_, root);
-    Picoseconds best = direct;
-    for (const std::uint64_t parts : kTreeParts) {
-      if (parts > 1 && count_ * parts > kTreePiecesMax) break;
-      const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
-      best = std::min(best, TimeOf(course.Broadcast(worst, load.longest())));
-    }
-    if (worst.rate == 0) return best;
+    if (worst.rate == 0) return direct;
+    const Picoseconds best = std::min(
+        direct, BroadcastTime(worst, load.longest(), count_, fastest_, bytes_, links_.costs()));
     // Branchings, each of about the rate of a link, and hardly higher than they must be.
     const std::uint64_t trees = (worst.rate - 1) / slowest_ + 1;
     return std::min(best, PipelineTime(TimeAtMost(bytes_, 1, worst.rate), load.longest(),

@@ -36,7 +36,7 @@ Pipeline FastestPipeline(const Question& asked, VirtualDuration on_links, std::s
   const LinkTiming& timing = asked.links.timing();
   const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
   Pipeline best;
-  for (std::size_t chunks = 1; sends * chunks <= collective::kPipelineSendsMost; chunks *= 2) {
+  for (const std::uint64_t chunks : collective::ChunkCounts(sends)) {
     for (const std::size_t stripes : StripesOf(asked.options)) {
       const PlannedStep step{
           .outline = {.link = on_links / static_cast<VirtualDuration::rep>(chunks)}, .work = work};
@@ -205,9 +205,7 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
   });
 }
 
-absl::StatusOr<Plan> PlanBroadcast(const Question& asked, VirtualDuration time) {
-  TAHOMA_ASSIGN_OR_RETURN(const BranchingPipeline pipeline, FindBranchings(asked));
-  if (pipeline.time >= time) return FailedPrecondition("branchings are slower");
+absl::StatusOr<Plan> PlanBroadcast(const Question& asked, const BranchingPipeline& pipeline) {
   return FinishStripes(asked, pipeline.stripes, [&](const Layout& layout, Stripe stripe) {
     const Layout parts = Layout::Weighted(std::vector(pipeline.chunks * stripe.count, 1),
                                           layout.bounds.back(), layout.element_bytes);

@@ -4,7 +4,8 @@
 // to the bound of the links as one likes for large buffers: the first piece has to cross a whole
 // tree before all links are busy.
 //
-//   auto plan = PlanBroadcast(asked, /*time=*/best.times.end - best.times.start);
+//   TAHOMA_ASSIGN_OR_RETURN(const BranchingPipeline pipeline, FindBranchings(asked));
+//   auto plan = PlanBroadcast(asked, pipeline);
 //
 // The number of pieces is decided by closed forms; what is chosen is then timed message by message.
 //
@@ -28,10 +29,6 @@ namespace tahoma::sim {
 // An all-reduce. kFailedPrecondition when cables that are up do not join the chips.
 absl::StatusOr<Plan> PlanFlow(const Question& asked);
 
-// A broadcast, if it may take less than `time`: kFailedPrecondition otherwise, and when links that
-// are up do not lead from the root to all chips.
-absl::StatusOr<Plan> PlanBroadcast(const Question& asked, VirtualDuration time);
-
 // The trees of a broadcast, and how its buffer flows through them.
 struct BranchingPipeline {
   std::vector<collective::Branching> trees;
@@ -41,5 +38,7 @@ struct BranchingPipeline {
 };
 // kFailedPrecondition when links that are up do not lead from the root to all chips.
 absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked);
+// A broadcast along them.
+absl::StatusOr<Plan> PlanBroadcast(const Question& asked, const BranchingPipeline& pipeline);
 
 }  // namespace tahoma::sim

@@ -166,6 +166,23 @@ absl::StatusOr<Plan> PlanAllReduce(const Question& asked, const collective::SumS
   return flow.ok() && flow->times.end < phases.times.end ? *std::move(flow) : std::move(phases);
 }
 
+// A broadcast of chips that links join: in pieces that spread step by step, or along branchings.
+absl::StatusOr<Plan> PlanBroadcastTrees(const Question& asked) {
+  const auto branchings = FindBranchings(asked);
+  if (!branchings.ok()) return PlanPhases(asked, nullptr);
+  const collective::DomainLinks links = DomainLinksOf(asked.links, asked.options.costs);
+  const collective::Cut worst = collective::WorstBroadcastCut(
+      links, asked.set.mask(), asked.set.mask(), asked.set.chips()[0].value());
+  const VirtualDuration pieces = collective::BroadcastTime(worst, /*farthest=*/1, asked.set.size(),
+                                                           FastestLink(asked.set, asked.links),
+                                                           asked.request.bytes, links.costs());
+  if (branchings->time <= pieces) return PlanBroadcast(asked, *branchings);
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, nullptr));
+  if (branchings->time >= best.times.end - best.times.start) return best;
+  TAHOMA_ASSIGN_OR_RETURN(Plan other, PlanBroadcast(asked, *branchings));
+  return other.times.end < best.times.end ? std::move(other) : std::move(best);
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> PlanTrees(const Question& asked) {
@@ -175,12 +192,8 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
     const auto shares = collective::BestSumShares(DomainLinksOf(asked.links), asked.set.mask());
     if (shares.phase.rate != 0) return PlanAllReduce(asked, shares);
   }
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, nullptr));
-  if (asked.request.operation == Operation::kBroadcast && joined) {
-    auto pipeline = PlanBroadcast(asked, best.times.end - best.times.start);
-    if (pipeline.ok() && pipeline->times.end < best.times.end) return pipeline;
-  }
-  return best;
+  if (asked.request.operation == Operation::kBroadcast && joined) return PlanBroadcastTrees(asked);
+  return PlanPhases(asked, nullptr);
 }
 
 // Returns a lower bound of the time of trees on a regular set: a step carries one piece over a link
