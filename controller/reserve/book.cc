@@ -208,6 +208,16 @@ void BlockBook::Change(Block block, BlockNews news, std::string message, WallTim
   changes_.push_back({std::move(changed), news, std::move(message), when});
 }
 
+void BlockBook::Withdraw(const std::string& reservation) {
+  const auto block = Find(reservation);
+  TAHOMA_CHECK(block != nullptr && block->uid.empty());  // else somebody was promised it
+  Block withdrawn = *block;
+  withdrawn.state = BlockState::kFailed;
+  withdrawn.hosts.clear();
+  NotePools(withdrawn);
+  Put(std::make_shared<const Block>(std::move(withdrawn)));
+}
+
 bool BlockBook::Forget(const std::string& reservation) {
   const auto block = Find(reservation);
   if (block == nullptr || HoldsCapacity(block->state)) return false;

@@ -129,6 +129,8 @@ class BlockBook {
   void SetUid(const std::string& reservation, const std::string& uid);
   void SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
                 WallTime now);
+  // Takes back a purchase of which nobody was told yet.
+  void Withdraw(const std::string& reservation);
   // Forgets a block that holds no capacity. Returns whether it was there.
   bool Forget(const std::string& reservation);
 
