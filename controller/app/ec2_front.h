@@ -1,9 +1,9 @@
 // EC2's API of the controller: sells from the core's book of Capacity Blocks.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(
-//       const auto ec2,
-//       Ec2Front::Open(options, [&] { return loop.snapshot(); },
-//                      [&](auto order) { return loop.Order(std::move(order)); }, sink, clock, log));
+//   const auto take = [&] { return loop.snapshot(); };
+//   const auto order = [&](auto one) { return loop.Order(std::move(one)); };
+//   TAHOMA_ASSIGN_OR_RETURN(const auto ec2,
+//                           Ec2Front::Open(options, take, order, sink, clock, log));
 //   ec2->AddTo(server, gate);          // beside the admin API, whose gate that is
 //
 // Thread safety: Open and AddTo before the server starts; everything else is done by its threads.
