@@ -139,6 +139,7 @@ Block DecodeBody(const json& body) {
   block.bound = DecodeTimeIfAny(body.at("bound"));
   block.delivered = DecodeTimeIfAny(body.at("delivered"));
   body.at("warned").get_to(block.warned);
+  body.at("reclaiming").get_to(block.reclaiming);
   body.at("trouble").get_to(block.trouble);
   return block;
 }
@@ -173,6 +174,7 @@ std::string EncodeBlock(const Block& block) {
                                                 {"bound", Encode(block.bound)},
                                                 {"delivered", Encode(block.delivered)},
                                                 {"warned", block.warned},
+                                                {"reclaiming", block.reclaiming},
                                                 {"trouble", block.trouble}});
 }
 

@@ -77,7 +77,7 @@ void CapacityBlocks::OnSynced() {
   });
 }
 
-void CapacityBlocks::Step(const ClusterState& cluster, const Now& now, std::uint64_t& attempts,
+void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
                           std::vector<ApiWrite>& writes) {
   for (const std::string& reservation : hosts_.Update(cluster, book_, now.wall)) {
     if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
@@ -90,6 +90,10 @@ void CapacityBlocks::Step(const ClusterState& cluster, const Now& now, std::uint
   for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, now.wall);
   book_.Advance(now.wall);
   TakeChanges(writes, attempts);
+  for (const auto& [host, use] : book_.TakeUses()) {
+    cluster.SetBlockUse(host, use);
+    capacity_freed_ = true;
+  }
   while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
     const BlockKey key = retries_.begin()->second;
     retries_.erase(retries_.begin());
@@ -103,6 +107,12 @@ void CapacityBlocks::Step(const ClusterState& cluster, const Now& now, std::uint
 void CapacityBlocks::TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
   for (const BlockChange& change : book_.TakeChanges()) {
     if (!change.message.empty()) writes.push_back(EventOf(change, ++attempts));
+    if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
+    if (const auto gangs = gangs_of_block_.find(change.block->key);
+        gangs != gangs_of_block_.end()) {
+      touched_gangs_.insert(touched_gangs_.end(), gangs->second.begin(), gangs->second.end());
+      gangs_of_block_.erase(gangs);
+    }
     const auto block = book_.Find(change.block->reservation);
     if (block == nullptr) continue;       // it was forgotten since
     if (block != change.block) continue;  // a later change has all of this one
@@ -127,6 +137,52 @@ void CapacityBlocks::Forget(const Block& block) {
     entries_.erase(entry);
   }
   Unpublish(key);
+}
+
+// What runs on a host that the owner's next block has goes on.
+void CapacityBlocks::NoteReclaimed(const Block& block) {
+  for (const std::string& host : block.hosts) {
+    const auto& bindings = book_.hosts().BindingsOf(host);
+    const bool goes_on =
+        std::any_of(bindings.begin(), bindings.end(), [&](const HostBinding& binding) {
+          return binding.start == block.end && binding.owner == block.key.ns;
+        });
+    if (goes_on) continue;
+    reclaimed_.emplace_back(host, fmt::format("Capacity Block {} ends {}: {} is taken back",
+                                              ToString(block.key), FormatTime(block.end), host));
+  }
+}
+
+Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime now) {
+  const BlockKey key{ref.key.ns, ready.spec->block};
+  gangs_of_block_[key].insert(ref);
+  const auto waits = [](std::string message) {
+    Readiness waiting;
+    waiting.reason = GangReason::kWaitingForBlock;
+    waiting.message = std::move(message);
+    return waiting;
+  };
+  const auto block = book_.FindByKey(key);
+  if (block == nullptr) return waits(fmt::format("Capacity Block {} is not bought", ToString(key)));
+  const std::string name = fmt::format("Capacity Block {}", ToString(key));
+  if (!HoldsCapacity(block->state))
+    return waits(name + " is " + std::string(StateName(block->state)));
+  if (block->state != BlockState::kActive) {
+    return waits(fmt::format("{} is {} and begins {}{}{}", name, StateName(block->state),
+                             FormatTime(block->start()), block->trouble.empty() ? "" : ": ",
+                             block->trouble));
+  }
+  if (block->reclaiming) return waits(fmt::format("{} is being taken back", name));
+  if (const auto& runtime = ready.spec->max_runtime; runtime && now + *runtime > block->reclaim()) {
+    return waits(fmt::format("{} is taken back from {} on, before the gang's maxRuntime is over",
+                             name, FormatTime(block->reclaim())));
+  }
+  auto spec = std::make_shared<GangSpec>(*ready.spec);
+  spec->reservation = block->reservation;
+  spec->block_hosts = block->hosts;
+  spec->reclaim = block->reclaim();
+  ready.spec = std::move(spec);
+  return ready;
 }
 
 // ---- What the objects say ----------------------------------------------------------------------

@@ -39,6 +39,7 @@
 #include "controller/ledger/block_hosts.h"
 #include "controller/ledger/block_view.h"
 #include "controller/ledger/facts.h"
+#include "controller/ledger/gang_membership.h"
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/status_outbox.h"
 #include "controller/model/cluster.h"
@@ -82,8 +83,19 @@ class CapacityBlocks {
   void OnResult(const ApiResult& result, const Now& now);
 
   // Does whatever is due, and appends the writes that can be issued when the journal is durable.
-  void Step(const ClusterState& cluster, const Now& now, std::uint64_t& attempts,
+  void Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
             std::vector<ApiWrite>& writes);
+  // Returns the gang as it may be planned now: with the hosts of the block that it names, when that
+  // is active, or with the reason why it waits for it. The gang is among TakeTouched() when that
+  // may have changed.
+  Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
+  std::vector<GangRef> TakeTouched() { return std::exchange(touched_gangs_, {}); }
+  // Returns whether hosts were kept for blocks that no longer are.
+  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  // Takes the hosts on which everything is to end now, each with the reason.
+  std::vector<std::pair<std::string, std::string>> TakeReclaimed() {
+    return std::exchange(reclaimed_, {});
+  }
   // Returns the answers to orders whose blocks are published. They may be given at once.
   std::vector<OrderAnswer> TakeAnswers() { return std::exchange(answers_, {}); }
   // The time at which Step has something to do without any news.
@@ -110,6 +122,7 @@ class CapacityBlocks {
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
   void TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts);
+  void NoteReclaimed(const Block& block);
   void Show(const BlockKey& key, BlockView view);
   void Store(const Block& block);
   void Forget(const Block& block);
@@ -130,6 +143,11 @@ class CapacityBlocks {
   std::set<BlockKey> gone_;
   std::vector<BlockOrder> orders_;
   std::vector<OrderAnswer> answers_;
+
+  absl::flat_hash_map<BlockKey, std::set<GangRef>> gangs_of_block_;  // that have asked for it
+  std::vector<GangRef> touched_gangs_;
+  std::vector<std::pair<std::string, std::string>> reclaimed_;
+  bool capacity_freed_ = false;
 
   Views views_;
   absl::flat_hash_map<BlockKey, Publication> publications_;

@@ -48,6 +48,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   runs_.TakeOverSuccessors(membership_);
   TakeNews();
   blocks_.Step(cluster_, now_, attempts_, out.writes);
+  TakeBlockNews();
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   PlanSome();
   runs_.Advance(now_.monotonic, attempts_, out.writes);
@@ -185,6 +186,18 @@ void Core::TakeNews() {
   }
 }
 
+void Core::TakeBlockNews() {
+  for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
+  if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
+  for (const auto& [host, reason] : blocks_.TakeReclaimed()) {
+    const std::optional<DomainId> domain = cluster_.FindDomain(host);
+    if (!domain) continue;
+    for (const NodeId node : cluster_.domain(*domain).nodes) {
+      if (node.valid()) runs_.EndOn(node, reason);
+    }
+  }
+}
+
 // Finds again whether the gang has a run, waits, or is gone.
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
@@ -199,6 +212,9 @@ void Core::Assess(const GangRef& ref) {
   if (exists) {
     ready = membership_.Assess(ref, facts_,
                                [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+    if (ready.spec != nullptr && !ready.spec->block.empty()) {
+      ready = blocks_.Admit(ref, std::move(ready), now_.wall);
+    }
   }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     queue_.Remove(ref);

@@ -107,6 +107,7 @@ class Core {
   void TouchConsumers(const ClaimKey& key);
 
   void TakeNews();
+  void TakeBlockNews();
   void Assess(const GangRef& ref);
   void PlanSome();
   std::optional<MonotonicTime> Wake() const;

@@ -93,6 +93,7 @@ struct GangFact {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
+  std::string block;  // spec.capacityBlock
   WallTime created;
   std::string spec_error;  // why the spec cannot be used; empty when it can
 };

@@ -106,6 +106,17 @@ void GangRuns::OnNodeGone(const std::string& node) {
   }
 }
 
+void GangRuns::EndOn(NodeId node, const std::string& reason) {
+  for (const auto& holding : cluster_.node(node).holdings) {
+    const auto runs = runs_of_claim_.find(holding->claim);
+    if (runs == runs_of_claim_.end()) continue;
+    for (const auto& [run, claim] : runs->second) {
+      At(run).run.End(reason);
+      touched_.insert(run);
+    }
+  }
+}
+
 void GangRuns::OnResult(const ApiResult& result, MonotonicTime now) {
   const auto found = runs_.find(result.run);
   if (found == runs_.end()) return;

@@ -86,6 +86,8 @@ class GangRuns {
   void OnClaim(const ClaimKey& key);
   void OnClaimGone(const ClaimFact& claim);
   void OnNodeGone(const std::string& node);
+  // Ends the runs that hold devices of the node: their pods are deleted, with their grace.
+  void EndOn(NodeId node, const std::string& reason);
   void OnResult(const ApiResult& result, MonotonicTime now);
   // Says that facts and cluster are complete. Each run compares its pods, claims and nodes with
   // them once more: they may have gone while no controller ran.

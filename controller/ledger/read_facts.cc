@@ -160,6 +160,7 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   gang->chips = request.chips;
   if (const Field queue = spec.At("queue"); !queue.Text().empty()) gang->queue = queue.Text();
   gang->priority = spec.At("priority").Int32();
+  gang->block = spec.At("capacityBlock").Text();
   if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
   gang->spec_error = Describe(FaultsOf(request));
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));

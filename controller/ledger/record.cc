@@ -85,14 +85,16 @@ json Encode(const GangDecision& decision) {
   for (const DecidedSlice& slice : decision.slices) {
     slices.push_back({slice.domain, slice.shape, slice.origin, slice.nodes});
   }
-  return {{"ns", decision.key.ns},
-          {"name", decision.key.name},
-          {"uid", decision.uid},
-          {"single", decision.single},
-          {"end", decision.end ? json(decision.end->time_since_epoch().count()) : json()},
-          {"pods", std::move(pods)},
-          {"claims", std::move(claims)},
-          {"slices", std::move(slices)}};
+  return {
+      {"ns", decision.key.ns},
+      {"name", decision.key.name},
+      {"uid", decision.uid},
+      {"single", decision.single},
+      {"end", decision.end ? json(decision.end->time_since_epoch().count()) : json()},
+      {"reclaim", decision.reclaim ? json(decision.reclaim->time_since_epoch().count()) : json()},
+      {"pods", std::move(pods)},
+      {"claims", std::move(claims)},
+      {"slices", std::move(slices)}};
 }
 
 Toleration DecodeToleration(const json& body) {
@@ -151,6 +153,10 @@ GangDecision DecodeDecision(const json& body) {
   body.at("single").get_to(decision.single);
   if (!body.at("end").is_null()) {
     decision.end = WallTime(std::chrono::nanoseconds(body.at("end").get<std::int64_t>()));
+  }
+  // Records of earlier versions have none.
+  if (const auto reclaim = body.find("reclaim"); reclaim != body.end() && !reclaim->is_null()) {
+    decision.reclaim = WallTime(std::chrono::nanoseconds(reclaim->get<std::int64_t>()));
   }
   for (const json& pod : body.at("pods")) {
     decision.pods.push_back({pod.at(0), pod.at(1), pod.at(2), pod.at(3), pod.at(4)});

@@ -94,6 +94,12 @@ kube::Request RenderBind(const ApiWrite& write) {
                       {"tahoma.dev/rank", std::to_string(pod.rank)},
                       {"tahoma.dev/world-size", std::to_string(decision.pods.size())},
                       {"tahoma.dev/slice", std::to_string(pod.slice)}};
+  if (decision.reclaim) {
+    annotations["tahoma.dev/reclaim-timestamp"] = fmt::format(
+        "{}", std::chrono::duration_cast<std::chrono::milliseconds>(
+                  decision.reclaim->time_since_epoch())
+                  .count());
+  }
   if (pod.slice < decision.slices.size()) {
     annotations["tahoma.dev/placement"] = PlacementText(decision.slices[pod.slice]);
   }

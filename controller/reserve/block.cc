@@ -112,7 +112,12 @@ std::optional<Due> NextDue(const Block& block) {
       break;
     case BlockState::kActive:
     case BlockState::kUnavailable:
-      if (!block.warned) consider(block.reclaim() - kWarningLead, DueKind::kWarn);
+      if (!block.warned) {
+        consider(block.reclaim() - kWarningLead, DueKind::kWarn);
+      } else if (!block.reclaiming && block.pending_extension() == nullptr) {
+        // An extension that is about to be paid makes it unnecessary.
+        consider(block.reclaim(), DueKind::kReclaim);
+      }
       consider(block.end, DueKind::kExpire);
       break;
     case BlockState::kPaymentFailed:

@@ -124,6 +124,7 @@ struct Block {
   std::optional<WallTime> bound = {};
   std::optional<WallTime> delivered = {};
   bool warned = false;       // its owner was told that it will be reclaimed
+  bool reclaiming = false;   // its hardware is being taken back: nothing may begin on it
   std::string trouble = {};  // why it is not as it was promised; empty when it is
 
   const Product& product() const { return *bought.product; }
@@ -162,6 +163,7 @@ inline constexpr std::chrono::minutes kDeliveryGrace{60};
 enum class DueKind : std::uint8_t {
   kWarn,
   kExtensionSettles,
+  kReclaim,
   kExpire,
   kPaymentSettles,
   kBind,

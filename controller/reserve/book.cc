@@ -81,6 +81,8 @@ std::string_view NewsName(BlockNews news) {
       return "CapacityBlockDelivered";
     case BlockNews::kWarned:
       return "CapacityBlockExpirationWarning";
+    case BlockNews::kReclaimed:
+      return "CapacityBlockReclaimed";
     case BlockNews::kExpired:
       return "CapacityBlockExpired";
     case BlockNews::kFailed:
@@ -140,6 +142,7 @@ void BlockBook::PutHost(HostState host, WallTime now) {
   const std::string name = host.name;
   if (before != nullptr) changed_pools_.insert(profile_.IdOf(before->pool));
   changed_pools_.insert(profile_.IdOf(host.pool));
+  unplanned_.insert(profile_.IdOf(host.pool));
   hosts_.Put(std::move(host), std::max(now, now_));
   for (const HostBinding& binding : hosts_.BindingsOf(name)) touched_.insert(binding.reservation);
 }
@@ -172,6 +175,9 @@ void BlockBook::Count(const Block& block, int sign) {
   for (const CellShare& share : block.cells) {
     const PoolId pool = profile_.IdOf(PoolOf(block, share.cell));
     profile_.Book(pool, BookedSlots(block), sign * share.hosts);
+    unplanned_.insert(pool);
+    if (sign > 0) in_pool_[pool].insert(block.reservation);
+    if (sign < 0) in_pool_[pool].erase(block.reservation);
     if (!block.wants_hosts()) continue;
     if (sign > 0) waiting_[pool].insert(block.reservation);
     if (sign < 0) waiting_[pool].erase(block.reservation);

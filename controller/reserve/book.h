@@ -27,6 +27,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,6 +36,7 @@
 #include <tuple>
 #include <vector>
 
+#include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
 #include "controller/reserve/block.h"
 #include "controller/reserve/host_table.h"
@@ -82,6 +84,7 @@ enum class BlockNews : std::uint8_t {
   kBound,
   kDelivered,
   kWarned,
+  kReclaimed,  // its hardware is taken back from now on
   kExpired,
   kFailed,
   kUndelivered,  // it waits for hardware
@@ -134,6 +137,9 @@ class BlockBook {
   // Returns when Advance has something to do without any news.
   std::optional<WallTime> wake() const;
 
+  // Takes what blocks have to do with each host of the pools in which something has changed
+  // (host_uses.h).
+  std::map<std::string, BlockUse> TakeUses();
   // Takes what has changed since the last call, in order.
   std::vector<BlockChange> TakeChanges();
 
@@ -163,6 +169,8 @@ class BlockBook {
   void SettlePayment(Block block, WallTime when);
   void SettleExtension(Block block, WallTime when);
   void Warn(Block block, WallTime when);
+  void Reclaim(Block block, WallTime when);
+  void HandOver(const Block& block, WallTime when);
   void Expire(Block block, WallTime when);
   void GiveUp(Block block, WallTime when);
   void Fill(Block block, WallTime when);
@@ -195,6 +203,8 @@ class BlockBook {
   absl::flat_hash_map<std::string, std::string> by_token_;  // of owner and token
   std::set<Timer> timers_;
   absl::flat_hash_map<PoolId, std::set<std::string>> waiting_;  // those that want hosts
+  absl::flat_hash_map<PoolId, std::set<std::string>> in_pool_;  // those that hold capacity
+  std::set<PoolId> unplanned_;      // something has changed in which TakeUses takes part
   std::set<std::string> touched_;   // something happened to one of their hosts
   std::set<PoolId> changed_pools_;  // hosts of them may be free or healthy again
   std::vector<BlockChange> changes_;

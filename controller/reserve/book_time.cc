@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "controller/reserve/book.h"
+#include "controller/reserve/host_uses.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -78,6 +80,8 @@ void BlockBook::Do(const Due& due, const Block& block) {
       return Warn(block, due.when);
     case DueKind::kExtensionSettles:
       return SettleExtension(block, due.when);
+    case DueKind::kReclaim:
+      return Reclaim(block, due.when);
     case DueKind::kExpire:
       return Expire(block, due.when);
     case DueKind::kPaymentSettles:
@@ -119,7 +123,7 @@ void BlockBook::SettleExtension(Block block, WallTime when) {
   }
   pending->state = ExtensionState::kPaymentSucceeded;
   block.end = pending->end;
-  block.warned = false;
+  block.warned = block.reclaiming = false;
   std::string message = fmt::format("it ends {} now", FormatTime(block.end));
   Change(std::move(block), BlockNews::kExtended, std::move(message), when);
 }
@@ -129,6 +133,59 @@ void BlockBook::Warn(Block block, WallTime when) {
   std::string message = fmt::format("its hardware is taken back from {} on; it ends {}",
                                     FormatTime(block.reclaim()), FormatTime(block.end));
   Change(std::move(block), BlockNews::kWarned, std::move(message), when);
+}
+
+void BlockBook::Reclaim(Block block, WallTime when) {
+  HandOver(block, when);
+  block.reclaiming = true;
+  std::string message =
+      fmt::format("its hardware is taken back; it ends {}", FormatTime(block.end));
+  Change(std::move(block), BlockNews::kReclaimed, std::move(message), when);
+}
+
+// Binds the blocks of the same owner that begin when this one ends to its hosts, so that what runs
+// there may go on.
+void BlockBook::HandOver(const Block& block, WallTime when) {
+  const Due binds{block.end - kBindingLead, DueKind::kBind};
+  std::vector<std::string> heirs;
+  for (auto timer = timers_.lower_bound({binds, ""});
+       timer != timers_.end() && std::get<Due>(*timer) == binds; ++timer) {
+    heirs.push_back(std::get<std::string>(*timer));
+  }
+  std::vector<std::string> left = SortHosts(block, when).fit;
+  for (const std::string& reservation : heirs) {
+    Block heir = *Find(reservation);
+    if (heir.key.ns != block.key.ns || &heir.product() != &block.product() ||
+        heir.bought.zone != block.bought.zone || heir.start() != block.end) {
+      continue;
+    }
+    for (const CellShare& share : heir.cells) {
+      int wanted = share.hosts;
+      std::erase_if(left, [&](const std::string& host) {
+        if (wanted == 0 || hosts_.Find(host)->pool.cell != share.cell) return false;
+        --wanted;
+        heir.hosts.push_back(host);
+        return true;
+      });
+    }
+    if (std::ssize(heir.hosts) != heir.bought.count) continue;
+    heir.bound = when;
+    std::string message = fmt::format("it goes on on {}", fmt::join(heir.hosts, ", "));
+    Change(std::move(heir), BlockNews::kBound, std::move(message), when);
+  }
+}
+
+std::map<std::string, BlockUse> BlockBook::TakeUses() {
+  std::map<std::string, BlockUse> uses;
+  for (const PoolId pool : std::exchange(unplanned_, {})) {
+    const auto in_pool = in_pool_.find(pool);
+    if (in_pool == in_pool_.end()) continue;  // nothing was ever sold in it
+    std::vector<std::shared_ptr<const Block>> blocks;
+    for (const std::string& reservation : in_pool->second) blocks.push_back(Find(reservation));
+    uses.merge(PlanUses(hosts_, profile_.pool(pool), std::move(blocks)));
+    if (in_pool->second.empty()) in_pool_.erase(in_pool);
+  }
+  return uses;
 }
 
 void BlockBook::Expire(Block block, WallTime when) {

@@ -50,6 +50,12 @@ void HostTable::Put(HostState state, WallTime now) {
   RecountOccupation(entry, now);
 }
 
+const std::set<std::string>& HostTable::NamesIn(const Pool& pool) const {
+  static const std::set<std::string> kNone;
+  const auto found = by_pool_.find(pool);
+  return found == by_pool_.end() ? kNone : found->second.names;
+}
+
 void HostTable::Remove(const std::string& name, WallTime now) {
   Entry* entry = FindEntry(name);
   if (entry == nullptr || !entry->state) return;

@@ -69,6 +69,7 @@ class HostTable {
   // Counts again what runs outside of blocks, after the profile has advanced to another day: some
   // of it may run longer than it said.
   void OnNewDay(WallTime now);
+  const std::set<std::string>& NamesIn(const Pool& pool) const;
   // nullptr when there is no such host.
   const HostState* Find(const std::string& name) const;
   std::size_t size() const { return hosts_.size(); }

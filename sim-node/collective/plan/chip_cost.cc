@@ -86,7 +86,7 @@ StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, con
   return work;
 }
 
-StepWork WorkOf(const Step& step, const ChipUse& use, const ChipCosts& costs,
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing) {
   // Chips of several topology domains have numbers beyond a mask's.
   std::size_t chips = 64;

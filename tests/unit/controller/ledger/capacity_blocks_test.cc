@@ -212,7 +212,8 @@ TEST_F(CapacityBlocksTest, AnObjectIsAPurchase) {
   EXPECT_FALSE(objects_.at(kTrain).protected_by_finalizer);
   EXPECT_THAT(events_, ElementsAre("CapacityBlockPurchased", "CapacityBlockScheduled",
                                    "CapacityBlockHardwareBound", "CapacityBlockDelivered",
-                                   "CapacityBlockExpirationWarning", "CapacityBlockExpired"));
+                                   "CapacityBlockExpirationWarning", "CapacityBlockReclaimed",
+                                   "CapacityBlockExpired"));
 }
 
 TEST_F(CapacityBlocksTest, NothingIsWrittenWhenNothingChanges) {
@@ -378,6 +379,72 @@ TEST_F(CapacityBlocksTest, ACrashAtAnyWriteLosesNothing) {
       EXPECT_EQ(Published(objects_.begin()->first), *Find(objects_.begin()->first));
     }
   }
+}
+
+TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
+  Settle();
+  const GangRef ref{{"team-a", "g"}, false};
+  const auto admit = [&](std::chrono::hours runtime) {
+    auto spec = std::make_shared<GangSpec>();
+    spec->block = "train";
+    if (runtime.count() > 0) spec->max_runtime = runtime;
+    Readiness ready;
+    ready.spec = std::move(spec);
+    return blocks_->Admit(ref, std::move(ready), wall_);
+  };
+  EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is not bought");
+  Apply(Offering());
+  Settle();
+  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_EQ(admit({}).message,
+            "Capacity Block team-a/train is scheduled and begins 2026-11-23T11:30:00Z");
+  EXPECT_EQ(admit({}).reason, GangReason::kWaitingForBlock);
+  MoveTo(Find(kTrain)->start());
+  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  const Readiness ready = admit(std::chrono::hours(23));
+  ASSERT_NE(ready.spec, nullptr);
+  EXPECT_EQ(ready.spec->reservation, Find(kTrain)->reservation);
+  EXPECT_THAT(ready.spec->block_hosts, ElementsAre("us-0"));
+  EXPECT_EQ(ready.spec->reclaim, Find(kTrain)->reclaim());
+  EXPECT_EQ(admit(std::chrono::hours(24)).message,
+            "Capacity Block team-a/train is taken back from 2026-11-24T10:30:00Z on, before the "
+            "gang's maxRuntime is over");
+  MoveTo(Find(kTrain)->reclaim());
+  EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is being taken back");
+  EXPECT_THAT(blocks_->TakeReclaimed(),
+              ElementsAre(std::pair(std::string("us-0"),
+                                    std::string("Capacity Block team-a/train ends "
+                                                "2026-11-24T11:30:00Z: us-0 is taken back"))));
+  MoveTo(Find(kTrain)->end);
+  EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is expired");
+}
+
+TEST_F(CapacityBlocksTest, TheFleetKnowsWhatBlocksHaveAndKeep) {
+  const auto use = [&] { return cluster_.domain(*cluster_.FindDomain("us-0")).block; };
+  Settle();
+  EXPECT_EQ(use(), BlockUse{});
+  Apply(Offering());
+  Settle();
+  EXPECT_EQ(use(), (BlockUse{.reservation = "", .kept_from = Find(kTrain)->start()}));
+  MoveTo(Find(kTrain)->start());
+  EXPECT_EQ(use(), (BlockUse{.reservation = Find(kTrain)->reservation, .kept_from = {}}));
+  MoveTo(Find(kTrain)->end);
+  EXPECT_EQ(use(), BlockUse{});
+  EXPECT_TRUE(blocks_->TakeCapacityFreed());
+}
+
+TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  const WallTime end = Find(kTrain)->end;
+  Order(1, Offering(), "next");
+  Settle();
+  ASSERT_EQ((*answers_[0].block)->start(), end);
+  MoveTo(end - std::chrono::minutes(30));
+  EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
+  MoveTo(end);
+  EXPECT_EQ(Find((*answers_[0].block)->key)->hosts, (std::vector<std::string>{"us-0"}));
 }
 
 TEST_F(CapacityBlocksTest, ManyChangesInOneStepAreOneEntry) {

@@ -38,7 +38,8 @@ TEST(BookTest, ABlockIsBoughtPaidBoundDeliveredWarnedAndExpired) {
   EXPECT_TRUE(world.Now(*block)->hosts.empty());
   EXPECT_EQ(world.NewsOf(*block),
             "CapacityBlockPurchased, CapacityBlockScheduled, CapacityBlockHardwareBound, "
-            "CapacityBlockDelivered, CapacityBlockExpirationWarning, CapacityBlockExpired");
+            "CapacityBlockDelivered, CapacityBlockExpirationWarning, CapacityBlockReclaimed, "
+            "CapacityBlockExpired");
 }
 
 TEST(BookTest, InstancesAreTakenBackHalfAnHourBeforeTheEnd) {
@@ -336,7 +337,8 @@ TEST(BookTest, AClockThatIsSetForwardSkipsNothing) {
   world.SetClock(second->end + kDay * 300);
   EXPECT_EQ(world.NewsOf(*first),
             "CapacityBlockPurchased, CapacityBlockScheduled, CapacityBlockHardwareBound, "
-            "CapacityBlockDelivered, CapacityBlockExpirationWarning, CapacityBlockExpired");
+            "CapacityBlockDelivered, CapacityBlockExpirationWarning, CapacityBlockReclaimed, "
+            "CapacityBlockExpired");
   EXPECT_EQ(world.StateOf(*second), "expired");
 }
 

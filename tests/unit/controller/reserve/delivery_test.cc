@@ -96,7 +96,7 @@ TEST(DeliveryTest, ABlockThatIsDeliveredLateIsWarnedAtOnce) {
   world.SetHealthy(0, true);
   EXPECT_EQ(world.StateOf(*block), "active");
   EXPECT_TRUE(world.Now(*block)->warned);
-  EXPECT_EQ(world.book().wake(), block->end);
+  EXPECT_EQ(world.book().wake(), block->reclaim());
 }
 
 // By the counts there is room for all three: nobody may sit on an idle host that another needs who
