@@ -68,7 +68,8 @@ class BlockAuditor {
   void CheckTimes(const Block& block, WallTime now);
   void CheckWake(const BlockBook& book);
   void CheckCounts(const BlockBook& book);
-  void CountOccupied(const TimeProfile& profile, WallTime now, Table& table) const;
+  void CountOccupied(const TimeProfile& profile, WallTime now, Table& table,
+                     std::vector<int>& doubtful) const;
 
   Journal journal_;
   std::unordered_map<std::string, HostState> hosts_;
