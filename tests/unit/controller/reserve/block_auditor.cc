@@ -40,9 +40,8 @@ bool IsLegalStep(BlockState before, BlockState after) {
 
 // The price by the minute, to the millionth, with halves up.
 std::int64_t ExactFee(Money rate, int count, WallTime start, WallTime end) {
-  using Wide = __int128;
   const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(end - start).count();
-  return static_cast<std::int64_t>((Wide{rate.millionths} * count * minutes * 2 + 60) / 120);
+  return (rate.millionths * count * minutes * 2 + 60) / 120;
 }
 
 }  // namespace

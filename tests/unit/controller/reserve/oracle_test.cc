@@ -93,10 +93,9 @@ std::map<int, std::vector<Need>> NeedsOf(BlockWorld& world, const Fleet& fleet) 
     const Slot first = SlotOf(early ? block->created : block->start());
     for (const CellShare& share : block->cells) {
       const int cell = share.cell.back() - '0';
-      for (int i = 0; i < share.hosts; ++i) {
-        const auto& hosts = bound[cell];
-        needs[cell].push_back({first, SlotOf(block->end),
-                               static_cast<std::size_t>(i) < hosts.size() ? hosts[i] : -1});
+      const std::vector<int>& hosts = bound[cell];
+      for (std::size_t i = 0; i < static_cast<std::size_t>(share.hosts); ++i) {
+        needs[cell].push_back({first, SlotOf(block->end), i < hosts.size() ? hosts[i] : -1});
       }
     }
   });
