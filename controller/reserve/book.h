@@ -136,6 +136,8 @@ class BlockBook {
 
   // Does what is due by `now`, and delivers to those that wait what hardware there is.
   void Advance(WallTime now);
+  // Returns the latest time that it has seen.
+  WallTime now() const { return now_; }
   // Returns when Advance has something to do without any news.
   std::optional<WallTime> wake() const;
 
@@ -195,7 +197,7 @@ class BlockBook {
   void NotePools(const Block& block);
 
   const BookOptions options_;
-  WallTime now_;  // the latest time that it has seen
+  WallTime now_;
   TimeProfile profile_;
   HostTable hosts_;
   QuotaTable quotas_;
