@@ -14,6 +14,10 @@ namespace {
 
 using json = Json;
 
+// Beyond all that is sold, and small enough to be multiplied (money.h).
+constexpr int kCountMost = 1'000'000;
+constexpr Money kRateMost{1'000'000'000};
+
 json Encode(WallTime time) { return time.time_since_epoch().count(); }
 
 json Encode(const std::optional<WallTime>& time) { return time ? Encode(*time) : json(); }
@@ -79,6 +83,9 @@ Offering DecodeOffering(const json& body) {
                     .end = DecodeTime(body.at(5)),
                     .rate = Money{body.at(6).get<std::int64_t>()}};
   if (offering.product == nullptr) throw std::out_of_range("an unknown product");
+  if (offering.count > kCountMost || offering.rate < Money{0} || offering.rate > kRateMost) {
+    throw std::out_of_range("a count or a rate that nothing is sold at");
+  }
   if (offering.count < 1 || !IsBoundary(offering.end) || offering.start >= offering.end) {
     throw std::out_of_range("a count or a time that no offering has");
   }

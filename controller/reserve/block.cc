@@ -154,12 +154,19 @@ absl::Status CheckConsistency(const Block& block) {
       return lost("an extension of it has no end");
     }
     if (extension.state == ExtensionState::kPaymentSucceeded) end = extension.end;
-    if (extension.state == ExtensionState::kPaymentPending) ++pending;
+    if (extension.state == ExtensionState::kPaymentPending) {
+      ++pending;
+      if (extension.payment.deadline > block.end)
+        return lost("an extension of it is paid too late");
+    }
   }
   if (!IsBoundary(block.bought.end) || block.end != end || pending > 1 ||
       block.created > block.start() || block.start() >= block.bought.end ||
       block.start() > block.created + kHorizon || block.slots().size() > kDaysMost + 1) {
     return lost("its times contradict each other");
+  }
+  if (block.state == BlockState::kPaymentPending && block.payment.deadline > block.start()) {
+    return lost("it is paid too late");
   }
   int count = 0;
   for (const CellShare& share : block.cells) {

@@ -1,12 +1,15 @@
 // Records of the controller's journal. A checksum guards them, so the input is given one: type and
-// body are the input's. What is read is written again as the same record.
+// body are the input's. What is read is written again as the same record. A Capacity Block is also
+// restored, with a host, and lives to its end.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "controller/ledger/block_record.h"
 #include "controller/ledger/entry_form.h"
 #include "controller/ledger/record.h"
+#include "controller/reserve/book.h"
 #include "lib/base/check.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -25,11 +28,37 @@ std::string WithChecksum(std::string_view input) {
   return bytes.append(body);
 }
 
+void FuzzBlock(std::string_view bytes) {
+  auto block = DecodeBlock(bytes);
+  if (!block.ok()) {
+    TAHOMA_CHECK(absl::IsDataLoss(block.status()));
+    return;
+  }
+  const std::string written = EncodeBlock(*block);
+  const auto again = DecodeBlock(written);
+  TAHOMA_CHECK_OK(again.status());
+  TAHOMA_CHECK(*again == *block);
+  BlockBook book({}, tahoma::WallTime{});
+  const Block restored = *block;
+  if (!book.Restore(*std::move(block)).ok()) return;
+  const tahoma::WallTime now = LatestMoment(restored);
+  book.PutHost(
+      {.name = "us-0", .pool = PoolOf(restored, restored.cells.front().cell), .healthy = true},
+      now);
+  for (const tahoma::WallTime time :
+       {now, restored.start(), restored.reclaim(), StartOf(restored.slots().last)}) {
+    book.Advance(time);
+    book.TakeUses();
+  }
+  TAHOMA_CHECK(!HoldsCapacity(book.Find(restored.reservation)->state));
+}
+
 }  // namespace
 
 void FuzzOne(std::string_view input) {
   TAHOMA_CHECK(input.starts_with("TJ") || !DecodeRecord(input).ok());
   if (input.empty()) return;
+  if (IsBlockEntry(WithChecksum(input))) return FuzzBlock(WithChecksum(input));
   const auto record = DecodeRecord(WithChecksum(input));
   if (!record.ok()) {
     TAHOMA_CHECK(absl::IsDataLoss(record.status()));

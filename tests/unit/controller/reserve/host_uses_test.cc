@@ -2,6 +2,7 @@
 
 #include "controller/reserve/host_uses.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/controller/reserve/block_world.h"
