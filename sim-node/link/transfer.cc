@@ -6,7 +6,6 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {
 namespace {
@@ -121,11 +120,20 @@ void Transfer::Wait(std::size_t at) {
   island.completion.reset();
   if (island.running.empty()) return;
   std::vector<std::span<const LinkId>> paths;
+  std::vector<AlikeFlows> alike;
   paths.reserve(island.running.size());
-  for (const Running& running : island.running) paths.emplace_back(running.route);
+  const bool network = at + 1 == islands_.size();
+  const bool each_for_itself = std::ranges::all_of(island.running, [](const Running& running) {
+    return running.flow.alike.at_first == 1 && running.flow.alike.at_last == 1;
+  });
+  for (const Running& running : island.running) {
+    paths.emplace_back(running.route);
+    if (!each_for_itself) alike.push_back(running.flow.alike);
+  }
   const std::vector<std::uint64_t> rates = MaxMinRates(
-      paths, at + 1 == islands_.size() ? fabric_.efa().capacities()
-                                       : fabric_.domain(static_cast<int>(at)).capacities());
+      paths,
+      network ? fabric_.efa().capacities() : fabric_.domain(static_cast<int>(at)).capacities(),
+      alike);
   VirtualTime next = VirtualTime::max();
   for (std::size_t i = 0; i < rates.size(); ++i) {
     Running& running = island.running[i];

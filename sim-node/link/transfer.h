@@ -30,6 +30,7 @@
 #include "sim-node/engine/event_queue.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
+#include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {
 
@@ -42,6 +43,9 @@ struct Flow {
   // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
   // transfer.
   std::span<const LinkId> explicit_route = {};
+  // The flow stands for others over EFA that begin and end when it does: so many over the sender's
+  // NIC and over the receiver's, it included. No uplink may limit them, nor may a NIC fail.
+  AlikeFlows alike = {};
 };
 
 class Transfer {

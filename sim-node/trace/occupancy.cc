@@ -63,7 +63,8 @@ std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
 
 // Returns the number of parts of the buffers that a scheduled step works on in each chip.
 VirtualDuration::rep PartsOf(const ScheduledStep& scheduled) {
-  return std::ranges::count(scheduled.copies, scheduled.copies.front().chips, &Copy::chips);
+  return std::ranges::count(scheduled.copies, scheduled.copies.front().chips, &Copy::chips) *
+         std::ssize(scheduled.parts);
 }
 
 // Scheduled steps start up right before they depart, as in timing.cc; in each domain their work in

@@ -102,7 +102,8 @@ std::vector<std::optional<Algorithm>> InsideCandidates(const Question& asked) {
   std::vector<std::optional<Algorithm>> candidates = {std::nullopt};
   bool regular = asked.choice.options.mode == PlanMode::kBest;
   bool few = true;
-  for (const DomainSet::Group& group : asked.set.groups()) {
+  for (const DomainSet::Kind& kind : asked.set.kinds()) {
+    const DomainSet::Group& group = asked.set.groups()[kind.front()];
     const TorusLinks& links = asked.fabric.domain(group.domain);
     regular =
         regular && SetOf(group.local, links).box() != nullptr && !links.IsDamaged(group.through);

@@ -41,10 +41,13 @@ Schedule WrittenOut(const Schedule& schedule) {
       std::map<int, int> times;  // at each place
       for (const Copy& copy : schedule.scheduled[index].copies) ++times[copy.chips];
       full.work.push_back(schedule.work[schedule.scheduled[index].step]);
-      full.work.back().memory *= times.begin()->second;
+      full.work.back().memory *=
+          times.begin()->second * std::ssize(schedule.scheduled[index].parts);
     }
     full.scheduled[index].step = static_cast<std::uint32_t>(index);
     full.scheduled[index].copies = {{}};
+    full.scheduled[index].parts = {0};
+    full.scheduled[index].mesh.reset();
   }
   return full;
 }
