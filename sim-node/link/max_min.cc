@@ -16,9 +16,11 @@ struct Load {
 };
 
 // The flows that share a link of the path, itself included.
-std::uint32_t CountAt(std::span<const AlikeFlows> alike, std::size_t flow, std::size_t link) {
+std::uint32_t CountAt(std::span<const AlikeFlows> alike, std::size_t flow, std::size_t link,
+                      std::size_t links) {
   if (alike.empty()) return 1;
-  return link == 0 ? alike[flow].at_first : alike[flow].at_last;
+  if (link == 0) return alike[flow].at_first;
+  return link + 1 == links ? alike[flow].at_last : alike[flow].between;
 }
 
 // A link in so many, or fewer, is few.
@@ -64,11 +66,11 @@ std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
   std::vector<LinkId> used;
   std::vector<std::uint64_t> rates(paths.size(), kUnlimitedRate);
   for (std::size_t flow = 0; flow < paths.size(); ++flow) {
-    TAHOMA_CHECK(alike.empty() || paths[flow].size() == 2);
+    TAHOMA_CHECK(alike.empty() || paths[flow].size() > 1);
     for (std::size_t i = 0; i < paths[flow].size(); ++i) {
       Load& load = loads[paths[flow][i]];
       if (load.listed++ == 0) used.push_back(paths[flow][i]);
-      load.growing += CountAt(alike, flow, i);
+      load.growing += CountAt(alike, flow, i, paths[flow].size());
       load.left = capacities[paths[flow][i]];
     }
   }
@@ -87,7 +89,7 @@ std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
         if (rates[flow] != kUnlimitedRate) continue;
         rates[flow] = share;
         for (std::size_t i = 0; i < paths[flow].size(); ++i) {
-          const std::uint32_t count = CountAt(alike, flow, i);
+          const std::uint32_t count = CountAt(alike, flow, i, paths[flow].size());
           loads[paths[flow][i]].left -= share * count;
           loads[paths[flow][i]].growing -= count;
         }

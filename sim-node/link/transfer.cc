@@ -123,9 +123,8 @@ void Transfer::Wait(std::size_t at) {
   std::vector<AlikeFlows> alike;
   paths.reserve(island.running.size());
   const bool network = at + 1 == islands_.size();
-  const bool each_for_itself = std::ranges::all_of(island.running, [](const Running& running) {
-    return running.flow.alike.at_first == 1 && running.flow.alike.at_last == 1;
-  });
+  const bool each_for_itself = std::ranges::all_of(
+      island.running, [](const Running& running) { return running.flow.alike == AlikeFlows{}; });
   for (const Running& running : island.running) {
     paths.emplace_back(running.route);
     if (!each_for_itself) alike.push_back(running.flow.alike);

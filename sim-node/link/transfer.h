@@ -44,7 +44,7 @@ struct Flow {
   // transfer.
   std::span<const LinkId> explicit_route = {};
   // The flow stands for others over EFA that begin and end when it does: so many over the sender's
-  // NIC and over the receiver's, it included. No uplink may limit them, nor may a NIC fail.
+  // NIC, the receiver's and the uplinks, it included. No link of the network may fail meanwhile.
   AlikeFlows alike = {};
 };
 

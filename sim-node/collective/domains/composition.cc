@@ -66,8 +66,8 @@ class Composer {
   }
 
  private:
-  // A region whose parts belong to the members of one group in the end, or (-1) to nobody; and those
-  // of the groups after it, each `stride` elements further.
+  // A region whose parts belong to the members of one group in the end, or (-1) to nobody; and
+  // those of the groups after it, each `stride` elements further.
   struct HomedRegion {
     Region region;
     int home = -1;
@@ -618,17 +618,16 @@ class Composer {
 bool AreAlikeInARow(const Request& request, const Layout& layout, const DomainSet& set) {
   if (!set.even() || set.kinds().size() != 1) return false;
   const std::vector<DomainSet::Group>& groups = set.groups();
+  const bool blocks =
+      request.operation != Operation::kAllReduce && request.operation != Operation::kBroadcast;
+  // An all-to-all leaves out what does not divide.
+  const bool equal = request.operation == Operation::kAllToAll;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].domain != groups[0].domain + static_cast<int>(i)) return false;
-  }
-  if (request.operation == Operation::kAllReduce || request.operation == Operation::kBroadcast) {
-    return true;
-  }
-  std::size_t next = 0;
-  for (const DomainSet::Group& group : groups) {
-    for (const std::size_t member : group.members) {
+    for (const std::size_t member : groups[i].members) {
       const std::uint64_t block = layout.bounds[member + 1] - layout.bounds[member];
-      if (member != next++ || block != layout.bounds[1]) return false;
+      if (blocks && (member != next++ || (!equal && block != layout.bounds[1]))) return false;
     }
   }
   return true;

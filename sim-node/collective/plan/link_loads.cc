@@ -61,12 +61,13 @@ class DomainKinds {
         AddRoles(plan->schedule, scheduled);
       }
     }
+    const bool nics_alike = !fabric.efa().damaged();
     std::map<std::vector<Role>, std::vector<int>> kinds;
     for (int domain = 0; domain < fabric.domain_count(); ++domain) {
       std::vector<int>& first = kinds[roles_[static_cast<std::size_t>(domain)]];
       const auto like = std::ranges::find_if(first, [&](int one) {
-        return !fabric.efa().damaged() && !by_itself_.contains(domain) &&
-               !by_itself_.contains(one) && fabric.Alike(domain, one);
+        return nics_alike && !by_itself_.contains(domain) && !by_itself_.contains(one) &&
+               fabric.Alike(domain, one);
       });
       like_.push_back(like == first.end() ? domain : *like);
       if (like == first.end()) first.push_back(domain);

@@ -93,6 +93,7 @@ struct GraphStep {
   torus::ChipMask through = 0;
   const DomainMesh* mesh = nullptr;
   const Places* places = nullptr;  // of StepGraph::known_places
+  std::uint32_t alike_places = 1;  // for which one place is left, that share uplinks
 };
 
 // A schedule with the dependencies of its scheduled steps, each step joined once.
@@ -187,8 +188,8 @@ class DomainClasses {
         Flow flow = one;
         flow.from = Fabric::ChipOf(sender, Fabric::LocalOf(one.from).value());
         flow.to = Fabric::ChipOf(receivers_end - 1, Fabric::LocalOf(one.to).value());
-        flow.alike = {.at_first = static_cast<std::uint32_t>(receivers_end - receiver - itself),
-                      .at_last = static_cast<std::uint32_t>(senders_end - sender - itself)};
+        flow.alike.at_first = static_cast<std::uint32_t>(receivers_end - receiver - itself);
+        flow.alike.at_last = static_cast<std::uint32_t>(senders_end - sender - itself);
         if (flow.alike.at_first > 0) visit(flow);
       }
     }
@@ -232,7 +233,8 @@ class DomainClasses {
 // Finds places that do the same at the same times. The traffic on the links of a topology domain
 // follows from their state and the sends that use them, so domains in which these agree are alike.
 // NICs are alike only if the NICs at the other ends of their messages are, and so on: therefore
-// scheduled steps that use NICs are reduced all or none.
+// scheduled steps that use NICs are reduced all or none. Where uplinks can limit, what is left
+// still stands for all places on these, so all such steps must have as many.
 class Symmetry {
  public:
   Symmetry(std::vector<StepGraph>& graphs, const Fabric& fabric, const std::set<int>& faulty,
@@ -246,9 +248,13 @@ class Symmetry {
         }
       }
     }
-    nics_reduce_ = !faulty_.contains(fabric.domain_count()) && !fabric.efa().UplinksLimit();
+    nics_reduce_ = !faulty_.contains(fabric.domain_count());
+    const bool uplinks_limit = nics_reduce_ && fabric.efa().UplinksLimit();
+    std::set<Places> places;  // of steps between domains
     for (const auto& [key, group] : groups_) {
       if (!UseNics(key.uses)) continue;
+      places.insert(*key.places);
+      if (uplinks_limit && (places.size() > 1 || !StaysInDomains(key))) nics_reduce_ = false;
       if (Overlap(key) || !AllAlike(key)) nics_reduce_ = false;
     }
   }
@@ -258,7 +264,13 @@ class Symmetry {
     for (const auto& [key, group] : groups_) {
       if (key.places->size() == 1 || Overlap(key)) continue;
       const Places* kept = &*key.graph->known_places.insert(KeptOf(key)).first;
-      for (const std::uint32_t index : group.scheduled) key.graph->scheduled[index].places = kept;
+      const bool one_for_all = UseNics(key.uses) && kept->size() == 1;
+      for (const std::uint32_t index : group.scheduled) {
+        key.graph->scheduled[index].places = kept;
+        if (one_for_all) {
+          key.graph->scheduled[index].alike_places = static_cast<std::uint32_t>(key.places->size());
+        }
+      }
     }
   }
 
@@ -315,6 +327,14 @@ class Symmetry {
 
   static bool UseNics(const std::vector<Use>& uses) {
     return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.nic; });
+  }
+  static bool StaysInDomains(const Key& key) {
+    return std::ranges::all_of(*key.places, [&](const Place& place) {
+      return std::ranges::all_of(key.uses, [&](const Use& use) {
+        return Fabric::DomainOf(torus::ChipIndex(use.chip)) ==
+               Fabric::DomainOf(torus::ChipIndex(use.At(place).chip));
+      });
+    });
   }
   static bool Overlap(const Key& key) {
     std::set<Use> all;
@@ -457,6 +477,7 @@ class Progress {
         flow.to = torus::ChipIndex(flow.to.value() + place.chips);
         flow.bytes *= place.times;
         flow.through = scheduled.through;
+        flow.alike.between = scheduled.alike_places;
         const auto add_one = [&](const Flow& made) { add(made, one.route_of_flow[i]); };
         if (scheduled.mesh == nullptr) {
           add_one(flow);
