@@ -87,7 +87,7 @@ class Composer {
   // hide behind messages.
   std::size_t ChunksInFlight() const {
     if (options_.mode == PlanMode::kAws) return 1;
-    if (flows_) return 3;
+    if (flows_) return 4;
     return HasHomes() ? 2 : 1;
   }
 
@@ -281,7 +281,7 @@ class Composer {
 
   // Buffers as which a chunk inside is planned: where several chunks share the links, steps that
   // load all of them evenly are worth more than few.
-  std::uint64_t PlannedAs() const { return flows_ ? 4 : 1; }
+  std::uint64_t PlannedAs() const { return flows_ ? 8 : 1; }
 
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,

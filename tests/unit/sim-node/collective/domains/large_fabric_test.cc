@@ -64,7 +64,7 @@ TEST(LargeFabricTest, ThousandUltraServersStayNearWhatTheirLinksAndNicsNeed) {
               1.05},
         Large{Operation::kAllGather, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.09},
         Large{Operation::kReduceScatter, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.09},
-        Large{Operation::kBroadcast, bytes / (kLinks + kNic), bytes / 64 / kNic, 1.14},
+        Large{Operation::kBroadcast, bytes / (kLinks + kNic), bytes / 64 / kNic, 1.12},
         Large{Operation::kAllToAll, 0, others * bytes / kNic, 1.07}}) {
     const Request request{.operation = large.operation, .bytes = kGiB};
     const auto plan = PlanOnFabric(request, Everywhere(fabric), fabric);
@@ -99,7 +99,9 @@ TEST(LargeFabricTest, OneMessageForManyTakesAsLongAsAllOfThemListed) {
       const auto one = PlanOnFabric(request, in_a_row, fabric);
       const auto all = PlanOnFabric(request, shuffled, fabric);
       ASSERT_TRUE(one.ok() && all.ok()) << one.status();
-      EXPECT_NEAR(MicrosecondsOf(*one) / MicrosecondsOf(*all), 1, 0.002)
+      EXPECT_LE(MicrosecondsOf(*one), 1.002 * MicrosecondsOf(*all))
+          << Name(operation) << " of " << bytes;
+      EXPECT_GE(MicrosecondsOf(*one), 0.98 * MicrosecondsOf(*all))
           << Name(operation) << " of " << bytes;
     }
   }
