@@ -370,6 +370,12 @@ class Composer {
           WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
           Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
+      // The first chunk's bytes go first: side by side all would be handed over before one is sent.
+      const auto [before, first] = last_handed_.try_emplace({group, back}, last.front());
+      if (!first) {
+        schedule_.scheduled.back().behind = before->second;
+        before->second = last.front();
+      }
       ends.insert(ends.end(), last.begin(), last.end());
     }
     return ends;
@@ -603,6 +609,8 @@ class Composer {
   std::vector<LastChunks> reduced_;  // by kind
   std::vector<LastChunks> gathered_;
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
+  // What was handed over last, or back, by group.
+  std::map<std::pair<std::size_t, bool>, std::uint32_t> last_handed_;
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
