@@ -24,6 +24,9 @@
 namespace tahoma::sim {
 namespace {
 
+// A buffer of a broadcast that flows is long from here on: measured, shorter ones lose by it.
+constexpr std::uint64_t kLongBytes = std::uint64_t{16} << 20U;
+
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
 
@@ -87,9 +90,12 @@ class Composer {
   // hide behind messages.
   std::size_t ChunksInFlight() const {
     if (options_.mode == PlanMode::kAws) return 1;
-    if (flows_) return 4;
+    if (flows_) return IsLong() ? 4 : 3;
     return HasHomes() ? 2 : 1;
   }
+
+  // Chunks of a long buffer are long enough that even more of them do not start up too often.
+  bool IsLong() const { return request_.bytes >= kLongBytes; }
 
   // Returns the steps inside domains of that kind that the next ones wait for, to be replaced by
   // these.
@@ -281,7 +287,7 @@ class Composer {
 
   // Buffers as which a chunk inside is planned: where several chunks share the links, steps that
   // load all of them evenly are worth more than few.
-  std::uint64_t PlannedAs() const { return flows_ ? 8 : 1; }
+  std::uint64_t PlannedAs() const { return flows_ ? (IsLong() ? 8 : 4) : 1; }
 
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,

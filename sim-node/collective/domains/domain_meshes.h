@@ -2,7 +2,7 @@
 // are alike: not N^2 messages of N domains but one with the domains that make it.
 //
 //   const auto phases = MeshPhasesOf(request, chip, /*domains=*/4096, block, /*stride=*/0);
-//   phases[0][0].mesh->senders;     // 4096, of an all-reduce; then they spread what is summed up
+//   phases[0][0].mesh.senders;      // 4096, of an all-reduce; then they spread what is summed up
 //
 // Scope: internal to composition.h. The same bytes on every NIC as InterAlgorithm::kMesh.
 //
