@@ -37,7 +37,7 @@ std::vector<Rule> ViewRules() {
       {Read(),
        {"resource.k8s.io"},
        {"resourceclaims", "resourceclaims/status", "resourceclaimtemplates"}},
-      {Read(), {"tahoma.dev"}, {"gangs", "gangs/status"}},
+      {Read(), {"tahoma.dev"}, {"gangs", "gangs/status", "capacityblocks", "capacityblocks/status", "capacityblockofferings"}},
   };
 }
 
@@ -50,7 +50,7 @@ std::vector<Rule> EditRules() {
   rules.push_back({Write(), {"events.k8s.io"}, {"events"}});
   rules.push_back({Write(), {"coordination.k8s.io"}, {"leases"}});
   rules.push_back({Write(), {"resource.k8s.io"}, {"resourceclaims", "resourceclaimtemplates"}});
-  rules.push_back({Write(), {"tahoma.dev"}, {"gangs"}});
+  rules.push_back({Write(), {"tahoma.dev"}, {"gangs", "capacityblocks"}});
   return rules;
 }
 

@@ -11,6 +11,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::string_view kGroup = "tahoma.dev";
+constexpr std::string_view kBlocksPath = "/v1/capacityblocks/";
 
 // The namespace and name after `prefix`, as /v1/gangs/a/b has them.
 std::optional<std::pair<std::string, std::string>> NamesAfter(std::string_view prefix,
@@ -40,6 +41,23 @@ Attributes AdminAttributes(const rest::Request& head) {
     if (path == "/v1/gangs") {
       return {.verb = "list", .group = std::string(kGroup), .resource = "gangs"};
     }
+    if (path == "/v1/capacityblocks") {
+      return {.verb = "list", .group = std::string(kGroup), .resource = "capacityblocks"};
+    }
+    if (path == "/v1/capacityblockofferings") {
+      // Whoever may see the blocks of some namespace may see what is for sale; he names it.
+      return {.verb = "get",
+              .group = std::string(kGroup),
+              .resource = "capacityblockofferings",
+              .name_space = head.query_value("namespace").value_or("")};
+    }
+    if (auto names = NamesAfter(kBlocksPath, path)) {
+      return {.verb = "get",
+              .group = std::string(kGroup),
+              .resource = "capacityblocks",
+              .name_space = std::move(names->first),
+              .name = std::move(names->second)};
+    }
     for (const std::string_view prefix : {"/v1/gangs/", "/v1/why/"}) {
       if (auto names = NamesAfter(prefix, path)) {
         return {.verb = "get",
@@ -49,6 +67,14 @@ Attributes AdminAttributes(const rest::Request& head) {
                 .name = std::move(names->second)};
       }
     }
+  }
+  if (head.method == "POST" && path.starts_with(kBlocksPath)) {
+    // To buy is to create a CapacityBlock, and so is to extend one.
+    const std::string_view after = path.substr(kBlocksPath.size());
+    return {.verb = "create",
+            .group = std::string(kGroup),
+            .resource = "capacityblocks",
+            .name_space = rest::PercentDecode(after.substr(0, after.find('/'))).value_or("")};
   }
   return PathAttributes(head.method, head.path);
 }

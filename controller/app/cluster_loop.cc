@@ -12,7 +12,7 @@ ClusterLoop::ClusterLoop(kube::ServerAccess access, Journal& journal, const Cloc
 
 absl::Status ClusterLoop::Start() {
   TAHOMA_ASSIGN_OR_RETURN(transport_, kube::HttpTransport::Create(access_));
-  auto loop = std::make_unique<CoreLoop>(*transport_, journal_, clock_, options_);
+  auto loop = std::make_shared<CoreLoop>(*transport_, journal_, clock_, options_);
   CoreLoop& started = *loop;
   {
     const MutexLock lock(mutex_);
@@ -35,18 +35,30 @@ absl::Status ClusterLoop::Tend() {
 
 void ClusterLoop::Stop() {
   if (transport_ != nullptr) transport_->Shutdown();
-  std::unique_ptr<CoreLoop> ended;
+  std::shared_ptr<CoreLoop> ended;
   {
     const MutexLock lock(mutex_);
     ended = std::move(loop_);
   }
-  ended.reset();
+  // Somebody may still be in Order, which ends now; nothing of the loop runs after this.
+  if (ended != nullptr) ended->Stop();
   transport_.reset();
 }
 
 void ClusterLoop::LoseHistory(const std::string& why) {
   const MutexLock lock(mutex_);
   if (loop_ != nullptr) loop_->LoseHistory(why);
+}
+
+absl::StatusOr<std::shared_ptr<const Block>> ClusterLoop::Order(
+    std::variant<PurchaseOrder, ExtensionOrder> order) {
+  std::shared_ptr<CoreLoop> loop;
+  {
+    const MutexLock lock(mutex_);
+    loop = loop_;
+  }
+  if (loop == nullptr) return Unavailable("the controller is not leading");
+  return loop->Order(std::move(order));
 }
 
 std::shared_ptr<const Snapshot> ClusterLoop::snapshot() const {

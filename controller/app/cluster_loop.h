@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "controller/app/core_loop.h"
 #include "controller/ledger/journal.h"
@@ -44,6 +45,9 @@ class ClusterLoop {
 
   // The API lost its history, as somebody else found out.
   void LoseHistory(const std::string& why);
+  // As CoreLoop's; kUnavailable before Start.
+  absl::StatusOr<std::shared_ptr<const Block>> Order(
+      std::variant<PurchaseOrder, ExtensionOrder> order);
   // Empty before Start.
   std::shared_ptr<const Snapshot> snapshot() const;
   // Returns the loop's CoreTrouble; empty before Start.
@@ -59,7 +63,7 @@ class ClusterLoop {
   // The thread of Start, Tend and Stop changes the two; others read the second.
   std::unique_ptr<kube::HttpTransport> transport_;
   mutable Mutex mutex_;
-  std::unique_ptr<CoreLoop> loop_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<CoreLoop> loop_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller

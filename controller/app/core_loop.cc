@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kJournalAgain{1000};
 // More than a step takes at any size that was measured, and than a request with its time-out.
 constexpr std::chrono::seconds kCoreStillMost{60};
 constexpr std::chrono::seconds kRequestMost{90};
+constexpr std::chrono::seconds kOrderMost{30};
 
 }  // namespace
 
@@ -98,12 +99,47 @@ void CoreLoop::Run() {
       changed_.NotifyAll();
       return;
     }
-    if (wanted != 0 || !out.writes.empty()) {
+    if (wanted != 0 || !out.writes.empty() || !out.journal.empty()) {
       const MutexLock lock(mutex_);
       snapshot_ = core_.snapshot();
     }
+    Give(std::move(out.answers));
     publisher_->Publish(std::move(out.writes));
   }
+}
+
+absl::StatusOr<std::shared_ptr<const Block>> CoreLoop::Order(
+    std::variant<PurchaseOrder, ExtensionOrder> order) {
+  std::uint64_t ticket = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (!started_ || stopping_) return Unavailable("the controller is not leading");
+    ticket = ++last_ticket_;
+    orders_[ticket] = std::nullopt;
+  }
+  queue_.Push(BlockOrder{ticket, std::move(order)});
+  const auto deadline = CondVar::In(kOrderMost);
+  const MutexLock lock(mutex_);
+  while (!orders_.at(ticket) && !stopping_ && failure_.ok() &&
+         changed_.WaitUntil(mutex_, deadline)) {
+  }
+  const std::optional<OrderAnswer> answer = std::move(orders_.at(ticket));
+  orders_.erase(ticket);
+  if (answer) return answer->block;
+  return Unavailable(
+      "the order was not answered within {} s; it may be carried out yet, and repeating it with "
+      "the same token is safe",
+      std::chrono::duration_cast<std::chrono::seconds>(kOrderMost).count());
+}
+
+void CoreLoop::Give(std::vector<OrderAnswer> answers) {
+  if (answers.empty()) return;
+  const MutexLock lock(mutex_);
+  for (OrderAnswer& answer : answers) {
+    const auto waiting = orders_.find(answer.ticket);
+    if (waiting != orders_.end()) waiting->second = std::move(answer);
+  }
+  changed_.NotifyAll();
 }
 
 void CoreLoop::LoseHistory(const std::string& why) {

@@ -18,14 +18,18 @@
 
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "controller/ingest/ingest.h"
@@ -66,6 +70,12 @@ class CoreLoop {
   absl::Status Start();
   void Stop();
 
+  // Carries out an order of Capacity Blocks, and waits until it is durable and published. Refused
+  // with EC2's codes. kUnavailable when there was no answer in time: it may be carried out yet, and
+  // repeating it with the same token is safe.
+  absl::StatusOr<std::shared_ptr<const Block>> Order(
+      std::variant<PurchaseOrder, ExtensionOrder> order);
+
   std::shared_ptr<const Snapshot> snapshot() const;
   // Not OK once nothing is decided any more: kAborted when the API lost its history; otherwise the
   // journal has failed and the program must end.
@@ -82,6 +92,7 @@ class CoreLoop {
   void Run();
   void Beat();
   absl::Status WriteJournal(const JournalBatch& batch);
+  void Give(std::vector<OrderAnswer> answers);
 
   kube::Transport& transport_;
   Journal& journal_;
@@ -98,6 +109,9 @@ class CoreLoop {
   std::atomic<std::int64_t> beat_ = 0;  // monotonic nanosecond at which the core last moved
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
+  // By the tickets of the orders that somebody waits for; empty until they are answered.
+  absl::flat_hash_map<std::uint64_t, std::optional<OrderAnswer>> orders_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::unique_ptr<Publisher> publisher_;
   kube::InterruptibleSleeper sleeper_;

@@ -14,6 +14,7 @@
 
 #include "controller/admin/admin.h"
 #include "controller/admin/admin_access.h"
+#include "controller/admin/block_routes.h"
 #include "controller/app/backup_command.h"
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
@@ -177,11 +178,14 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, api->store());
   Admin admin([&loop] { return loop.snapshot(); });
+  BlockRoutes blocks([&loop] { return loop.snapshot(); },
+                     [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
   const std::shared_ptr<rest::Probes>& probes = api->server().probes();
   rest::Server server(AdminOptions(options, probes), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
+  blocks.AddRoutes(server);
   AddBackupRoute(server, api->store(), admin_access);
   AddChecks(*probes, loop, api->store());
   // The API's probes ask the loop, which ends before the API does.
@@ -234,6 +238,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
   Admin admin([&loop] { return loop.snapshot(); });
+  BlockRoutes blocks([&loop] { return loop.snapshot(); },
+                     [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
@@ -242,6 +248,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   rest::Server server(AdminOptions(options, probes), metrics);
   server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
+  blocks.AddRoutes(server);
   AddChecks(*probes, loop, *store);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));

@@ -44,6 +44,7 @@ std::size_t Ingest::StartStepping() {
   FollowClasses();
   FollowClaims();
   FollowGangs();
+  FollowBlocks();
   FollowPods();
   unlisted_ = static_cast<int>(watches_.size());
   return watches_.size();
@@ -152,6 +153,19 @@ void Ingest::FollowGangs() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(GangGone{{key.ns, key.name}, uid});
+      });
+}
+
+void Ingest::FollowBlocks() {
+  Follow(
+      kCapacityBlocks, "",
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto block, ParseBlock(object));
+        sink_(BlockSeen{std::move(block)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(BlockGone{{key.ns, key.name}, uid});
       });
 }
 

@@ -4,7 +4,8 @@
 //                 sleeper, Rng(seed), log);
 //   ingest.Start();
 //
-// One thread per kind: nodes, slices, device classes, claims, gangs, pods. When each has given its
+// One thread per kind: nodes, slices, device classes, claims, gangs,
+// Capacity Blocks, pods. When each has given its
 // first list, WatchesSynced is pushed. Objects that cannot be read are left out; one line says
 // which and why, not again with every list. Only the pods for a scheduler of one of the given names
 // (pod.spec.schedulerName) are followed.
@@ -79,6 +80,7 @@ class Ingest {
   void FollowClaims();
   void FollowPods();
   void FollowGangs();
+  void FollowBlocks();
   void FollowClasses();
 
   kube::Transport& transport_;

@@ -16,6 +16,10 @@ WriteTarget TargetOf(WriteKind kind) {
     case WriteKind::kBind:
     case WriteKind::kDeletePod:
       return WriteTarget::kPod;
+    case WriteKind::kCreateBlock:
+    case WriteKind::kBlockFinalizer:
+    case WriteKind::kBlockStatus:
+      return WriteTarget::kBlock;
     case WriteKind::kGangStatus:
     case WriteKind::kPodCondition:
     case WriteKind::kEvent:

@@ -19,7 +19,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "controller/ledger/block_view.h"
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_decision.h"
 #include "controller/ledger/gang_status.h"
@@ -40,24 +42,33 @@ enum class WriteKind : std::uint8_t {
   kReadPod,
   kBind,       // with the pod's uid as precondition
   kDeletePod,  // with the pod's uid as precondition
+  // Writes about the block of `block`, with the uid of its CapacityBlock as precondition but for
+  // the first, which makes it.
+  kCreateBlock,
+  kBlockFinalizer,  // adds it to a block that holds capacity, or takes it from one that does not
+  kBlockStatus,
   // Messages to people; nothing depends on them.
   kGangStatus,
   kPodCondition,
   kEvent,
 };
 
-// The target of a write: claim `index` of its decision, pod `index`, or the people who read it.
-enum class WriteTarget : std::uint8_t { kClaim, kPod, kPeople };
+// The target of a write: claim `index` of its decision, pod `index`, a CapacityBlock, or the people
+// who read it.
+enum class WriteTarget : std::uint8_t { kClaim, kPod, kBlock, kPeople };
 WriteTarget TargetOf(WriteKind kind);
+
+// The kind of object that an event is about.
+enum class EventSubject : std::uint8_t { kPod, kGang, kCapacityBlock };
 
 // A core/v1 Event.
 struct EventNote {
-  bool about_gang = false;  // otherwise it is about a pod
+  EventSubject about = EventSubject::kPod;
   std::string ns;
   std::string name;
   std::string uid;
   bool warning = false;
-  EventReason reason = EventReason::kScheduled;
+  std::string_view reason;  // one of the words of ToString(EventReason) or NewsName
   std::string message;
   WallTime when;
 };
@@ -69,7 +80,10 @@ struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life
   std::shared_ptr<const GangDecision> decision;
   std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
-  // The object of a write for people: the Gang of kGangStatus, the pod of kPodCondition.
+  std::shared_ptr<const BlockView> block;
+  std::shared_ptr<const BlockFact> block_base;  // kBlockFinalizer: the object as it is
+  // The object of a write for people or about a block: the Gang of kGangStatus, the pod of
+  // kPodCondition.
   std::string ns;
   std::string name;
   std::string uid;
@@ -92,7 +106,7 @@ struct ApiResult {
   WriteKind kind = WriteKind::kReadClaim;
   std::uint32_t index = 0;
   std::uint64_t attempt = 0;
-  std::string ns;  // set for kGangStatus and kPodCondition
+  std::string ns;  // set for kGangStatus, kPodCondition and writes about blocks
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
   std::string message;                     // the reason, when the outcome is not kDone

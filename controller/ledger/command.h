@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "controller/ledger/api_write.h"
+#include "controller/ledger/capacity_blocks.h"
 #include "controller/ledger/facts.h"
 #include "controller/model/inventory.h"
 
@@ -56,11 +57,19 @@ struct ClassSeen {
 struct ClassGone {
   std::string name;
 };
+struct BlockSeen {
+  std::shared_ptr<const BlockFact> block;
+};
+struct BlockGone {
+  BlockKey key;
+  std::string uid;
+};
 // Says that every watch has reported everything that existed when it began. Until then the core
 // decides nothing and writes nothing.
 struct WatchesSynced {};
 
-using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
-                             NodeGone, ClassSeen, ClassGone, WatchesSynced, ApiResult>;
+using Command =
+    std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen, NodeGone,
+                 ClassSeen, ClassGone, BlockSeen, BlockGone, BlockOrder, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

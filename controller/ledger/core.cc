@@ -1,12 +1,18 @@
 #include "controller/ledger/core.h"
 
+#include <string>
 #include <utility>
 #include <variant>
+
+#include "controller/ledger/block_record.h"
+#include "controller/ledger/record.h"
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
 
 Core::Core(PlanFunction plan, CoreOptions options)
-    : runs_(facts_, cluster_, {.journal_beside_api = options.journal_beside_api}),
+    : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
+      blocks_(std::move(options.blocks), journal_),
       queue_(std::move(plan)),
       status_({.facts = facts_,
                .membership = membership_,
@@ -16,7 +22,16 @@ Core::Core(PlanFunction plan, CoreOptions options)
       snapshot_(std::make_shared<const Snapshot>()) {}
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
-  return runs_.Restore(sequence, bytes);
+  TAHOMA_RETURN_IF_ERROR(journal_.Restore(sequence));
+  const std::string where = fmt::format("journal entry {}", sequence);
+  if (IsBlockEntry(bytes)) {
+    auto block = DecodeBlock(bytes);
+    if (!block.ok()) return Annotate(block.status(), where);
+    return Annotate(blocks_.Restore(sequence, *std::move(block)), where);
+  }
+  const auto record = DecodeRecord(bytes);
+  if (!record.ok()) return Annotate(record.status(), where);
+  return runs_.Restore(sequence, *record);
 }
 
 StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
@@ -32,13 +47,16 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   runs_.Advance(now_.monotonic, attempts_, out.writes);
   runs_.TakeOverSuccessors(membership_);
   TakeNews();
+  blocks_.Step(cluster_, now_, attempts_, out.writes);
+  TakeBlockNews();
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   PlanSome();
   runs_.Advance(now_.monotonic, attempts_, out.writes);
   TakeNews();
   status_.Flush(now_, attempts_, out.writes);
   counters_.api_writes += out.writes.size();
-  out.journal = runs_.TakeJournal();
+  out.journal = journal_.Take();
+  out.answers = blocks_.TakeAnswers();
   out.wake = Wake();
   TakeSnapshot();
   return out;
@@ -113,18 +131,29 @@ void Core::Take(const ClassGone& command) {
   queue_.TouchAllWaiting();
 }
 
+void Core::Take(const BlockSeen& command) { blocks_.OnBlock(command.block); }
+
+void Core::Take(const BlockGone& command) { blocks_.OnBlockGone(command.key, command.uid); }
+
+void Core::Take(const BlockOrder& command) { blocks_.OnOrder(command); }
+
 void Core::Take(const WatchesSynced&) {
   if (synced_) return;
   synced_ = true;
   just_synced_ = true;
   runs_.OnSynced();
+  blocks_.OnSynced();
 }
 
 void Core::Take(const ApiResult& command) {
-  if (TargetOf(command.kind) == WriteTarget::kPeople) {
-    status_.OnResult(command, now_);
-  } else {
-    runs_.OnResult(command, now_.monotonic);
+  switch (TargetOf(command.kind)) {
+    case WriteTarget::kPeople:
+      return status_.OnResult(command, now_);
+    case WriteTarget::kBlock:
+      return blocks_.OnResult(command, now_);
+    case WriteTarget::kClaim:
+    case WriteTarget::kPod:
+      return runs_.OnResult(command, now_.monotonic);
   }
 }
 
@@ -157,6 +186,18 @@ void Core::TakeNews() {
   }
 }
 
+void Core::TakeBlockNews() {
+  for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
+  if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
+  for (const auto& [host, reason] : blocks_.TakeReclaimed()) {
+    const std::optional<DomainId> domain = cluster_.FindDomain(host);
+    if (!domain) continue;
+    for (const NodeId node : cluster_.domain(*domain).nodes) {
+      if (node.valid()) runs_.EndOn(node, reason);
+    }
+  }
+}
+
 // Finds again whether the gang has a run, waits, or is gone.
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
@@ -171,6 +212,9 @@ void Core::Assess(const GangRef& ref) {
   if (exists) {
     ready = membership_.Assess(ref, facts_,
                                [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+    if (ready.spec != nullptr && !ready.spec->block.empty()) {
+      ready = blocks_.Admit(ref, std::move(ready), now_.wall);
+    }
   }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     queue_.Remove(ref);
@@ -207,13 +251,14 @@ std::optional<MonotonicTime> Core::Wake() const {
   consider(runs_.wake());
   consider(queue_.wake());
   consider(status_.wake());
+  consider(blocks_.wake(now_));
   if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
   return wake;
 }
 
 void Core::TakeSnapshot() {
   counters_.plans = queue_.plans();
-  counters_.journal_records = runs_.records();
+  counters_.journal_records = journal_.records();
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->synced = true;
   snapshot->cluster = std::make_shared<const ClusterState>(cluster_);
@@ -221,6 +266,10 @@ void Core::TakeSnapshot() {
   snapshot->runs_in_flight = runs_.in_flight();
   snapshot->gangs_waiting = queue_.size();
   snapshot->counters = counters_;
+  snapshot->blocks = blocks_.views();
+  snapshot->block_list = blocks_.book().blocks();
+  snapshot->profile = blocks_.book().profile();
+  snapshot->prices = blocks_.book().prices();
   snapshot_ = std::move(snapshot);
 }
 

@@ -21,6 +21,7 @@
 //   SchedulingQueue  the gangs that wait: which is planned next, and why the others are not placed
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
+//   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
 //
 // A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
 // as RunNews: the two know nothing else of each other.
@@ -40,11 +41,13 @@
 #include <vector>
 
 #include "controller/ledger/api_write.h"
+#include "controller/ledger/capacity_blocks.h"
 #include "controller/ledger/command.h"
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_runs.h"
 #include "controller/ledger/journal.h"
+#include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -58,11 +61,13 @@ struct CoreOptions {
   // set where claims are made with their finalizer (apiserver::ControllerOptions::protect_claims);
   // otherwise every such gang is undone at a start.
   bool journal_beside_api = false;
+  BookOptions blocks = {};
 };
 
 struct StepOutput {
   JournalBatch journal;
   std::vector<ApiWrite> writes;
+  std::vector<OrderAnswer> answers;  // given when the journal is durable
   // The time at which Step has something to do without any command; nullopt when only a command can
   // move it.
   std::optional<MonotonicTime> wake;
@@ -94,11 +99,15 @@ class Core {
   void Take(const NodeGone& command);
   void Take(const ClassSeen& command);
   void Take(const ClassGone& command);
+  void Take(const BlockSeen& command);
+  void Take(const BlockGone& command);
+  void Take(const BlockOrder& command);
   void Take(const WatchesSynced& command);
   void Take(const ApiResult& command);
   void TouchConsumers(const ClaimKey& key);
 
   void TakeNews();
+  void TakeBlockNews();
   void Assess(const GangRef& ref);
   void PlanSome();
   std::optional<MonotonicTime> Wake() const;
@@ -107,7 +116,9 @@ class Core {
   Facts facts_;
   ClusterState cluster_;
   GangMembership membership_;
+  JournalBuffer journal_;
   GangRuns runs_;
+  CapacityBlocks blocks_;
   SchedulingQueue queue_;
   StatusReporter status_;
 

@@ -27,6 +27,7 @@
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
 #include "controller/model/ids.h"
+#include "controller/reserve/book.h"
 #include "lib/base/clock.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/kube/objects/device_class.h"
@@ -92,8 +93,24 @@ struct GangFact {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
+  std::string block;  // spec.capacityBlock
   WallTime created;
   std::string spec_error;  // why the spec cannot be used; empty when it can
+};
+
+// A CapacityBlock: what its owner wants, and what a controller has published of it.
+struct BlockFact {
+  BlockKey key = {};
+  std::string uid = {};
+  std::string resource_version = {};
+  std::int64_t generation = 0;
+  bool deleting = false;
+  bool protected_by_finalizer = false;  // kNoCancelFinalizer
+  std::vector<std::string> other_finalizers = {};
+  PurchaseOrder order = {};     // as its spec asks for it
+  std::string spec_error = {};  // why the spec cannot be used; empty when it can
+  std::string record = {};      // status.record; empty before it was bought
+  bool refused = false;         // its purchase was refused
 };
 
 template <typename Fact, typename KeyType>

@@ -18,6 +18,8 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   decision.uid = spec.uid;
   decision.single = spec.single_pod;
   if (spec.max_runtime) decision.end = now + *spec.max_runtime;
+  decision.reclaim = spec.reclaim;
+  if (spec.reclaim) decision.end = std::min(decision.end.value_or(*spec.reclaim), *spec.reclaim);
   for (const SlicePlacement& slice : placement.slices) {
     DecidedSlice& added = decision.slices.emplace_back();
     added.domain = slice.domain;

@@ -61,10 +61,11 @@ struct DecidedSlice {
 };
 
 struct GangDecision {
-  GangKey key;                  // of the Gang, or of the pod when it is a gang of one
-  std::string uid;              // likewise
-  bool single = false;          // a pod without a Gang
-  std::optional<WallTime> end;  // the latest time at which it has ended, if that is known
+  GangKey key;                      // of the Gang, or of the pod when it is a gang of one
+  std::string uid;                  // likewise
+  bool single = false;              // a pod without a Gang
+  std::optional<WallTime> end;      // the latest time at which it has ended, if that is known
+  std::optional<WallTime> reclaim;  // when its Capacity Block takes the hardware back
   std::vector<DecidedPod> pods;
   std::vector<DecidedClaim> claims;
   std::vector<DecidedSlice> slices;

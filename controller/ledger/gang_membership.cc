@@ -115,6 +115,7 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   spec->queue = gang.queue;
   spec->priority = gang.priority;
   spec->max_runtime = gang.max_runtime;
+  spec->block = gang.block;
   spec->created = gang.created;
   return spec;
 }

@@ -77,6 +77,8 @@ class GangRun {
   void OnPod(std::size_t pod, const PodFact* fact);
   void OnClaim(std::size_t claim, const std::shared_ptr<const ClaimFact>& fact);
   void OnNodeGone(const std::string& node);
+  // Undoes the run, whatever its phase.
+  void End(const std::string& reason) { Fail(reason); }
   void OnResult(const ApiResult& result, MonotonicTime now);
   // Allocates none of its claims while `held_back`: other claims have devices of this run in the
   // API, which was restored from a backup.

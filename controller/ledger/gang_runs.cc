@@ -34,34 +34,26 @@ std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const Dec
 
 }  // namespace
 
-absl::Status GangRuns::Restore(Sequence sequence, std::string_view bytes) {
-  if (sequence <= last_sequence_) {
-    return DataLoss("journal entry {} after entry {}", sequence, last_sequence_);
-  }
-  auto record = DecodeRecord(bytes);
-  if (!record.ok()) {
-    return Annotate(record.status(), fmt::format("journal entry {}", sequence));
-  }
-  if (const RunId run = RunOf(*record); run != 0) {
+absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
+  if (const RunId run = RunOf(record); run != 0) {
     const auto found = runs_.find(run);
     if (found == runs_.end()) {
       return DataLoss("journal entry {} speaks of gang run {}, which is not in the journal",
                       sequence, run);
     }
     const GangRun& known = found->second.run;
-    const auto* released = std::get_if<ClaimReleased>(&*record);
+    const auto* released = std::get_if<ClaimReleased>(&record);
     if (released != nullptr && released->claim >= known.decision().claims.size()) {
       return DataLoss("journal entry {} releases claim {} of {}", sequence, released->claim,
                       known.decision().claims.size());
     }
-    if (!known.MayApply(*record)) {
+    if (!known.MayApply(record)) {
       return DataLoss("journal entry {} cannot follow the entries before it of gang run {}",
                       sequence, run);
     }
   }
-  last_sequence_ = sequence;
-  Apply(sequence, *record);
-  if (std::holds_alternative<GangPrepared>(*record)) {
+  Apply(sequence, record);
+  if (std::holds_alternative<GangPrepared>(record)) {
     At(sequence).run.MarkRestored();
     At(sequence).restored = true;
   }
@@ -114,6 +106,17 @@ void GangRuns::OnNodeGone(const std::string& node) {
   }
 }
 
+void GangRuns::EndOn(NodeId node, const std::string& reason) {
+  for (const auto& holding : cluster_.node(node).holdings) {
+    const auto runs = runs_of_claim_.find(holding->claim);
+    if (runs == runs_of_claim_.end()) continue;
+    for (const auto& [run, claim] : runs->second) {
+      At(run).run.End(reason);
+      touched_.insert(run);
+    }
+  }
+}
+
 void GangRuns::OnResult(const ApiResult& result, MonotonicTime now) {
   const auto found = runs_.find(result.run);
   if (found == runs_.end()) return;
@@ -160,12 +163,8 @@ void GangRuns::Begin(std::shared_ptr<const GangDecision> decision) {
 }
 
 void GangRuns::Commit(const Record& record) {
-  const Sequence sequence = ++last_sequence_;
-  if (!std::holds_alternative<GangReleased>(record)) {
-    journal_.put.push_back({sequence, EncodeRecord(record)});
-    ++records_;
-  }
-  Apply(sequence, record);
+  const bool stored = !std::holds_alternative<GangReleased>(record);
+  Apply(stored ? journal_.Add(EncodeRecord(record)) : journal_.Skip(), record);
 }
 
 // Makes a record take effect, whether it was just decided or read at a start. No other place does.
@@ -225,7 +224,7 @@ void GangRuns::ApplyReleased(RunId id) {
     TAHOMA_CHECK(in_flight_ > 0);
     --in_flight_;
   }
-  journal_.drop.insert(journal_.drop.end(), entry.records.begin(), entry.records.end());
+  for (const Sequence sequence : entry.records) journal_.Drop(sequence);
   if (entry.wake) wakes_.erase({*entry.wake, id});
   ForgetMembers(id, *decision);
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
@@ -263,15 +262,6 @@ void GangRuns::ForgetMembers(RunId id, const GangDecision& decision) {
     std::erase_if(members->second, [&](const Member& member) { return member.first == id; });
     if (members->second.empty()) runs_of_claim_.erase(members);
   }
-}
-
-JournalBatch GangRuns::TakeJournal() {
-  JournalBatch batch = std::exchange(journal_, {});
-  // A record that is obsolete already is not written at all.
-  std::erase_if(batch.put, [&](const JournalEntry& entry) {
-    return std::find(batch.drop.begin(), batch.drop.end(), entry.sequence) != batch.drop.end();
-  });
-  return batch;
 }
 
 // ---- Moving ------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 // The gangs that have a place: the commit protocol of all of them, from the decision until no trace
 // of it is left.
 //
-//   GangRuns runs(facts, cluster, {});
+//   GangRuns runs(facts, cluster, buffer, {});
 //   runs.Begin(std::make_shared<const GangDecision>(decision));    // journals GangPrepared
 //   runs.Advance(now, attempts, writes);                           // and later the other records
-//   TAHOMA_RETURN_IF_ERROR(journal.Write(runs.TakeJournal()));     // before `writes` are sent
+//   TAHOMA_RETURN_IF_ERROR(journal.Write(buffer.Take()));          // before `writes` are sent
 //   for (const RunNews& news : runs.TakeNews()) Tell(news);        // kBound: all pods are
 //
 // Each run is a GangRun (gang_run.h). GangRuns knows all of them: which run a pod, a claim or an
@@ -41,6 +41,7 @@
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_run.h"
 #include "controller/ledger/journal.h"
+#include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/published_gang.h"
 #include "controller/ledger/record.h"
 #include "controller/model/cluster.h"
@@ -71,19 +72,22 @@ class GangRuns {
   static constexpr const char* kGivenToOthers =
       "its devices were given to others before the API was restored";
 
-  // Both outlive the runs. After a change of `facts` its owner calls the matching On…().
-  GangRuns(const Facts& facts, ClusterState& cluster, ReadPublishedOptions options)
-      : facts_(facts), cluster_(cluster), options_(options) {}
+  // All outlive the runs. After a change of `facts` its owner calls the matching On…().
+  GangRuns(const Facts& facts, ClusterState& cluster, JournalBuffer& journal,
+           ReadPublishedOptions options)
+      : facts_(facts), cluster_(cluster), options_(options), journal_(journal) {}
 
-  // Takes one entry of the journal, in order, before anything else. kDataLoss for an entry that
-  // cannot be read or that contradicts the ones before.
-  absl::Status Restore(Sequence sequence, std::string_view bytes);
+  // Takes one entry of the journal, in order, before anything else. kDataLoss for one that
+  // contradicts those before.
+  absl::Status Restore(Sequence sequence, const Record& record);
 
   // Take news. The facts contain it already.
   void OnPod(const PodKey& key);
   void OnClaim(const ClaimKey& key);
   void OnClaimGone(const ClaimFact& claim);
   void OnNodeGone(const std::string& node);
+  // Ends the runs that hold devices of the node: their pods are deleted, with their grace.
+  void EndOn(NodeId node, const std::string& reason);
   void OnResult(const ApiResult& result, MonotonicTime now);
   // Says that facts and cluster are complete. Each run compares its pods, claims and nodes with
   // them once more: they may have gone while no controller ran.
@@ -101,15 +105,9 @@ class GangRuns {
   // Advances every run that has news, or whose time has come. `attempts` numbers the writes.
   void Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
 
-  // Returns the records since the last call. They must be durable before any write of that time is
-  // sent.
-  JournalBatch TakeJournal();
   std::vector<RunNews> TakeNews() { return std::exchange(news_, {}); }
   // Returns whether devices have become free since the last call.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
-  // Counts the records, also those that were obsolete before they were written.
-  std::uint64_t records() const { return records_; }
-
   // Returns the gang's run; nullptr without one.
   const GangRun* Find(const GangRef& ref) const;
   // Returns whether this very pod, not another of its name, has a place.
@@ -159,7 +157,7 @@ class GangRuns {
   const Facts& facts_;
   ClusterState& cluster_;
   const ReadPublishedOptions options_;
-  Sequence last_sequence_ = 0;
+  JournalBuffer& journal_;
 
   std::map<RunId, Entry> runs_;
   absl::flat_hash_map<GangRef, RunId> run_of_gang_;
@@ -172,8 +170,6 @@ class GangRuns {
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
   std::size_t in_flight_ = 0;
 
-  JournalBatch journal_;
-  std::uint64_t records_ = 0;
   std::vector<RunNews> news_;
   bool capacity_freed_ = false;
 };

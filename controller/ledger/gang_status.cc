@@ -34,6 +34,8 @@ std::string_view ToString(GangReason reason) {
       return "TooManyPods";
     case GangReason::kWaitingForClaims:
       return "WaitingForClaims";
+    case GangReason::kWaitingForBlock:
+      return "WaitingForCapacityBlock";
     case GangReason::kFinished:
       return "Finished";
     case GangReason::kWaitsForCapacity:

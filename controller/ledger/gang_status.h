@@ -34,6 +34,7 @@ enum class GangReason : std::uint8_t {
   kWaitingForPods,
   kTooManyPods,
   kWaitingForClaims,
+  kWaitingForBlock,
   kFinished,  // a pod without a Gang that is bound or has ended
   // The planner found no place (plan/decision.h).
   kWaitsForCapacity,

@@ -1,6 +1,7 @@
 #include "controller/ledger/read_facts.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <string_view>
@@ -37,6 +38,52 @@ void ReadBinding(Field annotations, PodFact& pod) {
   pod.bound_rank = Number(annotations.At("tahoma.dev/rank").Text());
   pod.bound_slice = Number(annotations.At("tahoma.dev/slice").Text());
   pod.bound_placement = annotations.At("tahoma.dev/placement").Text();
+}
+
+void TakeFinalizers(Field metadata, BlockFact& block) {
+  for (const std::string& finalizer : metadata.At("finalizers").Texts()) {
+    if (finalizer == kNoCancelFinalizer) {
+      block.protected_by_finalizer = true;
+    } else {
+      block.other_finalizers.push_back(finalizer);
+    }
+  }
+}
+
+// Reads one of the words that a field may have, the first of which is the default.
+template <typename Enum, std::size_t n>
+Enum Word(Field field, const std::array<std::pair<std::string_view, Enum>, n>& words) {
+  const std::string_view text = field.Text();
+  if (text.empty()) return words.front().second;
+  std::string names;
+  for (const auto& [name, value] : words) {
+    if (name == text) return value;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  field.Fail(fmt::format("is {}, must be one of {}", text, names));
+  return words.front().second;
+}
+
+constexpr std::array<std::pair<std::string_view, ReplacePolicy>, 3> kReplacePolicies = {
+    {{"OnRequest", ReplacePolicy::kOnRequest},
+     {"None", ReplacePolicy::kNone},
+     {"Automatic", ReplacePolicy::kAutomatic}}};
+constexpr std::array<std::pair<std::string_view, BindingMode>, 2> kBindingModes = {
+    {{"BeforeStart", BindingMode::kBeforeStart}, {"AtPurchase", BindingMode::kAtPurchase}}};
+
+PurchaseOrder ParseOrder(Field spec) {
+  PurchaseOrder order{.offering_id = std::string(spec.Required("capacityBlockOfferingId").Text())};
+  if (const Field platform = spec.At("instancePlatform"); platform.has_value()) {
+    order.platform = platform.Text();
+  }
+  order.token = spec.At("clientToken").Text();
+  spec.At("tags").Entries(
+      [&](const std::string& name, Field value) { order.tags.emplace_back(name, value.Text()); });
+  order.terms.replace = Word(spec.At("replacePolicy"), kReplacePolicies);
+  order.terms.binding = Word(spec.At("bindingMode"), kBindingModes);
+  order.terms.lend_idle = spec.At("lendIdle").Bool();
+  order.terms.magnetic = spec.At("magnetic").Bool();
+  return order;
 }
 
 std::shared_ptr<ClaimFact> MakeClaim(Field object) {
@@ -113,10 +160,31 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   gang->chips = request.chips;
   if (const Field queue = spec.At("queue"); !queue.Text().empty()) gang->queue = queue.Text();
   gang->priority = spec.At("priority").Int32();
+  gang->block = spec.At("capacityBlock").Text();
   if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
   gang->spec_error = Describe(FaultsOf(request));
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));
   return gang;
+}
+
+absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) {
+  kube::Reading reading(object);
+  kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
+  auto block = std::make_shared<BlockFact>();
+  block->generation = metadata.generation;
+  TakeIdentity(metadata, *block);
+  TakeFinalizers(reading.root().At("metadata"), *block);
+  const Field status = reading.root().At("status");
+  block->record = status.At("record").Text();
+  block->refused = block->record.empty() && !status.At("reason").Text().empty();
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("capacityblock"));
+  kube::Reading spec_reading(object);
+  block->order = ParseOrder(spec_reading.root().At("spec"));
+  block->order.key = block->key;
+  block->order.uid = block->uid;
+  if (block->order.token.empty()) block->order.token = block->uid;
+  if (!spec_reading.status().ok()) block->spec_error = Message(spec_reading.status());
+  return block;
 }
 
 }  // namespace tahoma::controller

@@ -1,11 +1,11 @@
 #include "controller/ledger/record.h"
 
 #include <array>
-#include <cstddef>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "controller/ledger/entry_form.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -14,79 +14,6 @@ namespace tahoma::controller {
 namespace {
 
 using json = Json;
-
-// The header of docs/formats/ledger.md: 'T' 'J' version type, CRC-32C little endian, then a CBOR
-// body.
-constexpr std::size_t kHeaderBytes = 8;
-constexpr char kVersion = 1;
-
-enum class Type : char {
-  kGangPrepared = 1,
-  kGangAllocated = 2,
-  kGangBound = 3,
-  kClaimReleased = 4,
-  kGangUndoing = 5,
-};
-
-// The deepest record that is written nests about a dozen arrays and maps.
-constexpr std::size_t kDepthMax = 64;
-
-// The head of one data item in CBOR: RFC 8949, section 3.
-struct CborHead {
-  unsigned major = 0;
-  unsigned info = 0;
-  std::uint64_t argument = 0;  // a number, a length in bytes, or a count of items
-};
-
-// Takes a head from the front of `bytes`, or returns false when they end in its midst.
-bool TakeHead(std::string_view& bytes, CborHead& head) {
-  if (bytes.empty()) return false;
-  const unsigned first = static_cast<unsigned char>(bytes[0]);
-  head = {.major = first >> 5U, .info = first & 31U, .argument = first & 31U};
-  const std::size_t extra =
-      head.info >= 24 && head.info <= 27 ? std::size_t{1} << (head.info - 24) : 0;
-  if (bytes.size() < 1 + extra) return false;
-  if (extra > 0) head.argument = 0;
-  for (std::size_t i = 1; i <= extra; ++i) {
-    head.argument = head.argument << 8U | static_cast<unsigned char>(bytes[i]);
-  }
-  bytes.remove_prefix(1 + extra);
-  return true;
-}
-
-// Returns whether `body` can be given to the CBOR reader, whose stack grows with every array, map
-// and string of indefinite length that contains another. The reader detects damage of other kinds.
-bool NestsLikeARecord(std::string_view body) {
-  constexpr unsigned kBytes = 2, kText = 3, kArray = 4, kMap = 5, kIndefinite = 31;
-  std::vector<std::uint64_t> items_left;  // of each array and map that is open
-  do {
-    while (!items_left.empty() && items_left.back() == 0) items_left.pop_back();
-    CborHead head;
-    if (!TakeHead(body, head)) return true;
-    if (!items_left.empty()) --items_left.back();
-    if (head.major < kBytes || head.major > kMap) continue;
-    if (head.info == kIndefinite) return false;
-    if (head.argument > body.size()) return true;
-    if (head.major == kBytes || head.major == kText) {
-      body.remove_prefix(head.argument);
-    } else {
-      if (items_left.size() == kDepthMax) return false;
-      items_left.push_back(head.major == kArray ? head.argument : 2 * head.argument);
-    }
-  } while (!items_left.empty());
-  return true;
-}
-
-constexpr std::array<std::uint32_t, 256> MakeCrcTable() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? 0x82f63b78U : 0U);
-    table[byte] = crc;
-  }
-  return table;
-}
-constexpr std::array<std::uint32_t, 256> kCrcTable = MakeCrcTable();
 
 // The numbers under which enumerators are stored (docs/formats/ledger.md), independent of the
 // compiler's.
@@ -158,14 +85,16 @@ json Encode(const GangDecision& decision) {
   for (const DecidedSlice& slice : decision.slices) {
     slices.push_back({slice.domain, slice.shape, slice.origin, slice.nodes});
   }
-  return {{"ns", decision.key.ns},
-          {"name", decision.key.name},
-          {"uid", decision.uid},
-          {"single", decision.single},
-          {"end", decision.end ? json(decision.end->time_since_epoch().count()) : json()},
-          {"pods", std::move(pods)},
-          {"claims", std::move(claims)},
-          {"slices", std::move(slices)}};
+  return {
+      {"ns", decision.key.ns},
+      {"name", decision.key.name},
+      {"uid", decision.uid},
+      {"single", decision.single},
+      {"end", decision.end ? json(decision.end->time_since_epoch().count()) : json()},
+      {"reclaim", decision.reclaim ? json(decision.reclaim->time_since_epoch().count()) : json()},
+      {"pods", std::move(pods)},
+      {"claims", std::move(claims)},
+      {"slices", std::move(slices)}};
 }
 
 Toleration DecodeToleration(const json& body) {
@@ -225,6 +154,10 @@ GangDecision DecodeDecision(const json& body) {
   if (!body.at("end").is_null()) {
     decision.end = WallTime(std::chrono::nanoseconds(body.at("end").get<std::int64_t>()));
   }
+  // Records of earlier versions have none.
+  if (const auto reclaim = body.find("reclaim"); reclaim != body.end() && !reclaim->is_null()) {
+    decision.reclaim = WallTime(std::chrono::nanoseconds(reclaim->get<std::int64_t>()));
+  }
   for (const json& pod : body.at("pods")) {
     decision.pods.push_back({pod.at(0), pod.at(1), pod.at(2), pod.at(3), pod.at(4)});
   }
@@ -238,96 +171,59 @@ GangDecision DecodeDecision(const json& body) {
 }
 
 struct Encoder {
-  std::pair<Type, json> operator()(const GangPrepared& record) const {
-    return {Type::kGangPrepared, Encode(*record.decision)};
+  std::pair<EntryType, json> operator()(const GangPrepared& record) const {
+    return {EntryType::kGangPrepared, Encode(*record.decision)};
   }
-  std::pair<Type, json> operator()(const GangAllocated& record) const {
-    return {Type::kGangAllocated, {{"run", record.run}}};
+  std::pair<EntryType, json> operator()(const GangAllocated& record) const {
+    return {EntryType::kGangAllocated, {{"run", record.run}}};
   }
-  std::pair<Type, json> operator()(const GangBound& record) const {
-    return {Type::kGangBound, {{"run", record.run}}};
+  std::pair<EntryType, json> operator()(const GangBound& record) const {
+    return {EntryType::kGangBound, {{"run", record.run}}};
   }
-  std::pair<Type, json> operator()(const ClaimReleased& record) const {
-    return {Type::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
+  std::pair<EntryType, json> operator()(const ClaimReleased& record) const {
+    return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
   }
-  std::pair<Type, json> operator()(const GangUndoing& record) const {
-    return {Type::kGangUndoing, {{"run", record.run}, {"reason", record.reason}}};
+  std::pair<EntryType, json> operator()(const GangUndoing& record) const {
+    return {EntryType::kGangUndoing, {{"run", record.run}, {"reason", record.reason}}};
   }
-  std::pair<Type, json> operator()(const GangReleased&) const {
+  std::pair<EntryType, json> operator()(const GangReleased&) const {
     TAHOMA_CHECK(false);
     return {};
   }
 };
 
-absl::StatusOr<Record> DecodeBody(Type type, const json& body) {
+absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
   switch (type) {
-    case Type::kGangPrepared:
+    case EntryType::kGangPrepared:
       return GangPrepared{std::make_shared<const GangDecision>(DecodeDecision(body))};
-    case Type::kGangAllocated:
+    case EntryType::kGangAllocated:
       return GangAllocated{body.at("run")};
-    case Type::kGangBound:
+    case EntryType::kGangBound:
       return GangBound{body.at("run")};
-    case Type::kClaimReleased:
+    case EntryType::kClaimReleased:
       return ClaimReleased{body.at("run"), body.at("claim")};
-    case Type::kGangUndoing:
+    case EntryType::kGangUndoing:
       return GangUndoing{body.at("run"), body.at("reason")};
+    case EntryType::kBlockChanged:
+      break;
   }
   return DataLoss("journal record of unknown type {}", static_cast<int>(type));
 }
 
 }  // namespace
 
-std::uint32_t Crc32c(std::string_view bytes) {
-  std::uint32_t crc = 0xffffffffU;
-  for (const char c : bytes) {
-    crc = kCrcTable[(crc ^ static_cast<unsigned char>(c)) & 0xffU] ^ (crc >> 8U);
-  }
-  return ~crc;
-}
-
 std::string EncodeRecord(const Record& record) {
   const auto [type, body] = std::visit(Encoder{}, record);
-  std::string bytes = {'T', 'J', kVersion, static_cast<char>(type), 0, 0, 0, 0};
-  json::to_cbor(body, bytes);
-  // The checksum covers version and type too: a flipped type must not be read as another record.
-  const std::uint32_t crc =
-      Crc32c(bytes.substr(kHeaderBytes)) ^ Crc32c(std::string_view(bytes).substr(0, 4));
-  for (std::size_t i = 0; i < 4; ++i) {
-    bytes[4 + i] = static_cast<char>(static_cast<unsigned char>(crc >> (8U * i)));
-  }
-  return bytes;
+  return EncodeEntry(type, body);
 }
 
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes) {
-  if (bytes.size() < kHeaderBytes || !bytes.starts_with("TJ")) {
-    return DataLoss("{} bytes that are no journal record: they do not start with \"TJ\"",
-                    bytes.size());
-  }
-  if (bytes[2] != kVersion) {
-    return DataLoss("journal record of version {}; this program reads version {}",
-                    static_cast<int>(bytes[2]), static_cast<int>(kVersion));
-  }
-  std::uint32_t stored = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    stored |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[4 + i])) << (8U * i);
-  }
-  const std::string_view body = bytes.substr(kHeaderBytes);
-  const std::uint32_t computed = Crc32c(body) ^ Crc32c(bytes.substr(0, 4));
-  if (stored != computed) {
-    return DataLoss("journal record with checksum {:08x}, computed {:08x}", stored, computed);
-  }
-  if (!NestsLikeARecord(body)) {
-    return DataLoss(
-        "journal record of type {} with a bad body: CBOR nested deeper than {}, or of indefinite "
-        "length",
-        static_cast<int>(bytes[3]), kDepthMax);
-  }
-  try {
-    return DecodeBody(static_cast<Type>(bytes[3]), json::from_cbor(body));
-  } catch (const std::exception& e) {
-    return DataLoss("journal record of type {} with a bad body: {}", static_cast<int>(bytes[3]),
-                    e.what());
-  }
+  Record record;
+  TAHOMA_RETURN_IF_ERROR(DecodeEntry(bytes, [&](EntryType type, const json& body) -> absl::Status {
+    TAHOMA_ASSIGN_OR_RETURN(record, DecodeBody(type, body));
+    return absl::OkStatus();
+  }));
+  return record;
 }
 
 }  // namespace tahoma::controller

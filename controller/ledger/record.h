@@ -65,7 +65,4 @@ std::string EncodeRecord(const Record& record);
 // write, and for a checksum that does not match; the message says which.
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
 
-// Returns the CRC-32C (Castagnoli), as RFC 3720 appendix B.4 defines it.
-std::uint32_t Crc32c(std::string_view bytes);
-
 }  // namespace tahoma::controller

@@ -12,11 +12,14 @@
 #include <memory>
 #include <string>
 
+#include "controller/ledger/block_view.h"
 #include "controller/ledger/gang_decision.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_status.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
+#include "controller/reserve/offering.h"
+#include "controller/reserve/time_profile.h"
 
 namespace tahoma::controller {
 
@@ -48,6 +51,11 @@ struct Snapshot {
   std::size_t runs_in_flight = 0;
   std::size_t gangs_waiting = 0;
   Counters counters;
+  // Each Capacity Block, and each CapacityBlock that was refused.
+  PersistentMap<BlockKey, std::shared_ptr<const BlockView>> blocks;
+  PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation
+  TimeProfile profile{0};
+  PriceList prices;
 };
 
 }  // namespace tahoma::controller

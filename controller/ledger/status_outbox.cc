@@ -162,7 +162,7 @@ void StatusOutbox::FlushPod(const GangKey& key, PodEntry& entry, const Now& now,
         .name = key.name,
         .uid = entry.uid,
         .warning = true,
-        .reason = EventReason::kFailedScheduling,
+        .reason = ToString(EventReason::kFailedScheduling),
         .message = entry.wanted,
         .when = now.wall});
 }

@@ -51,7 +51,7 @@ GangCondition Condition(ConditionType type, bool holds, GangReason reason, std::
 EventNote Note(EventReason reason, std::string message, WallTime when) {
   EventNote note;
   note.warning = reason == EventReason::kGangUndone || reason == EventReason::kGangBlocked;
-  note.reason = reason;
+  note.reason = ToString(reason);
   note.message = std::move(message);
   note.when = when;
   return note;
@@ -241,7 +241,7 @@ void StatusReporter::TellBlocked(const GangRef& ref, const std::string& message,
 void StatusReporter::TellPod(const PodKey& key, EventNote note) {
   const auto pod = from_.facts.pods.Find(key);
   if (pod == nullptr) return;
-  note.about_gang = false;
+  note.about = EventSubject::kPod;
   note.ns = key.ns;
   note.name = key.name;
   note.uid = pod->uid;
@@ -252,7 +252,7 @@ void StatusReporter::TellGang(const GangRef& ref, EventNote note) {
   if (ref.single) return TellPod({ref.key.ns, ref.key.name}, std::move(note));
   const auto gang = from_.facts.gangs.Find(ref.key);
   if (gang == nullptr) return;
-  note.about_gang = true;
+  note.about = EventSubject::kGang;
   note.ns = ref.key.ns;
   note.name = ref.key.name;
   note.uid = gang->uid;

@@ -297,6 +297,12 @@ void ClusterState::RecountDomain(DomainId id) {
   }
 }
 
+void ClusterState::SetBlockUse(const std::string& domain, const BlockUse& use) {
+  const std::optional<DomainId> id = FindDomain(domain);
+  if (!id || domains_[id->value()].block == use) return;
+  domains_.Mutable(id->value()).block = use;
+}
+
 void ClusterState::Hold(std::shared_ptr<const Holding> holding) {
   TAHOMA_CHECK(holding != nullptr);
   Release(holding->claim_uid);

@@ -92,6 +92,18 @@ struct DomainModes {
 // Narrows `modes` to those that the node at that place has elected. A chosen mode is the only one.
 void AddModes(int z, const ElectedModes& elected, DomainModes& modes);
 
+// What Capacity Blocks have to do with a domain.
+struct BlockUse {
+  // The Capacity Reservation whose hardware it is now: only gangs of that block may be placed on
+  // it. Empty: nobody's.
+  std::string reservation;
+  // When a block will have it: what is placed on it must have ended by then. nullopt: none will, as
+  // far as is known.
+  std::optional<WallTime> kept_from;
+
+  friend bool operator==(const BlockUse&, const BlockUse&) = default;
+};
+
 struct DomainState {
   std::string name;  // UltraServer id, or the node's name; empty when the id is unused
   bool ultra = false;
@@ -104,6 +116,7 @@ struct DomainState {
   DomainModes modes;
   std::optional<WallTime> end;  // when everything held here has ended; nullopt: nothing held
   bool end_unknown = false;     // something held here has no known end
+  BlockUse block;
 
   bool single_chip = false;
   std::vector<NodeId> waiting;  // nodes whose place in the domain another node still has
@@ -120,6 +133,9 @@ class ClusterState {
   NodeId PutNode(NodeFacts facts);
   // Forgets the node; holdings on it are kept for its return. Unknown names are ignored.
   void RemoveNode(const std::string& name);
+
+  // Sets what Capacity Blocks have to do with the domain of that name. Unknown names are ignored.
+  void SetBlockUse(const std::string& domain, const BlockUse& use);
 
   // Occupies the devices of an allocated claim; replaces what the same claim uid held before.
   void Hold(std::shared_ptr<const Holding> holding);

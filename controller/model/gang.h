@@ -61,6 +61,11 @@ struct GangSpec {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
+  std::string block;  // the CapacityBlock in which it runs, by name; empty: in none
+  // Of an active block: its Capacity Reservation, its hosts, and when they are taken back.
+  std::string reservation;
+  std::vector<std::string> block_hosts;
+  std::optional<WallTime> reclaim;
   WallTime created;
   std::vector<MemberSpec> members;  // all of them, in the order of their ranks
 

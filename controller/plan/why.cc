@@ -669,12 +669,39 @@ Blocked ExplainInvalid(const absl::Status& status) {
   return Refused(BlockedReason::kInvalid, std::string(Message(status)));
 }
 
+namespace {
+
+// Adds what Capacity Blocks have to do with it.
+Blocked WithBlocks(const CompiledGang& gang, const ClusterState& state, Blocked blocked) {
+  if (blocked.reason == BlockedReason::kInvalid) return blocked;
+  if (!gang.spec->reservation.empty()) {
+    blocked.message += fmt::format("; only hardware of Capacity Block {} may be used: {}",
+                                   gang.spec->block, fmt::join(gang.spec->block_hosts, ", "));
+    return blocked;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < state.domain_count(); ++i) {
+    const BlockUse& use = state.domain(DomainId(i)).block;
+    if (!use.reservation.empty() || use.kept_from) ++kept;
+  }
+  if (kept > 0) {
+    blocked.message += fmt::format("; {} topology domain{} {} kept for Capacity Blocks{}", kept,
+                                   kept == 1 ? "" : "s", kept == 1 ? "is" : "are",
+                                   gang.spec->max_runtime ? "" : ", without a maxRuntime for good");
+  }
+  return blocked;
+}
+
+}  // namespace
+
 Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                 const ClusterState& state) {
   const Obstacle& obstacle = search.obstacle();
   if (!obstacle.contradiction.ok()) return ExplainInvalid(obstacle.contradiction);
   fitter.StartDecision();
-  if (!gang.shapes.empty()) return ExplainBoxes(gang, search, fitter, state);
+  if (!gang.shapes.empty()) {
+    return WithBlocks(gang, state, ExplainBoxes(gang, search, fitter, state));
+  }
   const std::string& pinned = search.members()[obstacle.member].pinned_node;
   if (!pinned.empty()) {
     return Refused(BlockedReason::kWaitsForCapacity,
@@ -682,7 +709,7 @@ Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                                "it the rest now",
                                PodText(gang, obstacle.member), pinned));
   }
-  return ExplainMember(gang, search, fitter, state);
+  return WithBlocks(gang, state, ExplainMember(gang, search, fitter, state));
 }
 
 }  // namespace tahoma::controller

@@ -7,6 +7,7 @@
 
 #include "controller/ledger/read_facts.h"
 #include "controller/model/gang.h"
+#include "controller/publish/render_block.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
@@ -93,6 +94,12 @@ kube::Request RenderBind(const ApiWrite& write) {
                       {"tahoma.dev/rank", std::to_string(pod.rank)},
                       {"tahoma.dev/world-size", std::to_string(decision.pods.size())},
                       {"tahoma.dev/slice", std::to_string(pod.slice)}};
+  if (decision.reclaim) {
+    annotations["tahoma.dev/reclaim-timestamp"] = fmt::format(
+        "{}", std::chrono::duration_cast<std::chrono::milliseconds>(
+                  decision.reclaim->time_since_epoch())
+                  .count());
+  }
   if (pod.slice < decision.slices.size()) {
     annotations["tahoma.dev/placement"] = PlacementText(decision.slices[pod.slice]);
   }
@@ -148,6 +155,19 @@ kube::Request RenderPodCondition(const ApiWrite& write) {
                             std::move(body), {.subresource = "status"});
 }
 
+std::pair<std::string_view, std::string_view> KindOf(EventSubject subject) {
+  switch (subject) {
+    case EventSubject::kPod:
+      return {"Pod", "v1"};
+    case EventSubject::kGang:
+      return {"Gang", "tahoma.dev/v1alpha1"};
+    case EventSubject::kCapacityBlock:
+      return {"CapacityBlock", "tahoma.dev/v1alpha1"};
+  }
+  TAHOMA_CHECK(false);
+  return {};
+}
+
 WriteOutcome OutcomeOf(const absl::Status& status) {
   switch (kube::OutcomeOf(status)) {
     case kube::Outcome::kDone:
@@ -188,6 +208,12 @@ kube::Request Render(const ApiWrite& write) {
       return RenderBind(write);
     case WriteKind::kDeletePod:
       return RenderDeletePod(write);
+    case WriteKind::kCreateBlock:
+      return RenderBlockCreation(write);
+    case WriteKind::kBlockFinalizer:
+      return RenderBlockFinalizer(write);
+    case WriteKind::kBlockStatus:
+      return RenderBlockStatus(write);
     case WriteKind::kGangStatus:
       return RenderGangStatus(write);
     case WriteKind::kPodCondition:
@@ -203,7 +229,7 @@ std::string EventName(const EventNote& event) {
   // FNV-1a: the name only has to differ between texts.
   std::uint64_t hash = 14695981039346656037ULL;
   for (const std::string_view text :
-       {std::string_view(event.uid), ToString(event.reason), std::string_view(event.message)}) {
+       {std::string_view(event.uid), event.reason, std::string_view(event.message)}) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
     hash = (hash ^ 0x1fU) * 1099511628211ULL;
   }
@@ -211,8 +237,9 @@ std::string EventName(const EventNote& event) {
 }
 
 kube::Request RenderEvent(const EventNote& event, const std::string& name, int count) {
-  json object = {{"kind", event.about_gang ? "Gang" : "Pod"},
-                 {"apiVersion", event.about_gang ? "tahoma.dev/v1alpha1" : "v1"},
+  const auto [kind, version] = KindOf(event.about);
+  json object = {{"kind", kind},
+                 {"apiVersion", version},
                  {"namespace", event.ns},
                  {"name", event.name},
                  {"uid", event.uid}};
@@ -221,7 +248,7 @@ kube::Request RenderEvent(const EventNote& event, const std::string& name, int c
                {"kind", "Event"},
                {"metadata", {{"name", name}, {"namespace", event.ns}}},
                {"involvedObject", std::move(object)},
-               {"reason", ToString(event.reason)},
+               {"reason", event.reason},
                {"message", event.message},
                {"type", event.warning ? "Warning" : "Normal"},
                {"count", count},

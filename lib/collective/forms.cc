@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "lib/base/check.h"
@@ -140,7 +141,7 @@ std::vector<Form> BranchingsOf(const Cube& cube) {
   const std::uint64_t rate = BroadcastRate(cube);
   const std::uint64_t sends = (cube.chips() - 1) * ((rate - 1) / cube.slowest() + 1);
   std::vector<Form> forms;
-  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+  for (const std::uint64_t chunks : ChunkCounts(sends)) {
     const std::uint64_t steps = chunks + cube.dimensions();
     forms.push_back(Of(steps, steps, steps, chunks * rate));
     forms.back().even = true;
@@ -238,6 +239,14 @@ double StripedTime(const Form& form, double on_links, const LinkCosts& costs) {
 
 }  // namespace
 
+std::vector<std::uint64_t> ChunkCounts(std::uint64_t sends) {
+  std::vector<std::uint64_t> counts;
+  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+    counts.push_back(chunks);
+  }
+  return counts;
+}
+
 Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs) {
   const auto count = static_cast<Picoseconds::rep>(steps);
   const Picoseconds start = costs.step + costs.hop;
@@ -251,10 +260,57 @@ Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts&
 Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
                          const LinkCosts& costs) {
   Picoseconds best = Picoseconds::max();
-  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
+  for (const std::uint64_t chunks : ChunkCounts(sends)) {
     const auto steps = static_cast<Picoseconds::rep>(chunks + fill);
     const Picoseconds all = on_links / static_cast<Picoseconds::rep>(chunks) * steps;
     best = std::min(best, EvenTime(chunks + fill, all, costs));
+  }
+  return best;
+}
+
+std::uint64_t FlowPieces(std::uint64_t chips) {
+  TAHOMA_CHECK(chips > 1);
+  constexpr std::uint64_t kSendsOfStripe = 32'000;
+  constexpr std::uint64_t kMost = 512;
+  return std::min(kMost, kSendsOfStripe / (2 * (chips - 1)));
+}
+
+Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs) {
+  const auto stripes = static_cast<double>(course.stripes);
+  const double step = static_cast<double>(load.on_fastest.count()) *
+                      static_cast<double>(course.grain) / static_cast<double>(load.pieces);
+  const double busy =
+      load.fullest * static_cast<double>(load.pieces) / static_cast<double>(course.grain);
+  const double steps = busy + static_cast<double>(load.idle_steps);
+  const auto start = static_cast<double>((costs.step + costs.hop).count());
+  // Either the links are never idle, or each stripe waits for the start of its own next step.
+  const double time =
+      std::max(start + step * steps, (start + step / stripes) * steps + step - step / stripes);
+  return Picoseconds(static_cast<Picoseconds::rep>(time));
+}
+
+FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts& costs) {
+  const auto start = static_cast<double>((costs.step + costs.hop).count());
+  const auto count = static_cast<double>(stripes);
+  const auto piece =
+      static_cast<double>(load.on_fastest.count()) / static_cast<double>(load.pieces);
+  // With long steps the time rises with their length, because of those in which links are idle.
+  // With short ones starts add up: then it falls, up to where the idle steps cost as much.
+  double best_step =
+      stripes == 1 ? std::numeric_limits<double>::max() : start * count / (count - 1);
+  if (load.idle_steps > 0) {
+    const double on_links = load.fullest * static_cast<double>(load.on_fastest.count());
+    best_step = std::min(
+        best_step, std::sqrt(on_links * start * count / static_cast<double>(load.idle_steps)));
+  }
+  const auto least = static_cast<double>(std::min(load.least_grain, load.pieces));
+  const double grain =
+      std::clamp(best_step / std::max(piece, 1.0), least, static_cast<double>(load.pieces));
+  FlowCourse best;
+  for (const double one : {std::floor(grain), std::ceil(grain)}) {
+    FlowCourse course{.grain = static_cast<std::uint64_t>(one), .stripes = stripes};
+    course.time = FlowTime(load, course, costs);
+    if (course.time < best.time) best = course;
   }
   return best;
 }
@@ -297,6 +353,32 @@ std::uint64_t TreeCourse::StepsFor(std::uint64_t pieces, std::uint64_t rate) con
   TAHOMA_CHECK(rate > 0);
   const std::uint64_t work = pieces * fastest;  // at most 2^14 x 2^40
   return mixed ? (work + 2 * rate - 1) / (2 * rate) * 2 : (work + rate - 1) / rate;
+}
+
+Picoseconds TreesTime(std::span<const Cut> phases, std::uint64_t chips, std::uint64_t fastest,
+                      std::uint64_t bytes, LinkCosts costs) {
+  costs.efficiency_permille = 1000;  // the rates are what is left of the raw ones
+  Picoseconds best = Picoseconds::max();
+  for (const std::uint64_t parts : kTreeParts) {
+    if (parts > 1 && chips * parts > kTreePiecesMax) break;
+    const TreeCourse course{.chips = chips, .parts = parts, .fastest = fastest};
+    Picoseconds sum(0);
+    for (const Cut& cut : phases) sum += course.Gather(cut).Time(bytes, costs);
+    best = std::min(best, sum);
+  }
+  return best;
+}
+
+Picoseconds BroadcastTime(const Cut& worst, std::uint64_t farthest, std::uint64_t chips,
+                          std::uint64_t fastest, std::uint64_t bytes, LinkCosts costs) {
+  costs.efficiency_permille = 1000;
+  Picoseconds best = Picoseconds::max();
+  for (const std::uint64_t parts : kTreeParts) {
+    if (parts > 1 && chips * parts > kTreePiecesMax) break;
+    const TreeCourse course{.chips = chips, .parts = parts, .fastest = fastest};
+    best = std::min(best, course.Broadcast(worst, farthest).Time(bytes, costs));
+  }
+  return best;
 }
 
 const std::vector<Form>& FormsOf(const torus::Shape& size, Operation operation) {

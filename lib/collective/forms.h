@@ -47,17 +47,12 @@ struct Form {
 inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
 
-// Packed trees sum up and spread at the same time: the numbers of them that are worth trying, and
-// how much more than its share the fullest cable of so many carries.
-struct PackedTrees {
-  std::uint64_t trees;
-  std::uint64_t load_percent;
-};
-inline constexpr PackedTrees kPackedTrees[] = {{16, 104}, {64, 102}};
-
 // The most sends of a plan in which chunks flow through trees, which is what planning in some
 // milliseconds allows. The number of chunks is a power of two.
 inline constexpr std::uint64_t kPipelineSendsMost = 200'000;
+
+// The numbers of chunks that are worth trying when each needs so many sends.
+std::vector<std::uint64_t> ChunkCounts(std::uint64_t sends);
 
 // Returns the time of so many steps of one length, which together keep the links busy for
 // `on_links`: of one stripe, or of two that take them alternately, whichever is faster.
@@ -68,6 +63,32 @@ Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts&
 // is where the last one starts, and each chunk needs so many sends.
 Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
                          const LinkCosts& costs);
+
+// Returns the number of pieces of an all-reduce that flow along packed trees of their own, up and
+// back at the same time, on so many chips, two or more: as many as a plan may have that takes some
+// milliseconds.
+std::uint64_t FlowPieces(std::uint64_t chips);
+
+// What decides how long they take.
+struct FlowLoad {
+  std::uint64_t pieces = 1;
+  Picoseconds on_fastest{};       // the whole buffer on the fastest link
+  double fullest = 1;             // of that time, what the fullest link needs for its pieces
+  std::uint64_t idle_steps = 0;   // so many more than the fullest link needs
+  std::uint64_t least_grain = 1;  // at which slow links carry a whole piece in a step, too
+};
+// The pieces that the fastest link carries in a step, and the stripes that take steps alternately.
+struct FlowCourse {
+  std::uint64_t grain = 1;
+  std::uint64_t stripes = 1;
+  Picoseconds time = Picoseconds::max();
+};
+// The most stripes that are worth their sends.
+inline constexpr std::uint64_t kFlowStripesMost = 4;
+// Returns the time of a course with this load.
+Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs);
+// Returns the fastest course of so many stripes.
+FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts& costs);
 
 // Pieces of the buffer that spread along trees, each of n * parts, a step being a piece over the
 // fastest link. The links of the worst cut are busy in every step, so it decides how many there
@@ -88,6 +109,16 @@ struct TreeCourse {
   std::uint64_t StepsFor(std::uint64_t pieces, std::uint64_t rate) const;
   Form Evenly(std::uint64_t steps) const;
 };
+
+// Returns the least time of phases, one for each cut, in which pieces of `bytes` spread along
+// trees, in the best number of parts. `fastest` is the rate of one link between the chips; what
+// protocol takes of it is taken already.
+Picoseconds TreesTime(std::span<const Cut> phases, std::uint64_t chips, std::uint64_t fastest,
+                      std::uint64_t bytes, LinkCosts costs);
+
+// The same of a broadcast; the chips' pieces begin at the root.
+Picoseconds BroadcastTime(const Cut& worst, std::uint64_t farthest, std::uint64_t chips,
+                          std::uint64_t fastest, std::uint64_t bytes, LinkCosts costs);
 
 // Returns the forms of all operations but send-receive, which depends on where the box lies. `size`
 // has sides of 1, 2 and 4. Empty for one chip.

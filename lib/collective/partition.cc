@@ -258,18 +258,6 @@ Cut WorstPartition(const DomainLinks& links, ChipMask members) {
   return CutOf(cables, WorstOf(cables, Parts::kOfAll).ratio);
 }
 
-std::optional<Cut> GainOfBothAtOnce(const DomainLinks& links, ChipMask members, const Cut& phase) {
-  const Cut phases{.blocks = 2 * phase.blocks, .rate = phase.rate};
-  const auto gains = [&](const Cut& both) {
-    return phases.WorseThan({.blocks = both.blocks + both.blocks / 50, .rate = both.rate});
-  };
-  // Each chip a part of its own: no better than the worst partition, and mostly as bad.
-  const Cables cables(links, members, Cables::Count::kBothDirections);
-  if (!gains(CutOf(cables, RatioOf(cables, LoneParts(members))))) return std::nullopt;
-  const Cut both = WorstReductionCut(links, members, members);
-  return gains(both) ? std::optional(both) : std::nullopt;
-}
-
 SumShares BestSumShares(const DomainLinks& links, ChipMask members) {
   TAHOMA_CHECK(std::popcount(members) > 1);
   const Cables cables(links, members, Cables::Count::kSlowerTwice);

@@ -27,7 +27,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "lib/collective/cuts.h"
 #include "lib/collective/domain_links.h"
@@ -47,11 +46,6 @@ struct SumShares {
   // What one phase, the reduce-scatter or the all-gather, takes with these shares.
   Cut phase;
 };
-
-// Returns WorstReductionCut (cuts.h) if summing up and spreading at the same time, which it bounds,
-// can be faster than one phase after the other by so much (2 %) that it is worth trying.
-std::optional<Cut> GainOfBothAtOnce(const DomainLinks& links, torus::ChipMask members,
-                                    const Cut& phase);
 
 // The same requirements. When chips are cut off, `phase` has rate 0 and the shares are of no use.
 SumShares BestSumShares(const DomainLinks& links, torus::ChipMask members);

@@ -3,6 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <optional>
 #include <span>
@@ -238,65 +239,61 @@ class AnySet {
             TimeAtLeast(static_cast<Wide>(bytes_) * (count_ - 1), count_, ingress_)) *
            phases;
   }
-  // A lower bound for trees: they take steps of a piece for each link.
+  // A lower bound for trees: phases take steps of a piece for each link, and what flows up and back
+  // at once has links idle.
   Picoseconds TreesAtLeast(int phases) const {
-    const auto steps = static_cast<Picoseconds::rep>((count_ - 2) / kPortsPerChip + 1);
-    return (links_.costs().step + links_.costs().hop) * (steps * phases);
+    const Picoseconds start = links_.costs().step + links_.costs().hop;
+    const auto steps = static_cast<Picoseconds::rep>((count_ - 2) / kPortsPerChip + 1) * phases;
+    return phases == 1 ? start * steps
+                       : start * std::min(steps, static_cast<Picoseconds::rep>(Radius()));
   }
 
-  // The fastest cut into parts; `cuts` are of the phases.
+  // One phase after the other.
   Picoseconds Trees(const std::vector<Cut>& cuts) const {
-    Picoseconds best = Picoseconds::max();
-    for (const std::uint64_t parts : kTreeParts) {
-      if (parts > 1 && count_ * parts > kTreePiecesMax) break;
-      const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
-      Picoseconds sum(0);
-      for (const Cut& cut : cuts) sum += TimeOf(course.Gather(cut));
-      best = std::min(best, sum);
-    }
-    return best;
+    return TreesTime(cuts, count_, fastest_, bytes_, links_.costs());
   }
 
   // The links from the chip that is nearest to all others to the farthest of them.
   std::uint64_t Radius() const {
+    std::array<ChipMask, kChipsMax> near{};
+    for (ChipMask from = chips_; from != 0; from &= from - 1) {
+      const int chip = Lowest(from);
+      for (int port = 0; port < kPortsPerChip; ++port) {
+        const auto arc = static_cast<Arc>(chip * kPortsPerChip + port);
+        if (links_.rate(arc) != 0) near.at(static_cast<std::size_t>(chip)) |= Bit(links_.to(arc));
+      }
+      near.at(static_cast<std::size_t>(chip)) &= chips_;
+    }
     std::uint64_t least = count_;
     for (ChipMask left = chips_; left != 0; left &= left - 1) {
       ChipMask seen = left & (~left + 1);
+      ChipMask layer = seen;
       std::uint64_t links = 0;
       for (; seen != chips_ && links < least; ++links) {
-        ChipMask next = seen;
-        for (ChipMask from = seen; from != 0; from &= from - 1) {
-          for (int port = 0; port < kPortsPerChip; ++port) {
-            const auto arc = static_cast<Arc>(Lowest(from) * kPortsPerChip + port);
-            if (links_.rate(arc) != 0) next |= Bit(links_.to(arc)) & chips_;
-          }
+        ChipMask next = 0;
+        for (; layer != 0; layer &= layer - 1) {
+          next |= near.at(static_cast<std::size_t>(Lowest(layer)));
         }
-        seen = next;
+        layer = next & ~seen;
+        seen |= next;
       }
       least = std::min(least, links);
     }
     return least;
   }
 
-  // Trees that sum up and spread at the same time, chunk after chunk. Their chips are up to twice
-  // as far from the root as they need be.
-  Picoseconds Packed(const Cut& both) const {
-    const std::uint64_t fill = 4 * Radius() - 1;
-    Picoseconds best = Picoseconds::max();
-    for (const PackedTrees& packed : kPackedTrees) {
-      const Picoseconds on_links = TimeAtMost(
-          static_cast<Wide>(bytes_) * both.blocks * packed.load_percent, count_ * 100, both.rate);
-      best = std::min(
-          best, PipelineTime(on_links, fill, 2 * (count_ - 1) * packed.trees, links_.costs()));
-    }
-    return best;
-  }
-
-  Picoseconds TimeOf(const Form& form) const {
-    // The rates of these links are what is left of the raw ones.
-    LinkCosts costs = links_.costs();
-    costs.efficiency_permille = 1000;
-    return form.Time(bytes_, costs);
+  // Pieces that flow along trees of their own, up and back at the same time. The fullest cable
+  // carries 1 % more than its share, and links are idle for as many steps as trees must be high.
+  Picoseconds Flow() const {
+    const Cut worst = WorstReductionCut(links_, chips_, through_);
+    const double share = static_cast<double>(worst.blocks) * static_cast<double>(fastest_) /
+                         (static_cast<double>(count_) * static_cast<double>(worst.rate));
+    return BestFlow({.pieces = FlowPieces(count_),
+                     .on_fastest = TimeAtMost(bytes_, 1, fastest_),
+                     .fullest = share * 1.01,
+                     .idle_steps = Radius()},
+                    kFlowStripesMost, links_.costs())
+        .time;
   }
 
   // Picoseconds::max() when chips are cut off.
@@ -307,8 +304,7 @@ class AnySet {
       const Cut phase = BestSumShares(links_, chips_).phase;
       if (phase.rate == 0) return Picoseconds::max();
       const Picoseconds phases = Trees({phase, phase});
-      const std::optional<Cut> both = GainOfBothAtOnce(links_, chips_, phase);
-      return both ? std::min(phases, Packed(*both)) : phases;
+      return std::min(phases, Flow());
     }
     if (gathers || symmetric_) cuts.push_back(WorstGatherCut(links_, chips_, through_));
     if (scatters && !symmetric_) cuts.push_back(WorstScatterCut(links_, chips_, through_));
@@ -351,13 +347,9 @@ class AnySet {
       return std::min(direct, scatter + std::min(Ring(1), Mesh(1)));
     }
     const Cut worst = WorstBroadcastCut(links_, chips_, through_, root);
-    Picoseconds best = direct;
-    for (const std::uint64_t parts : kTreeParts) {
-      if (parts > 1 && count_ * parts > kTreePiecesMax) break;
-      const TreeCourse course{.chips = count_, .parts = parts, .fastest = fastest_};
-      best = std::min(best, TimeOf(course.Broadcast(worst, load.longest())));
-    }
-    if (worst.rate == 0) return best;
+    if (worst.rate == 0) return direct;
+    const Picoseconds best = std::min(
+        direct, BroadcastTime(worst, load.longest(), count_, fastest_, bytes_, links_.costs()));
     // Branchings, each of about the rate of a link, and hardly higher than they must be.
     const std::uint64_t trees = (worst.rate - 1) / slowest_ + 1;
     return std::min(best, PipelineTime(TimeAtMost(bytes_, 1, worst.rate), load.longest(),

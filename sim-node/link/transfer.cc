@@ -41,6 +41,22 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
   return Annotate(route.status(), fmt::format("domain {}", from.domain));
 }
 
+absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
+  const Flow& flow = running.flow;
+  // An explicit route is at hand, and whether an uplink is on a route depends on the other flows.
+  const bool kept = flow.explicit_route.empty() && island + 1 != islands_.size();
+  auto& known = islands_[island].known_routes;
+  const std::tuple ends(flow.from.value(), flow.to.value(), flow.through);
+  if (const auto found = known.find(ends); kept && found != known.end()) {
+    running.route.assign(found->second.begin(), found->second.end());
+    return absl::OkStatus();
+  }
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> route, RouteOf(flow));
+  running.route.assign(route.begin(), route.end());
+  if (kept) known[ends] = route;
+  return absl::OkStatus();
+}
+
 VirtualDuration Transfer::Latency(const Running& running) const {
   const int from = Fabric::DomainOf(running.flow.from);
   const int to = Fabric::DomainOf(running.flow.to);
@@ -60,9 +76,11 @@ void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> s
                   .arrivals = std::vector<VirtualTime>(flows.size(), queue_.now()),
                   .running = flows.size()};
   std::set<std::size_t> touched;
+  std::size_t last = islands_.size();  // mostly all are on one
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const std::size_t at = IslandOf(flows[i]);
-    if (touched.insert(at).second) AdvanceToNow(islands_[at]);
+    if (at != last && touched.insert(at).second) AdvanceToNow(islands_[at]);
+    last = at;
     const Wide left = static_cast<Wide>(flows[i].bytes) * kPicosecondsPerSecond;
     islands_[at].running.push_back(
         {.flow = flows[i], .route = {}, .left = left, .rate = 0, .batch = id, .index = i});
@@ -76,7 +94,10 @@ void Transfer::Go(std::set<std::size_t> islands) {
   Failed failed;
   for (const std::size_t island : islands) RouteAgain(island, failed);
   islands.merge(End(failed));
-  for (const std::size_t island : islands) Wait(island);
+  for (const std::size_t island : islands) {
+    Solve(island);
+    Wait(island);
+  }
 }
 
 // Gives a route to every flow that has none or whose route has lost a link.
@@ -85,12 +106,8 @@ void Transfer::RouteAgain(std::size_t island, Failed& failed) {
     const bool whole = std::all_of(running.route.begin(), running.route.end(),
                                    [&](LinkId link) { return capacity(island, link) != 0; });
     if (whole && !running.route.empty()) continue;
-    auto route = RouteOf(running.flow);
-    if (route.ok()) {
-      running.route = *std::move(route);
-    } else {
-      failed.try_emplace(running.batch, route.status());
-    }
+    const absl::Status set = SetRoute(island, running);
+    if (!set.ok()) failed.try_emplace(running.batch, set);
   }
 }
 
@@ -113,34 +130,61 @@ std::set<std::size_t> Transfer::End(const Failed& failed) {
   return touched;
 }
 
-// Solves the rates and waits for the flow that ends first.
+// Gives every flow the rate of its slowest link if no two have a link in common.
+bool Transfer::SolveDisjoint(std::size_t at) {
+  Island& island = islands_[at];
+  ++island.looks;
+  for (Running& running : island.running) {
+    running.rate = kUnlimitedRate;
+    for (const LinkId link : running.route) {
+      if (island.seen_in.size() <= link) island.seen_in.resize(std::size_t{link} + 1);
+      if (std::exchange(island.seen_in[link], island.looks) == island.looks) return false;
+      running.rate = std::min(running.rate, capacity(at, link));
+    }
+  }
+  return true;
+}
+
+// Gives all flows max-min fair rates.
+void Transfer::SolveMaxMin(std::size_t at, bool each_for_itself) {
+  Island& island = islands_[at];
+  std::vector<std::span<const LinkId>> paths;
+  std::vector<AlikeFlows> alike;
+  paths.reserve(island.running.size());
+  for (const Running& running : island.running) {
+    paths.emplace_back(running.route);
+    if (!each_for_itself) alike.push_back(running.flow.alike);
+  }
+  const bool network = at + 1 == islands_.size();
+  const std::vector<std::uint64_t> rates = MaxMinRates(
+      paths,
+      network ? fabric_.efa().capacities() : fabric_.domain(static_cast<int>(at)).capacities(),
+      alike);
+  for (std::size_t i = 0; i < rates.size(); ++i) island.running[i].rate = rates[i];
+}
+
+// Works out the rates of all flows, and when each ends.
+void Transfer::Solve(std::size_t at) {
+  Island& island = islands_[at];
+  island.disjoint = SolveDisjoint(at);
+  // A flow that stands for others shares its links with these, which end with it.
+  const bool each_for_itself = std::ranges::all_of(
+      island.running, [](const Running& running) { return running.flow.alike == AlikeFlows{}; });
+  if (!island.disjoint || !each_for_itself) SolveMaxMin(at, each_for_itself);
+  for (Running& running : island.running) {
+    running.end = queue_.now();
+    if (running.rate != kUnlimitedRate) running.end += TimeLeft(running.left, running.rate);
+  }
+}
+
+// Waits for the flow that ends first.
 void Transfer::Wait(std::size_t at) {
   Island& island = islands_[at];
   if (island.completion) queue_.Cancel(*island.completion);
   island.completion.reset();
   if (island.running.empty()) return;
-  std::vector<std::span<const LinkId>> paths;
-  std::vector<AlikeFlows> alike;
-  paths.reserve(island.running.size());
-  const bool network = at + 1 == islands_.size();
-  const bool each_for_itself = std::ranges::all_of(
-      island.running, [](const Running& running) { return running.flow.alike == AlikeFlows{}; });
-  for (const Running& running : island.running) {
-    paths.emplace_back(running.route);
-    if (!each_for_itself) alike.push_back(running.flow.alike);
-  }
-  const std::vector<std::uint64_t> rates = MaxMinRates(
-      paths,
-      network ? fabric_.efa().capacities() : fabric_.domain(static_cast<int>(at)).capacities(),
-      alike);
   VirtualTime next = VirtualTime::max();
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    Running& running = island.running[i];
-    running.rate = rates[i];
-    const VirtualTime end =
-        rates[i] == kUnlimitedRate ? queue_.now() : queue_.now() + TimeLeft(running.left, rates[i]);
-    next = std::min(next, end);
-  }
+  for (const Running& running : island.running) next = std::min(next, running.end);
   island.completion =
       queue_.Schedule(next, EventPriority::kArrival, [this, at] { OnCompletion(at); });
 }
@@ -157,15 +201,16 @@ void Transfer::AdvanceToNow(Island& island) const {
 void Transfer::OnCompletion(std::size_t at) {
   Island& island = islands_[at];
   island.completion.reset();
-  AdvanceToNow(island);
   std::erase_if(island.running, [this](const Running& running) {
-    if (running.left != 0) return false;
+    if (running.end > queue_.now()) return false;
     ++arrived_;
     Batch& batch = batches_.at(running.batch);
     batch.arrivals[running.index] = queue_.now() + Latency(running);
     if (--batch.running == 0) FinishLater(running.batch);
     return true;
   });
+  if (island.disjoint) return Wait(at);  // the others go on as they do
+  AdvanceToNow(island);
   Go({at});
 }
 
@@ -188,6 +233,7 @@ absl::Status Transfer::SetPermille(LinkId link, std::uint16_t permille) {
   TAHOMA_ASSIGN_OR_RETURN(const Fabric::Place place, fabric_.Find(link));
   const auto at = static_cast<std::size_t>(place.island);
   AdvanceToNow(islands_[at]);
+  islands_[at].known_routes.clear();
   if (place.island == fabric_.domain_count()) {
     // An uplink is on routes only while it can limit them.
     for (Running& running : islands_[at].running) running.route.clear();

@@ -16,6 +16,8 @@
 
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
 #include <absl/status/status.h>
 
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "lib/torus/box.h"
@@ -78,27 +81,39 @@ class Transfer {
   };
   struct Running {
     Flow flow;
-    std::vector<LinkId> route;  // ids of the island
-    Wide left = 0;              // 10^-12 bytes
+    absl::InlinedVector<LinkId, 8> route;  // ids of the island
+    Wide left = 0;                         // 10^-12 bytes
     std::uint64_t rate = 0;
+    VirtualTime end{};  // at this rate
     std::uint64_t batch = 0;
     std::size_t index = 0;
   };
   // The flows that share links: those of a domain, or (the last) those of the EFA network.
   struct Island {
     std::vector<Running> running;
+    // No two of them have a link in common, so that none waits for another. What a flow stands for
+    // ends with it.
+    bool disjoint = true;
+    std::vector<std::uint64_t> seen_in;  // by link: the last look for common links that met it
+    std::uint64_t looks = 0;
     VirtualTime last_advance{};
     std::optional<EventQueue::Id> completion;
+    // Routes that were found on the links as they are.
+    absl::flat_hash_map<std::tuple<int, int, torus::ChipMask>, std::vector<LinkId>> known_routes;
   };
   using Failed = std::map<std::uint64_t, absl::Status>;  // by batch
 
   std::size_t IslandOf(const Flow& flow) const;
   absl::StatusOr<std::vector<LinkId>> RouteOf(const Flow& flow) const;
+  absl::Status SetRoute(std::size_t island, Running& running);
   VirtualDuration Latency(const Running& running) const;
   std::uint64_t capacity(std::size_t island, LinkId link) const;
   void Go(std::set<std::size_t> islands);
   void RouteAgain(std::size_t island, Failed& failed);
   std::set<std::size_t> End(const Failed& failed);
+  void Solve(std::size_t island);
+  bool SolveDisjoint(std::size_t island);
+  void SolveMaxMin(std::size_t island, bool each_for_itself);
   void Wait(std::size_t island);
   void AdvanceToNow(Island& island) const;
   void OnCompletion(std::size_t island);

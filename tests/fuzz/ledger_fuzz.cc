@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/ledger/entry_form.h"
 #include "controller/ledger/record.h"
 #include "lib/base/check.h"
 #include "tests/fuzz/fuzz_target.h"

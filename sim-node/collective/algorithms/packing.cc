@@ -1,20 +1,31 @@
 #include "sim-node/collective/algorithms/packing.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <numeric>
 
 #include "lib/base/check.h"
 #include "lib/base/rng.h"
+#include "lib/collective/domain_links.h"
+#include "lib/collective/masks.h"
+#include "lib/collective/partition.h"
 
 namespace tahoma::sim {
 namespace {
 
-struct Cable {
-  std::size_t one = 0;  // chips of the set
-  std::size_t other = 0;
-  std::uint64_t rate = 0;  // of its slower direction
-  std::uint64_t load = 0;  // trees
-};
+using collective::Bit;
+using collective::Lowest;
+using torus::ChipMask;
+using Cable = TreePacking::Cable;
+
+// Numbers of trees are counted in parts of one.
+constexpr std::uint64_t kOneTree = 1 << 20;
+// How many trees a cable of the highest rate may be ahead of its share.
+constexpr std::uint64_t kAhead = 2;
+// How much farther from the farthest chip a root may be than the middle of the set. With few roots
+// some links would only ever sum up, and others only spread.
+constexpr std::size_t kOffTheMiddle = 1;
 
 std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
   std::vector<Cable> cables;
@@ -30,6 +41,18 @@ std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
     cables.push_back({.one = set.PlaceOf(hop.from), .other = set.PlaceOf(hop.to), .rate = rate});
   }
   return cables;
+}
+
+// The links, each as slow as the slower direction of its cable.
+collective::DomainLinks SlowerDirections(const TorusLinks& links) {
+  std::vector<std::uint64_t> rates(links.id_count());
+  for (LinkId link = 0; link < links.id_count(); ++link) {
+    if (links.capacity(link) == 0) continue;
+    const torus::Hop hop = links.HopOf(link);
+    const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
+    rates[link] = std::min(links.capacity(link), links.capacity(back));
+  }
+  return {links.torus(), rates, {}};
 }
 
 // Chips that are joined already, by a representative of each group.
@@ -56,121 +79,224 @@ class Groups {
 
 // Whether one tree more loads the first cable less, for its rate.
 bool LessLoaded(const Cable& a, const Cable& b) {
-  return static_cast<Wide>(a.load + 1) * b.rate < static_cast<Wide>(b.load + 1) * a.rate;
+  return static_cast<Wide>(a.trees + 1) * b.rate < static_cast<Wide>(b.trees + 1) * a.rate;
+}
+
+std::uint64_t FastestOf(const std::vector<Cable>& cables) {
+  std::uint64_t fastest = 0;
+  for (const Cable& cable : cables) fastest = std::max(fastest, cable.rate);
+  return fastest;
 }
 
 }  // namespace
 
 class TreePacker {
  public:
-  TreePacker(const ChipSet& set, const TorusLinks& links)
-      : chips_(set.size()), cables_(CablesOf(set, links)) {}
+  TreePacker(const ChipSet& set, const TorusLinks& links, const collective::Cut& worst,
+             std::size_t most)
+      : all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
+        cables_(CablesOf(set, links)),
+        order_(cables_.size()),
+        cables_of_(set.size()),
+        roots_(set.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    for (const std::size_t cable : order_) {
+      cables_of_[cables_[cable].one].push_back(cable);
+      cables_of_[cables_[cable].other].push_back(cable);
+    }
+    const std::uint64_t fastest = FastestOf(cables_);
+    for (const Cable& cable : cables_) {
+      const Wide trees = static_cast<Wide>(cable.rate) * worst.blocks * kOneTree;
+      const Wide one = static_cast<Wide>(cable.rate) * kOneTree;
+      limits_.push_back(
+          {.share = static_cast<std::uint64_t>(trees / (Wide{worst.rate} * set.size())),
+           .one = static_cast<std::uint64_t>(one / fastest)});
+    }
+    count_ = EvenCount(most);
+    for (Limit& limit : limits_) {
+      const std::uint64_t all = limit.share * count_;
+      limit.last = std::max(all + all / 100, all + limit.one / 2);
+    }
+  }
 
-  std::optional<TreePacking> Pack(const ChipSet& set, std::size_t trees) {
+  std::optional<TreePacking> Pack(const ChipSet& set) {
     TreePacking packing;
     packing.chips_ = set.chips();
-    for (std::size_t i = 0; i < trees; ++i) {
-      if (!AddLightest()) return std::nullopt;
-      packing.trees_.push_back(Rooted());
-      for (const TreePacking::Branch& branch : packing.trees_.back()) {
-        packing.height_ = std::max(packing.height_, branch.depth);
-      }
+    for (std::size_t tree = 0; tree < count_; ++tree) {
+      OfferCables(tree);
+      if (ReachFrom(0).chips != all_ && !OfferLeastLoaded()) return std::nullopt;
+      packing.trees_.push_back(Grow(ChooseRoot()));
     }
-    const Cable& fullest =
-        *std::max_element(cables_.begin(), cables_.end(), [](const Cable& a, const Cable& b) {
-          return static_cast<Wide>(a.load) * b.rate < static_cast<Wide>(b.load) * a.rate;
-        });
-    packing.fullest_load_ = fullest.load;
-    packing.fullest_rate_ = fullest.rate;
+    packing.cables_ = cables_;
     return packing;
   }
 
  private:
-  // Finds the spanning tree of least load; false when there is none.
-  bool AddLightest() {
-    for (std::size_t i = cables_.size(); i > 1; --i) {
-      std::swap(cables_[i - 1], cables_[rng_.Below(i)]);
+  // In parts of a tree.
+  struct Limit {
+    std::uint64_t share = 0;  // of each tree
+    std::uint64_t one = 0;    // what one tree is to a cable of the highest rate, for this one's
+    std::uint64_t last = 0;   // of all trees
+  };
+  struct Reach {
+    ChipMask chips = 0;
+    std::size_t links = 0;  // to the farthest of them
+  };
+
+  // The number of trees, at most so many and at least nine tenths of it, at which whole trees
+  // exceed the share of a cable by the least.
+  std::size_t EvenCount(std::size_t most) const {
+    std::size_t best = most;
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (std::size_t count = most; count >= most - most / 10; --count) {
+      std::uint64_t excess = 0;  // of a cable's share, in parts of one
+      for (const Limit& limit : limits_) {
+        const std::uint64_t share = limit.share * count;
+        const std::uint64_t whole = (share + kOneTree - 1) / kOneTree * kOneTree;
+        if (share > 0) excess = std::max(excess, (whole - share) * kOneTree / share);
+      }
+      if (excess >= least) continue;
+      least = excess;
+      best = count;
     }
-    std::stable_sort(cables_.begin(), cables_.end(), LessLoaded);
-    Groups groups(chips_);
-    near_.assign(chips_, {});
-    std::size_t joined = 1;
-    for (Cable& cable : cables_) {
-      if (!groups.Join(cable.one, cable.other)) continue;
-      near_[cable.one].push_back(cable.other);
-      near_[cable.other].push_back(cable.one);
-      ++cable.load;
-      ++joined;
-    }
-    return joined == chips_;
+    return best;
   }
 
-  TreePacking::Tree From(std::size_t root) const {
+  void Offer(std::size_t cable) {
+    const Cable& offered = cables_[cable];
+    near_.at(offered.one) |= Bit(static_cast<int>(offered.other));
+    near_.at(offered.other) |= Bit(static_cast<int>(offered.one));
+  }
+
+  // Offers the next tree all cables that are not too far ahead of their share.
+  void OfferCables(std::size_t tree) {
+    near_.fill(0);
+    for (std::size_t cable = 0; cable < cables_.size(); ++cable) {
+      const Limit& limit = limits_[cable];
+      const std::uint64_t most =
+          std::min((tree + 1) * limit.share + kAhead * limit.one, limit.last);
+      if ((cables_[cable].trees + 1) * kOneTree <= most) Offer(cable);
+    }
+  }
+
+  // Offers the cables of a spanning tree of least load, too; false when there is none.
+  bool OfferLeastLoaded() {
+    for (std::size_t i = order_.size(); i > 1; --i) {
+      std::swap(order_[i - 1], order_[rng_.Below(i)]);
+    }
+    std::stable_sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
+      return LessLoaded(cables_[a], cables_[b]);
+    });
+    Groups groups(roots_.size());
+    std::size_t joined = 1;
+    for (const std::size_t cable : order_) {
+      if (!groups.Join(cables_[cable].one, cables_[cable].other)) continue;
+      Offer(cable);
+      ++joined;
+    }
+    return joined == roots_.size();
+  }
+
+  Reach ReachFrom(std::size_t chip) const {
+    Reach reach{.chips = Bit(static_cast<int>(chip))};
+    for (ChipMask layer = reach.chips; layer != 0;) {
+      ChipMask next = 0;
+      for (; layer != 0; layer &= layer - 1)
+        next |= near_.at(static_cast<std::size_t>(Lowest(layer)));
+      layer = next & ~reach.chips;
+      reach.chips |= layer;
+      if (layer != 0) ++reach.links;
+    }
+    return reach;
+  }
+
+  // The chip near the middle that has been the root of the fewest trees.
+  std::size_t ChooseRoot() {
+    std::vector<std::size_t> links;
+    for (std::size_t chip = 0; chip < roots_.size(); ++chip) links.push_back(ReachFrom(chip).links);
+    const std::size_t most = *std::ranges::min_element(links) + kOffTheMiddle;
+    const std::size_t first = rng_.Below(roots_.size());
+    std::size_t chosen = roots_.size();
+    for (std::size_t i = 0; i < roots_.size(); ++i) {
+      const std::size_t chip = (first + i) % roots_.size();
+      if (links[chip] > most) continue;
+      if (chosen == roots_.size() || roots_[chip] < roots_[chosen]) chosen = chip;
+    }
+    ++roots_[chosen];
+    return chosen;
+  }
+
+  std::size_t FarEnd(std::size_t cable, std::size_t chip) const {
+    return cables_[cable].one == chip ? cables_[cable].other : cables_[cable].one;
+  }
+
+  // The least loaded of the offered cables between a chip and a layer, which must be joined.
+  std::size_t CableInto(ChipMask layer, std::size_t chip) {
+    const std::vector<std::size_t>& cables = cables_of_[chip];
+    std::size_t best = cables_.size();
+    const std::size_t first = rng_.Below(cables.size());
+    for (std::size_t i = 0; i < cables.size(); ++i) {
+      const std::size_t cable = cables[(first + i) % cables.size()];
+      if ((layer & near_.at(chip) & Bit(static_cast<int>(FarEnd(cable, chip)))) == 0) continue;
+      if (best == cables_.size() || LessLoaded(cables_[cable], cables_[best])) best = cable;
+    }
+    TAHOMA_CHECK(best < cables_.size());
+    return best;
+  }
+
+  // Grows a tree level by level.
+  TreePacking::Tree Grow(std::size_t root) {
     TreePacking::Tree tree;
-    for (const std::size_t chip : near_[root]) tree.push_back({.chip = chip, .parent = root});
-    for (std::size_t i = 0; i < tree.size(); ++i) {
-      const TreePacking::Branch branch = tree[i];
-      for (const std::size_t chip : near_[branch.chip]) {
-        if (chip == branch.parent) continue;
-        tree.push_back({.chip = chip, .parent = branch.chip, .depth = branch.depth + 1});
+    std::array<std::size_t, 64> cable_to{};
+    std::vector<std::size_t> layer = {root};
+    ChipMask reached = Bit(static_cast<int>(root));
+    ChipMask in_layer = reached;
+    for (std::size_t depth = 1; reached != all_; ++depth) {
+      std::array<ChipMask, 64> children{};
+      ChipMask next = 0;
+      for (const std::size_t chip : layer) next |= near_.at(chip) & ~reached;
+      for (ChipMask left = next; left != 0; left &= left - 1) {
+        const auto chip = static_cast<std::size_t>(Lowest(left));
+        const std::size_t cable = CableInto(in_layer, chip);
+        ++cables_[cable].trees;
+        cable_to.at(chip) = cable;
+        children.at(FarEnd(cable, chip)) |= Bit(static_cast<int>(chip));
       }
+      std::vector<std::size_t> following;
+      for (const std::size_t parent : layer) {
+        for (ChipMask left = children.at(parent); left != 0; left &= left - 1) {
+          const auto chip = static_cast<std::size_t>(Lowest(left));
+          tree.push_back(
+              {.chip = chip, .parent = parent, .cable = cable_to.at(chip), .depth = depth});
+          following.push_back(chip);
+        }
+      }
+      layer = std::move(following);
+      in_layer = next;
+      reached |= next;
     }
     return tree;
   }
-  // With the root in the middle: half way between the two chips that are farthest apart.
-  TreePacking::Tree Rooted() const {
-    const std::size_t end = From(0).back().chip;
-    const TreePacking::Tree longest = From(end);
-    std::size_t at = longest.back().chip;
-    for (std::size_t up = longest.back().depth / 2; up > 0; --up) {
-      at = std::find_if(longest.begin(), longest.end(), [at](const auto& branch) {
-             return branch.chip == at;
-           })->parent;
-    }
-    return From(at);
-  }
 
-  const std::size_t chips_;
+  const ChipMask all_;
   std::vector<Cable> cables_;
-  std::vector<std::vector<std::size_t>> near_;  // in the tree that was added last
-  Rng rng_{1};                                  // breaks ties; any number does
+  std::size_t count_ = 0;                            // of trees
+  std::vector<Limit> limits_;                        // of each cable
+  std::vector<std::size_t> order_;                   // of the cables
+  std::vector<std::vector<std::size_t>> cables_of_;  // of each chip
+  std::vector<std::size_t> roots_;                   // the trees of which each chip is the root
+  std::array<ChipMask, 64> near_{};                  // over the cables that are offered
+  Rng rng_{1};                                       // breaks ties; any number does
 };
 
 std::optional<TreePacking> TreePacking::Of(const ChipSet& set, const TorusLinks& links,
-                                           std::size_t trees) {
-  TAHOMA_CHECK(set.size() > 1 && trees > 0);
-  return TreePacker(set, links).Pack(set, trees);
+                                           std::size_t most) {
+  TAHOMA_CHECK(set.size() > 1 && most > 0);
+  const collective::Cut worst = collective::WorstPartition(SlowerDirections(links), set.mask());
+  if (worst.rate == 0) return std::nullopt;
+  return TreePacker(set, links, worst, most).Pack(set);
 }
 
-std::vector<Step> TreePacking::Steps(std::size_t chunks, const Layout& layout,
-                                     Stripe stripe) const {
-  const std::uint64_t parts = trees_.size() * chunks * stripe.count;
-  const auto begin_of = [&](std::uint64_t part) {
-    return static_cast<std::uint64_t>(static_cast<Wide>(layout.bounds.back()) * part / parts) *
-           layout.element_bytes;
-  };
-  std::vector<Step> steps(StepCount(chunks));
-  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    for (std::size_t tree = 0; tree < trees_.size(); ++tree) {
-      const std::uint64_t part = (tree * chunks + chunk) * stripe.count + stripe.index;
-      const std::uint64_t begin = begin_of(part);
-      const std::uint64_t bytes = begin_of(part + 1) - begin;
-      if (bytes == 0) continue;
-      for (const Branch& branch : trees_[tree]) {
-        Send send{.from = chips_[branch.chip],
-                  .to = chips_[branch.parent],
-                  .offset = begin,
-                  .to_offset = begin,
-                  .bytes = bytes,
-                  .action = Action::kReduce};
-        steps[chunk + height_ - branch.depth].push_back(send);
-        std::swap(send.from, send.to);
-        send.action = Action::kCopy;
-        steps[chunk + height_ + branch.depth - 1].push_back(send);
-      }
-    }
-  }
-  return steps;
-}
+std::uint64_t TreePacking::fastest() const { return FastestOf(cables_); }
 
 }  // namespace tahoma::sim

@@ -93,7 +93,7 @@ namespace {
 constexpr std::size_t kMaskedChips = 1U << 13U;
 
 // Returns the most chips that one sends to.
-int Destinations(const Step& step, std::size_t chips) {
+int Destinations(std::span<const Send> step, std::size_t chips) {
   const std::size_t words = (chips + 63) / 64;
   std::vector<ChipMask> to(chips * words);
   for (const Send& send : step) {
@@ -111,7 +111,7 @@ int Destinations(const Step& step, std::size_t chips) {
   }
   return most;
 }
-int DestinationsOfMany(const Step& step) {
+int DestinationsOfMany(std::span<const Send> step) {
   std::vector<std::pair<torus::ChipIndex, torus::ChipIndex>> pairs;
   for (const Send& send : step) {
     if (send.from != send.to) pairs.emplace_back(send.from, send.to);
@@ -129,7 +129,7 @@ int DestinationsOfMany(const Step& step) {
 
 }  // namespace
 
-StepWork WorkOf(const Step& step, const ChipUse& use, const ChipCosts& costs,
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing) {
   // Chips of several topology domains have numbers beyond a mask's.
   std::size_t chips = 64;

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sim-node/chip/dma.h"
 #include "sim-node/collective/algorithms/algorithms.h"
@@ -84,7 +85,7 @@ VirtualDuration StageTime(std::uint64_t touched, const ChipCosts& costs, const L
 StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing);
 // Returns the work of this step.
-StepWork WorkOf(const Step& step, const ChipUse& use, const ChipCosts& costs,
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing);
 
 }  // namespace tahoma::sim

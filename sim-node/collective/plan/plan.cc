@@ -254,15 +254,35 @@ bool IsWorthwhile(VirtualDuration time, VirtualDuration other) {
   return time < other - other / 128;
 }
 
+// Whether several chips get blocks of one size.
+bool HasEqualBlocks(const Question& asked) {
+  return asked.set.size() > 1 && asked.request.operation != Operation::kBroadcast &&
+         std::ranges::all_of(
+             asked.members, [&](const Member& one) { return one.ranks == asked.members[0].ranks; });
+}
+
+// Returns a lower bound of the time of phases in which each chip has a block of the same size.
+VirtualDuration LeastTimeOfBlocks(const Question& asked) {
+  if (!HasEqualBlocks(asked)) return VirtualDuration(0);
+  const collective::DomainLinks links = DomainLinksOf(asked.links);
+  const torus::ChipMask through = asked.set.through() & links.chips();
+  VirtualDuration sum(0);
+  for (const Phase phase : PhasesOf(asked.request.operation)) {
+    const collective::Cut cut = phase == Phase::kAllGather
+                                    ? collective::WorstGatherCut(links, asked.set.mask(), through)
+                                    : collective::WorstScatterCut(links, asked.set.mask(), through);
+    if (cut.rate == 0) return VirtualDuration::max();
+    const std::uint64_t block = asked.request.bytes / asked.set.size();
+    sum += asked.links.timing().step + TransferTime(block * cut.blocks, cut.rate);
+  }
+  return sum;
+}
+
 // Returns a lower bound of the time that the algorithm takes, to spare the timing of one that
 // cannot be the fastest: a mesh on many chips has thousands of messages.
 VirtualDuration LeastTimeOf(const Question& asked, Algorithm algorithm) {
-  const bool alike = std::ranges::all_of(
-      asked.members, [&](const Member& one) { return one.ranks == asked.members[0].ranks; });
+  if (!HasEqualBlocks(asked)) return VirtualDuration(0);
   const std::size_t chips = asked.set.size();
-  if (!alike || chips == 1 || asked.request.operation == Operation::kBroadcast) {
-    return VirtualDuration(0);
-  }
   const LinkTiming& timing = asked.links.timing();
   const collective::DomainLinks links = DomainLinksOf(asked.links);
   const torus::ChipMask through = asked.set.through() & links.chips();
@@ -278,6 +298,8 @@ VirtualDuration LeastTimeOf(const Question& asked, Algorithm algorithm) {
     const collective::Cut cut = collective::WorstGatherCut(links, asked.set.mask(), through);
     if (cut.rate == 0) return VirtualDuration::max();
     step = TransferTime(asked.request.bytes / chips * cut.blocks / (chips - 1), cut.rate);
+  } else if (algorithm == Algorithm::kRdh) {
+    return LeastTimeOfBlocks(asked);
   }
   return (timing.step + step) * static_cast<VirtualDuration::rep>(steps);
 }
@@ -361,6 +383,7 @@ absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
 absl::StatusOr<Plan> FastestOf(const Question& asked) {
   TAHOMA_ASSIGN_OR_RETURN(Plan best, FastestOfOne(asked));
   if (!MayTakeTwoAlgorithms(asked)) return best;
+  if (!IsWorthwhile(LeastTimeOfBlocks(asked), best.times.end.time_since_epoch())) return best;
   TAHOMA_ASSIGN_OR_RETURN(Plan phases, FastestOfEachPhase(asked));
   return IsWorthwhile(phases.times.end.time_since_epoch(), best.times.end.time_since_epoch())
              ? std::move(phases)

@@ -38,8 +38,9 @@ struct ChipCosts {
 };
 inline constexpr ChipCosts kNoChipCosts = {.memory = false, .dma_start = false, .cc_cores = false};
 
-// The most stripes into which a buffer is cut, such that one stripe's messages are in flight while
-// the other's next step starts up (schedule.h).
+// The most stripes into which a buffer is cut on request, such that one stripe's messages are in
+// flight while the other's next step starts up (schedule.h). Unasked, pieces that flow along trees
+// may take more (plan_pipelines.h).
 inline constexpr int kMaxStripes = 2;
 
 struct PlanOptions {

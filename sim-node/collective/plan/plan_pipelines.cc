@@ -3,6 +3,7 @@
 #include <absl/functional/function_ref.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "lib/collective/forms.h"
 #include "sim-node/collective/algorithms/branching_steps.h"
 #include "sim-node/collective/algorithms/packing.h"
+#include "sim-node/collective/algorithms/tree_flow.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/estimate.h"
 
@@ -34,7 +36,7 @@ Pipeline FastestPipeline(const Question& asked, VirtualDuration on_links, std::s
   const LinkTiming& timing = asked.links.timing();
   const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
   Pipeline best;
-  for (std::size_t chunks = 1; sends * chunks <= collective::kPipelineSendsMost; chunks *= 2) {
+  for (const std::uint64_t chunks : collective::ChunkCounts(sends)) {
     for (const std::size_t stripes : StripesOf(asked.options)) {
       const PlannedStep step{
           .outline = {.link = on_links / static_cast<VirtualDuration::rep>(chunks)}, .work = work};
@@ -57,40 +59,109 @@ absl::StatusOr<Plan> FinishStripes(
   return Finish(asked, Algorithm::kTree, std::move(steps));
 }
 
-// The time of the whole buffer on the fullest link.
-VirtualDuration TimeOnLinks(const TreePacking& packing, std::uint64_t bytes) {
-  const Wide carried = static_cast<Wide>(bytes) * packing.fullest_load() / packing.tree_count();
-  return TransferTime(static_cast<std::uint64_t>(carried), packing.fullest_rate());
-}
-
-absl::StatusOr<Plan> PlanPackedTrees(const Question& asked, VirtualDuration time) {
-  std::optional<TreePacking> chosen;
-  Pipeline best{.time = time};
-  for (const auto& [trees, load_percent] : collective::kPackedTrees) {
-    auto packing = TreePacking::Of(asked.set, asked.links, trees);
-    if (!packing) return FailedPrecondition("no cables join the chips");
-    const Pipeline pipeline =
-        FastestPipeline(asked, TimeOnLinks(*packing, asked.request.bytes), packing->fill(),
-                        2 * (asked.set.size() - 1) * packing->tree_count());
-    if (pipeline.time >= best.time) continue;
-    best = pipeline;
-    chosen = std::move(packing);
+// The pieces that the fullest cable carries, of those that the fastest could carry in that time.
+double FullestOf(const TreePacking& packing) {
+  double most = 0;
+  for (const TreePacking::Cable& cable : packing.cables()) {
+    most = std::max(most, static_cast<double>(cable.trees) / static_cast<double>(cable.rate));
   }
-  if (!chosen) return FailedPrecondition("packed trees are slower");
-  return FinishStripes(asked, best.stripes, [&](const Layout& layout, Stripe stripe) {
-    return chosen->Steps(best.chunks, layout, stripe);
-  });
+  return most * static_cast<double>(packing.fastest()) /
+         static_cast<double>(packing.trees().size());
 }
 
-absl::StatusOr<Plan> PlanBranchings(const Question& asked, VirtualDuration time) {
-  TAHOMA_ASSIGN_OR_RETURN(const BranchingPipeline pipeline, FindBranchings(asked));
-  if (pipeline.time >= time) return FailedPrecondition("branchings are slower");
-  return FinishStripes(asked, pipeline.stripes, [&](const Layout& layout, Stripe stripe) {
-    const Layout parts = Layout::Weighted(std::vector(pipeline.chunks * stripe.count, 1),
-                                          layout.bounds.back(), layout.element_bytes);
-    return BranchingSteps(pipeline.trees, parts, stripe);
+// The pieces that the fastest link has to carry in a step for the slow ones of a healthy torus to
+// carry one.
+std::uint64_t LeastGrainOf(const TreePacking& packing) {
+  const bool mixed = std::ranges::any_of(packing.cables(), [&](const TreePacking::Cable& cable) {
+    return cable.rate * 2 == packing.fastest();
   });
+  return mixed ? 2 : 1;
 }
+
+// On average.
+std::size_t HeightOf(const TreePacking& packing) {
+  std::size_t sum = 0;
+  for (const TreePacking::Tree& tree : packing.trees()) sum += tree.back().depth;
+  return (sum + packing.trees().size() - 1) / packing.trees().size();
+}
+
+// The most sends of a plan in which pieces flow; few sets need so many.
+constexpr std::uint64_t kFlowSendsMost = 256'000;
+
+// Whether one time is less than another by so much that planning once more is worth it.
+bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 100; }
+
+// Pieces that flow along packed trees, and how.
+class Flows {
+ public:
+  explicit Flows(const Question& asked) : asked_(asked) {}
+
+  // Packs so many trees; false when no cables join the chips.
+  bool Pack(std::size_t pieces) {
+    packing_ = TreePacking::Of(asked_.set, asked_.links, pieces);
+    if (!packing_) return false;
+    load_.pieces = packing_->trees().size();
+    load_.fullest = FullestOf(*packing_);
+    load_.least_grain = LeastGrainOf(*packing_);
+    load_.on_fastest = TransferTime(asked_.request.bytes, packing_->fastest());
+    if (load_.idle_steps == 0) load_.idle_steps = HeightOf(*packing_);
+    return true;
+  }
+
+  // Lets the pieces flow as they take the least time, and learns for how many steps links are idle.
+  void Flow() {
+    course_ = Best(load_.pieces);
+    flow_.emplace(*packing_, course_.grain);
+    load_.idle_steps = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
+  }
+
+  // The best course of so many pieces, which load the links as these do, in the fewest stripes that
+  // are nearly as good as more.
+  collective::FlowCourse Best(std::uint64_t pieces) const {
+    collective::FlowLoad load = load_;
+    load.pieces = pieces;
+    if (asked_.options.stripes != 0) {
+      return collective::BestFlow(load, static_cast<std::uint64_t>(asked_.options.stripes), costs_);
+    }
+    collective::FlowCourse best = collective::BestFlow(load, kMaxStripes, costs_);
+    for (std::uint64_t more = kMaxStripes + 1;
+         more <= collective::kFlowStripesMost && Sends(pieces, more) <= kFlowSendsMost; ++more) {
+      const collective::FlowCourse course = collective::BestFlow(load, more, costs_);
+      if (IsMuchLess(course.time, best.time)) best = course;
+    }
+    return best;
+  }
+  // Up and back over each branch of a tree.
+  std::uint64_t Sends(std::uint64_t pieces, std::uint64_t stripes) const {
+    return 2 * (asked_.set.size() - 1) * pieces * stripes;
+  }
+  // The time of the course that was taken.
+  VirtualDuration TimeOfCourse() const { return collective::FlowTime(load_, course_, costs_); }
+
+  // The time that the fullest link needs.
+  VirtualDuration TimeOnLinks() const {
+    return VirtualDuration(static_cast<VirtualDuration::rep>(
+        load_.fullest * static_cast<double>(load_.on_fastest.count())));
+  }
+
+  std::uint64_t pieces() const { return load_.pieces; }
+  const collective::FlowCourse& course() const { return course_; }
+  const TreeFlow& flow() const { return *flow_; }
+
+ private:
+  // The steps that the fullest cable needs.
+  std::size_t BusySteps() const {
+    return static_cast<std::size_t>(std::ceil(load_.fullest * static_cast<double>(load_.pieces) /
+                                              static_cast<double>(course_.grain)));
+  }
+
+  const Question& asked_;
+  const collective::LinkCosts costs_ = DomainLinksOf(asked_.links, asked_.options.costs).costs();
+  std::optional<TreePacking> packing_;
+  std::optional<TreeFlow> flow_;
+  collective::FlowLoad load_;
+  collective::FlowCourse course_;
+};
 
 }  // namespace
 
@@ -110,9 +181,36 @@ absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked) {
   return found;
 }
 
-absl::StatusOr<Plan> PlanPipeline(const Question& asked, VirtualDuration time) {
-  return asked.request.operation == Operation::kBroadcast ? PlanBranchings(asked, time)
-                                                          : PlanPackedTrees(asked, time);
+absl::StatusOr<Plan> PlanFlow(const Question& asked) {
+  const std::uint64_t least = collective::FlowPieces(asked.set.size());
+  Flows flows(asked);
+  if (!flows.Pack(least)) return FailedPrecondition("no cables join the chips");
+  flows.Flow();
+  // Where links are idle for longer than trees are high, another course may be better, or more
+  // pieces.
+  std::uint64_t pieces = flows.pieces();
+  VirtualDuration time = flows.Best(pieces).time;
+  const bool other = IsMuchLess(time, flows.TimeOfCourse());
+  for (std::uint64_t more = 2 * pieces; time > flows.TimeOnLinks() * 26 / 25; more *= 2) {
+    const collective::FlowCourse course = flows.Best(more);
+    if (flows.Sends(more, course.stripes) > kFlowSendsMost || !IsMuchLess(course.time, time)) break;
+    time = course.time;
+    pieces = more;
+  }
+  const bool more = pieces != flows.pieces();
+  if (more) flows.Pack(pieces);
+  if (more || other) flows.Flow();
+  return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
+    return flows.flow().Steps(layout, stripe);
+  });
+}
+
+absl::StatusOr<Plan> PlanBroadcast(const Question& asked, const BranchingPipeline& pipeline) {
+  return FinishStripes(asked, pipeline.stripes, [&](const Layout& layout, Stripe stripe) {
+    const Layout parts = Layout::Weighted(std::vector(pipeline.chunks * stripe.count, 1),
+                                          layout.bounds.back(), layout.element_bytes);
+    return BranchingSteps(pipeline.trees, parts, stripe);
+  });
 }
 
 }  // namespace tahoma::sim

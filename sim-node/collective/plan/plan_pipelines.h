@@ -1,12 +1,13 @@
-// Plans collectives over trees through which a buffer flows chunk after chunk, on any set of chips
+// Plans collectives over trees through which a buffer flows piece after piece, on any set of chips
 // that hangs together: an all-reduce over packed trees that sum up and spread at the same time
-// (packing.h), and a broadcast along branchings (lib/collective/branchings.h). Both come as close
-// to the bound of the links as one likes for large buffers: the first chunk has to cross a whole
+// (tree_flow.h), and a broadcast along branchings (lib/collective/branchings.h). Both come as close
+// to the bound of the links as one likes for large buffers: the first piece has to cross a whole
 // tree before all links are busy.
 //
-//   auto plan = PlanPipeline(asked, /*time=*/best.times.end - best.times.start);
+//   TAHOMA_ASSIGN_OR_RETURN(const BranchingPipeline pipeline, FindBranchings(asked));
+//   auto plan = PlanBroadcast(asked, pipeline);
 //
-// The number of chunks is decided by closed forms; what is chosen is then timed message by message.
+// The number of pieces is decided by closed forms; what is chosen is then timed message by message.
 //
 // Scope: internal to plan_trees.h; branchings serve broadcasts over several domains, too.
 //
@@ -25,9 +26,8 @@
 
 namespace tahoma::sim {
 
-// An all-reduce or a broadcast, if it may take less than `time`: kFailedPrecondition otherwise, and
-// when cables that are up do not join the chips.
-absl::StatusOr<Plan> PlanPipeline(const Question& asked, VirtualDuration time);
+// An all-reduce. kFailedPrecondition when cables that are up do not join the chips.
+absl::StatusOr<Plan> PlanFlow(const Question& asked);
 
 // The trees of a broadcast, and how its buffer flows through them.
 struct BranchingPipeline {
@@ -38,5 +38,7 @@ struct BranchingPipeline {
 };
 // kFailedPrecondition when links that are up do not lead from the root to all chips.
 absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked);
+// A broadcast along them.
+absl::StatusOr<Plan> PlanBroadcast(const Question& asked, const BranchingPipeline& pipeline);
 
 }  // namespace tahoma::sim

@@ -1,6 +1,7 @@
 #include "sim-node/collective/plan/plan_trees.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -139,29 +140,60 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked, const collective::SumShar
   return Finish(asked, Algorithm::kTree, std::move(steps));
 }
 
+// A reduce-scatter and an all-gather in shares of which no part of the set sends too much.
+absl::StatusOr<Plan> PlanShares(const Question& asked, const collective::SumShares& shares) {
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, &shares));
+  if (asked.set.size() <= kEqualSharesMost) {
+    TAHOMA_ASSIGN_OR_RETURN(Plan equal, PlanPhases(asked, nullptr));
+    if (equal.times.end < best.times.end) best = std::move(equal);
+  }
+  return best;
+}
+
+// An all-reduce of chips that links join: in phases, or with pieces that flow up and back at once.
+absl::StatusOr<Plan> PlanAllReduce(const Question& asked, const collective::SumShares& shares) {
+  if (asked.regular()) return PlanShares(asked, shares);
+  auto flow = PlanFlow(asked);
+  // Phases take at least what their links need, and seldom less than a 64th more. Planning them,
+  // too, is not worth it where little can be gained.
+  const VirtualDuration least = std::max(
+      collective::TreesTime(std::array{shares.phase, shares.phase}, asked.set.size(),
+                            FastestLink(asked.set, asked.links), asked.request.bytes,
+                            DomainLinksOf(asked.links, asked.options.costs).costs()),
+      LowerBound(asked.request.operation, asked.set, asked.request.bytes, asked.links) * 65 / 64);
+  if (flow.ok() && flow->times.end - flow->times.start < least + least / 64) return flow;
+  TAHOMA_ASSIGN_OR_RETURN(Plan phases, PlanShares(asked, shares));
+  return flow.ok() && flow->times.end < phases.times.end ? *std::move(flow) : std::move(phases);
+}
+
+// A broadcast of chips that links join: in pieces that spread step by step, or along branchings.
+absl::StatusOr<Plan> PlanBroadcastTrees(const Question& asked) {
+  const auto branchings = FindBranchings(asked);
+  if (!branchings.ok()) return PlanPhases(asked, nullptr);
+  const collective::DomainLinks links = DomainLinksOf(asked.links, asked.options.costs);
+  const collective::Cut worst = collective::WorstBroadcastCut(
+      links, asked.set.mask(), asked.set.mask(), asked.set.chips()[0].value());
+  const VirtualDuration pieces = collective::BroadcastTime(worst, /*farthest=*/1, asked.set.size(),
+                                                           FastestLink(asked.set, asked.links),
+                                                           asked.request.bytes, links.costs());
+  if (branchings->time <= pieces) return PlanBroadcast(asked, *branchings);
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, nullptr));
+  if (branchings->time >= best.times.end - best.times.start) return best;
+  TAHOMA_ASSIGN_OR_RETURN(Plan other, PlanBroadcast(asked, *branchings));
+  return other.times.end < best.times.end ? std::move(other) : std::move(best);
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> PlanTrees(const Question& asked) {
   if (asked.set.size() == 1) return Finish(asked, Algorithm::kTree, {{}});
-  std::optional<collective::SumShares> shares;
-  if (asked.request.operation == Operation::kAllReduce && asked.set.hangs_together()) {
-    shares = collective::BestSumShares(DomainLinksOf(asked.links), asked.set.mask());
-    if (shares->phase.rate == 0) shares.reset();
+  const bool joined = asked.set.hangs_together();
+  if (asked.request.operation == Operation::kAllReduce && joined) {
+    const auto shares = collective::BestSumShares(DomainLinksOf(asked.links), asked.set.mask());
+    if (shares.phase.rate != 0) return PlanAllReduce(asked, shares);
   }
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, shares ? &*shares : nullptr));
-  if (shares && asked.set.size() <= kEqualSharesMost) {
-    TAHOMA_ASSIGN_OR_RETURN(Plan equal, PlanPhases(asked, nullptr));
-    if (equal.times.end < best.times.end) best = std::move(equal);
-  }
-  const bool both_at_once = shares && collective::GainOfBothAtOnce(DomainLinksOf(asked.links),
-                                                                   asked.set.mask(), shares->phase);
-  const bool broadcast =
-      asked.request.operation == Operation::kBroadcast && asked.set.hangs_together();
-  if (both_at_once || broadcast) {
-    auto pipeline = PlanPipeline(asked, best.times.end - best.times.start);
-    if (pipeline.ok() && pipeline->times.end < best.times.end) return pipeline;
-  }
-  return best;
+  if (asked.request.operation == Operation::kBroadcast && joined) return PlanBroadcastTrees(asked);
+  return PlanPhases(asked, nullptr);
 }
 
 // Returns a lower bound of the time of trees on a regular set: a step carries one piece over a link

@@ -1,7 +1,9 @@
 #include "sim-node/collective/plan/question.h"
 
+#include <span>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -99,18 +101,15 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
 }
 
 StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step) {
-  const auto of = [&](const Step& sends, Phase phase) {
+  const auto of = [&](std::span<const Send> sends, Phase phase) {
     return WorkOf(sends, asked.UseOf(algorithm, phase), asked.options.costs, asked.links.timing());
   };
   const auto copies = std::ranges::find(step, Action::kCopy, &Send::action);
   if (copies == step.begin() || copies == step.end()) return of(step, PhaseOf(step));
-  Step sums;
-  Step spreads;
-  for (const Send& send : step) {
-    (send.action == Action::kReduce ? sums : spreads).push_back(send);
-  }
-  const StepWork one = of(sums, Phase::kReduceScatter);
-  const StepWork other = of(spreads, Phase::kAllGather);
+  TAHOMA_CHECK(std::ranges::find(copies, step.end(), Action::kReduce, &Send::action) == step.end());
+  const auto sums = static_cast<std::size_t>(copies - step.begin());
+  const StepWork one = of(std::span(step).first(sums), Phase::kReduceScatter);
+  const StepWork other = of(std::span(step).subspan(sums), Phase::kAllGather);
   return {.start = std::max(one.start, other.start), .memory = one.memory + other.memory};
 }
 

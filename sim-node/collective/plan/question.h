@@ -86,7 +86,7 @@ AllStages StagesOf(const Question& asked, Algorithm algorithm);
 absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links);
 
 // Returns the work of a step of the algorithm. One in which some chips sum up and others spread
-// sums does both works.
+// sums does both works; what it sums up must stand before what it spreads.
 StepWork WorkOfStep(const Question& asked, Algorithm algorithm, const Step& step);
 
 // A plan of the steps of each stripe; all stripes have as many.

@@ -162,7 +162,7 @@ inline int BoundPods(const FakeApi& api) {
 
 inline std::ptrdiff_t EventsOf(const FakeApi& api, EventReason reason) {
   return std::count_if(api.events().begin(), api.events().end(),
-                       [&](const EventNote& event) { return event.reason == reason; });
+                       [&](const EventNote& event) { return event.reason == ToString(reason); });
 }
 
 }  // namespace tahoma::controller

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/ledger/entry_form.h"
 #include "controller/ledger/facts.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"

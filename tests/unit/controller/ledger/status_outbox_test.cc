@@ -54,8 +54,7 @@ class StatusOutboxTest : public ::testing::Test {
         told.push_back("pod " + write.name + " " + write.message);
         last_pod_ = write;
       } else {
-        told.push_back(
-            fmt::format("event {} {}", ToString(write.event->reason), write.event->message));
+        told.push_back(fmt::format("event {} {}", write.event->reason, write.event->message));
       }
     }
     return told;
@@ -235,7 +234,7 @@ TEST_F(StatusOutboxTest, AFailedConditionIsTriedAgain) {
 TEST_F(StatusOutboxTest, EventsAreToldOnceInTheirOrder) {
   for (const EventReason reason : {EventReason::kGangBlocked, EventReason::kGangPlaced}) {
     EventNote note;
-    note.reason = reason;
+    note.reason = ToString(reason);
     note.message = "m";
     outbox_.Tell(note);
   }

@@ -62,9 +62,9 @@ class StatusReporterTest : public ::testing::Test {
     for (const ApiWrite& write : writes) {
       if (write.status != nullptr) status_ = write.status;
       if (write.event != nullptr) {
-        events_.push_back(fmt::format("{} {} {}: {}", write.event->about_gang ? "gang" : "pod",
-                                      write.event->name, ToString(write.event->reason),
-                                      write.event->message));
+        events_.push_back(
+            fmt::format("{} {} {}: {}", write.event->about == EventSubject::kGang ? "gang" : "pod",
+                        write.event->name, write.event->reason, write.event->message));
       }
       reporter_.OnResult(ResultOf(write), now_);
     }
@@ -88,7 +88,8 @@ class StatusReporterTest : public ::testing::Test {
   Facts facts_;
   GangMembership membership_;
   ClusterState cluster_;
-  GangRuns runs_{facts_, cluster_, {}};
+  JournalBuffer buffer_;
+  GangRuns runs_{facts_, cluster_, buffer_, {}};
   SchedulingQueue queue_{[](const ClusterState& view, const Queue& queue, WallTime now) {
     return FirstFit(view, queue, now);
   }};

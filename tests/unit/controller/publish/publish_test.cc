@@ -265,7 +265,7 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
           std::make_shared<const EventNote>(EventNote{.ns = "ns",
                                                       .name = "p",
                                                       .uid = "u",
-                                                      .reason = EventReason::kScheduled,
+                                                      .reason = ToString(EventReason::kScheduled),
                                                       .message = "m",
                                                       .when = {}});
     }
@@ -298,7 +298,7 @@ TEST(EventTest, EqualEventsShareTheirName) {
   EventNote event{.ns = "ns",
                   .name = "p",
                   .uid = "u",
-                  .reason = EventReason::kScheduled,
+                  .reason = ToString(EventReason::kScheduled),
                   .message = "m",
                   .when = {}};
   const std::string name = EventName(event);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/ledger/record.h"
+#include "controller/ledger/entry_form.h"
 #include "lib/base/rng.h"
 
 namespace tahoma::controller {

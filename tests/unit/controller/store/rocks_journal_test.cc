@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/ledger/entry_form.h"
 #include "controller/ledger/record.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"

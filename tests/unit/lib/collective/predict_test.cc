@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <optional>
+#include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
+#include "lib/collective/forms.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/chip_cost.h"
 #include "sim-node/collective/plan/plan.h"
@@ -306,6 +309,48 @@ TEST(PredictTest, ARingOfTwelveComesCloseToItsBoundToo) {
     const double bound = Nanoseconds(LowerBound(operation, 0xfff, ChipIndex(0), kGiB, links));
     EXPECT_GE(Nanoseconds(*time), bound) << Name(operation);
     EXPECT_LE(Nanoseconds(*time), bound * 1.07) << Name(operation);
+  }
+}
+
+// Step after step: each stripe's next one starts up when its last has arrived, and leaves when the
+// links are free.
+double FollowedFlow(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs) {
+  const double busy =
+      load.fullest * static_cast<double>(load.pieces) / static_cast<double>(course.grain);
+  const double part = static_cast<double>(load.on_fastest.count()) *
+                      static_cast<double>(course.grain) /
+                      static_cast<double>(load.pieces * course.stripes);
+  std::vector<double> arrived(course.stripes);
+  double free = 0;
+  for (double step = 0; step < busy + static_cast<double>(load.idle_steps); ++step) {
+    for (double& last : arrived) {
+      free = std::max(free, last + static_cast<double>(costs.step.count())) + part;
+      last = free + static_cast<double>(costs.hop.count());
+    }
+  }
+  return arrived.back();
+}
+
+TEST(FlowCourseTest, NoOtherGrainIsFasterByMoreThanAStep) {
+  Rng rng(5);
+  const LinkCosts costs;
+  for (int i = 0; i < 300; ++i) {
+    const FlowLoad load{.pieces = 50 + rng.Below(450),
+                        .on_fastest = std::chrono::microseconds(20 + rng.Below(8000)),
+                        .fullest = 0.3 + static_cast<double>(rng.Below(200)) / 100,
+                        .idle_steps = 1 + rng.Below(14)};
+    const std::uint64_t stripes = 1 + rng.Below(4);
+    const FlowCourse best = BestFlow(load, stripes, costs);
+    ASSERT_EQ(best.stripes, stripes);
+    const double step = static_cast<double>(load.on_fastest.count()) *
+                            static_cast<double>(best.grain) / static_cast<double>(load.pieces) +
+                        static_cast<double>((costs.step + costs.hop).count());
+    EXPECT_NEAR(static_cast<double>(best.time.count()), FollowedFlow(load, best, costs), step) << i;
+    for (std::uint64_t grain = 1; grain <= load.pieces; ++grain) {
+      EXPECT_GT(FollowedFlow(load, {.grain = grain, .stripes = stripes}, costs) + step,
+                static_cast<double>(best.time.count()))
+          << i << " " << grain;
+    }
   }
 }
 

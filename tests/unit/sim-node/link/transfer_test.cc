@@ -128,6 +128,26 @@ TEST_F(TransferTest, TwoBatchesShareALinkOnlyWhileBothRun) {
   EXPECT_EQ(ends[1], VirtualTime(4 * alone + Microseconds(0.5)));
 }
 
+// Half of the first flow is left when the third begins; the end of the second has nothing to do
+// with either.
+TEST_F(TransferTest, AFlowSharesItsLinkFromThenOnAlsoAfterTheEndOfOneElsewhere) {
+  VirtualTime first;
+  VirtualTime third;
+  const auto at = [this](VirtualTime& end) {
+    return
+        [this, &end](const absl::Status&, const std::vector<VirtualTime>&) { end = queue_.now(); };
+  };
+  transfer_.Start({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB}}, at(first));
+  transfer_.Start({{.from = ChipIndex(2), .to = ChipIndex(3), .bytes = kMiB / 4}}, at(end_));
+  queue_.Schedule(VirtualTime(Microseconds(4.096)), EventPriority::kStart, [&] {
+    transfer_.Start({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB / 4}}, at(third));
+  });
+  queue_.RunUntilIdle();
+  EXPECT_EQ(end_, VirtualTime(Microseconds(2.048 + 0.5)));
+  EXPECT_EQ(third, VirtualTime(Microseconds(8.192 + 0.5)));
+  EXPECT_EQ(first, VirtualTime(Microseconds(10.24 + 0.5)));
+}
+
 TEST_F(TransferTest, ABatchThatLosesItsRouteDoesNotEndTheOther) {
   absl::Status first, second = absl::UnknownError("");
   BreakAt(Microseconds(1), TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 0);

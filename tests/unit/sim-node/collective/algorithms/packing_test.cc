@@ -1,14 +1,12 @@
-// Packed trees: each spans the set, all of them load the cables evenly, and their steps are an
-// all-reduce that every chip may run with its links in both directions at once.
+// Packed trees: each spans the set, is low, and together they load the cables evenly.
 
 #include "sim-node/collective/algorithms/packing.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstring>
-#include <map>
-#include <utility>
+#include <set>
+#include <vector>
 
 #include "sim-node/collective/plan/plan.h"
 #include "tests/unit/sim-node/collective/support.h"
@@ -17,97 +15,63 @@ namespace tahoma::sim {
 namespace {
 
 using testing::Instance;
+using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
 constexpr ChipMask kSquareOfThree = 0x0777;
 
-Layout WholeBuffer(std::uint64_t elements) {
-  return {.element_bytes = 4, .bounds = {0, elements}, .fixed = false};
+std::optional<TreePacking> Packed(ChipMask mask, const TorusLinks& links, std::size_t count) {
+  return TreePacking::Of(SetOf(MembersOf(mask), links), links, count);
 }
 
-// Bytes that cross each cable in each direction.
-std::map<std::pair<ChipIndex, ChipIndex>, std::uint64_t> LoadsOf(const std::vector<Step>& steps) {
-  std::map<std::pair<ChipIndex, ChipIndex>, std::uint64_t> loads;
-  for (const Step& step : steps) {
-    for (const Send& send : step) loads[{send.from, send.to}] += send.bytes;
-  }
-  return loads;
-}
-
-TEST(PackingTest, BothDirectionsOfACableCarryTheSame) {
-  const TorusLinks links = Instance();
-  const auto packing = TreePacking::Of(SetOf(MembersOf(kSquareOfThree), links), links, 16);
+TEST(PackingTest, EveryTreeSpansTheSetLevelByLevelOverCablesOfIts) {
+  const auto packing = Packed(kSquareOfThree, Instance(), 40);
   ASSERT_TRUE(packing.has_value());
-  const auto loads = LoadsOf(packing->Steps(4, WholeBuffer(16 * 4 * 25)));
-  for (const auto& [ends, bytes] : loads) {
-    EXPECT_EQ(bytes, loads.at({ends.second, ends.first}));
+  ASSERT_GE(packing->trees().size(), 36U);
+  ASSERT_LE(packing->trees().size(), 40U);
+  std::vector<std::uint64_t> uses(packing->cables().size());
+  for (const TreePacking::Tree& tree : packing->trees()) {
+    ASSERT_EQ(tree.size(), 8U);
+    std::vector<std::size_t> reached = {tree.front().parent};
+    std::size_t parent_at = 0;
+    for (const TreePacking::Branch& branch : tree) {
+      while (reached.at(parent_at) != branch.parent) ++parent_at;  // in the order of the parents
+      EXPECT_EQ(std::ranges::count(reached, branch.chip), 0);
+      reached.push_back(branch.chip);
+      const TreePacking::Cable& cable = packing->cables().at(branch.cable);
+      EXPECT_EQ(std::set({cable.one, cable.other}), std::set({branch.chip, branch.parent}));
+      ++uses[branch.cable];
+    }
   }
+  for (std::size_t i = 0; i < uses.size(); ++i) EXPECT_EQ(packing->cables()[i].trees, uses[i]);
 }
 
-// 8 of the 12 cables of a square of three are in a tree, so each carries at least two thirds.
+// 8 of the 12 cables of a square of three are in a tree, so each carries two thirds of them.
 TEST(PackingTest, ManyTreesLoadTheCablesOfASquareOfThreeEvenly) {
-  const TorusLinks links = Instance();
-  const auto packing = TreePacking::Of(SetOf(MembersOf(kSquareOfThree), links), links, 64);
+  const auto packing = Packed(kSquareOfThree, Instance(), 256);
   ASSERT_TRUE(packing.has_value());
-  constexpr std::uint64_t kElements = 64 * 8 * 10;
-  const auto loads = LoadsOf(packing->Steps(8, WholeBuffer(kElements)));
-  EXPECT_EQ(loads.size(), 24U);
-  for (const auto& [ends, bytes] : loads) {
-    EXPECT_LE(static_cast<double>(bytes), 4.0 * kElements * 2 / 3 * 1.03);
+  ASSERT_EQ(packing->cables().size(), 12U);
+  for (const TreePacking::Cable& cable : packing->cables()) {
+    EXPECT_LE(static_cast<double>(cable.trees),
+              static_cast<double>(packing->trees().size()) * 2 / 3.0 * 1.015);
   }
 }
 
-TEST(PackingTest, AStepSendsNothingThatItReceives) {
-  const TorusLinks links = Instance();
-  const auto packing = TreePacking::Of(SetOf(MembersOf(kSquareOfThree), links), links, 3);
-  ASSERT_TRUE(packing.has_value());
-  const auto steps = packing->Steps(5, WholeBuffer(3 * 5));
-  EXPECT_EQ(steps.size(), packing->StepCount(5));
-  for (const Step& step : steps) {
-    for (const Send& one : step) {
-      for (const Send& other : step) {
-        const bool overlap =
-            one.offset < other.to_offset + other.bytes && other.to_offset < one.offset + one.bytes;
-        EXPECT_FALSE(one.from == other.to && overlap);
-      }
-    }
-  }
-}
-
-TEST(PackingTest, EveryChipEndsWithTheSumInAnyCutting) {
-  const TorusLinks links = Instance();
-  const auto members = MembersOf(kSquareOfThree);
-  const ChipSet set = SetOf(members, links);
-  for (const std::size_t trees : {1U, 7U, 16U}) {
-    const auto packing = TreePacking::Of(set, links, trees);
+// Without a chip, the one opposite alone is no more than five links from all others.
+TEST(PackingTest, TreesOfAnUltraServerAreHardlyHigherThanTheyMustBe) {
+  for (const ChipMask mask : {kAllChips, kAllChips & ~ChipMask{1}}) {
+    const auto packing = Packed(mask, UltraServer(), 200);
     ASSERT_TRUE(packing.has_value());
-    for (const std::size_t chunks : {1U, 3U, 8U}) {
-      Schedule schedule;
-      schedule.stripes = 2;
-      const Layout layout = WholeBuffer(101);  // leaves some parts empty
-      const auto even = packing->Steps(chunks, layout, {.index = 0, .count = 2});
-      const auto odd = packing->Steps(chunks, layout, {.index = 1, .count = 2});
-      for (std::size_t i = 0; i < even.size(); ++i) {
-        schedule.steps.push_back(even[i]);
-        schedule.steps.push_back(odd[i]);
-      }
-      std::vector<std::vector<std::int32_t>> values(set.size(), std::vector<std::int32_t>(101));
-      std::vector<ChipBuffer> buffers;
-      for (std::size_t chip = 0; chip < set.size(); ++chip) {
-        for (std::size_t i = 0; i < 101; ++i) {
-          values[chip][i] = static_cast<std::int32_t>(i * 1000 + (1U << chip));
-        }
-        buffers.push_back(
-            {.chip = set.chips()[chip], .bytes = std::as_writable_bytes(std::span(values[chip]))});
-      }
-      Execute(schedule, ElementType::kInt32, ReduceOp::kSum, buffers);
-      for (const auto& result : values) {
-        for (std::size_t i = 0; i < 101; ++i) {
-          ASSERT_EQ(result[i], static_cast<std::int32_t>(9 * i * 1000 + 511)) << trees << chunks;
-        }
-      }
+    std::size_t sum = 0;
+    std::set<std::size_t> roots;
+    for (const TreePacking::Tree& tree : packing->trees()) {
+      EXPECT_GE(tree.back().depth, mask == kAllChips ? 6U : 5U);
+      sum += tree.back().depth;
+      roots.insert(tree.front().parent);
     }
+    EXPECT_LE(static_cast<double>(sum), 6.7 * static_cast<double>(packing->trees().size()));
+    EXPECT_GE(roots.size(), 7U);
   }
 }
 
@@ -119,8 +83,8 @@ TEST(PackingTest, ThereAreNoTreesForWhoIsCutOff) {
       ASSERT_TRUE(links.SetPermille(TorusLinks::IdOf(ChipIndex(0), axis, direction), 0).ok());
     }
   }
-  EXPECT_FALSE(TreePacking::Of(SetOf(MembersOf(0xffff), links), links, 4).has_value());
-  EXPECT_TRUE(TreePacking::Of(SetOf(MembersOf(0xfffe), links), links, 4).has_value());
+  EXPECT_FALSE(Packed(0xffff, links, 4).has_value());
+  EXPECT_TRUE(Packed(0xfffe, links, 4).has_value());
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+// The REST routes of Capacity Blocks: search offerings, buy, extend, look.
+//
+//   BlockRoutes blocks([&] { return loop.snapshot(); },
+//                      [&](auto order) { return loop.Order(std::move(order)); }, clock);
+//   blocks.AddRoutes(server);       // GET /v1/capacityblockofferings?instanceType=trn2.48xlarge&…
+//
+// Names and values are EC2's (docs/formats/admin-api.md#capacity-blocks). A refusal is a problem
+// whose `code` is EC2's.
+//
+// Scope: requests to searches and orders. What is for sale is decided by reserve/search.h, what is
+// sold by reserve/book.h.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "controller/ledger/snapshot.h"
+#include "controller/reserve/book.h"
+#include "lib/base/clock.h"
+#include "lib/rest/message.h"
+#include "lib/rest/server.h"
+
+namespace tahoma::controller {
+
+class BlockRoutes {
+ public:
+  using TakeSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
+  using SendOrder = std::function<absl::StatusOr<std::shared_ptr<const Block>>(
+      std::variant<PurchaseOrder, ExtensionOrder>)>;
+
+  // `clock` must outlive it.
+  BlockRoutes(TakeSnapshot take, SendOrder order, const Clock& clock)
+      : take_(std::move(take)), order_(std::move(order)), clock_(clock) {}
+
+  // Before the server starts; `this` must outlive the server.
+  void AddRoutes(rest::Server& server);
+
+  rest::Response Offerings(const rest::Request& request) const;
+  rest::Response List(const rest::Request& request) const;
+  rest::Response Show(const rest::Request& request) const;
+  rest::Response Buy(const rest::Request& request) const;
+  rest::Response Extend(const rest::Request& request) const;
+
+ private:
+  const TakeSnapshot take_;
+  const SendOrder order_;
+  const Clock& clock_;
+};
+
+}  // namespace tahoma::controller

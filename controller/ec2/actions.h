@@ -1,0 +1,50 @@
+// The actions of EC2 that are served: each reads its parameters, asks the service, and answers.
+//
+//   const Action* action = FindAction("DescribeCapacityBlocks");
+//   if (action == nullptr) return Refuse(kInvalidAction, "…");
+//   absl::StatusOr<std::string> xml = action->run(call);
+//
+// Scope: from parameters to XML through an Ec2Service; no HTTP.
+//
+// Thread safety: as the service's.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/ec2/answers.h"
+#include "controller/ec2/parameters.h"
+#include "controller/ec2/service.h"
+#include "lib/base/digest.h"
+
+namespace tahoma::controller::ec2 {
+
+struct Call {
+  Reader& reader;
+  const Caller& caller;
+  Ec2Service& service;
+  AnswerHead head;
+  // The request without its page, for tokens.
+  Sha256Digest binding = {};
+  // After its parameters were found good the action ends with DryRunOperation.
+  bool dry_run = false;
+  // The client's id for all attempts of one call; the client token where none is given.
+  std::string_view attempts_id = {};
+};
+
+struct Action {
+  std::string_view name;
+  // The resource that it creates, as the audit names it; empty: it only looks.
+  std::string_view buys = {};
+  absl::StatusOr<std::string> (*run)(const Call& call);
+};
+
+// Null when there is none of that name.
+const Action* FindAction(std::string_view name);
+std::vector<std::string_view> ActionNames();
+
+}  // namespace tahoma::controller::ec2

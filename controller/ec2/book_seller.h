@@ -1,0 +1,89 @@
+// Sells from a book of blocks: an Ec2Service between EC2's API and whoever owns the book.
+//
+//   BookSeller seller(owner, clock);
+//   Ec2Api ec2(seller, {.keys = keys}, clock, seed);
+//
+// Searches and lists are answered from a view, which is a moment of the book and the fleet that any
+// thread may read. What changes the book, or needs all of it, is asked of its owner.
+//
+// An owner sees his own blocks: those of his namespace. Nodes, as the instances of
+// DescribeInstanceTopology, are seen by everybody, by their names.
+//
+// Scope: translation. The rules are the book's.
+//
+// Thread safety: any thread, if the functions it gets may be called from any.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/ec2/book_values.h"
+#include "controller/ec2/service.h"
+#include "controller/model/cluster.h"
+#include "controller/reserve/book.h"
+#include "controller/reserve/offering.h"
+#include "controller/reserve/time_profile.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller::ec2 {
+
+// One moment.
+struct BookView {
+  BlockBook::Blocks blocks;
+  TimeProfile profile;
+  PriceList prices;
+  FindHost find_host;
+  ClusterView cluster;  // null: there are no nodes
+};
+
+// The owner of the book, as the seller needs it.
+struct BookOwner {
+  // Shows at least what purchase and extend have answered.
+  std::function<std::shared_ptr<const BookView>()> view;
+  // As BlockBook's functions of these names, at the present time; they answer when what they
+  // changed cannot be lost.
+  std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const PurchaseOrder&)>
+      purchase;
+  std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const ExtensionOrder&)>
+      extend;
+  std::function<absl::StatusOr<controller::ExtensionOffering>(const std::string& reservation,
+                                                              std::int64_t hours)>
+      offer_extension;
+};
+
+class BookSeller final : public Ec2Service {
+ public:
+  // `clock` must outlive it.
+  BookSeller(BookOwner owner, const Clock& clock) : owner_(std::move(owner)), clock_(clock) {}
+
+  absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller& caller,
+                                                      const OfferingSearch& search) override;
+  absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller& caller,
+                                               const BlockPurchase& purchase) override;
+  absl::StatusOr<std::vector<ExtensionOffering>> FindExtensionOfferings(
+      const Caller& caller, const ExtensionSearch& search) override;
+  absl::StatusOr<std::vector<Extension>> PurchaseExtension(
+      const Caller& caller, const ExtensionPurchase& purchase) override;
+  absl::Status VisitBlocks(const Caller& caller, const Selection& selection,
+                           const Visit<Block>& visit) override;
+  absl::Status VisitBlockStatuses(const Caller& caller, const Selection& selection,
+                                  const Visit<BlockStatus>& visit) override;
+  absl::Status VisitReservations(const Caller& caller, const Selection& selection,
+                                 const Visit<Reservation>& visit) override;
+  absl::Status VisitInstances(const Caller& caller, const Selection& selection,
+                              const Visit<InstanceTopology>& visit) override;
+  absl::Status VisitExtensions(const Caller& caller, const Selection& selection,
+                               const Visit<Extension>& visit) override;
+
+ private:
+  const BookOwner owner_;
+  const Clock& clock_;
+};
+
+}  // namespace tahoma::controller::ec2

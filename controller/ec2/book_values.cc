@@ -1,0 +1,230 @@
+#include "controller/ec2/book_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller::ec2 {
+namespace {
+
+constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
+constexpr std::string_view kZoneIdLabel = "topology.k8s.aws/zone-id";
+constexpr std::array<std::string_view, 3> kNetworkLayers = {
+    "networkNodeLayer1", "networkNodeLayer2", "networkNodeLayer3"};
+
+bool IsActive(const controller::Block& block) {
+  return block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
+}
+
+// "us-east-2" of "us-east-2a".
+std::string RegionOf(const std::string& zone) {
+  const std::size_t letters = zone.empty() || !(zone.back() >= 'a' && zone.back() <= 'z') ? 0 : 1;
+  return zone.substr(0, zone.size() - letters);
+}
+
+// Instances of some hosts of a block.
+struct Count {
+  std::int64_t total = 0;
+  std::int64_t unavailable = 0;
+  std::int64_t used = 0;
+  bool bound = true;     // all of its hosts are known
+  bool links_ok = true;  // of those
+
+  std::int64_t available() const { return total - unavailable - used; }
+};
+
+// Counts the hosts from place `first` on and before `last`. One that is not bound yet is not
+// unavailable: it will be there in time.
+Count CountHosts(const controller::Block& block, const FindHost& find_host, std::size_t first,
+                 std::size_t last) {
+  const std::int64_t instances = block.product().instances;
+  Count count{.total = instances * static_cast<std::int64_t>(last - first)};
+  for (std::size_t i = first; i < last; ++i) {
+    const auto host = i < block.hosts.size() ? find_host(block.hosts[i]) : std::nullopt;
+    if (!host) {
+      count.bound = false;
+      if (IsActive(block)) count.unavailable += instances;
+      continue;
+    }
+    count.links_ok = count.links_ok && host->links_ok;
+    if (!host->healthy) {
+      count.unavailable += instances;
+    } else if (host->held) {
+      count.used += instances;
+    }
+  }
+  return count;
+}
+
+std::vector<Tag> TagsOf(const controller::Block& block) {
+  std::vector<Tag> tags;
+  for (const auto& [key, value] : block.tags) tags.push_back({.key = key, .value = value});
+  return tags;
+}
+
+std::string LabelOf(const Node& node, std::string_view key) {
+  for (const auto& [name, value] : node.labels) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
+  OfferingQuery query;
+  query.duration_hours = search.duration_hours;
+  query.start_date_range = search.earliest_start;
+  query.end_date_range = search.latest_end;
+  if (!search.ultraserver_type.empty()) {
+    query.ultraserver_type = search.ultraserver_type;
+    query.ultraserver_count = search.ultraserver_count;
+    return {query};
+  }
+  query.instance_count = search.instance_count;
+  std::vector<OfferingQuery> queries;
+  for (const std::string& type : search.instance_types) {
+    query.instance_type = type;
+    queries.push_back(query);
+  }
+  return queries;
+}
+
+PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner) {
+  PurchaseOrder order{.offering_id = purchase.offering_id,
+                      .platform = purchase.instance_platform,
+                      .key = {.ns = owner, .name = ""},
+                      .token = purchase.client_token};
+  for (const Tag& tag : purchase.tags) order.tags.emplace_back(tag.key, tag.value);
+  std::ranges::sort(order.tags);
+  return order;
+}
+
+Offering OfferingOf(const controller::Offering& offering) {
+  Offering out{.id = OfferingId(offering),
+               .instance_type = std::string(offering.product->instance_type),
+               .availability_zone = offering.zone,
+               .instance_count = offering.instances(),
+               .start = offering.start,
+               .end = offering.end,
+               .duration_hours = offering.duration_hours(),
+               .duration_minutes = offering.duration_minutes(),
+               .upfront_fee = offering.fee().ToString()};
+  if (offering.product->ultra_server) {
+    out.ultraserver_type = offering.product->name;
+    out.ultraserver_count = offering.count;
+  }
+  return out;
+}
+
+Block BlockOf(const controller::Block& block, std::size_t part) {
+  return {.id = block.block_ids[part],
+          .ultraserver_type = block.product().ultra_server ? std::string(block.product().name) : "",
+          .availability_zone = block.bought.zone,
+          .availability_zone_id = "",
+          .reservation_ids = {block.reservation},
+          .start = block.start(),
+          .end = block.end,
+          .created = block.created,
+          .state = std::string(StateName(block.state)),
+          .tags = TagsOf(block)};
+}
+
+Reservation ReservationOf(const controller::Block& block, const std::string& account,
+                          const FindHost& find_host) {
+  const Count count = CountHosts(block, find_host, 0, static_cast<std::size_t>(block.bought.count));
+  Reservation out{.id = block.reservation,
+                  .owner_id = account,
+                  .arn = fmt::format("arn:aws:ec2:{}:{}:capacity-reservation/{}",
+                                     RegionOf(block.bought.zone), account, block.reservation),
+                  .availability_zone = block.bought.zone,
+                  .availability_zone_id = "",
+                  .instance_type = std::string(block.product().instance_type),
+                  .instance_platform = block.platform,
+                  .total_instance_count = block.bought.instances(),
+                  .available_instance_count = IsActive(block) ? count.available() : 0,
+                  .state = std::string(StateName(block.state)),
+                  .start = block.start(),
+                  .end = block.end,
+                  .created = block.created,
+                  .tags = TagsOf(block),
+                  .unused_reservation_billing_owner_id = account};
+  if (IsActive(block) && count.used > 0) {
+    out.allocations = {{.type = "used", .count = count.used}};
+  }
+  if (block.block_ids.size() == 1) out.block_id = block.block_ids.front();
+  return out;
+}
+
+BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host) {
+  const std::size_t hosts = static_cast<std::size_t>(block.bought.count) / block.block_ids.size();
+  const Count count = CountHosts(block, find_host, part * hosts, (part + 1) * hosts);
+  const std::int64_t available = IsActive(block) ? count.available() : 0;
+  BlockStatus status{.block_id = block.block_ids[part],
+                     .total_capacity = count.total,
+                     .available_capacity = available,
+                     .unavailable_capacity = count.unavailable,
+                     .reservations = {{.reservation_id = block.reservation,
+                                       .total_capacity = count.total,
+                                       .available_capacity = available,
+                                       .unavailable_capacity = count.unavailable}}};
+  if (block.product().ultra_server) {
+    status.interconnect_status = !count.bound     ? "insufficient-data"
+                                 : count.links_ok ? "ok"
+                                                  : "impaired";
+  }
+  return status;
+}
+
+ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
+                                      const controller::Block& block) {
+  return {.id = ExtensionOfferingId(offering),
+          .instance_type = std::string(block.product().instance_type),
+          .instance_count = block.bought.instances(),
+          .availability_zone = block.bought.zone,
+          .availability_zone_id = "",
+          .start = block.start(),
+          .extension_start = offering.start,
+          .extension_end = offering.end,
+          .duration_hours = offering.duration_hours(),
+          .upfront_fee = offering.fee().ToString()};
+}
+
+Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block) {
+  return {
+      .reservation_id = block.reservation,
+      .instance_type = std::string(block.product().instance_type),
+      .instance_count = block.bought.instances(),
+      .availability_zone = block.bought.zone,
+      .availability_zone_id = "",
+      .offering_id = extension.offering_id,
+      .duration_hours =
+          std::chrono::duration_cast<std::chrono::hours>(extension.end - extension.start).count(),
+      .status = std::string(StateName(extension.state)),
+      .purchased = extension.purchased,
+      .start = extension.start,
+      .end = extension.end,
+      .upfront_fee = extension.fee.ToString()};
+}
+
+InstanceTopology InstanceOf(const Node& node, const std::string& block_id) {
+  InstanceTopology out{.instance_id = node.name,
+                       .instance_type = node.family->instance_type,
+                       .network_nodes = {},
+                       .availability_zone = LabelOf(node, kZoneLabel),
+                       .zone_id = LabelOf(node, kZoneIdLabel),
+                       .block_id = block_id};
+  for (const std::string_view layer : kNetworkLayers) {
+    const AttributeValue* value = node.Lookup(0, kNeuronDriver, layer);
+    const auto* name = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    if (name == nullptr) break;
+    out.network_nodes.push_back(*name);
+  }
+  return out;
+}
+
+}  // namespace tahoma::controller::ec2

@@ -1,0 +1,51 @@
+// Blocks, offerings and extensions of the book (controller/reserve) as EC2's objects.
+//
+//   const Offering offering = OfferingOf(found);
+//   const Block block = BlockOf(bought, 0);                   // of the first of its ids
+//   const Reservation reservation = ReservationOf(bought, "111122223333", find_host);
+//
+// Scope: pure functions of values.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/ec2/requests.h"
+#include "controller/ec2/values.h"
+#include "controller/model/cluster.h"
+#include "controller/reserve/block.h"
+#include "controller/reserve/book.h"
+#include "controller/reserve/host_table.h"
+#include "controller/reserve/offering.h"
+#include "controller/reserve/search.h"
+
+namespace tahoma::controller::ec2 {
+
+// Finds a host's present state by its name; nullopt when it is not there.
+using FindHost = std::function<std::optional<HostState>(const std::string& name)>;
+
+// One query for each instance type, or one for UltraServers.
+std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search);
+PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner);
+
+Offering OfferingOf(const controller::Offering& offering);
+// The Capacity Block with the id at place `part` of the block's ids.
+Block BlockOf(const controller::Block& block, std::size_t part);
+BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host);
+// `account` owns it. Instances of hosts on which something runs are used; those of hosts that are
+// not healthy, or not there, are not available.
+Reservation ReservationOf(const controller::Block& block, const std::string& account,
+                          const FindHost& find_host);
+ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
+                                      const controller::Block& block);
+Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block);
+// `block_id`: of the block that has the instance; empty when there is none.
+InstanceTopology InstanceOf(const Node& node, const std::string& block_id);
+
+}  // namespace tahoma::controller::ec2

@@ -1,0 +1,97 @@
+#include "controller/ledger/block_hosts.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
+
+const Product* ProductOf(const Node& node, bool ultra) {
+  for (const Product& product : Products()) {
+    if (product.ultra_server == ultra && product.instance_type == node.family->instance_type) {
+      return &product;
+    }
+  }
+  return nullptr;
+}
+
+std::string ZoneOf(const Node& node) {
+  for (const auto& [key, value] : node.labels) {
+    if (key == kZoneLabel && !value.empty()) return value;
+  }
+  return kDefaultZone;
+}
+
+std::string CellOf(const Node& node) {
+  const AttributeValue* layer = node.Lookup(0, kNeuronDriver, "networkNodeLayer1");
+  const auto* name = layer == nullptr ? nullptr : std::get_if<std::string>(layer);
+  return name == nullptr ? "" : *name;
+}
+
+// Adds who uses the node to the host.
+void AddHolders(const NodeState& node, HostState& host) {
+  for (const auto& holding : node.holdings) {
+    if (!host.held) {
+      host.held_by = holding->claim.ns;
+    } else if (host.held_by != holding->claim.ns) {
+      host.held_by.clear();
+    }
+    host.held = true;
+  }
+}
+
+}  // namespace
+
+std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id) {
+  const DomainState& domain = cluster.domain(id);
+  if (domain.name.empty()) return std::nullopt;
+  HostState host{.name = domain.name};
+  const Node* first = nullptr;
+  int nodes = 0, chips = 0;
+  for (const NodeId node_id : domain.nodes) {
+    if (!node_id.valid()) continue;
+    const NodeState& node = cluster.node(node_id);
+    if (node.node == nullptr) continue;
+    if (first == nullptr) first = node.node.get();
+    ++nodes;
+    chips += std::popcount(node.node->family->devices->chip_mask);
+    AddHolders(node, host);
+  }
+  if (first == nullptr) return std::nullopt;
+  const Product* product = ProductOf(*first, domain.ultra);
+  if (product == nullptr) return std::nullopt;
+  host.pool = {.product = product, .zone = ZoneOf(*first), .cell = CellOf(*first)};
+  const hw::InstanceType* type = first->family->type;
+  host.healthy = nodes == product->instances && type != nullptr &&
+                 chips == type->chip_count() * product->instances &&
+                 std::popcount(domain.present) == chips;
+  host.links_ok = domain.down == torus::LinkMask{};
+  if (host.held && !domain.end_unknown) host.held_until = domain.end;
+  return host;
+}
+
+std::set<std::string> BlockHosts::Update(const ClusterState& cluster, BlockBook& book,
+                                         WallTime now) {
+  std::set<std::string> touched;
+  names_.resize(std::max(names_.size(), cluster.domain_count()));
+  ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
+    if (id.value() >= cluster.domain_count()) return;
+    std::optional<HostState> host = HostOf(cluster, id);
+    std::string& name = names_[id.value()];
+    if (!name.empty() && (!host || host->name != name)) book.RemoveHost(name, now);
+    name = host ? host->name : "";
+    if (host) book.PutHost(*std::move(host), now);
+    for (const HostBinding& binding : book.hosts().BindingsOf(name)) {
+      touched.insert(binding.reservation);
+    }
+  });
+  seen_ = cluster;
+  return touched;
+}
+
+}  // namespace tahoma::controller

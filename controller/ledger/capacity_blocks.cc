@@ -1,0 +1,388 @@
+#include "controller/ledger/capacity_blocks.h"
+
+#include <algorithm>
+
+#include "controller/ledger/block_record.h"
+#include "controller/reserve/refusal.h"
+#include "lib/base/check.h"
+#include "lib/base/hex.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+bool IsWarning(BlockNews news) {
+  switch (news) {
+    case BlockNews::kPaymentFailed:
+    case BlockNews::kWarned:
+    case BlockNews::kFailed:
+    case BlockNews::kUndelivered:
+    case BlockNews::kDegraded:
+    case BlockNews::kExtensionFailed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+ApiWrite EventOf(const BlockChange& change, std::uint64_t attempt) {
+  ApiWrite write;
+  write.kind = WriteKind::kEvent;
+  write.attempt = attempt;
+  write.ns = change.block->key.ns;
+  write.name = change.block->key.name;
+  write.event = std::make_shared<const EventNote>(EventNote{.about = EventSubject::kCapacityBlock,
+                                                            .ns = write.ns,
+                                                            .name = write.name,
+                                                            .uid = change.block->uid,
+                                                            .warning = IsWarning(change.news),
+                                                            .reason = NewsName(change.news),
+                                                            .message = change.message,
+                                                            .when = change.when});
+  return write;
+}
+
+}  // namespace
+
+absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
+  const std::string reservation = block.reservation;
+  const BlockKey key = block.key;
+  const auto before = entries_.find(reservation);
+  if (before != entries_.end()) {
+    return DataLoss("journal entry {} is of the Capacity Block {}, as entry {} is", sequence,
+                    reservation, before->second);
+  }
+  TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
+  entries_[reservation] = sequence;
+  Show(key, ViewOf(book_.Find(reservation), book_.hosts()));
+  return absl::OkStatus();
+}
+
+void CapacityBlocks::OnBlock(std::shared_ptr<const BlockFact> fact) {
+  const BlockKey key = fact->key;
+  facts_.Put(std::move(fact));
+  gone_.erase(key);
+  changed_facts_.insert(key);
+}
+
+void CapacityBlocks::OnBlockGone(const BlockKey& key, const std::string& uid) {
+  if (!facts_.Remove(key, uid)) return;
+  changed_facts_.erase(key);
+  gone_.insert(key);
+}
+
+void CapacityBlocks::OnSynced() {
+  book_.blocks().ForEach([&](const std::string&, const auto& block) {
+    if (facts_.Find(block->key) == nullptr) gone_.insert(block->key);
+  });
+}
+
+void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
+                          std::vector<ApiWrite>& writes) {
+  for (const std::string& reservation : hosts_.Update(cluster, book_, now.wall)) {
+    if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
+  }
+  book_.Advance(now.wall);
+  for (const BlockKey& key : std::exchange(gone_, {})) TakeGone(key);
+  for (const BlockKey& key : std::exchange(changed_facts_, {})) {
+    if (const auto fact = facts_.Find(key)) TakeFact(*fact, now.wall);
+  }
+  for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, now.wall);
+  book_.Advance(now.wall);
+  TakeChanges(writes, attempts);
+  for (const auto& [host, use] : book_.TakeUses()) {
+    cluster.SetBlockUse(host, use);
+    capacity_freed_ = true;
+  }
+  while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
+    const BlockKey key = retries_.begin()->second;
+    retries_.erase(retries_.begin());
+    publications_.at(key).retry.reset();
+    to_publish_.insert(key);
+  }
+  for (const BlockKey& key : std::exchange(to_publish_, {})) Publish(key, attempts, writes);
+}
+
+// Journals what the book has changed, and tells people.
+void CapacityBlocks::TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
+  for (const BlockChange& change : book_.TakeChanges()) {
+    if (!change.message.empty()) writes.push_back(EventOf(change, ++attempts));
+    if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
+    if (const auto gangs = gangs_of_block_.find(change.block->key);
+        gangs != gangs_of_block_.end()) {
+      touched_gangs_.insert(touched_gangs_.end(), gangs->second.begin(), gangs->second.end());
+      gangs_of_block_.erase(gangs);
+    }
+    const auto block = book_.Find(change.block->reservation);
+    if (block == nullptr) continue;       // it was forgotten since
+    if (block != change.block) continue;  // a later change has all of this one
+    Store(*block);
+    Show(block->key, ViewOf(block, book_.hosts()));
+  }
+}
+
+void CapacityBlocks::Store(const Block& block) {
+  Sequence& entry = entries_[block.reservation];
+  if (entry != 0) journal_.Drop(entry);
+  entry = journal_.Add(EncodeBlock(block));
+}
+
+void CapacityBlocks::Forget(const Block& block) {
+  const BlockKey key = block.key;
+  const std::string reservation = block.reservation;
+  if (!book_.Forget(reservation)) return;
+  const auto entry = entries_.find(reservation);
+  if (entry != entries_.end()) {
+    journal_.Drop(entry->second);
+    entries_.erase(entry);
+  }
+  Unpublish(key);
+}
+
+// What runs on a host that the owner's next block has goes on.
+void CapacityBlocks::NoteReclaimed(const Block& block) {
+  for (const std::string& host : block.hosts) {
+    const auto& bindings = book_.hosts().BindingsOf(host);
+    const bool goes_on =
+        std::any_of(bindings.begin(), bindings.end(), [&](const HostBinding& binding) {
+          return binding.start == block.end && binding.owner == block.key.ns;
+        });
+    if (goes_on) continue;
+    reclaimed_.emplace_back(host, fmt::format("Capacity Block {} ends {}: {} is taken back",
+                                              ToString(block.key), FormatTime(block.end), host));
+  }
+}
+
+Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime now) {
+  const BlockKey key{ref.key.ns, ready.spec->block};
+  gangs_of_block_[key].insert(ref);
+  const auto waits = [](std::string message) {
+    Readiness waiting;
+    waiting.reason = GangReason::kWaitingForBlock;
+    waiting.message = std::move(message);
+    return waiting;
+  };
+  const auto block = book_.FindByKey(key);
+  if (block == nullptr) return waits(fmt::format("Capacity Block {} is not bought", ToString(key)));
+  const std::string name = fmt::format("Capacity Block {}", ToString(key));
+  if (!HoldsCapacity(block->state))
+    return waits(name + " is " + std::string(StateName(block->state)));
+  if (block->state != BlockState::kActive) {
+    return waits(fmt::format("{} is {} and begins {}{}{}", name, StateName(block->state),
+                             FormatTime(block->start()), block->trouble.empty() ? "" : ": ",
+                             block->trouble));
+  }
+  if (block->reclaiming) return waits(fmt::format("{} is being taken back", name));
+  if (const auto& runtime = ready.spec->max_runtime; runtime && now + *runtime > block->reclaim()) {
+    return waits(fmt::format("{} is taken back from {} on, before the gang's maxRuntime is over",
+                             name, FormatTime(block->reclaim())));
+  }
+  auto spec = std::make_shared<GangSpec>(*ready.spec);
+  spec->reservation = block->reservation;
+  spec->block_hosts = block->hosts;
+  spec->reclaim = block->reclaim();
+  ready.spec = std::move(spec);
+  return ready;
+}
+
+// ---- What the objects say ----------------------------------------------------------------------
+
+void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
+  auto block = book_.FindByKey(fact.key);
+  if (block != nullptr && block->uid != fact.uid && !HoldsCapacity(block->state) &&
+      fact.record.empty()) {
+    Forget(*block);  // another object has the name now
+    block = nullptr;
+  }
+  if (block == nullptr) {
+    if (!fact.record.empty()) return TakeOver(fact);
+    if (!fact.refused && !fact.deleting) return Buy(fact, now);
+    to_publish_.insert(fact.key);
+    return;
+  }
+  book_.SetUid(block->reservation, fact.uid);
+  if (fact.spec_error.empty()) {
+    book_.SetTerms(block->reservation, fact.order.terms, fact.order.tags, now);
+  }
+  // What is there is compared with what should be, and written if it is something else.
+  Publication& publication = publications_[fact.key];
+  StopRetry(fact.key, publication);
+  const auto wanted = views_.Find(fact.key);
+  if (publication.written == nullptr && wanted != nullptr &&
+      fact.record == Hex(EncodeBlock(*block))) {
+    publication.written = *wanted;
+  } else if (fact.record.empty()) {
+    publication.written = nullptr;
+  }
+  to_publish_.insert(fact.key);
+}
+
+// Takes a block that this journal does not know from its object.
+void CapacityBlocks::TakeOver(const BlockFact& fact) {
+  const auto refuse = [&](const absl::Status& why) {
+    Show(fact.key, {.generation = fact.generation,
+                    .refusal = "InternalError",
+                    .message = fmt::format("status.record cannot be used: {}", Message(why))});
+  };
+  const auto bytes = Unhex(fact.record);
+  if (!bytes) return refuse(DataLoss("it is not hexadecimal"));
+  auto block = DecodeBlock(*bytes);
+  if (!block.ok()) return refuse(block.status());
+  if (block->key != fact.key) return refuse(DataLoss("it is of {}", ToString(block->key)));
+  block->uid = fact.uid;
+  const Block taken = *block;
+  if (const absl::Status restored = book_.Restore(*std::move(block)); !restored.ok()) {
+    return refuse(restored);
+  }
+  Store(taken);
+  Show(fact.key, ViewOf(book_.Find(taken.reservation), book_.hosts()));
+}
+
+void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
+  const absl::Status bought = fact.spec_error.empty()
+                                  ? book_.Purchase(fact.order, now).status()
+                                  : Refuse(kInvalidParameterValue, "{}", fact.spec_error);
+  if (bought.ok()) return;
+  Show(fact.key, {.generation = fact.generation,
+                  .refusal = Ec2CodeOf(bought),
+                  .message = std::string(Message(bought))});
+}
+
+// The object is gone. A block that holds capacity gets another one: it cannot be cancelled.
+void CapacityBlocks::TakeGone(const BlockKey& key) {
+  const auto block = book_.FindByKey(key);
+  if (block == nullptr) return Unpublish(key);
+  if (!HoldsCapacity(block->state)) return Forget(*block);
+  book_.SetUid(block->reservation, "");
+  publications_[key].written = nullptr;
+  StopRetry(key, publications_[key]);
+  to_publish_.insert(key);
+}
+
+void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
+  auto block = std::holds_alternative<PurchaseOrder>(order.order)
+                   ? book_.Purchase(std::get<PurchaseOrder>(order.order), now)
+                   : book_.Extend(std::get<ExtensionOrder>(order.order), now);
+  if (!block.ok()) {
+    answers_.push_back({order.ticket, block.status()});
+    return;
+  }
+  publications_[(*block)->key].tickets.push_back(order.ticket);
+  to_publish_.insert((*block)->key);
+}
+
+// ---- What is published -------------------------------------------------------------------------
+
+void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
+  if (const auto fact = facts_.Find(key)) view.generation = fact->generation;
+  views_.Put(key, std::make_shared<const BlockView>(std::move(view)));
+  to_publish_.insert(key);
+}
+
+// Returns what is to be written next; nullopt when all is as it should be, or nothing can be done
+// before the watch has told something.
+std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
+                                                   const Publication& publication) const {
+  const auto* view = views_.Find(key);
+  const auto fact = facts_.Find(key);
+  const Block* block = view == nullptr ? nullptr : (*view)->block.get();
+  if (fact == nullptr) {
+    return block != nullptr && HoldsCapacity(block->state) ? std::optional(WriteKind::kCreateBlock)
+                                                           : std::nullopt;
+  }
+  const bool holds = block != nullptr && HoldsCapacity(block->state);
+  if (fact->protected_by_finalizer != holds && !(holds && fact->deleting)) {
+    return WriteKind::kBlockFinalizer;
+  }
+  if (view == nullptr) return std::nullopt;
+  if (publication.written != nullptr && *publication.written == **view) return std::nullopt;
+  return WriteKind::kBlockStatus;
+}
+
+void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
+                             std::vector<ApiWrite>& writes) {
+  if (views_.Find(key) == nullptr && facts_.Find(key) == nullptr) return;
+  Publication& publication = publications_[key];
+  if (publication.in_flight != 0 || publication.retry) return;
+  const std::optional<WriteKind> kind = NextWrite(key, publication);
+  if (!kind) return AnswerTickets(key, publication);
+  const auto fact = facts_.Find(key);
+  const auto* view = views_.Find(key);
+  ApiWrite write;
+  write.kind = *kind;
+  write.attempt = ++attempts;
+  write.ns = key.ns;
+  write.name = key.name;
+  write.block = view == nullptr ? std::make_shared<const BlockView>() : *view;
+  if (fact != nullptr) {
+    write.uid = fact->uid;
+    write.block_base = fact;
+  }
+  publication.in_flight = write.attempt;
+  publication.sent = write.block;
+  publication.base = fact == nullptr ? "" : fact->resource_version;
+  writes.push_back(std::move(write));
+}
+
+void CapacityBlocks::Retry(const BlockKey& key, Publication& publication, MonotonicTime when) {
+  publication.retry = when;
+  retries_.emplace(when, key);
+}
+
+void CapacityBlocks::StopRetry(const BlockKey& key, Publication& publication) {
+  if (publication.retry) retries_.erase({*publication.retry, key});
+  publication.retry.reset();
+}
+
+void CapacityBlocks::Unpublish(const BlockKey& key) {
+  views_.Erase(key);
+  const auto publication = publications_.find(key);
+  if (publication == publications_.end()) return;
+  StopRetry(key, publication->second);
+  publications_.erase(publication);
+}
+
+void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
+  const BlockKey key{result.ns, result.name};
+  const auto found = publications_.find(key);
+  if (found == publications_.end() || found->second.in_flight != result.attempt) return;
+  Publication& publication = found->second;
+  publication.in_flight = 0;
+  const bool done = result.outcome == WriteOutcome::kDone;
+  if (result.kind == WriteKind::kBlockStatus && done) publication.written = publication.sent;
+  // The watch tells of an object that was made or changed, and may have done so already; the time
+  // is for a watch that does not.
+  const auto fact = facts_.Find(key);
+  const std::string version = fact == nullptr ? "" : fact->resource_version;
+  if (done && result.kind != WriteKind::kBlockStatus && version == publication.base) {
+    return Retry(key, publication, now.monotonic + kSeenAfter);
+  }
+  if (!done) return Retry(key, publication, now.monotonic + kRetry);
+  to_publish_.insert(key);
+}
+
+// Answers the orders that wait for the publication of a block, which is as it should be.
+void CapacityBlocks::AnswerTickets(const BlockKey& key, Publication& publication) {
+  const auto block = book_.FindByKey(key);
+  for (const std::uint64_t ticket : std::exchange(publication.tickets, {})) {
+    if (block != nullptr) {
+      answers_.push_back({ticket, block});
+    } else {
+      answers_.push_back({ticket, Internal("the block is gone")});
+    }
+  }
+}
+
+std::optional<MonotonicTime> CapacityBlocks::wake(const Now& now) const {
+  std::optional<MonotonicTime> wake;
+  if (!retries_.empty()) wake = retries_.begin()->first;
+  if (!to_publish_.empty()) wake = now.monotonic;
+  if (const auto due = book_.wake()) {
+    const MonotonicTime when = now.monotonic + std::max<std::chrono::nanoseconds>(
+                                                   *due - now.wall, std::chrono::nanoseconds(0));
+    if (!wake || when < *wake) wake = when;
+  }
+  return wake;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,158 @@
+// The Capacity Blocks in the core: takes orders and facts to the book, journals what the book
+// changes, and publishes it.
+//
+//   CapacityBlocks blocks(options, buffer);
+//   blocks.OnBlock(fact);                             // a watch saw a CapacityBlock
+//   blocks.OnOrder({.ticket = 7, .order = order});    // another API buys
+//   blocks.Step(cluster, now, attempts, writes);
+//   for (const OrderAnswer& answer : blocks.TakeAnswers()) Tell(answer);
+//
+// A CapacityBlock whose spec names an offering is an order; its uid makes that repeatable. A block
+// that was ordered by another API gets its object from here, and the order is answered when object
+// and status are written: whoever leads next knows the block even without this journal.
+//
+// The journal wins: what it says of a block is written over what an older API shows. A block that
+// only the API shows, with its record, is taken over.
+//
+// Scope: the passage between objects, book and journal. What is decided: reserve/book.h.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/block_hosts.h"
+#include "controller/ledger/block_view.h"
+#include "controller/ledger/facts.h"
+#include "controller/ledger/gang_membership.h"
+#include "controller/ledger/journal_buffer.h"
+#include "controller/ledger/status_outbox.h"
+#include "controller/model/cluster.h"
+#include "controller/reserve/book.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// An order by another API than Kubernetes'.
+struct BlockOrder {
+  std::uint64_t ticket = 0;  // chosen by who sends it
+  std::variant<PurchaseOrder, ExtensionOrder> order;
+};
+
+struct OrderAnswer {
+  std::uint64_t ticket = 0;
+  absl::StatusOr<std::shared_ptr<const Block>> block;  // refused with EC2's codes
+};
+
+class CapacityBlocks {
+ public:
+  // A write that has no answer, or is refused, is sent again after this time.
+  static constexpr std::chrono::seconds kRetry{1};
+  // An object that was made is expected on the watch within this time.
+  static constexpr std::chrono::seconds kSeenAfter{30};
+
+  using Views = PersistentMap<BlockKey, std::shared_ptr<const BlockView>>;
+
+  CapacityBlocks(BookOptions options, JournalBuffer& journal)
+      : book_(std::move(options), WallTime{}), journal_(journal) {}
+
+  // Takes one entry of the journal, before anything else. kDataLoss when it contradicts others.
+  absl::Status Restore(Sequence sequence, Block block);
+
+  // Take news.
+  void OnBlock(std::shared_ptr<const BlockFact> fact);
+  void OnBlockGone(const BlockKey& key, const std::string& uid);
+  // Says that all objects that there are have been seen.
+  void OnSynced();
+  void OnOrder(BlockOrder order) { orders_.push_back(std::move(order)); }
+  void OnResult(const ApiResult& result, const Now& now);
+
+  // Does whatever is due, and appends the writes that can be issued when the journal is durable.
+  void Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
+            std::vector<ApiWrite>& writes);
+  // Returns the gang as it may be planned now: with the hosts of the block that it names, when that
+  // is active, or with the reason why it waits for it. The gang is among TakeTouched() when that
+  // may have changed.
+  Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
+  std::vector<GangRef> TakeTouched() { return std::exchange(touched_gangs_, {}); }
+  // Returns whether hosts were kept for blocks that no longer are.
+  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  // Takes the hosts on which everything is to end now, each with the reason.
+  std::vector<std::pair<std::string, std::string>> TakeReclaimed() {
+    return std::exchange(reclaimed_, {});
+  }
+  // Returns the answers to orders whose blocks are published. They may be given at once.
+  std::vector<OrderAnswer> TakeAnswers() { return std::exchange(answers_, {}); }
+  // The time at which Step has something to do without any news.
+  std::optional<MonotonicTime> wake(const Now& now) const;
+
+  const BlockBook& book() const { return book_; }
+  // What is shown of each block, and of each CapacityBlock that was refused.
+  const Views& views() const { return views_; }
+
+ private:
+  // What of a block, or a refusal, is in the API.
+  struct Publication {
+    std::shared_ptr<const BlockView> written;
+    std::shared_ptr<const BlockView> sent;
+    std::uint64_t in_flight = 0;
+    std::string base;  // the object's resourceVersion when it was sent; empty: there was none
+    std::optional<MonotonicTime> retry;
+    std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
+  };
+
+  void TakeFact(const BlockFact& fact, WallTime now);
+  void TakeOver(const BlockFact& fact);
+  void Buy(const BlockFact& fact, WallTime now);
+  void TakeOrder(const BlockOrder& order, WallTime now);
+  void TakeGone(const BlockKey& key);
+  void TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts);
+  void NoteReclaimed(const Block& block);
+  void Show(const BlockKey& key, BlockView view);
+  void Store(const Block& block);
+  void Forget(const Block& block);
+  void Publish(const BlockKey& key, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication) const;
+  void Retry(const BlockKey& key, Publication& publication, MonotonicTime when);
+  void StopRetry(const BlockKey& key, Publication& publication);
+  void Unpublish(const BlockKey& key);
+  void AnswerTickets(const BlockKey& key, Publication& publication);
+
+  BlockBook book_;
+  BlockHosts hosts_;
+  JournalBuffer& journal_;
+  absl::flat_hash_map<std::string, Sequence> entries_;  // in the journal, by reservation
+
+  FactTable<BlockFact, BlockKey> facts_;
+  std::set<BlockKey> changed_facts_;
+  std::set<BlockKey> gone_;
+  std::vector<BlockOrder> orders_;
+  std::vector<OrderAnswer> answers_;
+
+  absl::flat_hash_map<BlockKey, std::set<GangRef>> gangs_of_block_;  // that have asked for it
+  std::vector<GangRef> touched_gangs_;
+  std::vector<std::pair<std::string, std::string>> reclaimed_;
+  bool capacity_freed_ = false;
+
+  Views views_;
+  absl::flat_hash_map<BlockKey, Publication> publications_;
+  std::set<BlockKey> to_publish_;
+  std::set<std::pair<MonotonicTime, BlockKey>> retries_;
+};
+
+}  // namespace tahoma::controller

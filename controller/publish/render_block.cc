@@ -1,0 +1,194 @@
+#include "controller/publish/render_block.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "controller/ledger/block_record.h"
+#include "lib/base/hex.h"
+#include "lib/base/json.h"
+#include "lib/kube/requests.h"
+
+namespace tahoma::controller {
+namespace {
+
+using json = Json;
+
+json TimeIfAny(const std::optional<WallTime>& time) {
+  return time ? json(FormatTime(*time)) : json();
+}
+
+std::string_view Word(ReplacePolicy policy) {
+  switch (policy) {
+    case ReplacePolicy::kNone:
+      return "None";
+    case ReplacePolicy::kOnRequest:
+      return "OnRequest";
+    case ReplacePolicy::kAutomatic:
+      return "Automatic";
+  }
+  return "";
+}
+
+json Condition(std::string_view type, bool holds, std::string_view reason, std::string message,
+               const std::optional<WallTime>& since) {
+  json condition = {{"type", type},
+                    {"status", holds ? "True" : "False"},
+                    {"reason", reason},
+                    {"message", std::move(message)}};
+  if (since) condition["lastTransitionTime"] = FormatTime(*since);
+  return condition;
+}
+
+// The conditions of a block (docs/formats/capacity-blocks.md#conditions).
+json Conditions(const Block& block, const BlockView& view) {
+  json conditions = json::array();
+  const bool failed = block.state == BlockState::kPaymentFailed;
+  const bool paid = !failed && block.state != BlockState::kPaymentPending;
+  conditions.push_back(
+      Condition("PaymentSettled", paid,
+                paid     ? "Paid"
+                : failed ? "PaymentFailed"
+                         : "PaymentPending",
+                paid ? "" : fmt::format("must be paid by {}", FormatTime(block.payment.deadline)),
+                paid || failed ? block.payment.due() : block.created));
+  const bool bound = !block.hosts.empty();
+  conditions.push_back(Condition("HardwareBound", bound, bound ? "Bound" : "NotBound",
+                                 fmt::format("{}", fmt::join(block.hosts, ", ")),
+                                 bound ? block.bound : std::optional(block.created)));
+  const bool delivered =
+      block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
+  conditions.push_back(Condition("Delivered", delivered,
+                                 delivered                             ? "Delivered"
+                                 : block.state == BlockState::kExpired ? "Expired"
+                                                                       : "NotDelivered",
+                                 "", block.delivered));
+  conditions.push_back(Condition("Degraded", !block.trouble.empty(),
+                                 block.trouble.empty() ? "AllHealthy"
+                                 : block.waits()       ? "WaitsForHosts"
+                                                       : "HostsFailed",
+                                 block.trouble, std::nullopt));
+  conditions.push_back(Condition("InterconnectHealthy", view.interconnect == Interconnect::kOk,
+                                 view.interconnect == Interconnect::kOk ? "Ok"
+                                 : view.interconnect == Interconnect::kImpaired
+                                     ? "LinksDown"
+                                     : "InsufficientData",
+                                 "", std::nullopt));
+  const bool draining = delivered && block.warned;
+  conditions.push_back(Condition(
+      "Draining", draining, draining ? "ReclaimIsNear" : "NotDraining",
+      draining ? fmt::format("hardware is taken back from {} on", FormatTime(block.reclaim())) : "",
+      draining ? std::optional(block.reclaim() - kWarningLead) : std::nullopt));
+  return conditions;
+}
+
+json Extensions(const Block& block) {
+  json extensions = json::array();
+  for (const Extension& extension : block.extensions) {
+    extensions.push_back({{"capacityBlockExtensionOfferingId", extension.offering_id},
+                          {"capacityBlockExtensionPurchaseDate", FormatTime(extension.purchased)},
+                          {"capacityBlockExtensionStartDate", FormatTime(extension.start)},
+                          {"capacityBlockExtensionEndDate", FormatTime(extension.end)},
+                          {"capacityBlockExtensionStatus", StateName(extension.state)},
+                          {"upfrontFee", extension.fee.ToString()}});
+  }
+  return extensions;
+}
+
+json Binding(const Block& block) {
+  json cells = json::array();
+  for (const CellShare& share : block.cells) {
+    cells.push_back({{"cell", share.cell}, {"hosts", share.hosts}});
+  }
+  return {{"cells", std::move(cells)}, {"hosts", block.hosts}, {"boundAt", TimeIfAny(block.bound)}};
+}
+
+json BoughtStatus(const Block& block, const BlockView& view) {
+  const bool ultra = block.product().ultra_server;
+  const int instances = block.bought.instances();
+  return {{"capacityBlockIds", block.block_ids},
+          {"capacityReservationIds", json::array({block.reservation})},
+          {"state", StateName(block.state)},
+          {"instanceType", block.product().instance_type},
+          {"ultraserverType", ultra ? json(block.product().name) : json()},
+          {"count", block.bought.count},
+          {"availabilityZone", block.bought.zone},
+          {"createDate", FormatTime(block.created)},
+          {"startDate", FormatTime(block.start())},
+          {"endDate", FormatTime(block.end)},
+          {"reclaimDate", FormatTime(block.reclaim())},
+          {"upfrontFee", block.fee().ToString()},
+          {"currencyCode", "USD"},
+          {"totalInstanceCount", instances},
+          {"availableInstanceCount", view.available},
+          {"capacityBlockStatus",
+           {{"interconnectStatus", InterconnectName(view.interconnect)},
+            {"totalCapacity", instances},
+            {"totalAvailableCapacity", view.available},
+            {"totalUnavailableCapacity", view.unavailable}}},
+          {"binding", Binding(block)},
+          {"extensions", Extensions(block)},
+          {"conditions", Conditions(block, view)},
+          {"record", Hex(EncodeBlock(block))}};
+}
+
+}  // namespace
+
+json BlockStatusJson(const BlockView& view) {
+  json status = view.block != nullptr ? BoughtStatus(*view.block, view) : json::object();
+  status["observedGeneration"] = view.generation;
+  status["reason"] = view.refusal.empty() ? json() : json(view.refusal);
+  status["message"] = view.message.empty() ? json() : json(view.message);
+  return status;
+}
+
+kube::Request RenderBlockCreation(const ApiWrite& write) {
+  const Block& block = *write.block->block;
+  json tags = json::object();
+  for (const auto& [key, value] : block.tags) tags[key] = value;
+  json spec = {{"capacityBlockOfferingId", block.offering_id},
+               {"instancePlatform", block.platform},
+               {"clientToken", block.token},
+               {"tags", std::move(tags)},
+               {"replacePolicy", Word(block.terms.replace)},
+               {"bindingMode",
+                block.terms.binding == BindingMode::kAtPurchase ? "AtPurchase" : "BeforeStart"},
+               {"lendIdle", block.terms.lend_idle},
+               {"magnetic", block.terms.magnetic}};
+  return kube::CreateRequest(kCapacityBlocks, block.key.ns,
+                             {{"apiVersion", "tahoma.dev/v1alpha1"},
+                              {"kind", "CapacityBlock"},
+                              {"metadata",
+                               {{"name", block.key.name},
+                                {"namespace", block.key.ns},
+                                {"finalizers", json::array({kNoCancelFinalizer})}}},
+                              {"spec", std::move(spec)}});
+}
+
+kube::Request RenderBlockFinalizer(const ApiWrite& write) {
+  const BlockFact& base = *write.block_base;
+  json finalizers = json::array();
+  for (const std::string& other : base.other_finalizers) finalizers.push_back(other);
+  if (write.block->block != nullptr && HoldsCapacity(write.block->block->state)) {
+    finalizers.push_back(kNoCancelFinalizer);
+  }
+  return kube::PatchRequest(
+      kCapacityBlocks, {write.ns, write.name}, kube::PatchType::kMerge,
+      {{"metadata",
+        {{"uid", base.uid},
+         {"resourceVersion", base.resource_version},
+         {"finalizers", finalizers.empty() ? json() : std::move(finalizers)}}}},
+      {});
+}
+
+kube::Request RenderBlockStatus(const ApiWrite& write) {
+  return kube::PatchRequest(
+      kCapacityBlocks, {write.ns, write.name}, kube::PatchType::kMerge,
+      {{"metadata", {{"uid", write.uid}}}, {"status", BlockStatusJson(*write.block)}},
+      {.subresource = "status"});
+}
+
+}  // namespace tahoma::controller

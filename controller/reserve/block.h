@@ -1,0 +1,190 @@
+// A Capacity Block: hardware that somebody bought for a time, and what becomes of it.
+//
+//   block.state;                        // BlockState::kScheduled
+//   block.reclaim();                    // when its hardware is taken back
+//   NextDue(block);                     // what time alone does to it next, and when
+//
+// The life of a block (docs/reference/capacity-blocks.md#states):
+//
+//   payment-pending ─▶ scheduled ─▶ active ⇄ unavailable ─▶ expired
+//          └▶ payment-failed  └▶ failed (its hardware could not be delivered)
+//
+// Scope: values, and what follows from one block and the time. book.h has them all.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <algorithm>
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/model/ids.h"
+#include "controller/reserve/capacity.h"
+#include "controller/reserve/offering.h"
+#include "controller/reserve/search.h"
+#include "lib/base/clock.h"
+#include "lib/kube/resource.h"
+
+namespace tahoma::controller {
+
+using BlockKey = Key<struct BlockTag>;  // of the CapacityBlock
+
+inline const kube::Resource kCapacityBlocks{
+    .group = "tahoma.dev", .version = "v1alpha1", .plural = "capacityblocks"};
+// Keeps the object of a block that holds capacity: it cannot be cancelled.
+inline constexpr std::string_view kNoCancelFinalizer = "tahoma.dev/no-cancel";
+
+enum class BlockState : std::uint8_t {
+  kPaymentPending,
+  kPaymentFailed,
+  kScheduled,
+  kActive,
+  kUnavailable,  // active, and no host of it is healthy
+  kExpired,
+  kFailed,
+};
+// Returns EC2's word: "payment-pending".
+std::string_view StateName(BlockState state);
+std::optional<BlockState> ParseState(std::string_view name);
+// Returns whether the block is owed hardware now or later; no state follows one that is not.
+bool HoldsCapacity(BlockState state);
+
+// A payment that is under way: it succeeds or fails at `settles`, and has failed at `deadline`.
+struct Payment {
+  WallTime settles;
+  bool succeeds = true;
+  WallTime deadline;
+
+  WallTime due() const { return std::min(settles, deadline); }
+  bool pays() const { return succeeds && settles <= deadline; }
+  friend bool operator==(const Payment&, const Payment&) = default;
+};
+
+enum class ExtensionState : std::uint8_t { kPaymentPending, kPaymentFailed, kPaymentSucceeded };
+std::string_view StateName(ExtensionState state);
+
+struct Extension {
+  std::string offering_id;
+  std::string token;  // of the request that bought it
+  WallTime purchased;
+  WallTime start;  // the end of the block before it
+  WallTime end;
+  Money fee;
+  Payment payment;
+  ExtensionState state = ExtensionState::kPaymentPending;
+
+  friend bool operator==(const Extension&, const Extension&) = default;
+};
+
+enum class ReplacePolicy : std::uint8_t { kNone, kOnRequest, kAutomatic };
+enum class BindingMode : std::uint8_t { kBeforeStart, kAtPurchase };
+
+// What its owner may choose and change.
+struct BlockTerms {
+  ReplacePolicy replace = ReplacePolicy::kOnRequest;
+  BindingMode binding = BindingMode::kBeforeStart;
+  bool lend_idle = false;  // preemptible gangs of others may use its idle hosts
+  bool magnetic = false;   // gangs of its namespaces are drawn to it without naming it
+
+  friend bool operator==(const BlockTerms&, const BlockTerms&) = default;
+};
+
+using Tags = std::vector<std::pair<std::string, std::string>>;  // sorted by key
+
+struct Block {
+  // "cr-…": the Capacity Reservation, the id by which a block is extended and used.
+  std::string reservation = {};
+  std::vector<std::string> block_ids = {};  // "cb-…": one, or one for each UltraServer
+  BlockKey key = {};                        // the namespace is the owner
+  std::string uid = {};                     // of the CapacityBlock; empty until it exists
+  std::string token = {};                   // of the request that bought it
+  std::string offering_id = {};
+  std::string platform = {};
+  Tags tags = {};
+  BlockTerms terms = {};
+
+  Offering bought = {};  // as bought; its end does not move with extensions
+  std::vector<CellShare> cells = {};
+  WallTime created = {};
+  WallTime end = {};  // with the extensions that are paid
+  BlockState state = BlockState::kPaymentPending;
+  Payment payment = {};
+  std::vector<Extension> extensions = {};
+
+  std::vector<std::string> hosts = {};  // names, while it is bound
+  std::optional<WallTime> bound = {};
+  std::optional<WallTime> delivered = {};
+  bool warned = false;       // its owner was told that it will be reclaimed
+  bool reclaiming = false;   // its hardware is being taken back: nothing may begin on it
+  std::string trouble = {};  // why it is not as it was promised; empty when it is
+
+  const Product& product() const { return *bought.product; }
+  WallTime start() const { return bought.start; }
+  WallTime reclaim() const { return end - product().reclaim(); }
+  // Returns the slots whose capacity it has, with those of an extension whose payment is under way.
+  SlotRange slots() const;
+  const Extension* pending_extension() const;
+  // Returns whether it waits for hardware that could not be bound or delivered in time.
+  bool waits() const { return state == BlockState::kScheduled && !trouble.empty(); }
+  // Returns whether any host that becomes free may help it.
+  bool wants_hosts() const {
+    return waits() ||
+           (HoldsCapacity(state) && !trouble.empty() && terms.replace == ReplacePolicy::kAutomatic);
+  }
+  Money fee() const;  // with its paid extensions
+
+  friend bool operator==(const Block&, const Block&) = default;
+};
+
+// Returns the pool of the block's product and zone in a cell.
+inline Pool PoolOf(const Block& block, const std::string& cell) {
+  return {.product = &block.product(), .zone = block.bought.zone, .cell = cell};
+}
+
+// The warning comes this long before the reclaim time.
+inline constexpr std::chrono::minutes kWarningLead{10};
+// Hardware is bound this long before the start.
+inline constexpr std::chrono::minutes kBindingLead{10};
+// A block whose hardware cannot be delivered fails this long after its start, or when it would be
+// taken back.
+inline constexpr std::chrono::minutes kDeliveryGrace{60};
+
+// What time does to a block. At one moment they happen in this order over all blocks: what one
+// block gives back can be delivered to the next (docs/reference/capacity-blocks.md#end).
+enum class DueKind : std::uint8_t {
+  kWarn,
+  kExtensionSettles,
+  kReclaim,
+  kExpire,
+  kPaymentSettles,
+  kBind,
+  kDeliver,
+  kGiveUp,  // its hardware could not be delivered in time
+};
+
+struct Due {
+  WallTime when;
+  DueKind kind = DueKind::kExpire;
+
+  friend auto operator<=>(const Due&, const Due&) = default;
+};
+
+// Returns what is next; nullopt when time changes it no more.
+std::optional<Due> NextDue(const Block& block);
+
+// Returns the latest moment of which a block bears witness: it was not earlier than that when the
+// block became what it is.
+WallTime LatestMoment(const Block& block);
+// kDataLoss when the block could not have become what it is.
+absl::Status CheckConsistency(const Block& block);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,466 @@
+#include "controller/reserve/book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "controller/reserve/refusal.h"
+#include "controller/reserve/search.h"
+#include "lib/base/check.h"
+#include "lib/base/digest.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// docs/reference/capacity-blocks.md#limits
+constexpr int kCountMost = 64;
+constexpr std::array<std::string_view, 5> kPlatforms = {"Linux/UNIX", "Red Hat Enterprise Linux",
+                                                        "RHEL with HA", "SUSE Linux", "Ubuntu Pro"};
+// docs/reference/capacity-blocks.md#payment
+constexpr std::chrono::hours kPaymentMost{12};
+constexpr std::chrono::minutes kPaymentLead{5};
+constexpr std::chrono::minutes kExtensionPaymentLead{35};
+// docs/reference/capacity-blocks.md#extensions
+constexpr std::chrono::hours kExtensionLead{1};
+constexpr std::chrono::hours kExtensionAhead{57 * 24};
+
+constexpr std::size_t kIdDigits = 17;
+
+std::string TokenKey(std::string_view owner, std::string_view token) {
+  return fmt::format("{}\n{}", owner, token);
+}
+
+HostBinding BindingOf(const Block& block) {
+  const bool early = block.terms.binding == BindingMode::kAtPurchase;
+  return {.reservation = block.reservation,
+          .owner = block.key.ns,
+          .start = early ? block.created : block.start(),
+          .end = block.end};
+}
+
+// The slots whose capacity is booked. A host that was chosen at the purchase can be nobody else's
+// before the block begins.
+SlotRange BookedSlots(const Block& block) {
+  SlotRange slots = block.slots();
+  if (block.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(block.created);
+  return slots;
+}
+
+// Returns whether an offering of this form could have been made at `now`.
+bool IsLegal(const Offering& offering, WallTime now) {
+  if (offering.count > kCountMost || offering.start > now + kHorizon) return false;
+  if (IsBoundary(offering.start)) return IsLegalDuration(offering.duration_hours());
+  if (offering.end - offering.start - offering.product->reclaim() < kLeastUse) return false;
+  if (offering.start > now + kEarliestStart + std::chrono::minutes(1)) return false;
+  const std::int64_t slots = offering.slots().size();
+  return slots <= kDaysMost && (IsLegalDuration(slots * 24) || IsLegalDuration((slots - 1) * 24));
+}
+
+Payment PaymentOf(const PaymentOptions& options, const Tags& tags, WallTime now, WallTime latest) {
+  const bool fails =
+      std::find(tags.begin(), tags.end(),
+                std::pair<std::string, std::string>(options.failure_tag, "fail")) != tags.end();
+  return {.settles = now + options.delay,
+          .succeeds = !fails,
+          .deadline = std::min(now + kPaymentMost, latest)};
+}
+
+}  // namespace
+
+std::string_view NewsName(BlockNews news) {
+  switch (news) {
+    case BlockNews::kPurchased:
+      return "CapacityBlockPurchased";
+    case BlockNews::kPaid:
+      return "CapacityBlockScheduled";
+    case BlockNews::kPaymentFailed:
+      return "CapacityBlockPaymentFailed";
+    case BlockNews::kBound:
+      return "CapacityBlockHardwareBound";
+    case BlockNews::kDelivered:
+      return "CapacityBlockDelivered";
+    case BlockNews::kWarned:
+      return "CapacityBlockExpirationWarning";
+    case BlockNews::kReclaimed:
+      return "CapacityBlockReclaimed";
+    case BlockNews::kExpired:
+      return "CapacityBlockExpired";
+    case BlockNews::kFailed:
+      return "CapacityBlockFailed";
+    case BlockNews::kUndelivered:
+      return "CapacityBlockUndelivered";
+    case BlockNews::kDegraded:
+      return "CapacityBlockDegraded";
+    case BlockNews::kRecovered:
+      return "CapacityBlockRecovered";
+    case BlockNews::kReplaced:
+      return "CapacityBlockHostReplaced";
+    case BlockNews::kExtended:
+      return "CapacityBlockExtended";
+    case BlockNews::kExtensionFailed:
+      return "CapacityBlockExtensionFailed";
+    case BlockNews::kChanged:
+      return "CapacityBlockChanged";
+  }
+  return "";
+}
+
+BlockBook::BlockBook(BookOptions options, WallTime now)
+    : options_(std::move(options)),
+      now_(now),
+      profile_(SlotOf(now)),
+      hosts_(profile_, options_.hosts),
+      quotas_(SlotOf(now)) {}
+
+absl::Status BlockBook::Restore(Block block) {
+  TAHOMA_RETURN_IF_ERROR(CheckConsistency(block));
+  if (Find(block.reservation) != nullptr || FindByKey(block.key) != nullptr ||
+      (!block.token.empty() && by_token_.contains(TokenKey(block.key.ns, block.token)))) {
+    return DataLoss("Capacity Block {} of {} is there twice", block.reservation,
+                    ToString(block.key));
+  }
+  const HostBinding binding = BindingOf(block);
+  for (const std::string& host : block.hosts) {
+    for (const HostBinding& other : hosts_.BindingsOf(host)) {
+      if (other.start < binding.end && binding.start < other.end) {
+        return DataLoss("host {} is bound to the Capacity Blocks {} and {} at the same time", host,
+                        other.reservation, block.reservation);
+      }
+    }
+  }
+  // The clock may have been set back meanwhile.
+  MoveTimeTo(LatestMoment(block));
+  // A host may have gone meanwhile, of which nobody will tell.
+  if (!block.hosts.empty()) touched_.insert(block.reservation);
+  Put(std::make_shared<const Block>(std::move(block)));
+  return absl::OkStatus();
+}
+
+void BlockBook::PutHost(HostState host, WallTime now) {
+  const HostState* before = hosts_.Find(host.name);
+  if (before != nullptr && *before == host) return;
+  const std::string name = host.name;
+  if (before != nullptr) changed_pools_.insert(profile_.IdOf(before->pool));
+  changed_pools_.insert(profile_.IdOf(host.pool));
+  unplanned_.insert(profile_.IdOf(host.pool));
+  hosts_.Put(std::move(host), std::max(now, now_));
+  for (const HostBinding& binding : hosts_.BindingsOf(name)) touched_.insert(binding.reservation);
+}
+
+void BlockBook::RemoveHost(const std::string& name, WallTime now) {
+  for (const HostBinding& binding : hosts_.BindingsOf(name)) touched_.insert(binding.reservation);
+  if (const HostState* host = hosts_.Find(name)) {
+    changed_pools_.insert(profile_.IdOf(host->pool));
+  }
+  hosts_.Remove(name, std::max(now, now_));
+}
+
+std::shared_ptr<const Block> BlockBook::Find(const std::string& reservation) const {
+  const auto* found = blocks_.Find(reservation);
+  return found == nullptr ? nullptr : *found;
+}
+
+std::shared_ptr<const Block> BlockBook::FindByKey(const BlockKey& key) const {
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : Find(found->second);
+}
+
+// Adds (or, with sign -1, takes away) everything that follows from the block.
+void BlockBook::Count(const Block& block, int sign) {
+  if (const auto due = NextDue(block)) {
+    if (sign > 0) timers_.emplace(*due, block.reservation);
+    if (sign < 0) timers_.erase({*due, block.reservation});
+  }
+  if (!HoldsCapacity(block.state)) return;
+  for (const CellShare& share : block.cells) {
+    const PoolId pool = profile_.IdOf(PoolOf(block, share.cell));
+    profile_.Book(pool, BookedSlots(block), sign * share.hosts);
+    unplanned_.insert(pool);
+    if (sign > 0) in_pool_[pool].insert(block.reservation);
+    if (sign < 0) in_pool_[pool].erase(block.reservation);
+    if (!block.wants_hosts()) continue;
+    if (sign > 0) waiting_[pool].insert(block.reservation);
+    if (sign < 0) waiting_[pool].erase(block.reservation);
+  }
+  quotas_.Add(block.key.ns, block.slots(), sign * block.bought.instances());
+  for (const std::string& host : block.hosts) {
+    if (sign > 0) hosts_.Bind(host, BindingOf(block), now_);
+    if (sign < 0) hosts_.Unbind(host, block.reservation, now_);
+  }
+}
+
+void BlockBook::Put(const std::shared_ptr<const Block>& block) {
+  if (const auto before = Find(block->reservation)) Count(*before, -1);
+  Count(*block, 1);
+  by_key_[block->key] = block->reservation;
+  if (!block->token.empty()) {
+    by_token_[TokenKey(block->key.ns, block->token)] = block->reservation;
+  }
+  blocks_.Put(block->reservation, block);
+}
+
+void BlockBook::Change(Block block, BlockNews news, std::string message, WallTime when) {
+  auto changed = std::make_shared<const Block>(std::move(block));
+  Put(changed);
+  changes_.push_back({std::move(changed), news, std::move(message), when});
+}
+
+bool BlockBook::Forget(const std::string& reservation) {
+  const auto block = Find(reservation);
+  if (block == nullptr || HoldsCapacity(block->state)) return false;
+  Count(*block, -1);
+  by_key_.erase(block->key);
+  by_token_.erase(TokenKey(block->key.ns, block->token));
+  return blocks_.Erase(reservation);
+}
+
+std::vector<BlockChange> BlockBook::TakeChanges() { return std::exchange(changes_, {}); }
+
+absl::StatusOr<Offering> BlockBook::CheckOffering(const PurchaseOrder& order, WallTime now) const {
+  TAHOMA_ASSIGN_OR_RETURN(Offering offering, ReadOfferingId(order.offering_id));
+  if (offering.start < now + kPaymentLead) {
+    return Refuse(kOfferingExpired, "the start of the offering, {}, is too near; search again",
+                  FormatTime(offering.start));
+  }
+  if (!IsLegal(offering, now)) {
+    return Refuse(kOfferingNotFound, "offering {} was never made here; search again",
+                  order.offering_id);
+  }
+  if (offering.rate != prices().RateOf(*offering.product)) {
+    return Refuse(kOfferingExpired, "the price has changed since the offering; search again");
+  }
+  if (std::find(kPlatforms.begin(), kPlatforms.end(), order.platform) == kPlatforms.end()) {
+    return Refuse(kInvalidParameterValue, "InstancePlatform {}: must be one of {}", order.platform,
+                  fmt::join(kPlatforms, ", "));
+  }
+  return offering;
+}
+
+// Returns the block that an order has bought before; nullptr when there is none.
+absl::StatusOr<std::shared_ptr<const Block>> BlockBook::FindRepeated(
+    const PurchaseOrder& order) const {
+  std::shared_ptr<const Block> block;
+  if (!order.token.empty()) {
+    const auto found = by_token_.find(TokenKey(order.key.ns, order.token));
+    if (found != by_token_.end()) block = Find(found->second);
+  }
+  if (block != nullptr) {
+    const bool same_name = order.key.name.empty() || order.key == block->key;
+    if (same_name && block->offering_id == order.offering_id && block->platform == order.platform) {
+      return block;
+    }
+    return Refuse(kIdempotentMismatch,
+                  "the token \"{}\" has bought something else before: Capacity Block {}",
+                  order.token, block->reservation);
+  }
+  if (order.key.name.empty()) return block;
+  if (const auto named = FindByKey(order.key)) {
+    return Refuse(kIdempotentMismatch, "the name {} is that of the Capacity Block {}",
+                  ToString(order.key), named->reservation);
+  }
+  return block;
+}
+
+Block BlockBook::MakeBlock(const PurchaseOrder& order, const Offering& offering,
+                           std::vector<CellShare> cells, WallTime now) const {
+  Block block{.key = order.key,
+              .uid = order.uid,
+              .token = order.token,
+              .offering_id = order.offering_id,
+              .platform = order.platform,
+              .tags = order.tags,
+              .terms = order.terms,
+              .bought = offering,
+              .cells = std::move(cells),
+              .created = now,
+              .end = offering.end};
+  // An id is a digest of what was bought, when and by whom; the number makes it another one.
+  for (int number = 0; block.reservation.empty() || Find(block.reservation) != nullptr; ++number) {
+    block.reservation =
+        "cr-" + Sha256Hex(fmt::format("{}\n{}\n{}\n{}\n{}", ToString(order.key), order.token,
+                                      order.offering_id, now.time_since_epoch().count(), number))
+                    .substr(0, kIdDigits);
+  }
+  if (block.key.name.empty()) block.key.name = block.reservation;
+  const int blocks = offering.product->ultra_server ? offering.count : 1;
+  for (int i = 0; i < blocks; ++i) {
+    block.block_ids.push_back(
+        "cb-" + Sha256Hex(fmt::format("{}\n{}", block.reservation, i)).substr(0, kIdDigits));
+  }
+  block.payment = PaymentOf(options_.payment, block.tags, now, offering.start - kPaymentLead);
+  return block;
+}
+
+absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseOrder& order,
+                                                                 WallTime now) {
+  MoveTimeTo(now);
+  now = now_;
+  TAHOMA_ASSIGN_OR_RETURN(std::shared_ptr<const Block> repeated, FindRepeated(order));
+  if (repeated != nullptr) return repeated;
+  TAHOMA_ASSIGN_OR_RETURN(const Offering offering, CheckOffering(order, now));
+  TAHOMA_RETURN_IF_ERROR(quotas_.Check(order.key.ns, offering.slots(), offering.instances()));
+  SlotRange slots = offering.slots();
+  if (order.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(now);
+  std::vector<CellShare> cells = ChooseCells(profile_, *offering.product, offering.zone, slots,
+                                             offering.count, offering.any_cell);
+  if (cells.empty()) {
+    return Refuse(kOfferingExpired,
+                  "the capacity of the offering was sold or failed meanwhile; search again");
+  }
+  Block block = MakeBlock(order, offering, std::move(cells), now);
+  if (block.terms.binding == BindingMode::kAtPurchase) {
+    block.hosts = AddHosts(block, {}, now, now);
+    if (block.hosts.size() != static_cast<std::size_t>(offering.count)) {
+      return Refuse(kInsufficientCapacity,
+                    "{} of {} hosts can be chosen now; without bindingMode AtPurchase they are "
+                    "chosen before the start",
+                    block.hosts.size(), offering.count);
+    }
+    block.bound = now;
+  }
+  std::string message =
+      fmt::format("{} {} from {} to {} for {} USD", offering.count, offering.product->name,
+                  FormatTime(offering.start), FormatTime(offering.end), block.fee().ToString());
+  Change(std::move(block), BlockNews::kPurchased, std::move(message), now);
+  return changes_.back().block;
+}
+
+absl::Status BlockBook::CheckExtension(const Block& block, WallTime end, WallTime now) const {
+  if (!HoldsCapacity(block.state) || block.state == BlockState::kPaymentPending) {
+    return Refuse(kReservationState, "{} is {}; only a scheduled or active block can be extended",
+                  block.reservation, StateName(block.state));
+  }
+  if (block.pending_extension() != nullptr) {
+    return Refuse(kReservationState, "an extension of {} waits for its payment", block.reservation);
+  }
+  if (now > block.end - kExtensionLead || now < block.end - kExtensionAhead) {
+    return Refuse(kReservationState, "{} ends {}; it can be extended from {} to {}",
+                  block.reservation, FormatTime(block.end), FormatTime(block.end - kExtensionAhead),
+                  FormatTime(block.end - kExtensionLead));
+  }
+  const SlotRange slots = SlotsOf(block.end, end);
+  if (end - block.start() > kSlotLength * kDaysMost) {
+    return Refuse(kInvalidParameterValue,
+                  "{} would last longer than {} days with its extensions; it may end {} at the "
+                  "latest",
+                  block.reservation, kDaysMost,
+                  FormatTime(StartOf(SlotOf(block.start() + kSlotLength * kDaysMost))));
+  }
+  for (const CellShare& share : block.cells) {
+    const auto pool = profile_.Find(PoolOf(block, share.cell));
+    if (!pool || profile_.LeastFree(*pool, slots) < share.hosts) {
+      return Refuse(kInsufficientCapacity, "no capacity for {} from {} to {}", block.reservation,
+                    FormatTime(block.end), FormatTime(end));
+    }
+  }
+  if (!MayKeepHosts(block, end)) {
+    return Refuse(kInsufficientCapacity,
+                  "hosts of {} were chosen for another block that begins before {}",
+                  block.reservation, FormatTime(end));
+  }
+  return quotas_.Check(block.key.ns, slots, block.bought.instances());
+}
+
+bool BlockBook::MayKeepHosts(const Block& block, WallTime end) const {
+  for (const std::string& host : block.hosts) {
+    for (const HostBinding& binding : hosts_.BindingsOf(host)) {
+      if (binding.reservation != block.reservation && binding.start < end &&
+          binding.end > block.end) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<ExtensionOffering> BlockBook::OfferExtension(const std::string& reservation,
+                                                            std::int64_t hours,
+                                                            WallTime now) const {
+  now = std::max(now, now_);
+  const auto block = Find(reservation);
+  if (block == nullptr) {
+    return Refuse(kReservationNotFound, "there is no Capacity Block {}", reservation);
+  }
+  if (!IsLegalDuration(hours)) {
+    return Refuse(kInvalidParameterValue, "CapacityBlockExtensionDurationHours {}: must be {}",
+                  hours, LegalHoursText());
+  }
+  const WallTime end = block->end + std::chrono::hours(hours);
+  TAHOMA_RETURN_IF_ERROR(CheckExtension(*block, end, now));
+  return ExtensionOffering{.reservation = reservation,
+                           .start = block->end,
+                           .end = end,
+                           .rate = prices().RateOf(block->product()),
+                           .count = block->bought.count};
+}
+
+absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Extend(const ExtensionOrder& order,
+                                                               WallTime now) {
+  MoveTimeTo(now);
+  now = now_;
+  TAHOMA_ASSIGN_OR_RETURN(const ExtensionOffering offering,
+                          ReadExtensionOfferingId(order.offering_id));
+  const auto before = Find(order.reservation);
+  if (before == nullptr) {
+    return Refuse(kReservationNotFound, "there is no Capacity Block {}", order.reservation);
+  }
+  for (const Extension& extension : before->extensions) {
+    if (order.token.empty() || extension.token != order.token) continue;
+    if (extension.offering_id == order.offering_id) return before;
+    return Refuse(kIdempotentMismatch, "the token \"{}\" has bought another extension before",
+                  order.token);
+  }
+  if (offering.reservation != order.reservation || offering.start != before->end ||
+      offering.count != before->bought.count ||
+      offering.rate != prices().RateOf(before->product())) {
+    return Refuse(kOfferingExpired,
+                  "the extension offering is not one for {} as it is now; search again",
+                  order.reservation);
+  }
+  if (!IsBoundary(offering.end) || !IsLegalDuration(offering.duration_hours())) {
+    return Refuse(kOfferingNotFound, "extension offering {} was never made here",
+                  order.offering_id);
+  }
+  TAHOMA_RETURN_IF_ERROR(CheckExtension(*before, offering.end, now));
+  Block block = *before;
+  block.extensions.push_back(
+      {.offering_id = order.offering_id,
+       .token = order.token,
+       .purchased = now,
+       .start = offering.start,
+       .end = offering.end,
+       .fee = offering.fee(),
+       .payment = PaymentOf(options_.payment, block.tags, now, block.end - kExtensionPaymentLead)});
+  Change(std::move(block), BlockNews::kChanged,
+         fmt::format("an extension to {} for {} USD waits for its payment",
+                     FormatTime(offering.end), offering.fee().ToString()),
+         now);
+  return changes_.back().block;
+}
+
+void BlockBook::SetUid(const std::string& reservation, const std::string& uid) {
+  const auto before = Find(reservation);
+  if (before == nullptr || before->uid == uid) return;
+  Block block = *before;
+  block.uid = uid;
+  Change(std::move(block), BlockNews::kChanged, "", now_);
+}
+
+void BlockBook::SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
+                         WallTime now) {
+  const auto before = Find(reservation);
+  if (before == nullptr) return;
+  Block block = *before;
+  block.terms = terms;
+  block.terms.binding = before->terms.binding;  // was carried out at the purchase
+  block.tags = tags;
+  if (block == *before) return;
+  Change(std::move(block), BlockNews::kChanged, "its terms or tags were changed",
+         std::max(now, now_));
+  touched_.insert(reservation);
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,213 @@
+// All Capacity Blocks: sells them, settles them, binds hardware to them and takes it back.
+//
+//   BlockBook book(options, now);
+//   book.PutHost({.name = "us-0", .pool = pool, .healthy = true}, now);
+//   const auto block = book.Purchase({.offering_id = id, .key = {"team-a", "pretrain"}}, now);
+//   book.Advance(now);                      // whatever is due
+//   for (const BlockChange& change : book.TakeChanges()) Journal(*change.block);
+//
+// A block changes by purchase, by what its owner asks, and by time and hardware in Advance. Every
+// change is a whole new value, which the owner of the book writes to its journal before anybody
+// hears of it. Restore takes these values again, in any order; everything else (counts, timers, who
+// has which host) is derived from them.
+//
+// The book never promises more than there is: in each slot, what is booked in a pool is at most its
+// healthy hosts without spares, unless hardware failed that was sold. Its time does not go back: a
+// clock that is set back delays what is due, one that is set forward skips nothing.
+//
+// Scope: decisions. It does no I/O, has no clock and no randomness.
+//
+// Thread safety: belongs to one thread. Blocks and copies of the profile are immutable.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "controller/model/cluster.h"
+#include "controller/model/persistent.h"
+#include "controller/reserve/block.h"
+#include "controller/reserve/host_table.h"
+#include "controller/reserve/offering.h"
+#include "controller/reserve/quota.h"
+#include "controller/reserve/time_profile.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// How payments are simulated: nothing is charged.
+struct PaymentOptions {
+  std::chrono::seconds delay{0};
+  // Blocks that have this tag with the value "fail" are not paid.
+  std::string failure_tag = "tahoma.dev/simulated-payment";
+};
+
+struct BookOptions {
+  PriceList prices;
+  PaymentOptions payment;
+  HostTableOptions hosts;
+};
+
+struct PurchaseOrder {
+  std::string offering_id;
+  std::string platform = "Linux/UNIX";
+  BlockKey key = {};
+  std::string uid = {};  // of the CapacityBlock, when it exists already
+  // Repeating an order with the token of one that was carried out changes nothing.
+  std::string token = {};
+  Tags tags = {};
+  BlockTerms terms = {};
+};
+
+struct ExtensionOrder {
+  std::string reservation;
+  std::string offering_id;
+  std::string token = {};
+};
+
+enum class BlockNews : std::uint8_t {
+  kPurchased,
+  kPaid,
+  kPaymentFailed,
+  kBound,
+  kDelivered,
+  kWarned,
+  kReclaimed,  // its hardware is taken back from now on
+  kExpired,
+  kFailed,
+  kUndelivered,  // it waits for hardware
+  kDegraded,     // hosts of it failed
+  kRecovered,
+  kReplaced,  // another host took the place of one that failed
+  kExtended,
+  kExtensionFailed,
+  kChanged,  // of its owner's terms only
+};
+// Returns the word for events and conditions: "CapacityBlockDelivered".
+std::string_view NewsName(BlockNews news);
+
+struct BlockChange {
+  std::shared_ptr<const Block> block;  // as it is now
+  BlockNews news = BlockNews::kChanged;
+  std::string message;
+  WallTime when;
+};
+
+class BlockBook {
+ public:
+  using Blocks = PersistentMap<std::string, std::shared_ptr<const Block>>;
+
+  BlockBook(BookOptions options, WallTime now);
+  BlockBook(const BlockBook&) = delete;
+  BlockBook& operator=(const BlockBook&) = delete;
+
+  // Takes a block of an earlier process. kDataLoss when it contradicts itself, or is there already.
+  absl::Status Restore(Block block);
+
+  void PutHost(HostState host, WallTime now);
+  void RemoveHost(const std::string& name, WallTime now);
+  void SetQuota(const std::string& owner, std::optional<Quota> quota) { quotas_.Set(owner, quota); }
+
+  // Sells an offering. Refused with one of EC2's codes (refusal.h); nothing has changed then.
+  absl::StatusOr<std::shared_ptr<const Block>> Purchase(const PurchaseOrder& order, WallTime now);
+  absl::StatusOr<ExtensionOffering> OfferExtension(const std::string& reservation,
+                                                   std::int64_t hours, WallTime now) const;
+  absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now);
+  // Notes the CapacityBlock of a block that was bought without one.
+  void SetUid(const std::string& reservation, const std::string& uid);
+  void SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
+                WallTime now);
+  // Forgets a block that holds no capacity. Returns whether it was there.
+  bool Forget(const std::string& reservation);
+
+  // Does what is due by `now`, and delivers to those that wait what hardware there is.
+  void Advance(WallTime now);
+  // Returns when Advance has something to do without any news.
+  std::optional<WallTime> wake() const;
+
+  // Takes what blocks have to do with each host of the pools in which something has changed
+  // (host_uses.h).
+  std::map<std::string, BlockUse> TakeUses();
+  // Takes what has changed since the last call, in order.
+  std::vector<BlockChange> TakeChanges();
+
+  std::shared_ptr<const Block> Find(const std::string& reservation) const;
+  std::shared_ptr<const Block> FindByKey(const BlockKey& key) const;
+  const Blocks& blocks() const { return blocks_; }
+  const TimeProfile& profile() const { return profile_; }
+  const HostTable& hosts() const { return hosts_; }
+  const PriceList& prices() const { return options_.prices; }
+
+ private:
+  using Timer = std::tuple<Due, std::string>;
+
+  // The only way in which a block changes.
+  void Put(const std::shared_ptr<const Block>& block);
+  void Count(const Block& block, int sign);
+  void Change(Block block, BlockNews news, std::string message, WallTime when);
+
+  absl::StatusOr<Offering> CheckOffering(const PurchaseOrder& order, WallTime now) const;
+  absl::StatusOr<std::shared_ptr<const Block>> FindRepeated(const PurchaseOrder& order) const;
+  Block MakeBlock(const PurchaseOrder& order, const Offering& offering,
+                  std::vector<CellShare> cells, WallTime now) const;
+  absl::Status CheckExtension(const Block& block, WallTime end, WallTime now) const;
+  bool MayKeepHosts(const Block& block, WallTime end) const;
+
+  void Do(const Due& due, const Block& block);
+  void SettlePayment(Block block, WallTime when);
+  void SettleExtension(Block block, WallTime when);
+  void Warn(Block block, WallTime when);
+  void Reclaim(Block block, WallTime when);
+  void HandOver(const Block& block, WallTime when);
+  void Expire(Block block, WallTime when);
+  void GiveUp(Block block, WallTime when);
+  void Fill(Block block, WallTime when);
+  void Recheck(Block block, WallTime when);
+  bool Fits(const Block& block, const HostState* host, WallTime when) const;
+  struct Sorted {
+    std::vector<std::string> fit;
+    std::vector<std::string> unfit;
+  };
+  Sorted SortHosts(const Block& block, WallTime when) const;
+  std::vector<std::string> AddHosts(const Block& block, std::vector<std::string> kept,
+                                    WallTime from, WallTime now) const;
+  std::vector<std::string> ReplaceFailed(Block& block, Sorted& sorted, WallTime when) const;
+  bool IsDueBy(WallTime now) const;
+  void DoTimers(WallTime now);
+  void RecheckTouched(WallTime now);
+  void RetryWaiting(WallTime now);
+  void MoveTimeTo(WallTime now);
+  // Hosts of these pools may have come back.
+  void NotePools(const Block& block);
+
+  const BookOptions options_;
+  WallTime now_;  // the latest time that it has seen
+  TimeProfile profile_;
+  HostTable hosts_;
+  QuotaTable quotas_;
+
+  Blocks blocks_;
+  absl::flat_hash_map<BlockKey, std::string> by_key_;
+  absl::flat_hash_map<std::string, std::string> by_token_;  // of owner and token
+  std::set<Timer> timers_;
+  absl::flat_hash_map<PoolId, std::set<std::string>> waiting_;  // those that want hosts
+  absl::flat_hash_map<PoolId, std::set<std::string>> in_pool_;  // those that hold capacity
+  std::set<PoolId> unplanned_;      // something has changed in which TakeUses takes part
+  std::set<std::string> touched_;   // something happened to one of their hosts
+  std::set<PoolId> changed_pools_;  // hosts of them may be free or healthy again
+  std::vector<BlockChange> changes_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,59 @@
+// The kinds of hardware that are sold, and the pools that they come from.
+//
+//   const Product* product = FindProduct("u-trn2x64");   // nullptr: not sold
+//   product->instances;                                   // 4: a host is a whole UltraServer
+//   Pool{.product = product, .zone = "tahoma-1a", .cell = "nn-1"};
+//
+// A host is what is sold as one and fails as one: an instance, or an UltraServer. All hosts of a
+// pool are alike and near each other: one product, one availability zone, one cell (an
+// UltraCluster, inside which a block lies unless its buyer lets it lie anywhere).
+//
+// Scope: names and numbers. What is free when: time_profile.h.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "controller/reserve/money.h"
+
+namespace tahoma::controller {
+
+struct Product {
+  std::string_view name;           // "trn2.48xlarge", "u-trn2x64"
+  std::string_view instance_type;  // of its instances
+  bool ultra_server = false;
+  int instances = 1;  // of one host
+  // docs/reference/capacity-blocks.md#prices; an UltraServer at the price of its instances, because
+  // nothing published says it.
+  Money rate;  // of one host and hour, unless the price list says otherwise
+
+  // Returns how long before the end the hardware is taken back: 60 minutes for UltraServers, else
+  // 30.
+  std::chrono::minutes reclaim() const { return std::chrono::minutes(ultra_server ? 60 : 30); }
+};
+
+std::span<const Product> Products();
+const Product* FindProduct(std::string_view name);
+// Returns "trn2.3xlarge, trn2.48xlarge", for messages.
+std::string ProductNames(bool ultra_servers);
+
+struct Pool {
+  const Product* product = nullptr;
+  std::string zone;
+  std::string cell;
+
+  friend auto operator<=>(const Pool&, const Pool&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Pool& pool) {
+    return H::combine(std::move(h), pool.product, pool.zone, pool.cell);
+  }
+};
+
+}  // namespace tahoma::controller

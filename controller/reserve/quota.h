@@ -1,0 +1,62 @@
+// How many instances the blocks of one owner may have at the same time, and on average.
+//
+//   QuotaTable quotas(today);
+//   quotas.Set("team-a", Quota{.instances = 64, .average = 32});
+//   TAHOMA_RETURN_IF_ERROR(quotas.Check("team-a", slots, 16));    // InstanceLimitExceeded
+//   quotas.Add("team-a", slots, 16);
+//
+// EC2 allows 256 instances across all blocks of an account on any date
+// (docs/reference/capacity-blocks.md#limits); that is the quota of an owner for whom none is set.
+// An average over a window is an addition, for owners who may have much now and then.
+//
+// Scope: counting. An owner is a namespace.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/reserve/calendar.h"
+#include "controller/reserve/slot_counts.h"
+
+namespace tahoma::controller {
+
+struct Quota {
+  int instances = 256;              // in each slot
+  std::optional<int> average = {};  // over any `window_days` slots in a row
+  int window_days = 28;
+
+  friend bool operator==(const Quota&, const Quota&) = default;
+};
+
+class QuotaTable {
+ public:
+  explicit QuotaTable(Slot today) : today_(today) {}
+
+  void AdvanceTo(Slot today);
+  // nullopt: the owner's quota is EC2's again.
+  void Set(const std::string& owner, std::optional<Quota> quota);
+  Quota QuotaOf(std::string_view owner) const;
+
+  // Adds instances to the slots from today on; a negative number takes them back.
+  void Add(const std::string& owner, SlotRange slots, int instances);
+  // Returns the most instances that the owner has in a slot of the range.
+  int Most(std::string_view owner, SlotRange slots) const;
+  // Returns whether the owner may have so many more in each slot. Refused with
+  // InstanceLimitExceeded.
+  absl::Status Check(const std::string& owner, SlotRange slots, int instances) const;
+
+ private:
+  Slot today_;
+  std::map<std::string, Quota, std::less<>> quotas_;
+  std::map<std::string, SlotCounts, std::less<>> held_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,79 @@
+// A seller of capacity with a stock that is known in advance, for tests of EC2's protocol.
+//
+//   FakeEc2Service service(/*blocks=*/5);
+//   service.FindOfferings({}, {.instance_types = {"trn2.48xlarge"}, .duration_hours = 24});
+//
+// It offers what is asked for in `kOffersOfSearch` variants with ids cb-1, cb-2 …, sells each as
+// often as it is asked to, and lists `blocks` blocks of its own beside those that were bought.
+//
+// Scope: every field of every answer is filled by some row. There are no rules of sale here but
+// that a duration is whole days.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/ec2/error.h"
+#include "controller/ec2/service.h"
+#include "lib/base/clock.h"
+#include "lib/base/mutex.h"
+
+namespace tahoma::controller::ec2 {
+
+class FakeEc2Service final : public Ec2Service {
+ public:
+  static constexpr int kOffersOfSearch = 5;
+
+  explicit FakeEc2Service(int blocks);
+
+  absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller& caller,
+                                                      const OfferingSearch& search) override;
+  absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller& caller,
+                                               const BlockPurchase& purchase) override;
+  absl::StatusOr<std::vector<ExtensionOffering>> FindExtensionOfferings(
+      const Caller& caller, const ExtensionSearch& search) override;
+  absl::StatusOr<std::vector<Extension>> PurchaseExtension(
+      const Caller& caller, const ExtensionPurchase& purchase) override;
+  absl::Status VisitBlocks(const Caller& caller, const Selection& selection,
+                           const Visit<Block>& visit) override;
+  absl::Status VisitBlockStatuses(const Caller& caller, const Selection& selection,
+                                  const Visit<BlockStatus>& visit) override;
+  absl::Status VisitReservations(const Caller& caller, const Selection& selection,
+                                 const Visit<Reservation>& visit) override;
+  absl::Status VisitInstances(const Caller& caller, const Selection& selection,
+                              const Visit<InstanceTopology>& visit) override;
+  absl::Status VisitExtensions(const Caller& caller, const Selection& selection,
+                               const Visit<Extension>& visit) override;
+
+  // Who called last, and what for.
+  Caller last_caller() const;
+  OfferingSearch last_search() const;
+  BlockPurchase last_purchase() const;
+  int purchases() const;
+
+ private:
+  void Add(int number, const Caller& owner, std::vector<Tag> tags)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Reservation> ReservationNamed(const std::string& id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable Mutex mutex_;
+  Caller caller_ ABSL_GUARDED_BY(mutex_);
+  OfferingSearch search_ ABSL_GUARDED_BY(mutex_);
+  BlockPurchase purchase_ ABSL_GUARDED_BY(mutex_);
+  int purchases_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::string> block_of_token_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Block> blocks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, BlockStatus> statuses_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Reservation> reservations_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, InstanceTopology> instances_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Extension> extensions_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tahoma::controller::ec2

@@ -1,0 +1,146 @@
+// Pieces that flow along packed trees: their steps are an all-reduce, no link carries more in a
+// step than its rate allows, and links are idle at the end only.
+
+#include "sim-node/collective/algorithms/tree_flow.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim-node/collective/plan/plan.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::SlowCable;
+using testing::UltraServer;
+using torus::Axis;
+using torus::ChipIndex;
+using torus::ChipMask;
+
+constexpr ChipMask kSquareOfThree = 0x0777;
+
+Layout WholeBuffer(std::uint64_t elements) {
+  return {.element_bytes = 4, .bounds = {0, elements}, .fixed = false};
+}
+
+TreePacking Packed(ChipMask mask, const TorusLinks& links, std::size_t count) {
+  auto packing = TreePacking::Of(SetOf(MembersOf(mask), links), links, count);
+  EXPECT_TRUE(packing.has_value());
+  return *std::move(packing);
+}
+
+using Ends = std::pair<ChipIndex, ChipIndex>;
+
+std::map<Ends, std::uint64_t> LoadsOf(const Step& step) {
+  std::map<Ends, std::uint64_t> loads;
+  for (const Send& send : step) loads[{send.from, send.to}] += send.bytes;
+  return loads;
+}
+
+TEST(TreeFlowTest, BothDirectionsOfACableCarryTheSame) {
+  const TreeFlow flow(Packed(kSquareOfThree, Instance(), 16), 1);
+  std::map<Ends, std::uint64_t> all;
+  for (const Step& step : flow.Steps(WholeBuffer(16 * 25))) {
+    for (const auto& [ends, bytes] : LoadsOf(step)) all[ends] += bytes;
+  }
+  EXPECT_EQ(all.size(), 24U);
+  for (const auto& [ends, bytes] : all) EXPECT_EQ(bytes, all.at({ends.second, ends.first}));
+}
+
+TEST(TreeFlowTest, AStepSendsNothingThatItReceivesAndSumsUpBeforeItSpreads) {
+  TorusLinks links = Instance();
+  SlowCable(links, 0, Axis::kX, 300);
+  const TreeFlow flow(Packed(kSquareOfThree, links, 7), 2);
+  const auto steps = flow.Steps(WholeBuffer(700));
+  ASSERT_EQ(steps.size(), flow.step_count());
+  for (const Step& step : steps) {
+    EXPECT_TRUE(std::ranges::is_sorted(step, {}, &Send::action));
+    for (const Send& one : step) {
+      for (const Send& other : step) {
+        const bool overlap =
+            one.offset < other.to_offset + other.bytes && other.to_offset < one.offset + one.bytes;
+        EXPECT_FALSE(one.from == other.to && overlap);
+      }
+    }
+  }
+}
+
+TEST(TreeFlowTest, ALinkCarriesInAStepWhatItsRateAllows) {
+  TorusLinks links = UltraServer();
+  SlowCable(links, 5, Axis::kY, 300);
+  constexpr std::uint64_t kElements = 1 << 20;
+  const TreePacking packing = Packed(0x0fff'ffff, links, 64);
+  for (const std::uint64_t grain : {1U, 3U}) {
+    const TreeFlow flow(packing, grain);
+    const std::uint64_t fastest =
+        4 * kElements * grain / packing.trees().size();  // bytes in a step
+    for (const Step& step : flow.Steps(WholeBuffer(kElements))) {
+      for (const auto& [ends, bytes] : LoadsOf(step)) {
+        const auto route = links.FindRoute(ends.first, ends.second, kAllChips);
+        ASSERT_TRUE(route.ok());
+        ASSERT_EQ(route->size(), 1U);
+        const std::uint64_t most = fastest * links.capacity(route->front()) / 128'000'000'000;
+        EXPECT_LE(bytes, most + 8 * grain);  // rounded to elements
+      }
+    }
+  }
+}
+
+// The trees are six links high, so a piece takes twelve steps.
+TEST(TreeFlowTest, LinksAreIdleForFewerStepsThanATreeIsHigh) {
+  TorusLinks links = UltraServer();
+  SlowCable(links, 0, Axis::kX, 0);
+  const TreePacking packing = Packed(kAllChips, links, 256);
+  std::uint64_t fullest = 0;
+  for (const TreePacking::Cable& cable : packing.cables()) {
+    fullest = std::max(fullest, cable.trees * packing.fastest() / cable.rate);
+  }
+  EXPECT_LE(TreeFlow(packing, 1).step_count(), fullest + 4);
+  EXPECT_LE(TreeFlow(packing, 2).step_count(), fullest / 2 + 4);
+}
+
+TEST(TreeFlowTest, EveryChipEndsWithTheSumInAnyCutting) {
+  TorusLinks links = Instance();
+  SlowCable(links, 1, Axis::kY, 400);
+  const ChipSet set = SetOf(MembersOf(kSquareOfThree), links);
+  for (const std::size_t pieces : {1U, 7U, 16U}) {
+    const TreePacking packing = Packed(kSquareOfThree, links, pieces);
+    for (const std::uint64_t grain : {1U, 3U, 8U}) {
+      const TreeFlow flow(packing, grain);
+      Schedule schedule;
+      schedule.stripes = 2;
+      const Layout layout = WholeBuffer(101);  // leaves some parts empty
+      const auto even = flow.Steps(layout, {.index = 0, .count = 2});
+      const auto odd = flow.Steps(layout, {.index = 1, .count = 2});
+      for (std::size_t i = 0; i < even.size(); ++i) {
+        schedule.steps.push_back(even[i]);
+        schedule.steps.push_back(odd[i]);
+      }
+      std::vector<std::vector<std::int32_t>> values(set.size(), std::vector<std::int32_t>(101));
+      std::vector<ChipBuffer> buffers;
+      for (std::size_t chip = 0; chip < set.size(); ++chip) {
+        for (std::size_t i = 0; i < 101; ++i) {
+          values[chip][i] = static_cast<std::int32_t>(i * 1000 + (1U << chip));
+        }
+        buffers.push_back(
+            {.chip = set.chips()[chip], .bytes = std::as_writable_bytes(std::span(values[chip]))});
+      }
+      Execute(schedule, ElementType::kInt32, ReduceOp::kSum, buffers);
+      for (const auto& result : values) {
+        for (std::size_t i = 0; i < 101; ++i) {
+          ASSERT_EQ(result[i], static_cast<std::int32_t>(9 * i * 1000 + 511)) << pieces << grain;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::sim
