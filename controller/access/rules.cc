@@ -37,7 +37,10 @@ std::vector<Rule> ViewRules() {
       {Read(),
        {"resource.k8s.io"},
        {"resourceclaims", "resourceclaims/status", "resourceclaimtemplates"}},
-      {Read(), {"tahoma.dev"}, {"gangs", "gangs/status", "capacityblocks", "capacityblocks/status", "capacityblockofferings"}},
+      {Read(),
+       {"tahoma.dev"},
+       {"gangs", "gangs/status", "capacityblocks", "capacityblocks/status",
+        "capacityblockofferings"}},
   };
 }
 

@@ -50,6 +50,9 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("identityFile", &options.identity_file,
               "who else may call, and as what (docs/formats/identities.md); read again when it "
               "changes");
+  spec.String("accessKeyFile", &options.access_key_file,
+              "who may call EC2's API, with requests that he signs (docs/formats/ec2-api.md); "
+              "empty: whoever may use the admin API");
   spec.Bool(
       "adminAsksCluster", &options.admin_asks_cluster,
       "a cluster's: its API server says whose other tokens are, and what of the admin API they "

@@ -26,6 +26,7 @@ struct Options {
   std::string token_file;
   std::string node_token_file;  // standalone; empty: none
   std::string identity_file;
+  std::string access_key_file;      // of EC2's API; empty: signatures are not verified
   bool admin_asks_cluster = false;  // not standalone
   std::string audit_file;
   bool audit_required = false;

@@ -19,6 +19,7 @@
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
 #include "controller/app/core_loop.h"
+#include "controller/app/ec2_front.h"
 #include "controller/app/ending.h"
 #include "controller/app/identity.h"
 #include "controller/app/leadership.h"
@@ -163,6 +164,14 @@ rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::P
   return server;
 }
 
+template <typename Loop>
+absl::StatusOr<std::unique_ptr<Ec2Front>> OpenEc2(const Options& options, Loop& loop,
+                                                  Callers& callers, const Clock& clock) {
+  return Ec2Front::Open(
+      options, [&loop] { return loop.snapshot(); },
+      [&loop](auto order) { return loop.Order(std::move(order)); }, callers.audit(), clock, Warn);
+}
+
 absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock clock;
   apiserver::HttpFrontOptions front;
@@ -180,10 +189,11 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   Admin admin([&loop] { return loop.snapshot(); });
   BlockRoutes blocks([&loop] { return loop.snapshot(); },
                      [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
+  TAHOMA_ASSIGN_OR_RETURN(const auto ec2, OpenEc2(options, loop, callers, clock));
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
   const std::shared_ptr<rest::Probes>& probes = api->server().probes();
   rest::Server server(AdminOptions(options, probes), metrics);
-  server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
+  ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   blocks.AddRoutes(server);
   AddBackupRoute(server, api->store(), admin_access);
@@ -240,13 +250,14 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   Admin admin([&loop] { return loop.snapshot(); });
   BlockRoutes blocks([&loop] { return loop.snapshot(); },
                      [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
+  TAHOMA_ASSIGN_OR_RETURN(const auto ec2, OpenEc2(options, loop, callers, clock));
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
                            cluster ? &*cluster : nullptr);
   const auto probes = std::make_shared<rest::Probes>();
   rest::Server server(AdminOptions(options, probes), metrics);
-  server.SetGate([&](rest::Request& head) { return admin_access.Admit(head); });
+  ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   blocks.AddRoutes(server);
   AddChecks(*probes, loop, *store);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
 #include "lib/base/status.h"
@@ -79,12 +81,20 @@ absl::flat_hash_map<std::string, std::string> BlocksByHost(const BookView& view,
   return blocks;
 }
 
+std::optional<HostState> NoHost(const std::string&) { return std::nullopt; }
+
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const BookView>> BookSeller::View() const {
+  std::shared_ptr<const BookView> view = owner_.view();
+  if (view == nullptr) return Unavailable("the fleet is not known yet; try again");
+  return view;
+}
 
 absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller&,
                                                                 const OfferingSearch& search) {
   const WallTime now = clock_.WallNow();
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   std::vector<Offering> offerings;
   for (const OfferingQuery& query : QueriesOf(search)) {
     TAHOMA_ASSIGN_OR_RETURN(const controller::OfferingSearch checked, CheckQuery(query, now));
@@ -100,8 +110,11 @@ absl::StatusOr<BlockPurchased> BookSeller::PurchaseBlock(const Caller& caller,
                                                          const BlockPurchase& purchase) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.purchase(OrderOf(purchase, caller.name_space)));
+  // It has been bought, whether the fleet is known or not.
+  const std::shared_ptr<const BookView> view = owner_.view();
   BlockPurchased purchased;
-  purchased.reservations.push_back(ReservationOf(*block, caller.account, owner_.view()->find_host));
+  purchased.reservations.push_back(
+      ReservationOf(*block, caller.account, view != nullptr ? view->find_host : FindHost(NoHost)));
   for (std::size_t part = 0; part < block->block_ids.size(); ++part) {
     purchased.blocks.push_back(BlockOf(*block, part));
   }
@@ -110,10 +123,11 @@ absl::StatusOr<BlockPurchased> BookSeller::PurchaseBlock(const Caller& caller,
 
 absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOfferings(
     const Caller& caller, const ExtensionSearch& search) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           FindBlock(*view, caller, search.reservation_id));
-  const auto offering = owner_.offer_extension(search.reservation_id, search.duration_hours);
+  const auto offering =
+      OfferExtension(view->profile, view->prices, *block, search.duration_hours, clock_.WallNow());
   if (offering.ok()) {
     return std::vector<ExtensionOffering>{ExtensionOfferingOf(*offering, *block)};
   }
@@ -126,7 +140,7 @@ absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOffering
 
 absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
     const Caller& caller, const ExtensionPurchase& purchase) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, purchase.reservation_id).status());
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.extend({.reservation = purchase.reservation_id,
@@ -141,7 +155,7 @@ absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
 
 absl::Status BookSeller::VisitBlocks(const Caller& caller, const Selection& selection,
                                      const Visit<Block>& visit) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   for (const Row& row : RowsByBlockId(*view, caller, selection)) {
     if (!visit(row.key, BlockOf(*row.block, row.part))) break;
   }
@@ -150,7 +164,7 @@ absl::Status BookSeller::VisitBlocks(const Caller& caller, const Selection& sele
 
 absl::Status BookSeller::VisitBlockStatuses(const Caller& caller, const Selection& selection,
                                             const Visit<BlockStatus>& visit) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   for (const Row& row : RowsByBlockId(*view, caller, selection)) {
     if (!visit(row.key, StatusOf(*row.block, row.part, view->find_host))) break;
   }
@@ -159,7 +173,7 @@ absl::Status BookSeller::VisitBlockStatuses(const Caller& caller, const Selectio
 
 absl::Status BookSeller::VisitReservations(const Caller& caller, const Selection& selection,
                                            const Visit<Reservation>& visit) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   const auto parts = [](const controller::Block& block, const auto& add) {
     add(block.reservation, block.reservation);
   };
@@ -171,7 +185,7 @@ absl::Status BookSeller::VisitReservations(const Caller& caller, const Selection
 
 absl::Status BookSeller::VisitExtensions(const Caller& caller, const Selection& selection,
                                          const Visit<Extension>& visit) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   for (const std::string& id : selection.ids) {
     TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, id).status());
   }
@@ -188,7 +202,7 @@ absl::Status BookSeller::VisitExtensions(const Caller& caller, const Selection& 
 
 absl::Status BookSeller::VisitInstances(const Caller& caller, const Selection& selection,
                                         const Visit<InstanceTopology>& visit) {
-  const std::shared_ptr<const BookView> view = owner_.view();
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   if (view->cluster == nullptr) return absl::OkStatus();
   std::vector<const Node*> nodes;
   for (std::size_t i = 0; i < view->cluster->node_count(); ++i) {

@@ -4,7 +4,7 @@
 //   Ec2Api ec2(seller, {.keys = keys}, clock, seed);
 //
 // Searches and lists are answered from a view, which is a moment of the book and the fleet that any
-// thread may read. What changes the book, or needs all of it, is asked of its owner.
+// thread may read. Orders go to the owner of the book.
 //
 // An owner sees his own blocks: those of his namespace. Nodes, as the instances of
 // DescribeInstanceTopology, are seen by everybody, by their names.
@@ -44,17 +44,14 @@ struct BookView {
 
 // The owner of the book, as the seller needs it.
 struct BookOwner {
-  // Shows at least what purchase and extend have answered.
+  // Shows at least what purchase and extend have answered; null while the fleet is not known.
   std::function<std::shared_ptr<const BookView>()> view;
-  // As BlockBook's functions of these names, at the present time; they answer when what they
-  // changed cannot be lost.
+  // As BlockBook's Purchase and Extend, at the present time; they answer when what they changed
+  // cannot be lost.
   std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const PurchaseOrder&)>
       purchase;
   std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const ExtensionOrder&)>
       extend;
-  std::function<absl::StatusOr<controller::ExtensionOffering>(const std::string& reservation,
-                                                              std::int64_t hours)>
-      offer_extension;
 };
 
 class BookSeller final : public Ec2Service {
@@ -82,6 +79,8 @@ class BookSeller final : public Ec2Service {
                                const Visit<Extension>& visit) override;
 
  private:
+  absl::StatusOr<std::shared_ptr<const BookView>> View() const;
+
   const BookOwner owner_;
   const Clock& clock_;
 };

@@ -31,30 +31,26 @@ struct Count {
   std::int64_t total = 0;
   std::int64_t unavailable = 0;
   std::int64_t used = 0;
-  bool bound = true;     // all of its hosts are known
-  bool links_ok = true;  // of those
-
-  std::int64_t available() const { return total - unavailable - used; }
+  std::int64_t available = 0;
+  bool links_ok = true;  // all hosts are there, and no NeuronLink is down
 };
 
-// Counts the hosts from place `first` on and before `last`. One that is not bound yet is not
-// unavailable: it will be there in time.
+// Counts the hosts from place `first` on and before `last`: while the block is active; before that
+// none is available or unavailable.
 Count CountHosts(const controller::Block& block, const FindHost& find_host, std::size_t first,
                  std::size_t last) {
   const std::int64_t instances = block.product().instances;
   Count count{.total = instances * static_cast<std::int64_t>(last - first)};
+  if (!IsActive(block)) return count;
   for (std::size_t i = first; i < last; ++i) {
     const auto host = i < block.hosts.size() ? find_host(block.hosts[i]) : std::nullopt;
-    if (!host) {
-      count.bound = false;
-      if (IsActive(block)) count.unavailable += instances;
-      continue;
-    }
-    count.links_ok = count.links_ok && host->links_ok;
-    if (!host->healthy) {
+    count.links_ok = count.links_ok && host && host->links_ok;
+    if (!host || !host->healthy) {
       count.unavailable += instances;
     } else if (host->held) {
       count.used += instances;
+    } else {
+      count.available += instances;
     }
   }
   return count;
@@ -146,14 +142,14 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
                   .instance_type = std::string(block.product().instance_type),
                   .instance_platform = block.platform,
                   .total_instance_count = block.bought.instances(),
-                  .available_instance_count = IsActive(block) ? count.available() : 0,
+                  .available_instance_count = count.available,
                   .state = std::string(StateName(block.state)),
                   .start = block.start(),
                   .end = block.end,
                   .created = block.created,
                   .tags = TagsOf(block),
                   .unused_reservation_billing_owner_id = account};
-  if (IsActive(block) && count.used > 0) {
+  if (count.used > 0) {
     out.allocations = {{.type = "used", .count = count.used}};
   }
   if (block.block_ids.size() == 1) out.block_id = block.block_ids.front();
@@ -163,17 +159,16 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
 BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host) {
   const std::size_t hosts = static_cast<std::size_t>(block.bought.count) / block.block_ids.size();
   const Count count = CountHosts(block, find_host, part * hosts, (part + 1) * hosts);
-  const std::int64_t available = IsActive(block) ? count.available() : 0;
   BlockStatus status{.block_id = block.block_ids[part],
                      .total_capacity = count.total,
-                     .available_capacity = available,
+                     .available_capacity = count.available,
                      .unavailable_capacity = count.unavailable,
                      .reservations = {{.reservation_id = block.reservation,
                                        .total_capacity = count.total,
-                                       .available_capacity = available,
+                                       .available_capacity = count.available,
                                        .unavailable_capacity = count.unavailable}}};
   if (block.product().ultra_server) {
-    status.interconnect_status = !count.bound     ? "insufficient-data"
+    status.interconnect_status = !IsActive(block) ? "insufficient-data"
                                  : count.links_ok ? "ok"
                                                   : "impaired";
   }

@@ -188,6 +188,7 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
 // ---- What the objects say ----------------------------------------------------------------------
 
 void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
+  unseen_.erase(fact.key);
   auto block = book_.FindByKey(fact.key);
   if (block != nullptr && block->uid != fact.uid && !HoldsCapacity(block->state) &&
       fact.record.empty()) {
@@ -266,6 +267,9 @@ void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
   if (!block.ok()) {
     answers_.push_back({order.ticket, block.status()});
     return;
+  }
+  if (!entries_.contains((*block)->reservation) && (*block)->uid.empty()) {
+    unseen_.insert((*block)->key);
   }
   publications_[(*block)->key].tickets.push_back(order.ticket);
   to_publish_.insert((*block)->key);
@@ -357,8 +361,27 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   if (done && result.kind != WriteKind::kBlockStatus && version == publication.base) {
     return Retry(key, publication, now.monotonic + kSeenAfter);
   }
+  const bool refused =
+      result.outcome == WriteOutcome::kGone || result.outcome == WriteOutcome::kRefused;
+  if (refused && result.kind == WriteKind::kCreateBlock && unseen_.contains(key)) {
+    return Withdraw(key, publication, result.message);
+  }
   if (!done) return Retry(key, publication, now.monotonic + kRetry);
   to_publish_.insert(key);
+}
+
+// The object of a block cannot be made, as in a namespace that does not exist.
+void CapacityBlocks::Withdraw(const BlockKey& key, Publication& publication,
+                              const std::string& why) {
+  unseen_.erase(key);
+  for (const std::uint64_t ticket : std::exchange(publication.tickets, {})) {
+    answers_.push_back(
+        {ticket, Refuse(kInvalidParameterValue, "the CapacityBlock {} cannot be made: {}",
+                        ToString(key), why)});
+  }
+  const auto block = book_.FindByKey(key);
+  book_.Withdraw(block->reservation);
+  Forget(*book_.FindByKey(key));
 }
 
 // Answers the orders that wait for the publication of a block, which is as it should be.

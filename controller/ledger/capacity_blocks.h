@@ -131,6 +131,7 @@ class CapacityBlocks {
   void Retry(const BlockKey& key, Publication& publication, MonotonicTime when);
   void StopRetry(const BlockKey& key, Publication& publication);
   void Unpublish(const BlockKey& key);
+  void Withdraw(const BlockKey& key, Publication& publication, const std::string& why);
   void AnswerTickets(const BlockKey& key, Publication& publication);
 
   BlockBook book_;
@@ -151,6 +152,8 @@ class CapacityBlocks {
 
   Views views_;
   absl::flat_hash_map<BlockKey, Publication> publications_;
+  // Blocks that were ordered and whose object was never seen: nobody was told of them.
+  std::set<BlockKey> unseen_;
   std::set<BlockKey> to_publish_;
   std::set<std::pair<MonotonicTime, BlockKey>> retries_;
 };

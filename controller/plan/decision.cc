@@ -13,6 +13,23 @@ WallTime EndOf(WallTime now, std::chrono::seconds runtime) {
   return runtime < left ? now + runtime : WallTime::max();
 }
 
+bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now) {
+  const BlockUse& use = domain.block;
+  if (use.reservation != gang.reservation) return false;
+  if (!use.kept_from || !gang.reservation.empty()) return true;
+  return gang.max_runtime && EndOf(now, *gang.max_runtime) <= *use.kept_from;
+}
+
+std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,
+                                                    const GangSpec& gang) {
+  if (gang.reservation.empty()) return std::nullopt;
+  std::vector<DomainId> domains;
+  for (const std::string& host : gang.block_hosts) {
+    if (const auto domain = state.FindDomain(host)) domains.push_back(*domain);
+  }
+  return domains;
+}
+
 std::string SlicePlacement::ToString() const {
   return fmt::format("{} {}", domain, box.ToString());
 }

@@ -30,6 +30,13 @@ namespace tahoma::controller {
 // represented. `now` is not before 1970.
 WallTime EndOf(WallTime now, std::chrono::seconds runtime);
 
+// Returns whether Capacity Blocks let the gang be placed on the domain at `now`: on hardware of its
+// own block, or where nothing is kept for others before it ends.
+bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now);
+// Returns the domains of the gang's block; nullopt when it runs in none.
+std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,
+                                                    const GangSpec& gang);
+
 struct ClaimPlacement {
   ClaimKey claim;
   std::string uid;

@@ -191,21 +191,10 @@ void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& memb
   index_.Sync(state_);
 }
 
-bool Search::BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now) {
-  const BlockUse& use = domain.block;
-  if (use.reservation != gang.reservation) return false;
-  if (!use.kept_from || !gang.reservation.empty()) return true;
-  return gang.max_runtime && EndOf(now, *gang.max_runtime) <= *use.kept_from;
-}
-
 template <typename Try>
 bool Search::Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
                    WallTime now, const Try& attempt) {
-  std::optional<std::vector<DomainId>> hosts;
-  if (!gang.reservation.empty()) hosts.emplace();
-  for (const std::string& host : gang.block_hosts) {
-    if (const auto domain = state_.FindDomain(host)) hosts->push_back(*domain);
-  }
+  const std::optional<std::vector<DomainId>> hosts = DomainsOfBlock(state_, gang);
   const auto& domains = hosts ? hosts : among.domains;
   const auto visit_all = [&](const FleetIndex::VisitDomain& visit) {
     const auto admitted = [&](DomainId domain, int cost) {
@@ -756,12 +745,10 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
   // taints are tolerated, and alternatives after the first: for these every node is tried.
   for (std::size_t i = 0; scan && i < state_.node_count(); ++i) {
     const NodeState& node = state_.node(NodeId(i));
-    if (node.node == nullptr) continue;
     // Blocks are of devices: a pod without any may run beside them.
-    if (!member.claims.empty() && node.domain.valid() &&
-        !BlocksAdmit(state_.domain(node.domain), *gang.spec, now)) {
-      continue;
-    }
+    const bool admitted = member.claims.empty() || !node.domain.valid() ||
+                          BlocksAdmit(state_.domain(node.domain), *gang.spec, now);
+    if (node.node == nullptr || !admitted) continue;
     if ((found = TryNode(member, NodeId(i)))) return found;
   }
   return std::nullopt;

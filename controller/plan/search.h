@@ -152,8 +152,6 @@ class Search {
   }
   bool HasRoom(const NodeState& node, std::span<const std::size_t> keys) const;
 
-  // Returns whether Capacity Blocks let the gang be placed on the domain at `now`.
-  static bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now);
   // The domains to visit: these or, without them, those of accepted classes.
   struct Among {
     std::optional<std::vector<DomainId>> domains;

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
 #include "lib/base/check.h"
@@ -23,10 +24,6 @@ constexpr std::array<std::string_view, 5> kPlatforms = {"Linux/UNIX", "Red Hat E
 constexpr std::chrono::hours kPaymentMost{12};
 constexpr std::chrono::minutes kPaymentLead{5};
 constexpr std::chrono::minutes kExtensionPaymentLead{35};
-// docs/reference/capacity-blocks.md#extensions
-constexpr std::chrono::hours kExtensionLead{1};
-constexpr std::chrono::hours kExtensionAhead{57 * 24};
-
 constexpr std::size_t kIdDigits = 17;
 
 std::string TokenKey(std::string_view owner, std::string_view token) {
@@ -208,6 +205,16 @@ void BlockBook::Change(Block block, BlockNews news, std::string message, WallTim
   changes_.push_back({std::move(changed), news, std::move(message), when});
 }
 
+void BlockBook::Withdraw(const std::string& reservation) {
+  const auto block = Find(reservation);
+  TAHOMA_CHECK(block != nullptr && block->uid.empty());  // else somebody was promised it
+  Block withdrawn = *block;
+  withdrawn.state = BlockState::kFailed;
+  withdrawn.hosts.clear();
+  NotePools(withdrawn);
+  Put(std::make_shared<const Block>(std::move(withdrawn)));
+}
+
 bool BlockBook::Forget(const std::string& reservation) {
   const auto block = Find(reservation);
   if (block == nullptr || HoldsCapacity(block->state)) return false;
@@ -329,39 +336,13 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseO
 }
 
 absl::Status BlockBook::CheckExtension(const Block& block, WallTime end, WallTime now) const {
-  if (!HoldsCapacity(block.state) || block.state == BlockState::kPaymentPending) {
-    return Refuse(kReservationState, "{} is {}; only a scheduled or active block can be extended",
-                  block.reservation, StateName(block.state));
-  }
-  if (block.pending_extension() != nullptr) {
-    return Refuse(kReservationState, "an extension of {} waits for its payment", block.reservation);
-  }
-  if (now > block.end - kExtensionLead || now < block.end - kExtensionAhead) {
-    return Refuse(kReservationState, "{} ends {}; it can be extended from {} to {}",
-                  block.reservation, FormatTime(block.end), FormatTime(block.end - kExtensionAhead),
-                  FormatTime(block.end - kExtensionLead));
-  }
-  const SlotRange slots = SlotsOf(block.end, end);
-  if (end - block.start() > kSlotLength * kDaysMost) {
-    return Refuse(kInvalidParameterValue,
-                  "{} would last longer than {} days with its extensions; it may end {} at the "
-                  "latest",
-                  block.reservation, kDaysMost,
-                  FormatTime(StartOf(SlotOf(block.start() + kSlotLength * kDaysMost))));
-  }
-  for (const CellShare& share : block.cells) {
-    const auto pool = profile_.Find(PoolOf(block, share.cell));
-    if (!pool || profile_.LeastFree(*pool, slots) < share.hosts) {
-      return Refuse(kInsufficientCapacity, "no capacity for {} from {} to {}", block.reservation,
-                    FormatTime(block.end), FormatTime(end));
-    }
-  }
+  TAHOMA_RETURN_IF_ERROR(controller::CheckExtension(profile_, block, end, now));
   if (!MayKeepHosts(block, end)) {
     return Refuse(kInsufficientCapacity,
                   "hosts of {} were chosen for another block that begins before {}",
                   block.reservation, FormatTime(end));
   }
-  return quotas_.Check(block.key.ns, slots, block.bought.instances());
+  return quotas_.Check(block.key.ns, SlotsOf(block.end, end), block.bought.instances());
 }
 
 bool BlockBook::MayKeepHosts(const Block& block, WallTime end) const {
@@ -384,17 +365,10 @@ absl::StatusOr<ExtensionOffering> BlockBook::OfferExtension(const std::string& r
   if (block == nullptr) {
     return Refuse(kReservationNotFound, "there is no Capacity Block {}", reservation);
   }
-  if (!IsLegalDuration(hours)) {
-    return Refuse(kInvalidParameterValue, "CapacityBlockExtensionDurationHours {}: must be {}",
-                  hours, LegalHoursText());
-  }
-  const WallTime end = block->end + std::chrono::hours(hours);
-  TAHOMA_RETURN_IF_ERROR(CheckExtension(*block, end, now));
-  return ExtensionOffering{.reservation = reservation,
-                           .start = block->end,
-                           .end = end,
-                           .rate = prices().RateOf(block->product()),
-                           .count = block->bought.count};
+  auto offering = controller::OfferExtension(profile_, prices(), *block, hours, now);
+  if (!offering.ok()) return offering.status();
+  TAHOMA_RETURN_IF_ERROR(CheckExtension(*block, offering->end, now));
+  return offering;
 }
 
 absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Extend(const ExtensionOrder& order,

@@ -129,11 +129,15 @@ class BlockBook {
   void SetUid(const std::string& reservation, const std::string& uid);
   void SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
                 WallTime now);
+  // Takes back a purchase of which nobody was told yet.
+  void Withdraw(const std::string& reservation);
   // Forgets a block that holds no capacity. Returns whether it was there.
   bool Forget(const std::string& reservation);
 
   // Does what is due by `now`, and delivers to those that wait what hardware there is.
   void Advance(WallTime now);
+  // Returns the latest time that it has seen.
+  WallTime now() const { return now_; }
   // Returns when Advance has something to do without any news.
   std::optional<WallTime> wake() const;
 
@@ -193,7 +197,7 @@ class BlockBook {
   void NotePools(const Block& block);
 
   const BookOptions options_;
-  WallTime now_;  // the latest time that it has seen
+  WallTime now_;
   TimeProfile profile_;
   HostTable hosts_;
   QuotaTable quotas_;

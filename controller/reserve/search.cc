@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <map>
 #include <span>
 #include <utility>
@@ -14,15 +13,20 @@
 namespace tahoma::controller {
 namespace {
 
+// The starts that a block may have, from today on.
+constexpr std::size_t kStarts = kSlotsAhead - kDaysMost + 1;
+
 // Returns the least value of each window of `width` values.
-std::vector<int> WindowMinima(const std::vector<int>& values, std::size_t width) {
+std::vector<int> WindowMinima(std::span<const int> values, std::size_t width) {
   std::vector<int> minima;
-  std::deque<std::size_t> rising;  // places of the window whose values rise
+  minima.reserve(values.size());
+  std::vector<std::size_t> rising(values.size());  // places of the window whose values rise
+  std::size_t front = 0, back = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    while (!rising.empty() && values[rising.back()] >= values[i]) rising.pop_back();
-    rising.push_back(i);
-    if (rising.front() + width <= i) rising.pop_front();
-    if (i + 1 >= width) minima.push_back(values[rising.front()]);
+    while (back > front && values[rising[back - 1]] >= values[i]) --back;
+    rising[back++] = i;
+    if (rising[front] + width <= i) ++front;
+    if (i + 1 >= width) minima.push_back(values[rising[front]]);
   }
   return minima;
 }
@@ -42,9 +46,11 @@ class Zone {
 
   // Returns, for each start from today on, the hosts that one block of that many days can have.
   std::vector<int> HostsByStart(int days) const {
-    std::vector<int> hosts(static_cast<std::size_t>(kSlotsAhead - days) + 1, 0);
+    std::vector<int> hosts(kStarts, 0);
+    const auto width = static_cast<std::size_t>(days);
     for (const std::vector<int>& free : free_) {
-      const std::vector<int> least = WindowMinima(free, static_cast<std::size_t>(days));
+      const std::vector<int> least =
+          WindowMinima(std::span(free).first(kStarts + width - 1), width);
       for (std::size_t i = 0; i < hosts.size(); ++i) Add(least[i], hosts[i]);
     }
     return hosts;

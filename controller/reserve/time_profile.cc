@@ -95,9 +95,15 @@ std::vector<int> TimeProfile::FreeIn(PoolId id, SlotRange range) const {
 }
 
 int TimeProfile::LeastFree(PoolId id, SlotRange range) const {
-  TAHOMA_CHECK(!range.empty());
-  const std::vector<int> free = FreeIn(id, range);
-  return *std::min_element(free.begin(), free.end());
+  TAHOMA_CHECK(!range.empty() && range.first >= today_ && Keeps(range.last - 1));
+  const Row& row = *pools_[id.value()];
+  int unused = row.supply.healthy - row.supply.spare - row.occupied;
+  int least = std::numeric_limits<int>::max();
+  for (Slot slot = today_; slot < range.last; ++slot) {
+    if (slot >= range.first) least = std::min(least, unused - row.booked.at(slot));
+    unused += row.ending.at(slot);
+  }
+  return least;
 }
 
 }  // namespace tahoma::controller

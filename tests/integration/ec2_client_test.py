@@ -4,11 +4,13 @@ signatures; and compares every parameter and element with botocore's own model o
 
     TAHOMA_BIN=build/release/bin tests/integration/ec2_client_test.py
 
-The server is tahoma-ec2-server, whose seller is a fake or, in the class Book, the book of blocks. Runs itself with
-the Python that `.ci/setup` made for it (`.ci/python`). Status 77 (skipped) without one.
+The server is tahoma-ec2-server, whose seller is a fake or, in the class Book, the book of blocks; in the class
+Controller it is the controller. Runs itself with the Python that `.ci/setup` made for it (`.ci/python`). Status 77
+(skipped) without one.
 """
 
 import datetime
+import json
 import os
 import pathlib
 import re
@@ -106,6 +108,45 @@ class Server:
     def stop(self):
         self.process.terminate()
         return self.process.wait()
+
+
+class ControllerServer(Server):
+    """The standalone controller, with one node."""
+
+    def __init__(self, folder, keys):
+        port_file = pathlib.Path(folder, "ports")
+        keys.chmod(0o600)
+        self.process = subprocess.Popen([
+            os.path.join(os.environ["TAHOMA_BIN"], "controller"), "--standalone", "--data-dir", f"{folder}/data",
+            "--listen-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0", "--crd-dir", "charts/tahoma/crds",
+            "--access-key-file", str(keys), "--port-file", str(port_file)])
+        waiting = threading.Event()
+        while not port_file.exists():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the controller ended with status {self.process.returncode}")
+            waiting.wait(0.02)
+        ports = dict(line.split(": ") for line in port_file.read_text().splitlines())
+        self.url = f"http://{ports['adminAddress']}"
+        self.api = f"http://{ports['listenAddress']}"
+        for owner in ("team-a", "team-c"):
+            self.send("POST", "/api/v1/namespaces", {"metadata": {"name": owner}})
+        self.make_node("node-a")
+
+    def send(self, method, path, body):
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        status, text = ask(method, self.api + path, json.dumps(body), {"Content-Type": kind})
+        if status not in (200, 201):
+            raise RuntimeError(f"{method} {path}: {status} {text}")
+        return json.loads(text)
+
+    def make_node(self, name):
+        node = self.send("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+        self.send("PATCH", f"/api/v1/nodes/{name}/status",
+                  {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+        published = json.loads(pathlib.Path("tests/golden/dra-plugin/slices-trn2.48xlarge-chips.json").read_text())
+        published["metadata"]["ownerReferences"][0].update(name=name, uid=node["metadata"]["uid"])
+        published["spec"]["nodeName"] = published["spec"]["pool"]["name"] = name
+        self.send("POST", "/apis/resource.k8s.io/v1/resourceslices", published)
 
 
 def call(client, action, **arguments):
@@ -439,6 +480,49 @@ class Book(Ec2Case):
             {"CapacityBlockOfferingId": "cb-0123"}))
 
 
+class Controller(Ec2Case):
+    """The controller itself: its core sells, journals and publishes, and the admin API stands beside."""
+
+    def setUp(self):
+        self.ec2 = CONTROLLER.client()
+
+    def eventually(self, function):
+        """The first answer that is not empty, within half a minute."""
+        waiting = threading.Event()
+        for _ in range(300):
+            try:
+                if answer := function():
+                    return answer
+            except botocore.exceptions.ClientError as error:
+                if error.response["Error"]["Code"] != "Unavailable":  # until the core knows the fleet
+                    raise
+            waiting.wait(0.1)
+        raise AssertionError("there was no answer within 30 s")
+
+    def test_a_block_is_bought_and_an_object_of_the_cluster(self):
+        (instance,) = self.eventually(lambda: self.ec2.describe_instance_topology()["Instances"])
+        self.assertEqual((instance["InstanceId"], instance["InstanceType"], instance["NetworkNodes"]),
+                         ("node-a", "trn2.48xlarge", ["nn-1", "nn-2", "nn-3"]))
+        offers = self.eventually(lambda: self.ec2.describe_capacity_block_offerings(
+            InstanceType="trn2.48xlarge", InstanceCount=1, CapacityDurationHours=24)["CapacityBlockOfferings"])
+        bought = self.ec2.purchase_capacity_block(
+            CapacityBlockOfferingId=offers[0]["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX")
+        reservation = bought["CapacityReservation"]["CapacityReservationId"]
+        (block,) = self.ec2.describe_capacity_blocks()["CapacityBlocks"]
+        self.assertEqual(block["CapacityReservationIds"], [reservation])
+        status, text = ask("GET", f"{CONTROLLER.api}/apis/tahoma.dev/v1alpha1/namespaces/team-a/capacityblocks")
+        self.assertEqual(status, 200)
+        self.assertEqual(len(json.loads(text)["items"]), 1)
+        self.assert_refused("InvalidCapacityBlockOfferingIdExpired", 400, lambda: CONTROLLER.client(CAROL)
+                            .purchase_capacity_block(CapacityBlockOfferingId=offers[0]["CapacityBlockOfferingId"],
+                                                     InstancePlatform="Linux/UNIX"))
+
+    def test_the_admin_api_is_served_beside(self):
+        self.assertEqual(ask("GET", f"{CONTROLLER.url}/v1/topology")[0], 200)
+        status, text = ask("GET", f"{CONTROLLER.url}/?Action=DescribeCapacityBlocks&Version={VERSION}")
+        self.assertEqual((status, "MissingAuthenticationToken" in text), (403, True))
+
+
 class Model(Ec2Case):
     """Every name is compared with botocore's model of EC2, the same that its clients read and write by."""
 
@@ -572,9 +656,10 @@ if __name__ == "__main__":
         keys.write_text(KEYS)
         OPEN = Server(data, "open")
         SIGNED = Server(data, "signed", "--access-keys", str(keys))
+        CONTROLLER = ControllerServer(data, keys)
         BOOK = Server(data, "book", "--access-keys", str(keys), "--hosts", "8")
         try:
             result = unittest.main(verbosity=2, exit=False).result
         finally:
-            ended = [server.stop() for server in (OPEN, SIGNED, BOOK)]
+            ended = [server.stop() for server in (OPEN, SIGNED, BOOK, CONTROLLER)]
     sys.exit(0 if result.wasSuccessful() and not any(ended) else 1)

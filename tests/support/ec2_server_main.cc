@@ -66,11 +66,6 @@ class SharedBook {
                   auto block = book_.Extend(order, clock_.WallNow());
                   book_.Advance(clock_.WallNow());
                   return block;
-                },
-            .offer_extension =
-                [this](const std::string& reservation, std::int64_t hours) {
-                  const MutexLock lock(mutex_);
-                  return book_.OfferExtension(reservation, hours, clock_.WallNow());
                 }};
   }
 

@@ -72,6 +72,17 @@ void SameSpec(const Json& old_object, const Json& new_object, Causes& causes) {
   CheckImmutable("spec", ValueAt(old_object, {"spec"}), ValueAt(new_object, {"spec"}), causes);
 }
 
+// The CustomResourceDefinition says the same, in CEL. The API server has set the defaults.
+void SamePurchase(const Json& old_object, const Json& new_object, Causes& causes) {
+  for (const char* field :
+       {"capacityBlockOfferingId", "instancePlatform", "clientToken", "bindingMode"}) {
+    const Json& value = ValueAt(new_object, {"spec", field});
+    if (ValueAt(old_object, {"spec", field}) == value) continue;
+    causes.push_back(
+        Invalid(fmt::format("spec.{}", field), value, "cannot be changed after the purchase"));
+  }
+}
+
 void SameContent(const Json& old_object, const Json& new_object, Causes& causes) {
   if (ValueAt(old_object, {"immutable"}) != true) return;
   for (const char* field : {"immutable", "data", "binaryData"}) {
@@ -92,6 +103,7 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"customresourcedefinitions.apiextensions.k8s.io",
        {CheckCrd, CheckApproval, {}, /*only_new_spec=*/false, CheckNewApproval}},
       {"gangs.tahoma.dev", {CheckGang, {}, {}, /*only_new_spec=*/true}},
+      {"capacityblocks.tahoma.dev", {{}, SamePurchase, {}}},
       {"resourceclaims.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckClaimSpec(ValueAt(o, {"spec"}), "spec", causes); },
         SameSpec, CheckClaimStatusUpdate}},
@@ -161,6 +173,16 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
     if (checks.create) checks.create(object, causes);
   }
   return Bounded(std::move(causes));
+}
+
+std::string WhyNotDeletable(const Kind& kind, const Json& object) {
+  if (kind.resource() != "capacityblocks.tahoma.dev") return "";
+  const std::string state = TextAt(object, {"status", "state"});
+  const bool holds = state == "payment-pending" || state == "scheduled" || state == "active" ||
+                     state == "unavailable";
+  if (!holds) return "";
+  return fmt::format("a Capacity Block cannot be cancelled: it is {} and ends {}", state,
+                     TextAt(object, {"status", "endDate"}));
 }
 
 std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, const Json& new_object,

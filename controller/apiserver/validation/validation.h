@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,5 +27,8 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object);
 // `subresource` is "" or "status"; both objects are whole. Immutable fields are compared here.
 std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, const Json& new_object,
                                   std::string_view subresource);
+
+// Returns why the object may not be deleted now; empty when it may.
+std::string WhyNotDeletable(const Kind& kind, const Json& object);
 
 }  // namespace tahoma::controller::apiserver

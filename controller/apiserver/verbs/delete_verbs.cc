@@ -12,6 +12,7 @@
 #include "controller/apiserver/request/typed_body.h"
 #include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/validation/validation.h"
 #include "controller/apiserver/verbs/admission.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -217,6 +218,9 @@ absl::StatusOr<Deletion> DeleteObject(const ApiContext& context, const Kind& kin
             TAHOMA_RETURN_IF_ERROR(CheckPreconditions(kind, MetadataOf(*current->body), options));
             if (IsNamespace(kind) && IsImmortal(name)) {
               return ForbiddenError(kind, name, "this namespace may not be deleted");
+            }
+            if (const std::string why = WhyNotDeletable(kind, *current->body); !why.empty()) {
+              return ForbiddenError(kind, name, why);
             }
             Edit edit = DeletionOf(kind, *current->body, options, context.clock.WallNow());
             deletion.gone = edit.kind == Edit::Kind::kDelete;

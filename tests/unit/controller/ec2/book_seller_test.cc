@@ -45,9 +45,6 @@ class BookSellerTest : public ::testing::Test {
     owner.extend = [this](const ExtensionOrder& order) {
       return world_.book().Extend(order, world_.now());
     };
-    owner.offer_extension = [this](const std::string& reservation, std::int64_t hours) {
-      return world_.book().OfferExtension(reservation, hours, world_.now());
-    };
     return owner;
   }
   BookView View() {

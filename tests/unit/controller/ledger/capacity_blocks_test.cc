@@ -85,6 +85,9 @@ class CapacityBlocksTest : public ::testing::Test {
     ApiResult result = ResultOf(write);
     if (!reachable) {
       result.outcome = WriteOutcome::kUnavailable;
+    } else if (write.kind == WriteKind::kCreateBlock && key.ns == "nowhere") {
+      result.outcome = WriteOutcome::kGone;
+      result.message = "namespaces \"nowhere\" not found";
     } else if (write.kind == WriteKind::kCreateBlock) {
       result.outcome = object == objects_.end() ? WriteOutcome::kDone : WriteOutcome::kConflict;
       if (object == objects_.end()) {
@@ -270,6 +273,22 @@ TEST_F(CapacityBlocksTest, AnOrderOfAnotherApiIsAnsweredWhenItIsPublished) {
   const Block& block = **answers_[0].block;
   EXPECT_EQ(Published(block.key), block);
   EXPECT_EQ(block.uid, objects_.at(block.key).uid);
+}
+
+TEST_F(CapacityBlocksTest, AnOrderForANamespaceThatDoesNotExistIsTakenBack) {
+  Settle();
+  const std::string offering = Offering();
+  blocks_->OnOrder(
+      {1, PurchaseOrder{.offering_id = offering, .key = {"nowhere", ""}, .token = "t"}});
+  Settle();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(Ec2CodeOf(answers_[0].block.status()), "InvalidParameterValue");
+  EXPECT_THAT(std::string(answers_[0].block.status().message()),
+              HasSubstr("cannot be made: namespaces \"nowhere\" not found"));
+  EXPECT_EQ(journal_.size(), 0U);
+  Order(2, offering, "t");  // its capacity is for sale again
+  Settle();
+  EXPECT_TRUE(answers_[1].block.ok());
 }
 
 TEST_F(CapacityBlocksTest, ARepeatedOrderHasTheSameAnswer) {

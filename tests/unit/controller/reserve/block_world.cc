@@ -17,7 +17,7 @@ constexpr std::string_view kZone = "tahoma-1a";
 BlockWorld::BlockWorld(Setup setup)
     : options_(std::move(setup.book)),
       product_(FindProduct(setup.product)),
-      now_(*ParseTime("2026-11-23T09:00:00Z")),
+      now_(*ParseTime("2026-11-23T09:00:00Z") + kDay * setup.days_later),
       book_(std::make_unique<BlockBook>(options_, now_)) {
   for (int host = 0; host < setup.hosts; ++host) {
     hosts_.push_back({.name = NameOf(host),

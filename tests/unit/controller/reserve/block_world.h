@@ -43,6 +43,7 @@ struct BlockWorldSetup {
   int cells = 1;  // the hosts are spread over them evenly
   std::string product = "u-trn2x64";
   BookOptions book = {};
+  int days_later = 0;  // than 2026-11-23
 };
 
 class BlockWorld {
