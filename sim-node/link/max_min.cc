@@ -1,6 +1,10 @@
 #include "sim-node/link/max_min.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
+
+#include "lib/base/check.h"
 
 namespace tahoma::sim {
 namespace {
@@ -8,7 +12,19 @@ namespace {
 struct Load {
   std::uint64_t left = 0;     // capacity not yet given away
   std::uint32_t growing = 0;  // flows whose rate is open
+  std::uint32_t listed = 0;   // of them that are not stood for by another
 };
+
+// The flows that share a link of the path, itself included.
+std::uint32_t CountAt(std::span<const AlikeFlows> alike, std::size_t flow, std::size_t link,
+                      std::size_t links) {
+  if (alike.empty()) return 1;
+  if (link == 0) return alike[flow].at_first;
+  return link + 1 == links ? alike[flow].at_last : alike[flow].between;
+}
+
+// A link in so many, or fewer, is few.
+constexpr std::size_t kFew = 16;
 
 // The smallest share any of the links can still give each of its growing flows.
 std::uint64_t SmallestShare(std::span<const Load> loads, std::span<const LinkId> used) {
@@ -25,7 +41,7 @@ class FlowsOf {
   FlowsOf(std::span<const std::span<const LinkId>> paths, std::span<const Load> loads)
       : begin_(loads.size() + 1) {
     for (std::size_t link = 0; link < loads.size(); ++link) {
-      begin_[link + 1] = begin_[link] + loads[link].growing;
+      begin_[link + 1] = begin_[link] + loads[link].listed;
     }
     flows_.resize(begin_.back());
     std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
@@ -43,17 +59,19 @@ class FlowsOf {
   std::vector<std::uint32_t> flows_;
 };
 
-}  // namespace
-
-std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
-                                       std::span<const std::uint64_t> capacities) {
+std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
+                                 std::span<const std::uint64_t> capacities,
+                                 std::span<const AlikeFlows> alike) {
   std::vector<Load> loads(capacities.size());
   std::vector<LinkId> used;
   std::vector<std::uint64_t> rates(paths.size(), kUnlimitedRate);
-  for (const std::span<const LinkId> path : paths) {
-    for (const LinkId link : path) {
-      if (loads[link].growing++ == 0) used.push_back(link);
-      loads[link].left = capacities[link];
+  for (std::size_t flow = 0; flow < paths.size(); ++flow) {
+    TAHOMA_CHECK(alike.empty() || paths[flow].size() > 1);
+    for (std::size_t i = 0; i < paths[flow].size(); ++i) {
+      Load& load = loads[paths[flow][i]];
+      if (load.listed++ == 0) used.push_back(paths[flow][i]);
+      load.growing += CountAt(alike, flow, i, paths[flow].size());
+      load.left = capacities[paths[flow][i]];
     }
   }
   const FlowsOf flows_of(paths, loads);
@@ -70,15 +88,42 @@ std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> 
       for (const std::uint32_t flow : flows_of[link]) {
         if (rates[flow] != kUnlimitedRate) continue;
         rates[flow] = share;
-        for (const LinkId crossed : paths[flow]) {
-          loads[crossed].left -= share;
-          loads[crossed].growing -= 1;
+        for (std::size_t i = 0; i < paths[flow].size(); ++i) {
+          const std::uint32_t count = CountAt(alike, flow, i, paths[flow].size());
+          loads[paths[flow][i]].left -= share * count;
+          loads[paths[flow][i]].growing -= count;
         }
       }
     }
     std::erase_if(used, [&](LinkId link) { return loads[link].growing == 0; });
   }
   return rates;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
+                                       std::span<const std::uint64_t> capacities,
+                                       std::span<const AlikeFlows> alike) {
+  std::size_t crossed = 0;
+  for (const std::span<const LinkId> path : paths) crossed += path.size();
+  if (crossed * kFew > capacities.size()) return Solve(paths, capacities, alike);
+  // Few of the links are used: the others cost time even if nothing is done with them.
+  absl::flat_hash_map<LinkId, LinkId> number;
+  std::vector<std::uint64_t> used;
+  std::vector<LinkId> links;
+  links.reserve(crossed);
+  std::vector<std::span<const LinkId>> renumbered;
+  for (const std::span<const LinkId> path : paths) {
+    const std::size_t begin = links.size();
+    for (const LinkId link : path) {
+      const auto [entry, added] = number.try_emplace(link, static_cast<LinkId>(used.size()));
+      if (added) used.push_back(capacities[link]);
+      links.push_back(entry->second);
+    }
+    renumbered.emplace_back(std::span(links).subspan(begin));
+  }
+  return Solve(renumbered, used, alike);
 }
 
 }  // namespace tahoma::sim

@@ -6,7 +6,6 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {
 namespace {
@@ -146,19 +145,32 @@ bool Transfer::SolveDisjoint(std::size_t at) {
   return true;
 }
 
+// Gives all flows max-min fair rates.
+void Transfer::SolveMaxMin(std::size_t at, bool each_for_itself) {
+  Island& island = islands_[at];
+  std::vector<std::span<const LinkId>> paths;
+  std::vector<AlikeFlows> alike;
+  paths.reserve(island.running.size());
+  for (const Running& running : island.running) {
+    paths.emplace_back(running.route);
+    if (!each_for_itself) alike.push_back(running.flow.alike);
+  }
+  const bool network = at + 1 == islands_.size();
+  const std::vector<std::uint64_t> rates = MaxMinRates(
+      paths,
+      network ? fabric_.efa().capacities() : fabric_.domain(static_cast<int>(at)).capacities(),
+      alike);
+  for (std::size_t i = 0; i < rates.size(); ++i) island.running[i].rate = rates[i];
+}
+
 // Works out the rates of all flows, and when each ends.
 void Transfer::Solve(std::size_t at) {
   Island& island = islands_[at];
   island.disjoint = SolveDisjoint(at);
-  if (!island.disjoint) {
-    std::vector<std::span<const LinkId>> paths;
-    paths.reserve(island.running.size());
-    for (const Running& running : island.running) paths.emplace_back(running.route);
-    const std::vector<std::uint64_t> rates = MaxMinRates(
-        paths, at + 1 == islands_.size() ? fabric_.efa().capacities()
-                                         : fabric_.domain(static_cast<int>(at)).capacities());
-    for (std::size_t i = 0; i < rates.size(); ++i) island.running[i].rate = rates[i];
-  }
+  // A flow that stands for others shares its links with these, which end with it.
+  const bool each_for_itself = std::ranges::all_of(
+      island.running, [](const Running& running) { return running.flow.alike == AlikeFlows{}; });
+  if (!island.disjoint || !each_for_itself) SolveMaxMin(at, each_for_itself);
   for (Running& running : island.running) {
     running.end = queue_.now();
     if (running.rate != kUnlimitedRate) running.end += TimeLeft(running.left, running.rate);

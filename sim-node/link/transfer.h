@@ -33,6 +33,7 @@
 #include "sim-node/engine/event_queue.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
+#include "sim-node/link/max_min.h"
 
 namespace tahoma::sim {
 
@@ -45,6 +46,9 @@ struct Flow {
   // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
   // transfer.
   std::span<const LinkId> explicit_route = {};
+  // The flow stands for others over EFA that begin and end when it does: so many over the sender's
+  // NIC, the receiver's and the uplinks, it included. No link of the network may fail meanwhile.
+  AlikeFlows alike = {};
 };
 
 class Transfer {
@@ -87,7 +91,9 @@ class Transfer {
   // The flows that share links: those of a domain, or (the last) those of the EFA network.
   struct Island {
     std::vector<Running> running;
-    bool disjoint = true;  // no two of them have a link in common, so that none waits for another
+    // No two of them have a link in common, so that none waits for another. What a flow stands for
+    // ends with it.
+    bool disjoint = true;
     std::vector<std::uint64_t> seen_in;  // by link: the last look for common links that met it
     std::uint64_t looks = 0;
     VirtualTime last_advance{};
@@ -107,6 +113,7 @@ class Transfer {
   std::set<std::size_t> End(const Failed& failed);
   void Solve(std::size_t island);
   bool SolveDisjoint(std::size_t island);
+  void SolveMaxMin(std::size_t island, bool each_for_itself);
   void Wait(std::size_t island);
   void AdvanceToNow(Island& island) const;
   void OnCompletion(std::size_t island);

@@ -268,8 +268,9 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int domain,
   const auto out = std::back_inserter(text);
   const torus::Shape& torus = fabric.domain(domain).torus();
   std::set<int> planes;
-  for (const ChipIndex chip : busy) {
-    if (Fabric::DomainOf(chip) == domain) planes.insert(torus.CoordOf(Fabric::LocalOf(chip)).z);
+  for (auto chip = busy.lower_bound(Fabric::ChipOf(domain, 0));
+       chip != busy.end() && Fabric::DomainOf(*chip) == domain; ++chip) {
+    planes.insert(torus.CoordOf(Fabric::LocalOf(*chip)).z);
   }
   for (int number = 0; number < torus.chip_count(); ++number) {
     const Coord at = torus.CoordOf(ChipIndex(number));

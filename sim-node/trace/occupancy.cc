@@ -13,6 +13,9 @@ namespace {
 
 using torus::ChipIndex;
 
+// More take minutes to follow.
+constexpr std::uint64_t kMaxSends = 50'000'000;
+
 // Returns the uses of one scheduled step, by link.
 absl::StatusOr<std::map<LinkId, LinkUse>> UsesOf(const Plan& plan, std::size_t index,
                                                  MessageRoutes& routes) {
@@ -63,7 +66,8 @@ std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
 
 // Returns the number of parts of the buffers that a scheduled step works on in each chip.
 VirtualDuration::rep PartsOf(const ScheduledStep& scheduled) {
-  return std::ranges::count(scheduled.copies, scheduled.copies.front().chips, &Copy::chips);
+  return std::ranges::count(scheduled.copies, scheduled.copies.front().chips, &Copy::chips) *
+         std::ssize(scheduled.parts);
 }
 
 // Scheduled steps start up right before they depart, as in timing.cc; in each domain their work in
@@ -114,10 +118,28 @@ void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
   }
 }
 
+std::uint64_t SendCount(const Schedule& schedule, std::size_t index) {
+  if (schedule.scheduled.empty()) return schedule.steps[index].size();
+  const ScheduledStep& scheduled = schedule.scheduled[index];
+  std::uint64_t count =
+      schedule.steps[scheduled.step].size() * scheduled.copies.size() * scheduled.parts.size();
+  if (!scheduled.mesh) return count;
+  count *= static_cast<std::uint64_t>(scheduled.mesh->senders);
+  return count * static_cast<std::uint64_t>(scheduled.mesh->receivers);
+}
+
 absl::StatusOr<std::vector<LinkUse>> Timeline(const Plan& plan, const Fabric& fabric) {
   std::vector<LinkUse> timeline;
   MessageRoutes routes(plan.schedule, fabric);
+  std::uint64_t sends = 0;
   for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
+    sends += SendCount(plan.schedule, index);
+    if (sends > kMaxSends) {
+      return ResourceExhausted(
+          "the timeline would be of more than {} messages; take fewer domains or bytes, or only "
+          "the table",
+          kMaxSends);
+    }
     TAHOMA_ASSIGN_OR_RETURN(const auto uses, UsesOf(plan, index, routes));
     if (timeline.size() + uses.size() > kMaxUses) {
       return ResourceExhausted(

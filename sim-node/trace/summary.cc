@@ -77,6 +77,7 @@ std::string JsonSummary(const Traced& traced) {
                   {"steps", answer.steps},
                   {"timeUs", Nanoseconds(answer.time) / 1e3}};
   if (answer.bound) summary["boundUs"] = Nanoseconds(*answer.bound) / 1e3;
+  if (const auto over = OverBound(answer)) summary["overBound"] = *over;
   Json links = Json::object();
   for (const auto& [kind, of_kind] : KindsOf(traced.fabric)) {
     links[kind] = KindJson(traced, of_kind);

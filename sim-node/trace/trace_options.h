@@ -66,8 +66,10 @@ struct TraceAnswer {
   Fidelity level = Fidelity::kFlows;
   std::size_t steps = 0;
   VirtualDuration time{};                               // at that level
-  std::optional<VirtualDuration> bound = std::nullopt;  // of the links, in one domain
+  std::optional<VirtualDuration> bound = std::nullopt;  // of links and NICs
 };
+// Returns the time over the bound; nullopt without one, or where it is zero.
+std::optional<double> OverBound(const TraceAnswer& answer);
 
 struct Traced {
   TraceAnswer answer;

@@ -52,6 +52,21 @@ std::vector<Member> AllChipsOf(const Fabric& fabric) {
   return members;
 }
 
+// A collective of 1 GiB over the 262,144 chips of 4,096 UltraServers.
+void Plan4096Units(benchmark::State& state, Operation operation) {
+  const Fabric fabric = UltraCluster(4096);
+  const std::vector<Member> members = AllChipsOf(fabric);
+  for (auto _ : state) {
+    auto plan = PlanOnFabric({.operation = operation, .bytes = kGiB}, members, fabric);
+    TAHOMA_CHECK(plan.ok());
+    benchmark::DoNotOptimize(plan);
+  }
+}
+BENCHMARK_CAPTURE(Plan4096Units, broadcast, Operation::kBroadcast)
+    ->Name("broadcast_4096_units_wall_ms")
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
 // An all-reduce of 1 GiB over the 2,048 chips of 32 UltraServers.
 void AllReduce2048ChipsHierarchicalWall(benchmark::State& state) {
   const Fabric fabric = UltraCluster();

@@ -220,6 +220,7 @@ ROWS = [
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
     ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
     ("allreduce_2048_chips_hierarchical_wall_ms", "ms", 1000, "lower", google_benchmark("collective_bench", None)),
+    ("broadcast_4096_units_wall_ms", "ms", 5000, "lower", google_benchmark("collective_bench", None)),
     ("trace_64_units_wall_ms", "ms", 3000, "lower", lambda _: trace_64_units_ms()),
     ("alltoall_64_chips_without_cable_wall_ms", "ms", 100, "lower", google_benchmark("collective_bench", None)),
     ("link_events_per_s", "events/s", None, "higher", google_benchmark("collective_bench", "link_events_per_s")),

@@ -41,13 +41,7 @@ void Append(Exchange& exchange, const Place& from, std::uint64_t from_offset, co
                            .action = Action::kCopy});
 }
 
-absl::StatusOr<Exchange> AllToAll(const Request& request, const std::vector<Place>& places) {
-  const std::uint64_t elements = request.bytes / Size(request.type);
-  const std::uint64_t block = elements / places.size() * Size(request.type);
-  if (block == 0) {
-    return InvalidArgument("an all_to_all of {} elements among {} ranks; expected one for each",
-                           elements, places.size());
-  }
+Exchange AllToAll(const std::vector<Place>& places, std::uint64_t block) {
   Exchange exchange;
   for (std::size_t to = 0; to < places.size(); ++to) {
     for (std::size_t from = 0; from < places.size(); ++from) {
@@ -137,6 +131,20 @@ std::vector<std::vector<ChipIndex>> PathsOf(const std::vector<std::vector<ChipIn
   return paths;
 }
 
+absl::StatusOr<std::uint64_t> AllToAllBlock(const Request& request, std::size_t ranks) {
+  const std::uint64_t elements = request.bytes / Size(request.type);
+  if (elements < ranks) {
+    return InvalidArgument("an all_to_all of {} elements among {} ranks; expected one for each",
+                           elements, ranks);
+  }
+  return elements / ranks * Size(request.type);
+}
+
+Step AllToAllAmong(const Request& request, const std::vector<Member>& members,
+                   std::uint64_t block) {
+  return AllToAll(PlacesOf(request, members), block).step;
+}
+
 absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Member>& members,
                                     const ChipSet& set, const TorusLinks& links) {
   std::vector<std::vector<ChipIndex>> paths;
@@ -153,7 +161,8 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
   if (request.blocks != nullptr) return ByBlocks(request, places);
   Exchange exchange;
   if (request.operation == Operation::kAllToAll) {
-    TAHOMA_ASSIGN_OR_RETURN(exchange, AllToAll(request, places));
+    TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block, AllToAllBlock(request, places.size()));
+    exchange = AllToAll(places, block);
   } else {
     if (request.operation == Operation::kPermute) {
       TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, paths));

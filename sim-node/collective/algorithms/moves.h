@@ -58,6 +58,12 @@ absl::StatusOr<Exchange> ExchangeOf(const Request& request, const std::vector<Me
 absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector<Member>& members,
                                        const std::vector<std::vector<torus::ChipIndex>>& paths);
 
+// Returns the bytes that each of so many ranks sends every one in an all-to-all; kInvalidArgument
+// as ExchangeOf.
+absl::StatusOr<std::uint64_t> AllToAllBlock(const Request& request, std::size_t ranks);
+// Returns the sends of an all-to-all among its first members when blocks have so many bytes.
+Step AllToAllAmong(const Request& request, const std::vector<Member>& members, std::uint64_t block);
+
 // Returns a path for each rank of a chip: one ring after the other, then each in the other
 // direction, and so on. There must be a ring.
 std::vector<std::vector<torus::ChipIndex>> PathsOf(

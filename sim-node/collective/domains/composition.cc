@@ -15,6 +15,7 @@
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/domains/between_domains.h"
 #include "sim-node/collective/domains/dealt_parts.h"
+#include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/domains/root_pipeline.h"
@@ -22,6 +23,9 @@
 
 namespace tahoma::sim {
 namespace {
+
+// A buffer of a broadcast that flows is long from here on: measured, shorter ones lose by it.
+constexpr std::uint64_t kLongBytes = std::uint64_t{16} << 20U;
 
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
@@ -42,6 +46,7 @@ class Composer {
         gathered_(of.set.kinds().size()) {
     weights_before_ = WeightsBefore();
     home_weights_ = WeightsOfHomes(of.variant.weighted);
+    meshes_ = between_ == InterAlgorithm::kMesh && AreAlikeInARow(request_, layout_, set_);
   }
 
   absl::StatusOr<Schedule> Compose() {
@@ -64,10 +69,13 @@ class Composer {
   }
 
  private:
-  // A region whose parts belong to the members of one group in the end, or (-1) to nobody.
+  // A region whose parts belong to the members of one group in the end, or (-1) to nobody; and
+  // those of the groups after it, each `stride` elements further.
   struct HomedRegion {
     Region region;
     int home = -1;
+    std::uint64_t count = 1;
+    std::uint64_t stride = 0;
   };
 
   // The steps inside domains of one kind with which the last chunks ended.
@@ -82,9 +90,12 @@ class Composer {
   // hide behind messages.
   std::size_t ChunksInFlight() const {
     if (options_.mode == PlanMode::kAws) return 1;
-    if (flows_) return 3;
+    if (flows_) return IsLong() ? 4 : 3;
     return HasHomes() ? 2 : 1;
   }
+
+  // Chunks of a long buffer are long enough that even more of them do not start up too often.
+  bool IsLong() const { return request_.bytes >= kLongBytes; }
 
   // Returns the steps inside domains of that kind that the next ones wait for, to be replaced by
   // these.
@@ -218,13 +229,19 @@ class Composer {
     if (!HasHomes()) {
       regions.push_back({.region = Region({part({.begin = 0, .end = layout_.bounds.back()})})});
     }
-    for (std::size_t group = 0; HasHomes() && group < set_.size(); ++group) {
+    // Domains that are alike have regions that are.
+    const std::size_t distinct = meshes_ ? 1 : set_.size();
+    for (std::size_t group = 0; HasHomes() && group < distinct; ++group) {
       std::vector<Extent> pieces;
       for (const std::size_t member : set_.groups()[group].members) {
         pieces.push_back(
             part({.begin = layout_.bounds[member], .end = layout_.bounds[member + 1]}));
       }
       regions.push_back({.region = Region(std::move(pieces)), .home = static_cast<int>(group)});
+    }
+    if (HasHomes() && meshes_) {
+      regions.front().count = set_.size();
+      regions.front().stride = layout_.bounds[set_.groups()[0].members.size()];
     }
     std::erase_if(regions, [](const HomedRegion& homed) { return homed.region.size() == 0; });
     return regions;
@@ -270,29 +287,34 @@ class Composer {
 
   // Buffers as which a chunk inside is planned: where several chunks share the links, steps that
   // load all of them evenly are worth more than few.
-  std::uint64_t PlannedAs() const { return flows_ ? 4 : 1; }
+  std::uint64_t PlannedAs() const { return flows_ ? (IsLong() ? 8 : 4) : 1; }
 
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
                                       const std::vector<HomedRegion>& regions, const Ends& after) {
     const DomainSet::Kind groups = GroupsIn(inside, kind);
-    std::map<Ends, std::vector<std::uint64_t>> begins;  // by steps
+    std::uint64_t count = 0;
+    for (const HomedRegion& homed : regions) count += homed.count;
+    std::map<Ends, std::vector<std::uint64_t>> begins;  // in bytes, by steps
     for (const HomedRegion& homed : regions) {
-      TAHOMA_ASSIGN_OR_RETURN(const Ends steps, StepsInside(inside, kind, homed.region.Normal(),
-                                                            BoundsOf(homed, groups.front()),
-                                                            regions.size() * PlannedAs()));
-      begins[steps].push_back(homed.region.begin());
+      TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
+                              StepsInside(inside, kind, homed.region.Normal(),
+                                          BoundsOf(homed, groups.front()), count * PlannedAs()));
+      for (std::uint64_t i = 0; i < homed.count; ++i) {
+        begins[steps].push_back(BytesOf(request_, homed.region.begin() + i * homed.stride));
+      }
+    }
+    std::vector<Copy> copies;
+    for (const std::size_t group : groups) {
+      copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value()});
     }
     Ends ends;
     for (const auto& [steps, starts] : begins) {
-      std::vector<Copy> copies;
-      for (const std::size_t group : groups) {
-        for (const std::uint64_t start : starts) {
-          copies.push_back({.chips = Fabric::ChipOf(set_.groups()[group].domain, 0).value(),
-                            .bytes = BytesOf(request_, start)});
-        }
-      }
+      const std::size_t first = schedule_.scheduled.size();
       const Ends last = Chain(steps, copies, set_.groups()[groups.front()].through, after);
+      for (std::size_t i = first; i < schedule_.scheduled.size(); ++i) {
+        schedule_.scheduled[i].parts = starts;
+      }
       ends.insert(ends.end(), last.begin(), last.end());
     }
     return ends;
@@ -354,6 +376,12 @@ class Composer {
           WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
           Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
+      // The first chunk's bytes go first: side by side all would be handed over before one is sent.
+      const auto [before, first] = last_handed_.try_emplace({group, back}, last.front());
+      if (!first) {
+        schedule_.scheduled.back().behind = before->second;
+        before->second = last.front();
+      }
       ends.insert(ends.end(), last.begin(), last.end());
     }
     return ends;
@@ -486,8 +514,54 @@ class Composer {
     }
   }
 
+  // Schedules a region between domains that are alike. Places whose blocks are of one length do the
+  // same.
+  Ends ScheduleMeshes(const HomedRegion& homed, const Ends& after) {
+    const std::vector<Member>& local = set_.groups()[0].local;
+    const std::vector<std::uint64_t> bounds = BoundsOf(homed, 0);
+    std::map<std::uint64_t, std::vector<Copy>> places;  // by length
+    for (std::size_t place = 0; place < local.size(); ++place) {
+      const auto block = homed.region.RealOf(bounds[place], bounds[place + 1]);
+      if (block.empty()) continue;
+      TAHOMA_CHECK(block.size() == 1);
+      places[block[0].size()].push_back({.chips = local[place].chip.value() - local[0].chip.value(),
+                                         .bytes = BytesOf(request_, block[0].begin)});
+    }
+    Ends ends;
+    std::vector<std::uint32_t> first_of_phase;
+    for (const auto& [length, copies] : places) {
+      const auto phases = MeshPhasesOf(request_, set_.ChipOf(0, 0), static_cast<int>(set_.size()),
+                                       {.begin = 0, .end = length}, homed.stride);
+      Ends ready = after;
+      for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+        ready = AddMeshes(phases[phase], copies, phase, ready);
+        if (first_of_phase.size() == phase) first_of_phase.push_back(ready.front());
+      }
+      ends.insert(ends.end(), ready.begin(), ready.end());
+    }
+    last_between_ = first_of_phase;
+    return ends;
+  }
+
+  // Steps leave behind those of the chunk before, as KeepInOrder lets others do.
+  Ends AddMeshes(const MeshPhase& phase, const std::vector<Copy>& copies, std::size_t number,
+                 const Ends& after) {
+    Ends ends;
+    for (const MeshSends& sends : phase) {
+      ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
+      ScheduledStep& scheduled = schedule_.scheduled.emplace_back();
+      scheduled.step = Add({sends.send}, {});
+      scheduled.after = after;
+      if (number < last_between_.size()) scheduled.behind = last_between_[number];
+      scheduled.copies = copies;
+      scheduled.mesh = sends.mesh;
+    }
+    return ends;
+  }
+
   // Schedules the steps between the domains, all regions in the same steps.
   Ends ScheduleBetween(const std::vector<HomedRegion>& regions, const Ends& after) {
+    if (meshes_) return ScheduleMeshes(regions.front(), after);
     std::vector<Copy> copies = CopiesOf(regions);
     const std::uint64_t begin = regions.front().region.begin();
     std::vector<std::vector<Extent>> key;
@@ -530,6 +604,7 @@ class Composer {
   const PlanOptions options_;
   const bool flows_;
   const PaddedSteps padded_;
+  bool meshes_ = false;                        // one message stands for those of all domains
   std::vector<std::uint64_t> weights_before_;  // of each chunk
   std::vector<int> home_weights_;              // by group, of what belongs to nobody
   Schedule schedule_;
@@ -540,6 +615,8 @@ class Composer {
   std::vector<LastChunks> reduced_;  // by kind
   std::vector<LastChunks> gathered_;
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
+  // What was handed over last, or back, by group.
+  std::map<std::pair<std::size_t, bool>, std::uint32_t> last_handed_;
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>
@@ -551,6 +628,24 @@ class Composer {
 };
 
 }  // namespace
+
+bool AreAlikeInARow(const Request& request, const Layout& layout, const DomainSet& set) {
+  if (!set.even() || set.kinds().size() != 1) return false;
+  const std::vector<DomainSet::Group>& groups = set.groups();
+  const bool blocks =
+      request.operation != Operation::kAllReduce && request.operation != Operation::kBroadcast;
+  // An all-to-all leaves out what does not divide.
+  const bool equal = request.operation == Operation::kAllToAll;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].domain != groups[0].domain + static_cast<int>(i)) return false;
+    for (const std::size_t member : groups[i].members) {
+      const std::uint64_t block = layout.bounds[member + 1] - layout.bounds[member];
+      if (blocks && (member != next++ || (!equal && block != layout.bounds[1]))) return false;
+    }
+  }
+  return true;
+}
 
 absl::StatusOr<Schedule> ComposePhases(const Composition& composition) {
   return Composer(composition).Compose();

@@ -42,6 +42,10 @@ struct Composition {
   HierarchyVariant variant;
 };
 
+// Whether the domains follow one another and have the same chips, links and NICs, and equal blocks
+// if blocks have homes: what one of them sends in a mesh says what all do.
+bool AreAlikeInARow(const Request& request, const Layout& layout, const DomainSet& set);
+
 // The schedule names chips by their numbers in the fabric. Errors are those of PlanCollective
 // inside a domain.
 absl::StatusOr<Schedule> ComposePhases(const Composition& composition);

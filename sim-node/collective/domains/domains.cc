@@ -43,14 +43,12 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
       members.empty() ? 1 : std::ranges::max_element(members, {}, &Member::ranks)->ranks;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int domain = Fabric::DomainOf(members[i].chip);
-    auto group = std::ranges::find(groups_, domain, &Group::domain);
-    if (group == groups_.end()) {
-      groups_.push_back({.domain = domain, .members = {}, .local = {}, .nics = {}});
-      group = groups_.end() - 1;
-    }
-    group->members.push_back(i);
-    group->local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
-    group->nics.push_back(NicOf(fabric, members[i].chip));
+    const auto [known, added] = group_of_.try_emplace(domain, groups_.size());
+    if (added) groups_.push_back({.domain = domain, .members = {}, .local = {}, .nics = {}});
+    Group& group = groups_[known->second];
+    group.members.push_back(i);
+    group.local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
+    group.nics.push_back(NicOf(fabric, members[i].chip));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     Group& group = groups_[i];
@@ -75,9 +73,9 @@ torus::ChipIndex DomainSet::ChipOf(std::size_t group, std::size_t place) const {
 }
 
 std::size_t DomainSet::GroupOf(torus::ChipIndex chip) const {
-  const auto group = std::ranges::find(groups_, Fabric::DomainOf(chip), &Group::domain);
-  TAHOMA_CHECK(group != groups_.end());
-  return static_cast<std::size_t>(group - groups_.begin());
+  const auto group = group_of_.find(Fabric::DomainOf(chip));
+  TAHOMA_CHECK(group != group_of_.end());
+  return group->second;
 }
 
 std::vector<std::uint64_t> NicRates(const DomainSet& set) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "lib/torus/box.h"
@@ -52,6 +53,7 @@ class DomainSet {
 
  private:
   std::vector<Group> groups_;
+  std::map<int, std::size_t> group_of_;  // by domain
   std::vector<Kind> kinds_;
   bool even_ = true;
   NetworkLevels levels_;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -25,6 +26,11 @@ constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
 constexpr std::size_t kTryAllMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
+
+// More are planned only if one message stands for those of all: N domains have N^2 of them.
+constexpr std::size_t kListedDomainsMost = 512;
+// The most blocks of an all-to-all that are listed one by one.
+constexpr std::uint64_t kListedBlocksMost = std::uint64_t{1} << 24U;
 
 // The plan of the chip with the most ranks, as if it were alone: refuses what cannot be asked.
 absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>& members,
@@ -85,13 +91,42 @@ std::vector<InterAlgorithm> Candidates(const Question& asked) {
   std::vector<InterAlgorithm> candidates;
   if (levels) candidates.push_back(InterAlgorithm::kLevels);
   candidates.push_back(InterAlgorithm::kMesh);
-  if (MaySaveAStep(asked)) candidates.push_back(InterAlgorithm::kSingleStep);
+  // A single step is written out: all sum up in the order of the domains.
+  if (asked.set.size() <= kListedDomainsMost && MaySaveAStep(asked))
+    candidates.push_back(InterAlgorithm::kSingleStep);
   if (levels || !asked.fabric.efa().UplinksLimit()) return candidates;
   candidates.push_back(InterAlgorithm::kRing);
   if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
     candidates.push_back(InterAlgorithm::kRdh);
   }
   return candidates;
+}
+
+// Returns the time that the fullest uplink needs when every domain sends to every other: each phase
+// crosses it with the share of each domain below for each that is not. A broadcast's root sends
+// less; then homes send as much.
+VirtualDuration UplinksNeedForMesh(const Question& asked) {
+  const EfaNetwork& network = asked.fabric.efa();
+  const auto domains = static_cast<std::uint64_t>(asked.set.size());
+  const bool rooted = asked.request.operation == Operation::kBroadcast;
+  const std::uint64_t phases = asked.request.operation == Operation::kAllReduce ? 2 : 1;
+  VirtualDuration most{};
+  for (int layer = 1; layer <= static_cast<int>(kNetworkLayers); ++layer) {
+    std::map<LinkId, std::uint64_t> below;
+    for (const DomainSet::Group& group : asked.set.groups()) {
+      ++below[network.UplinkOf(group.domain, layer, NicDirection::kOut)];
+    }
+    for (const auto& [uplink, count] : below) {
+      const std::uint64_t rate = network.capacity(uplink);
+      const std::uint64_t senders = rooted ? count - 1 : count;
+      const std::uint64_t others =
+          rooted && count < domains ? domains - count - 1 : domains - count;
+      if (rate == 0) continue;
+      most = std::max(
+          most, TransferTime(phases * senders * others * (asked.request.bytes / domains), rate));
+    }
+  }
+  return most;
 }
 
 // Returns the algorithms inside the domains that are worth trying: what PlanCollective chooses for
@@ -102,7 +137,8 @@ std::vector<std::optional<Algorithm>> InsideCandidates(const Question& asked) {
   std::vector<std::optional<Algorithm>> candidates = {std::nullopt};
   bool regular = asked.choice.options.mode == PlanMode::kBest;
   bool few = true;
-  for (const DomainSet::Group& group : asked.set.groups()) {
+  for (const DomainSet::Kind& kind : asked.set.kinds()) {
+    const DomainSet::Group& group = asked.set.groups()[kind.front()];
     const TorusLinks& links = asked.fabric.domain(group.domain);
     regular =
         regular && SetOf(group.local, links).box() != nullptr && !links.IsDamaged(group.through);
@@ -138,6 +174,10 @@ class Search {
     const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
     const std::vector<HierarchyVariant> variants = Variants();
     for (const InterAlgorithm between : Candidates(asked_)) {
+      if (best_ && between == InterAlgorithm::kMesh &&
+          UplinksNeedForMesh(asked_) >= best_->times.end - best_->times.start) {
+        continue;
+      }
       for (const std::optional<Algorithm>& inside : insides) {
         HierarchyChoice choice = asked_.choice;
         choice.between = between;
@@ -281,7 +321,49 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
   return Timed(std::move(plan), asked.fabric);
 }
 
+// Whether one message stands for those between all domains of an all-to-all.
+bool IsAllToAllAlike(const Question& asked) {
+  const int ranks = asked.members[0].ranks;
+  return asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr &&
+         AreAlikeInARow(asked.request, asked.layout, asked.set) &&
+         std::ranges::all_of(asked.members,
+                             [&](const Member& member) { return member.ranks == ranks; });
+}
+
+// Plans an all-to-all of domains that are alike: what is sent in each, and from each to each.
+absl::StatusOr<Plan> PlanAllToAll(const Question& asked) {
+  const std::size_t chips = asked.set.groups()[0].local.size();
+  const auto ranks = static_cast<std::size_t>(asked.members[0].ranks);
+  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block,
+                          AllToAllBlock(asked.request, asked.members.size() * ranks));
+  const std::vector<Member> first(asked.members.begin(),
+                                  asked.members.begin() + static_cast<std::ptrdiff_t>(chips));
+  const std::uint64_t of_chip = 2 * ranks * ranks * asked.members.size() * block;  // read, written
+  const StepWork work = WorkOf(of_chip, static_cast<int>(asked.members.size()) - 1, {},
+                               asked.choice.options.costs, asked.fabric.timing());
+  Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
+  Schedule& schedule = plan.schedule;
+  schedule.steps.assign(2, AllToAllAmong(asked.request, first, block));
+  // Ranks on one chip copy beside the messages; memory serves all of them at once.
+  schedule.work = {work, {.start = work.start, .memory = {}}};
+  const std::uint64_t blocks_of_domain = chips * ranks * block;
+  ScheduledStep inside{.step = 0, .copies = {}, .through = asked.set.groups()[0].through};
+  for (std::size_t i = 0; i < asked.set.size(); ++i) {
+    inside.copies.push_back(
+        {.chips = static_cast<int>(i) * Fabric::kChipsPerDomain, .bytes = i * blocks_of_domain});
+  }
+  const auto domains = static_cast<int>(asked.set.size());
+  schedule.scheduled = {std::move(inside),
+                        {.step = 1,
+                         .mesh = DomainMesh{.senders = domains,
+                                            .receivers = domains,
+                                            .by_sender = {.to_offset = blocks_of_domain},
+                                            .by_receiver = {.offset = blocks_of_domain}}}};
+  return Timed(std::move(plan), asked.fabric);
+}
+
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
+  if (IsAllToAllAlike(asked)) return PlanAllToAll(asked);
   std::vector<std::vector<torus::ChipIndex>> paths;
   if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
     paths = PathsOver(asked.set, asked.fabric);
@@ -321,6 +403,37 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   return absl::OkStatus();
 }
 
+// Refuses what would take a message for each two domains, or ranks, of too many.
+absl::Status CheckSize(const Question& asked) {
+  const EfaNetwork& network = asked.fabric.efa();
+  const bool all_to_all =
+      asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr;
+  if (IsExchange(asked.request.operation) && !all_to_all) return absl::OkStatus();
+  std::uint64_t ranks = 0;
+  for (const Member& member : asked.members) ranks += static_cast<std::uint64_t>(member.ranks);
+  const bool few =
+      all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
+  if (few) return absl::OkStatus();
+  std::string_view why;
+  if (asked.choice.between.value_or(InterAlgorithm::kMesh) != InterAlgorithm::kMesh) {
+    why = "only in a mesh";
+  } else if (network.UplinksLimit()) {
+    why = "only while no uplink can limit them";
+  } else if (network.timing().layer != VirtualDuration(0)) {
+    why = "only with one latency for all distances";
+  } else if (network.damaged()) {
+    why = "only while all NICs have their rate";
+  } else if (!AreAlikeInARow(asked.request, asked.layout, asked.set)) {
+    why = "only when all have the same chips and links, and blocks of one length";
+  } else {
+    return absl::OkStatus();
+  }
+  return FailedPrecondition(
+      "so many domains ({}) are planned {}: otherwise each two of them have "
+      "messages of their own",
+      asked.set.size(), why);
+}
+
 // Plans in one topology domain, with the chips' numbers in the fabric.
 absl::StatusOr<Plan> PlanInDomain(const Request& request, const std::vector<Member>& members,
                                   const Fabric& fabric, const HierarchyChoice& choice) {
@@ -356,6 +469,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   const std::uint64_t size = Size(request.type);
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
   const Question asked{request, members, fabric, choice, set, layout};
+  TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
   if (IsExchange(request.operation)) return PlanExchange(asked);
   for (const DomainSet::Group& group : set.groups()) {
     if (std::ranges::max(group.nics) == 0) {

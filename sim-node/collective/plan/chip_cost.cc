@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
@@ -86,22 +87,18 @@ StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, con
   return work;
 }
 
-StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
-                const LinkTiming& timing) {
-  // Chips of several topology domains have numbers beyond a mask's.
-  std::size_t chips = 64;
-  for (const Send& send : step) {
-    const int highest = std::max(send.from.value(), send.to.value());
-    chips = std::max(chips, static_cast<std::size_t>(highest) + 1);
-  }
+namespace {
+
+// The most chips of which each has a mask of those that it sends to.
+constexpr std::size_t kMaskedChips = 1U << 13U;
+
+// Returns the most chips that one sends to.
+int Destinations(std::span<const Send> step, std::size_t chips) {
   const std::size_t words = (chips + 63) / 64;
-  std::vector<std::uint64_t> touched(chips);
   std::vector<ChipMask> to(chips * words);
   for (const Send& send : step) {
     const auto from = static_cast<std::size_t>(send.from.value());
     const auto into = static_cast<std::size_t>(send.to.value());
-    touched[from] += send.bytes * static_cast<std::uint64_t>(use.reads);
-    touched[into] += send.bytes * static_cast<std::uint64_t>(use.writes);
     if (from != into) to[from * words + into / 64] |= ChipMask{1} << (into % 64);
   }
   int most = 0;
@@ -112,6 +109,42 @@ StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts&
     }
     most = std::max(most, destinations);
   }
+  return most;
+}
+int DestinationsOfMany(std::span<const Send> step) {
+  std::vector<std::pair<torus::ChipIndex, torus::ChipIndex>> pairs;
+  for (const Send& send : step) {
+    if (send.from != send.to) pairs.emplace_back(send.from, send.to);
+  }
+  std::ranges::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  int most = 0;
+  int destinations = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    destinations = i > 0 && pairs[i].first == pairs[i - 1].first ? destinations + 1 : 1;
+    most = std::max(most, destinations);
+  }
+  return most;
+}
+
+}  // namespace
+
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
+                const LinkTiming& timing) {
+  // Chips of several topology domains have numbers beyond a mask's.
+  std::size_t chips = 64;
+  for (const Send& send : step) {
+    const int highest = std::max(send.from.value(), send.to.value());
+    chips = std::max(chips, static_cast<std::size_t>(highest) + 1);
+  }
+  std::vector<std::uint64_t> touched(chips);
+  for (const Send& send : step) {
+    touched[static_cast<std::size_t>(send.from.value())] +=
+        send.bytes * static_cast<std::uint64_t>(use.reads);
+    touched[static_cast<std::size_t>(send.to.value())] +=
+        send.bytes * static_cast<std::uint64_t>(use.writes);
+  }
+  const int most = chips > kMaskedChips ? DestinationsOfMany(step) : Destinations(step, chips);
   return WorkOf(*std::max_element(touched.begin(), touched.end()), most, use, costs, timing);
 }
 

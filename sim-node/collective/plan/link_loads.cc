@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -39,6 +40,116 @@ std::optional<int> OnlyDomainOf(const Step& step) {
   return only ? std::optional(domain) : std::nullopt;
 }
 
+// Copies at each place, counted with their parts.
+std::map<int, std::uint64_t> PlacesOf(const ScheduledStep& scheduled) {
+  std::map<int, std::uint64_t> places;
+  for (const Copy& copy : scheduled.copies) places[copy.chips] += scheduled.parts.size();
+  return places;
+}
+
+// Whether the domain is one of so many from the first on.
+bool IsAmong(int domain, int first, int count) { return domain >= first && domain < first + count; }
+
+// Finds topology domains on whose links the same scheduled steps put the same bytes: one of them is
+// then counted for all.
+class DomainKinds {
+ public:
+  DomainKinds(const std::vector<const Plan*>& plans, const Fabric& fabric)
+      : roles_(static_cast<std::size_t>(fabric.domain_count())) {
+    for (const Plan* plan : plans) {
+      for (const ScheduledStep& scheduled : plan->schedule.scheduled) {
+        AddRoles(plan->schedule, scheduled);
+      }
+    }
+    const bool nics_alike = !fabric.efa().damaged();
+    std::map<std::vector<Role>, std::vector<int>> kinds;
+    for (int domain = 0; domain < fabric.domain_count(); ++domain) {
+      std::vector<int>& first = kinds[roles_[static_cast<std::size_t>(domain)]];
+      const auto like = std::ranges::find_if(first, [&](int one) {
+        return nics_alike && !by_itself_.contains(domain) && !by_itself_.contains(one) &&
+               fabric.Alike(domain, one);
+      });
+      like_.push_back(like == first.end() ? domain : *like);
+      if (like == first.end()) first.push_back(domain);
+    }
+  }
+
+  // Returns the domain that is counted for this one.
+  int LikeOf(int domain) const { return like_[static_cast<std::size_t>(domain)]; }
+
+ private:
+  // Scheduled steps that are made by the same domains in the same way.
+  struct Key {
+    const Schedule* schedule = nullptr;
+    int from = 0;  // the domains in which the step is written
+    int to = 0;
+    int senders = 0;  // of a mesh
+    int receivers = 0;
+    torus::ChipMask through = 0;
+    std::vector<std::pair<int, std::uint64_t>> places;  // copies by chips
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  using Role = std::pair<std::size_t, std::uint64_t>;  // number of the key, what is done
+
+  void AddRoles(const Schedule& schedule, const ScheduledStep& scheduled) {
+    const Step& step = schedule.steps[scheduled.step];
+    if (step.empty()) return;
+    Key key{.schedule = &schedule,
+            .from = Fabric::DomainOf(step[0].from),
+            .to = Fabric::DomainOf(step[0].to),
+            .senders = scheduled.mesh ? scheduled.mesh->senders : 0,
+            .receivers = scheduled.mesh ? scheduled.mesh->receivers : 0,
+            .through = scheduled.through,
+            .places = {}};
+    bool whole = scheduled.mesh || OnlyDomainOf(step);
+    for (const auto& [chips, count] : PlacesOf(scheduled)) {
+      key.places.emplace_back(chips, count / scheduled.parts.size());
+      whole = whole && (scheduled.mesh || chips % Fabric::kChipsPerDomain == 0);
+    }
+    if (!whole) {
+      ForEachSendOf(step, key.places, [&](int from, int to) { by_itself_.insert({from, to}); });
+      return;
+    }
+    const auto [number, added] = numbers_.try_emplace(key, numbers_.size());
+    if (!added) return;
+    if (scheduled.mesh) return AddMesh(key, number->second);
+    for (const auto& [chips, count] : key.places) {
+      RolesOf(key.from + chips / Fabric::kChipsPerDomain).emplace_back(number->second, count);
+    }
+  }
+
+  void AddMesh(const Key& key, std::size_t number) {
+    for (int i = 0; i < key.senders; ++i) {
+      const int domain = key.from + i;
+      const bool itself = IsAmong(domain, key.to, key.receivers);
+      RolesOf(domain).emplace_back(number, itself ? 2 : 1);
+    }
+    for (int i = 0; i < key.receivers; ++i) {
+      const int domain = key.to + i;
+      if (!IsAmong(domain, key.from, key.senders)) RolesOf(domain).emplace_back(number, 3);
+    }
+  }
+
+  template <typename Visit>
+  static void ForEachSendOf(const Step& step,
+                            const std::vector<std::pair<int, std::uint64_t>>& places,
+                            const Visit& visit) {
+    for (const auto& place : places) {
+      for (const Send& send : step) {
+        visit(Fabric::DomainOf(torus::ChipIndex(send.from.value() + place.first)),
+              Fabric::DomainOf(torus::ChipIndex(send.to.value() + place.first)));
+      }
+    }
+  }
+
+  std::vector<Role>& RolesOf(int domain) { return roles_[static_cast<std::size_t>(domain)]; }
+
+  std::map<Key, std::size_t> numbers_;
+  std::vector<std::vector<Role>> roles_;  // by domain
+  std::set<int> by_itself_;               // domains
+  std::vector<int> like_;                 // by domain
+};
+
 // The bytes of the steps of one schedule by link, at each place where they are made.
 class PlacedSteps {
  public:
@@ -50,19 +161,24 @@ class PlacedSteps {
 
   MessageRoutes& routes() { return routes_; }
 
+  // Returns the domain on whose links alone the step is when its chips have numbers that are higher
+  // by `chips`.
+  std::optional<int> DomainAt(std::uint32_t step, int chips) const {
+    if (!only_domain_[step] || chips % Fabric::kChipsPerDomain != 0) return std::nullopt;
+    return *only_domain_[step] + chips / Fabric::kChipsPerDomain;
+  }
+
   // Calls visit(link, bytes) for each link that the step uses when its chips have numbers that are
   // higher by `chips`.
   template <typename Visit>
   absl::Status ForEachLink(std::uint32_t step, int chips, torus::ChipMask through,
                            const Visit& visit) {
-    const std::optional<int> only = only_domain_[step];
-    const bool moved_whole = only && chips % Fabric::kChipsPerDomain == 0;
-    const int domain = moved_whole ? *only + chips / Fabric::kChipsPerDomain : 0;
-    const int like = moved_whole ? FirstLike(domain) : 0;
-    const int at = moved_whole ? (like - *only) * Fabric::kChipsPerDomain : chips;
+    const std::optional<int> domain = DomainAt(step, chips);
+    const int like = domain ? FirstLike(*domain) : 0;
+    const int at = domain ? (like - *only_domain_[step]) * Fabric::kChipsPerDomain : chips;
     TAHOMA_ASSIGN_OR_RETURN(const StepBytes* bytes, BytesAt(step, at, through));
-    const LinkId from = moved_whole ? fabric_.LinkOf(like, 0) : 0;
-    const LinkId to = moved_whole ? fabric_.LinkOf(domain, 0) : 0;
+    const LinkId from = domain ? fabric_.LinkOf(like, 0) : 0;
+    const LinkId to = domain ? fabric_.LinkOf(*domain, 0) : 0;
     for (const auto& [link, count] : *bytes) visit(link - from + to, count);
     return absl::OkStatus();
   }
@@ -105,8 +221,9 @@ class PlacedSteps {
 // Adds up what plans put on the links of one fabric.
 class Loads {
  public:
-  explicit Loads(const Fabric& fabric)
+  Loads(const std::vector<const Plan*>& plans, const Fabric& fabric)
       : fabric_(fabric),
+        kinds_(plans, fabric),
         bytes_(fabric.id_count()),
         last_(fabric.id_count()),
         busy_(fabric.id_count()) {}
@@ -129,6 +246,9 @@ class Loads {
                                  ? AddStep(*plans[plan], index, placed[plan].routes())
                                  : AddScheduled(*plans[plan], index, placed[plan]));
     }
+    for (int domain = 0; domain < fabric_.domain_count(); ++domain) {
+      if (kinds_.LikeOf(domain) != domain) CopyLoads(kinds_.LikeOf(domain), domain);
+    }
     return absl::OkStatus();
   }
 
@@ -145,17 +265,123 @@ class Loads {
   absl::Status AddScheduled(const Plan& plan, std::size_t index, PlacedSteps& placed) {
     const ScheduledStep& scheduled = plan.schedule.scheduled[index];
     const StepTimes& times = plan.times.steps[index];
-    std::map<int, std::uint64_t> copies;  // by place
-    for (const Copy& copy : scheduled.copies) ++copies[copy.chips];
-    for (const auto& place : copies) {
+    if (scheduled.mesh) return AddMesh(plan.schedule, scheduled, times);
+    for (const auto& place : PlacesOf(scheduled)) {
       const std::uint64_t count = place.second;
-      TAHOMA_RETURN_IF_ERROR(placed.ForEachLink(scheduled.step, place.first, scheduled.through,
-                                                [&](LinkId link, std::uint64_t bytes) {
-                                                  bytes_[link] += bytes * count;
-                                                  busy_[link].Add(times.departure, times.end);
-                                                }));
+      const std::optional<int> domain = placed.DomainAt(scheduled.step, place.first);
+      if (domain && kinds_.LikeOf(*domain) != *domain) continue;
+      TAHOMA_RETURN_IF_ERROR(placed.ForEachLink(
+          scheduled.step, place.first, scheduled.through, [&](LinkId link, std::uint64_t bytes) {
+            AddTo(link, bytes * count, times.departure, times.end);
+          }));
     }
     return absl::OkStatus();
+  }
+
+  void AddTo(LinkId link, std::uint64_t bytes, VirtualTime begin, VirtualTime end) {
+    if (bytes == 0) return;
+    bytes_[link] += bytes;
+    busy_[link].Add(begin, end);
+  }
+
+  absl::Status AddMesh(const Schedule& schedule, const ScheduledStep& scheduled,
+                       const StepTimes& times) {
+    const DomainMesh& mesh = *scheduled.mesh;
+    std::uint64_t between = 0;  // from one domain to another
+    int from = 0;
+    int to = 0;
+    for (const auto& [chips, count] : PlacesOf(scheduled)) {
+      for (const Send& send : schedule.steps[scheduled.step]) {
+        const torus::ChipIndex sender(send.from.value() + chips);
+        const torus::ChipIndex receiver(send.to.value() + chips);
+        from = Fabric::DomainOf(sender);
+        to = Fabric::DomainOf(receiver);
+        between += send.bytes * count;
+        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kOut, sender, mesh.senders, to, mesh.receivers,
+                                       send.bytes * count, times));
+        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kIn, receiver, mesh.receivers, from,
+                                       mesh.senders, send.bytes * count, times));
+      }
+    }
+    for (const Crossing& crossing : CrossingsOf({from, mesh.senders, to, mesh.receivers})) {
+      AddTo(crossing.uplink, between * crossing.pairs, times.departure, times.end);
+    }
+    return absl::OkStatus();
+  }
+
+  // NICs of the chip's domain and of those after it, each of which has messages with all of some
+  // domains but itself.
+  absl::Status AddNics(NicDirection direction, torus::ChipIndex chip, int domains, int first_other,
+                       int others, std::uint64_t bytes, const StepTimes& times) {
+    for (int i = 0; i < domains; ++i) {
+      const int domain = Fabric::DomainOf(chip) + i;
+      if (kinds_.LikeOf(domain) != domain) continue;
+      const LinkId nic =
+          fabric_.NicOf(Fabric::ChipOf(domain, Fabric::LocalOf(chip).value()), direction);
+      if (fabric_.capacity(nic) == 0) {
+        return FailedPrecondition("no EFA route: {} is down", fabric_.Name(nic));
+      }
+      const int count = others - (IsAmong(domain, first_other, others) ? 1 : 0);
+      AddTo(nic, bytes * static_cast<std::uint64_t>(count), times.departure, times.end);
+    }
+    return absl::OkStatus();
+  }
+
+  // An uplink, and how many pairs of a sender and a receiver it is between.
+  struct Crossing {
+    LinkId uplink = 0;
+    std::uint64_t pairs = 0;
+  };
+  struct Ends {
+    int from = 0;
+    int senders = 0;
+    int to = 0;
+    int receivers = 0;
+    friend auto operator<=>(const Ends&, const Ends&) = default;
+  };
+  const std::vector<Crossing>& CrossingsOf(const Ends& ends) {
+    const auto [entry, added] = crossings_.try_emplace(ends);
+    for (int layer = 1; added && layer <= static_cast<int>(kNetworkLayers); ++layer) {
+      struct Below {
+        int domain = 0;
+        int senders = 0;
+        int receivers = 0;
+      };
+      std::map<LinkId, Below> nodes;
+      const auto node = [&](int domain) -> Below& {
+        Below& below = nodes[fabric_.UplinkOf(domain, layer, NicDirection::kOut)];
+        below.domain = domain;
+        return below;
+      };
+      for (int i = 0; i < ends.senders; ++i) ++node(ends.from + i).senders;
+      for (int i = 0; i < ends.receivers; ++i) ++node(ends.to + i).receivers;
+      for (const auto& [up, below] : nodes) {
+        const LinkId down = fabric_.UplinkOf(below.domain, layer, NicDirection::kIn);
+        const auto pairs = [](int ones, int others) {
+          return static_cast<std::uint64_t>(ones) * static_cast<std::uint64_t>(others);
+        };
+        entry->second.push_back({up, pairs(below.senders, ends.receivers - below.receivers)});
+        entry->second.push_back({down, pairs(below.receivers, ends.senders - below.senders)});
+      }
+    }
+    return entry->second;
+  }
+
+  void CopyLoads(int from, int to) {
+    const auto copy = [this](LinkId source, LinkId target) {
+      bytes_[target] = bytes_[source];
+      busy_[target] = busy_[source];
+    };
+    for (LinkId link = 0; link < fabric_.domain(from).id_count(); ++link) {
+      copy(fabric_.LinkOf(from, link), fabric_.LinkOf(to, link));
+    }
+    if (fabric_.efa().id_count() == 0) return;
+    for (int chip = 0; chip < fabric_.domain(from).torus().chip_count(); ++chip) {
+      for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+        copy(fabric_.NicOf(Fabric::ChipOf(from, chip), direction),
+             fabric_.NicOf(Fabric::ChipOf(to, chip), direction));
+      }
+    }
   }
 
   // Each message of a step by itself has a time of arrival.
@@ -180,6 +406,8 @@ class Loads {
   }
 
   const Fabric& fabric_;
+  const DomainKinds kinds_;
+  std::map<Ends, std::vector<Crossing>> crossings_;
   std::vector<std::uint64_t> bytes_;  // by link
   std::vector<VirtualTime> last_;     // arrival in the step; 0 = none
   std::vector<Busy> busy_;
@@ -193,7 +421,7 @@ absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const Plan& plan, const Fabric& fa
 
 absl::StatusOr<std::vector<LinkLoad>> LoadsOf(const std::vector<const Plan*>& plans,
                                               const Fabric& fabric) {
-  Loads loads(fabric);
+  Loads loads(plans, fabric);
   TAHOMA_RETURN_IF_ERROR(loads.Add(plans));
   return loads.Take();
 }

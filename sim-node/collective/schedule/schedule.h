@@ -27,6 +27,7 @@
 #include "lib/torus/shape.h"
 #include "sim-node/collective/schedule/element.h"
 #include "sim-node/engine/virtual_time.h"
+#include "sim-node/link/fabric.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
@@ -81,6 +82,23 @@ struct Copy {
   friend bool operator==(const Copy&, const Copy&) = default;
 };
 
+// The places of a step that many topology domains make with many others: its sends are written from
+// one domain to one, and are made by `senders` domains from that on to `receivers` from the other
+// on, but by none to itself. For N domains that all send to each other this is one entry, not N^2.
+struct DomainMesh {
+  // Added to the places of a send for each domain further.
+  struct Stride {
+    std::uint64_t offset = 0;
+    std::uint64_t to_offset = 0;
+    friend bool operator==(const Stride&, const Stride&) = default;
+  };
+  int senders = 1;
+  int receivers = 1;
+  Stride by_sender{};
+  Stride by_receiver{};
+  friend bool operator==(const DomainMesh&, const DomainMesh&) = default;
+};
+
 // A scheduled step: a step that is executed in several places of a fabric and on several parts of
 // the buffers at once, after the scheduled steps that it depends on. Work that many topology
 // domains, chips or parts have in common is kept once.
@@ -90,6 +108,8 @@ struct ScheduledStep {
   // An earlier one, too, for whose messages the links must be free again before this one leaves.
   std::optional<std::uint32_t> behind = std::nullopt;
   std::vector<Copy> copies = {{}};
+  std::vector<std::uint64_t> parts = {0};  // each copy is made on each: bytes, added to its own
+  std::optional<DomainMesh> mesh = std::nullopt;  // each copy is made by many domains
   torus::ChipMask through = ~torus::ChipMask{0};  // of each domain, for routes
   // Chips send bytes that the same scheduled step writes: all that is sent is taken before anything
   // is received.
@@ -125,6 +145,24 @@ struct Schedule {
   }
 };
 
+// Calls visit(send) for every send that the mesh makes of one.
+template <typename Visit>
+void ForEachPair(const DomainMesh& mesh, const Send& one, const Visit& visit) {
+  for (int sender = 0; sender < mesh.senders; ++sender) {
+    for (int receiver = 0; receiver < mesh.receivers; ++receiver) {
+      const auto s = static_cast<std::uint64_t>(sender);
+      const auto r = static_cast<std::uint64_t>(receiver);
+      Send send = one;
+      send.from = torus::ChipIndex(one.from.value() + sender * Fabric::kChipsPerDomain);
+      send.to = torus::ChipIndex(one.to.value() + receiver * Fabric::kChipsPerDomain);
+      if (Fabric::DomainOf(send.from) == Fabric::DomainOf(send.to)) continue;
+      send.offset += s * mesh.by_sender.offset + r * mesh.by_receiver.offset;
+      send.to_offset += s * mesh.by_sender.to_offset + r * mesh.by_receiver.to_offset;
+      visit(send);
+    }
+  }
+}
+
 // Calls visit(send) for every send of a scheduled step, in the order in which receipts are applied.
 template <typename Visit>
 void ForEachSend(const Schedule& schedule, std::size_t index, const Visit& visit) {
@@ -134,12 +172,18 @@ void ForEachSend(const Schedule& schedule, std::size_t index, const Visit& visit
   }
   const ScheduledStep& scheduled = schedule.scheduled[index];
   for (const Copy& copy : scheduled.copies) {
-    for (Send send : schedule.steps[scheduled.step]) {
-      send.from = torus::ChipIndex(send.from.value() + copy.chips);
-      send.to = torus::ChipIndex(send.to.value() + copy.chips);
-      send.offset += copy.bytes;
-      send.to_offset += copy.bytes;
-      visit(send);
+    for (const std::uint64_t part : scheduled.parts) {
+      for (Send send : schedule.steps[scheduled.step]) {
+        send.from = torus::ChipIndex(send.from.value() + copy.chips);
+        send.to = torus::ChipIndex(send.to.value() + copy.chips);
+        send.offset += copy.bytes + part;
+        send.to_offset += copy.bytes + part;
+        if (scheduled.mesh) {
+          ForEachPair(*scheduled.mesh, send, visit);
+        } else {
+          visit(send);
+        }
+      }
     }
   }
 }

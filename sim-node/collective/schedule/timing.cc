@@ -82,116 +82,195 @@ StepFlows JoinSends(const Step& step, const RouteTable& routes) {
 struct Place {
   int chips = 0;
   std::uint64_t times = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+using Places = std::vector<Place>;
+
+// A scheduled step, its copies counted by place.
+struct GraphStep {
+  std::uint32_t step = 0;
+  std::size_t waits_for = 0;  // what must have happened before
+  torus::ChipMask through = 0;
+  const DomainMesh* mesh = nullptr;
+  const Places* places = nullptr;  // of StepGraph::known_places
+  std::uint32_t alike_places = 1;  // for which one place is left, that share uplinks
 };
 
 // A schedule with the dependencies of its scheduled steps, each step joined once.
 struct StepGraph {
   const Schedule* schedule = nullptr;
-  std::vector<ScheduledStep> scheduled;
-  std::vector<StepWork> work;              // by step
-  std::vector<std::vector<Place>> places;  // by scheduled step
+  std::vector<GraphStep> scheduled;
+  std::vector<StepWork> work;  // by step
   std::vector<StepFlows> steps;
   std::vector<std::vector<std::uint32_t>> followers;  // those that wait for each's end
   std::vector<std::vector<std::uint32_t>> behind;     // those that wait for the links
+  std::set<Places> known_places;
 };
 
-std::vector<Place> PlacesOf(const ScheduledStep& scheduled) {
-  std::map<int, std::uint64_t> times;
-  for (const Copy& copy : scheduled.copies) ++times[copy.chips];
-  std::vector<Place> places;
-  for (const auto& [chips, count] : times) places.push_back({.chips = chips, .times = count});
+Places PlacesOf(const ScheduledStep& scheduled) {
+  std::vector<int> chips;
+  chips.reserve(scheduled.copies.size());
+  for (const Copy& copy : scheduled.copies) chips.push_back(copy.chips);
+  std::ranges::sort(chips);
+  Places places;
+  for (const int chip : chips) {
+    if (places.empty() || places.back().chips != chip) places.push_back({.chips = chip});
+    places.back().times += scheduled.parts.size();
+  }
   return places;
+}
+
+void AddScheduled(const ScheduledStep& scheduled, StepGraph& graph) {
+  const auto index = static_cast<std::uint32_t>(graph.scheduled.size());
+  graph.scheduled.push_back({.step = scheduled.step,
+                             .waits_for = scheduled.after.size() + (scheduled.behind ? 1 : 0),
+                             .through = scheduled.through,
+                             .mesh = scheduled.mesh ? &*scheduled.mesh : nullptr,
+                             .places = &*graph.known_places.insert(PlacesOf(scheduled)).first});
+  for (const std::uint32_t before : scheduled.after) {
+    TAHOMA_CHECK(before < index);
+    graph.followers[before].push_back(index);
+  }
+  if (const auto before = scheduled.behind) {
+    TAHOMA_CHECK(*before < index);
+    graph.behind[*before].push_back(index);
+  }
 }
 
 StepGraph GraphOf(const Schedule& schedule) {
   StepGraph graph{.schedule = &schedule,
-                  .scheduled = schedule.scheduled,
+                  .scheduled = {},
                   .work = schedule.work,
-                  .places = {},
                   .steps = {},
                   .followers = {},
-                  .behind = {}};
+                  .behind = {},
+                  .known_places = {}};
   graph.work.resize(schedule.steps.size());
   for (const Step& step : schedule.steps) graph.steps.push_back(JoinSends(step, schedule.routes));
+  graph.followers.resize(schedule.scheduled_count());
+  graph.behind.resize(schedule.scheduled_count());
+  for (const ScheduledStep& scheduled : schedule.scheduled) AddScheduled(scheduled, graph);
   const bool in_order = schedule.scheduled.empty();
-  for (std::size_t step = 0; in_order && step < schedule.steps.size(); ++step) {
-    ScheduledStep& scheduled = graph.scheduled.emplace_back();
-    scheduled.step = static_cast<std::uint32_t>(step);
-    scheduled.through = schedule.through;
-    if (step > 0) scheduled.behind = static_cast<std::uint32_t>(step - 1);
+  for (std::uint32_t step = 0; in_order && step < schedule.steps.size(); ++step) {
+    ScheduledStep scheduled{.step = step, .through = schedule.through};
+    if (step > 0) scheduled.behind = step - 1;
     if (step >= schedule.stripes) {
-      scheduled.after = {static_cast<std::uint32_t>(step - schedule.stripes)};
+      scheduled.after = {step - static_cast<std::uint32_t>(schedule.stripes)};
     }
-  }
-  graph.followers.resize(graph.scheduled.size());
-  graph.behind.resize(graph.scheduled.size());
-  for (std::uint32_t index = 0; index < graph.scheduled.size(); ++index) {
-    graph.places.push_back(PlacesOf(graph.scheduled[index]));
-    for (const std::uint32_t before : graph.scheduled[index].after) {
-      TAHOMA_CHECK(before < index);
-      graph.followers[before].push_back(index);
-    }
-    if (const auto before = graph.scheduled[index].behind) {
-      TAHOMA_CHECK(*before < index);
-      graph.behind[*before].push_back(index);
-    }
+    AddScheduled(scheduled, graph);
   }
   return graph;
 }
 
-// Finds places that do the same at the same times. The traffic on the links of a topology domain
-// follows from their state and the sends that use them, so domains in which these agree are alike.
-// NICs are alike only if the NICs at the other ends of their messages are, and so on: therefore
-// scheduled steps that use NICs are reduced all or none.
-class Symmetry {
+// Topology domains of meshes in classes of neighbours, such that no mesh has a part of a class. All
+// that a mesh lets one domain of a class do the others do, too: a NIC of a class sends to all of
+// another, and to all of its own but itself. Then one flow stands for those between two classes,
+// as long as NICs are alike and nothing but NICs limits them.
+class DomainClasses {
  public:
-  Symmetry(const std::vector<StepGraph>& graphs, const Fabric& fabric, const FaultPlan& faults)
-      : fabric_(fabric) {
-    for (const Fault& fault : faults.faults()) {
-      const auto place = fabric.Find(fault.target);
-      if (place.ok()) faulty_.insert(place->island);
-    }
-    std::uint64_t number = 0;
+  DomainClasses(const std::vector<StepGraph>& graphs, const Fabric& fabric, bool network_faults) {
     for (const StepGraph& graph : graphs) {
-      for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
-        ++number;
-        for (const Use& use : UsesOf(graph, index)) {
-          for (const Place& place : graph.places[index]) {
-            work_[use.At(place)].push_back({number, place.times, use.chip});
-          }
-        }
-      }
+      for (const GraphStep& scheduled : graph.scheduled) Add(graph, scheduled);
     }
-    nics_reduce_ = !faulty_.contains(fabric.domain_count()) && !fabric.efa().UplinksLimit();
-    for (const StepGraph& graph : graphs) {
-      for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
-        const std::set<Use> uses = UsesOf(graph, index);
-        const std::vector<Place>& places = graph.places[index];
-        if (!UseNics(uses)) continue;
-        if (Overlap(uses, places) || !AllAlike(uses, places)) nics_reduce_ = false;
+    if (bounds_.empty()) return;
+    reduce_ = !alone_ && !network_faults && !fabric.efa().UplinksLimit() &&
+              !fabric.efa().damaged() && fabric.efa().timing().layer == VirtualDuration(0);
+  }
+
+  // Calls visit(flow) for the flows that the mesh makes of one, or for one of each kind.
+  template <typename Visit>
+  void ForEachFlow(const DomainMesh& mesh, const Flow& one, const Visit& visit) const {
+    const auto senders = Split(Fabric::DomainOf(one.from), mesh.senders);
+    const auto receivers = Split(Fabric::DomainOf(one.to), mesh.receivers);
+    for (const auto& [sender, senders_end] : senders) {
+      for (const auto& [receiver, receivers_end] : receivers) {
+        const int itself = sender == receiver ? 1 : 0;
+        Flow flow = one;
+        flow.from = Fabric::ChipOf(sender, Fabric::LocalOf(one.from).value());
+        flow.to = Fabric::ChipOf(receivers_end - 1, Fabric::LocalOf(one.to).value());
+        flow.alike.at_first = static_cast<std::uint32_t>(receivers_end - receiver - itself);
+        flow.alike.at_last = static_cast<std::uint32_t>(senders_end - sender - itself);
+        if (flow.alike.at_first > 0) visit(flow);
       }
     }
   }
 
-  // Leaves each scheduled step one place of every kind.
-  void Reduce(StepGraph& graph) const {
-    for (std::size_t index = 0; index < graph.scheduled.size(); ++index) {
-      std::vector<Place>& places = graph.places[index];
-      const std::set<Use> uses = UsesOf(graph, index);
-      if (places.size() == 1 || Overlap(uses, places)) continue;
-      if (UseNics(uses)) {
-        if (AllAlike(uses, places)) places.resize(1);
+ private:
+  void Add(const StepGraph& graph, const GraphStep& scheduled) {
+    for (const Flow& flow : graph.steps[scheduled.step].flows) {
+      const int from = Fabric::DomainOf(flow.from);
+      const int to = Fabric::DomainOf(flow.to);
+      if (scheduled.mesh == nullptr) {
+        alone_ = alone_ || from != to;
         continue;
       }
-      std::vector<Place> kept;
-      for (const Place& next : places) {
-        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Place& one) {
-          return std::all_of(uses.begin(), uses.end(),
-                             [&](const Use& use) { return Alike(use, one, next); });
-        });
-        if (!known) kept.push_back(next);
+      bounds_.insert({from, from + scheduled.mesh->senders, to, to + scheduled.mesh->receivers});
+      for (const Place& place : *scheduled.places) {
+        for (const torus::ChipIndex chip : {flow.from, flow.to}) {
+          const int local = Fabric::LocalOf(chip).value() + place.chips;
+          alone_ = alone_ || local < 0 || local >= Fabric::kChipsPerDomain;
+        }
       }
-      places = std::move(kept);
+    }
+  }
+
+  // Returns the classes of the domains, or each by itself.
+  std::vector<std::pair<int, int>> Split(int first, int count) const {
+    std::vector<std::pair<int, int>> classes;
+    for (int begin = first; begin < first + count;) {
+      const int end = reduce_ ? *bounds_.upper_bound(begin) : begin + 1;
+      classes.emplace_back(begin, end);
+      begin = end;
+    }
+    return classes;
+  }
+
+  bool alone_ = false;  // there are messages between domains that no mesh makes
+  bool reduce_ = false;
+  std::set<int> bounds_;
+};
+
+// Finds places that do the same at the same times. The traffic on the links of a topology domain
+// follows from their state and the sends that use them, so domains in which these agree are alike.
+// NICs are alike only if the NICs at the other ends of their messages are, and so on: therefore
+// scheduled steps that use NICs are reduced all or none. Where uplinks can limit, what is left
+// still stands for all places on these, so all such steps must have as many.
+class Symmetry {
+ public:
+  Symmetry(std::vector<StepGraph>& graphs, const Fabric& fabric, const std::set<int>& faulty,
+           const DomainClasses& classes)
+      : fabric_(fabric), faulty_(faulty) {
+    for (StepGraph& graph : graphs) AddGroups(graph, classes);
+    for (const auto& [key, group] : groups_) {
+      for (const Use& use : key.uses) {
+        for (const Place& place : *key.places) {
+          work_[use.At(place)].push_back({group.number, place.times, use.chip});
+        }
+      }
+    }
+    nics_reduce_ = !faulty_.contains(fabric.domain_count());
+    const bool uplinks_limit = nics_reduce_ && fabric.efa().UplinksLimit();
+    std::set<Places> places;  // of steps between domains
+    for (const auto& [key, group] : groups_) {
+      if (!UseNics(key.uses)) continue;
+      places.insert(*key.places);
+      if (uplinks_limit && (places.size() > 1 || !StaysInDomains(key))) nics_reduce_ = false;
+      if (Overlap(key) || !AllAlike(key)) nics_reduce_ = false;
+    }
+  }
+
+  // Leaves each scheduled step one place of every kind.
+  void Reduce() const {
+    for (const auto& [key, group] : groups_) {
+      if (key.places->size() == 1 || Overlap(key)) continue;
+      const Places* kept = &*key.graph->known_places.insert(KeptOf(key)).first;
+      const bool one_for_all = UseNics(key.uses) && kept->size() == 1;
+      for (const std::uint32_t index : group.scheduled) {
+        key.graph->scheduled[index].places = kept;
+        if (one_for_all) {
+          key.graph->scheduled[index].alike_places = static_cast<std::uint32_t>(key.places->size());
+        }
+      }
     }
   }
 
@@ -202,38 +281,89 @@ class Symmetry {
     Use At(const Place& place) const { return {.nic = nic, .chip = chip + place.chips}; }
     friend auto operator<=>(const Use&, const Use&) = default;
   };
-  using Work = std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>;  // step, times, chip
+  // Scheduled steps that use the same in the same places.
+  struct Key {
+    StepGraph* graph = nullptr;
+    const Places* places = nullptr;
+    std::vector<Use> uses;  // where the step is written
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Group {
+    std::size_t number = 0;
+    std::vector<std::uint32_t> scheduled;
+  };
+  using Work = std::vector<std::tuple<std::size_t, std::uint64_t, int>>;  // group, times, chip
+
+  void AddGroups(StepGraph& graph, const DomainClasses& classes) {
+    for (std::uint32_t index = 0; index < graph.scheduled.size(); ++index) {
+      const GraphStep& scheduled = graph.scheduled[index];
+      const std::set<Use> uses = UsesOf(graph, scheduled, classes);
+      Key key{.graph = &graph, .places = scheduled.places, .uses = {uses.begin(), uses.end()}};
+      const auto [group, added] =
+          groups_.try_emplace(std::move(key), Group{.number = groups_.size(), .scheduled = {}});
+      group->second.scheduled.push_back(index);
+    }
+  }
 
   // Returns the uses of the step at the place where it is written.
-  static std::set<Use> UsesOf(const StepGraph& graph, std::size_t index) {
+  static std::set<Use> UsesOf(const StepGraph& graph, const GraphStep& scheduled,
+                              const DomainClasses& classes) {
     std::set<Use> uses;
-    for (const Flow& flow : graph.steps[graph.scheduled[index].step].flows) {
-      if (Fabric::DomainOf(flow.from) == Fabric::DomainOf(flow.to)) {
+    const auto add_nics = [&](const Flow& flow) {
+      uses.insert({.nic = true, .chip = flow.from.value()});
+      uses.insert({.nic = true, .chip = flow.to.value()});
+    };
+    for (const Flow& flow : graph.steps[scheduled.step].flows) {
+      if (scheduled.mesh != nullptr) {
+        classes.ForEachFlow(*scheduled.mesh, flow, add_nics);
+      } else if (Fabric::DomainOf(flow.from) == Fabric::DomainOf(flow.to)) {
         uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::DomainOf(flow.from), 0).value()});
       } else {
-        uses.insert({.nic = true, .chip = flow.from.value()});
-        uses.insert({.nic = true, .chip = flow.to.value()});
+        add_nics(flow);
       }
     }
     return uses;
   }
 
-  static bool UseNics(const std::set<Use>& uses) {
+  static bool UseNics(const std::vector<Use>& uses) {
     return std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.nic; });
   }
-  static bool Overlap(const std::set<Use>& uses, const std::vector<Place>& places) {
+  static bool StaysInDomains(const Key& key) {
+    return std::ranges::all_of(*key.places, [&](const Place& place) {
+      return std::ranges::all_of(key.uses, [&](const Use& use) {
+        return Fabric::DomainOf(torus::ChipIndex(use.chip)) ==
+               Fabric::DomainOf(torus::ChipIndex(use.At(place).chip));
+      });
+    });
+  }
+  static bool Overlap(const Key& key) {
     std::set<Use> all;
-    for (const Place& one : places) {
-      for (const Use& use : uses) {
+    for (const Place& one : *key.places) {
+      for (const Use& use : key.uses) {
         if (!all.insert(use.At(one)).second) return true;
       }
     }
     return false;
   }
-  bool AllAlike(const std::set<Use>& uses, const std::vector<Place>& places) const {
-    return std::all_of(places.begin(), places.end(), [&](const Place& other) {
-      return std::all_of(uses.begin(), uses.end(),
-                         [&](const Use& use) { return Alike(use, places.front(), other); });
+  Places KeptOf(const Key& key) const {
+    Places kept;
+    if (UseNics(key.uses)) {
+      if (!AllAlike(key)) return *key.places;
+      return {key.places->front()};
+    }
+    for (const Place& next : *key.places) {
+      const bool known = std::any_of(kept.begin(), kept.end(), [&](const Place& one) {
+        return std::all_of(key.uses.begin(), key.uses.end(),
+                           [&](const Use& use) { return Alike(use, one, next); });
+      });
+      if (!known) kept.push_back(next);
+    }
+    return kept;
+  }
+  bool AllAlike(const Key& key) const {
+    return std::all_of(key.places->begin(), key.places->end(), [&](const Place& other) {
+      return std::all_of(key.uses.begin(), key.uses.end(),
+                         [&](const Use& use) { return Alike(use, key.places->front(), other); });
     });
   }
   bool Alike(const Use& use, const Place& one, const Place& other) const {
@@ -259,32 +389,38 @@ class Symmetry {
   }
 
   const Fabric& fabric_;
+  const std::set<int>& faulty_;  // islands
+  std::map<Key, Group> groups_;
   std::map<Use, Work> work_;  // of each domain and NIC
-  std::set<int> faulty_;      // islands
   bool nics_reduce_ = false;
 };
 
-void ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
-                        const FaultPlan& faults) {
+// Leaves scheduled steps one place of every kind. Returns the kinds of domains of meshes.
+DomainClasses ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
+                                 const FaultPlan& faults) {
+  std::set<int> faulty;  // islands
+  for (const Fault& fault : faults.faults()) {
+    const auto place = fabric.Find(fault.target);
+    if (place.ok()) faulty.insert(place->island);
+  }
+  DomainClasses classes(graphs, fabric, faulty.contains(fabric.domain_count()));
   const bool copies = std::any_of(graphs.begin(), graphs.end(), [](const StepGraph& graph) {
-    return std::any_of(graph.places.begin(), graph.places.end(),
-                       [](auto& places) { return places.size() > 1; });
+    return std::any_of(graph.scheduled.begin(), graph.scheduled.end(),
+                       [](const GraphStep& step) { return step.places->size() > 1; });
   });
-  if (!copies) return;
-  const Symmetry symmetry(graphs, fabric, faults);
-  for (StepGraph& graph : graphs) symmetry.Reduce(graph);
+  if (copies) Symmetry(graphs, fabric, faulty, classes).Reduce();
+  return classes;
 }
 
 // The progress of one schedule through the queue.
 class Progress {
  public:
-  Progress(const StepGraph& graph, EventQueue& queue, Transfer& transfer, const LinkTiming& timing)
-      : graph_(graph), queue_(queue), transfer_(transfer), timing_(timing) {
+  Progress(const StepGraph& graph, const DomainClasses& classes, EventQueue& queue,
+           Transfer& transfer, const LinkTiming& timing)
+      : graph_(graph), classes_(classes), queue_(queue), transfer_(transfer), timing_(timing) {
     times_.steps.resize(graph.scheduled.size());
     ready_.resize(graph.scheduled.size());
-    for (const ScheduledStep& scheduled : graph.scheduled) {
-      waits_for_.push_back(scheduled.after.size() + (scheduled.behind ? 1 : 0));
-    }
+    for (const GraphStep& scheduled : graph.scheduled) waits_for_.push_back(scheduled.waits_for);
   }
 
   void Start(VirtualTime at) {
@@ -316,13 +452,24 @@ class Progress {
   }
 
   std::vector<Flow> FlowsOf(std::uint32_t index) const {
-    const ScheduledStep& scheduled = graph_.scheduled[index];
-    const std::vector<Place>& places = graph_.places[index];
+    const GraphStep& scheduled = graph_.scheduled[index];
+    const Places& places = *scheduled.places;
     const StepFlows& one = graph_.steps[scheduled.step];
     std::vector<Flow> flows;
     flows.reserve(one.flows.size() * places.size());
     // Copies may have pairs in common.
     absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> flow_between;
+    const auto add = [&](const Flow& flow, std::uint32_t route) {
+      if (places.size() > 1) {
+        const auto [entry, added] =
+            flow_between.try_emplace({Pair(flow.from, flow.to), route}, flows.size());
+        if (!added) {
+          flows[entry->second].bytes += flow.bytes;
+          return;
+        }
+      }
+      flows.push_back(flow);
+    };
     for (const Place& place : places) {
       for (std::size_t i = 0; i < one.flows.size(); ++i) {
         Flow flow = one.flows[i];
@@ -330,15 +477,12 @@ class Progress {
         flow.to = torus::ChipIndex(flow.to.value() + place.chips);
         flow.bytes *= place.times;
         flow.through = scheduled.through;
-        const auto [entry, added] =
-            places.size() == 1
-                ? std::pair(flow_between.end(), true)
-                : flow_between.try_emplace({Pair(flow.from, flow.to), one.route_of_flow[i]},
-                                           flows.size());
-        if (added) {
-          flows.push_back(flow);
+        flow.alike.between = scheduled.alike_places;
+        const auto add_one = [&](const Flow& made) { add(made, one.route_of_flow[i]); };
+        if (scheduled.mesh == nullptr) {
+          add_one(flow);
         } else {
-          flows[entry->second].bytes += flow.bytes;
+          classes_.ForEachFlow(*scheduled.mesh, flow, add_one);
         }
       }
     }
@@ -348,12 +492,13 @@ class Progress {
   // Returns when the chips have done the step's work in memory, which they do one step after the
   // other.
   VirtualTime MemoryFree(std::uint32_t index) {
-    const VirtualDuration work = WorkOf(index).memory * static_cast<VirtualDuration::rep>(
-                                                            graph_.places[index].front().times);
+    const Place& place = graph_.scheduled[index].places->front();
+    const VirtualDuration work =
+        WorkOf(index).memory * static_cast<VirtualDuration::rep>(place.times);
     if (work == VirtualDuration(0)) return queue_.now();
     const std::vector<Flow>& flows = graph_.steps[graph_.scheduled[index].step].flows;
     const int first = flows.empty() ? 0 : flows[0].from.value();
-    const torus::ChipIndex chip(first + graph_.places[index].front().chips);
+    const torus::ChipIndex chip(first + place.chips);
     VirtualTime& free = memory_free_.try_emplace(Fabric::DomainOf(chip), first_).first->second;
     free = std::max(free, queue_.now()) + work;
     return free;
@@ -391,6 +536,7 @@ class Progress {
   }
 
   const StepGraph& graph_;
+  const DomainClasses& classes_;
   EventQueue& queue_;
   Transfer& transfer_;
   const LinkTiming& timing_;
@@ -418,11 +564,11 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
   }
   std::vector<StepGraph> graphs;
   for (const Schedule* schedule : schedules) graphs.push_back(GraphOf(*schedule));
-  ReduceToOneOfAKind(graphs, fabric, faults);
+  const DomainClasses classes = ReduceToOneOfAKind(graphs, fabric, faults);
   const LinkTiming timing = fabric.timing();  // outlives changes of the fabric
   std::vector<std::unique_ptr<Progress>> running;
   for (const StepGraph& graph : graphs) {
-    running.push_back(std::make_unique<Progress>(graph, queue, transfer, timing));
+    running.push_back(std::make_unique<Progress>(graph, classes, queue, transfer, timing));
     running.back()->Start(start);
   }
   queue.RunUntilIdle();

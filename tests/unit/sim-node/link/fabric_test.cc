@@ -8,6 +8,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/rng.h"
@@ -200,6 +201,39 @@ TEST(EfaTest, MessagesOutOfAndIntoOneNicShareIt) {
   // Shares are whole bytes per second, so a third may take a picosecond more.
   EXPECT_NEAR(Nanoseconds(incast[0] - AfterEfa(3 * kMiB)), 0, 0.01);
   EXPECT_EQ(incast[3], AfterEfa(kMiB));
+}
+
+// Chips 0 of three domains send to each other, chips 5 half as much to those of the next domain,
+// and chips 7 begin when these have ended. All are listed, or one for those that are alike.
+TEST(EfaTest, AFlowThatStandsForAlikeOnesTakesTheirTimeWhileOthersEndAndBegin) {
+  std::vector<Flow> listed;
+  std::vector<Flow> listed_later;
+  for (int domain = 0; domain < 3; ++domain) {
+    for (const int hops : {1, 2}) listed.push_back(Between(domain, 0, (domain + hops) % 3, 0));
+    listed.push_back(Between(domain, 5, (domain + 1) % 3, 5, kMiB / 2));
+    listed_later.push_back(Between(domain, 7, (domain + 1) % 3, 7));
+  }
+  std::vector<Flow> one = {Between(0, 0, 2, 0), Between(0, 5, 1, 5, kMiB / 2)};
+  one[0].alike = {.at_first = 2, .at_last = 2, .between = 1};
+  const std::vector<Flow> one_later = {Between(0, 7, 1, 7)};
+  const VirtualDuration half = TransferTime(kMiB / 2, kEfaRate);
+  for (const auto& [flows, later] : {std::pair(listed, listed_later), std::pair(one, one_later)}) {
+    Fabric fabric = Sixteen();
+    EventQueue queue;
+    Transfer transfer(queue, fabric);
+    std::vector<VirtualTime> arrivals;
+    std::vector<VirtualTime> arrivals_later;
+    transfer.Start(flows, [&](const auto&, const auto& found) { arrivals = found; });
+    queue.Schedule(VirtualTime(half), EventPriority::kStart, [&] {
+      transfer.Start(later, [&](const auto&, const auto& found) { arrivals_later = found; });
+    });
+    queue.RunUntilIdle();
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      const bool few = flows[i].bytes < kMiB;
+      EXPECT_EQ(arrivals[i], AfterEfa(few ? kMiB / 2 : 2 * kMiB));
+    }
+    for (const VirtualTime arrival : arrivals_later) EXPECT_EQ(arrival, AfterEfa(kMiB) + half);
+  }
 }
 
 TEST(EfaTest, BothDirectionsOfANicAreApart) {

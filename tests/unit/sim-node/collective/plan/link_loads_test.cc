@@ -132,7 +132,7 @@ TEST(LinkLoadsTest, ManyDomainsAndChunksCountAsIfEachWereCountedAlone) {
         members.push_back({.chip = Fabric::ChipOf(domain, local.chip.value())});
       }
     }
-    const Request request{.operation = kAll[rng.Below(3)], .bytes = 4096 * (1 + rng.Below(5000))};
+    const Request request{.operation = kAll[rng.Below(5)], .bytes = 4096 * (1 + rng.Below(5000))};
     const auto plan = PlanOnFabric(request, members, fabric);
     ASSERT_TRUE(plan.ok()) << plan.status();
     const auto loads = LoadsOf(*plan, fabric);

@@ -1,0 +1,140 @@
+// Tests collectives over many topology domains against closed forms of what NeuronLinks and NICs
+// need, and against the same collectives with every message listed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "sim-node/collective/domains/bound_over_domains.h"
+#include "sim-node/collective/domains/hierarchical.h"
+#include "tests/unit/sim-node/collective/support.h"
+
+namespace tahoma::sim {
+namespace {
+
+using testing::Instance;
+using testing::MicrosecondsOf;
+using testing::UltraServer;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kGiB = 1024 * kMiB;
+constexpr double kNic = 25e3;  // bytes in a microsecond
+constexpr double kLinks = 4 * 128e3 + 2 * 64e3;
+
+Fabric Joined(const TorusLinks& domain, int domains, const EfaTiming& efa = {},
+              const LayerSizes& layers = {.domains_under_layer3 = 1'000'000}) {
+  return {std::vector<TorusLinks>(static_cast<std::size_t>(domains), domain),
+          hw::kTrainium2.links.efa, efa, RegularPlaces(domains, layers)};
+}
+
+// All chips of the domains, in this order.
+std::vector<Member> MembersIn(const Fabric& fabric, const std::vector<int>& domains) {
+  std::vector<Member> members;
+  for (const int domain : domains) {
+    for (int chip = 0; chip < fabric.domain(domain).torus().chip_count(); ++chip) {
+      members.push_back({.chip = Fabric::ChipOf(domain, chip)});
+    }
+  }
+  return members;
+}
+std::vector<Member> Everywhere(const Fabric& fabric) {
+  std::vector<int> domains;
+  for (int domain = 0; domain < fabric.domain_count(); ++domain) domains.push_back(domain);
+  return MembersIn(fabric, domains);
+}
+
+struct Large {
+  Operation operation;
+  double chip_us;  // what the links and the NIC of a chip need
+  double nic_us;   // what the NICs of a domain need
+  double most;     // over the larger of both
+};
+
+// The defect: a message for each two domains, so that 1,024 UltraServers took 206 s and 8 GiB.
+TEST(LargeFabricTest, ThousandUltraServersStayNearWhatTheirLinksAndNicsNeed) {
+  constexpr int kDomains = 1024;
+  const Fabric fabric = Joined(UltraServer(LinkTiming{}), kDomains);
+  const double bytes = kGiB;
+  const double others = (kDomains - 1.0) / kDomains;
+  for (const Large& large :
+       {Large{Operation::kAllReduce, 2 * bytes / (kLinks + kNic), 2 * others * bytes / 64 / kNic,
+              1.05},
+        Large{Operation::kAllGather, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.09},
+        Large{Operation::kReduceScatter, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.09},
+        Large{Operation::kBroadcast, bytes / (kLinks + kNic), bytes / 64 / kNic, 1.12},
+        Large{Operation::kAllToAll, 0, others * bytes / kNic, 1.07}}) {
+    const Request request{.operation = large.operation, .bytes = kGiB};
+    const auto plan = PlanOnFabric(request, Everywhere(fabric), fabric);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const double need = std::max(large.chip_us, large.nic_us);
+    EXPECT_GE(MicrosecondsOf(*plan), 0.9999 * need) << Name(large.operation);
+    EXPECT_LE(MicrosecondsOf(*plan), large.most * need) << Name(large.operation);
+    // What is kept and timed grows with the domains, not with their square.
+    std::size_t entries = 0;
+    for (const ScheduledStep& scheduled : plan->schedule.scheduled) {
+      entries = std::max(entries, scheduled.copies.size() + scheduled.parts.size());
+    }
+    EXPECT_LE(entries, 2U * kDomains);
+    EXPECT_LT(plan->times.steps.size(), 10'000U);
+    const auto bound = LowerBoundOnFabric(request, Everywhere(fabric), fabric);
+    ASSERT_TRUE(bound.has_value());
+    EXPECT_NEAR(Nanoseconds(*bound) / 1e3, need, 0.0001 * need) << Name(large.operation);
+  }
+}
+
+// Domains in another order are not in a row, so each message is listed. Times may differ by how
+// parts of unequal length are dealt out.
+TEST(LargeFabricTest, OneMessageForManyTakesAsLongAsAllOfThemListed) {
+  const Fabric fabric = Joined(Instance(LinkTiming{}), 7);
+  const std::vector<Member> in_a_row = MembersIn(fabric, {0, 1, 2, 3, 4, 5, 6});
+  const std::vector<Member> shuffled = MembersIn(fabric, {0, 2, 1, 3, 6, 4, 5});
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+        Operation::kBroadcast, Operation::kAllToAll}) {
+    for (const std::uint64_t bytes : {std::uint64_t{448}, 7 * kMiB, 64 * kMiB, 256 * kMiB + 4}) {
+      const Request request{.operation = operation, .bytes = bytes};
+      const auto one = PlanOnFabric(request, in_a_row, fabric);
+      const auto all = PlanOnFabric(request, shuffled, fabric);
+      ASSERT_TRUE(one.ok() && all.ok()) << one.status();
+      EXPECT_LE(MicrosecondsOf(*one), 1.002 * MicrosecondsOf(*all))
+          << Name(operation) << " of " << bytes;
+      EXPECT_GE(MicrosecondsOf(*one), 0.98 * MicrosecondsOf(*all))
+          << Name(operation) << " of " << bytes;
+    }
+  }
+}
+
+TEST(LargeFabricTest, WhatWouldTakeAMessageForEachTwoOfManyDomainsIsRefusedInWords) {
+  const auto refusal = [](const Request& request, const Fabric& fabric,
+                          const HierarchyChoice& choice = {}) {
+    return std::string(Message(PlanOnFabric(request, Everywhere(fabric), fabric, choice).status()));
+  };
+  constexpr int kDomains = 520;
+  const Request request{.bytes = kDomains * 16 * 4};
+  const std::string so_many = "so many domains (520) are planned ";
+  const std::string otherwise = ": otherwise each two of them have messages of their own";
+  const Fabric fabric = Joined(Instance(LinkTiming{}), kDomains);
+  EXPECT_EQ(refusal(request, fabric), "");
+  EXPECT_EQ(refusal(request, fabric, {.between = InterAlgorithm::kRing}),
+            so_many + "only in a mesh" + otherwise);
+  EXPECT_EQ(refusal({.operation = Operation::kAllGather, .bytes = request.bytes + 4}, fabric),
+            so_many + "only when all have the same chips and links, and blocks of one length" +
+                otherwise);
+  EXPECT_EQ(refusal(request, Joined(Instance(LinkTiming{}), kDomains,
+                                    {.oversubscription_permille = {1000, 1000, 8000}},
+                                    {.domains_under_layer3 = 8})),
+            so_many + "only while no uplink can limit them" + otherwise);
+  EXPECT_EQ(refusal(request, Joined(Instance(LinkTiming{}), kDomains, {.layer = Microseconds(1)})),
+            so_many + "only with one latency for all distances" + otherwise);
+  Fabric damaged = fabric;
+  ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(3, 3), 0).ok());
+  EXPECT_EQ(refusal(request, damaged), so_many + "only while all NICs have their rate" + otherwise);
+  // Messages to one neighbour each are as many as chips.
+  EXPECT_EQ(refusal({.operation = Operation::kSendReceive, .bytes = kMiB}, damaged), "");
+}
+
+}  // namespace
+}  // namespace tahoma::sim
