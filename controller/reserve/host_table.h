@@ -2,7 +2,7 @@
 //
 //   HostTable hosts(profile, {.one_spare_in = 32});
 //   hosts.Put({.name = "us-0", .pool = pool, .healthy = true}, now);
-//   const std::vector<std::string> chosen = hosts.Choose(pool, 4, {.start = start, .end = end});
+//   const auto chosen = hosts.Choose(pool, 4, {.start = start, .end = end}, now);
 //   for (const std::string& name : chosen) hosts.Bind(name, {.reservation = "cr-1"}, now);
 //
 // It keeps the profile's supply, spares and occupations up to date: healthy hosts of a pool are its

@@ -20,7 +20,7 @@ namespace {
 const Kind& BlockKind() {
   static const auto* const kind = [] {
     const auto text = ReadFile("charts/tahoma/crds/tahoma.dev_capacityblocks.yaml");
-    const auto crd = kube::ParseYaml(*text);
+    const auto crd = kube::YamlToJson(*text);
     return new std::shared_ptr<const Kind>(KindsOfCrd(*crd)->front());
   }();
   return **kind;
