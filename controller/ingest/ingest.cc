@@ -68,15 +68,16 @@ void Ingest::PushJoined(Join&& join) {
 }
 
 void Ingest::Follow(const kube::Resource& resource, std::string field_selector, Seen seen,
-                    Gone gone, Wanted wanted) {
+                    Gone gone, Wanted wanted, Presence presence) {
   const std::string path = resource.CollectionPath("");
   kube::WatchHandlers handlers;
   handlers.wanted = std::move(wanted);
   handlers.seen = std::move(seen);
   handlers.gone = std::move(gone);
-  handlers.listed = [this, first = std::make_shared<std::atomic<bool>>(true)] {
+  const auto listed = [this, first = std::make_shared<std::atomic<bool>>(true)] {
     if (first->exchange(false) && --unlisted_ == 0) sink_(WatchesSynced{});
   };
+  handlers.listed = listed;
   handlers.history_lost = [this, path](const std::string& why) {
     log_(fmt::format("watch: {}: the API lost its history: {}", path, why));
     if (history_lost_) history_lost_(fmt::format("{}: {}", path, why));
@@ -86,8 +87,10 @@ void Ingest::Follow(const kube::Resource& resource, std::string field_selector, 
                      key.name.empty() ? "an object" : CutUtf8(key.ToString(), kNameMost),
                      Message(why)));
   };
-  handlers.failed = [this](const absl::Status& status) {
+  handlers.failed = [this, listed, presence](const absl::Status& status) {
     log_(fmt::format("watch: {}", Message(status)));
+    // Where the kind is not defined there is none of it.
+    if (presence == Presence::kOptional && absl::IsNotFound(status)) listed();
   };
   watches_.push_back(std::make_unique<kube::Reflector>(
       transport_, sleeper_, Rng(rng_.Next()),
@@ -166,7 +169,8 @@ void Ingest::FollowBlocks() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(BlockGone{{key.ns, key.name}, uid});
-      });
+      },
+      nullptr, Presence::kOptional);
 }
 
 void Ingest::FollowPods() {

@@ -22,6 +22,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -70,8 +71,12 @@ class Ingest {
 
   using Wanted = std::function<bool(const Json& object)>;
 
+  // Whether a kind is defined in every cluster where the controller may run: a chart is not
+  // upgraded in the same moment as its programs.
+  enum class Presence : std::uint8_t { kRequired, kOptional };
+
   void Follow(const kube::Resource& resource, std::string field_selector, Seen seen, Gone gone,
-              Wanted wanted = nullptr);
+              Wanted wanted = nullptr, Presence presence = Presence::kRequired);
   // Pushes what `join` returns, in the order in which the joins happened: nodes and slices come on
   // two threads, and an older fact of a node must never overtake a newer one.
   template <typename Join>

@@ -15,7 +15,8 @@ namespace {
 
 using json = Json;
 
-constexpr char kCrd[] = "charts/tahoma/crds/tahoma.dev_gangs.yaml";
+constexpr std::array kCrds = {"charts/tahoma/crds/tahoma.dev_gangs.yaml",
+                              "charts/tahoma/crds/tahoma.dev_capacityblocks.yaml"};
 constexpr char kClasses[] = "/apis/resource.k8s.io/v1/deviceclasses";
 constexpr std::chrono::milliseconds kNoWait{0};
 
@@ -87,10 +88,12 @@ absl::Status ApiHost::Start() {
 }
 
 absl::Status ApiHost::Install() {
-  std::ifstream file(kCrd);
-  if (!file) return NotFound("{} is not here: start in the source tree", kCrd);
-  TAHOMA_RETURN_IF_ERROR(
-      server_->InstallCrd(std::string((std::istreambuf_iterator<char>(file)), {})));
+  for (const char* crd : kCrds) {
+    std::ifstream file(crd);
+    if (!file) return NotFound("{} is not here: start in the source tree", crd);
+    TAHOMA_RETURN_IF_ERROR(
+        server_->InstallCrd(std::string((std::istreambuf_iterator<char>(file)), {})));
+  }
   const std::string type = "device.attributes[\"neuron.aws.com\"].resourceType";
   const std::string driver = "device.driver == \"neuron.aws.com\" && ";
   const json classes[] = {

@@ -414,6 +414,45 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
           HasSubstr("watch: /api/v1/pods: an object is left out: it has no name")));
 }
 
+// Answers every list with nothing, and knows no Capacity Blocks.
+class NoBlocksTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    if (request.target.find("/capacityblocks") == std::string::npos) return List("1", {});
+    kube::Response answer;
+    answer.status = 404;
+    answer.body = R"({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})";
+    return answer;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no watches here");
+  }
+};
+
+// A program that is newer than the chart of its cluster still places gangs.
+TEST(IngestTest, AKindThatIsNotDefinedYetHoldsUpNothing) {
+  NoBlocksTransport transport;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool synced = false;
+  NeverWaits sleeper;
+  Ingest ingest(
+      transport, {"tahoma"},
+      [&](const Command& command) {
+        const std::lock_guard lock(mutex);
+        synced = synced || std::holds_alternative<WatchesSynced>(command);
+        changed.notify_all();
+      },
+      sleeper, Rng(1), [](const std::string&) {});
+  ingest.Start();
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return synced; });
+  }
+  ingest.Stop();
+}
+
 TEST(IngestTest, OneSchedulerNameIsSelectedByTheServer) {
   const Followed followed = PodsFollowed({"tahoma"});
   EXPECT_THAT(followed.pods, ElementsAre("ours"));

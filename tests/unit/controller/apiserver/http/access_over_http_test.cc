@@ -245,7 +245,8 @@ TEST_F(AccessOverHttpTest, WhoAmIAndWhatMayIDo) {
                         {{"spec", {{"namespace", "default"}}}});
   const json listed = rules.body.at("status").at("resourceRules");
   EXPECT_THAT(listed, Contains(json::parse(R"({"verbs": ["get", "list", "watch"],
-    "apiGroups": ["tahoma.dev"], "resources": ["gangs", "gangs/status"]})")));
+    "apiGroups": ["tahoma.dev"], "resources": ["gangs", "gangs/status", "capacityblocks",
+      "capacityblocks/status", "capacityblockofferings"]})")));
   EXPECT_EQ(As("vera", "GET", kReview).status, 403) << "there is nothing to list";
 }
 
