@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Ec2Front>> Ec2Front::Open(const Options& options,
   }
   ec2::BookOwner owner{.view = [take = std::move(take)] { return ViewOf(take()); },
                        .purchase = order,
-                       .extend = order};
+                       .extend = std::move(order)};
   return std::unique_ptr<Ec2Front>(new Ec2Front(std::move(owner), std::move(api), clock));
 }
 
