@@ -46,9 +46,10 @@ absl::StatusOr<std::unique_ptr<Ec2Front>> Ec2Front::Open(const Options& options,
     if (!keys.ok()) return Annotate(keys.status(), "accessKeyFile");
     api.keys = std::make_shared<const ec2::AccessKeys>(*std::move(keys));
   }
-  ec2::BookOwner owner{.view = [take = std::move(take)] { return ViewOf(take()); },
-                       .purchase = order,
-                       .extend = std::move(order)};
+  ec2::BookOwner owner;
+  owner.view = [take = std::move(take)] { return ViewOf(take()); };
+  owner.purchase = order;
+  owner.extend = std::move(order);
   return std::unique_ptr<Ec2Front>(new Ec2Front(std::move(owner), std::move(api), clock));
 }
 
