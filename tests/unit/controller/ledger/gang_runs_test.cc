@@ -268,6 +268,24 @@ TEST_F(GangRunsTest, AJournalWhoseEntriesContradictEachOtherIsRefusedByNumber) {
               HasSubstr("cannot follow"));
 }
 
+TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
+  runs_->Begin(DecisionFor(api_, "train"));
+  GoOn();
+  ASSERT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
+  EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
+  runs_->EndOn(*cluster_.FindNode("node-0"), "Capacity Block a/b ends: us-0 is taken back");
+  for (int i = 0; i < 3; ++i) {
+    GoOn();
+    api_.RunControllers();
+    Hear();
+  }
+  EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kUndoing, RunNews::Kind::kUndone));
+  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_TRUE(api_.pods().empty()) << "the pods of the other node, too";
+  EXPECT_EQ(Busy("node-0"), 0);
+  EXPECT_EQ(Busy("node-1"), 0);
+}
+
 TEST_F(GangRunsTest, ASecondRunOfAGangIsAMistakeOfOurs) {
   runs_->Begin(DecisionFor(api_, "train"));
   EXPECT_DEATH(runs_->Begin(DecisionFor(api_, "train")), "CHECK failed: !run_of_gang_.contains");
