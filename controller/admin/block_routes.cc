@@ -34,13 +34,12 @@ rest::Response Answer(int status, const ordered_json& body) {
 
 // A problem with EC2's code for it.
 rest::Response Refused(const absl::Status& status) {
-  const rest::Response problem = rest::Response::FromStatus(status);
-  ordered_json body = ordered_json::parse(problem.body, nullptr, false);
-  if (!body.is_object() || !status.GetPayload("tahoma.dev/ec2-code")) return problem;
+  rest::Response problem = rest::Response::FromStatus(status);
+  if (!IsRefusal(status)) return problem;
+  ordered_json body = ordered_json::parse(problem.body);
   body["code"] = Ec2CodeOf(status);
-  rest::Response response = problem;
-  response.body = body.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-  return response;
+  problem.body = body.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return problem;
 }
 
 // Reads the query of a search, one parameter after the other; the first error is kept.

@@ -1,24 +1,15 @@
 #include "controller/ec2/book_values.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
-#include <variant>
 
 #include "lib/base/status.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
 
-constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 constexpr std::string_view kZoneIdLabel = "topology.k8s.aws/zone-id";
-constexpr std::array<std::string_view, 3> kNetworkLayers = {
-    "networkNodeLayer1", "networkNodeLayer2", "networkNodeLayer3"};
-
-bool IsActive(const controller::Block& block) {
-  return block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
-}
 
 // "us-east-2" of "us-east-2a".
 std::string RegionOf(const std::string& zone) {
@@ -41,7 +32,7 @@ Count CountHosts(const controller::Block& block, const FindHost& find_host, std:
                  std::size_t last) {
   const std::int64_t instances = block.product().instances;
   Count count{.total = instances * static_cast<std::int64_t>(last - first)};
-  if (!IsActive(block)) return count;
+  if (!IsDelivered(block.state)) return count;
   for (std::size_t i = first; i < last; ++i) {
     const auto host = i < block.hosts.size() ? find_host(block.hosts[i]) : std::nullopt;
     count.links_ok = count.links_ok && host && host->links_ok;
@@ -60,13 +51,6 @@ std::vector<Tag> TagsOf(const controller::Block& block) {
   std::vector<Tag> tags;
   for (const auto& [key, value] : block.tags) tags.push_back({.key = key, .value = value});
   return tags;
-}
-
-std::string LabelOf(const Node& node, std::string_view key) {
-  for (const auto& [name, value] : node.labels) {
-    if (name == key) return value;
-  }
-  return "";
 }
 
 }  // namespace
@@ -168,9 +152,9 @@ BlockStatus StatusOf(const controller::Block& block, std::size_t part, const Fin
                                        .available_capacity = count.available,
                                        .unavailable_capacity = count.unavailable}}};
   if (block.product().ultra_server) {
-    status.interconnect_status = !IsActive(block) ? "insufficient-data"
-                                 : count.links_ok ? "ok"
-                                                  : "impaired";
+    status.interconnect_status = !IsDelivered(block.state) ? "insufficient-data"
+                                 : count.links_ok          ? "ok"
+                                                           : "impaired";
   }
   return status;
 }
@@ -207,19 +191,12 @@ Extension ExtensionOf(const controller::Extension& extension, const controller::
 }
 
 InstanceTopology InstanceOf(const Node& node, const std::string& block_id) {
-  InstanceTopology out{.instance_id = node.name,
-                       .instance_type = node.family->instance_type,
-                       .network_nodes = {},
-                       .availability_zone = LabelOf(node, kZoneLabel),
-                       .zone_id = LabelOf(node, kZoneIdLabel),
-                       .block_id = block_id};
-  for (const std::string_view layer : kNetworkLayers) {
-    const AttributeValue* value = node.Lookup(0, kNeuronDriver, layer);
-    const auto* name = value == nullptr ? nullptr : std::get_if<std::string>(value);
-    if (name == nullptr) break;
-    out.network_nodes.push_back(*name);
-  }
-  return out;
+  return {.instance_id = node.name,
+          .instance_type = node.family->instance_type,
+          .network_nodes = node.NetworkLayers(),
+          .availability_zone = std::string(node.label(kZoneLabel)),
+          .zone_id = std::string(node.label(kZoneIdLabel)),
+          .block_id = block_id};
 }
 
 }  // namespace tahoma::controller::ec2

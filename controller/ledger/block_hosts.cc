@@ -4,12 +4,9 @@
 #include <bit>
 #include <cstddef>
 #include <utility>
-#include <variant>
 
 namespace tahoma::controller {
 namespace {
-
-constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 
 const Product* ProductOf(const Node& node, bool ultra) {
   for (const Product& product : Products()) {
@@ -21,16 +18,13 @@ const Product* ProductOf(const Node& node, bool ultra) {
 }
 
 std::string ZoneOf(const Node& node) {
-  for (const auto& [key, value] : node.labels) {
-    if (key == kZoneLabel && !value.empty()) return value;
-  }
-  return kDefaultZone;
+  const std::string_view zone = node.label(kZoneLabel);
+  return zone.empty() ? kDefaultZone : std::string(zone);
 }
 
 std::string CellOf(const Node& node) {
-  const AttributeValue* layer = node.Lookup(0, kNeuronDriver, "networkNodeLayer1");
-  const auto* name = layer == nullptr ? nullptr : std::get_if<std::string>(layer);
-  return name == nullptr ? "" : *name;
+  std::vector<std::string> layers = node.NetworkLayers();
+  return layers.empty() ? "" : std::move(layers.front());
 }
 
 // Adds who uses the node to the host.

@@ -32,9 +32,7 @@ bool operator==(const BlockView& a, const BlockView& b) {
 
 BlockView ViewOf(std::shared_ptr<const Block> block, const HostTable& hosts) {
   BlockView view{.block = std::move(block)};
-  const bool delivered =
-      view.block->state == BlockState::kActive || view.block->state == BlockState::kUnavailable;
-  if (!delivered) return view;
+  if (!IsDelivered(view.block->state)) return view;
   view.interconnect = Interconnect::kOk;
   for (const std::string& name : view.block->hosts) {
     const HostState* host = hosts.Find(name);

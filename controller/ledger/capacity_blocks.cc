@@ -113,11 +113,10 @@ void CapacityBlocks::TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& a
       touched_gangs_.insert(touched_gangs_.end(), gangs->second.begin(), gangs->second.end());
       gangs_of_block_.erase(gangs);
     }
-    const auto block = book_.Find(change.block->reservation);
-    if (block == nullptr) continue;       // it was forgotten since
-    if (block != change.block) continue;  // a later change has all of this one
-    Store(*block);
-    Show(block->key, ViewOf(block, book_.hosts()));
+    // It was forgotten since, or a later change has all of this one.
+    if (book_.Find(change.block->reservation) != change.block) continue;
+    Store(*change.block);
+    Show(change.block->key, ViewOf(change.block, book_.hosts()));
   }
 }
 

@@ -64,13 +64,6 @@ Enum Word(Field field, const std::array<std::pair<std::string_view, Enum>, n>& w
   return words.front().second;
 }
 
-constexpr std::array<std::pair<std::string_view, ReplacePolicy>, 3> kReplacePolicies = {
-    {{"OnRequest", ReplacePolicy::kOnRequest},
-     {"None", ReplacePolicy::kNone},
-     {"Automatic", ReplacePolicy::kAutomatic}}};
-constexpr std::array<std::pair<std::string_view, BindingMode>, 2> kBindingModes = {
-    {{"BeforeStart", BindingMode::kBeforeStart}, {"AtPurchase", BindingMode::kAtPurchase}}};
-
 PurchaseOrder ParseOrder(Field spec) {
   PurchaseOrder order{.offering_id = std::string(spec.Required("capacityBlockOfferingId").Text())};
   if (const Field platform = spec.At("instancePlatform"); platform.has_value()) {

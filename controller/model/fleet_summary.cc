@@ -1,29 +1,18 @@
 #include "controller/model/fleet_summary.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <map>
-#include <string_view>
 #include <utility>
-#include <variant>
 
 namespace tahoma::controller {
 namespace {
 
-constexpr std::array<std::string_view, 3> kLayers = {"networkNodeLayer1", "networkNodeLayer2",
-                                                     "networkNodeLayer3"};
 using Path = std::vector<std::string>;
 
 // The names of the layers above the node, the top first; "-" where it names none.
 Path PathOf(const Node& node) {
-  Path path;
-  for (const std::string_view layer : kLayers) {
-    const AttributeValue* value = node.Lookup(0, kNeuronDriver, layer);
-    const auto* name = value == nullptr ? nullptr : std::get_if<std::string>(value);
-    if (name == nullptr) break;
-    path.push_back(*name);
-  }
+  Path path = node.NetworkLayers();
   if (path.empty()) path.emplace_back("-");
   return path;
 }
@@ -75,7 +64,7 @@ FleetSummary SummarizeFleet(const ClusterState& cluster) {
   }
   // Rows of a layer with those below it, as deep as they are few.
   std::map<Path, LayerCounts> rows;
-  for (std::size_t depth = 1; depth <= kLayers.size(); ++depth) {
+  for (std::size_t depth = 1; depth <= kNetworkLayers.size(); ++depth) {
     std::map<Path, LayerCounts> deeper = rows;
     for (const auto& [path, counts] : lowest) {
       const auto end = path.begin() + static_cast<std::ptrdiff_t>(std::min(depth, path.size()));

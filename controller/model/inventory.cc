@@ -305,6 +305,24 @@ DeviceRole Node::RoleNamed(const std::string& device) const {
   return RoleOfCore(chip, spelt->lnc, spelt->core);
 }
 
+std::string_view Node::label(std::string_view key) const {
+  const auto at =
+      std::lower_bound(labels.begin(), labels.end(), key,
+                       [](const auto& one, std::string_view k) { return one.first < k; });
+  return at == labels.end() || at->first != key ? std::string_view() : at->second;
+}
+
+std::vector<std::string> Node::NetworkLayers() const {
+  std::vector<std::string> layers;
+  for (const std::string_view layer : kNetworkLayers) {
+    const AttributeValue* value = Lookup(0, kNeuronDriver, layer);
+    const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    if (text == nullptr) break;
+    layers.push_back(*text);
+  }
+  return layers;
+}
+
 const AttributeValue* Node::Lookup(std::uint16_t device, std::string_view domain,
                                    std::string_view id) const {
   const NodeTemplate& all = *family->devices;

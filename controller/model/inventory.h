@@ -109,6 +109,12 @@ struct NodeFamily {
 // The values of an attribute: one for all devices that have it or, where they differ, one for each.
 using SlotValues = std::vector<AttributeValue>;
 
+// The attributes that name the network layers above a node, the top first.
+inline constexpr std::array<std::string_view, 3> kNetworkLayers = {
+    "networkNodeLayer1", "networkNodeLayer2", "networkNodeLayer3"};
+// The label with the availability zone of a node.
+inline constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
+
 using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
 // The modes that a member of an UltraServer has elected with the others, from
@@ -159,6 +165,11 @@ struct Node {
   const DeviceRole& role(std::uint16_t index) const {
     return family->devices->devices[index]->role;
   }
+
+  // Returns the value of a label; empty when the node does not have it.
+  std::string_view label(std::string_view key) const;
+  // Returns the names of the network layers above the node, the top first, as far as it names them.
+  std::vector<std::string> NetworkLayers() const;
 
   // Returns the role of a device of that name, also when it is not published now: a held device
   // does not become free when its node publishes less.

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "controller/ledger/block_record.h"
+#include "lib/base/check.h"
 #include "lib/base/hex.h"
 #include "lib/base/json.h"
 #include "lib/kube/requests.h"
@@ -21,15 +24,13 @@ json TimeIfAny(const std::optional<WallTime>& time) {
   return time ? json(FormatTime(*time)) : json();
 }
 
-std::string_view Word(ReplacePolicy policy) {
-  switch (policy) {
-    case ReplacePolicy::kNone:
-      return "None";
-    case ReplacePolicy::kOnRequest:
-      return "OnRequest";
-    case ReplacePolicy::kAutomatic:
-      return "Automatic";
+// Returns the word of a value in one of the tables of block.h.
+template <typename Enum, std::size_t n>
+std::string_view WordOf(const std::array<std::pair<std::string_view, Enum>, n>& words, Enum value) {
+  for (const auto& [word, known] : words) {
+    if (known == value) return word;
   }
+  TAHOMA_CHECK(false);
   return "";
 }
 
@@ -59,8 +60,7 @@ json Conditions(const Block& block, const BlockView& view) {
   conditions.push_back(Condition("HardwareBound", bound, bound ? "Bound" : "NotBound",
                                  fmt::format("{}", fmt::join(block.hosts, ", ")),
                                  bound ? block.bound : std::optional(block.created)));
-  const bool delivered =
-      block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
+  const bool delivered = IsDelivered(block.state);
   conditions.push_back(Condition("Delivered", delivered,
                                  delivered                             ? "Delivered"
                                  : block.state == BlockState::kExpired ? "Expired"
@@ -153,9 +153,8 @@ kube::Request RenderBlockCreation(const ApiWrite& write) {
                {"instancePlatform", block.platform},
                {"clientToken", block.token},
                {"tags", std::move(tags)},
-               {"replacePolicy", Word(block.terms.replace)},
-               {"bindingMode",
-                block.terms.binding == BindingMode::kAtPurchase ? "AtPurchase" : "BeforeStart"},
+               {"replacePolicy", WordOf(kReplacePolicies, block.terms.replace)},
+               {"bindingMode", WordOf(kBindingModes, block.terms.binding)},
                {"lendIdle", block.terms.lend_idle},
                {"magnetic", block.terms.magnetic}};
   return kube::CreateRequest(kCapacityBlocks, block.key.ns,

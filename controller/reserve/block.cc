@@ -66,6 +66,10 @@ bool HoldsCapacity(BlockState state) {
   return false;
 }
 
+bool IsDelivered(BlockState state) {
+  return state == BlockState::kActive || state == BlockState::kUnavailable;
+}
+
 const Extension* Block::pending_extension() const {
   for (const Extension& extension : extensions) {
     if (extension.state == ExtensionState::kPaymentPending) return &extension;
@@ -175,8 +179,7 @@ absl::Status CheckConsistency(const Block& block) {
   }
   if (count != block.bought.count) return lost("its cells do not make up what was bought");
   const std::set<std::string_view> hosts(block.hosts.begin(), block.hosts.end());
-  const bool delivered =
-      block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
+  const bool delivered = IsDelivered(block.state);
   if (hosts.size() != block.hosts.size() || std::ssize(hosts) > count ||
       (delivered && std::ssize(hosts) != count) ||
       (!HoldsCapacity(block.state) && !hosts.empty())) {

@@ -18,6 +18,7 @@
 #include <absl/status/status.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -57,6 +58,8 @@ std::string_view StateName(BlockState state);
 std::optional<BlockState> ParseState(std::string_view name);
 // Returns whether the block is owed hardware now or later; no state follows one that is not.
 bool HoldsCapacity(BlockState state);
+// Returns whether the block has begun, on hardware of its own, and has not ended.
+bool IsDelivered(BlockState state);
 
 // A payment that is under way: it succeeds or fails at `settles`, and has failed at `deadline`.
 struct Payment {
@@ -87,6 +90,14 @@ struct Extension {
 
 enum class ReplacePolicy : std::uint8_t { kNone, kOnRequest, kAutomatic };
 enum class BindingMode : std::uint8_t { kBeforeStart, kAtPurchase };
+
+// The words that a CapacityBlock has for them, the default first.
+inline constexpr std::array<std::pair<std::string_view, ReplacePolicy>, 3> kReplacePolicies = {
+    {{"OnRequest", ReplacePolicy::kOnRequest},
+     {"None", ReplacePolicy::kNone},
+     {"Automatic", ReplacePolicy::kAutomatic}}};
+inline constexpr std::array<std::pair<std::string_view, BindingMode>, 2> kBindingModes = {
+    {{"BeforeStart", BindingMode::kBeforeStart}, {"AtPurchase", BindingMode::kAtPurchase}}};
 
 // What its owner may choose and change.
 struct BlockTerms {

@@ -17,7 +17,6 @@ namespace tahoma::controller {
 namespace {
 
 // docs/reference/capacity-blocks.md#limits
-constexpr int kCountMost = 64;
 constexpr std::array<std::string_view, 5> kPlatforms = {"Linux/UNIX", "Red Hat Enterprise Linux",
                                                         "RHEL with HA", "SUSE Linux", "Ubuntu Pro"};
 // docs/reference/capacity-blocks.md#payment
@@ -48,7 +47,7 @@ SlotRange BookedSlots(const Block& block) {
 
 // Returns whether an offering of this form could have been made at `now`.
 bool IsLegal(const Offering& offering, WallTime now) {
-  if (offering.count > kCountMost || offering.start > now + kHorizon) return false;
+  if (offering.count > kHostsMost || offering.start > now + kHorizon) return false;
   if (IsBoundary(offering.start)) return IsLegalDuration(offering.duration_hours());
   if (offering.end - offering.start - offering.product->reclaim() < kLeastUse) return false;
   if (offering.start > now + kEarliestStart + std::chrono::minutes(1)) return false;

@@ -318,7 +318,7 @@ void BlockBook::Recheck(Block block, WallTime when) {
     // From its start on it is active, or waits.
     return Fill(std::move(block), when);
   }
-  if (block.state != BlockState::kActive && block.state != BlockState::kUnavailable) return;
+  if (!IsDelivered(block.state)) return;
   Sorted sorted = SortHosts(block, when);
   std::vector<std::string> gone = sorted.unfit;
   std::vector<std::string> added;

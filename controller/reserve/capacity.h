@@ -39,6 +39,10 @@ struct Product {
   std::chrono::minutes reclaim() const { return std::chrono::minutes(ultra_server ? 60 : 30); }
 };
 
+// The most hosts of a block (docs/reference/capacity-blocks.md#limits; EC2 publishes no limit for
+// UltraServers).
+inline constexpr int kHostsMost = 64;
+
 std::span<const Product> Products();
 const Product* FindProduct(std::string_view name);
 // Returns "trn2.3xlarge, trn2.48xlarge", for messages.

@@ -33,10 +33,6 @@ struct Candidate {
   }
 };
 
-bool IsDelivered(const Block& block) {
-  return block.state == BlockState::kActive || block.state == BlockState::kUnavailable;
-}
-
 // Returns whether the host can be kept for a block, as it looks now. What runs in a block has ended
 // when that ends.
 bool CanServe(const Candidate& host, const Block& block) {
@@ -79,7 +75,7 @@ std::map<std::string, BlockUse> PlanUses(const HostTable& hosts, const Pool& poo
       const auto host = candidates.find(name);
       if (host == candidates.end()) continue;
       ++bound[block->reservation];
-      if (IsDelivered(*block)) {
+      if (IsDelivered(block->state)) {
         host->second.use.reservation = block->reservation;
         host->second.taken.emplace_back(block->start(), block->end);
       } else {
@@ -90,7 +86,7 @@ std::map<std::string, BlockUse> PlanUses(const HostTable& hosts, const Pool& poo
   for (const auto& block : blocks) {
     for (const CellShare& share : block->cells) {
       const int missing = share.hosts - bound[block->reservation];
-      if (share.cell != pool.cell || IsDelivered(*block) || missing <= 0) continue;
+      if (share.cell != pool.cell || IsDelivered(block->state) || missing <= 0) continue;
       KeepFor(*block, missing, candidates);
     }
   }

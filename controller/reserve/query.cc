@@ -8,9 +8,6 @@
 namespace tahoma::controller {
 namespace {
 
-// docs/reference/capacity-blocks.md#limits. EC2 publishes no limit for UltraServers.
-constexpr std::int64_t kCountMost = 64;
-
 absl::StatusOr<const Product*> CheckProduct(const OfferingQuery& query) {
   const bool instances = !query.instance_type.empty() || query.instance_count;
   const bool ultra_servers = !query.ultraserver_type.empty() || query.ultraserver_count;
@@ -40,8 +37,8 @@ absl::StatusOr<int> CheckCount(const OfferingQuery& query, bool ultra_servers) {
   const auto count = ultra_servers ? query.ultraserver_count : query.instance_count;
   const char* parameter = ultra_servers ? "UltraserverCount" : "InstanceCount";
   if (!count) return Refuse(kMissingParameter, "{} is missing", parameter);
-  if (*count < 1 || *count > kCountMost) {
-    return Refuse(kInvalidParameterValue, "{} {}: must be 1 to {}", parameter, *count, kCountMost);
+  if (*count < 1 || *count > kHostsMost) {
+    return Refuse(kInvalidParameterValue, "{} {}: must be 1 to {}", parameter, *count, kHostsMost);
   }
   return static_cast<int>(*count);
 }

@@ -15,6 +15,8 @@ absl::Status RefuseWith(const Ec2Code& code, std::string message) {
   return status;
 }
 
+bool IsRefusal(const absl::Status& status) { return status.GetPayload(kPayload).has_value(); }
+
 std::string Ec2CodeOf(const absl::Status& status) {
   const auto code = status.GetPayload(kPayload);
   return code ? std::string(*code) : "InternalError";

@@ -41,15 +41,11 @@ inline constexpr Ec2Code kReservationNotFound{"InvalidCapacityReservationId.NotF
                                               absl::StatusCode::kNotFound};
 inline constexpr Ec2Code kReservationState{"InvalidCapacityReservationState",
                                            absl::StatusCode::kFailedPrecondition};
-inline constexpr Ec2Code kPendingActivation{"InvalidCapacityReservationState.PendingActivation",
-                                            absl::StatusCode::kFailedPrecondition};
 inline constexpr Ec2Code kInsufficientCapacity{"InsufficientInstanceCapacity",
                                                absl::StatusCode::kResourceExhausted};
 inline constexpr Ec2Code kInstanceLimitExceeded{"InstanceLimitExceeded",
                                                 absl::StatusCode::kResourceExhausted};
 inline constexpr Ec2Code kIdempotentMismatch{"IdempotentParameterMismatch"};
-inline constexpr Ec2Code kOperationNotPermitted{"OperationNotPermitted",
-                                                absl::StatusCode::kPermissionDenied};
 
 absl::Status RefuseWith(const Ec2Code& code, std::string message);
 
@@ -58,6 +54,8 @@ absl::Status Refuse(const Ec2Code& code, fmt::format_string<Args...> format, Arg
   return RefuseWith(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Returns whether the status carries a code.
+bool IsRefusal(const absl::Status& status);
 // Returns the name of the code that the status carries; "InternalError" when it carries none.
 std::string Ec2CodeOf(const absl::Status& status);
 

@@ -7,6 +7,7 @@
 #include "controller/apiserver/schema/api_approval.h"
 #include "controller/apiserver/schema/crd.h"
 #include "controller/apiserver/validation/parts.h"
+#include "controller/reserve/block.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -178,9 +179,8 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
 std::string WhyNotDeletable(const Kind& kind, const Json& object) {
   if (kind.resource() != "capacityblocks.tahoma.dev") return "";
   const std::string state = TextAt(object, {"status", "state"});
-  const bool holds = state == "payment-pending" || state == "scheduled" || state == "active" ||
-                     state == "unavailable";
-  if (!holds) return "";
+  const auto known = ParseState(state);
+  if (!known || !HoldsCapacity(*known)) return "";
   return fmt::format("a Capacity Block cannot be cancelled: it is {} and ends {}", state,
                      TextAt(object, {"status", "endDate"}));
 }

@@ -15,7 +15,7 @@ SlotRange HeldSlots(const Block& block) {
   return slots;
 }
 
-bool IsDelivered(BlockState state) {
+bool HasBegun(BlockState state) {
   return state == BlockState::kActive || state == BlockState::kUnavailable;
 }
 
@@ -226,7 +226,7 @@ void BlockAuditor::CheckTimes(const Block& block, WallTime now) {
     Check(now < block.start(), block, "it should have begun");
     Check(now < block.start() - minutes(10) || !block.hosts.empty(), block,
           "it should have been bound");
-  } else if (IsDelivered(block.state)) {
+  } else if (HasBegun(block.state)) {
     Check(block.hosts.size() == static_cast<std::size_t>(block.bought.count), block,
           "it has too few hosts");
     Check(block.warned || now < taken_back - minutes(10), block, "it should have been warned");
