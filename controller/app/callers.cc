@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::chrono::seconds kPollPeriod{1};
 
-// Tokens of many: unlike a token file, which a cluster may mount with its usual mode.
-absl::StatusOr<std::string> ReadIdentityFile(const std::string& path) {
+// Secrets of many: unlike a token file, which a cluster may mount with its usual mode.
+absl::StatusOr<std::string> ReadSecrets(const std::string& path, std::size_t bytes_most) {
   std::string open_to_others;
   TAHOMA_ASSIGN_OR_RETURN(std::string text, ReadSecretFile(path, [&](const std::string& line) {
                             open_to_others = line;
                           }));
   if (!open_to_others.empty()) return PermissionDenied("{}", open_to_others);
-  if (text.size() > kIdentityFileBytesMost) {
-    return InvalidArgument("{} is larger than {} bytes", path, kIdentityFileBytesMost);
+  if (text.size() > bytes_most) {
+    return InvalidArgument("{} is larger than {} bytes", path, bytes_most);
   }
   return text;
 }
@@ -35,9 +35,8 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Open(const Options& options,
     if (!token.ok()) return Annotate(token.status(), "tokenFile");
   }
   std::unique_ptr<Callers> callers(new Callers(options, metrics, std::move(log)));
-  TAHOMA_ASSIGN_OR_RETURN(callers->texts_, callers->Read());
-  TAHOMA_ASSIGN_OR_RETURN(AccessTable table, callers->TableOf(callers->texts_));
-  callers->access_ = std::make_shared<AccessControl>(std::move(table));
+  TAHOMA_ASSIGN_OR_RETURN(Texts texts, callers->Read());
+  TAHOMA_RETURN_IF_ERROR(callers->Use(std::move(texts)));
   if (!options.audit_file.empty()) {
     auto file = AuditFile::Open(options.audit_file, metrics, callers->log_);
     if (!file.ok()) return Annotate(file.status(), "auditFile");
@@ -49,11 +48,14 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Open(const Options& options,
 Callers::Callers(const Options& options, rest::Metrics& metrics, Log log)
     : token_file_(options.token_file),
       identity_file_(options.identity_file),
+      access_key_file_(options.access_key_file),
       certificates_(!options.client_ca_file.empty()),
       audit_required_(options.audit_required),
       log_(std::move(log)),
-      failures_(metrics.AddCounter("tahoma_identity_reload_failures_total",
-                                   "Changes of tokenFile or identityFile that could not be used.")),
+      failures_(metrics.AddCounter(
+          "tahoma_identity_reload_failures_total",
+          "Changes of tokenFile, identityFile or accessKeyFile that could not be "
+          "used.")),
       stale_(metrics.AddGauge("tahoma_identities_stale",
                               "1 while the identities in force are not those of the files.")) {}
 
@@ -89,17 +91,15 @@ void Callers::Poll() {
     stale_.Set(0);
     return;
   }
-  auto table = texts.ok() ? TableOf(*texts) : absl::StatusOr<AccessTable>(texts.status());
-  if (table.ok()) {
-    access_->Replace(*std::move(table));
-    texts_ = *std::move(texts);
+  const absl::Status used = texts.ok() ? Use(*std::move(texts)) : texts.status();
+  if (used.ok()) {
     trouble_.clear();
     stale_.Set(0);
     log_("the identities were read again and are in force");
     return;
   }
   stale_.Set(1);
-  std::string trouble(Message(table.status()));
+  std::string trouble(Message(used));
   if (trouble == trouble_) return;
   trouble_ = std::move(trouble);
   failures_.Increment();
@@ -123,11 +123,43 @@ absl::StatusOr<Callers::Texts> Callers::Read() const {
     texts.token = *std::move(token);
   }
   if (!identity_file_.empty()) {
-    auto text = ReadIdentityFile(identity_file_);
+    auto text = ReadSecrets(identity_file_, kIdentityFileBytesMost);
     if (!text.ok()) return Annotate(text.status(), "identityFile");
     texts.identities = *std::move(text);
   }
+  if (!access_key_file_.empty()) {
+    auto text = ReadSecrets(access_key_file_, ec2::AccessKeys::kFileBytesMost);
+    if (!text.ok()) return Annotate(text.status(), "accessKeyFile");
+    texts.access_keys = *std::move(text);
+  }
   return texts;
+}
+
+absl::Status Callers::Use(Texts texts) {
+  TAHOMA_ASSIGN_OR_RETURN(AccessTable table, TableOf(texts));
+  std::shared_ptr<const ec2::AccessKeys> keys;
+  if (!access_key_file_.empty()) {
+    auto parsed = ec2::AccessKeys::Parse(texts.access_keys, access_key_file_);
+    if (!parsed.ok()) return Annotate(parsed.status(), "accessKeyFile");
+    keys = std::make_shared<const ec2::AccessKeys>(*std::move(parsed));
+  }
+  if (access_ == nullptr) {
+    access_ = std::make_shared<AccessControl>(std::move(table));
+  } else {
+    access_->Replace(std::move(table));
+  }
+  texts_ = std::move(texts);
+  const MutexLock lock(mutex_);
+  access_keys_ = std::move(keys);
+  return absl::OkStatus();
+}
+
+ec2::CurrentAccessKeys Callers::access_keys() {
+  if (access_key_file_.empty()) return {};
+  return [this] {
+    const MutexLock lock(mutex_);
+    return access_keys_;
+  };
 }
 
 absl::StatusOr<AccessTable> Callers::TableOf(const Texts& texts) const {

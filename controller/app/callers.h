@@ -6,8 +6,9 @@
 //                              metrics);
 //   callers->Start();               // looks at the files once a second
 //
-// A file with an error changes nothing: the identities that were read last remain valid, the log
-// says what is wrong, and metrics show it. Files are compared by their contents.
+// `access_keys` are those of EC2's API. A file with an error changes nothing: the callers that were
+// read last remain valid, the log says what is wrong, and metrics show it. Files are compared by
+// their contents.
 //
 // Thread safety: Open, Start and the destructor from one thread; Poll from one at a time; the rest
 // from any.
@@ -26,6 +27,7 @@
 #include "controller/access/audit.h"
 #include "controller/access/audit_file.h"
 #include "controller/app/options.h"
+#include "controller/ec2/access_keys.h"
 #include "lib/base/mutex.h"
 #include "lib/rest/metrics.h"
 
@@ -49,6 +51,8 @@ class Callers {
   std::shared_ptr<const AccessControl> access() const { return access_; }
   // Uses this object.
   AuditSink audit();
+  // Returns empty without an accessKeyFile. Uses this object.
+  ec2::CurrentAccessKeys access_keys();
   // Whether whoever can connect may do everything.
   bool open() const { return access_->table()->open(); }
 
@@ -57,6 +61,7 @@ class Callers {
   struct Texts {
     std::string token;
     std::string identities;
+    std::string access_keys;
     friend bool operator==(const Texts&, const Texts&) = default;
   };
 
@@ -65,8 +70,10 @@ class Callers {
   bool Pause();
   absl::StatusOr<Texts> Read() const;
   absl::StatusOr<AccessTable> TableOf(const Texts& texts) const;
+  // Puts what the texts say in force, or changes nothing.
+  absl::Status Use(Texts texts);
 
-  const std::string token_file_, identity_file_;
+  const std::string token_file_, identity_file_, access_key_file_;
   const bool certificates_;
   const bool audit_required_;
   const Log log_;
@@ -77,6 +84,7 @@ class Callers {
   std::shared_ptr<AccessControl> access_;
   std::unique_ptr<AuditFile> audit_file_;
   Mutex mutex_;
+  std::shared_ptr<const ec2::AccessKeys> access_keys_ ABSL_GUARDED_BY(mutex_);  // null: no file
   CondVar end_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -2,11 +2,10 @@
 //
 //   const auto take = [&] { return loop.snapshot(); };
 //   const auto order = [&](auto one) { return loop.Order(std::move(one)); };
-//   TAHOMA_ASSIGN_OR_RETURN(const auto ec2,
-//                           Ec2Front::Open(options, take, order, sink, clock, log));
-//   ec2->AddTo(server, gate);          // beside the admin API, whose gate that is
+//   Ec2Front ec2(take, order, {.keys = callers->access_keys(), .audit = sink}, clock);
+//   ec2.AddTo(server, gate);           // beside the admin API, whose gate that is
 //
-// Thread safety: Open and AddTo before the server starts; everything else is done by its threads.
+// Thread safety: AddTo before the server starts; everything else is done by its threads.
 
 #pragma once
 
@@ -17,8 +16,6 @@
 #include <string>
 #include <variant>
 
-#include "controller/access/audit.h"
-#include "controller/app/options.h"
 #include "controller/ec2/book_seller.h"
 #include "controller/ec2/ec2_api.h"
 #include "controller/ledger/snapshot.h"
@@ -33,12 +30,9 @@ class Ec2Front {
   using TakeSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
   using SendOrder = std::function<absl::StatusOr<std::shared_ptr<const Block>>(
       std::variant<PurchaseOrder, ExtensionOrder>)>;
-  using Log = std::function<void(const std::string& line)>;
 
-  // Fails when the access key file is missing, wrong, or open to others. `clock` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Ec2Front>> Open(const Options& options, TakeSnapshot take,
-                                                        SendOrder order, AuditSink audit,
-                                                        const Clock& clock, Log log);
+  // `clock` must outlive it.
+  Ec2Front(TakeSnapshot take, SendOrder order, ec2::Ec2Options options, const Clock& clock);
   Ec2Front(const Ec2Front&) = delete;
   Ec2Front& operator=(const Ec2Front&) = delete;
 
@@ -47,8 +41,6 @@ class Ec2Front {
   void AddTo(rest::Server& server, rest::Gate other);
 
  private:
-  Ec2Front(ec2::BookOwner owner, ec2::Ec2Options options, const Clock& clock);
-
   ec2::BookSeller seller_;
   ec2::Ec2Api api_;
 };

@@ -165,11 +165,11 @@ rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::P
 }
 
 template <typename Loop>
-absl::StatusOr<std::unique_ptr<Ec2Front>> OpenEc2(const Options& options, Loop& loop,
-                                                  Callers& callers, const Clock& clock) {
-  return Ec2Front::Open(
-      options, [&loop] { return loop.snapshot(); },
-      [&loop](auto order) { return loop.Order(std::move(order)); }, callers.audit(), clock, Warn);
+std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, Callers& callers, const Clock& clock) {
+  return std::make_unique<Ec2Front>(
+      [&loop] { return loop.snapshot(); },
+      [&loop](auto order) { return loop.Order(std::move(order)); },
+      ec2::Ec2Options{.keys = callers.access_keys(), .audit = callers.audit(), .log = Warn}, clock);
 }
 
 absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
@@ -189,7 +189,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   Admin admin([&loop] { return loop.snapshot(); });
   BlockRoutes blocks([&loop] { return loop.snapshot(); },
                      [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
-  TAHOMA_ASSIGN_OR_RETURN(const auto ec2, OpenEc2(options, loop, callers, clock));
+  const auto ec2 = MakeEc2(loop, callers, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
   const std::shared_ptr<rest::Probes>& probes = api->server().probes();
   rest::Server server(AdminOptions(options, probes), metrics);
@@ -250,7 +250,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   Admin admin([&loop] { return loop.snapshot(); });
   BlockRoutes blocks([&loop] { return loop.snapshot(); },
                      [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
-  TAHOMA_ASSIGN_OR_RETURN(const auto ec2, OpenEc2(options, loop, callers, clock));
+  const auto ec2 = MakeEc2(loop, callers, clock);
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),

@@ -23,7 +23,9 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -52,6 +54,9 @@ class AccessKeys {
  private:
   std::map<std::string, AccessKey, std::less<>> keys_;
 };
+
+// Returns the keys that are in force. Never null; may be called by any thread.
+using CurrentAccessKeys = std::function<std::shared_ptr<const AccessKeys>()>;
 
 // Whether a text is the number of an account: 12 digits.
 bool IsAccount(std::string_view text);

@@ -37,6 +37,19 @@ rest::Response RefusalResponse(const absl::Status& status, const std::string& re
   return XmlResponse(refusal.http_status, ErrorAnswer(refusal, request_id), request_id);
 }
 
+// SDKs understand nothing but EC2's errors, and send no bearer token.
+std::optional<rest::Response> RefusalOfOther(std::optional<rest::Response> refused,
+                                             const std::string& request_id) {
+  if (!refused || (refused->status != 401 && refused->status != 403)) return refused;
+  rest::Response response = RefusalResponse(
+      Refuse(refused->status == 401 ? kAuthFailure : kUnauthorizedOperation,
+             "this server verifies no signatures and wants the bearer token of an administrator; "
+             "callers with access keys need its option accessKeyFile"),
+      request_id);
+  response.headers.insert(response.headers.end(), refused->headers.begin(), refused->headers.end());
+  return response;
+}
+
 bool IsOurFault(const absl::Status& status) {
   return !status.ok() && RefusalOf(status).code == "InternalError";
 }
@@ -117,12 +130,12 @@ struct Ec2Api::Identified {
   Caller caller;
   std::optional<Signature> signature;
   // With its secret the signature is yet to be verified; null: with none.
-  const AccessKey* key = nullptr;
+  std::shared_ptr<const AccessKey> key = nullptr;
 };
 
 absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) const {
   TAHOMA_ASSIGN_OR_RETURN(std::optional<Signature> signature, ReadSignature(head, kService));
-  if (options_.keys == nullptr) {
+  if (!options_.keys) {
     const std::string name = head.identity != nullptr ? head.identity->name
                              : signature              ? signature->access_key_id
                                                       : "anonymous";
@@ -135,7 +148,8 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
                   "the request must be signed with an access key (AWS Signature Version 4, in the "
                   "header Authorization)");
   }
-  const AccessKey* key = options_.keys->Find(signature->access_key_id);
+  const std::shared_ptr<const AccessKeys> keys = options_.keys();
+  const std::shared_ptr<const AccessKey> key(keys, keys->Find(signature->access_key_id));
   if (key == nullptr) {
     return Refuse(kAuthFailure,
                   "the access key {} is not known here; legal are those of the access key file",
@@ -156,7 +170,8 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
 
 rest::Gate Ec2Api::GateBefore(rest::Gate other) {
   return [this, other = std::move(other)](rest::Request& head) -> std::optional<rest::Response> {
-    if (head.path != kPath || options_.keys == nullptr) return other(head);
+    if (head.path != kPath) return other(head);
+    if (!options_.keys) return RefusalOfOther(other(head), NextRequestId());
     const absl::StatusOr<Identified> identified = Identify(head);
     if (identified.ok()) return std::nullopt;
     return RefusalResponse(identified.status(), NextRequestId());

@@ -1,6 +1,6 @@
 // EC2's Query protocol at a REST server: `POST /` with a form, and `GET /?Action=…`.
 //
-//   Ec2Api ec2(service, {.keys = keys, .audit = sink}, clock, seed);
+//   Ec2Api ec2(service, {.keys = keys_in_force, .audit = sink}, clock, seed);
 //   server.SetGate(ec2.GateBefore(gate));     // of what else is served there
 //   ec2.AddRoutes(server);                    // boto3.client("ec2", endpoint_url=server.url())
 //
@@ -31,8 +31,8 @@
 namespace tahoma::controller::ec2 {
 
 struct Ec2Options {
-  // Null: signatures are read and not verified.
-  std::shared_ptr<const AccessKeys> keys = {};
+  // Empty: signatures are read and not verified.
+  CurrentAccessKeys keys = {};
   // The owner of what is bought without access keys.
   std::string name_space = "default";
   std::string account = "000000000000";
@@ -53,7 +53,8 @@ class Ec2Api {
 
   // A server's gate. With access keys, requests of this API are refused here when that is possible
   // before the body is read: no access key, one that is not known, a signature that is malformed or
-  // old. All other requests are admitted by `other`. `this` must outlive the server.
+  // old. All other requests are admitted by `other`, whose refusals of requests of this API become
+  // errors of EC2's. `this` must outlive the server.
   rest::Gate GateBefore(rest::Gate other);
   rest::Response Answer(const rest::Request& request);
 

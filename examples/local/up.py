@@ -6,7 +6,8 @@
 
 Without --kubeconfig the controller also serves the Kubernetes API (standalone mode), on a free port
 of loopback, to whoever shows a token: DIR/admin.token, which DIR/kubeconfig names, may do everything;
-each node has one of its own that reaches what belongs to the node. It has a certificate, as kubectl
+each node has one of its own that reaches what belongs to the node, and DIR/aws.env lets AWS's programs
+buy Capacity Blocks. It has a certificate, as kubectl
 sends tokens over TLS only. With --kubeconfig, the controller and the nodes use the API server that
 the file names. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
 stopped and is made private (0700); DIR/kubeconfig is what kubectl needs. Prints that line at the end.
@@ -138,6 +139,29 @@ def identity_file(directory, topology):
         {"apiVersion": "tahoma.dev/v1alpha1", "kind": "IdentityFile", "identities": nodes}, indent=2) + "\n")
 
 
+def access_key(directory):
+    """One access key for EC2's API, whose blocks belong to the namespace default; and what AWS's programs need to use it."""
+    file = directory / "access-keys.yaml"
+    if not file.exists():
+        write_private(file, json.dumps({"apiVersion": "tahoma.dev/v1alpha1", "kind": "AccessKeyFile", "accessKeys": [
+            {"accessKeyId": f"AKIA{secrets.token_hex(8).upper()}", "secretAccessKey": secrets.token_hex(20),
+             "name": "local", "account": "111122223333", "role": "admin"}]}, indent=2) + "\n")
+    return file
+
+
+def write_aws_environment(directory):
+    """For the aws CLI, boto3 and other SDKs: . DIR/aws.env"""
+    key = json.loads((directory / "access-keys.yaml").read_text())["accessKeys"][0]
+    ports = dict(line.split(": ", 1) for line in (directory / "ports.yaml").read_text().splitlines())
+    write_private(directory / "aws.env", "".join(f"export {name}={value}\n" for name, value in {
+        "AWS_ACCESS_KEY_ID": key["accessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": key["secretAccessKey"],
+        "AWS_DEFAULT_REGION": "us-east-2",
+        "AWS_ENDPOINT_URL_EC2": f"https://{ports['adminAddress']}",
+        "AWS_CA_BUNDLE": directory / "tls.crt",
+    }.items()))
+
+
 def node_kubeconfig(directory, node):
     """The administrator's kubeconfig with the node's token in it."""
     config = json.loads((directory / "kubeconfig").read_text())
@@ -244,6 +268,7 @@ def start_controller(args, directory, topology):
         config.update(standalone=True, listenAddress="127.0.0.1:0",
                       nodeTokenFile=str(token_file(directory / "node-logs.token")),
                       tokenFile=str(token_file(directory / "admin.token")),
+                      accessKeyFile=str(access_key(directory)),
                       writeKubeconfig=str(directory / "kubeconfig"))
         if topology["nodes"]:
             config["identityFile"] = str(identity_file(directory, topology))
@@ -294,6 +319,8 @@ def main():
                lambda: kubeconfig.exists() and kubectl(kubeconfig, "get", "--raw", "/readyz").returncode == 0,
                children)
     say(args, "  controller is up")
+    if not args.kubeconfig:
+        write_aws_environment(directory)
     for node in topology["nodes"]:
         name = node["name"]
         place = short(directory, name)
@@ -311,6 +338,8 @@ def main():
     say(args, f"  {len(topology['nodes'])} simulated nodes are ready")
     path = f"{args.bin}:{kubectl_folder()}:$PATH"
     say(args, f"\nLook around with:  export KUBECONFIG={kubeconfig} PATH={path}; kubectl get nodes")
+    if not args.kubeconfig:
+        say(args, f"EC2's API of Capacity Blocks, for aws and boto3:  . {directory}/aws.env")
     return 0
 
 

@@ -100,7 +100,7 @@ void FuzzOne(std::string_view input) {
   TAHOMA_CHECK(answer.status == 200 || (answer.status >= 400 && answer.status <= 412));
   TAHOMA_CHECK((answer.status == 200) == (answer.body.find("<Code>") == std::string::npos));
 
-  Ec2Api closed(service, {.keys = keys}, clock, 1);
+  Ec2Api closed(service, {.keys = [] { return keys; }}, clock, 1);
   const int bought = service.purchases();
   const rest::Response refusal = closed.Answer(request);
   CheckXml(refusal.body);

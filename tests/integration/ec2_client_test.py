@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives the real boto3 against EC2's Query protocol: every action, pages, filters, tags, errors, DryRun and
+"""Drives the real boto3 and the aws CLI against EC2's Query protocol: every action, pages, filters, tags, errors, DryRun and
 signatures; and compares every parameter and element with botocore's own model of EC2.
 
     TAHOMA_BIN=build/release/bin tests/integration/ec2_client_test.py
@@ -521,6 +521,53 @@ class Controller(Ec2Case):
         self.assertEqual(ask("GET", f"{CONTROLLER.url}/v1/topology")[0], 200)
         status, text = ask("GET", f"{CONTROLLER.url}/?Action=DescribeCapacityBlocks&Version={VERSION}")
         self.assertEqual((status, "MissingAuthenticationToken" in text), (403, True))
+
+
+class Cli(unittest.TestCase):
+    """The aws CLI, with what a user sets: an access key, a region and the endpoint."""
+
+    def aws(self, *arguments, key=CAROL):
+        return subprocess.run(
+            [sys.executable, str(pathlib.Path(sys.executable).with_name("aws")), "ec2", *arguments],
+            capture_output=True, text=True, env={
+                "PATH": os.environ["PATH"], "HOME": "/nonexistent", "AWS_ACCESS_KEY_ID": key[0],
+                "AWS_SECRET_ACCESS_KEY": key[1], "AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL_EC2": BOOK.url})
+
+    def answer(self, *arguments):
+        done = self.aws(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_block_is_found_bought_listed_and_extended(self):
+        (offer, *_) = self.answer("describe-capacity-block-offerings", "--ultraserver-type", "u-trn2x64",
+                                  "--ultraserver-count", "1", "--capacity-duration-hours", "24")["CapacityBlockOfferings"]
+        bought = self.answer(
+            "purchase-capacity-block", "--instance-platform", "Linux/UNIX", "--capacity-block-offering-id",
+            offer["CapacityBlockOfferingId"], "--tag-specifications",
+            "ResourceType=capacity-reservation,Tags=[{Key=run,Value=7}]")
+        (listed,) = self.answer("describe-capacity-blocks", "--filters", "Name=tag:run,Values=7")["CapacityBlocks"]
+        self.assertEqual(listed["CapacityBlockId"], bought["CapacityBlocks"][0]["CapacityBlockId"])
+        reservation = bought["CapacityReservation"]["CapacityReservationId"]
+        (extension,) = self.answer(
+            "describe-capacity-block-extension-offerings", "--capacity-reservation-id", reservation,
+            "--capacity-block-extension-duration-hours", "24")["CapacityBlockExtensionOfferings"]
+        self.answer("purchase-capacity-block-extension", "--capacity-reservation-id", reservation,
+                    "--capacity-block-extension-offering-id", extension["CapacityBlockExtensionOfferingId"])
+        (history,) = self.answer("describe-capacity-block-extension-history", "--capacity-reservation-ids",
+                                 reservation)["CapacityBlockExtensions"]
+        self.assertEqual(history["CapacityBlockExtensionStatus"], "payment-succeeded")
+        (reserved,) = self.answer("describe-capacity-reservations", "--capacity-reservation-ids",
+                                  reservation)["CapacityReservations"]
+        self.assertEqual(reserved["TotalInstanceCount"], 4)
+
+    def test_what_is_refused_says_what_is_legal(self):
+        done = self.aws("describe-capacity-block-offerings", "--instance-type", "trn2.48xlarge", "--instance-count", "1",
+                        "--capacity-duration-hours", "23")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("(InvalidParameterValue)", done.stderr)
+        self.assertIn("24 to 336 in steps of 24", done.stderr)
+        done = self.aws("describe-capacity-blocks", key=(CAROL[0], "wrong"))
+        self.assertIn("(SignatureDoesNotMatch)", done.stderr)
 
 
 class Model(Ec2Case):

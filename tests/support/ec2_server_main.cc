@@ -105,7 +105,7 @@ absl::Status Run(const Arguments& arguments) {
     std::ifstream in(arguments.access_keys);
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     TAHOMA_ASSIGN_OR_RETURN(AccessKeys keys, AccessKeys::Parse(text, arguments.access_keys));
-    options.keys = std::make_shared<const AccessKeys>(std::move(keys));
+    options.keys = [all = std::make_shared<const AccessKeys>(std::move(keys))] { return all; };
   }
   FakeEc2Service fake(arguments.blocks);
   SharedBook book(arguments.hosts, clock);

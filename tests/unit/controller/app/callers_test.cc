@@ -118,6 +118,35 @@ TEST_F(CallersTest, AFileThatOthersMayReadIsRefusedAtTheStartAndLater) {
   EXPECT_EQ(NameOf("the-token-of-olga"), "");
 }
 
+TEST_F(CallersTest, AccessKeysAreReadAgainAndABrokenFileLeavesThemInForce) {
+  const auto write = [&](const std::string& id, const std::string& account) {
+    options_.access_key_file = dir_.path() + "/keys.yaml";
+    ASSERT_TRUE(WriteAtomically(
+                    options_.access_key_file,
+                    "apiVersion: tahoma.dev/v1alpha1\nkind: AccessKeyFile\n"
+                    "accessKeys:\n- {accessKeyId: " +
+                        id + ", secretAccessKey: 0123456789abcdef, name: ana, account: " + account +
+                        "}\n",
+                    0600)
+                    .ok());
+  };
+  ASSERT_EQ(Open(), absl::OkStatus());
+  EXPECT_FALSE(callers_->access_keys()) << "without the file signatures are not verified";
+  write("AKIAEXAMPLE000000001", "\"111122223333\"");
+  ASSERT_EQ(Open(), absl::OkStatus());
+  const ec2::CurrentAccessKeys keys = callers_->access_keys();
+  EXPECT_NE(keys()->Find("AKIAEXAMPLE000000001"), nullptr);
+  write("AKIAEXAMPLE000000002", "\"111122223333\"");
+  callers_->Poll();
+  EXPECT_EQ(keys()->Find("AKIAEXAMPLE000000001"), nullptr);
+  EXPECT_NE(keys()->Find("AKIAEXAMPLE000000002"), nullptr);
+  write("AKIAEXAMPLE000000003", "\"1\"");
+  callers_->Poll();
+  EXPECT_NE(keys()->Find("AKIAEXAMPLE000000002"), nullptr);
+  EXPECT_THAT(log_.back(), HasSubstr("stay as they were: accessKeyFile: "));
+  EXPECT_THAT(Message(Open()), HasSubstr("accessKeyFile: "));
+}
+
 TEST_F(CallersTest, WhatIsMissingOrContradictsIsToldAtTheStart) {
   options_.identity_file = dir_.path() + "/none";
   EXPECT_THAT(Message(Open()), HasSubstr("identityFile: " + options_.identity_file));

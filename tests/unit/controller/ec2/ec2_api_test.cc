@@ -229,9 +229,8 @@ class SignedEc2ApiTest : public Ec2ApiTest {
         "- {accessKeyId: AKIAEXAMPLE000000001, secretAccessKey: 0123456789abcdef, name: ana, "
         "account: \"111122223333\"}\n",
         "keys.yaml");
-    signed_.emplace(service_,
-                    Ec2Options{.keys = std::make_shared<const AccessKeys>(*std::move(keys))},
-                    clock_, 2);
+    keys_ = std::make_shared<const AccessKeys>(*std::move(keys));
+    signed_.emplace(service_, Ec2Options{.keys = [this] { return keys_; }}, clock_, 2);
   }
   // The head of a request that says it is signed with that key at 2026-11-21T10:00:00Z.
   static rest::Request HeadOf(const std::string& key) {
@@ -250,6 +249,7 @@ class SignedEc2ApiTest : public Ec2ApiTest {
     return CodeOf(signed_->GateBefore([](const rest::Request&) { return std::nullopt; })(head));
   }
 
+  std::shared_ptr<const AccessKeys> keys_;
   std::optional<Ec2Api> signed_;
 };
 
@@ -266,6 +266,13 @@ TEST_F(SignedEc2ApiTest, TheHeadAloneRefusesWhoCannotBeACaller) {
   EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "RequestExpired");
 }
 
+TEST_F(SignedEc2ApiTest, AKeyThatIsTakenBackIsKnownNoMore) {
+  EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "");
+  keys_ = std::make_shared<const AccessKeys>();
+  EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "AuthFailure");
+  EXPECT_EQ(CodeOf(signed_->Answer(HeadOf("AKIAEXAMPLE000000001"))), "AuthFailure");
+}
+
 TEST_F(SignedEc2ApiTest, TheSignatureIsVerifiedBeforeAnythingIsRead) {
   rest::Request request = HeadOf("AKIAEXAMPLE000000001");
   request.body = "%";
@@ -280,6 +287,10 @@ TEST_F(Ec2ApiTest, WithoutAccessKeysTheOtherGateAdmits) {
       [](const rest::Request&) { return rest::Response::Problem(401, "a token is needed"); });
   rest::Request request = RequestOf("POST", "Action=DescribeCapacityBlocks&Version=2016-11-15");
   EXPECT_EQ(gate(request)->status, 401);
+  EXPECT_EQ(CodeOf(gate(request)), "AuthFailure") << "SDKs read only EC2's errors";
+  EXPECT_THAT(gate(request)->body, testing::HasSubstr("accessKeyFile"));
+  request.path = "/v1/gangs";
+  EXPECT_EQ(gate(request)->content_type, "application/problem+json");
 }
 
 TEST_F(SignedEc2ApiTest, TheOtherGateAdmitsWhatIsNotOfThisApi) {
