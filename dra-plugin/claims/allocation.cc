@@ -6,6 +6,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/hw/block_config.h"
 #include "lib/hw/device_config.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/wire/fields.h"
@@ -53,7 +54,12 @@ absl::Status ReadResults(const kube::Allocation& allocation, DriverAllocation& o
 absl::Status ReadConfigs(const kube::Allocation& allocation, kube::ConfigSource source,
                          DriverAllocation& out) {
   for (const kube::DeviceConfig& config : allocation.configs) {
-    if (config.source != source || config.driver != kDriverName) continue;
+    if (config.source != source) continue;
+    if (config.driver == hw::kBlockConfigDriver) {
+      TAHOMA_ASSIGN_OR_RETURN(const hw::BlockConfig block, hw::ParseBlockConfig(config.parameters));
+      out.reclaim_timestamp = block.reclaim_timestamp;
+    }
+    if (config.driver != kDriverName) continue;
     TAHOMA_RETURN_IF_ERROR(CheckLength("config[].requests", config.requests.size(), kMaxRequests));
     kube::DeviceConfig& added = out.configs.emplace_back(config);
     if (added.parameters == "null") added.parameters = "{}";

@@ -17,6 +17,8 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +53,8 @@ struct DriverAllocation {
   std::vector<AllocatedDevice> devices = {};
   // The class's first, so that the claim's win. Parameters are the text of an object.
   std::vector<kube::DeviceConfig> configs = {};
+  // When the Capacity Block that it runs in takes the hardware back, in milliseconds since 1970.
+  std::optional<std::int64_t> reclaim_timestamp = {};
 };
 
 // "request" of "request/subrequest".

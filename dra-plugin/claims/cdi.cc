@@ -100,6 +100,10 @@ std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim) {
   out.push_back(fmt::format("TAHOMA_NODE_SOCKET={}",
                             path.empty() ? std::string_view(claim.workload_socket) : path));
   out.push_back(fmt::format("TAHOMA_CLAIM_TOKEN={}", claim.token));
+  if (claim.reclaim_timestamp != 0) {
+    out.push_back(
+        fmt::format("TAHOMA_CAPACITY_BLOCK_RECLAIM_TIMESTAMP={}", claim.reclaim_timestamp));
+  }
   if (!claim.devices.empty()) out.push_back(NodeNameVariable(claim.devices.front().pool));
   return out;
 }

@@ -26,13 +26,16 @@ json ToJson(const PreparedClaim& claim) {
     devices.push_back(
         {{"request", device.request}, {"pool", device.pool}, {"device", device.device}});
   }
-  return {{"grant", json::parse(wire::EncodeClaimGrant(claim.grant))},
-          {"token", claim.token},
-          {"coresPerChip", claim.cores_per_chip},
-          {"workloadSocket", claim.workload_socket},
-          {"ultraServerId", claim.ultra_server_id},
-          {"ultraServerNodeId", claim.ultra_server_node_id},
-          {"devices", std::move(devices)}};
+  json out = {{"grant", json::parse(wire::EncodeClaimGrant(claim.grant))},
+              {"token", claim.token},
+              {"coresPerChip", claim.cores_per_chip},
+              {"workloadSocket", claim.workload_socket},
+              {"ultraServerId", claim.ultra_server_id},
+              {"ultraServerNodeId", claim.ultra_server_node_id},
+              {"devices", std::move(devices)}};
+  // A plugin of before, in a rolling update, refuses what it does not know.
+  if (claim.reclaim_timestamp != 0) out["reclaimTimestamp"] = claim.reclaim_timestamp;
+  return out;
 }
 
 absl::StatusOr<PreparedClaim> FromJson(const json& object) {
@@ -47,6 +50,7 @@ absl::StatusOr<PreparedClaim> FromJson(const json& object) {
   claim.workload_socket = fields.String("workloadSocket", 0, kMaxName);
   claim.ultra_server_id = fields.String("ultraServerId", 0, kMaxName);
   claim.ultra_server_node_id = static_cast<int>(fields.Int("ultraServerNodeId", 0, 3));
+  claim.reclaim_timestamp = fields.IntOr("reclaimTimestamp", 0, INT64_MAX, 0);
   for (const json& element : fields.Array("devices", kMaxDevices)) {
     Fields device(element, fields.Path("devices[]"));
     claim.devices.push_back({.request = device.String("request", 1, kMaxName),

@@ -12,6 +12,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ struct PreparedClaim {
   std::string workload_socket = {};          // address of sim-node for the claim's containers
   std::string ultra_server_id = {};          // with grant.ultra_server_mode
   int ultra_server_node_id = 0;
+  // When its Capacity Block takes the hardware back, in milliseconds since 1970; 0: it is in none.
+  std::int64_t reclaim_timestamp = 0;
   std::vector<PreparedDevice> devices = {};
 
   bool operator==(const PreparedClaim&) const = default;

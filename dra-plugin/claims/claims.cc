@@ -115,6 +115,7 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
   }
   TAHOMA_RETURN_IF_ERROR(CheckWorkloadSocket(inventory.workload_socket, options_.node_socket));
   prepared.workload_socket = inventory.workload_socket;
+  prepared.reclaim_timestamp = allocation.reclaim_timestamp.value_or(0);
   if (inventory.ultra_server.has_value()) {
     SetUltraServer(*inventory.ultra_server, prepared);
   }

@@ -1,5 +1,6 @@
 #include "dra-plugin/claims/allocation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lib/base/rng.h"
@@ -9,6 +10,7 @@ namespace tahoma::dra {
 namespace {
 
 using json = Json;
+using ::testing::HasSubstr;
 
 const ClaimRef kClaim = {.name_space = "default", .name = "a", .uid = "uid-1"};
 
@@ -87,6 +89,26 @@ TEST(AllocationTest, AConfigurationForAnotherRequestDoesNotApply) {
   json object = WithConfig({"neuron-device-0"}, {entry});
   object["status"]["allocation"]["devices"]["results"][0]["request"] = "other/sub";
   EXPECT_EQ(Grant(object)->lnc, 1) << "a request's configuration is its subrequests'";
+}
+
+TEST(AllocationTest, ABlockSaysWhenTheHardwareIsTakenBack) {
+  const auto entry = [](const json& timestamp) {
+    json config = NeuronConfigEntry(1);
+    config["opaque"] = {{"driver", "tahoma.dev"},
+                       {"parameters",
+                        {{"apiVersion", "tahoma.dev/v1alpha1"},
+                         {"kind", "CapacityBlockConfig"},
+                         {"reclaimTimestamp", timestamp}}}};
+    return config;
+  };
+  const auto read = [](const json& object) { return ReadAllocation(object.dump(), kClaim); };
+  EXPECT_EQ(read(WithConfig({"neuron-device-0"}, {}))->reclaim_timestamp, std::nullopt);
+  const json object = WithConfig({"neuron-device-0"}, {NeuronConfigEntry(1), entry(1764095485000)});
+  EXPECT_EQ(read(object)->reclaim_timestamp, 1764095485000);
+  EXPECT_EQ(Grant(object)->lnc, 1) << "what is the driver's own stays so";
+  EXPECT_EQ(read(WithConfig({"neuron-device-0"}, {entry(1), entry(2)}))->reclaim_timestamp, 2);
+  EXPECT_THAT(WhyNot(WithConfig({"neuron-device-0"}, {entry("soon")})),
+              HasSubstr("reclaimTimestamp is \"soon\"; it must be milliseconds since 1970"));
 }
 
 TEST(AllocationTest, OtherDriversResultsAndConfigurationsAreNotOurs) {

@@ -1,5 +1,6 @@
 #include "dra-plugin/claims/checkpoint.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "dra-plugin/claims/cdi.h"
@@ -33,7 +34,9 @@ Checkpoint Sample() {
 }
 
 TEST(CheckpointTest, ComesBackAsItWas) {
-  for (const Checkpoint& checkpoint : {Checkpoint{}, Sample()}) {
+  Checkpoint in_block = Sample();
+  in_block.claims.at("uid-2").reclaim_timestamp = 1764095485000;
+  for (const Checkpoint& checkpoint : {Checkpoint{}, Sample(), in_block}) {
     const auto back = DecodeCheckpoint(EncodeCheckpoint(checkpoint));
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, checkpoint);
@@ -90,6 +93,17 @@ TEST(CdiTest, EnvironmentIsAsTheSeamsSay) {
                                              "TAHOMA_CLAIM_TOKEN=0123456789abcdef0123456789abcdef",
                                              "TAHOMA_NODE_NAME=node-a"};
   EXPECT_EQ(ClaimEnvironment(SampleClaim()), expected);
+}
+
+TEST(CdiTest, AClaimInABlockKnowsWhenItIsTakenBack) {
+  PreparedClaim claim = SampleClaim();
+  claim.reclaim_timestamp = 1764095485000;
+  EXPECT_THAT(ClaimEnvironment(claim),
+              ::testing::Contains("TAHOMA_CAPACITY_BLOCK_RECLAIM_TIMESTAMP=1764095485000"));
+}
+
+TEST(CheckpointTest, AClaimInNoBlockIsWrittenAsBefore) {
+  EXPECT_EQ(EncodeCheckpoint(Sample()).find("reclaimTimestamp"), std::string::npos);
 }
 
 TEST(CdiTest, LogicalCoresAreCountedUnderTheClaimsLnc) {
